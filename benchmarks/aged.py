@@ -25,14 +25,14 @@ from det_contracts.events import metrics, searcher, trial, worker
 from det_contracts.reports import ReportBatch, Series
 from services.checkpoints.app import RULES as CHECKPOINTS
 from services.gateway.app import RULES as GATEWAY
+from services.kit.cancellation import cancel_and_wait
 from services.kit.database import Database
 from services.kit.migrate import open_database
 from services.kit.pager import Pager
 from services.kit.rules import Key, Rules
 from services.kit.snapshot_store import DatabaseSaver
-from services.kit.task_ending import end
 from services.metrics.app import RULES as METRICS
-from services.metrics.domain import Judged
+from services.metrics.domain import JudgedBatch
 from services.scheduler.app import RULES as SCHEDULER
 from services.searcher.app import RULES as SEARCHER
 
@@ -90,14 +90,14 @@ async def _live(owner: str, count: int, url: str) -> None:
     life = Life(rules, saver, (await saver.load())[0], {"CONTROL": 0})
     for number in range(count // EACH):
         await life.take(list(again(template, number)))
-    await saver.reach(life.positions["CONTROL"], within_s=600)
+    await saver.wait_for_position(life.positions["CONTROL"], within_s=600)
     # Excess records leave the memory; that they did is saved with the next portion.
     left = -1
     while left != life.left:
         left = life.left
         await life.take([])
-    await saver.reach(life.positions["CONTROL"], within_s=600)
-    await end(saving)
+    await saver.wait_for_position(life.positions["CONTROL"], within_s=600)
+    await cancel_and_wait(saving)
     database.close()
 
 
@@ -117,25 +117,25 @@ class Life:
         self.longest = 0.0
         """Maximum processor seconds for one event and its consequences."""
         self._rules, self._saver, self._state = rules, saver, state
-        self._pager = Pager(rules, saver, rules.roots, faulted=print) if rules.roots is not None else None
+        self._pager = Pager(rules, saver, rules.roots, on_fault=print) if rules.roots is not None else None
         if self._pager is not None:
-            self._pager.begin(state, positions)
+            self._pager.attach(state, positions)
 
     @property
     def left(self) -> int:
         """How many roots have left the memory."""
-        return 0 if self._pager is None else self._pager.left
+        return 0 if self._pager is None else self._pager.roots_evicted
 
     async def take(self, portion: list[Recorded]) -> None:
         """Fold a portion of events, save them, and page out inactive records."""
         moved: dict[Key, None] = {}
         if self._pager is not None:
-            await self._pager.bring(one.event for one in portion)
+            await self._pager.load_for(one.event for one in portion)
         for recorded in portion:
             moved |= dict.fromkeys(self._fold(recorded))
         await self._saver.changed(self._state, moved, portion, dict(self.positions))
         if self._pager is not None:
-            self._pager.let_go({}, ())
+            self._pager.evict_idle({}, ())
         await asyncio.sleep(0)
 
     def _fold(self, recorded: Recorded) -> list[Key]:
@@ -147,7 +147,7 @@ class Life:
             self._rules.react(self._state, key)
         self.longest = max(self.longest, time.thread_time() - before)
         if self._pager is not None:
-            self._pager.moved(keys)
+            self._pager.record_changes(keys)
         return keys
 
 
@@ -193,7 +193,7 @@ def lived() -> list[Any]:
 def reported(done: trial.OperationCompleted) -> Iterator[Any]:
     """A report and its consequences."""
     series = Series("validation", [done.length], [1.0], {"loss": [0.5]}, [])
-    yield Judged(
+    yield JudgedBatch(
         ReportBatch(
             trial_id=done.trial_id,
             experiment_id=1,
@@ -219,14 +219,14 @@ def again(template: list[Any], number: int) -> Iterator[Recorded]:
     for place, event in enumerate(template):
         if isinstance(event, worker.WorkerRegistered) and number:
             continue
-        stream = "REPORTS" if isinstance(event, Judged) else "CONTROL"
+        stream = "REPORTS" if isinstance(event, JudgedBatch) else "CONTROL"
         yield Recorded(place, shifted(event, number), "", "", 1_000_000.0 + number, "", stream)
 
 
 def shifted(event: Any, number: int) -> Any:
     """An event with the ids of another experiment."""
-    if isinstance(event, Judged):
-        return Judged(shifted(event.batch, number))
+    if isinstance(event, JudgedBatch):
+        return JudgedBatch(shifted(event.batch, number))
     changed: dict[str, Any] = {
         name: value + number * SHIFTED[name]
         for name in SHIFTED

@@ -28,10 +28,10 @@ from services.archive.sealing import Sealer
 from services.kit.archive.log import ArchivedLog
 from services.kit.archive.segments import Segments
 from services.kit.blobs import DirectoryBlobs
+from services.kit.cancellation import cancel_and_wait
 from services.kit.log import Draft, Fence, Log
 from services.kit.log_jetstream import JetStreamLog
 from services.kit.records import read_event
-from services.kit.task_ending import end
 from services.searcher.app import RULES as SEARCHER
 
 CONTROL = subjects.CONTROL
@@ -124,7 +124,7 @@ async def _appending(log: Log, work: Awaitable[object], name: str) -> tuple[floa
 
     appending = asyncio.ensure_future(append())
     await work
-    await end(appending)
+    await cancel_and_wait(appending)
     return max(took), sorted(took)[len(took) // 2]
 
 
@@ -154,7 +154,7 @@ async def _story(log: Log) -> float:
     """Milliseconds to read everything about one trial, given the indexes."""
     for _ in range(2):
         began = time.perf_counter()
-        async with log.read(CONTROL, after=0, subjects=[subjects.about_trial(3)]) as feed:
+        async with log.read(CONTROL, after=0, subjects=[subjects.decisions_about_trial(3)]) as feed:
             while not (await feed.batch()).caught_up:
                 pass
     return (time.perf_counter() - began) * 1000

@@ -26,9 +26,9 @@ from det_contracts.events import metrics, searcher
 from det_contracts.states import State as Ending
 from services.catalogue.catalogue import Catalogue
 from services.catalogue.domain import State, evolve
-from services.catalogue.newest import Newest
+from services.catalogue.log_end import LogEnd
 from services.catalogue.peers import Peers
-from services.catalogue.store import project
+from services.catalogue.store import write_rows
 from services.gateway.http.server import application
 from services.gateway.running.backend import Backend
 from services.gateway.running.cluster_health import ClusterHealth
@@ -36,7 +36,7 @@ from services.gateway.running.settings import Settings
 from services.kit import migrate
 from services.kit.blobs import DirectoryBlobs
 from services.kit.conditions import Conditions
-from services.kit.health_signs import Signs
+from services.kit.health_reports import HealthReports
 from services.kit.log_memory import MemoryLog
 from services.kit.process_metrics import Measures
 from services.live import Live
@@ -132,7 +132,7 @@ class Alone:
     async def command(self, command: Any) -> Answer:
         raise NotImplementedError
 
-    async def say(self, subject: str, body: bytes) -> None:
+    async def publish(self, subject: str, body: bytes) -> None:
         raise NotImplementedError
 
     async def query(self, query: Any, **_: Any) -> Answer:
@@ -146,10 +146,10 @@ class Saver:
     def watch(self, listener: Any) -> None:
         self.note = listener
 
-    async def reach(self, position: int, within_s: float = 0.0) -> None:
+    async def wait_for_position(self, position: int, within_s: float = 0.0) -> None:
         return None
 
-    def stored(self, connection: Any) -> int:
+    def saved_position(self, connection: Any) -> int:
         return 0
 
 
@@ -163,10 +163,12 @@ def catalogue(filled: Filled, folder: Path) -> tuple[Catalogue, Any]:
     database = migrate.open_database(f"sqlite:///{folder / 'gateway.db'}", "gateway")
     records = {("experiments", id): one for id, one in filled.state.experiments.items()}
     with database.engine.begin() as connection:
-        project(connection, records, ())
+        write_rows(connection, records, ())
     saver: Any = Saver()
-    runner: Any = SimpleNamespace(state=filled.state, positions={"CONTROL": 0}, reach=saver.reach, pager=None)
-    return Catalogue(runner, saver, database, Newest(nothing_new)), saver
+    runner: Any = SimpleNamespace(
+        state=filled.state, positions={"CONTROL": 0}, wait_for_position=saver.wait_for_position, pager=None
+    )
+    return Catalogue(runner, saver, database, LogEnd(nothing_new)), saver
 
 
 async def client(found: Catalogue, folder: Path) -> httpx.AsyncClient:
@@ -182,11 +184,11 @@ async def client(found: Catalogue, folder: Path) -> httpx.AsyncClient:
         task_key=None,
         storage=None,
         measures=Measures("gateway"),
-        health=ClusterHealth(Conditions("gateway"), Signs()),
+        health=ClusterHealth(Conditions("gateway"), HealthReports()),
     )
     made = httpx.AsyncClient(transport=httpx.ASGITransport(application(backend)), base_url="http://localhost")
     # Nothing is folded here: a session whose record has not arrived yet is accepted by its signature.
-    session = tokens.issue(backend.token_key, tokens.begin("determined", time.time()))
+    session = tokens.issue(backend.token_key, tokens.new_session("determined", time.time()))
     made.headers["Authorization"] = f"Bearer {session}"
     return made
 

@@ -17,8 +17,8 @@ from benchmarks.kit.benchmark import Benchmark
 from benchmarks.kit.browser import signed_in
 from benchmarks.kit.cluster import user_cluster
 from benchmarks.kit.table import median, percentile, row
-from tests.fixtures.outside import Outside
-from tests.fixtures.painting import NOTE, reporting, until_painted_s
+from tests.fixtures.outside import UnmanagedExperiment
+from tests.fixtures.painting import RECORD_PAINTS, measure_paint_s, reporting
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -106,15 +106,15 @@ def weight(page: Page, rounds: int) -> None:
 
 def live(cluster: Any, page: Page, folder: Path, size: Size) -> None:
     """A report and a log line reach the screen."""
-    outside = Outside(cluster, "very-many", trials=size.trials)
+    outside = UnmanagedExperiment(cluster, "very-many", trials=size.trials)
     watched, *others = outside.trials
     outside.report(watched, 1, loss=1)
     page.goto(f"/det/trials/{watched}")
     page.locator("figure[aria-label=loss] output").wait_for()
-    page.evaluate(NOTE)
+    page.evaluate(RECORD_PAINTS)
     with reporting(outside, others):
         values = range(100, 100 + size.reports)
-        waited = [until_painted_s(page, outside, watched, value) for value in values]
+        waited = [measure_paint_s(page, outside, watched, value) for value in values]
         printed = lines(cluster, page, folder, size.reports)
     active = f"{size.trials} active trials"
     row(f"report to painted, {active}, p50", 1000 * median(waited), "ms")

@@ -20,7 +20,7 @@ from benchmarks.kit.cluster import address, broker_url, running_cluster
 from benchmarks.kit.histories import config
 from benchmarks.kit.table import median, row
 from det_contracts.commands import CreateExperiment
-from services.kit.bus import Asker
+from services.kit.bus import BusClient
 
 DET = (sys.executable, "-m", "determined.cli")
 AT_ONCE = 32
@@ -45,13 +45,13 @@ def seconds(times: int, command: tuple[str, ...], **environment: str) -> float:
 async def submit(url: str, credentials: str, count: int) -> None:
     """Create experiments that stay paused, without code."""
     client = await nats.connect(url, user_credentials=credentials)
-    asker, left = Asker(client), iter(range(count))
+    bus_client, left = BusClient(client), iter(range(count))
 
     async def some() -> None:
         for number in left:
             told = config(max_trials=1) | {"name": f"listed {number}"}
             command = CreateExperiment(user="determined", config=told, original_config="", activate=False)
-            await asker.command(command)
+            await bus_client.command(command)
 
     await asyncio.gather(*(some() for _ in range(AT_ONCE)))
     await client.close()

@@ -19,7 +19,7 @@ from benchmarks.kit.cluster import broker_url, running_cluster
 from benchmarks.kit.table import percentile, row
 from det_contracts import codec, queries, subjects
 from det_contracts.events import trial
-from services.kit.bus import Asker
+from services.kit.bus import BusClient
 from services.kit.log import Draft, Feed
 from services.kit.log_jetstream import JetStreamLog
 
@@ -47,18 +47,18 @@ class Took:
 async def measure(url: str, credentials: str, times: int) -> dict[str, Took]:
     """Latency by way of each of the two streams."""
     client = await nats.connect(url, user_credentials=credentials)
-    journal, asker = JetStreamLog(client), Asker(client)
+    journal, bus_client = JetStreamLog(client), BusClient(client)
     took = {stream: Took() for stream in SUBJECTS}
     _, end = await journal.bounds(subjects.CONTROL)
     async with journal.read(subjects.CONTROL, after=end, subjects=[SUBJECTS[subjects.CONTROL]]) as feed:
         for _ in range(times):
             for stream, found in took.items():
-                await _once(stream, found, journal, asker, feed)
+                await _once(stream, found, journal, bus_client, feed)
     await client.close()
     return took
 
 
-async def _once(stream: str, took: Took, journal: JetStreamLog, asker: Asker, feed: Feed) -> None:
+async def _once(stream: str, took: Took, journal: JetStreamLog, bus_client: BusClient, feed: Feed) -> None:
     event, id = trial.StatusSet(TRIAL, 1, "benchmark"), uuid.uuid4().hex
     body = codec.encode(event, id=id, actor="benchmark", at=time.time())
     began = time.perf_counter()
@@ -67,7 +67,7 @@ async def _once(stream: str, took: Took, journal: JetStreamLog, asker: Asker, fe
     while not (await feed.batch()).messages:
         pass
     took.reads.append(time.perf_counter() - began)
-    questions = (asker.query(one, min_position=position, stream=stream) for one in QUESTIONS)
+    questions = (bus_client.query(one, min_position=position, stream=stream) for one in QUESTIONS)
     await asyncio.gather(*questions)
     took.wholes.append(time.perf_counter() - began)
     await asyncio.sleep(0.005)

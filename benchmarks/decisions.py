@@ -25,7 +25,7 @@ from services.kit.log import Draft, Fence
 from services.kit.log_jetstream import JetStreamLog
 from services.kit.rules import Call, Rules
 from services.kit.runner import Runner
-from services.kit.snapshot_store import InMemory
+from services.kit.snapshot_store import NullSaver
 from services.scheduler import app as scheduler
 from services.searcher import app as searcher
 
@@ -75,7 +75,7 @@ async def completions(server: Broker, count: int) -> tuple[float, float]:
     """
     async with connected(server) as client:
         journal, leads = JetStreamLog(client), [True]
-        runner = Runner(searcher.RULES, journal, InMemory(searcher.RULES.state), leading=lambda: leads[0])
+        runner = Runner(searcher.RULES, journal, NullSaver(searcher.RULES.state), is_leader=lambda: leads[0])
         task = asyncio.create_task(runner.run())
         await runner.ready.wait()
         command = CreateExperiment(
@@ -91,10 +91,10 @@ async def completions(server: Broker, count: int) -> tuple[float, float]:
         await _until(lambda: all(_answered(trials[t.id]) for t in first))
         one_by_one = len(first) / (time.perf_counter() - began)
         leads[0] = False
-        await runner.reach(await _complete(journal, second), within_s=60)
+        await runner.wait_for_position(await _complete(journal, second), within_s=60)
         began = time.perf_counter()
         leads[0] = True
-        runner.lead()
+        runner.on_leadership_change()
         await _until(lambda: all(_answered(trials[t.id]) for t in second))
         at_once = len(second) / (time.perf_counter() - began)
         task.cancel()
@@ -138,7 +138,7 @@ async def accepted(
 ) -> tuple[float, float]:
     """Commands accepted per second from clients that never pause, and the 99th percentile in ms."""
     async with connected(server) as client:
-        runner = Runner(rules, JetStreamLog(client), InMemory(rules.state))
+        runner = Runner(rules, JetStreamLog(client), NullSaver(rules.state))
         task = asyncio.create_task(runner.run())
         await runner.ready.wait()
         left, took = iter(range(count)), list[float]()

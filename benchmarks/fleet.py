@@ -28,9 +28,9 @@ from det_contracts.commands import ConfigurePools
 from det_contracts.events import searcher, worker
 from det_contracts.events.scheduler import PoolSettings
 from det_contracts.queries import Jobs
+from services.kit.cancellation import cancel_and_wait
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
 from services.kit.rules import Call
-from services.kit.task_ending import end
 from services.scheduler import queries
 from tests.fixtures.three_brokers import ThreeBrokers
 
@@ -141,7 +141,7 @@ async def scheduler(folder: Path) -> AsyncIterator[Cluster]:
         task = asyncio.create_task(cluster.runner.run())
         await cluster.runner.ready.wait()
         yield cluster
-        await end(task)
+        await cancel_and_wait(task)
         await client.close()
     finally:
         brokers.close()

@@ -24,7 +24,7 @@ from benchmarks.kit.table import percentile, row
 from benchmarks.log_page import DET, ask, log_in, wait
 from det_contracts import subjects
 from det_contracts.reports import LogBatch, LogLine
-from services.gateway.http.server import allow_many_connections
+from services.gateway.http.server import raise_connection_limit
 from services.local.home import Home
 
 CONFIG = """
@@ -42,7 +42,7 @@ class Size:
 
 
 def main(size: Size) -> None:
-    allow_many_connections()
+    raise_connection_limit()
     with running_cluster(slots=1) as home, httpx.Client(base_url=address(home), timeout=120) as client:
         log_in(client)
         experiment, trial, task = trial_of(home, client)

@@ -129,7 +129,7 @@ def measure(lines: int, url: str, rounds: int) -> None:
         """Request until the page is full or everything was searched, as the UI does."""
         found, answers = 0, 0
         while True:
-            page = database.look(partial(log_page, query=query))
+            page = database.read_sync(partial(log_page, query=query))
             found, answers = found + len(page["lines"]), answers + 1
             if not page["more"] or found >= query.limit:
                 return found, answers
@@ -149,7 +149,7 @@ def measure(lines: int, url: str, rounds: int) -> None:
     asked("pattern in one line of all", replace(page, regex=r"NCCL .* rank \d+"), "")
 
     def summary() -> tuple[int, int]:
-        return database.look(lambda connection: log_fields(connection, LogFields(TASK))["lines"]), 1
+        return database.read_sync(lambda connection: log_fields(connection, LogFields(TASK))["lines"]), 1
 
     ask(rounds, "summary", summary, "< 200 ms")
     database.close()

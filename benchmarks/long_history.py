@@ -161,7 +161,7 @@ async def _longest(name: str, url: str, cycle: Cycle, shift: Shift) -> float:
     database = open_database(url, name)
     # It is not let run: nothing of this is saved.
     saver = DatabaseSaver(
-        database, name, rules.state, fold_version=rules.fold_version, roots=rules.roots, backlog=10**9
+        database, name, rules.state, fold_version=rules.fold_version, roots=rules.roots, backlog_limit=10**9
     )
     state, positions = await saver.load()
     life = Life(rules, saver, state, dict(positions))

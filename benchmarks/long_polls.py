@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from benchmarks.kit.benchmark import Benchmark
 from benchmarks.kit.table import median, row
 from services.catalogue.domain import State
-from services.catalogue.waiting import Fact, Waiting
+from services.catalogue.waiters import Fact, Waiters
 from services.kit.rules import Key
 
 
@@ -33,12 +33,12 @@ async def measure(size: Size) -> None:
         (f"{polls}, each for a run of its own: a portion that concerns one", run_of, "< 5"),
         (f"{polls} for one experiment: a portion that concerns it", one_experiment, ""),
     ):
-        waiting = Waiting(State)
-        tasks = [asyncio.create_task(waiting.until(Fact(never, (key(n),)))) for n in range(size.polls)]
+        waiters = Waiters(State)
+        tasks = [asyncio.create_task(waiters.wait_until(Fact(never, (key(n),)))) for n in range(size.polls)]
         await asyncio.sleep(0)
         taken, longest = [], []
         for number in range(size.portions):
-            whole, turn = await folded(waiting, key(number))
+            whole, turn = await folded(waiters, key(number))
             taken.append(whole)
             longest.append(turn)
         row(what, median(taken), "ms", aim, f"longest turn of the loop {median(longest):.3f} ms")
@@ -47,10 +47,10 @@ async def measure(size: Size) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def folded(waiting: Waiting, key: Key) -> tuple[float, float]:
+async def folded(waiters: Waiters, key: Key) -> tuple[float, float]:
     """Loop time for one portion, and the longest of its turns, in ms."""
-    turns = [milliseconds(lambda: waiting.note([key]))]
-    while waiting.looking:
+    turns = [milliseconds(lambda: waiters.on_records_changed([key]))]
+    while waiters.is_check_scheduled:
         began = time.perf_counter()
         await asyncio.sleep(0)
         turns.append((time.perf_counter() - began) * 1000)

@@ -28,7 +28,7 @@ from det_contracts import subjects
 from det_contracts.problems import Refused
 from det_contracts.queries import Buckets, TrialSummaries
 from det_contracts.reports import ReportBatch, Series
-from services.kit.bus import Asker
+from services.kit.bus import BusClient
 
 AT_ONCE = 10_000
 """Rows of one raw insert."""
@@ -64,10 +64,10 @@ def metrics_service(server: Broker, database: str) -> Iterator[subprocess.Popen[
         process.wait()
 
 
-async def stored(asker: Asker, trials: list[int]) -> dict[int, int]:
+async def stored(bus_client: BusClient, trials: list[int]) -> dict[int, int]:
     """How many reports of each trial are in the tables."""
     try:
-        found = (await asker.query(TrialSummaries(trials))).value
+        found = (await bus_client.query(TrialSummaries(trials))).value
     except Refused:
         return {}
     return {int(id): one["summary"]["training"]["m0"]["count"] for id, one in found.items()}
@@ -76,8 +76,8 @@ async def stored(asker: Asker, trials: list[int]) -> dict[int, int]:
 async def until_stored(url: str, trials: list[int], reports: int) -> None:
     """Return once all of it can be read."""
     client = await nats.connect(url)
-    asker = Asker(client)
-    while await stored(asker, trials) != dict.fromkeys(trials, reports):
+    bus_client = BusClient(client)
+    while await stored(bus_client, trials) != dict.fromkeys(trials, reports):
         await asyncio.sleep(0.05)
     await client.close()
 
@@ -168,12 +168,12 @@ def visible(url: str, times: int) -> list[float]:
 
     async def look() -> list[float]:
         client = await nats.connect(url)
-        asker, took = Asker(client), []
+        bus_client, took = BusClient(client), []
         for step in range(1, times + 1):
             began = time.perf_counter()
             train.report_training_metrics(step, {"m0": 1.0 / step})
             query = Buckets(trial_ids=[trial], names=["m0"], first=step, last=step)
-            while not (await asker.query(query)).value:
+            while not (await bus_client.query(query)).value:
                 await asyncio.sleep(0.002)
             took.append(time.perf_counter() - began)
         await client.close()

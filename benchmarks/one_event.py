@@ -23,7 +23,7 @@ from services.checkpoints.app import RULES as CHECKPOINTS
 from services.gateway.app import RULES as GATEWAY
 from services.kit.rules import Rules
 from services.metrics.app import RULES as METRICS
-from services.metrics.domain import Judged
+from services.metrics.domain import JudgedBatch
 from services.searcher.app import RULES as SEARCHER
 
 ALL: tuple[Rules[Any], ...] = (SEARCHER, METRICS, CHECKPOINTS, GATEWAY)
@@ -123,7 +123,7 @@ def life(experiment_id: int, id: int) -> Iterable[Any]:
         smaller_is_better=True,
         series=[Series("training", [1, 2], [1.0, 1.0], {"loss": [1.0, 0.5]}, [])],
     )
-    yield Judged(batch)
+    yield JudgedBatch(batch)
     for steps in (1, 2):
         yield metrics.Validated(
             trial_id=id, number=steps, run=0, steps_completed=steps, metric=1.0 / steps, reported_at=1.0

@@ -27,7 +27,7 @@ from services.kit.log import Draft, Fence
 from services.kit.log_jetstream import JetStreamLog
 from services.kit.rules import Call
 from services.kit.runner import Runner
-from services.kit.snapshot_store import InMemory
+from services.kit.snapshot_store import NullSaver
 from services.scheduler.app import RULES
 
 SLOTS = 8
@@ -48,7 +48,7 @@ class Cluster:
 
     def __init__(self, journal: JetStreamLog, jobs: int) -> None:
         self.journal, self.jobs = journal, jobs
-        self.runner = Runner(RULES, journal, InMemory(RULES.state))
+        self.runner = Runner(RULES, journal, NullSaver(RULES.state))
         self._fence = 0
         self._number = 0
         self._requested = 0

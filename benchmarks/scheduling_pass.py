@@ -87,7 +87,7 @@ def milliseconds(measured: Callable[[], object]) -> float:
 
 def full(cluster: Cluster) -> float:
     """A pass without any cached results, and with nothing to do."""
-    cluster.book.quiet.end()
+    cluster.book.idle_pass.invalidate()
     return milliseconds(lambda: decide(cluster.book))
 
 

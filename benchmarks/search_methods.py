@@ -17,7 +17,7 @@ from services.searcher.methods import Search, Simulation, optuna_sampler, simula
 from services.searcher.methods.optuna_sampler import Point
 from services.searcher.methods.rng import Rng
 from services.searcher.methods.sampling import sample
-from services.searcher.methods.tpe import NEWEST
+from services.searcher.methods.tpe import MAX_POINTS
 
 SPACE = {
     "learning_rate": {"type": "log", "base": 10, "minval": -4, "maxval": -1},
@@ -31,7 +31,7 @@ class Size:
     trials: int = 100_000
     few: int = 1_000
     """Trials of the smaller search, for comparison."""
-    results: tuple[int, ...] = (50, NEWEST)
+    results: tuple[int, ...] = (50, MAX_POINTS)
     runs: int = 3
 
 

@@ -22,7 +22,7 @@ from benchmarks.kit.browser import signed_in
 from benchmarks.kit.cluster import address, running_cluster
 from benchmarks.kit.table import median, percentile, row
 from determined.experimental import client
-from services.local.control import start_part, stop_part
+from services.local.control import start_program, stop_program
 from services.local.home import Home
 
 if TYPE_CHECKING:
@@ -154,10 +154,10 @@ def bytes_per_point(home: Home, points: int) -> float:
 def main(size: Size) -> None:
     with running_cluster(slots=1) as home:
         experiment, trials = report(home, size)
-        stop_part(home, "metrics")
+        stop_program(home, "metrics")
         row("bytes on disk", bytes_per_point(home, size.points), "bytes/point", "<= 12")
         source = copy(home, trials)
-        start_part(home, "metrics")
+        start_program(home, "metrics")
         measure(Api(home), source, trials, size)
         browse(home, experiment, size)
 

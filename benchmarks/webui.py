@@ -19,7 +19,7 @@ from benchmarks.kit.benchmark import Benchmark
 from benchmarks.kit.browser import signed_in
 from benchmarks.kit.cluster import user_cluster
 from benchmarks.kit.table import median, percentile, row
-from tests.fixtures.outside import Outside
+from tests.fixtures.outside import UnmanagedExperiment
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page, Route
@@ -63,7 +63,7 @@ class Size:
 def main(size: Size) -> None:
     """Print the rows."""
     with user_cluster(slots=1) as cluster, signed_in(cluster.address) as page:
-        outside = Outside(cluster, "scrolled-and-pointed-at", trials=2)
+        outside = UnmanagedExperiment(cluster, "scrolled-and-pointed-at", trials=2)
         for trial in outside.trials:
             outside.report(trial, 1, "validation", loss=0.5)
         found = cluster.get("experiments-search", lean="true")

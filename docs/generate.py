@@ -107,8 +107,8 @@ def state_tables() -> str:
             "Source: `contracts/det_contracts/states.py`.\n",
             "What is unmanaged may be ACTIVE after it has ended: its script was started again, or is heard "
             "again.\n",
-            table_of_moves("Experiment", states.EXPERIMENT_MOVES),
-            table_of_moves("Trial", states.TRIAL_MOVES),
+            table_of_moves("Experiment", states.EXPERIMENT_TRANSITIONS),
+            table_of_moves("Trial", states.TRIAL_TRANSITIONS),
             f"## Where stopping states end\n\n| stopping | ends in |\n|---|---|\n{ends}\n",
             f"## Allocation\n\nOnly forward: {order}.\n\n"
             "One whose worker was lost is TERMINATED at once, or, in a pool with `on_lost: fence`, "

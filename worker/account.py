@@ -19,9 +19,21 @@ import msgspec
 from det_contracts.events.gateway import AgentUser
 from det_contracts.expconf import is_secret_name
 
-LONGEST_TMPDIR = 70
+MAX_TMPDIR_LENGTH = 70
 """A longer one leaves no room for the names of sockets inside, which Linux limits to 107 bytes."""
-_PERSONAL = ("HOME", "USER", "LOGNAME", "MAIL", "OLDPWD", "PWD", "TMPDIR", "SUDO_", "SSH_", "XDG_", "DBUS_")
+_PERSONAL_PREFIXES = (
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "MAIL",
+    "OLDPWD",
+    "PWD",
+    "TMPDIR",
+    "SUDO_",
+    "SSH_",
+    "XDG_",
+    "DBUS_",
+)
 
 
 class BadAccount(ValueError):
@@ -51,13 +63,13 @@ class Accounts:
                 f"STEADFAST_WORKER_RUN_AS={default}: only a worker that runs as root can start tasks as "
                 "another user; run the worker as root, or as that user"
             )
-        self.default = parse(default) if default else None
+        self.default = parse_account(default) if default else None
 
-    def of(self, agent_user: AgentUser | None) -> Account | None:
+    def choose(self, agent_user: AgentUser | None) -> Account | None:
         """The account that a task runs as; None for the worker's own. Raises `BadAccount`."""
         if agent_user is None or not self._can_choose:
             return self.default
-        return linked(agent_user)
+        return linked_account(agent_user)
 
     @property
     def warning(self) -> str:
@@ -71,7 +83,7 @@ class Accounts:
         )
 
 
-def parse(text: str) -> Account:
+def parse_account(text: str) -> Account:
     """Parse the setting `user`, `user:group` or `uid:gid`. Raises `BadAccount`."""
     user, colon, group = text.partition(":")
     try:
@@ -81,20 +93,24 @@ def parse(text: str) -> Account:
     if entry is None and not (user.isdigit() and group):
         raise BadAccount(f"there is no user '{user}' on this host: make one, or write UID:GID")
     uid = entry.pw_uid if entry is not None else int(user)
-    gid = _group(group) if colon else _own_group(entry)
-    return _checked(Account(uid, gid, entry.pw_name if entry is not None else f"uid-{uid}", _home(entry)))
+    gid = _group(group) if colon else _primary_group(entry)
+    return _require_unprivileged(
+        Account(uid, gid, entry.pw_name if entry is not None else f"uid-{uid}", _home_directory(entry))
+    )
 
 
-def linked(user: AgentUser) -> Account:
+def linked_account(user: AgentUser) -> Account:
     """The account that a user of the cluster is linked with. Raises `BadAccount`."""
     try:
         entry: pwd.struct_passwd | None = pwd.getpwuid(user.uid)
     except (KeyError, OverflowError):
         entry = None
-    return _checked(Account(user.uid, user.gid, user.user or f"uid-{user.uid}", _home(entry)))
+    return _require_unprivileged(
+        Account(user.uid, user.gid, user.user or f"uid-{user.uid}", _home_directory(entry))
+    )
 
 
-def _checked(account: Account) -> Account:
+def _require_unprivileged(account: Account) -> Account:
     if not (0 < account.uid < 2**32 - 1 and 0 < account.gid < 2**32 - 1):
         raise BadAccount(
             f"tasks do not run as {account}: neither user nor group may be root's (0). Link the owner with "
@@ -104,7 +120,7 @@ def _checked(account: Account) -> Account:
 
 
 def check_usable(path: Path, account: Account) -> None:
-    """Check that the account can reach a file. Call this inside `files_as`. Raises `BadAccount`."""
+    """Check that the account can reach a file. Call this inside `file_access_as`. Raises `BadAccount`."""
     try:
         path.stat()
     except OSError as error:
@@ -122,11 +138,11 @@ def _group(text: str) -> int:
         raise BadAccount(f"there is no group '{text}' on this host: make one, or write UID:GID") from None
 
 
-def _own_group(entry: pwd.struct_passwd | None) -> int:
+def _primary_group(entry: pwd.struct_passwd | None) -> int:
     return entry.pw_gid if entry is not None else 0
 
 
-def _home(entry: pwd.struct_passwd | None) -> str:
+def _home_directory(entry: pwd.struct_passwd | None) -> str:
     """The home directory, if the user owns it."""
     if entry is None:
         return ""
@@ -136,20 +152,24 @@ def _home(entry: pwd.struct_passwd | None) -> str:
         return ""
 
 
-def variables(account: Account, inherited: Mapping[str, str], place: Path) -> dict[str, str]:
+def variables(account: Account, inherited: Mapping[str, str], task_dir: Path) -> dict[str, str]:
     """The part of the worker's environment that a task of another user gets: no secrets, nothing personal."""
-    passed = {name: value for name, value in inherited.items() if not _private(name)}
-    passed |= {"HOME": account.home or str(place / "workdir"), "USER": account.name, "LOGNAME": account.name}
-    folder = str(place / "tmp")
-    return passed | ({"TMPDIR": folder} if len(folder) <= LONGEST_TMPDIR else {})
+    passed = {name: value for name, value in inherited.items() if not _is_private(name)}
+    passed |= {
+        "HOME": account.home or str(task_dir / "workdir"),
+        "USER": account.name,
+        "LOGNAME": account.name,
+    }
+    folder = str(task_dir / "tmp")
+    return passed | ({"TMPDIR": folder} if len(folder) <= MAX_TMPDIR_LENGTH else {})
 
 
-def _private(name: str) -> bool:
-    return name.upper().startswith(_PERSONAL) or is_secret_name(name)
+def _is_private(name: str) -> bool:
+    return name.upper().startswith(_PERSONAL_PREFIXES) or is_secret_name(name)
 
 
 @contextlib.contextmanager
-def files_as(account: Account | None) -> Iterator[None]:
+def file_access_as(account: Account | None) -> Iterator[None]:
     """Let this thread, and no other, open and create files with the rights of an account.
 
     For operations that the task will repeat itself, so the worker's own rights are not lent to it.
@@ -158,7 +178,7 @@ def files_as(account: Account | None) -> Iterator[None]:
         yield
         return
     libc = ctypes.CDLL(None)
-    _set(libc, account.uid, account.gid)
+    _set_file_ids(libc, account.uid, account.gid)
     try:
         yield
     finally:
@@ -167,7 +187,7 @@ def files_as(account: Account | None) -> Iterator[None]:
         libc.setfsgid(ctypes.c_uint(0))
 
 
-def _set(libc: ctypes.CDLL, uid: int, gid: int) -> None:
+def _set_file_ids(libc: ctypes.CDLL, uid: int, gid: int) -> None:
     libc.setfsgid(ctypes.c_uint(gid))
     libc.setfsuid(ctypes.c_uint(uid))
     # The call does not report failure. An invalid argument makes it return the current value.

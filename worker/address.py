@@ -7,7 +7,7 @@ import socket
 LOOPBACK = "127.0.0.1"
 
 
-def towards(host: str, port: int) -> str:
+def source_address_for(host: str, port: int) -> str:
     """The address of this host on the route to another one; loopback if there is no route.
 
     Sends nothing: connecting a datagram socket only looks up the route.

@@ -15,24 +15,24 @@ import structlog
 from nats.aio.client import Client
 
 from det_contracts.events.worker import Slot
-from det_contracts.orders import NEW, WorkerOrders
+from det_contracts.orders import NO_ORDERS_YET, WorkerOrders
 from services.kit import blobs, logging, process, tracing
-from services.kit.connection import connect, leave, until_closed
+from services.kit.connection import close, connect, raise_when_closed
 from services.kit.credentials import worker_inbox
 from services.kit.disk_space import Disks
-from services.kit.health_signs import tell_signs
+from services.kit.health_reports import publish_health
 from services.kit.log_jetstream import JetStreamLog
 from services.kit.process_metrics import Measures, Reading
-from services.kit.self_watch import Facts, SelfWatch
+from services.kit.self_watch import SelfWatch, WatchSources
 from services.kit.settings import BadSettings, load
 from worker import address, credentials, slots, utilisation
 from worker.account import Accounts, BadAccount
-from worker.identity import CannotBe, Identity, claim
+from worker.identity import Identity, IdentityError, claim
 from worker.last_contact import FILE as CONTACT
 from worker.last_contact import Contact, ContactFile
 from worker.launchers import BadLauncher
 from worker.launchers.containers import check_launcher
-from worker.order_feed import Hearing
+from worker.order_feed import OrderFeed
 from worker.orders import ActedOn, Orders
 from worker.registration import IdTaken, Presence, check_offer
 from worker.run import STOPPED
@@ -40,14 +40,14 @@ from worker.run_setup import Preparer
 from worker.runs import Runs
 from worker.settings import WorkerSettings
 from worker.warm.memory import Memory
-from worker.warm.nursery import Nursery
+from worker.warm.template_pool import TemplatePool
 
 if TYPE_CHECKING:
     from services.kit.spans import Tracer
 
-LEAVE_S = 12.0
-LOOK_AT_SLOTS_S = 20.0
-ANSWERED_S = 30.0
+SHUTDOWN_TIMEOUT_S = 12.0
+SLOT_CHECK_S = 20.0
+REGISTRATION_TIMEOUT_S = 30.0
 """Register again if no orders answer a registration within this time, in seconds."""
 
 log = structlog.get_logger()
@@ -64,7 +64,7 @@ class Worker:
         self._connection = connection
         self._journal = JetStreamLog(connection)
         # The worker knows the cluster only through its orders, and decides only about itself.
-        self._hearing = Hearing(connection, me.worker_id)
+        self._order_feed = OrderFeed(connection, me.worker_id)
         self._orders = Orders(settings.worker_home)
         store = blobs.connect(
             settings.blobs,
@@ -73,37 +73,37 @@ class Worker:
             secret_key=settings.s3_secret_key,
         )
         self._preparer = Preparer(settings, store, settings.worker_home / "contexts", me.instance)
-        where = settings.worker_address or _towards(connection)
+        where = settings.worker_address or _source_address(connection)
         self._presence = Presence(
             me,
             settings.worker_pool,
             where,
             self._journal,
             launcher=settings.worker_launcher,
-            holder=self._hearing.holder,
+            holder=self._order_feed.holder,
         )
         file = ContactFile(settings.worker_home / CONTACT)
-        self._contact = Contact(lambda: self._hearing.is_newest(self._acted_on.sequence), file.note)
+        self._contact = Contact(lambda: self._order_feed.is_newest(self._acted_on.sequence), file.record)
         artificial = None if settings.worker_gpu else settings.worker_slots
         self._inventory = slots.Inventory(settings.worker_home / "slots.json", artificial)
-        self._slots = self._inventory.look()
-        self._acted_on = ActedOn(NEW)
+        self._slots = self._inventory.scan()
+        self._acted_on = ActedOn(NO_ORDERS_YET)
         """The newest orders that were acted on."""
         self._sessions: set[str] = set()
         """Sessions of this process that orders have answered."""
-        self._current = asyncio.Event()
+        self._orders_current = asyncio.Event()
         """Set once orders that answer this process's registration have arrived."""
-        self._one_at_a_time = asyncio.Lock()
+        self._registration_lock = asyncio.Lock()
         """Registrations must reach the log in the order in which they were true."""
-        self._nursery = Nursery(self._has_idle_slot, Memory(), enabled=settings.worker_warm)
+        self._template_pool = TemplatePool(self._has_idle_slot, Memory(), enabled=settings.worker_warm)
         self._runs = Runs(
             me.worker_id,
             self._orders,
             self._journal,
             self._preparer,
-            self._nursery,
+            self._template_pool,
             self._contact,
-            self._current,
+            self._orders_current,
             lambda: self._slots,
             tracer,
         )
@@ -112,9 +112,9 @@ class Worker:
         """Metrics of this worker, for operators."""
         for name, help, value in (
             ("worker_runs", "Runs of tasks on this worker", len(self._runs.running)),
-            ("worker_templates", "Interpreters that runs may start from", self._nursery.templates),
-            ("worker_warm_starts", "Runs that started from one of them", self._nursery.starts["warm"]),
-            ("worker_cold_starts", "Runs that started an interpreter", self._nursery.starts["cold"]),
+            ("worker_templates", "Interpreters that runs may start from", self._template_pool.templates),
+            ("worker_warm_starts", "Runs that started from one of them", self._template_pool.starts["warm"]),
+            ("worker_cold_starts", "Runs that started an interpreter", self._template_pool.starts["cold"]),
             ("worker_slots", "Slots that this worker offers", len(self._slots)),
             ("orders_read", "Position of CONTROL up to which all orders were acted on", self._position()),
             ("broker_connected", "1 while connected to the broker", self._connection.is_connected),
@@ -122,55 +122,57 @@ class Worker:
             yield Reading(name, help, (), {(): float(value)})
 
     def _has_idle_slot(self) -> bool:
-        taken = {slot for run in self._runs.running.values() if not run.done.is_set() for slot in run.slots}
-        return len(taken) < len(self._slots)
+        used_slots = {
+            slot for run in self._runs.running.values() if not run.done.is_set() for slot in run.slots
+        }
+        return len(used_slots) < len(self._slots)
 
-    def facts(self) -> Facts:
+    def facts(self) -> WatchSources:
         """The facts that the worker's health page shows."""
-        return Facts(
+        return WatchSources(
             connection=self._connection,
             look=None,
-            starting=lambda: "" if self._current.is_set() else "waiting for its first orders",
-            behind=dict,
+            starting=lambda: "" if self._orders_current.is_set() else "waiting for its first orders",
+            lag=dict,
             position=lambda _: self._position(),
             reads_all=False,
             refusals=self._journal.refusals,
         )
 
     def _position(self) -> int:
-        return 0 if self._acted_on.position == NEW else self._acted_on.position
+        return 0 if self._acted_on.position == NO_ORDERS_YET else self._acted_on.position
 
-    async def work(self) -> None:
+    async def run(self) -> None:
         """Register, then follow orders and run allocations until cancelled."""
-        self._acted_on = self._orders.acted_on() or ActedOn(NEW)
-        runs = [self._runs.take_up(order) for order in self._orders.all()]
-        await asyncio.to_thread(self._preparer.clear_all_but, set(self._runs.running))
+        self._acted_on = self._orders.acted_on() or ActedOn(NO_ORDERS_YET)
+        runs = [self._runs.create_run(order) for order in self._orders.all()]
+        await asyncio.to_thread(self._preparer.remove_all_except, set(self._runs.running))
         lost = {run.id for run in runs if await asyncio.to_thread(run.is_lost)}
         for run in runs:
             if run.id in lost and run.fenced:
-                await asyncio.to_thread(run.bury)
+                await asyncio.to_thread(run.end_lost_run)
         # Register before resuming the runs, so that lost runs end as lost with their machine and not with an
         # exit reported by this process.
         await self._register(self._slots, [id for id in self._runs.running if id not in lost])
         for run in runs:
-            self._runs.set_off(run)
+            self._runs.start_run(run)
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._presence.beat(self._connection.publish))
-            tasks.create_task(self._contact.keep())
-            tasks.create_task(self._listen())
-            tasks.create_task(self._insist())
-            tasks.create_task(self._nursery.keep())
+            tasks.create_task(self._presence.send_heartbeats(self._connection.publish))
+            tasks.create_task(self._contact.run_forever())
+            tasks.create_task(self._follow_orders())
+            tasks.create_task(self._repeat_unanswered_registration())
+            tasks.create_task(self._template_pool.run_forever())
             tasks.create_task(credentials.renew(self._settings, self._preparer, self._runs.running))
             tasks.create_task(utilisation.watch(self._settings, self._id, self._runs.running))
             if self._settings.worker_gpu:
                 tasks.create_task(self._watch_slots())
 
-    async def leave(self) -> None:
+    async def shut_down(self) -> None:
         """End everything that runs here, and report that this worker has left."""
         for run in list(self._runs.running.values()):
             await run.kill(run.order.killed or STOPPED)
         if self._runs.tasks:
-            await asyncio.wait(self._runs.tasks, timeout=LEAVE_S)
+            await asyncio.wait(self._runs.tasks, timeout=SHUTDOWN_TIMEOUT_S)
         for task in self._runs.tasks:
             task.cancel()
         if any(run.fenced and not run.done.is_set() for run in self._runs.running.values()):
@@ -180,28 +182,28 @@ class Worker:
 
     async def _register(self, slots: tuple[Slot, ...], running: Collection[str]) -> None:
         try:
-            async with self._one_at_a_time:
+            async with self._registration_lock:
                 await self._presence.register(slots, running, self._acted_on.position)
         except IdTaken as error:
-            await self._give_way(str(error))
+            await self._kill_all_runs(str(error))
             raise
 
-    async def _give_way(self, reason: str) -> None:
+    async def _kill_all_runs(self, reason: str) -> None:
         """Another worker has the id: end what still runs here, as it is over for the cluster."""
         for run in list(self._runs.running.values()):
             await run.kill(reason)
 
-    async def _come_back(self) -> None:
+    async def _register_again(self) -> None:
         """This worker was declared lost but is alive: offer the slots again in a new session."""
         log.warning("worker.was_lost")
         await self._register(self._slots, self._runs.running)
 
-    async def _replaced(self) -> None:
+    async def _stop_as_replaced(self) -> None:
         reason = (
             f"another process has registered as worker '{self._id}' with a copy of this one's folder: "
             "remove the copy, or this worker"
         )
-        await self._give_way(reason)
+        await self._kill_all_runs(reason)
         raise IdTaken(reason)
 
     async def _watch_slots(self) -> None:
@@ -212,8 +214,8 @@ class Worker:
         """
         before = self._slots
         while True:
-            await asyncio.sleep(LOOK_AT_SLOTS_S)
-            seen = await asyncio.to_thread(self._inventory.look)
+            await asyncio.sleep(SLOT_CHECK_S)
+            seen = await asyncio.to_thread(self._inventory.scan)
             if seen == before != self._slots:
                 await self._change_slots(seen)
             before = seen
@@ -226,53 +228,53 @@ class Worker:
         self._slots = seen
         for run in list(self._runs.running.values()):
             if not run.slots <= {slot.id for slot in seen}:
-                await run.kill(self._runs.without_slots())
+                await run.kill(self._runs.lost_slots_reason())
 
-    async def _insist(self) -> None:
+    async def _repeat_unanswered_registration(self) -> None:
         """Register again if no orders answer. Of several workers that claim an id, one may be passed over."""
         while True:
             session = self._presence.session
-            await asyncio.sleep(ANSWERED_S)
+            await asyncio.sleep(REGISTRATION_TIMEOUT_S)
             if self._presence.session == session and session not in self._sessions:
                 log.warning("register.unanswered", session=session)
                 await self._register(self._slots, self._runs.running)
 
-    async def _listen(self) -> None:
+    async def _follow_orders(self) -> None:
         while True:
-            news = await self._hearing.next()
+            news = await self._order_feed.next()
             try:
                 orders = msgspec.json.decode(news.body, type=WorkerOrders)
             except msgspec.MsgspecError as error:
                 # Possibly written by a newer version. New orders arrive when anything changes.
                 log.error("orders.unreadable", sequence=news.sequence, error=str(error))
                 continue
-            if await self._answers_us(orders) and self._are_newer(orders, news.sequence):
-                set_back = orders.position < self._acted_on.position != NEW
+            if await self._answers_latest_registration(orders) and self._are_newer(orders, news.sequence):
+                set_back = orders.position < self._acted_on.position != NO_ORDERS_YET
                 if set_back:
                     log.warning("log.set_back", position=orders.position, acted_on=self._acted_on.position)
                 await self._runs.act_on(orders, set_back=set_back)
                 if orders.presence == "lost":
-                    await self._come_back()
-                self._note(ActedOn(orders.position, news.sequence))
-                self._current.set()
-            await self._hearing.acted_on(news)
+                    await self._register_again()
+                self._record_acted_on(ActedOn(orders.position, news.sequence))
+                self._orders_current.set()
+            await self._order_feed.acted_on(news)
 
-    async def _answers_us(self, orders: WorkerOrders) -> bool:
+    async def _answers_latest_registration(self, orders: WorkerOrders) -> bool:
         """Whether the orders answer this process's newest registration. Raises `IdTaken`."""
         try:
-            self._presence.check(orders)
+            self._presence.raise_if_refused(orders)
         except IdTaken as error:
-            await self._give_way(str(error))
+            await self._kill_all_runs(str(error))
             raise
         answered = self._presence.session in self._sessions
-        mine, own = orders.session == self._presence.session, self._presence.is_own(orders.session)
+        mine, own = orders.session == self._presence.session, self._presence.is_own_session(orders.session)
         if mine:
             self._sessions.add(orders.session)
-        elif self._current.is_set() and orders.presence == "here" and not own:
-            await self._replaced()
+        elif self._orders_current.is_set() and orders.presence == "here" and not own:
+            await self._stop_as_replaced()
         elif answered:
             # The worker that had taken the id is gone, or an earlier registration was delivered again.
-            await self._come_back()
+            await self._register_again()
         return mine
 
     def _are_newer(self, orders: WorkerOrders, sequence: int) -> bool:
@@ -281,22 +283,24 @@ class Worker:
         The scheduler never writes orders of an earlier position after those of a later one. If it has, the
         log was restored from an older copy, and what was ordered in between never happened.
         """
-        later = orders.position >= self._acted_on.position or self._acted_on.position == NEW
-        return later or sequence > self._acted_on.sequence or not self._current.is_set()
+        later = orders.position >= self._acted_on.position or self._acted_on.position == NO_ORDERS_YET
+        return later or sequence > self._acted_on.sequence or not self._orders_current.is_set()
 
-    def _note(self, acted_on: ActedOn) -> None:
+    def _record_acted_on(self, acted_on: ActedOn) -> None:
         self._acted_on = acted_on
         try:
-            self._orders.note(acted_on)
+            self._orders.record(acted_on)
         except OSError as error:
             # The orders are delivered again after a restart, and those already taken are recognised by their
             # folders.
             log.warning("position.not_noted", position=acted_on.position, error=str(error))
 
 
-def _towards(connection: Client) -> str:
+def _source_address(connection: Client) -> str:
     broker = connection.connected_url
-    return address.towards(broker.hostname or "", broker.port or 4222) if broker else address.LOOPBACK
+    return (
+        address.source_address_for(broker.hostname or "", broker.port or 4222) if broker else address.LOOPBACK
+    )
 
 
 def main() -> None:
@@ -308,57 +312,59 @@ def main() -> None:
         check_launcher(settings)
         check_offer(settings)
         me = claim(settings.worker_home, settings.worker_id)
-    except (BadSettings, BadAccount, BadLauncher, CannotBe, OSError) as error:
+    except (BadSettings, BadAccount, BadLauncher, IdentityError, OSError) as error:
         print(f"worker: {error}", file=sys.stderr)
         sys.exit(2)
     logging.configure(settings.log_format, settings.log_level, worker=me.worker_id)
     if accounts.warning:
         log.warning("tasks.not_apart", reason=accounts.warning)
-    process.run(_until_stopped(replace(settings, worker_id=me.worker_id), me, tracer))
+    process.run(_run(replace(settings, worker_id=me.worker_id), me, tracer))
 
 
-async def _until_stopped(settings: WorkerSettings, me: Identity, tracer: Tracer | None) -> int:
+async def _run(settings: WorkerSettings, me: Identity, tracer: Tracer | None) -> int:
     """Run the worker until it is stopped. Returns the exit status."""
     measures = Measures("worker")
     disks = Disks({"runs": settings.worker_home}, settings.disk_reserve_mib)
-    measures.read(disks.readings, disks.look)
+    measures.register(disks.readings, disks.refresh)
     watch = SelfWatch(f"worker {settings.worker_id}", settings, measures)
-    with watch.shown():
-        watch.begin("waiting for the broker")
-        settings = credentials.own(settings)
+    with watch.serve_pages():
+        watch.set_starting("waiting for the broker")
+        settings = credentials.add_own_credentials(settings)
         inbox = worker_inbox(settings.worker_id)
         connection = await connect(settings, f"worker {settings.worker_id}", inbox)
         worker = Worker(settings, me, connection, tracer)
-        measures.read(worker.readings)
-        return await _work(worker, connection, watch, settings, tracer)
+        measures.register(worker.readings)
+        return await _supervise(worker, connection, watch, settings, tracer)
 
 
-async def _work(
+async def _supervise(
     worker: Worker,
     connection: Client,
     watch: SelfWatch,
     settings: WorkerSettings,
     tracer: Tracer | None,
 ) -> int:
-    with watch.watching_loop():
-        beside = [
+    with watch.watch_loop():
+        background = [
             asyncio.ensure_future(watch.run(worker.facts())),
-            asyncio.ensure_future(tell_signs(connection, watch.conditions, settings.worker_id)),
+            asyncio.ensure_future(publish_health(connection, watch.conditions, settings.worker_id)),
         ]
-        work = asyncio.ensure_future(worker.work())
-        closed = asyncio.ensure_future(until_closed(connection))
+        run = asyncio.ensure_future(worker.run())
+        closed = asyncio.ensure_future(raise_when_closed(connection))
         for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, work.cancel)
-        ended, going = await asyncio.wait([work, closed, *beside], return_when=asyncio.FIRST_COMPLETED)
-    if not work.cancelled():
-        failure = (work if work.done() else next(iter(ended))).exception()
-        for error in process.single_errors(failure):
+            asyncio.get_running_loop().add_signal_handler(number, run.cancel)
+        ended, unfinished = await asyncio.wait(
+            [run, closed, *background], return_when=asyncio.FIRST_COMPLETED
+        )
+    if not run.cancelled():
+        failure = (run if run.done() else next(iter(ended))).exception()
+        for error in process.flatten_errors(failure):
             log.critical("worker.failed", error=str(error) or repr(error), exc_info=error)
-        process.leave(1)
-    for task in going:
+        process.exit_now(1)
+    for task in unfinished:
         task.cancel()
-    await worker.leave()
-    await leave(connection)
+    await worker.shut_down()
+    await close(connection)
     if tracer is not None:
         tracer.flush()
     return 0

@@ -12,13 +12,13 @@ from pathlib import Path
 
 from services.kit.blobs import BlobStore
 
-KEPT = 100
+MAX_ARCHIVES = 100
 """Number of most recently used archives to keep. Others are fetched again when needed."""
 IN_USE_S = 3600.0
 """Archives used within this time are never removed, because they may be being unpacked, in seconds."""
 
 
-class Contexts:
+class ContextCache:
     """The archives of one worker, in a folder of its own. Blocking and thread-safe."""
 
     def __init__(self, folder: Path, blobs: BlobStore, clock: Callable[[], float] = time.time) -> None:
@@ -31,14 +31,14 @@ class Contexts:
         """The archive with this SHA-256, fetched if it is not cached. Raises `BlobMissing` or `OSError`."""
         archive = self._folder / f"{digest}.tar.gz"
         try:
-            self._note(archive)
+            self._touch(archive)
         except FileNotFoundError:
             self._fetch(digest, archive)
-            self._note(archive)
-            self._forget()
+            self._touch(archive)
+            self._evict()
         return archive
 
-    def _note(self, archive: Path) -> None:
+    def _touch(self, archive: Path) -> None:
         os.utime(archive, (self._clock(), self._clock()))
 
     def _fetch(self, digest: str, archive: Path) -> None:
@@ -53,14 +53,14 @@ class Contexts:
         finally:
             part.unlink(missing_ok=True)
 
-    def _forget(self) -> None:
+    def _evict(self) -> None:
         """Remove the least recently used archives, and partial files left by a killed worker."""
-        used: list[tuple[float, Path]] = []
+        by_last_use: list[tuple[float, Path]] = []
         for path in self._folder.iterdir():
             with contextlib.suppress(FileNotFoundError):
-                used.append((path.stat().st_mtime, path))
-        used.sort(reverse=True)
-        for place, (at, path) in enumerate(used):
-            half = path.suffix != ".gz"
-            if (half or place >= KEPT) and at < self._clock() - IN_USE_S:
+                by_last_use.append((path.stat().st_mtime, path))
+        by_last_use.sort(reverse=True)
+        for index, (at, path) in enumerate(by_last_use):
+            is_partial = path.suffix != ".gz"
+            if (is_partial or index >= MAX_ARCHIVES) and at < self._clock() - IN_USE_S:
                 path.unlink(missing_ok=True)

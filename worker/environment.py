@@ -22,11 +22,11 @@ from worker import account as accounts
 from worker.account import Account
 from worker.ports import Ports
 
-DROPPED = ("STEADFAST_", "DET_", "PYTHON", "VIRTUAL_ENV", "CUDA_VISIBLE_DEVICES")
+DROPPED_PREFIXES = ("STEADFAST_", "DET_", "PYTHON", "VIRTUAL_ENV", "CUDA_VISIBLE_DEVICES")
 """Prefixes of the worker's own variables that tasks must not see: secrets, and paths of the platform."""
 PORTS = ("DTRAIN_SSH_PORT", "INTER_TRAIN_PROCESS_COMM_PORT_1", "INTER_TRAIN_PROCESS_COMM_PORT_2", "C10D_PORT")
 """Variables that hold the ports of a run."""
-LONGEST_BYTES = 128 * 1024 - 1
+MAX_VARIABLE_BYTES = 128 * 1024 - 1
 """Longest `NAME=VALUE` that Linux passes to a process. A longer one prevents the process from starting."""
 Content = Mapping[str, Any]
 _IDENTITY = re.compile(r"DET_\w*_ID|DET_SESSION_TOKEN|DET_USER_TOKEN|DET_INFO_DIR")
@@ -77,7 +77,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     cert_name: str | None = None
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class Placement(msgspec.Struct, frozen=True, kw_only=True):
     """Where on this host the task runs, and with what."""
 
     workdir: Path
@@ -98,39 +98,41 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the task has its own file system with its own interpreter."""
 
 
-def variables(task: Task, cluster: Cluster, place: Place, inherited: Mapping[str, str]) -> dict[str, str]:
+def variables(
+    task: Task, cluster: Cluster, placement: Placement, inherited: Mapping[str, str]
+) -> dict[str, str]:
     """Return the complete environment of a task. `inherited` is the worker's own; most of it is passed on.
 
     The user's variables override all others except those that identify the task.
     """
-    base = {name: value for name, value in inherited.items() if _may_pass(name, value)}
-    if place.account is not None:
-        base = accounts.variables(place.account, base, place.workdir.parent)
-    base.setdefault("HOME", str(place.workdir))
-    ours = _ours(task, cluster, place)
+    base = {name: value for name, value in inherited.items() if _is_inheritable(name, value)}
+    if placement.account is not None:
+        base = accounts.variables(placement.account, base, placement.workdir.parent)
+    base.setdefault("HOME", str(placement.workdir))
+    ours = _platform_variables(task, cluster, placement)
     env = {**base, "PYTHONUNBUFFERED": "1", "DET_PYTHON_EXECUTABLE": "python3", **ours}
     config = task.trial.config if task.trial is not None else task.config
-    for name, value in _users(config, place.slots, base).items():
+    for name, value in _user_variables(config, placement.slots, base).items():
         if _IDENTITY.fullmatch(name):
             continue
         env.pop(name, None)
         if value is not None:
             env[name] = value
-    if not place.container:
+    if not placement.container:
         path = env.get("PATH") or os.defpath
-        env["PATH"] = os.pathsep.join([*map(str, place.python_path), path])
+        env["PATH"] = os.pathsep.join([*map(str, placement.python_path), path])
     return env
 
 
-def info_files(task: Task, cluster: Cluster, place: Place) -> dict[str, dict[str, Any]]:
+def info_files(task: Task, cluster: Cluster, placement: Placement) -> dict[str, dict[str, Any]]:
     """Name and content of each file in the info directory."""
     files: dict[str, dict[str, Any]] = {
         "rendezvous.json": {
-            "container_addrs": list(place.addresses),
-            "container_rank": place.rank,
-            "container_slot_counts": list(place.slot_counts or (len(place.slots),)),
+            "container_addrs": list(placement.addresses),
+            "container_rank": placement.rank,
+            "container_slot_counts": list(placement.slot_counts or (len(placement.slots),)),
         },
-        "resources.json": {"gpu_uuids": [slot.uuid for slot in place.slots if slot.kind == "cuda"]},
+        "resources.json": {"gpu_uuids": [slot.uuid for slot in placement.slots if slot.kind == "cuda"]},
     }
     if task.trial is not None:
         files["trial.json"] = _trial_file(task.trial)
@@ -139,7 +141,7 @@ def info_files(task: Task, cluster: Cluster, place: Place) -> dict[str, dict[str
         "master_url": cluster.master_url,
         "cluster_id": cluster.cluster_id,
         "agent_id": cluster.agent_id,
-        "slot_ids": [slot.id for slot in place.slots],
+        "slot_ids": [slot.id for slot in placement.slots],
         "task_id": task.task_id,
         "allocation_id": task.allocation_id,
         "session_token": task.session_token,
@@ -178,13 +180,13 @@ def interpreter_dirs(interpreter: Path, wrappers: Path) -> tuple[Path, ...]:
     return (wrappers, folder)
 
 
-def _may_pass(name: str, value: str) -> bool:
+def _is_inheritable(name: str, value: str) -> bool:
     """Exclude the platform's variables and values that are not valid text: records of runs are JSON."""
     try:
         f"{name}={value}".encode()
     except UnicodeEncodeError:
         return False
-    return not name.startswith(DROPPED)
+    return not name.startswith(DROPPED_PREFIXES)
 
 
 def _trial_file(trial: Trial) -> dict[str, Any]:
@@ -201,28 +203,28 @@ def _trial_file(trial: Trial) -> dict[str, Any]:
     }
 
 
-def _ours(task: Task, cluster: Cluster, place: Place) -> dict[str, str]:
+def _platform_variables(task: Task, cluster: Cluster, placement: Placement) -> dict[str, str]:
     return {
         **_cluster_variables(cluster),
-        **_port_variables(place.ports),
+        **_port_variables(placement.ports),
         **(_trial_variables(task.trial) if task.trial is not None else {}),
         **({"DET_LATEST_CHECKPOINT": task.latest_checkpoint} if task.latest_checkpoint else {}),
         "DET_TASK_ID": task.task_id,
         "DET_ALLOCATION_ID": task.allocation_id,
         "DET_TASK_TYPE": task.task_type,
         "DET_RESOURCES_ID": task.resources_id,
-        "DET_RESOURCES_TYPE": "docker-container" if place.container else "process",
+        "DET_RESOURCES_TYPE": "docker-container" if placement.container else "process",
         "DET_CONTAINER_ID": container_id(task.allocation_id, cluster.agent_id),
         "DET_SESSION_TOKEN": task.session_token,
         "DET_USER": task.user,
         "DET_USER_TOKEN": task.user_token,
-        "DET_SLOT_IDS": json.dumps([slot.id for slot in place.slots], separators=(",", ":")),
-        "DET_WORKDIR": str(place.workdir),
-        "DET_INFO_DIR": str(place.info_dir),
+        "DET_SLOT_IDS": json.dumps([slot.id for slot in placement.slots], separators=(",", ":")),
+        "DET_WORKDIR": str(placement.workdir),
+        "DET_INFO_DIR": str(placement.info_dir),
         "DET_TASK_LOGGING_METADATA": json.dumps(
             {"task_id": task.task_id, "allocation_id": task.allocation_id, "agent_id": cluster.agent_id}
         ),
-        "CUDA_VISIBLE_DEVICES": ",".join(slot.uuid for slot in place.slots if slot.kind == "cuda"),
+        "CUDA_VISIBLE_DEVICES": ",".join(slot.uuid for slot in placement.slots if slot.kind == "cuda"),
     }
 
 
@@ -264,11 +266,13 @@ def _trial_variables(trial: Trial) -> dict[str, str]:
     return {
         name: value
         for name, value in set_variables.items()
-        if value is not None and len(name) + len(value) + 1 < LONGEST_BYTES
+        if value is not None and len(name) + len(value) + 1 < MAX_VARIABLE_BYTES
     }
 
 
-def _users(config: Content, slots: Sequence[Slot], inherited: Mapping[str, str]) -> dict[str, str | None]:
+def _user_variables(
+    config: Content, slots: Sequence[Slot], inherited: Mapping[str, str]
+) -> dict[str, str | None]:
     """The variables that the configuration sets for the kind of slots at hand; None unsets one.
 
     A name without `=` takes the worker's value, if it has one.

@@ -27,11 +27,11 @@ def draft(worker_id: str, event: Any, at: float | None = None, trace: str = "") 
     id = new_id()
     at = time.time() if at is None else at
     if isinstance(event, AllocationExited):
-        event = msgspec.structs.replace(event, message=_said(event.message))
+        event = msgspec.structs.replace(event, message=_truncate_message(event.message))
     body = codec.encode(event, id=id, actor=f"worker:{worker_id}", at=at)
     return Draft(subjects.witness_of_worker(worker_id), body, id, trace)
 
 
-def _said(message: str) -> str:
+def _truncate_message(message: str) -> str:
     """Truncate a message to what a fact may hold: it may be an error that quotes a whole file."""
     return message.replace("\0", "\u2400")[:TEXT_CHARACTERS]

@@ -15,13 +15,13 @@ from pathlib import Path
 import msgspec
 
 from det_contracts import ids
-from services.kit.files import write_whole
+from services.kit.files import write_atomic
 
 FILE = "identity.json"
 LOCK = "lock"
 
 
-class CannotBe(Exception):
+class IdentityError(Exception):
     """This process cannot be the worker that it should be; the text says why and what to do."""
 
 
@@ -41,14 +41,14 @@ def host_name() -> str:
     return "".join(c if c.isalnum() or c in "-_" else "-" for c in name)[:64] or "worker"
 
 
-def claim(home: Path, wanted: str) -> Identity:
+def claim(home: Path, requested_id: str) -> Identity:
     """Take the identity of this folder until this process ends.
 
-    `wanted` is the id. If empty, it is the folder's previous id or else the host's name. Raises `CannotBe`,
-    or `OSError` from the disk.
+    `wanted` is the id. If empty, it is the folder's previous id or else the host's name. Raises
+    `IdentityError`, or `OSError` from the disk.
     """
-    if wanted and not ids.is_token(wanted):
-        raise CannotBe(f"STEADFAST_WORKER_ID='{wanted}': {ids.WORKER_ID_RULE}")
+    if requested_id and not ids.is_token(requested_id):
+        raise IdentityError(f"STEADFAST_WORKER_ID='{requested_id}': {ids.WORKER_ID_RULE}")
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     if home.stat().st_uid == os.geteuid():
         # A folder made by something else, such as a container volume, may be open to all users.
@@ -56,11 +56,12 @@ def claim(home: Path, wanted: str) -> Identity:
     _lock(home)
     identity = _read(home / FILE)
     if identity is None:
-        identity = Identity(wanted or host_name(), uuid.uuid4().hex)
-        write_whole(home / FILE, msgspec.json.encode(identity))
-    elif wanted and wanted != identity.worker_id:
-        raise CannotBe(
-            f"the folder {home} belongs to worker '{identity.worker_id}', not to '{wanted}': give this one a "
+        identity = Identity(requested_id or host_name(), uuid.uuid4().hex)
+        write_atomic(home / FILE, msgspec.json.encode(identity))
+    elif requested_id and requested_id != identity.worker_id:
+        raise IdentityError(
+            f"the folder {home} belongs to worker '{identity.worker_id}', not to '{requested_id}': give "
+            "this one a "
             f"STEADFAST_WORKER_HOME of its own, or set STEADFAST_WORKER_ID={identity.worker_id}"
         )
     return msgspec.structs.replace(identity, host=socket.gethostname())
@@ -68,17 +69,17 @@ def claim(home: Path, wanted: str) -> Identity:
 
 def _lock(home: Path) -> None:
     """Lock the folder. The system releases the lock when this process ends, however it ends."""
-    held = os.open(home / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    lock_file = os.open(home / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        owner = os.pread(held, 20, 0).decode(errors="replace").strip()
-        os.close(held)
-        raise CannotBe(
+        owner = os.pread(lock_file, 20, 0).decode(errors="replace").strip()
+        os.close(lock_file)
+        raise IdentityError(
             f"a worker runs in the folder {home} already (process {owner or 'unknown'}): stop it first, or "
             "give this one a STEADFAST_WORKER_HOME and a STEADFAST_WORKER_ID of its own"
         ) from None
-    os.pwrite(held, f"{os.getpid():<20}".encode(), 0)
+    os.pwrite(lock_file, f"{os.getpid():<20}".encode(), 0)
 
 
 def _read(path: Path) -> Identity | None:
@@ -87,6 +88,6 @@ def _read(path: Path) -> Identity | None:
     except FileNotFoundError:
         return None
     except msgspec.DecodeError as error:
-        raise CannotBe(
+        raise IdentityError(
             f"{path} is damaged ({error}): remove it, and the worker counts as a new one"
         ) from None

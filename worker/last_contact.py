@@ -18,7 +18,7 @@ import structlog
 from services.kit.since_boot import since_boot
 
 RENEW_S = 2.0
-FRESH_S = 2 * RENEW_S
+MAX_AGE_S = 2 * RENEW_S
 FILE = "contact"
 
 log = structlog.get_logger()
@@ -27,30 +27,30 @@ log = structlog.get_logger()
 class Contact:
     """Keeps the file up to date while there is contact."""
 
-    def __init__(self, current: Callable[[], Awaitable[bool]], note: Callable[[float], None]) -> None:
-        """`current` asks whether all orders were acted on. `note` records seconds since boot.
+    def __init__(self, current: Callable[[], Awaitable[bool]], record: Callable[[float], None]) -> None:
+        """`current` asks whether all orders were acted on. `record` records seconds since boot.
 
         `current` may take any time.
         """
         self._is_current = current
-        self._note = note
+        self._record = record
         self._at = -math.inf
         self._renewed = asyncio.Event()
 
-    async def fresh(self) -> None:
+    async def wait_until_fresh(self) -> None:
         """Wait for a fresh contact: a run that is started without one would be ended at once."""
-        while since_boot() - self._at > FRESH_S:
+        while since_boot() - self._at > MAX_AGE_S:
             self._renewed.clear()
             await self._renewed.wait()
 
-    async def keep(self) -> None:
+    async def run_forever(self) -> None:
         """Check for contact repeatedly, until cancelled."""
         while True:
-            asked_at = since_boot()
+            checked_at = since_boot()
             if await self._is_current():
                 # The answer only covers the time up to the question.
-                self._at = asked_at
-                self._note(asked_at)
+                self._at = checked_at
+                self._record(checked_at)
                 self._renewed.set()
             await asyncio.sleep(RENEW_S)
 
@@ -61,7 +61,7 @@ class ContactFile:
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
 
-    def note(self, at: float) -> None:
+    def record(self, at: float) -> None:
         """Record the time of the newest contact."""
         try:
             os.pwrite(self._file, f"{at:020.3f}\n".encode(), 0)

@@ -16,7 +16,7 @@ from worker.output_spool import SpoolReader
 
 QUICK_S, SLOW_S = 0.02, 0.25
 """Delay before the next look: after new output, and after a while without any, in seconds."""
-TRIES = 40
+MAX_READ_FAILURES = 40
 """How often reading the rest of an ended run's output is retried on a failing disk."""
 
 log = structlog.get_logger()
@@ -30,32 +30,32 @@ class Shipper:
         self._task_id = task_id
         self._allocation_id = allocation_id
         self._worker_id = worker_id
-        self.on_first: Callable[[], None] | None = None
+        self.on_first_stored: Callable[[], None] | None = None
         """Called once, when the run's first own lines are stored."""
 
     async def ship(self, reader: SpoolReader, ended: asyncio.Event) -> None:
         """Ship until `ended` is set and nothing is left, or what is left cannot be read."""
         pause, failures = QUICK_S, 0
         while True:
-            last_look = ended.is_set()
+            is_last_read = ended.is_set()
             try:
                 shipped = await self._ship_next(reader)
             except OSError as error:
                 log.warning("output.unread", allocation=self._allocation_id, error=str(error))
                 failures += 1
-                if last_look and failures > TRIES:
-                    await self.say(1, "ERROR", f"the rest of the output cannot be read: {error}")
+                if is_last_read and failures > MAX_READ_FAILURES:
+                    await self.add_worker_lines(1, "ERROR", f"the rest of the output cannot be read: {error}")
                     return
                 await asyncio.sleep(SLOW_S)
                 continue
             failures = 0
             if shipped:
                 pause = QUICK_S
-            elif last_look:
+            elif is_last_read:
                 return
             else:
                 pause = min(pause * 1.5, SLOW_S)
-                await _first(ended, pause)
+                await _wait_for_event(ended, pause)
 
     async def _ship_next(self, reader: SpoolReader) -> bool:
         """Ship the next batch; returns False if there is none.
@@ -66,16 +66,16 @@ class Shipper:
         if batch is None:
             return False
         await self._store("task", batch.offset, batch.lines)
-        self._tell_first()
+        self._notify_first_stored()
         await asyncio.to_thread(reader.acknowledge, batch)
         return True
 
-    def _tell_first(self) -> None:
-        if self.on_first is not None:
-            self.on_first()
-            self.on_first = None
+    def _notify_first_stored(self) -> None:
+        if self.on_first_stored is not None:
+            self.on_first_stored()
+            self.on_first_stored = None
 
-    async def say(self, offset: int, level: str, *texts: str) -> None:
+    async def add_worker_lines(self, offset: int, level: str, *texts: str) -> None:
         """Add lines of the worker's own. `offset` orders these lines and must grow."""
         now = time.time()
         await self._store("agent", offset, [LogLine(now, "stdout", level, None, text) for text in texts])
@@ -104,7 +104,7 @@ class Shipper:
                 log.warning("logs.kept_back", allocation=self._allocation_id, error=str(error))
 
 
-async def _first(event: asyncio.Event, seconds: float) -> None:
+async def _wait_for_event(event: asyncio.Event, seconds: float) -> None:
     if event.is_set():
         await asyncio.sleep(QUICK_S)
         return

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from worker.account import Account, files_as
+from worker.account import Account, file_access_as
 
 INFO = Path("/run/determined/info")
 SHARED_FS = Path("/determined_shared_fs")
@@ -22,17 +22,17 @@ class CannotMount(OSError):
     """A mount point is missing and cannot be created; the text says which."""
 
 
-def with_container_paths(
+def wrap_with_mounts(
     argv: Sequence[str], info_dir: Path, storage: Mapping[str, Any], *, make: bool = True
 ) -> list[str]:
-    """The command line that runs `argv` with these mounts. For the rest see `container_paths`."""
-    binds = container_paths(info_dir, storage, make=make)
-    alone = ["unshare", "--mount"] + (["--user", "--map-root-user"] if os.geteuid() else [])
-    places = [str(path) for pair in binds for path in pair]
-    return [*alone, "sh", "-c", _BIND, "sh", *places, "--", *argv]
+    """The command line that runs `argv` with these mounts. For the rest see `prepare_binds`."""
+    binds = prepare_binds(info_dir, storage, make=make)
+    unshare = ["unshare", "--mount"] + (["--user", "--map-root-user"] if os.geteuid() else [])
+    bind_paths = [str(path) for pair in binds for path in pair]
+    return [*unshare, "sh", "-c", _BIND, "sh", *bind_paths, "--", *argv]
 
 
-def container_paths(
+def prepare_binds(
     info_dir: Path, storage: Mapping[str, Any], account: Account | None = None, *, make: bool = True
 ) -> list[tuple[Path, Path]]:
     """Each folder and its path in a container. Both are created with the rights of their user.
@@ -43,14 +43,14 @@ def container_paths(
     if storage.get("type") == "shared_fs":
         binds.append((Path(storage["host_path"]), SHARED_FS))
     for source, target in binds:
-        with files_as(account):
+        with file_access_as(account):
             if make or source == info_dir:
-                _make(source)
-        _make(target)
+                _make_directory(source)
+        _make_directory(target)
     return binds
 
 
-def _make(path: Path) -> None:
+def _make_directory(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -18,23 +18,23 @@ from nats.errors import Error as NatsError
 
 from det_contracts import subjects
 from det_contracts.commands import Answer
-from det_contracts.news import Holder
+from det_contracts.script_queries import Holder
 
 EXPIRES_S = 30
 HEARTBEAT_S = 1
 SILENT_S = 4.0
 """A consumer that sends nothing for this long has gone with its broker, in seconds."""
-LOOK_EVERY_S = 0.1
+POLL_EVERY_S = 0.1
 RETRY_S = 0.2
 TIMEOUT_S = 2.0
 NANOSECONDS = 1_000_000_000
-AWAY = (NatsError, TimeoutError, OSError)
+UNREACHABLE_ERRORS = (NatsError, TimeoutError, OSError)
 NOT_PERMITTED = 10111
 """The broker's error code for a check that it makes after the check of the subject's sequence."""
-OTHER_SEQUENCE = 10071
+WRONG_LAST_SEQUENCE = 10071
 
 
-class Heard(msgspec.Struct, frozen=True):
+class OrderMessage(msgspec.Struct, frozen=True):
     """Orders as stored in their stream."""
 
     sequence: int
@@ -42,32 +42,32 @@ class Heard(msgspec.Struct, frozen=True):
     reply: str = ""
 
 
-class Hearing:
+class OrderFeed:
     """The orders of one worker. The newest are redelivered until they were acted on."""
 
     def __init__(self, connection: Client, worker_id: str) -> None:
         self._connection = connection
         self._worker_id = worker_id
-        self._coming: asyncio.Queue[Heard] = asyncio.Queue()
-        self._asked = False
-        self._heard_at = 0.0
+        self._messages: asyncio.Queue[OrderMessage] = asyncio.Queue()
+        self._is_requested = False
+        self._last_message_at = 0.0
         self._reconnects = -1
         self._inbox = ""
 
-    async def next(self) -> Heard:
+    async def next(self) -> OrderMessage:
         """Wait for orders that were not acted on."""
         if not self._inbox:
             self._inbox = self._connection.new_inbox()
             await self._connection.subscribe(self._inbox, cb=self._on_message)
         while True:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_EVERY_S):
-                    return await self._coming.get()
-            await self._ask_again()
+                async with asyncio.timeout(POLL_EVERY_S):
+                    return await self._messages.get()
+            await self._renew_request()
 
-    async def acted_on(self, batch: Heard) -> None:
+    async def acted_on(self, batch: OrderMessage) -> None:
         """Acknowledge orders, so that they are not redelivered."""
-        with contextlib.suppress(*AWAY):
+        with contextlib.suppress(*UNREACHABLE_ERRORS):
             await self._connection.publish(batch.reply, b"+ACK")
 
     async def is_newest(self, sequence: int) -> bool:
@@ -76,7 +76,7 @@ class Hearing:
         Only the leader of the stream is sure to have the newest message. So this sends a message that the
         leader always refuses; the first reason that it gives is the answer.
         """
-        subject = subjects.orders_heard(self._worker_id)
+        subject = subjects.newest_orders_check(self._worker_id)
         headers = {
             "Nats-Expected-Last-Subject-Sequence": str(sequence),
             "Nats-Expected-Last-Subject-Sequence-Subject": subjects.orders(self._worker_id),
@@ -86,44 +86,50 @@ class Hearing:
             "Nats-Rollup": "sub",
         }
         while True:
-            with contextlib.suppress(*AWAY, msgspec.MsgspecError):
+            with contextlib.suppress(*UNREACHABLE_ERRORS, msgspec.MsgspecError):
                 reply = await self._connection.request(subject, b"", timeout=TIMEOUT_S, headers=headers)
                 answer: dict[str, Any] = msgspec.json.decode(reply.data)
                 code = answer.get("error", {}).get("err_code")
-                if code in (NOT_PERMITTED, OTHER_SEQUENCE):
+                if code in (NOT_PERMITTED, WRONG_LAST_SEQUENCE):
                     return bool(code == NOT_PERMITTED)
             await asyncio.sleep(RETRY_S)
 
     async def holder(self) -> Holder | None:
         """The holder of this worker's id as the scheduler knows it; None if it cannot be learned now."""
-        subject = subjects.asked_by_worker(self._worker_id, "scheduler", "holder")
+        subject = subjects.question_of_worker(self._worker_id, "scheduler", "holder")
         try:
             reply = await self._connection.request(subject, b"{}", timeout=TIMEOUT_S)
             answer = msgspec.json.decode(reply.data, type=Answer)
             return None if answer.value is None else msgspec.convert(answer.value, Holder)
-        except (*AWAY, msgspec.MsgspecError):
+        except (*UNREACHABLE_ERRORS, msgspec.MsgspecError):
             return None
 
-    async def _ask_again(self) -> None:
-        moved = self._connection.stats["reconnects"] != self._reconnects
-        silent = time.monotonic() - self._heard_at > SILENT_S
-        if self._asked and not moved and not silent:
+    async def _renew_request(self) -> None:
+        has_reconnected = self._connection.stats["reconnects"] != self._reconnects
+        silent = time.monotonic() - self._last_message_at > SILENT_S
+        if self._is_requested and not has_reconnected and not silent:
             return
         self._reconnects = self._connection.stats["reconnects"]
-        self._asked, self._heard_at = True, time.monotonic()
-        want = {"batch": 100, "expires": EXPIRES_S * NANOSECONDS, "idle_heartbeat": HEARTBEAT_S * NANOSECONDS}
+        self._is_requested, self._last_message_at = True, time.monotonic()
+        request = {
+            "batch": 100,
+            "expires": EXPIRES_S * NANOSECONDS,
+            "idle_heartbeat": HEARTBEAT_S * NANOSECONDS,
+        }
         subject = f"$JS.API.CONSUMER.MSG.NEXT.{subjects.ORDERS}.{self._worker_id}"
         try:
-            await self._connection.publish(subject, msgspec.json.encode(want), reply=self._inbox)
-        except AWAY:
-            self._asked = False
+            await self._connection.publish(subject, msgspec.json.encode(request), reply=self._inbox)
+        except UNREACHABLE_ERRORS:
+            self._is_requested = False
 
     async def _on_message(self, message: Msg) -> None:
-        self._heard_at = time.monotonic()
+        self._last_message_at = time.monotonic()
         if message.subject == self._inbox:
             # Any status but a heartbeat ends the request: it expired, or there is no consumer yet.
             if (message.headers or {}).get("Status") != "100":
-                self._asked = False
+                self._is_requested = False
             return
         # $JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<time>.<pending>
-        self._coming.put_nowait(Heard(int(message.reply.split(".")[-4]), message.data, message.reply))
+        self._messages.put_nowait(
+            OrderMessage(int(message.reply.split(".")[-4]), message.data, message.reply)
+        )

@@ -19,12 +19,12 @@ import structlog
 
 from det_contracts.events.scheduler import AllocationAssigned
 from det_contracts.orders import Briefing
-from services.kit.files import overwrite, set_aside, write_whole
+from services.kit.files import overwrite, set_aside, write_atomic
 from worker import process
 
 NOTES_BYTES = 1024
 POSITION_BYTES = 48
-LONGEST_REASON = 150
+MAX_REASON_LENGTH = 150
 """Maximum length of a recorded reason, in characters: it fits the reserved space however JSON escapes it."""
 
 log = structlog.get_logger()
@@ -92,8 +92,8 @@ class Orders:
             # Kill what may still run of it, since nothing follows it any more.
             process.kill(folder)
             return None
-        noted = _notes(folder)
-        return order if noted is None else msgspec.structs.replace(order, **msgspec.structs.asdict(noted))
+        notes = _notes(folder)
+        return order if notes is None else msgspec.structs.replace(order, **msgspec.structs.asdict(notes))
 
     def all(self) -> Iterator[Order]:
         """Every order, by allocation."""
@@ -102,15 +102,15 @@ class Orders:
             if order is not None:
                 yield order
 
-    def keep(self, order: Order) -> None:
+    def save(self, order: Order) -> None:
         """Write an order, or what is new about it. Blocks until a new order is on disk."""
         folder = self.folder(order.assigned.allocation_id)
         folder.mkdir(exist_ok=True, mode=0o700)
-        noted = Notes(order.started_at, order.reported, order.killed[:LONGEST_REASON], order.over)
-        overwrite(folder / "notes.json", msgspec.json.encode(noted), NOTES_BYTES)
+        notes = Notes(order.started_at, order.reported, order.killed[:MAX_REASON_LENGTH], order.over)
+        overwrite(folder / "notes.json", msgspec.json.encode(notes), NOTES_BYTES)
         if not (folder / "order.json").exists():
             # Losing it to a power failure is harmless: the worker then does not report it as running.
-            write_whole(folder / "order.json", msgspec.json.encode(order), lasting=False)
+            write_atomic(folder / "order.json", msgspec.json.encode(order), durable=False)
 
     def acted_on(self) -> ActedOn | None:
         """The newest orders that were acted on; None for a new worker.
@@ -129,7 +129,7 @@ class Orders:
             log.error("position.damaged", error=str(error), kept_as=str(aside), acted_on=oldest)
             return ActedOn(oldest) if oldest is not None else None
 
-    def note(self, acted_on: ActedOn) -> None:
+    def record(self, acted_on: ActedOn) -> None:
         """Record that these orders have been acted on."""
         overwrite(self._position, msgspec.json.encode(acted_on), POSITION_BYTES)
 

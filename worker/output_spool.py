@@ -72,7 +72,7 @@ class SpoolReader:
         self._folder = run_dir / "spool"
         self._notes_path = run_dir / "shipped.json"
         self._notes = self._load()
-        self._handed_out = 0
+        self._returned_batches = 0
         if not self._notes_path.exists():
             # Reserve the space for the notes now: a disk that this output fills must not stop its shipping.
             with contextlib.suppress(OSError):
@@ -89,9 +89,9 @@ class SpoolReader:
         Raises `OSError` if the batch's end cannot be recorded; nothing is lost then.
         """
         cuts = self._notes.cuts
-        offset = cuts[self._handed_out - 1] if self._handed_out else self._notes.shipped
-        if self._handed_out < len(cuts):
-            batch = self._scan(offset, until=cuts[self._handed_out])
+        offset = cuts[self._returned_batches - 1] if self._returned_batches else self._notes.shipped
+        if self._returned_batches < len(cuts):
+            batch = self._scan(offset, until=cuts[self._returned_batches])
         elif len(cuts) >= MAX_IN_FLIGHT:
             return None
         else:
@@ -99,7 +99,7 @@ class SpoolReader:
             if batch.end == offset:
                 return None
             self._save(Notes(self._notes.shipped, (*cuts, batch.end)))
-        self._handed_out += 1
+        self._returned_batches += 1
         return batch
 
     def acknowledge(self, batch: Batch) -> None:
@@ -107,9 +107,9 @@ class SpoolReader:
         if batch.end <= self._notes.shipped:
             return
         cuts = tuple(cut for cut in self._notes.cuts if cut > batch.end)
-        self._handed_out -= len(self._notes.cuts) - len(cuts)
+        self._returned_batches -= len(self._notes.cuts) - len(cuts)
         self._save(Notes(batch.end, cuts))
-        self._drop_segments()
+        self._delete_segments()
 
     def _scan(self, offset: int, until: int | None = None) -> Batch:
         """Lines from a position, within one segment, up to the last complete record and the size limits."""
@@ -145,7 +145,7 @@ class SpoolReader:
                 return before[-1]
         return later[0] if later else None
 
-    def _drop_segments(self) -> None:
+    def _delete_segments(self) -> None:
         starts = segments(str(self._folder))
         for start, following in itertools.pairwise(starts):
             if following <= self._notes.shipped:
@@ -178,16 +178,18 @@ def last_lines(run_dir: Path, most: int = LAST_LINES) -> list[LogLine]:
         return []
     data = (folder / segment_name(starts[-1])).read_bytes()
     # Only the length of the other lines is looked at: a segment may hold very many short ones.
-    return [_line(at, stream, data[start:end]) for at, stream, start, end in deque(_places(data), most)]
+    return [
+        _line(at, stream, data[start:end]) for at, stream, start, end in deque(_record_bounds(data), most)
+    ]
 
 
 def _records(data: bytes) -> Iterator[tuple[LogLine, int]]:
     """Complete records and where each ends. Raises `OSError` on anything else."""
-    for at, stream, start, end in _places(data):
+    for at, stream, start, end in _record_bounds(data):
         yield _line(at, stream, data[start:end]), end
 
 
-def _places(data: bytes) -> Iterator[tuple[float, int, int, int]]:
+def _record_bounds(data: bytes) -> Iterator[tuple[float, int, int, int]]:
     """Time, stream, and start and end of the text of each complete record."""
     position = 0
     while position + HEADER.size <= len(data):

@@ -34,11 +34,11 @@ class Ports(msgspec.Struct, frozen=True):
         return (self.dtrain_ssh, self.comm_1, self.comm_2, self.c10d)
 
 
-class NoPort(ValueError):
+class NoFreePorts(ValueError):
     """Every block is taken."""
 
 
-def number(position: int, cluster_id: str) -> int:
+def block_number(position: int, cluster_id: str) -> int:
     """The number that selects the block of an assignment of this cluster."""
     return position + zlib.crc32(cluster_id.encode())
 
@@ -55,7 +55,7 @@ def choose(position: int, taken: Collection[int], is_free: Callable[[int], bool]
         ports = block(position + step)
         if all(port not in taken and is_free(port) for port in ports.all()):
             return ports
-    raise NoPort(
+    raise NoFreePorts(
         f"no four free ports from {FIRST} to {FIRST + 4 * BLOCKS - 1}; end some of what listens on this host"
     )
 

@@ -21,7 +21,7 @@ import msgspec
 import structlog
 
 from services.kit import host_processes
-from services.kit.files import write_whole
+from services.kit.files import write_atomic
 from worker.shim import engine
 from worker.shim.life import LOCK
 
@@ -30,20 +30,20 @@ SHIM = Path(__file__).parent / "shim" / "__main__.py"
 INFO_DIR = "DET_INFO_DIR"
 """A variable whose value is unique to each run; it identifies stray processes."""
 START_S = 60.0
-BURY_S = 2.0
+ORPHAN_KILL_TIMEOUT_S = 2.0
 T = TypeVar("T", bound=msgspec.Struct)
 
 log = structlog.get_logger()
 
 
-class Identity(msgspec.Struct, frozen=True):
+class ProcessIdentity(msgspec.Struct, frozen=True):
     """A process, distinguishable from a later one with the same pid."""
 
     pid: int
     started: int
     """Clock ticks since boot."""
 
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         """Whether it still runs."""
         return host_processes.started(self.pid) == self.started
 
@@ -51,8 +51,8 @@ class Identity(msgspec.Struct, frozen=True):
 class Running(msgspec.Struct, frozen=True):
     """The processes of a run. The command leads its own session and process group."""
 
-    shim: Identity
-    command: Identity
+    shim: ProcessIdentity
+    command: ProcessIdentity
 
 
 class Exit(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,7 +126,7 @@ def prepare(
         spec["run_as"] = msgspec.to_builtins(run_as)
     if end is not None:
         spec["end"] = msgspec.to_builtins(end)
-    write_whole(run_dir / "spec.json", json.dumps(spec).encode(), lasting=False)
+    write_atomic(run_dir / "spec.json", json.dumps(spec).encode(), durable=False)
 
 
 def start(run_dir: Path) -> None:
@@ -152,7 +152,7 @@ def start(run_dir: Path) -> None:
         raise StartFailed(f"no shim for run {run_dir}: {reason}")
 
 
-def find(runs_dir: Path) -> dict[Path, State]:
+def find_runs(runs_dir: Path) -> dict[Path, State]:
     """All runs below a directory, in order of name, with their states."""
     if not runs_dir.is_dir():
         return {}
@@ -162,19 +162,19 @@ def find(runs_dir: Path) -> dict[Path, State]:
 def state_of(run_dir: Path) -> State:
     """The state of a run.
 
-    `lost`: the shim was killed or its records were damaged, so no end follows; see `bury`.
+    `lost`: the shim was killed or its records were damaged, so no end follows; see `end_lost_run`.
     """
-    if not (run_dir / "running.json").exists() and not _ended(run_dir):
-        return "running" if _locked(run_dir) else "prepared"
+    if not (run_dir / "running.json").exists() and not _has_ended(run_dir):
+        return "running" if _is_locked(run_dir) else "prepared"
     # Read the record only after it is known to exist: the shim may be writing it right now.
-    running = _running(run_dir)
-    alive = running is not None and running.shim.alive()
-    if _ended(run_dir):
+    running = _read_running(run_dir)
+    is_alive = running is not None and running.shim.is_alive()
+    if _has_ended(run_dir):
         return "exited" if read_exit(run_dir) is not None else "lost"
-    return "running" if alive else "lost"
+    return "running" if is_alive else "lost"
 
 
-def _ended(run_dir: Path) -> bool:
+def _has_ended(run_dir: Path) -> bool:
     return (run_dir / "exit.json").exists()
 
 
@@ -185,8 +185,8 @@ def read_exit(run_dir: Path) -> Exit | None:
 
 def send(run_dir: Path, number: int) -> bool:
     """Send a signal to the command only. Returns False if nothing runs."""
-    running = _running(run_dir)
-    if running is None or _ended(run_dir) or not running.shim.alive():
+    running = _read_running(run_dir)
+    if running is None or _has_ended(run_dir) or not running.shim.is_alive():
         return False
     host_processes.send({running.shim.pid}, number)
     return True
@@ -197,10 +197,10 @@ def kill(run_dir: Path) -> bool:
     return send(run_dir, signal.SIGQUIT)
 
 
-def bury(run_dir: Path, message: str, *, lost: bool = False) -> Exit:
+def end_lost_run(run_dir: Path, message: str, *, lost: bool = False) -> Exit:
     """End what is left of a lost run, and record its end. Blocks for 2 s; longer for containers."""
-    deadline = time.monotonic() + BURY_S
-    while (left := _orphans(run_dir)) and time.monotonic() < deadline:
+    deadline = time.monotonic() + ORPHAN_KILL_TIMEOUT_S
+    while (left := _orphaned_pids(run_dir)) and time.monotonic() < deadline:
         host_processes.send(left, signal.SIGKILL)
         time.sleep(0.02)
     _end_container(run_dir)
@@ -209,13 +209,13 @@ def bury(run_dir: Path, message: str, *, lost: bool = False) -> Exit:
         return recorded
     code = 128 + signal.SIGKILL
     record = Exit(code=code, signal=signal.SIGKILL, message=message, lost=lost, at=time.time())
-    write_whole(run_dir / "exit.json", msgspec.json.encode(record), lasting=False)
+    write_atomic(run_dir / "exit.json", msgspec.json.encode(record), durable=False)
     return record
 
 
-def _orphans(run_dir: Path) -> set[int]:
+def _orphaned_pids(run_dir: Path) -> set[int]:
     """Processes left without a shim: the command's session, and every process with the run's info folder."""
-    running = _running(run_dir)
+    running = _read_running(run_dir)
     left: set[int] = set()
     if running is not None and host_processes.started(running.command.pid) in (None, running.command.started):
         left |= host_processes.descendants(running.command.pid, session=running.command.pid)
@@ -235,7 +235,7 @@ def _end_container(run_dir: Path) -> None:
         end = msgspec.convert(json.loads((run_dir / "spec.json").read_bytes()).get("end"), End | None)
     except (FileNotFoundError, ValueError):
         return
-    if end is not None and (why := engine.end(list(end.argv), end.env)):
+    if end is not None and (why := engine.end_container(list(end.argv), end.env)):
         log.error("container.not_ended", run=str(run_dir), reason=why)
 
 
@@ -246,7 +246,7 @@ def _environment(pid: int) -> list[bytes]:
         return []
 
 
-def _running(run_dir: Path) -> Running | None:
+def _read_running(run_dir: Path) -> Running | None:
     return _read(run_dir / "running.json", Running)
 
 
@@ -257,7 +257,7 @@ def _read(path: Path, record: type[T]) -> T | None:
         return None
 
 
-def _locked(run_dir: Path) -> bool:
+def _is_locked(run_dir: Path) -> bool:
     """Whether a shim is about to start the run."""
     try:
         lock = os.open(run_dir / LOCK, os.O_WRONLY)

@@ -13,8 +13,8 @@ import structlog
 from det_contracts import subjects
 from det_contracts.events.worker import Slot, WorkerLeft, WorkerRegistered
 from det_contracts.limits import NAME_CHARACTERS, WORKER_SLOTS, is_name
-from det_contracts.news import Holder
 from det_contracts.orders import WorkerOrders
+from det_contracts.script_queries import Holder
 from services.kit.log import Draft, Log, NotConfirmed
 from services.kit.settings import BadSettings
 from worker.fact_outbox import draft
@@ -43,7 +43,7 @@ def check_offer(settings: WorkerSettings) -> None:
         raise BadSettings(f"STEADFAST_WORKER_SLOTS={settings.worker_slots}: {most}")
 
 
-async def _nobody() -> None:
+async def _no_holder() -> None:
     return None
 
 
@@ -62,7 +62,7 @@ class Presence:
         journal: Log,
         *,
         launcher: str = "process",
-        holder: Callable[[], Awaitable[Holder | None]] = _nobody,
+        holder: Callable[[], Awaitable[Holder | None]] = _no_holder,
         new_session: Callable[[], str] = lambda: uuid.uuid4().hex[:12],
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -79,7 +79,7 @@ class Presence:
         self._sessions: set[str] = set()
         """All sessions since this process began, answered or not."""
 
-    def is_own(self, session: str) -> bool:
+    def is_own_session(self, session: str) -> bool:
         """Whether this process has registered with a session, the newest or an earlier one."""
         return session in self._sessions
 
@@ -87,7 +87,7 @@ class Presence:
         """Offer slots and report what runs; retries until that is stored. Raises `IdTaken`."""
         holder = await self._holder()
         if holder is not None and holder.here and self._is_another(holder):
-            raise self._taken(holder.host, holder.address)
+            raise self._id_taken_error(holder.host, holder.address)
         self.session = self._new_session()
         self._sessions.add(self.session)
         registered = WorkerRegistered(
@@ -103,27 +103,27 @@ class Presence:
             running=tuple(running),
             launcher=self._launcher,
         )
-        stated = self._draft(registered)
+        message = self._draft(registered)
         while True:
             try:
-                await self._journal.append(stated)
+                await self._journal.append(message)
                 break
             except NotConfirmed as error:
                 log.warning("register.again", error=str(error))
                 await asyncio.sleep(RETRY_S)
         log.info("worker.registered", id=self._me.worker_id, slots=len(slots), runs=list(running))
 
-    def check(self, orders: WorkerOrders) -> None:
+    def raise_if_refused(self, orders: WorkerOrders) -> None:
         """Raise `IdTaken` if the orders say that another worker has the id."""
         if orders.refused == self.session:
-            raise self._taken(orders.host, orders.address)
+            raise self._id_taken_error(orders.host, orders.address)
 
     def _is_another(self, holder: Holder) -> bool:
         """Workers of earlier versions did not identify themselves."""
         mine = self._me.instance, self._me.host
         return bool(holder.instance) and (holder.instance, holder.host or mine[1]) != mine
 
-    def _taken(self, host: str, address: str) -> IdTaken:
+    def _id_taken_error(self, host: str, address: str) -> IdTaken:
         return IdTaken(
             f"the worker id '{self._me.worker_id}' is taken: another worker has it, on host {host} (address "
             f"{address}). Give this one, on host {self._me.host}, an id of its own (STEADFAST_WORKER_ID), "
@@ -138,7 +138,7 @@ class Presence:
             async with asyncio.timeout(3):
                 await self._journal.append(left)
 
-    async def beat(self, publish: Callable[[str, bytes], Awaitable[None]]) -> None:
+    async def send_heartbeats(self, publish: Callable[[str, bytes], Awaitable[None]]) -> None:
         """Send heartbeats until cancelled."""
         subject = subjects.heartbeat(self._me.worker_id)
         while True:

@@ -17,30 +17,30 @@ from det_contracts.events.worker import Slot
 from services.kit.allowed_paths import is_within, roots_of
 from services.kit.blobs import BlobMissing, BlobStore
 from services.kit.credentials import mint_trial, trial_inbox
-from services.kit.files import write_whole
-from services.kit.sealing import opened, sealer_from
+from services.kit.files import write_atomic
+from services.kit.sealing import open_secrets, sealer_from
 from services.kit.storage import StorageRefused, probe
 from worker import ports, process, startup_hook
-from worker.account import Account, Accounts, check_usable, files_as
+from worker.account import Account, Accounts, check_usable, file_access_as
 from worker.briefing import Briefing, Gang
-from worker.contexts import Contexts
-from worker.environment import Cluster, Place, info_files, interpreter_dirs, variables, write_info
+from worker.contexts import ContextCache
+from worker.environment import Cluster, Placement, info_files, interpreter_dirs, variables, write_info
 from worker.last_contact import FILE as CONTACT
 from worker.launchers import Refused, engine_named, images
-from worker.launchers.asked import PLATFORMS_OWN, asked, not_used
-from worker.launchers.containers import Containers, personal
-from worker.launchers.containers import Task as Ready
-from worker.mounts import container_paths, with_container_paths
+from worker.launchers.container_request import PLATFORM_TASKS, describe_unused, read_request
+from worker.launchers.containers import Containers, user_variables
+from worker.launchers.containers import Task as ContainerTask
+from worker.mounts import prepare_binds, wrap_with_mounts
 from worker.ports import Ports
 from worker.settings import WorkerSettings
-from worker.user_folders import Places, hand_over
-from worker.warm.wanted import Cold, Wanted, is_switched_off, rank_variables, wanted
+from worker.user_folders import UserFolders, chown_tree
+from worker.warm.warm_start import ColdStart, WarmStart, is_switched_off, plan_start, rank_variables
 from worker.workdir import unpack
 
-BUS, CREDENTIALS, MASTER_AUTHORITY = "bus.json", "bus.creds", "master.pem"
+BUS, CREDENTIALS, MASTER_CA = "bus.json", "bus.creds", "master.pem"
 DELETION = "deletion.json"
 TENSORBOARD = "tensorboard.json"
-SERVES = {"NOTEBOOK": "notebook.json", "SHELL": "shell.json"}
+SERVICE_FILES = {"NOTEBOOK": "notebook.json", "SHELL": "shell.json"}
 """By kind, the file with what a task that is reached through the gateway needs. Only its user may read it."""
 
 
@@ -48,7 +48,7 @@ class CannotPrepare(Exception):
     """The run cannot be started on this host; the text is for the user."""
 
 
-class Signing(msgspec.Struct, frozen=True):
+class SigningKey(msgspec.Struct, frozen=True):
     """The key that signs credentials for scripts."""
 
     account: str
@@ -63,29 +63,32 @@ class Preparer:
     ) -> None:
         self._settings = settings
         self._accounts = Accounts(settings.worker_run_as)
-        self._places = Places(settings.worker_tasks, instance or settings.worker_id)
-        self._contexts = Contexts(contexts, blobs)
+        self._user_folders = UserFolders(settings.worker_tasks, instance or settings.worker_id)
+        self._contexts = ContextCache(contexts, blobs)
         self._sealer = sealer_from(settings.sealing_key)
         self._signing = _signing(settings.trial_signing)
-        own = [settings.worker_home, settings.trial_signing, settings.sealing_key, settings.blobs]
-        self._roots = roots_of(settings, own)
-        mine, engine = instance or settings.worker_id, engine_named(settings.worker_launcher)
+        private_paths = [settings.worker_home, settings.trial_signing, settings.sealing_key, settings.blobs]
+        self._roots = roots_of(settings, private_paths)
+        instance_id, engine = instance or settings.worker_id, engine_named(settings.worker_launcher)
         self._engine = engine
-        self._containers = Containers(engine, settings, mine, self._roots) if engine is not None else None
+        self._containers = (
+            Containers(engine, settings, instance_id, self._roots) if engine is not None else None
+        )
 
     def prepare(
-        self, run_dir: Path, briefing: Briefing, slots: tuple[Slot, ...], position: int, taken: set[int]
-    ) -> tuple[Wanted | Cold, list[str]]:
+        self, run_dir: Path, briefing: Briefing, slots: tuple[Slot, ...], position: int, used_ports: set[int]
+    ) -> tuple[WarmStart | ColdStart, list[str]]:
         """Prepare one run.
 
         Returns how it may be started, and which parts of its configuration this worker ignores. Raises
         `CannotPrepare` with a text for the user.
 
-        `position` is that of the assignment in the log; `taken` are the ports of other runs on this host.
+        `position` is that of the assignment in the log; `used_ports` are the ports of other runs on this
+        host.
         """
-        number = ports.number(position, self._settings.cluster_id)
+        number = ports.block_number(position, self._settings.cluster_id)
         try:
-            return self._prepare(run_dir, briefing, slots, _ports(briefing.gang, number, taken))
+            return self._prepare(run_dir, briefing, slots, _ports(briefing.gang, number, used_ports))
         except StorageRefused as error:
             raise CannotPrepare(f"Checkpoint storage validation failed: {error}") from error
         except Refused as error:
@@ -95,20 +98,20 @@ class Preparer:
 
     def _prepare(
         self, run_dir: Path, briefing: Briefing, slots: tuple[Slot, ...], ports: Ports
-    ) -> tuple[Wanted | Cold, list[str]]:
-        briefing = self._opened(briefing)
-        account = self._accounts.of(briefing.agent_user)
-        home = run_dir if account is None else self._places.make(run_dir.name)
+    ) -> tuple[WarmStart | ColdStart, list[str]]:
+        briefing = self._decrypted(briefing)
+        account = self._accounts.choose(briefing.agent_user)
+        home = run_dir if account is None else self._user_folders.make(run_dir.name)
         workdir, info_dir = home / "workdir", home / "info"
         self._unpack(briefing.context, workdir, home / "model")
         storage = briefing.config.get("checkpoint_storage")
         if storage is not None:
             self._probe(storage, account)
         gang, settings = briefing.gang, self._settings
-        own = briefing.task.task_type in PLATFORMS_OWN
-        containers = None if own else self._containers
+        is_platform_task = briefing.task.task_type in PLATFORM_TASKS
+        containers = None if is_platform_task else self._containers
         python = () if containers else interpreter_dirs(Path(settings.worker_python), home / "bin")
-        place = Place(
+        placement = Placement(
             workdir=workdir,
             info_dir=info_dir,
             slots=slots,
@@ -122,12 +125,12 @@ class Preparer:
         )
         task = briefing.task
         cluster = self._cluster(info_dir)
-        write_info(info_dir, info_files(task, cluster, place), self._private(info_dir, briefing))
-        inherited = personal(account, workdir) if containers else os.environ
-        environment = variables(task, cluster, place, inherited)
-        argv = self._command(briefing, workdir, len(slots), anywhere=containers is not None)
+        write_info(info_dir, info_files(task, cluster, placement), self._private_files(info_dir, briefing))
+        inherited = user_variables(account, workdir) if containers else os.environ
+        environment = variables(task, cluster, placement, inherited)
+        argv = self._command(briefing, workdir, len(slots), any_shell=containers is not None)
         if containers is not None:
-            ready = Ready(
+            container_task = ContainerTask(
                 allocation_id=task.allocation_id,
                 argv=argv,
                 variables=environment,
@@ -138,25 +141,35 @@ class Preparer:
                 storage=storage,
                 gpus=tuple(slot.uuid for slot in slots if slot.kind == "cuda"),
             )
-            laid = containers.lay_out(run_dir, ready, asked(briefing.config, slots, str(workdir)))
+            container_command = containers.prepare_container(
+                run_dir, container_task, read_request(briefing.config, slots, str(workdir))
+            )
             if account is not None:
-                hand_over(home, account)
-            fence, cwd = self._fence(briefing), run_dir if laid.run_as is None else workdir
-            process.prepare(run_dir, laid.argv, cwd, laid.env, fence, laid.run_as, laid.end)
-            return Cold("it runs in a container"), laid.notices
-        notices = [] if own else not_used(briefing.config, slots, str(workdir))
+                chown_tree(home, account)
+            fence, cwd = self._fence(briefing), run_dir if container_command.run_as is None else workdir
+            process.prepare(
+                run_dir,
+                container_command.argv,
+                cwd,
+                container_command.env,
+                fence,
+                container_command.run_as,
+                container_command.end,
+            )
+            return ColdStart("it runs in a container"), container_command.notices
+        notices = [] if is_platform_task else describe_unused(briefing.config, slots, str(workdir))
         run_as = None
         if account is not None:
-            run_as = self._hand_over(home, account, storage)
+            run_as = self._give_to_user(home, account, storage)
         elif settings.worker_container_paths and storage is not None:
-            argv = with_container_paths(argv, info_dir, storage, make=is_within(storage, self._roots))
+            argv = wrap_with_mounts(argv, info_dir, storage, make=is_within(storage, self._roots))
         environment |= rank_variables(argv, environment, len(slots))
         process.prepare(run_dir, argv, workdir, environment, self._fence(briefing), run_as)
         if account is not None:
-            return Cold("it runs as another user than the worker"), notices
+            return ColdStart("it runs as another user than the worker"), notices
         if is_switched_off(briefing.config):
-            return Cold("its configuration says environment.warm: false"), notices
-        return wanted(argv, environment, workdir, task.user), notices
+            return ColdStart("its configuration says environment.warm: false"), notices
+        return plan_start(argv, environment, workdir, task.user), notices
 
     def _fence(self, briefing: Briefing) -> process.Fence | None:
         contact = str(self._settings.worker_home.absolute() / CONTACT)
@@ -165,7 +178,7 @@ class Preparer:
     def _probe(self, storage: Mapping[str, Any], account: Account | None) -> None:
         """Check the storage with the rights that the task will have. Raises `StorageRefused`."""
         try:
-            with files_as(account):
+            with file_access_as(account):
                 probe(storage, self._roots)
         except StorageRefused as error:
             if account is None:
@@ -175,32 +188,32 @@ class Preparer:
                 "enter every folder above it"
             ) from error
 
-    def _hand_over(self, home: Path, account: Account, storage: Mapping[str, Any] | None) -> process.RunAs:
+    def _give_to_user(self, home: Path, account: Account, storage: Mapping[str, Any] | None) -> process.RunAs:
         """Give a task's files to its user. From here on, no other user writes there."""
-        with files_as(account):
+        with file_access_as(account):
             check_usable(Path(self._settings.worker_python), account)
-            check_usable(self._places.folder, account)
-        hand_over(home, account)
+            check_usable(self._user_folders.folder, account)
+        chown_tree(home, account)
         binds: list[tuple[Path, Path]] = []
         if self._settings.worker_container_paths and storage is not None:
-            binds = container_paths(home / "info", storage, account)
+            binds = prepare_binds(home / "info", storage, account)
         return process.RunAs(account.uid, account.gid, tuple((str(a), str(b)) for a, b in binds))
 
     def clear(self, allocation_id: str) -> None:
         """Remove a task's files outside its run folder."""
-        self._places.clear(allocation_id)
+        self._user_folders.clear(allocation_id)
 
-    def clear_all_but(self, allocations: Collection[str]) -> None:
+    def remove_all_except(self, allocations: Collection[str]) -> None:
         """Remove what is left of tasks that this worker no longer knows."""
         if self._containers is not None:
-            self._containers.clear_all_but(allocations)
-        self._places.clear_all_but(allocations)
+            self._containers.remove_all_except(allocations)
+        self._user_folders.remove_all_except(allocations)
 
-    def _opened(self, briefing: Briefing) -> Briefing:
+    def _decrypted(self, briefing: Briefing) -> Briefing:
         """The briefing with its secrets decrypted. Raises `CannotOpen`."""
         replace = msgspec.structs.replace
         task = briefing.task
-        config = opened(briefing.config, task.user, self._sealer)
+        config = open_secrets(briefing.config, task.user, self._sealer)
         if task.trial is not None:
             task = replace(task, trial=replace(task.trial, config=config))
         return replace(briefing, config=config, task=replace(task, config=config if task.config else {}))
@@ -214,9 +227,9 @@ class Preparer:
     def _cluster(self, info_dir: Path) -> Cluster:
         settings = self._settings
         certificate = None
-        if (authority := self._vouches_for_master()) is not None:
+        if (authority := self._master_ca()) is not None:
             # A copy, because the task may run as another user or see other folders.
-            certificate = info_dir / MASTER_AUTHORITY
+            certificate = info_dir / MASTER_CA
             info_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
             certificate.write_bytes(authority.read_bytes())
         return Cluster(
@@ -227,12 +240,12 @@ class Preparer:
             cert_name=settings.master_cert_name,
         )
 
-    def _vouches_for_master(self) -> Path | None:
+    def _master_ca(self) -> Path | None:
         """Path of the CA that signed the gateway's certificate; None if tasks need none from us."""
         authority = self._settings.master_cert_file or self._settings.tls_ca
         return authority if self._settings.master_url.startswith("https://") else None
 
-    def _private(self, info_dir: Path, briefing: Briefing) -> dict[str, Mapping[str, Any]]:
+    def _private_files(self, info_dir: Path, briefing: Briefing) -> dict[str, Mapping[str, Any]]:
         if briefing.deletion is not None:
             storage = briefing.config["checkpoint_storage"]
             deletion = briefing.deletion
@@ -244,17 +257,17 @@ class Preparer:
             roots = msgspec.to_builtins(self._roots)
             host = briefing.gang.addresses[briefing.gang.rank]
             return {TENSORBOARD: {**briefing.config["tensorboard"], "roots": roots, "host": host}}
-        if briefing.task.task_type in SERVES:
+        if briefing.task.task_type in SERVICE_FILES:
             host = briefing.gang.addresses[briefing.gang.rank]
-            return {SERVES[briefing.task.task_type]: {**briefing.config["serves"], "host": host}}
+            return {SERVICE_FILES[briefing.task.task_type]: {**briefing.config["serves"], "host": host}}
         if briefing.task.trial is None:
             return {}
         trial_id = briefing.task.trial.trial_id
         if self._signing is not None:
-            _write_credentials(info_dir, self._minted(self._signing, trial_id))
-        return {BUS: self._bus(info_dir, trial_id)}
+            _write_credentials(info_dir, self._mint_credentials(self._signing, trial_id))
+        return {BUS: self._bus_settings(info_dir, trial_id)}
 
-    def _bus(self, info_dir: Path, trial_id: int) -> dict[str, Any]:
+    def _bus_settings(self, info_dir: Path, trial_id: int) -> dict[str, Any]:
         """How a script reaches the broker."""
         urls = (self._settings.script_nats_url or self._settings.nats_url).split(",")
         bus: dict[str, Any] = {"urls": urls, "inbox_prefix": trial_inbox(trial_id)}
@@ -266,7 +279,7 @@ class Preparer:
             bus["credentials"] = str(info_dir / CREDENTIALS)
         return bus
 
-    def _minted(self, signing: Signing, trial_id: int) -> str:
+    def _mint_credentials(self, signing: SigningKey, trial_id: int) -> str:
         valid_s = self._settings.script_credentials_s or None
         return mint_trial(signing.seed, signing.account, trial_id, valid_s=valid_s)
 
@@ -275,48 +288,48 @@ class Preparer:
 
         Raises `OSError`.
         """
-        account = self._accounts.of(briefing.agent_user)
-        home = run_dir if account is None else self._places.of(run_dir.name)
-        renewed = self._renewed(home / "info", briefing)
+        account = self._accounts.choose(briefing.agent_user)
+        home = run_dir if account is None else self._user_folders.folder_of(run_dir.name)
+        renewed = self._files_to_renew(home / "info", briefing)
         # The script owns the folder and may have put links there, so write with the script's rights.
-        with files_as(account):
+        with file_access_as(account):
             for name, content in renewed.items():
-                write_whole(home / "info" / name, content)
+                write_atomic(home / "info" / name, content)
 
-    def _renewed(self, info_dir: Path, briefing: orders.Briefing) -> dict[str, bytes]:
+    def _files_to_renew(self, info_dir: Path, briefing: orders.Briefing) -> dict[str, bytes]:
         """The files through which a task reaches the cluster that have changed or will expire."""
         files = {}
-        if (authority := self._vouches_for_master()) is not None:
-            files[MASTER_AUTHORITY] = authority.read_bytes()
+        if (authority := self._master_ca()) is not None:
+            files[MASTER_CA] = authority.read_bytes()
         if briefing.trial is not None and self._signing is not None:
-            files[CREDENTIALS] = self._minted(self._signing, briefing.trial.trial_id).encode()
+            files[CREDENTIALS] = self._mint_credentials(self._signing, briefing.trial.trial_id).encode()
         if briefing.trial is not None and self._settings.tls_ca is not None:
-            files[BUS] = json.dumps(self._bus(info_dir, briefing.trial.trial_id)).encode()
+            files[BUS] = json.dumps(self._bus_settings(info_dir, briefing.trial.trial_id)).encode()
         return files
 
-    async def fetch_image(self, run_dir: Path, say: Callable[[str], Awaitable[None]]) -> None:
+    async def fetch_image(self, run_dir: Path, report_progress: Callable[[str], Awaitable[None]]) -> None:
         """Fetch the image of a prepared run. May be cancelled. Raises `CannotPrepare`."""
         if self._engine is not None:
             try:
-                await images.fetch(self._engine, run_dir, say)
+                await images.fetch(self._engine, run_dir, report_progress)
             except images.CannotFetch as error:
                 raise CannotPrepare(str(error)) from error
 
-    def _command(self, briefing: Briefing, workdir: Path, slots: int, *, anywhere: bool) -> list[str]:
+    def _command(self, briefing: Briefing, workdir: Path, slots: int, *, any_shell: bool) -> list[str]:
         if briefing.deletion is not None:
             return ["python3", "-m", "determined.exec.gc_checkpoints"]
         nodes = len(briefing.gang.addresses)
         argv = expconf.entrypoint_command(briefing.config["entrypoint"], slots=slots, nodes=nodes)
-        if (workdir / startup_hook.HOOK).exists() and anywhere:
-            return startup_hook.with_hook_somewhere(argv)
+        if (workdir / startup_hook.HOOK).exists() and any_shell:
+            return startup_hook.add_hook_for_any_shell(argv)
         if (workdir / startup_hook.HOOK).exists():
-            return startup_hook.with_hook(argv, "bash" if shutil.which("bash") else "sh")
+            return startup_hook.add_hook(argv, "bash" if shutil.which("bash") else "sh")
         return argv
 
 
-def _ports(gang: Gang, number: int, taken: set[int]) -> Ports:
+def _ports(gang: Gang, number: int, used_ports: set[int]) -> Ports:
     # The nodes of a gang can only agree on ports that each can compute by itself.
-    return ports.block(number) if len(gang.addresses) > 1 else ports.choose(number, taken, ports.is_free)
+    return ports.block(number) if len(gang.addresses) > 1 else ports.choose(number, used_ports, ports.is_free)
 
 
 def _write_credentials(info_dir: Path, text: str) -> None:
@@ -326,5 +339,5 @@ def _write_credentials(info_dir: Path, text: str) -> None:
     path.write_text(text)
 
 
-def _signing(path: Path | None) -> Signing | None:
-    return msgspec.convert(json.loads(path.read_text()), Signing) if path is not None else None
+def _signing(path: Path | None) -> SigningKey | None:
+    return msgspec.convert(json.loads(path.read_text()), SigningKey) if path is not None else None

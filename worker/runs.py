@@ -19,7 +19,7 @@ from worker.last_contact import Contact
 from worker.orders import Order, Orders
 from worker.run import Run
 from worker.run_setup import Preparer
-from worker.warm.nursery import Nursery
+from worker.warm.template_pool import TemplatePool
 
 if TYPE_CHECKING:
     from services.kit.spans import Tracer
@@ -39,7 +39,7 @@ class Runs:
         orders: Orders,
         journal: JetStreamLog,
         preparer: Preparer,
-        nursery: Nursery,
+        template_pool: TemplatePool,
         contact: Contact,
         current: asyncio.Event,
         offered: Callable[[], tuple[Slot, ...]],
@@ -50,12 +50,12 @@ class Runs:
         self._orders = orders
         self._journal = journal
         self._preparer = preparer
-        self._nursery = nursery
+        self._template_pool = template_pool
         self._contact = contact
-        self._current = current
+        self._orders_current = current
         self._offered = offered
         self._tracer = tracer
-        self._given_back: set[str] = set()
+        self._declined: set[str] = set()
         self.running: dict[str, Run] = {}
         """By allocation id."""
         self.tasks: set[asyncio.Task[None]] = set()
@@ -68,73 +68,73 @@ class Runs:
         previous ones contain never happened, and their ids may be reused for other runs.
         """
         standing_by_id = {standing.allocation_id: standing for standing in orders.allocations}
-        self._given_back &= standing_by_id.keys()
+        self._declined &= standing_by_id.keys()
         for run in list(self.running.values()):
-            known = standing_by_id.get(run.id)
+            listed = standing_by_id.get(run.id)
             # Workers of earlier versions did not record the position.
-            another = known is not None and run.order.position not in (0, known.position)
-            if another and not run.order.killed:
+            is_other_run = listed is not None and run.order.position not in (0, listed.position)
+            if is_other_run and not run.order.killed:
                 # Its exit also counts for the other run of that id, which is then restarted under a new id.
                 await run.kill(NEVER_HAPPENED)
-            elif known is None and (set_back or run.order.killed == NEVER_HAPPENED):
-                await self._end_of(run, NEVER_HAPPENED)
-            elif known is None and run.order.position <= orders.position:
-                await self._end_of(run)
+            elif listed is None and (set_back or run.order.killed == NEVER_HAPPENED):
+                await self._end_unlisted(run, NEVER_HAPPENED)
+            elif listed is None and run.order.position <= orders.position:
+                await self._end_unlisted(run)
             elif run.id in standing_by_id and standing_by_id[run.id].end and not run.order.killed:
                 await run.kill(standing_by_id[run.id].end)
         for standing in orders.allocations:
-            is_over = standing.lost or standing.allocation_id in self._given_back
+            is_over = standing.lost or standing.allocation_id in self._declined
             if standing.allocation_id not in self.running and not is_over:
-                await self._take_on(standing)
+                await self._accept_or_decline(standing)
 
-    async def _end_of(self, run: Run, why: str = OVER) -> None:
+    async def _end_unlisted(self, run: Run, why: str = OVER) -> None:
         """The cluster has dropped the run: kill what still runs of it."""
         if not run.done.is_set():
             await run.kill(run.order.killed or why)
-        run.let_go()
-        self._clear_away(run.id)
+        run.mark_over()
+        self._remove_if_over(run.id)
 
-    async def _take_on(self, standing: Standing) -> None:
+    async def _accept_or_decline(self, standing: Standing) -> None:
         if standing.end or standing.problem:
-            await self._give_back(
+            await self._decline(
                 standing.allocation_id, standing.problem or f"ended before it was started: {standing.end}"
             )
         elif standing.briefing is None:
             # It had started, but this disk has nothing of it.
-            await self._give_back(standing.allocation_id, "its order is gone", lost=True)
+            await self._decline(standing.allocation_id, "its order is gone", lost=True)
         else:
             order = Order(standing.briefing.assigned, position=standing.position, briefing=standing.briefing)
             await self._accept(order, standing.briefing.trace)
 
     async def _accept(self, order: Order, trace: str) -> None:
         try:
-            await asyncio.to_thread(self._orders.keep, order)
+            await asyncio.to_thread(self._orders.save, order)
         except OSError as error:
             # A run that is not recorded could not be found again, so give it back at once.
             message = f"worker {self._id} cannot take the task: {error}"
             log.error("order.refused", allocation=order.assigned.allocation_id, error=str(error))
             workdir.remove(self._orders.folder(order.assigned.allocation_id))
-            await self._give_back(order.assigned.allocation_id, message)
+            await self._decline(order.assigned.allocation_id, message)
             return
-        run = self.take_up(order)
+        run = self.create_run(order)
         if self._tracer is not None and trace:
             from worker.launch_trace import LaunchTrace
 
             run.trace = LaunchTrace(self._tracer, trace, run.id)
-        self.set_off(run)
+        self.start_run(run)
 
-    async def _give_back(self, allocation_id: str, message: str, *, lost: bool = False) -> None:
-        self._given_back.add(allocation_id)
+    async def _decline(self, allocation_id: str, message: str, *, lost: bool = False) -> None:
+        self._declined.add(allocation_id)
         fact = AllocationExited(worker_id=self._id, allocation_id=allocation_id, message=message, lost=lost)
         await self._journal.append(draft(self._id, fact))
 
-    def take_up(self, order: Order) -> Run:
-        """Create the run of an order that is on disk. It does nothing until `set_off`."""
+    def create_run(self, order: Order) -> Run:
+        """Create the run of an order that is on disk. It does nothing until `start_run`."""
         worker_id = self._id
         mine = next(p for p in order.assigned.parts if p.worker_id == worker_id)
         devices = tuple(slot for slot in self._offered() if slot.id in mine.slots)
         if len(devices) < len(mine.slots) and not order.killed:
-            order = msgspec.structs.replace(order, killed=self.without_slots())
+            order = msgspec.structs.replace(order, killed=self.lost_slots_reason())
         run = Run(
             order,
             self._orders,
@@ -142,22 +142,22 @@ class Runs:
             self._preparer,
             devices,
             worker_id,
-            self._turn_of,
-            self._nursery,
+            self._wait_for_turn,
+            self._template_pool,
         )
         self.running[run.id] = run
         return run
 
-    def set_off(self, run: Run) -> None:
+    def start_run(self, run: Run) -> None:
         """Carry a run out in the background."""
-        taken = {port for other in self.running.values() if other is not run for port in other.ports()}
-        task = asyncio.create_task(self._carry_out(run, taken))
+        used_ports = {port for other in self.running.values() if other is not run for port in other.ports()}
+        task = asyncio.create_task(self._execute(run, used_ports))
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
 
-    async def _carry_out(self, run: Run, taken: set[int]) -> None:
+    async def _execute(self, run: Run, used_ports: set[int]) -> None:
         try:
-            await run.carry_out(taken)
+            await run.execute(used_ports)
         except Exception:
             log.exception("run.failed", allocation=run.id)
             await run.report_failure("the worker failed on this task; see the worker's log")
@@ -166,22 +166,22 @@ class Runs:
             run.done.set()
         # Clear now: it may hold much space, and nothing looks at it again.
         await asyncio.to_thread(self._preparer.clear, run.id)
-        self._clear_away(run.id)
+        self._remove_if_over(run.id)
 
-    async def _turn_of(self, run: Run) -> None:
+    async def _wait_for_turn(self, run: Run) -> None:
         """Wait until a run may start: its orders are current and no killed run still uses its slots.
 
         Orders from before this process began may be outdated; by then, runs that were given up have been
         killed.
         """
-        await self._current.wait()
+        await self._orders_current.wait()
         if run.fenced:
-            await self._contact.fresh()
+            await self._contact.wait_until_fresh()
         for other in list(self.running.values()):
             if other is not run and other.order.killed and other.slots & run.slots:
                 await other.done.wait()
 
-    def _clear_away(self, allocation_id: str) -> None:
+    def _remove_if_over(self, allocation_id: str) -> None:
         """Remove a run's files once it is over both here and for the cluster."""
         run = self.running.get(allocation_id)
         if run is not None and run.done.is_set() and run.order.over:
@@ -191,7 +191,7 @@ class Runs:
             self.tasks.add(removal)
             removal.add_done_callback(self.tasks.discard)
 
-    def without_slots(self) -> str:
+    def lost_slots_reason(self) -> str:
         """The reason for ending a run whose slots are no longer offered."""
         return f"worker {self._id} lost slots that it ran on"
 

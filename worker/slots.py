@@ -11,12 +11,12 @@ from pathlib import Path
 import msgspec
 
 from det_contracts.events.worker import Slot
-from services.kit.files import write_whole
+from services.kit.files import write_atomic
 
 CPUINFO = Path("/proc/cpuinfo")
 
 
-def offered(artificial: int | None = None, visible: str | None = None) -> tuple[Slot, ...]:
+def detect_slots(artificial: int | None = None, visible: str | None = None) -> tuple[Slot, ...]:
     """Return the slots of this host, with ids counting from 0.
 
     `artificial` requests that many CPU slots regardless of the hardware. Otherwise each GPU is a slot, and a
@@ -33,28 +33,28 @@ class Inventory:
     """The slots of this host, with ids that stay stable even if a device fails."""
 
     def __init__(self, notes: Path, artificial: int | None = None) -> None:
-        self._notes = notes
+        self._ids_file = notes
         self._artificial = artificial
 
-    def look(self) -> tuple[Slot, ...]:
+    def scan(self) -> tuple[Slot, ...]:
         """The slots present now. A device that was here before keeps its id."""
-        offered_slots = offered(self._artificial)
-        numbered = renumber(offered_slots, self._known())
-        self._note({slot.uuid: slot.id for slot in numbered})
+        offered_slots = detect_slots(self._artificial)
+        numbered = renumber(offered_slots, self._saved_ids())
+        self._save_ids({slot.uuid: slot.id for slot in numbered})
         return numbered
 
-    def _known(self) -> dict[str, int]:
+    def _saved_ids(self) -> dict[str, int]:
         try:
-            return msgspec.json.decode(self._notes.read_bytes(), type=dict[str, int])
+            return msgspec.json.decode(self._ids_file.read_bytes(), type=dict[str, int])
         except (FileNotFoundError, msgspec.MsgspecError):
             return {}
 
-    def _note(self, present: dict[str, int]) -> None:
-        ids = {uuid: id for uuid, id in self._known().items() if id not in present.values()} | present
-        if ids == self._known():
+    def _save_ids(self, present: dict[str, int]) -> None:
+        ids = {uuid: id for uuid, id in self._saved_ids().items() if id not in present.values()} | present
+        if ids == self._saved_ids():
             return
         with contextlib.suppress(OSError):
-            write_whole(self._notes, msgspec.json.encode(ids))
+            write_atomic(self._ids_file, msgspec.json.encode(ids))
 
 
 def renumber(present: tuple[Slot, ...], known_ids: dict[str, int]) -> tuple[Slot, ...]:

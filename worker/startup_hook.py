@@ -9,7 +9,7 @@ _WITH_HOOK_BASH = (
     '__entrypoint=("$@"); set --; set -ex; source ./startup-hook.sh; { set +ex; } 2>/dev/null; '
     'exec "${__entrypoint[@]}"'
 )
-_CHOOSE = (
+_CHOOSE_SHELL = (
     'b=$0; s=$1; h=$2; shift 2; if command -v bash >/dev/null 2>&1; then exec bash -c "$b" "$h" "$@"; fi; '
     'exec sh -c "$s" "$h" "$@"'
 )
@@ -17,7 +17,7 @@ _CHOOSE = (
 _WITH_HOOK_SH = 'set -ex; . ./startup-hook.sh; { set +ex; } 2>/dev/null; exec "$@"'
 
 
-def with_hook(argv: Sequence[str], shell: str = "bash") -> list[str]:
+def add_hook(argv: Sequence[str], shell: str = "bash") -> list[str]:
     """The command line that runs the working directory's `startup-hook.sh` and then the command.
 
     Both run in one shell, so variables that the hook exports reach the command. A failing line of the hook
@@ -28,6 +28,6 @@ def with_hook(argv: Sequence[str], shell: str = "bash") -> list[str]:
     return [shell, "-c", _WITH_HOOK_BASH if is_bash else _WITH_HOOK_SH, HOOK, *argv]
 
 
-def with_hook_somewhere(argv: Sequence[str]) -> list[str]:
+def add_hook_for_any_shell(argv: Sequence[str]) -> list[str]:
     """The same with whichever of the two shells exists, since images have one or both."""
-    return ["sh", "-c", _CHOOSE, _WITH_HOOK_BASH, _WITH_HOOK_SH, HOOK, *argv]
+    return ["sh", "-c", _CHOOSE_SHELL, _WITH_HOOK_BASH, _WITH_HOOK_SH, HOOK, *argv]

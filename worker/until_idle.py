@@ -12,7 +12,7 @@ from pathlib import Path
 
 from worker.orders import Orders
 
-LOOK_S = 0.25
+POLL_EVERY_S = 0.25
 
 
 def main() -> None:
@@ -23,7 +23,7 @@ def main() -> None:
     args = parser.parse_args()
     until = time.monotonic() + args.seconds
     while time.monotonic() < until and any(not order.over for order in Orders(args.home).all()):
-        time.sleep(LOOK_S)
+        time.sleep(POLL_EVERY_S)
 
 
 if __name__ == "__main__":

@@ -13,18 +13,18 @@ from pathlib import Path
 from worker.account import Account
 from worker.workdir import remove
 
-NAMED = 12
+NAME_LENGTH = 12
 """Number of characters of the worker's instance id that name its folder: paths must stay short."""
 
 
-class Places:
+class UserFolders:
     """The folders of one worker's tasks."""
 
     def __init__(self, root: Path, instance: str) -> None:
         self._root = root
-        self.folder = root / instance[:NAMED]
+        self.folder = root / instance[:NAME_LENGTH]
 
-    def of(self, allocation_id: str) -> Path:
+    def folder_of(self, allocation_id: str) -> Path:
         """The folder with the files of another user's task."""
         return self.folder / allocation_id
 
@@ -35,17 +35,17 @@ class Places:
             _check(folder)
         self.folder.chmod(0o711)
         self.clear(allocation_id)
-        place = self.of(allocation_id)
-        place.mkdir(mode=0o700)
-        (place / "tmp").mkdir(mode=0o700)
-        return place
+        task_folder = self.folder_of(allocation_id)
+        task_folder.mkdir(mode=0o700)
+        (task_folder / "tmp").mkdir(mode=0o700)
+        return task_folder
 
     def clear(self, allocation_id: str) -> None:
         """Remove a task's folder, if it exists."""
-        if self.of(allocation_id).exists():
-            remove(self.of(allocation_id))
+        if self.folder_of(allocation_id).exists():
+            remove(self.folder_of(allocation_id))
 
-    def clear_all_but(self, allocations: Collection[str]) -> None:
+    def remove_all_except(self, allocations: Collection[str]) -> None:
         """Remove what is left of tasks that are no longer known."""
         if self.folder.is_dir():
             for path in self.folder.iterdir():
@@ -64,9 +64,9 @@ def _check(folder: Path) -> None:
         )
 
 
-def hand_over(place: Path, account: Account) -> None:
+def chown_tree(root: Path, account: Account) -> None:
     """Give a folder and everything in it to a user. Nothing of that user may run in it yet."""
-    for folder, folders, files in os.walk(place):
+    for folder, folders, files in os.walk(root):
         for name in (*folders, *files):
             os.chown(os.path.join(folder, name), account.uid, account.gid, follow_symlinks=False)
-    os.chown(place, account.uid, account.gid)
+    os.chown(root, account.uid, account.gid)

@@ -18,8 +18,8 @@ from typing import IO, cast
 
 LIMIT_BYTES = 1024 * 1024 * 1024
 """Maximum unpacked size of an archive, in bytes; clients pack at most a tenth of it."""
-MOST_MEMBERS = 200_000
-DEEPEST = 200
+MAX_MEMBERS = 200_000
+MAX_DEPTH = 200
 """Maximum nesting of folders: code that walks them recurses once per level."""
 CHUNK_BYTES = 1024 * 1024
 
@@ -28,7 +28,7 @@ class BadContext(ValueError):
     """The archive with the experiment's code cannot be unpacked; the text is for the user."""
 
 
-class _Unzipped:
+class _BoundedReader:
     """An archive of which only a small part is read into memory at a time.
 
     A header may claim to be gigabytes long, and tarfile reads it as a whole before returning it.
@@ -44,8 +44,8 @@ class _Unzipped:
         return self._file.read(size)
 
 
-def _in_parts(file: gzip.GzipFile) -> IO[bytes]:
-    return cast(IO[bytes], _Unzipped(file))
+def _bounded_reader(file: gzip.GzipFile) -> IO[bytes]:
+    return cast(IO[bytes], _BoundedReader(file))
 
 
 def unpack(archive: Path, workdir: Path, pristine: Path, limit_bytes: int = LIMIT_BYTES) -> None:
@@ -58,7 +58,10 @@ def unpack(archive: Path, workdir: Path, pristine: Path, limit_bytes: int = LIMI
         remove(folder)
     pristine.mkdir(parents=True)
     try:
-        with gzip.open(archive) as unzipped, tarfile.open(fileobj=_in_parts(unzipped), mode="r:") as tar:
+        with (
+            gzip.open(archive) as unzipped,
+            tarfile.open(fileobj=_bounded_reader(unzipped), mode="r:") as tar,
+        ):
             _extract(tar, pristine, limit_bytes)
     except (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise BadContext(f"the archive with the experiment's code is damaged: {error}") from error
@@ -87,8 +90,8 @@ def remove(folder: Path) -> None:
 def _extract(tar: tarfile.TarFile, target: Path, limit_bytes: int) -> None:
     size = 0
     for count, member in enumerate(tar):
-        if count >= MOST_MEMBERS:
-            raise BadContext(f"the experiment's code has more than {MOST_MEMBERS:,} files and folders")
+        if count >= MAX_MEMBERS:
+            raise BadContext(f"the experiment's code has more than {MAX_MEMBERS:,} files and folders")
         name = _safe_name(member)
         size += member.size
         if size > limit_bytes:
@@ -104,8 +107,8 @@ def _safe_name(member: tarfile.TarInfo) -> PurePosixPath:
     name = PurePosixPath(member.name)
     if name.is_absolute() or ".." in name.parts:
         raise BadContext(f"'{member.name}' leads out of the working directory; the code was not unpacked")
-    if len(name.parts) > DEEPEST:
-        raise BadContext(f"'{member.name[:80]}…' lies more than {DEEPEST} folders deep")
+    if len(name.parts) > MAX_DEPTH:
+        raise BadContext(f"'{member.name[:80]}…' lies more than {MAX_DEPTH} folders deep")
     if not (member.isfile() or member.isdir()):
         raise BadContext(f"'{member.name}' is neither a file nor a folder; pack what it stands for instead")
     return name

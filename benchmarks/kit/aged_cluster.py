@@ -22,7 +22,7 @@ from benchmarks.kit.cluster import broker_url
 from det_contracts import subjects
 from det_contracts.envelope import Recorded
 from services.kit import broker
-from services.local.control import down, start_part, stop_part, up
+from services.local.control import down, start_program, stop_program, up
 from services.local.home import Home, Plan
 
 SERVICES = ("searcher", "scheduler", "metrics", "checkpoints", "webhooks", "gateway")
@@ -63,10 +63,10 @@ class AgedCluster:
 
     def _fold(self, events: Iterable[Recorded]) -> None:
         for name in ALL:
-            stop_part(self.home, name)
+            stop_program(self.home, name)
         ends = asyncio.run(_append(*broker_url(self.home), events))
         for name in ALL:
-            start_part(self.home, name)
+            start_program(self.home, name)
         for name in ALL:
             self.wait(name)
         for name in SERVICES:
@@ -92,9 +92,9 @@ class AgedCluster:
 
     def restarted(self, name: str) -> float:
         """Seconds until a service is ready that was stopped before."""
-        stop_part(self.home, name)
+        stop_program(self.home, name)
         began = time.perf_counter()
-        start_part(self.home, name)
+        start_program(self.home, name)
         self.wait(name)
         return time.perf_counter() - began
 

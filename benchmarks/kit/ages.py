@@ -19,7 +19,7 @@ from det_contracts import codec, subjects
 from det_contracts.envelope import Recorded
 from det_contracts.events import metrics, scheduler, searcher, trial, worker
 from det_contracts.reports import ReportBatch, Series
-from services.metrics.domain import Judged
+from services.metrics.domain import JudgedBatch
 
 CYCLE_S = 6 * 3600
 """From one cycle to the next; whole seconds, so that times are whole steps apart, too."""
@@ -108,7 +108,7 @@ def _with_reports(told: Iterable[Any]) -> Iterator[Any]:
 def _reported(done: trial.OperationCompleted, experiment_id: int) -> Iterator[Any]:
     """A report of an operation, and what the metrics service says to it."""
     series = Series("validation", [done.length], [1.0], {"loss": [done.metric]}, [])
-    yield Judged(
+    yield JudgedBatch(
         ReportBatch(
             trial_id=done.trial_id,
             experiment_id=experiment_id,
@@ -138,8 +138,8 @@ class Shift(msgspec.Struct, frozen=True):
 
     def event(self, event: Any) -> Any:
         """An event with these ids."""
-        if isinstance(event, Judged):
-            return Judged(self.event(event.batch))
+        if isinstance(event, JudgedBatch):
+            return JudgedBatch(self.event(event.batch))
         changed: dict[str, Any] = {}
         for name, more in (("experiment_id", self.experiments), ("trial_id", self.trials)):
             if isinstance(value := getattr(event, name, None), int):
@@ -160,14 +160,14 @@ class Shift(msgspec.Struct, frozen=True):
 def recorded(events: Iterable[Any], shift: Shift) -> Iterator[Recorded]:
     """Events as services fold them; they have no positions yet."""
     for place, event in enumerate(events):
-        stream = subjects.REPORTS if isinstance(event, Judged) else subjects.CONTROL
+        stream = subjects.REPORTS if isinstance(event, JudgedBatch) else subjects.CONTROL
         actor = "user:determined" if isinstance(event, searcher.ExperimentCreated) else ""
         yield Recorded(0, shift.event(event), "", actor, shift.at + place // 2, "", stream)
 
 
 def message(one: Recorded, id: str) -> tuple[str, bytes]:
     """Subject and body of an event as it lies in the log."""
-    if isinstance(one.event, Judged):
+    if isinstance(one.event, JudgedBatch):
         batch: Any = one.event.batch
         return subjects.reports(batch.trial_id), msgspec.json.encode(batch)
     return codec.subject_of(one.event), codec.encode(one.event, id=id, actor=one.actor, at=one.at)

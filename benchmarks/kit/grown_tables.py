@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from services.kit.snapshot import NO_RECORDS
+from services.kit.snapshot import KINDS_WITHOUT_RECORDS
 
 Row = tuple[Any, ...]
 Rows = dict[Row, Row]
@@ -120,7 +120,7 @@ def _came(now: Rows, before: Rows) -> list[Row]:
 
 def _is_no_record(key: Row) -> bool:
     """Whether it says where a service is, or what it has seen of the log."""
-    return any(kind in key for kind in NO_RECORDS)
+    return any(kind in key for kind in KINDS_WITHOUT_RECORDS)
 
 
 def _in_order(key: Row) -> list[Any]:

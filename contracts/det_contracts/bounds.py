@@ -36,15 +36,15 @@ CHARACTERS = {
 """Limits of texts in characters, by field name."""
 CONFIGURATIONS = ("config", "changes")
 """Objects in which texts with the names below are limited. Otherwise only the message limit applies."""
-DESCRIBED = ("name", "description", "notes", "labels", "workspace", "project")
-AS_LARGE_AS_A_MESSAGE = ("hparams", "data")
+BOUNDED_KEYS = ("name", "description", "notes", "labels", "workspace", "project")
+UNBOUNDED_OBJECTS = ("hparams", "data")
 """Objects that are checked elsewhere: hyperparameters of a trial, and data that ranks gather."""
-OF_SCRIPTS = (
+SCRIPT_FIELDS = (
     (trial.OperationCompleted, "metric", METRIC_BYTES),
     (trial.CheckpointStored, "metadata", PROPERTIES_BYTES),
 )
 """Fields of facts that are filled by scripts, and their limits in bytes of JSON."""
-OF_OPERATORS = ("configure_pools", "report_workers")
+OPERATOR_COMMANDS = ("configure_pools", "report_workers")
 """Commands not caused by user requests, but by the cluster's own files and engines."""
 
 
@@ -55,18 +55,20 @@ def check(command: object) -> None:
         command: A command to any owner.
     """
     kind = getattr(getattr(command, "__struct_config__", None), "tag", None)
-    if kind not in OF_OPERATORS:
+    if kind not in OPERATOR_COMMANDS:
         _check_fields(command)
 
 
-def beyond_limits(fact: object) -> str:
+def limit_problem(fact: object) -> str:
     """Return what is too large in a fact from a script, with the field name and advice; empty if nothing is.
 
     Args:
         fact: A fact stated by a trial, of any kind.
     """
     found = (
-        too_large(field, getattr(fact, field), most) for kind, field, most in OF_SCRIPTS if type(fact) is kind
+        too_large(field, getattr(fact, field), most)
+        for kind, field, most in SCRIPT_FIELDS
+        if type(fact) is kind
     )
     return next(filter(None, found), "")
 
@@ -100,7 +102,7 @@ def _check(field: str, value: Any) -> None:
     if isinstance(value, str):
         most = CHARACTERS.get(field, TITLE_CHARACTERS)
         if len(value) > most:
-            raise _beyond(field, f"{len(value):,} characters", f"{most:,}", value)
+            raise _limit_error(field, f"{len(value):,} characters", f"{most:,}", value)
     elif isinstance(value, msgspec.Struct):
         _check_fields(value)
     elif isinstance(value, tuple | list):
@@ -111,21 +113,21 @@ def _check(field: str, value: Any) -> None:
 
 def _check_all(field: str, values: tuple[Any, ...] | list[Any]) -> None:
     if field == "labels" and len(values) > LABELS:
-        raise _beyond(field, f"{len(values):,} entries", f"{LABELS:,}")
+        raise _limit_error(field, f"{len(values):,} entries", f"{LABELS:,}")
     for one in values:
         _check(field, one)
 
 
 def _check_object(field: str, value: Mapping[Any, Any]) -> None:
     if field in CONFIGURATIONS:
-        for name in DESCRIBED:
+        for name in BOUNDED_KEYS:
             _check(name, value.get(name))
-    elif field not in AS_LARGE_AS_A_MESSAGE:
+    elif field not in UNBOUNDED_OBJECTS:
         size = len(msgspec.json.encode(value))
         if size > PROPERTIES_BYTES:
-            raise _beyond(field, f"{size:,} bytes of JSON", f"{PROPERTIES_BYTES:,}")
+            raise _limit_error(field, f"{size:,} bytes of JSON", f"{PROPERTIES_BYTES:,}")
 
 
-def _beyond(field: str, has: str, most: str, value: str = "") -> Exception:
+def _limit_error(field: str, has: str, most: str, value: str = "") -> Exception:
     begins = f" (it begins with {value[:40]!r})" if value else ""
     return invalid(f"{field} has {has}{begins}: at most {most} are taken; choose a shorter one")

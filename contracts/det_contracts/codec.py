@@ -98,7 +98,7 @@ def encode(record: object, *, id: str, actor: str, at: float, cause: str = "") -
     return _encode(Envelope(id, kind.name, kind.version, actor, at, cause, msgspec.Raw(_encode(record))))
 
 
-def opened(body: bytes) -> Envelope:
+def decode_envelope(body: bytes) -> Envelope:
     """Decode the envelope of an event. Raises `BadRecord` if there is none."""
     try:
         return _envelopes.decode(body)
@@ -106,7 +106,7 @@ def opened(body: bytes) -> Envelope:
         raise BadRecord(f"it cannot be read: {error}") from error
 
 
-def check(envelope: Envelope) -> Any:
+def decode_event(envelope: Envelope) -> Any:
     """Return the event in an envelope, or `Unknown` for a newer version.
 
     Raises `BadRecord` if it is invalid.
@@ -117,7 +117,7 @@ def check(envelope: Envelope) -> Any:
         raise BadRecord(f"{envelope.name} cannot be read: {error}") from error
 
 
-def sealed(envelope: Envelope) -> bytes:
+def encode_envelope(envelope: Envelope) -> bytes:
     """Encode an envelope for the log."""
     return _encode(envelope)
 
@@ -140,7 +140,7 @@ def read(subject: str, body: bytes, position: int, stream: str = subjects.CONTRO
     event's subject. All readers skip the same bytes, always.
     """
     try:
-        if subjects.is_witnessed(subject) and (len(body) > STATED_BYTES or is_too_deep(body)):
+        if subjects.is_fact_of_script(subject) and (len(body) > STATED_BYTES or is_too_deep(body)):
             raise BadRecord(f"message {position} of {stream} is too large, or nests too deep")
         recorded = decode(body, position, stream)
     except BadRecord:

@@ -31,7 +31,7 @@ LABELS = 1_000
 """Labels of one object."""
 WORKER_SLOTS = 4096
 """Slots that one worker may offer, and runs that it may hold."""
-WHOLE = 2**53
+MAX_EXACT_INTEGER = 2**53
 """Integers up to this value are interpreted alike by all JSON readers."""
 NAME_CHARACTERS = 512
 """Length of an identifier. Databases index by it, and PostgreSQL allows 2,700 bytes for that."""

@@ -15,7 +15,7 @@ from det_contracts.events.checkpoints import DeletionRequested
 from det_contracts.events.gateway import AgentUser
 from det_contracts.events.scheduler import AllocationAssigned
 
-NEW = 2**53
+NO_ORDERS_YET = 2**53
 """Position for a worker without orders so far: no earlier assignment concerns it."""
 
 

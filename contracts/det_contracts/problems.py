@@ -46,7 +46,7 @@ def not_found(kind: str, key: object) -> Refused:
     return Refused(Problem("not_found", f"{kind} '{key}' not found"))
 
 
-def precondition(message: str) -> Refused:
+def failed_precondition(message: str) -> Refused:
     """The request is valid, but the current state does not allow it."""
     return Refused(Problem("failed_precondition", message))
 

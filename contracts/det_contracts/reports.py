@@ -9,20 +9,20 @@ import msgspec
 from det_contracts import subjects
 from det_contracts.limits import is_name
 
-PROFILED = "profile."
+PROFILE_PREFIX = "profile."
 """Prefix of groups whose steps are not training steps; a worker's samples count seconds, for example."""
-MOST_NAMES = 100_000
+MAX_METRICS_PER_REPORT = 100_000
 """Maximum number of metrics in one report. Larger data is an array and belongs in a file."""
-LINES_OF_BATCH = 4096
+MAX_LINES_PER_BATCH = 4096
 """Maximum number of log lines in a message. Line ids are its position times this, plus the index in it."""
-KEPT_NAMES = 10_000
+MAX_NAMES_PER_GROUP = 10_000
 """Metric names stored per group of a trial. All are read and written whenever one has a value."""
-KEPT_NAMES_OF_TRIAL = 30_000
+MAX_NAMES_PER_TRIAL = 30_000
 """Metric names stored for all groups of a trial together. Each name costs a column, even if rarely used."""
 
-KEPT_GROUPS = 500
+MAX_GROUPS_PER_TRIAL = 500
 """Groups stored per trial. Their latest steps are kept for the lifetime of the trial."""
-KEPT_ALWAYS = frozenset({"training", "validation", "profile.process"})
+RESERVED_GROUPS = frozenset({"training", "validation", "profile.process"})
 """Groups that are always stored, because the search and the worker depend on them."""
 
 
@@ -32,7 +32,7 @@ def is_training(group: str) -> bool:
     >>> is_training("validation"), is_training("profile.process")
     (True, False)
     """
-    return not group.startswith(PROFILED)
+    return not group.startswith(PROFILE_PREFIX)
 
 
 class Series(msgspec.Struct, frozen=True):
@@ -126,10 +126,10 @@ def log_batch(subject: str, body: bytes) -> LogBatch | None:
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return None
     names = batch.task_id, batch.allocation_id, batch.worker_id, batch.source
-    return batch if is_sound(subject, names, len(batch.lines)) else None
+    return batch if is_valid_batch(subject, names, len(batch.lines)) else None
 
 
-def is_sound(subject: str, names: tuple[str, ...], lines: int) -> bool:
+def is_valid_batch(subject: str, names: tuple[str, ...], lines: int) -> bool:
     """Whether a message of LOGS matches its subject and has valid identifiers.
 
     Args:
@@ -137,4 +137,4 @@ def is_sound(subject: str, names: tuple[str, ...], lines: int) -> bool:
         names: Its task, allocation, worker and source, in this order.
         lines: Number of lines in it.
     """
-    return lines <= LINES_OF_BATCH and subject == subjects.logs(names[0]) and all(map(is_name, names))
+    return lines <= MAX_LINES_PER_BATCH and subject == subjects.logs(names[0]) and all(map(is_name, names))

@@ -16,7 +16,7 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 SETTING = "STEADFAST_STORAGE_ROOTS"
 
 
-class OutOfReach(ValueError):
+class OutsideRoots(ValueError):
     """The platform must not touch this. The text names it and says what to do."""
 
 
@@ -28,14 +28,14 @@ class Roots(msgspec.Struct, frozen=True):
     """The platform's own: keys, databases, the log. The innermost directory that contains a path decides."""
 
     def check(self, path: str) -> str:
-        """Return an absolute, resolved path if the platform may use it. Raises `OutOfReach`."""
-        holding = [root for root in (*self.roots, *self.private) if holds(root, path)]
+        """Return an absolute, resolved path if the platform may use it. Raises `OutsideRoots`."""
+        holding = [root for root in (*self.roots, *self.private) if contains_path(root, path)]
         innermost = max(holding, key=len, default="")
         if innermost in self.private:
-            raise OutOfReach(f"{path} belongs to the platform itself: no checkpoint lies there")
+            raise OutsideRoots(f"{path} belongs to the platform itself: no checkpoint lies there")
         if not holding:
             places = ", ".join(self.roots) or "none"
-            raise OutOfReach(
+            raise OutsideRoots(
                 f"{path} lies outside of the storage roots ({places}): the platform neither reads nor "
                 f"deletes there. The cluster's operator may add its directory to {SETTING}"
             )
@@ -44,36 +44,36 @@ class Roots(msgspec.Struct, frozen=True):
     def check_tree(self, path: str) -> str:
         """The same, for a path that is read or deleted recursively."""
         self.check(path)
-        inner = next((root for root in (*self.roots, *self.private) if holds(path, root)), None)
+        inner = next((root for root in (*self.roots, *self.private) if contains_path(path, root)), None)
         if inner is not None:
-            raise OutOfReach(f"{path} holds {inner}: that is no checkpoint")
+            raise OutsideRoots(f"{path} holds {inner}: that is no checkpoint")
         return path
 
 
-def holds(folder: str, path: str) -> bool:
+def contains_path(folder: str, path: str) -> bool:
     """Whether a path equals a directory or is inside it. Both must be absolute and resolved."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
-def checkpoint_id(text: str) -> str:
-    """Return a checkpoint id that is safe as part of a path. Raises `OutOfReach`.
+def valid_checkpoint_id(text: str) -> str:
+    """Return a checkpoint id that is safe as part of a path. Raises `OutsideRoots`.
 
     Only directories of checkpoints are named with a UUID. So whatever location a configuration names as its
     storage, nothing else in it can be mistaken for a checkpoint.
     """
     if not _UUID.fullmatch(text):
-        raise OutOfReach(f"checkpoint '{text[:80]}' is not called after a UUID: its files are not touched")
+        raise OutsideRoots(f"checkpoint '{text[:80]}' is not called after a UUID: its files are not touched")
     return text
 
 
-def name_inside(name: str) -> str:
-    """Return a file name in a checkpoint, or a directory name ending in a slash. Raises `OutOfReach`."""
+def valid_file_name(name: str) -> str:
+    """Return a file name in a checkpoint, or a directory name ending in a slash. Raises `OutsideRoots`."""
     parts = name.removesuffix("/").split("/")
     if "\0" in name or any(part in ("", ".", "..") for part in parts):
-        raise OutOfReach(f"{name[:80]!r} does not lie in its checkpoint")
+        raise OutsideRoots(f"{name[:80]!r} does not lie in its checkpoint")
     return name
 
 
-def split(text: str, separator: str = ":") -> Sequence[str]:
+def split_paths(text: str, separator: str = ":") -> Sequence[str]:
     """Split a setting into several paths."""
     return [part for part in text.split(separator) if part]

@@ -43,7 +43,7 @@ def _to(*states: State) -> frozenset[State]:
     return frozenset(states)
 
 
-EXPERIMENT_MOVES: Mapping[State, frozenset[State]] = {
+EXPERIMENT_TRANSITIONS: Mapping[State, frozenset[State]] = {
     "ACTIVE": _to("PAUSED") | STOPPING,
     "PAUSED": _to("ACTIVE") | STOPPING,
     "STOPPING_CANCELED": frozenset({"CANCELED", "STOPPING_KILLED", "STOPPING_ERROR"}),
@@ -58,7 +58,7 @@ EXPERIMENT_MOVES: Mapping[State, frozenset[State]] = {
     "DELETED": frozenset(),
 }
 
-TRIAL_MOVES: Mapping[State, frozenset[State]] = {
+TRIAL_TRANSITIONS: Mapping[State, frozenset[State]] = {
     "ACTIVE": _to("PAUSED", "COMPLETED", "CANCELED", "ERROR") | STOPPING,
     "PAUSED": _to("ACTIVE", "COMPLETED", "CANCELED", "ERROR") | STOPPING,
     "STOPPING_COMPLETED": frozenset(
@@ -80,18 +80,20 @@ ENDS_IN: Mapping[State, State] = {
 }
 
 
-class IllegalMove(Exception):
+class IllegalTransition(Exception):
     """A transition that the table does not allow from the current state."""
 
 
-def check_move(moves: Mapping[State, frozenset[State]], what: str, old: State, new: State) -> None:
-    """Check a transition against the table. Raises `IllegalMove` naming `what`."""
-    if new not in moves[old]:
-        allowed = ", ".join(sorted(moves[old])) or "nothing, it is final"
-        raise IllegalMove(f"{what} cannot go from {old} to {new}; allowed: {allowed}")
+def check_transition(
+    transitions: Mapping[State, frozenset[State]], what: str, old: State, new: State
+) -> None:
+    """Check a transition against the table. Raises `IllegalTransition` naming `what`."""
+    if new not in transitions[old]:
+        allowed = ", ".join(sorted(transitions[old])) or "nothing, it is final"
+        raise IllegalTransition(f"{what} cannot go from {old} to {new}; allowed: {allowed}")
 
 
-def later(old: AllocationState, new: AllocationState) -> AllocationState:
+def later_state(old: AllocationState, new: AllocationState) -> AllocationState:
     """Return the later of two allocation states.
 
     Reports may arrive out of order; states only move forward.

@@ -36,7 +36,7 @@ EDGE = "edge."
 """Prefix for clusters of several brokers: where untrusted messages arrive before the intake forwards them."""
 
 
-def at_edge(subject: str) -> str:
+def edge_subject(subject: str) -> str:
     """Return the subject on which the intake receives an untrusted message before it reaches a stream."""
     return EDGE + subject
 
@@ -75,17 +75,17 @@ def root_of(subject: str) -> str:
     return ".".join(root) if len(root) == length and not {"*", ">"} & set(root) else ""
 
 
-def about_trial(trial_id: int) -> str:
+def decisions_about_trial(trial_id: int) -> str:
     """Return the filter for the searcher's decisions about one trial."""
     return f"control.searcher.trial.{trial_id}.>"
 
 
-def about_allocation(allocation_id: str) -> str:
+def decisions_about_allocation(allocation_id: str) -> str:
     """Return the filter for the scheduler's decisions about one allocation."""
     return f"control.scheduler.allocation.{allocation_id}.>"
 
 
-def about_worker(worker_id: str) -> str:
+def decisions_about_worker(worker_id: str) -> str:
     """Return the filter for the scheduler's decisions about one worker."""
     return f"control.scheduler.worker.{worker_id}.>"
 
@@ -95,7 +95,7 @@ def orders(worker_id: str) -> str:
     return f"orders.worker.{worker_id}"
 
 
-def orders_heard(worker_id: str) -> str:
+def newest_orders_check(worker_id: str) -> str:
     """Return the subject on which a worker asks whether it has acted on its latest orders. Never stored."""
     return f"orders.heard.{worker_id}"
 
@@ -120,12 +120,12 @@ def witness_by_rest(trial_id: int | str) -> str:
     return f"witness.rest.{trial_id}"
 
 
-def witnessed(trial_id: int | str) -> str:
+def facts_of_trial(trial_id: int | str) -> str:
     """Return the filter for admitted facts of a trial's script."""
     return f"control.trial.{trial_id}.>"
 
 
-def is_witnessed(subject: str) -> bool:
+def is_fact_of_script(subject: str) -> bool:
     """Whether a subject is for admitted facts of scripts.
 
     Earlier versions let scripts write to it directly.
@@ -133,7 +133,7 @@ def is_witnessed(subject: str) -> bool:
     return subject.startswith("control.trial.")
 
 
-def stated_by_worker(worker_id: str) -> str:
+def facts_of_worker(worker_id: str) -> str:
     """Return the filter for admitted facts of a worker."""
     return f"control.worker.{worker_id}.>"
 
@@ -163,12 +163,12 @@ def query(owner: str, name: str) -> str:
     return f"query.{owner}.{name}"
 
 
-def asked_by_trial(trial_id: int | str, owner: str, name: str) -> str:
+def question_of_trial(trial_id: int | str, owner: str, name: str) -> str:
     """Return the subject for a question of a trial's script. A script may ask only in its own name."""
     return f"ask.trial.{trial_id}.{owner}.{name}"
 
 
-def asked_by_worker(worker_id: str, owner: str, name: str) -> str:
+def question_of_worker(worker_id: str, owner: str, name: str) -> str:
     """Return the subject for a question of a worker."""
     return f"ask.worker.{worker_id}.{owner}.{name}"
 
@@ -178,10 +178,10 @@ def lines_of_worker(worker_id: str) -> str:
 
     They are stored under `logs`.
     """
-    return asked_by_worker(worker_id, INTAKE, "lines")
+    return question_of_worker(worker_id, INTAKE, "lines")
 
 
-def asker_of(subject: str) -> int:
+def trial_of_question(subject: str) -> int:
     """Return the trial in whose name a question was asked; 0 if the subject names none."""
     name = subject.split(".")[2]
     return int(name) if name.isascii() and name.isdecimal() and len(name) < 17 else 0
@@ -192,7 +192,7 @@ def heartbeat(worker_id: str) -> str:
     return f"heartbeat.{worker_id}"
 
 
-def alive(trial_id: int | str) -> str:
+def script_heartbeat(trial_id: int | str) -> str:
     """Return the subject of heartbeats of an off-cluster script.
 
     They contain the run number and are not stored.
@@ -201,24 +201,24 @@ def alive(trial_id: int | str) -> str:
 
 
 def health_look() -> str:
-    """Return the subject for a service's view of streams and leases; see `services.kit.cluster_look`."""
+    """Return the subject for a service's view of streams and leases; see `services.kit.cluster_monitor`."""
     return "health.look"
 
 
 def health_sign(program: str, replica: str) -> str:
     """Return the subject for one process's problems; `*` for both matches all.
 
-    See `services.kit.health_signs`.
+    See `services.kit.health_reports`.
     """
     return f"health.sign.{program}.{replica}"
 
 
-def saved(owner: str) -> str:
+def saved_position(owner: str) -> str:
     """Return the subject for asking a service for the position of its database."""
     return f"query.{owner}.saved"
 
 
-def story_of_experiment(experiment_id: int) -> tuple[str, ...]:
+def history_of_experiment(experiment_id: int) -> tuple[str, ...]:
     """Return the filters for decisions about an experiment itself, without its trials."""
     return (
         f"control.searcher.experiment.{experiment_id}.*",
@@ -227,20 +227,20 @@ def story_of_experiment(experiment_id: int) -> tuple[str, ...]:
     )
 
 
-def story_of_trial(trial_id: int) -> tuple[str, ...]:
+def history_of_trial(trial_id: int) -> tuple[str, ...]:
     """Return the filters for decisions about a trial, and for statements of its script that caused them."""
     stated = ("operation_completed", "exited_early", "checkpoint_stored", "preemption_acknowledged")
     judged = ("settled", "report_refused")
     return (
-        about_trial(trial_id),
+        decisions_about_trial(trial_id),
         *(f"control.trial.{trial_id}.{what}" for what in stated),
         *(f"control.metrics.trial.{trial_id}.{what}" for what in judged),
     )
 
 
-def everything_of_trial(trial_id: int) -> tuple[str, ...]:
+def all_events_of_trial(trial_id: int) -> tuple[str, ...]:
     """Return the same filters, including every progress, status and validation."""
-    return (about_trial(trial_id), witnessed(trial_id), f"control.metrics.trial.{trial_id}.>")
+    return (decisions_about_trial(trial_id), facts_of_trial(trial_id), f"control.metrics.trial.{trial_id}.>")
 
 
 def allocations_of(task_id: str) -> str:
@@ -258,20 +258,20 @@ def attempts_of(delivery_id: str) -> str:
     return f"control.webhooks.delivery.{delivery_id}.tried"
 
 
-def story_of_worker(worker_id: str) -> tuple[str, ...]:
+def history_of_worker(worker_id: str) -> tuple[str, ...]:
     """Return the filters for why a worker was requested or given back, and when it came and went."""
     came = tuple(f"control.worker.{worker_id}.{what}" for what in ("registered", "left"))
-    return (about_worker(worker_id), *came)
+    return (decisions_about_worker(worker_id), *came)
 
 
-def story_of_pool(pool: str) -> tuple[str, ...]:
+def history_of_pool(pool: str) -> tuple[str, ...]:
     """Return the filters for a pool's settings, its users, and the workers requested by all pools."""
     kinds = ("wanted", "provision_reported", "released", "dismissed")
     own = (f"control.scheduler.pool.{pool}.*", f"control.gateway.pool.{pool}.*")
     return (*own, *(f"control.scheduler.worker.*.{what}" for what in kinds))
 
 
-def on_worker(worker_id: str) -> tuple[str, ...]:
+def run_events_of_worker(worker_id: str) -> tuple[str, ...]:
     """Return the filters for what happened to the processes of one worker."""
     return (
         f"control.worker.{worker_id}.allocation_started",

@@ -6,13 +6,23 @@ import json
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from det_contracts.expconf.containers import Field, ListOf, MapOf, Record, Union
+from det_contracts.expconf.composites import Field, ListOf, MapOf, Record, Union
 from det_contracts.expconf.experiment import ENTRYPOINT, EXPERIMENT, LABELS
 from det_contracts.expconf.hyperparameters import SAMPLED, Group
 from det_contracts.expconf.length import LengthNode
 from det_contracts.expconf.live import LIVE_FIELDS
 from det_contracts.expconf.meanings import MEANINGS
-from det_contracts.expconf.scalars import Choice, Flag, Ignored, Node, Nothing, Real, Shape, Text, Whole
+from det_contracts.expconf.scalars import (
+    Boolean,
+    Choice,
+    Ignored,
+    Integer,
+    MultiForm,
+    Node,
+    NullOnly,
+    Number,
+    Text,
+)
 from det_contracts.expconf.searcher import REMOVED
 
 SECTIONS = ("searcher", "checkpoint_storage", "resources", "environment", "optimizations", "profiling")
@@ -49,7 +59,7 @@ def _below(node: Node, above: str, branch: str) -> Iterator[Row]:
             yield from rows(Record(node.shared), above, branch)
             for name, member in node.branches.items():
                 yield from rows(member, above, name)
-        case ListOf(item=inner) | MapOf(item=inner) | Shape(inner=inner):
+        case ListOf(item=inner) | MapOf(item=inner) | MultiForm(inner=inner):
             yield from _below(inner, above, branch)
 
 
@@ -68,11 +78,11 @@ def kind(node: Node) -> str:
             return "list of strings"
         case Text():
             return "string"
-        case Flag():
+        case Boolean():
             return "true or false"
-        case Whole(low=low, high=high):
+        case Integer(low=low, high=high):
             return f"integer{_bounds(low, high)}"
-        case Real(low=low, above=above):
+        case Number(low=low, above=above):
             return (
                 "number"
                 + (f", at least {low:g}" if low is not None else "")
@@ -86,17 +96,17 @@ def kind(node: Node) -> str:
             return f"list of {_plural(kind(item))}"
         case Record() | Union() | MapOf() | Group():
             return "map"
-        case Nothing():
+        case NullOnly():
             return "null"
-        case Ignored(inner=inner) | Shape(inner=inner):
+        case Ignored(inner=inner) | MultiForm(inner=inner):
             return kind(inner)
     return "anything"
 
 
 def _bounds(low: int, high: int) -> str:
-    if low == Whole().low:
+    if low == Integer().low:
         return ""
-    return f", at least {low}" if high == Whole().high else f", {low} to {high}"
+    return f", at least {low}" if high == Integer().high else f", {low} to {high}"
 
 
 def _plural(one: str) -> str:

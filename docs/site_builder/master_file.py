@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.local.master_names import HEEDED, UNUSED
+from services.local.master_names import SUPPORTED, UNUSED
 
 INTRODUCTION = """# The configuration of a 0.25 master
 
@@ -22,7 +22,7 @@ def page() -> str:
     """All settings as Markdown."""
     lines = [INTRODUCTION]
     for title, about, names in (
-        ("What is heeded", "what it says", HEEDED),
+        ("What is heeded", "what it says", SUPPORTED),
         ("What has no effect", "why, and what has instead", UNUSED),
     ):
         lines += [f"## {title}\n", f"{len(names)} settings.\n", f"| setting | {about} |", "|---|---|"]

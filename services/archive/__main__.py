@@ -3,6 +3,6 @@
 import services.kit.import_trimming  # noqa: F401  # isort: split
 from services.archive.app import serve
 from services.archive.settings import Settings
-from services.kit.until_stopped import run_until_stopped
+from services.kit.service_process import run_service
 
-run_until_stopped("archive", Settings, serve)
+run_service("archive", Settings, serve)

@@ -9,46 +9,46 @@ from typing import TYPE_CHECKING
 from nats.aio.client import Client
 
 from det_contracts import subjects
+from services.archive.archiver import Archiver
 from services.archive.cutting import Cutter, Limits
 from services.archive.sealing import Sealer
 from services.archive.settings import Settings, check
-from services.archive.work import Work
-from services.kit import conditions, no_database
-from services.kit.archive.saved import ask_saved
+from services.kit import conditions, stateless_host
+from services.kit.archive.saved import fetch_saved_positions
 from services.kit.archive.settings import segments_of
-from services.kit.cluster_look import OWNERS
+from services.kit.cluster_monitor import OWNERS
 from services.kit.lease import Lease
 from services.kit.log_jetstream import JetStreamLog
-from services.kit.no_database import Ground, Joined
 from services.kit.process_metrics import Measures, Reading
 from services.kit.self_watch import SelfWatch
 from services.kit.settings import BadSettings
+from services.kit.stateless_host import ProcessContext, ProcessParts
 
 if TYPE_CHECKING:
     from services.kit.spans import Tracer
 
 OWNER = subjects.ARCHIVE
 WITH_DATABASE = tuple(owner for owner in OWNERS if owner != subjects.INTAKE)
-LOOK_EVERY_S = 1.0
+POLL_EVERY_S = 1.0
 
 
 async def serve(settings: Settings, tracer: Tracer | None) -> None:
     """Seal and cut until cancelled. Raises `BadSettings`."""
     check(settings)
 
-    async def join(ground: Ground) -> Joined:
-        work = joined(settings, ground.connection, ground.journal, ground.lease)
-        return Joined(
+    async def join(context: ProcessContext) -> ProcessParts:
+        work = build_archiver(settings, context.connection, context.journal, context.lease)
+        return ProcessParts(
             work=work,
             position=lambda: work.archived,
             readings=lambda: _readings(work),
-            beside=[_tell(work, ground.watch)],
+            background=[_report_failure(work, context.watch)],
         )
 
-    await no_database.serve(OWNER, settings, tracer, Measures(OWNER), join)
+    await stateless_host.serve(OWNER, settings, tracer, Measures(OWNER), join)
 
 
-def joined(settings: Settings, connection: Client, stream: JetStreamLog, lease: Lease) -> Work:
+def build_archiver(settings: Settings, connection: Client, stream: JetStreamLog, lease: Lease) -> Archiver:
     """Build the archive's work from its concrete parts. Raises `BadSettings`."""
     segments = segments_of(settings)
     if segments is None:
@@ -58,22 +58,22 @@ def joined(settings: Settings, connection: Client, stream: JetStreamLog, lease: 
     cutter = Cutter(stream, sealer, segments, limits, owners=OWNERS)
 
     async def saved() -> Mapping[str, int]:
-        return await ask_saved(connection, WITH_DATABASE)
+        return await fetch_saved_positions(connection, WITH_DATABASE)
 
-    return Work(sealer, cutter, saved, look_s=settings.archive_look_s, leading=lambda: lease.active)
+    return Archiver(sealer, cutter, saved, interval_s=settings.archive_look_s, is_leader=lambda: lease.active)
 
 
-async def _tell(work: Work, watch: SelfWatch) -> None:
+async def _report_failure(work: Archiver, watch: SelfWatch) -> None:
     while True:
         failing = {"": "old events cannot be moved to the archive"} if work.failure else {}
-        watch.conditions.tell(conditions.ARCHIVE_FAILS, failing, {"": work.failure})
-        await asyncio.sleep(LOOK_EVERY_S)
+        watch.conditions.set_condition(conditions.ARCHIVE_FAILS, failing, {"": work.failure})
+        await asyncio.sleep(POLL_EVERY_S)
 
 
-def _readings(work: Work) -> Iterable[Reading]:
+def _readings(archiver: Archiver) -> Iterable[Reading]:
     for name, help, value in (
-        ("archived_position", "Position up to which CONTROL is archived", work.archived),
-        ("removed_position", "Position up to which CONTROL is removed from the broker", work.removed),
-        ("archive_fails", "1 while archiving fails", bool(work.failure)),
+        ("archived_position", "Position up to which CONTROL is archived", archiver.archived),
+        ("removed_position", "Position up to which CONTROL is removed from the broker", archiver.removed),
+        ("archive_fails", "1 while archiving fails", bool(archiver.failure)),
     ):
         yield Reading(name, help, (), {(): float(value)})

@@ -84,21 +84,21 @@ class Cutter:
             Bound(head.last, "later events are not archived yet"),
             Bound(last - self._limits.keep_events, "the newest events stay"),
             *(Bound(position, f"{who} has saved only up to there") for who, position in saved.items()),
-            *[bound for owner in self._owners if (bound := await self._fence(owner)) is not None],
+            *[bound for owner in self._owners if (bound := await self._decision_bound(owner)) is not None],
         ]
         self.bound = min(bounds, key=lambda bound: bound.through)
-        gone = first - 1
+        removed_through = first - 1
         for header in chain:
             through = min(header.last, self.bound.through)
-            if through <= gone:
+            if through <= removed_through:
                 break
             if header.until > self._clock() - self._limits.keep_s:
-                self.bound = Bound(gone, "later events are too recent")
+                self.bound = Bound(removed_through, "later events are too recent")
                 break
-            gone = await self._remove(header, gone, through)
-        return gone
+            removed_through = await self._remove(header, removed_through, through)
+        return removed_through
 
-    async def _fence(self, owner: str) -> Bound | None:
+    async def _decision_bound(self, owner: str) -> Bound | None:
         """Return the bound before the newest decision.
 
         For the intake, keep also what a successor would read.
@@ -112,15 +112,15 @@ class Cutter:
             through = min(through, event.seen)
         return Bound(through, f"the newest decision of the {owner} follows it")
 
-    async def _remove(self, header: Header, gone: int, through: int) -> int:
+    async def _remove(self, header: Header, removed_through: int, through: int) -> int:
         await self._verify(header)
-        while gone < through:
-            gone = min(gone + STEP, through)
-            await self._stream.forget(subjects.CONTROL, gone)
-            if gone < through:
+        while removed_through < through:
+            removed_through = min(removed_through + STEP, through)
+            await self._stream.forget(subjects.CONTROL, removed_through)
+            if removed_through < through:
                 await asyncio.sleep(PAUSE_S)
-        log.info("stream.cut", through=gone)
-        return gone
+        log.info("stream.cut", through=removed_through)
+        return removed_through
 
     async def _verify(self, header: Header) -> None:
         """Make this process itself read a segment back before the only other copy is removed."""

@@ -17,12 +17,12 @@ import structlog
 
 from det_contracts import codec, subjects
 from det_contracts.events.archive import SegmentSealed
-from services.kit.archive.log import SEALED, sealed
+from services.kit.archive.log import SEALED, decode_sealed
 from services.kit.archive.segment import Header, Writer
 from services.kit.archive.segments import Segments
 from services.kit.log import Draft, Fence, Log, LogTruncated, Stored
 
-MOST_BYTES = 256 << 20
+MAX_BYTES = 256 << 20
 """Maximum uncompressed size of a segment's messages, which a reader may have to hold in memory at once."""
 
 log = structlog.get_logger()
@@ -56,14 +56,14 @@ class Sealer:
         """`stream` must be the broker's stream alone. `count` is the number of events per segment."""
         self._stream = stream
         self._segments = segments
-        self._count = count
+        self._events_per_segment = count
         self._clock = clock
         self._new_id = new_id
 
     async def head(self) -> Head:
         """Return the newest segment. Raises `BadSegment` if the log announces it in an unknown format."""
         found = await self._stream.last(SEALED)
-        return Head(found.position, sealed(found)) if found is not None else Head()
+        return Head(found.position, decode_sealed(found)) if found is not None else Head()
 
     async def seal(self) -> Header | None:
         """Seal the next segment. Returns None if there are not enough events for one.
@@ -74,7 +74,7 @@ class Sealer:
         """
         head = await self.head()
         first, last = await self._stream.bounds(subjects.CONTROL)
-        if last - head.last < self._count:
+        if last - head.last < self._events_per_segment:
             return None
         if first > head.last + 1:
             raise LogTruncated(
@@ -84,26 +84,26 @@ class Sealer:
         with tempfile.TemporaryFile() as file:
             writer = Writer(subjects.CONTROL, file, head.fact.header if head.fact else "")
             await self._copy(writer, head.last)
-            header, index, told = await asyncio.to_thread(writer.finish)
+            header, index, digest = await asyncio.to_thread(writer.finish)
             file.seek(0)
             key = await self._segments.store(header, index, file)
-        await self._segments.verify(key, told)
-        await self._state(head, header, key)
+        await self._segments.verify(key, digest)
+        await self._announce(head, header, key)
         return header
 
     async def _copy(self, writer: Writer, after: int) -> None:
         async with self._stream.read(subjects.CONTROL, after=after) as feed:
-            while writer.count < self._count and writer.bytes < MOST_BYTES:
+            while writer.count < self._events_per_segment and writer.bytes < MAX_BYTES:
                 batch = await feed.batch()
-                await asyncio.to_thread(writer.add, self._fitting(writer, batch.messages))
+                await asyncio.to_thread(writer.add, self._messages_that_fit(writer, batch.messages))
 
-    def _fitting(self, writer: Writer, messages: Sequence[Stored]) -> Iterator[Stored]:
+    def _messages_that_fit(self, writer: Writer, messages: Sequence[Stored]) -> Iterator[Stored]:
         for message in messages:
-            if writer.count == self._count or writer.bytes >= MOST_BYTES:
+            if writer.count == self._events_per_segment or writer.bytes >= MAX_BYTES:
                 return
             yield message
 
-    async def _state(self, head: Head, header: Header, key: str) -> None:
+    async def _announce(self, head: Head, header: Header, key: str) -> None:
         """Append the announcement, unless another segment was sealed meanwhile."""
         fact = SegmentSealed(
             stream=header.stream,

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 _LAST = datetime.max.replace(tzinfo=UTC)
 
 
-def instant(at: float) -> str:
+def format_time(at: float) -> str:
     """A time given in seconds since 1970, in RFC 3339, UTC, to the microsecond.
 
     Scripts may report any number as a time. One before 1970 is shown as the start of 1970; one too large, or
@@ -20,11 +20,11 @@ def instant(at: float) -> str:
     return shown.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def maybe_instant(at: float | None) -> str | None:
+def format_optional_time(at: float | None) -> str | None:
     """A time, or null."""
-    return None if at is None else instant(at)
+    return None if at is None else format_time(at)
 
 
-def long(number: int) -> str:
+def format_int64(number: int) -> str:
     """A 64-bit integer as a string, because JSON readers would round a number."""
     return str(number)

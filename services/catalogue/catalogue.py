@@ -9,17 +9,17 @@ import sqlalchemy as sa
 
 from det_contracts import subjects
 from det_contracts.problems import Refused, not_found
-from services.catalogue.away import Away
-from services.catalogue.columns.values import Columns
+from services.catalogue.columns.values import ColumnCache
 from services.catalogue.domain import Checkpoint, Experiment, State, Submission, Trial
-from services.catalogue.newest import Newest
-from services.catalogue.waiting import Fact, Waiting
+from services.catalogue.evicted_records import EvictedRecords
+from services.catalogue.log_end import LogEnd
+from services.catalogue.waiters import Fact, Waiters
 from services.kit.database import Database
 from services.kit.runner import Runner
 from services.kit.snapshot_store import DatabaseSaver
 
 T = TypeVar("T")
-BEHIND_S = 5.0
+CATCH_UP_TIMEOUT_S = 5.0
 """How long an answer waits for a replica that is behind, before it shows what is known here."""
 
 
@@ -27,17 +27,17 @@ class Catalogue:
     """The read side: `state` holds records by id, and `read` reads lists."""
 
     def __init__(
-        self, runner: Runner[State], saver: DatabaseSaver, database: Database, newest: Newest
+        self, runner: Runner[State], saver: DatabaseSaver, database: Database, log_end: LogEnd
     ) -> None:
         self._runner = runner
         self._saver = saver
         self._database = database
-        self._newest = newest
-        self.columns = Columns()
-        self.away = Away(runner, database)
-        self.waiting = Waiting(lambda: runner.state)
-        saver.watch(self.columns.note)
-        saver.watch(self.waiting.note)
+        self._log_end = log_end
+        self.columns = ColumnCache()
+        self.evicted = EvictedRecords(runner, database)
+        self.waiters = Waiters(lambda: runner.state)
+        saver.watch(self.columns.on_records_changed)
+        saver.watch(self.waiters.on_records_changed)
 
     @property
     def state(self) -> State:
@@ -53,36 +53,36 @@ class Catalogue:
         """Wait until records include everything that any replica has acknowledged so far.
 
         Returns whether they do. While the broker does not answer, nothing new is acknowledged. A replica that
-        stays behind for longer than `BEHIND_S`, which its health page reports, answers with what it knows, so
-        that the cluster can still be inspected.
+        stays behind for longer than `CATCH_UP_TIMEOUT_S`, which its health page reports, answers with what
+        it knows, so that the cluster can still be inspected.
         """
-        end = await self._newest.position()
+        end = await self._log_end.position()
         try:
-            await self._runner.reach(end, within_s=BEHIND_S)
+            await self._runner.wait_for_position(end, within_s=CATCH_UP_TIMEOUT_S)
         except Refused:
             return False
         return end > 0
 
-    async def reach(self, position: int) -> None:
+    async def wait_for_position(self, position: int) -> None:
         """Wait until records and lists include CONTROL up to `position`. Raises `Refused` after a timeout."""
-        await self._saver.reach(position)
+        await self._saver.wait_for_position(position)
 
-    async def reach_stated(self, position: int) -> None:
+    async def wait_for_witness(self, position: int) -> None:
         """Wait until records and lists include WITNESS up to `position`. Raises `Refused` after a timeout."""
-        await self._runner.reach(position, stream=subjects.WITNESS)
-        await self._saver.reach(self.position)
+        await self._runner.wait_for_position(position, stream=subjects.WITNESS)
+        await self._saver.wait_for_position(self.position)
 
-    async def read(self, work: Callable[[sa.Connection], T]) -> T:
+    async def read(self, query: Callable[[sa.Connection], T]) -> T:
         """Read lists in a database thread. They are consistent with the records."""
-        await self._saver.reach(self.position)
-        found, position = await self._database.read(lambda c: (work(c), self._saver.stored(c)))
+        await self._saver.wait_for_position(self.position)
+        found, position = await self._database.read(lambda c: (query(c), self._saver.saved_position(c)))
         # Another gateway that shares the database may be ahead of this one.
-        await self._runner.reach(position)
+        await self._runner.wait_for_position(position)
         return found
 
-    async def until(self, fact: Fact) -> None:
+    async def wait_until(self, fact: Fact) -> None:
         """Wait until a fact holds, checked whenever one of its records is folded."""
-        await self.waiting.until(fact)
+        await self.waiters.wait_until(fact)
 
     def experiment(self, id: int) -> Experiment:
         """The experiment with this id. Raises `Refused` (not found)."""

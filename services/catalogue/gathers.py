@@ -15,17 +15,17 @@ from services.catalogue.domain import State
 from services.catalogue.domain.state import Gathered, Gathering, request_key
 from services.kit.rules import Call, Ruling
 
-MOST_SHARED_BYTES = 64 * 1024
+MAX_SHARE_BYTES = 64 * 1024
 """Maximum data of one member in one all-gather."""
-MOST_ROUND_BYTES = 8 * 1024 * 1024
+MAX_ROUND_BYTES = 8 * 1024 * 1024
 """Maximum data of all members in one all-gather, which is sent to each of them."""
-MOST_RUN_BYTES = 64 * 1024 * 1024
+MAX_RUN_BYTES = 64 * 1024 * 1024
 """Maximum data of all all-gathers of a run, which stays in the log."""
-MOST_KEPT_BYTES = 512 * 1024 * 1024
+MAX_STORED_BYTES = 512 * 1024 * 1024
 """Maximum data of all runs together that members may still request."""
 OVERHEAD_BYTES = 512
 """Approximate size of an event without its data."""
-LONGEST_REQUEST_ID = 256
+MAX_REQUEST_ID_LENGTH = 256
 TASK_PORTS = ids.TASK_PORTS
 
 
@@ -36,16 +36,16 @@ def serve(state: State, command: Serve, call: Call) -> Ruling:
     task = state.tasks.get(ids.task_of(command.allocation_id))
     if task is None:
         raise invalid(f"allocation {command.allocation_id} does not belong to a task that serves HTTP")
-    check_place(state, command.allocation_id, command.address)
+    check_task_address(state, command.allocation_id, command.address)
     if not (command.account == "" or ids.is_token(command.account)):
         raise invalid(f"account is '{command.account[:100]}': the name of a user of its host is expected")
     if (task.address, task.account) == (command.address, command.account):
         return Ruling()
-    said = Served(command.allocation_id, command.address, "the task said so", account=command.account)
-    return Ruling([said])
+    served = Served(command.allocation_id, command.address, "the task said so", account=command.account)
+    return Ruling([served])
 
 
-def check_place(state: State, allocation_id: str, address: str) -> None:
+def check_task_address(state: State, allocation_id: str, address: str) -> None:
     """Raise `Refused` (400) unless the address is a task port on one of the task's own workers.
 
     The gateway can reach hosts that the task's owner cannot, so it must not forward to arbitrary ones.
@@ -55,11 +55,11 @@ def check_place(state: State, allocation_id: str, address: str) -> None:
         raise invalid(f"proxyAddress is '{address[:100]}': host:port is expected")
     members = [part.worker_id for part in state.allocations[allocation_id].members]
     known = [state.workers.get(id) or state.away.get(id) for id in members]
-    places = sorted({worker.address for worker in known if worker is not None})
-    if host not in places:
+    worker_addresses = sorted({worker.address for worker in known if worker is not None})
+    if host not in worker_addresses:
         raise invalid(
             f"proxyAddress is '{address[:100]}', but allocation {allocation_id} runs on workers at "
-            f"{', '.join(places) or 'no address yet'}: a task is reached at its own worker only"
+            f"{', '.join(worker_addresses) or 'no address yet'}: a task is reached at its own worker only"
         )
     if int(port) not in TASK_PORTS:
         raise invalid(
@@ -74,14 +74,14 @@ def join_gather(state: State, command: JoinGather, call: Call) -> Ruling:
         raise not_found("allocation", command.allocation_id)
     if not 1 <= command.peers <= 10_000:
         raise invalid(f"numPeers is {command.peers}: it must be 1 to 10000")
-    if not 0 < len(command.request_id) <= LONGEST_REQUEST_ID:
-        raise invalid(f"requestUuid must have 1 to {LONGEST_REQUEST_ID} characters")
+    if not 0 < len(command.request_id) <= MAX_REQUEST_ID_LENGTH:
+        raise invalid(f"requestUuid must have 1 to {MAX_REQUEST_ID_LENGTH} characters")
     size = len(msgspec.json.encode(command.data))
-    if size > MOST_SHARED_BYTES:
-        raise invalid(f"the data of an all-gather is limited to {MOST_SHARED_BYTES} bytes")
+    if size > MAX_SHARE_BYTES:
+        raise invalid(f"the data of an all-gather is limited to {MAX_SHARE_BYTES} bytes")
     if request_key(command.allocation_id, command.request_id) in state.joined:
         return Ruling()
-    _check_room(state, command, size)
+    _check_limits(state, command, size)
     return Ruling(
         [
             GatherJoined(
@@ -95,23 +95,24 @@ def join_gather(state: State, command: JoinGather, call: Call) -> Ruling:
     )
 
 
-def _check_room(state: State, command: JoinGather, size: int) -> None:
+def _check_limits(state: State, command: JoinGather, size: int) -> None:
     """Raise `Refused` for more data than an all-gather is for, which is rendezvous, not training."""
     known = state.gatherings.get(command.allocation_id) or Gathering(command.peers)
     if known.peers != command.peers:
         raise invalid(f"numPeers is {command.peers}, other members of the allocation reported {known.peers}")
-    whose = f"allocation {command.allocation_id}"
-    if known.round_bytes + size > MOST_ROUND_BYTES:
+    subject = f"allocation {command.allocation_id}"
+    if known.round_bytes + size > MAX_ROUND_BYTES:
         raise _exhausted(
-            f"the members of {whose} give {known.round_bytes + size} bytes to one all-gather, the most is "
-            f"{MOST_ROUND_BYTES}: give less, or write it to the checkpoint storage"
+            f"the members of {subject} give {known.round_bytes + size} bytes to one all-gather, the most is "
+            f"{MAX_ROUND_BYTES}: give less, or write it to the checkpoint storage"
         )
-    if known.size_bytes + known.joined * OVERHEAD_BYTES + size > MOST_RUN_BYTES:
+    if known.size_bytes + known.joined * OVERHEAD_BYTES + size > MAX_RUN_BYTES:
         raise _exhausted(
-            f"{whose} has gathered {known.size_bytes} bytes in {known.joined} shares, as much as a run may: "
+            f"{subject} has gathered {known.size_bytes} bytes in {known.joined} shares, as much as a run "
+            "may: "
             "this is for its members to find one another; train with the collectives of your framework"
         )
-    if state.gathered.get("all", Gathered()).size_bytes + size > MOST_KEPT_BYTES:
+    if state.gathered.get("all", Gathered()).size_bytes + size > MAX_STORED_BYTES:
         raise _exhausted("the all-gathers of all runs together hold too much just now; try again later")
 
 

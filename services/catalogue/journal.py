@@ -8,13 +8,13 @@ from typing import Any
 from det_contracts import subjects
 from det_contracts.events import Decision
 from det_contracts.problems import unavailable
-from services.catalogue.api_values import instant
+from services.catalogue.api_values import format_time
 from services.catalogue.catalogue import Catalogue
-from services.kit.jetstream_feed import CANNOT_READ
+from services.kit.jetstream_feed import READ_ERRORS
 from services.kit.log import Log, Stored
+from services.why.event_descriptions import describe
 from services.why.history import History
-from services.why.reader import decoded
-from services.why.sentences import words
+from services.why.reader import decode
 
 
 async def entries(
@@ -33,7 +33,7 @@ async def entries(
         async with journal.read(subjects.CONTROL, after=min(after, last)) as feed:
             while True:
                 batch = await feed.batch()
-                found = await _told(batch.messages, catalogue)
+                found = await _to_entries(batch.messages, catalogue)
                 if not follow:
                     found = [one for one in found if int(one["logEntry"]["id"]) <= last]
                 found = found[:left] if limit else found
@@ -42,25 +42,25 @@ async def entries(
                 read_all = batch.caught_up or bool(batch.messages and batch.messages[-1].position >= last)
                 if (limit and left <= 0) or (read_all and not follow):
                     return
-    except CANNOT_READ as error:
+    except READ_ERRORS as error:
         raise unavailable(f"the log cannot be read just now: {error!r}; try again") from error
 
 
-async def _told(messages: Sequence[Stored], catalogue: Catalogue) -> list[dict[str, Any]]:
+async def _to_entries(messages: Sequence[Stored], catalogue: Catalogue) -> list[dict[str, Any]]:
     history = History()
-    all = [one for one in map(decoded, messages) if one is not None and not isinstance(one.event, Decision)]
-    named = {id for one in all if (id := getattr(one.event, "allocation_id", None))}
-    await catalogue.away.bring(("allocations", id) for id in named)
-    runs = (catalogue.state.allocations.get(id) for id in named)
+    events = [one for one in map(decode, messages) if one is not None and not isinstance(one.event, Decision)]
+    allocation_ids = {id for one in events if (id := getattr(one.event, "allocation_id", None))}
+    await catalogue.evicted.load(("allocations", id) for id in allocation_ids)
+    runs = (catalogue.state.allocations.get(id) for id in allocation_ids)
     history.trial_of = {one.id: one.trial_id for one in runs if one is not None}
     found = []
-    for recorded in all:
-        said = words(recorded.event, history)
-        because = f": {said.reason}" if said.reason else ""
-        text = f"{said.what}{because} [{recorded.actor}]"
+    for recorded in events:
+        description = describe(recorded.event, history)
+        reason = f": {description.reason}" if description.reason else ""
+        text = f"{description.what}{reason} [{recorded.actor}]"
         entry = {
             "id": recorded.position,
-            "timestamp": instant(recorded.at),
+            "timestamp": format_time(recorded.at),
             "level": "LOG_LEVEL_INFO",
             "message": text,
         }

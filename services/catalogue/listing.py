@@ -10,7 +10,7 @@ import msgspec
 import sqlalchemy as sa
 
 from services.catalogue import columns
-from services.catalogue.columns.column import sorts
+from services.catalogue.columns.column import sort_columns
 from services.catalogue.columns.experiments import label_text
 from services.catalogue.store import CHECKPOINTS, EXPERIMENTS, TRIALS
 from services.kit.paging import Span, Window, experiments_span, span
@@ -22,7 +22,7 @@ PROGRESS = "PROGRESS"
 """Only the searcher knows progress, so the tables cannot sort by it."""
 
 
-class Found(msgspec.Struct, frozen=True):
+class IdPage(msgspec.Struct, frozen=True):
     """One page of ids."""
 
     ids: list[Any]
@@ -46,25 +46,29 @@ class ExperimentFilter(msgspec.Struct, frozen=True, kw_only=True):
     """The projects whose experiments are visible; None for all."""
 
 
-EXPERIMENT_SORTS = sorts(columns.experiments.COLUMNS, EXPERIMENTS)
-TRIAL_SORTS = sorts(columns.trials.COLUMNS, TRIALS)
-CHECKPOINT_SORTS = sorts(columns.checkpoints.COLUMNS, CHECKPOINTS)
+EXPERIMENT_SORTS = sort_columns(columns.experiments.COLUMNS, EXPERIMENTS)
+TRIAL_SORTS = sort_columns(columns.trials.COLUMNS, TRIALS)
+CHECKPOINT_SORTS = sort_columns(columns.checkpoints.COLUMNS, CHECKPOINTS)
 
 
-def experiments(connection: sa.Connection, wanted: ExperimentFilter, sort: str, window: Window) -> Found:
+def experiment_page(
+    connection: sa.Connection, criteria: ExperimentFilter, sort: str, window: Window
+) -> IdPage:
     """A page of experiments; `sort` is a key of `EXPERIMENT_SORTS`."""
     column = EXPERIMENT_SORTS[sort]
-    return _page(connection, EXPERIMENTS, _conditions(wanted), column, window, experiments_span)
+    return _page(connection, EXPERIMENTS, _conditions(criteria), column, window, experiments_span)
 
 
-def all_experiments(connection: sa.Connection, wanted: ExperimentFilter) -> list[int]:
+def all_experiment_ids(connection: sa.Connection, criteria: ExperimentFilter) -> list[int]:
     """The ids of all matching experiments, in ascending order."""
     return list(
-        connection.scalars(sa.select(EXPERIMENTS.c.id).where(*_conditions(wanted)).order_by(EXPERIMENTS.c.id))
+        connection.scalars(
+            sa.select(EXPERIMENTS.c.id).where(*_conditions(criteria)).order_by(EXPERIMENTS.c.id)
+        )
     )
 
 
-def trials(
+def trial_page(
     connection: sa.Connection,
     experiment_id: int,
     states: Sequence[str],
@@ -72,7 +76,7 @@ def trials(
     window: Window,
     *,
     smaller_is_better: bool,
-) -> Found:
+) -> IdPage:
     """A page of an experiment's trials. Sorting by a metric in ascending order puts the best first.
 
     Trials without the metric come last.
@@ -96,14 +100,14 @@ def trial_ids(connection: sa.Connection, experiment_ids: Sequence[int]) -> dict[
     return found
 
 
-def saved_at(connection: sa.Connection, steps: Mapping[int, int]) -> list[str]:
+def checkpoints_at_steps(connection: sa.Connection, steps: Mapping[int, int]) -> list[str]:
     """The checkpoints of some trials, each at the steps that are given for it."""
     c = CHECKPOINTS.c
     query = sa.select(c.uuid, c.trial_id, c.steps).where(c.trial_id.in_(list(steps)))
     return [uuid for uuid, trial_id, at in connection.execute(query) if steps[trial_id] == at]
 
 
-def checkpoints(
+def checkpoint_page(
     connection: sa.Connection,
     states: Sequence[str],
     sort: str,
@@ -111,7 +115,7 @@ def checkpoints(
     *,
     experiment_id: int | None = None,
     trial_id: int | None = None,
-) -> Found:
+) -> IdPage:
     """A page of the checkpoints of an experiment or of a trial."""
     conditions: list[Column] = []
     if experiment_id is not None:
@@ -123,27 +127,27 @@ def checkpoints(
     return _page(connection, CHECKPOINTS, conditions, CHECKPOINT_SORTS[sort], window, span)
 
 
-def _conditions(wanted: ExperimentFilter) -> list[Column]:
+def _conditions(criteria: ExperimentFilter) -> list[Column]:
     columns = EXPERIMENTS.c
     conditions: list[Column] = [
         column.icontains(text, autoescape=True)
-        for column, text in ((columns.name, wanted.name), (columns.description, wanted.description))
+        for column, text in ((columns.name, criteria.name), (columns.description, criteria.description))
         if text
     ]
     conditions += [
-        columns.labels.contains(label_text([label])[1:-1], autoescape=True) for label in wanted.labels
+        columns.labels.contains(label_text([label])[1:-1], autoescape=True) for label in criteria.labels
     ]
-    conditions += _in_states(EXPERIMENTS, wanted.states)
-    if wanted.users:
-        conditions.append(columns.username.in_(wanted.users))
-    if wanted.ids:
-        conditions.append(columns.id.in_(wanted.ids))
-    if wanted.archived is not None:
-        conditions.append(columns.archived.is_(wanted.archived))
-    if wanted.projects is not None:
-        conditions.append(columns.project_id.in_(wanted.projects))
-    if wanted.project_id:
-        conditions.append(columns.project_id == wanted.project_id)
+    conditions += _in_states(EXPERIMENTS, criteria.states)
+    if criteria.users:
+        conditions.append(columns.username.in_(criteria.users))
+    if criteria.ids:
+        conditions.append(columns.id.in_(criteria.ids))
+    if criteria.archived is not None:
+        conditions.append(columns.archived.is_(criteria.archived))
+    if criteria.projects is not None:
+        conditions.append(columns.project_id.in_(criteria.projects))
+    if criteria.project_id:
+        conditions.append(columns.project_id == criteria.project_id)
     return conditions
 
 
@@ -157,13 +161,13 @@ def _page(
     conditions: Sequence[Column],
     column: Column,
     window: Window,
-    part: Callable[[Window, int], Span],
-) -> Found:
+    span_of: Callable[[Window, int], Span],
+) -> IdPage:
     key = next(iter(table.primary_key))
     total = connection.scalar(sa.select(sa.func.count()).select_from(table).where(*conditions)) or 0
-    found = part(window, total)
+    found = span_of(window, total)
     order = [column.is_(None), column.desc() if window.descending else column.asc()]
     order.append(key.desc() if window.descending else key.asc())
     query = sa.select(key).where(*conditions).order_by(*order)
     page = query.offset(found.start).limit(found.end - found.start)
-    return Found(list(connection.scalars(page)), found)
+    return IdPage(list(connection.scalars(page)), found)

@@ -15,12 +15,12 @@ from det_contracts.events.scheduler import PoolSettings
 from det_contracts.problems import Refused
 from services.catalogue.catalogue import Catalogue
 
-SOFT_WAIT_S = 0.5
+OPTIONAL_ANSWER_TIMEOUT_S = 0.5
 """Timeout for answers that a page can do without, in seconds."""
 
 
-class Asks(Protocol):
-    """Reaches the owners: `services.kit.bus.Asker`, or a test double."""
+class OwnerClient(Protocol):
+    """Reaches the owners: `services.kit.bus.BusClient`, or a test double."""
 
     async def command(self, command: Any) -> Answer:
         """Send a command to its owner. Raises `Refused`."""
@@ -28,11 +28,11 @@ class Asks(Protocol):
     async def query(self, query: Any, *, min_position: int = 0, stream: str = subjects.CONTROL) -> Answer:
         """Send a query to its owner. Raises `Refused`."""
 
-    async def say(self, subject: str, body: bytes) -> None:
+    async def publish(self, subject: str, body: bytes) -> None:
         """Publish a message that is not stored. Raises `Refused`."""
 
 
-class Reported(msgspec.Struct, frozen=True):
+class ReportedValidation(msgspec.Struct, frozen=True):
     """A validation, as sent by the metrics service."""
 
     steps_completed: int
@@ -45,8 +45,8 @@ class Summary(msgspec.Struct, frozen=True):
     """A summary of a trial's reports."""
 
     total_batches: int = 0
-    best_validation: Reported | None = None
-    latest_validation: Reported | None = None
+    best_validation: ReportedValidation | None = None
+    latest_validation: ReportedValidation | None = None
     summary: dict[str, Any] = {}
     """Group -> metric name -> statistics."""
 
@@ -65,7 +65,7 @@ class Report(msgspec.Struct, frozen=True):
     archived: bool = False
 
 
-class Line(msgspec.Struct, frozen=True):
+class LogLine(msgspec.Struct, frozen=True):
     """One line of a log."""
 
     id: int
@@ -85,7 +85,7 @@ class Line(msgspec.Struct, frozen=True):
 class LogPage(msgspec.Struct, frozen=True):
     """Log lines, and the position in LOGS up to which they are complete."""
 
-    lines: list[Line]
+    lines: list[LogLine]
     through: int
     more: bool = False
     """Whether there may be more lines: the page is full, or the search took too long."""
@@ -128,7 +128,7 @@ class PoolRow(msgspec.Struct, frozen=True):
     """The state of an autoscaling pool, as a sentence."""
 
 
-class Ranks(msgspec.Struct, frozen=True):
+class QueueOrder(msgspec.Struct, frozen=True):
     """What determines the order in which work is placed."""
 
     schedulers: dict[str, str]
@@ -140,69 +140,69 @@ class Ranks(msgspec.Struct, frozen=True):
 class Peers:
     """The other services."""
 
-    def __init__(self, asker: Asks, catalogue: Catalogue) -> None:
-        self._asker = asker
+    def __init__(self, bus_client: OwnerClient, catalogue: Catalogue) -> None:
+        self._bus_client = bus_client
         self._catalogue = catalogue
-        self.say = asker.say
+        self.publish = bus_client.publish
         """Publishes a message that is not stored, given subject and body. Raises `Refused` (unavailable)."""
 
     async def command(self, command: Any) -> Any:
         """Send a command; return the answer's value once the catalogue has folded the outcome."""
-        answer = await self._asker.command(command)
-        await self._catalogue.reach(answer.position)
+        answer = await self._bus_client.command(command)
+        await self._catalogue.wait_for_position(answer.position)
         return answer.value
 
     async def progress(self, experiment_ids: Iterable[int]) -> dict[int, float]:
         """Progress, 0 to 1, of open experiments; empty while the searcher is unavailable."""
         ids = list(experiment_ids)
-        found = await self._soft(queries.SearchProgress(ids)) if ids else {}
+        found = await self._query_or_empty(queries.SearchProgress(ids)) if ids else {}
         return {int(id): share for id, share in found.items()}
 
     async def waiting(self, experiment_id: int | None = None) -> dict[str, str]:
         """Why allocations wait, by id; empty while the scheduler is unavailable."""
-        return await self._soft(queries.Waiting(experiment_id))
+        return await self._query_or_empty(queries.Waiting(experiment_id))
 
     async def jobs(self, pool: str | None = None) -> list[Job]:
         """The queue of one pool or of all. Raises `Refused`, also for an unknown pool."""
-        answer = await self._asker.query(queries.Jobs(pool), min_position=self._catalogue.position)
+        answer = await self._bus_client.query(queries.Jobs(pool), min_position=self._catalogue.position)
         return msgspec.convert(answer.value, list[Job])
 
     async def job(self, experiment_id: int) -> Job | None:
         """An experiment's job, if it wants or has slots; None while the scheduler is unavailable."""
         with contextlib.suppress(Refused, TimeoutError):
-            async with asyncio.timeout(SOFT_WAIT_S):
+            async with asyncio.timeout(OPTIONAL_ANSWER_TIMEOUT_S):
                 found = await self.jobs()
             return next((job for job in found if job.experiment_id == experiment_id), None)
         return None
 
     async def pools(self) -> list[PoolRow]:
         """All resource pools. Raises `Refused` while the scheduler is unavailable."""
-        answer = await self._asker.query(queries.Pools(), min_position=self._catalogue.position)
+        answer = await self._bus_client.query(queries.Pools(), min_position=self._catalogue.position)
         return msgspec.convert(answer.value, list[PoolRow])
 
-    async def ranks(self) -> Ranks:
+    async def queue_order(self) -> QueueOrder:
         """How the pools order their work, without what the scheduler does not answer in time."""
         schedulers: dict[str, str] = {}
         with contextlib.suppress(Refused, TimeoutError):
-            async with asyncio.timeout(SOFT_WAIT_S):
+            async with asyncio.timeout(OPTIONAL_ANSWER_TIMEOUT_S):
                 schedulers = {row.name: row.settings.scheduler for row in await self.pools()}
                 jobs = await self.jobs() if "priority" in schedulers.values() else []
-                return Ranks(schedulers, {job.experiment_id: job.priority for job in jobs})
-        return Ranks(schedulers, {})
+                return QueueOrder(schedulers, {job.experiment_id: job.priority for job in jobs})
+        return QueueOrder(schedulers, {})
 
-    async def fits(self, pool: str, slots: int, *, single_agent: bool = False) -> str:
+    async def misfit_reason(self, pool: str, slots: int, *, single_agent: bool = False) -> str:
         """Empty if the pool could ever place a trial of that size, else what would fit. Raises `Refused`."""
-        answer = await self._asker.query(queries.Fits(pool=pool, slots=slots, single_agent=single_agent))
+        answer = await self._bus_client.query(queries.Fits(pool=pool, slots=slots, single_agent=single_agent))
         return str(answer.value)
 
-    async def ask(self, query: Any, *, stream: str = subjects.CONTROL, position: int = 0) -> Any:
+    async def query(self, query: Any, *, stream: str = subjects.CONTROL, position: int = 0) -> Any:
         """The answer of an owner that has read `stream` up to `position`. Raises `Refused`."""
-        return (await self._asker.query(query, min_position=position, stream=stream)).value
+        return (await self._bus_client.query(query, min_position=position, stream=stream)).value
 
-    async def _soft(self, query: Any) -> dict[str, Any]:
+    async def _query_or_empty(self, query: Any) -> dict[str, Any]:
         try:
-            async with asyncio.timeout(SOFT_WAIT_S):
-                answer = await self._asker.query(query, min_position=self._catalogue.position)
+            async with asyncio.timeout(OPTIONAL_ANSWER_TIMEOUT_S):
+                answer = await self._bus_client.query(query, min_position=self._catalogue.position)
         except (Refused, TimeoutError):
             return {}
         found: dict[str, Any] = answer.value
@@ -213,7 +213,7 @@ class Peers:
         ids = list(trial_ids)
         if not ids:
             return {}
-        answer = await self._asker.query(queries.TrialSummaries(ids))
+        answer = await self._bus_client.query(queries.TrialSummaries(ids))
         return {int(id): msgspec.convert(found, Summary) for id, found in answer.value.items()}
 
     async def reports(
@@ -225,7 +225,7 @@ class Peers:
             query = queries.Reports(
                 trial_ids=trial_ids, group=group, profiled=False, archived=archived, after=after
             )
-            answer = await self._asker.query(query)
+            answer = await self._bus_client.query(query)
             rows = msgspec.convert(answer.value["rows"], list[Report])
             if rows:
                 yield rows
@@ -236,15 +236,15 @@ class Peers:
 
     async def log_page(self, query: queries.LogPage, *, limit: int) -> LogPage:
         """One page of a task's log."""
-        answer = await self._asker.query(msgspec.structs.replace(query, limit=limit))
+        answer = await self._bus_client.query(msgspec.structs.replace(query, limit=limit))
         return msgspec.convert(answer.value, LogPage)
 
 
-async def softly(peers: Peers, query: Any, position: int) -> dict[str, Any]:
+async def query_or_empty(peers: Peers, query: Any, position: int) -> dict[str, Any]:
     """An answer that a page can do without: empty while the owner is unavailable."""
     try:
-        async with asyncio.timeout(SOFT_WAIT_S):
-            found: dict[str, Any] = await peers.ask(query, position=position)
+        async with asyncio.timeout(OPTIONAL_ANSWER_TIMEOUT_S):
+            found: dict[str, Any] = await peers.query(query, position=position)
     except (Refused, TimeoutError):
         return {}
     return found

@@ -14,10 +14,10 @@ from det_contracts import ids
 from det_contracts.events.gateway import Grant
 from det_contracts.problems import Refused
 from services.catalogue.domain import Allocation, Experiment, State
-from services.kit.authz.judge import Person, Thing, Wish, require
+from services.kit.authz.access_check import AccessRequest, Person, Target, require
 from services.kit.authz.permissions import Kind
 from services.kit.authz.roles import grants_of, is_rbac
-from services.people import places, tokens, users
+from services.people import tokens, users, workspace_records
 from services.people.commands.templates import template_id
 from services.people.domain import User
 
@@ -37,72 +37,72 @@ class Directory:
 
     def person(self, name: str) -> Person | None:
         """The user who has or had this name."""
-        user = users.named(self._state, name)
+        user = users.by_any_name(self._state, name)
         return Person(user.id, user.username, user.admin, user.active) if user is not None else None
 
     def grants(self, user_id: int) -> Iterable[Grant]:
         """The roles that a user holds."""
         return grants_of(self._state, user_id)
 
-    def thing(self, kind: Kind, id: Any) -> Thing | None:
+    def target(self, kind: Kind, id: Any) -> Target | None:
         """The owner and workspace of a thing; None if it does not exist. Ids from a path are strings."""
-        find = _FINDS.get(kind)
+        lookup = _LOOKUPS.get(kind)
         try:
-            return find(self._state, id) if find is not None else None
+            return lookup(self._state, id) if lookup is not None else None
         except (Refused, ValueError):
             return None
 
 
-def _number(id: Any) -> int:
+def _parse_id(id: Any) -> int:
     """Parse an id exactly as the routes do, so that both mean the same thing."""
     return id if isinstance(id, int) else int(_INTEGER.validate_python(id))
 
 
-def _user(state: State, id: Any) -> Thing:
-    return Thing(users.by_id(state, _number(id)).username)
+def _user(state: State, id: Any) -> Target:
+    return Target(users.by_id(state, _parse_id(id)).username)
 
 
-def _workspace(state: State, id: Any) -> Thing:
-    known = places.workspace(state, _number(id))
-    return Thing(known.owner, known.workspace_id)
+def _workspace(state: State, id: Any) -> Target:
+    known = workspace_records.workspace(state, _parse_id(id))
+    return Target(known.owner, known.workspace_id)
 
 
-def _project(state: State, id: Any) -> Thing:
-    known = places.project(state, _number(id))
-    return Thing(known.owner, known.workspace_id)
+def _project(state: State, id: Any) -> Target:
+    known = workspace_records.project(state, _parse_id(id))
+    return Target(known.owner, known.workspace_id)
 
 
-def _experiment(state: State, id: Any) -> Thing | None:
-    known: Experiment | None = state.experiments.get(_number(id))
-    return Thing(known.user, workspace_of(state, known)) if known is not None else None
+def _experiment(state: State, id: Any) -> Target | None:
+    known: Experiment | None = state.experiments.get(_parse_id(id))
+    return Target(known.user, workspace_of(state, known)) if known is not None else None
 
 
 def owner_of(state: State, allocation: Allocation) -> User | None:
     """The owner of a run, if active."""
-    own, experiment = state.tasks.get(allocation.task_id), state.experiments.get(allocation.experiment_id)
-    thing = own or experiment
-    return users.active(state, thing.user) if thing is not None else None
+    task, experiment = state.tasks.get(allocation.task_id), state.experiments.get(allocation.experiment_id)
+    owned = task or experiment
+    return users.active_user(state, owned.user) if owned is not None else None
 
 
 def workspace_of(state: State, experiment: Experiment) -> int:
     """The workspace of an experiment."""
-    return places.project(state, experiment.project_id).workspace_id
+    return workspace_records.project(state, experiment.project_id).workspace_id
 
 
-def _trial(state: State, id: Any) -> Thing | None:
-    known = state.trials.get(_number(id))
+def _trial(state: State, id: Any) -> Target | None:
+    known = state.trials.get(_parse_id(id))
     return _experiment(state, known.experiment_id) if known is not None else None
 
 
-def _task(state: State, id: str) -> Thing | None:
+def _task(state: State, id: str) -> Target | None:
     if id in state.tasks:
-        return Thing(state.tasks[id].user, state.tasks[id].workspace_id)
+        return Target(state.tasks[id].user, state.tasks[id].workspace_id)
     if id in state.task_trials:
         return _trial(state, state.task_trials[id])
     return _run(state, ids.allocation_id(id, 1))
 
 
-def _run(state: State, id: str) -> Thing | None:
+def _run(state: State, id: str) -> Target | None:
     """Look up a run. Scripts outside the cluster may give the task's id instead."""
     known = state.allocations.get(id)
     if known is None:
@@ -112,36 +112,36 @@ def _run(state: State, id: str) -> Thing | None:
     return _experiment(state, known.experiment_id)
 
 
-def _checkpoint(state: State, id: str) -> Thing | None:
+def _checkpoint(state: State, id: str) -> Target | None:
     known = state.checkpoints.get(id)
     return _experiment(state, known.experiment_id) if known is not None else None
 
 
-def _model(state: State, id: Any) -> Thing | None:
+def _model(state: State, id: Any) -> Target | None:
     """Look up a model by id or name. Model names are never numbers."""
     if isinstance(id, int) or id.isdecimal():
         known = state.models.get(int(id))
     else:
-        known = next((one for one in state.models.values() if one.name == id), None)
-    return Thing(known.user, known.workspace_id) if known is not None else None
+        known = next((model for model in state.models.values() if model.name == id), None)
+    return Target(known.user, known.workspace_id) if known is not None else None
 
 
-def _template(state: State, name: str) -> Thing | None:
+def _template(state: State, name: str) -> Target | None:
     known = state.templates.get(template_id(name))
-    return Thing("", known.workspace_id) if known is not None else None
+    return Target("", known.workspace_id) if known is not None else None
 
 
-def _session(state: State, id: str) -> Thing | None:
+def _session(state: State, id: str) -> Target | None:
     known = state.open_sessions.get(id)
     return _user(state, known.user_id) if known is not None else None
 
 
-def _token(state: State, id: str) -> Thing | None:
+def _token(state: State, id: str) -> Target | None:
     known = state.tokens.get(id)
     return _user(state, known.user_id) if known is not None else None
 
 
-_FINDS: dict[Kind, Callable[[State, Any], Thing | None]] = {
+_LOOKUPS: dict[Kind, Callable[[State, Any], Target | None]] = {
     "user": _user,
     "session": _session,
     "token": _token,
@@ -158,15 +158,15 @@ _FINDS: dict[Kind, Callable[[State, Any], Thing | None]] = {
 }
 
 
-def judge(state: State, session: tokens.Session, *wishes: Wish) -> None:
+def authorize(state: State, session: tokens.Session, *requests: AccessRequest) -> None:
     """Raise `Refused` (403, or 404 for what is invisible) unless the session may do all of this."""
-    require(Directory(state), session.user, wishes, script=session.allocation)
+    require(Directory(state), session.user, requests, script=session.allocation)
 
 
-def may(state: State, session: tokens.Session, *wishes: Wish) -> bool:
+def is_authorized(state: State, session: tokens.Session, *requests: AccessRequest) -> bool:
     """Whether the session may do all of this."""
     try:
-        judge(state, session, *wishes)
+        authorize(state, session, *requests)
     except Refused:
         return False
     return True

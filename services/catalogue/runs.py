@@ -15,7 +15,7 @@ from services.kit.database import upsert
 from services.kit.rules import Key
 
 METADATA = sa.MetaData()
-STILL = 1e18
+NOT_ENDED = 1e18
 """The end of runs that have not ended. A value instead of null lets one index find all runs at a given time.
 """
 RUNS = sa.Table(
@@ -28,12 +28,12 @@ RUNS = sa.Table(
 )
 DAY_S = 24 * 60 * 60
 EPOCH = date(1970, 1, 1)
-AT_ONCE = 1000
+FETCH_SIZE = 1000
 """Number of rows in memory at a time."""
-_run: msgspec.json.Decoder[Allocation] = msgspec.json.Decoder(Allocation)
+_run_decoder: msgspec.json.Decoder[Allocation] = msgspec.json.Decoder(Allocation)
 
 
-class _Used(msgspec.Struct, frozen=True, gc=False):
+class _UsedFields(msgspec.Struct, frozen=True, gc=False):
     """The fields of a run that are needed for sums. One sum may read a million runs."""
 
     task_id: str
@@ -45,10 +45,10 @@ class _Used(msgspec.Struct, frozen=True, gc=False):
     members: tuple[msgspec.Raw, ...]
 
 
-_used: msgspec.json.Decoder[_Used] = msgspec.json.Decoder(_Used)
+_used_decoder: msgspec.json.Decoder[_UsedFields] = msgspec.json.Decoder(_UsedFields)
 
 
-class Use(NamedTuple):
+class UsageKey(NamedTuple):
     """What used slots of one pool on one day: an experiment, or a task that belongs to none."""
 
     day: int
@@ -66,54 +66,54 @@ class Use(NamedTuple):
 
 def write(connection: sa.Connection, records: Mapping[Key, Any]) -> None:
     """Store the changed runs that have started, and delete removed ones."""
-    changed = [(id, one) for (kind, id), one in records.items() if kind == "allocations"]
-    begun = [one for _, one in changed if one is not None and one.started_at is not None]
-    upsert(connection, RUNS, [_row(one) for one in begun])
-    for id in (id for id, one in changed if one is None):
+    changed = [(id, run) for (kind, id), run in records.items() if kind == "allocations"]
+    started = [run for _, run in changed if run is not None and run.started_at is not None]
+    upsert(connection, RUNS, [_row(run) for run in started])
+    for id in (id for id, run in changed if run is None):
         connection.execute(sa.delete(RUNS).where(RUNS.c.id == id))
 
 
-def _row(one: Allocation) -> dict[str, Any]:
-    until = STILL if one.ended_at is None else one.ended_at
+def _row(run: Allocation) -> dict[str, Any]:
+    until = NOT_ENDED if run.ended_at is None else run.ended_at
     return {
-        "id": one.id,
-        "started_at": one.started_at,
+        "id": run.id,
+        "started_at": run.started_at,
         "until": until,
-        "body": msgspec.json.encode(one),
+        "body": msgspec.json.encode(run),
     }
 
 
-def held(connection: sa.Connection, after: float, before: float = STILL) -> list[Allocation]:
+def runs_between(connection: sa.Connection, after: float, before: float = NOT_ENDED) -> list[Allocation]:
     """Runs that held slots between two times (seconds since the epoch, UTC), in order of their start."""
     c = RUNS.c
-    within = _within(after, before)
-    found: Iterable[bytes] = connection.scalars(within.order_by(c.started_at, c.id))
-    return [_run.decode(body) for body in found]
+    query = _overlapping(after, before)
+    found: Iterable[bytes] = connection.scalars(query.order_by(c.started_at, c.id))
+    return [_run_decoder.decode(body) for body in found]
 
 
-def used(connection: sa.Connection, after: float, before: float, now: float) -> dict[Use, float]:
+def slot_seconds(connection: sa.Connection, after: float, before: float, now: float) -> dict[UsageKey, float]:
     """Slot seconds of all runs between two times, in seconds since the epoch.
 
     Only the sums are kept in memory, however many runs there are.
     """
-    sums: dict[Use, float] = defaultdict(float)
+    sums: dict[UsageKey, float] = defaultdict(float)
     rows: Iterable[bytes] = connection.scalars(
-        _within(after, before), execution_options={"yield_per": AT_ONCE}
+        _overlapping(after, before), execution_options={"yield_per": FETCH_SIZE}
     )
     for body in rows:
-        one = _used.decode(body)
-        if not one.slots or not one.members:
+        run = _used_decoder.decode(body)
+        if not run.slots or not run.members:
             continue
-        at = max(one.started_at, after)
-        until = min(one.ended_at or max(now, one.started_at), before)
-        task_id = one.task_id if one.experiment_id <= 0 else ""
+        at = max(run.started_at, after)
+        until = min(run.ended_at or max(now, run.started_at), before)
+        task_id = run.task_id if run.experiment_id <= 0 else ""
         while at < until:
             day = int(at // DAY_S)
             end = min(until, (day + 1.0) * DAY_S)
-            sums[Use(day, one.experiment_id, task_id, one.pool)] += (end - at) * one.slots
+            sums[UsageKey(day, run.experiment_id, task_id, run.pool)] += (end - at) * run.slots
             at = end
     return sums
 
 
-def _within(after: float, before: float) -> sa.Select[Any]:
+def _overlapping(after: float, before: float) -> sa.Select[Any]:
     return sa.select(RUNS.c.body).where(RUNS.c.until > after, RUNS.c.started_at < before)

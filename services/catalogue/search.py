@@ -17,17 +17,17 @@ import msgspec
 
 from det_contracts.problems import invalid
 from services.catalogue.columns.experiments import COLUMNS
-from services.catalogue.columns.values import Values, known
+from services.catalogue.columns.values import Values, resolve_column
 
 Lookup = Mapping[str, Values]
 Ids = list[int]
 Narrow = Callable[[Lookup, Ids], Ids]
 Test = Callable[[Any], bool]
-DEEPEST = 8
+MAX_DEPTH = 8
 _ACTIVE = ("active", "queued", "pulling", "starting", "running")
 
 
-class Wish(msgspec.Struct, frozen=True):
+class ExperimentQuery(msgspec.Struct, frozen=True):
     """A parsed filter and sort order."""
 
     narrow: Narrow
@@ -36,7 +36,7 @@ class Wish(msgspec.Struct, frozen=True):
     names: frozenset[str]
     """The columns that the filter and the order use."""
 
-    def answer(self, lookup: Lookup, ids: Ids) -> Ids:
+    def apply(self, lookup: Lookup, ids: Ids) -> Ids:
         """The matching ids among `ids` (ascending), sorted; newest first if no order is given."""
         found = self.narrow(lookup, ids)
         if not self.orders:
@@ -46,12 +46,12 @@ class Wish(msgspec.Struct, frozen=True):
         return found
 
 
-def read(text: str, sort: str = "") -> Wish:
+def parse(text: str, sort: str = "") -> ExperimentQuery:
     """Parse a filter in JSON and an order like `column=asc,column=desc`. Raises `Refused` (400)."""
     names: set[str] = set()
     narrow = _tree(text, names)
-    orders = tuple(_order(part) for part in sort.split(",") if part)
-    return Wish(narrow, orders, frozenset(names.union(column for column, _ in orders)))
+    orders = tuple(_parse_order(part) for part in sort.split(",") if part)
+    return ExperimentQuery(narrow, orders, frozenset(names.union(column for column, _ in orders)))
 
 
 def _tree(text: str, names: set[str]) -> Narrow:
@@ -63,26 +63,26 @@ def _tree(text: str, names: set[str]) -> Narrow:
         raise invalid(f"filter: this is not valid JSON: {error}") from None
     if not isinstance(tree, dict):
         raise invalid("filter: a JSON object is expected")
-    inner = _node(tree.get("filterGroup", {"kind": "group", "children": []}), DEEPEST, names)
+    inner = _node(tree.get("filterGroup", {"kind": "group", "children": []}), MAX_DEPTH, names)
     if tree.get("showArchived", True):
         return inner
     names.add("archived")
-    return lambda lookup, ids: inner(lookup, _fitting(lookup["archived"], ids, lambda value: not value))
+    return lambda lookup, ids: inner(lookup, _matching(lookup["archived"], ids, lambda value: not value))
 
 
-def _node(node: Any, deep: int, names: set[str]) -> Narrow:
-    if not isinstance(node, dict) or deep < 0:
-        raise invalid(f"filter: an object with the key kind is expected, at most {DEEPEST} deep")
+def _node(node: Any, depth: int, names: set[str]) -> Narrow:
+    if not isinstance(node, dict) or depth < 0:
+        raise invalid(f"filter: an object with the key kind is expected, at most {MAX_DEPTH} deep")
     if node.get("kind") == "field":
         return _field(node, names)
-    children = [_node(child, deep - 1, names) for child in node.get("children") or []]
-    whole = {"and": _all, "or": _any}.get(str(node.get("conjunction", "and")))
-    if whole is None:
+    children = [_node(child, depth - 1, names) for child in node.get("children") or []]
+    combine = {"and": _all_of, "or": _any_of}.get(str(node.get("conjunction", "and")))
+    if combine is None:
         raise invalid(f"filter: conjunction must be and or or, not {node.get('conjunction')!r}")
-    return whole(children) if children else lambda _, ids: ids
+    return combine(children) if children else lambda _, ids: ids
 
 
-def _all(children: Sequence[Narrow]) -> Narrow:
+def _all_of(children: Sequence[Narrow]) -> Narrow:
     def narrow(lookup: Lookup, ids: Ids) -> Ids:
         for child in children:
             ids = child(lookup, ids)
@@ -91,7 +91,7 @@ def _all(children: Sequence[Narrow]) -> Narrow:
     return narrow
 
 
-def _any(children: Sequence[Narrow]) -> Narrow:
+def _any_of(children: Sequence[Narrow]) -> Narrow:
     def narrow(lookup: Lookup, ids: Ids) -> Ids:
         fit = {id for child in children for id in child(lookup, ids)}
         return [id for id in ids if id in fit]
@@ -100,113 +100,125 @@ def _any(children: Sequence[Narrow]) -> Narrow:
 
 
 def _field(node: dict[str, Any], names: set[str]) -> Narrow:
-    name, wanted = known(str(node.get("columnName", ""))), node.get("value")
-    sign = str(node.get("operator", "="))
-    make = OPERATORS.get(sign)
-    if make is None:
-        raise invalid(f"filter: operator must be one of {', '.join(OPERATORS)}, not {sign!r}")
+    name, operand = resolve_column(str(node.get("columnName", ""))), node.get("value")
+    operator_name = str(node.get("operator", "="))
+    make_test = OPERATORS.get(operator_name)
+    if make_test is None:
+        raise invalid(f"filter: operator must be one of {', '.join(OPERATORS)}, not {operator_name!r}")
     names.add(name)
-    wanted = _meant(name, wanted)
-    fits, number = make(wanted), _number(wanted)
-    if sign in ORDERED and number is not None:
-        holds = ORDERED[sign]
-        return lambda lookup, ids: _beyond(lookup[name], ids, holds, number, fits)
-    return lambda lookup, ids: _fitting(lookup[name], ids, fits)
+    operand = _normalize(name, operand)
+    matches, number = make_test(operand), _number(operand)
+    if operator_name in ORDERED and number is not None:
+        compare = ORDERED[operator_name]
+        return lambda lookup, ids: _compare_numbers(lookup[name], ids, compare, number, matches)
+    return lambda lookup, ids: _matching(lookup[name], ids, matches)
 
 
-def _fitting(values: Values, ids: Ids, fits: Test) -> Ids:
+def _matching(values: Values, ids: Ids, matches: Test) -> Ids:
     """Test each distinct value once. A missing value is tested as None."""
-    there = list(map(values.get, ids))
-    good = {value for value in set(there) if fits(value)}
-    return [id for id, value in zip(ids, there, strict=True) if value in good]
+    column_values = list(map(values.get, ids))
+    accepted = {value for value in set(column_values) if matches(value)}
+    return [id for id, value in zip(ids, column_values, strict=True) if value in accepted]
 
 
-def _beyond(values: Values, ids: Ids, holds: Callable[[Any, Any], bool], number: float, fits: Test) -> Ids:
+def _compare_numbers(
+    values: Values, ids: Ids, compare: Callable[[Any, Any], bool], number: float, matches: Test
+) -> Ids:
     """Compare numbers directly, because most of them are distinct."""
-    there = list(map(values.get, ids))
+    column_values = list(map(values.get, ids))
     try:
-        if holds is operator.lt:
-            return [id for id, value in zip(ids, there, strict=True) if value is not None and value < number]
-        if holds is operator.gt:
-            return [id for id, value in zip(ids, there, strict=True) if value is not None and value > number]
+        if compare is operator.lt:
+            return [
+                id
+                for id, value in zip(ids, column_values, strict=True)
+                if value is not None and value < number
+            ]
+        if compare is operator.gt:
+            return [
+                id
+                for id, value in zip(ids, column_values, strict=True)
+                if value is not None and value > number
+            ]
         return [
-            id for id, value in zip(ids, there, strict=True) if value is not None and holds(value, number)
+            id
+            for id, value in zip(ids, column_values, strict=True)
+            if value is not None and compare(value, number)
         ]
     except TypeError:
-        return [id for id, value in zip(ids, there, strict=True) if fits(value)]
+        return [id for id, value in zip(ids, column_values, strict=True) if matches(value)]
 
 
-def _meant(name: str, wanted: Any) -> Any:
+def _normalize(name: str, operand: Any) -> Any:
     """Convert times to seconds since the epoch, and ACTIVE to all the states displayed in its place."""
-    if not isinstance(wanted, str):
-        return wanted
+    if not isinstance(operand, str):
+        return operand
     if name == "state":
-        wanted = wanted.removeprefix("STATE_")
-        return _ACTIVE if wanted.lower() == "active" else wanted
-    if name in COLUMNS and COLUMNS[name].type.word == "DATE" and wanted:
+        operand = operand.removeprefix("STATE_")
+        return _ACTIVE if operand.lower() == "active" else operand
+    if name in COLUMNS and COLUMNS[name].type.api_type == "DATE" and operand:
         try:
-            at = datetime.fromisoformat(wanted)
+            at = datetime.fromisoformat(operand)
         except ValueError:
             raise invalid(
-                f"filter: {name} must be a time like 2023-08-01T12:00:00Z, not '{wanted}'"
+                f"filter: {name} must be a time like 2023-08-01T12:00:00Z, not '{operand}'"
             ) from None
         return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
-    return wanted
+    return operand
 
 
-def _number(wanted: Any) -> float | None:
+def _number(operand: Any) -> float | None:
     try:
-        return float(wanted)
+        return float(operand)
     except (TypeError, ValueError):
         return None
 
 
-def _contains(wanted: Any) -> Test:
-    low = str(wanted).lower()
+def _contains(operand: Any) -> Test:
+    lowered = str(operand).lower()
 
-    def fits(value: Any) -> bool:
+    def matches(value: Any) -> bool:
         if isinstance(value, tuple | list):
-            return any(low == str(one).lower() for one in value)
-        return value is not None and low in str(value).lower()
+            return any(lowered == str(one).lower() for one in value)
+        return value is not None and lowered in str(value).lower()
 
-    return fits
+    return matches
 
 
-def _equal(wanted: Any) -> Test:
-    if isinstance(wanted, tuple):
-        return lambda value: str(value).lower() in wanted
-    low, number = str(wanted).lower(), _number(wanted)
+def _equal(operand: Any) -> Test:
+    if isinstance(operand, tuple):
+        return lambda value: str(value).lower() in operand
+    lowered, number = str(operand).lower(), _number(operand)
 
-    def fits(value: Any) -> bool:
+    def matches(value: Any) -> bool:
         if isinstance(value, str):
-            return value.lower() == low
+            return value.lower() == lowered
         if isinstance(value, bool):
-            return low == str(value).lower()
+            return lowered == str(value).lower()
         if isinstance(value, int | float):
             return value == number
-        return bool(value == wanted)
+        return bool(value == operand)
 
-    return fits
+    return matches
 
 
-def _ordered(holds: Callable[[Any, Any], bool]) -> Callable[[Any], Test]:
-    def make(wanted: Any) -> Test:
-        number = _number(wanted)
+def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any], Test]:
+    def make_test(operand: Any) -> Test:
+        number = _number(operand)
 
-        def fits(value: Any) -> bool:
+        def matches(value: Any) -> bool:
             if isinstance(value, int | float):
-                return number is not None and holds(value, number)
-            return isinstance(value, str) and isinstance(wanted, str) and holds(value, wanted)
+                return number is not None and compare(value, number)
+            return isinstance(value, str) and isinstance(operand, str) and compare(value, operand)
 
-        return fits
+        return matches
 
-    return make
+    return make_test
 
 
-def _not(make: Callable[[Any], Test]) -> Callable[[Any], Test]:
-    def opposite(wanted: Any) -> Test:
-        fits = make(wanted)
-        return lambda value: not fits(value)
+def _negated(make_test: Callable[[Any], Test]) -> Callable[[Any], Test]:
+    def opposite(operand: Any) -> Test:
+        matches = make_test(operand)
+        return lambda value: not matches(value)
 
     return opposite
 
@@ -223,39 +235,39 @@ ORDERED: dict[str, Callable[[Any, Any], bool]] = {
 }
 OPERATORS: dict[str, Callable[[Any], Test]] = {
     "=": _equal,
-    "!=": _not(_equal),
+    "!=": _negated(_equal),
     "contains": _contains,
-    "notContains": _not(_contains),
+    "notContains": _negated(_contains),
     "isEmpty": _empty,
-    "notEmpty": _not(_empty),
-    **{sign: _ordered(holds) for sign, holds in ORDERED.items()},
+    "notEmpty": _negated(_empty),
+    **{operator_name: _ordered(compare) for operator_name, compare in ORDERED.items()},
 }
 
 
-def _order(part: str) -> tuple[str, bool]:
+def _parse_order(part: str) -> tuple[str, bool]:
     column, _, direction = part.partition("=")
     if direction not in ("", "asc", "desc"):
         raise invalid(f"sort: write COLUMN=asc or COLUMN=desc, not '{part}'")
-    return known(column), direction == "desc"
+    return resolve_column(column), direction == "desc"
 
 
 def _sorted(values: Values, ids: Ids, descending: bool) -> Ids:
     """Sort numbers before texts, and texts without regard to case; missing values come last."""
     get = values.get
-    there = [id for id in ids if get(id) not in _NOTHING]
-    nothing = [id for id in ids if get(id) in _NOTHING]
-    if there and not isinstance(get(there[0]), str | tuple):
+    present = [id for id in ids if get(id) not in _MISSING]
+    missing = [id for id in ids if get(id) in _MISSING]
+    if present and not isinstance(get(present[0]), str | tuple):
         try:
-            return [*sorted(there, key=get, reverse=descending), *nothing]  # type: ignore[arg-type]
+            return [*sorted(present, key=get, reverse=descending), *missing]  # type: ignore[arg-type]
         except TypeError:
             pass
-    return [*sorted(there, key=lambda id: _rank(get(id)), reverse=descending), *nothing]
+    return [*sorted(present, key=lambda id: _sort_key(get(id)), reverse=descending), *missing]
 
 
-_NOTHING = (None, ())
+_MISSING = (None, ())
 
 
-def _rank(value: Any) -> tuple[bool, Any]:
+def _sort_key(value: Any) -> tuple[bool, Any]:
     if isinstance(value, int | float):
         return (False, value)
     return (True, (", ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)).casefold())

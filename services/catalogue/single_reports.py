@@ -14,7 +14,7 @@ async def report_count(peers: Peers, trial_id: int, group: str | None) -> int:
     Raises `Refused` while the metrics service is unavailable.
     """
     query = queries.ReportWindow(trial_id=trial_id, group=group, profiled=False)
-    return int((await peers.ask(query))["total"])
+    return int((await peers.query(query))["total"])
 
 
 async def report_window(peers: Peers, trial_id: int, group: str | None, start: int, end: int) -> list[Report]:
@@ -24,7 +24,7 @@ async def report_window(peers: Peers, trial_id: int, group: str | None, start: i
         query = queries.ReportWindow(
             trial_id=trial_id, group=group, profiled=False, offset=start, limit=end - start
         )
-        rows = msgspec.convert((await peers.ask(query))["rows"], list[Report])
+        rows = msgspec.convert((await peers.query(query))["rows"], list[Report])
         if not rows:
             break
         found += rows
@@ -36,6 +36,6 @@ async def report_at(peers: Peers, trial_id: int, run: int, group: str, steps: in
     """A run's report at one step; None if there is none."""
     before = (trial_id, run, steps - 1, 2**62)
     query = queries.Reports(trial_ids=[trial_id], group=group, after=before, limit=1)
-    found = msgspec.convert((await peers.ask(query))["rows"], list[Report])
+    found = msgspec.convert((await peers.query(query))["rows"], list[Report])
     row = found[0] if found else None
     return row if row is not None and (row.run, row.steps_completed) == (run, steps) else None

@@ -10,15 +10,15 @@ import sqlalchemy as sa
 from det_contracts.envelope import Recorded, Unknown
 from services.catalogue import audit, runs
 from services.catalogue.columns import checkpoints, experiments, trials
-from services.catalogue.columns.column import Columns, row, tables_columns
+from services.catalogue.columns.column import Columns, row, table_columns
 from services.kit.database import upsert
 from services.kit.rules import Key
 
 METADATA = sa.MetaData()
 
-EXPERIMENTS = sa.Table("experiments", METADATA, *tables_columns(experiments.COLUMNS))
-TRIALS = sa.Table("trials", METADATA, *tables_columns(trials.COLUMNS))
-CHECKPOINTS = sa.Table("checkpoints", METADATA, *tables_columns(checkpoints.COLUMNS))
+EXPERIMENTS = sa.Table("experiments", METADATA, *table_columns(experiments.COLUMNS))
+TRIALS = sa.Table("trials", METADATA, *table_columns(trials.COLUMNS))
+CHECKPOINTS = sa.Table("checkpoints", METADATA, *table_columns(checkpoints.COLUMNS))
 UNREADABLE = sa.Table(
     "unreadable",
     METADATA,
@@ -29,26 +29,26 @@ UNREADABLE = sa.Table(
 """Messages of CONTROL that cannot be decoded."""
 
 
-def project(connection: sa.Connection, records: Mapping[Key, Any], events: Sequence[Recorded]) -> None:
+def write_rows(connection: sa.Connection, records: Mapping[Key, Any], events: Sequence[Recorded]) -> None:
     """Write the rows of all changed records."""
     for kind, (table, columns) in _LISTS.items():
         changed = [record for (of, _), record in records.items() if of == kind and record is not None]
         upsert(connection, table, [row(columns, record) for record in changed])
         key = next(iter(table.primary_key))
-        for gone in (id for (of, id), record in records.items() if of == kind and record is None):
-            connection.execute(sa.delete(table).where(key == gone))
-    upsert(connection, UNREADABLE, [_passed_over(one) for one in events if _is_unreadable(one)])
+        for deleted_id in (id for (of, id), record in records.items() if of == kind and record is None):
+            connection.execute(sa.delete(table).where(key == deleted_id))
+    upsert(connection, UNREADABLE, [_unreadable_row(one) for one in events if _is_unreadable(one)])
     upsert(connection, audit.AUDIT, audit.rows(events))
     runs.write(connection, records)
 
 
-def empty(connection: sa.Connection) -> None:
+def delete_rows(connection: sa.Connection) -> None:
     """Delete all rows, so that they can be rewritten from the log."""
     for table in (EXPERIMENTS, TRIALS, CHECKPOINTS, UNREADABLE, audit.AUDIT, runs.RUNS):
         connection.execute(sa.delete(table))
 
 
-def unreadable(connection: sa.Connection, limit: int) -> list[dict[str, Any]]:
+def unreadable_messages(connection: sa.Connection, limit: int) -> list[dict[str, Any]]:
     """The newest undecodable messages of CONTROL: position, subject and reason."""
     newest = sa.select(UNREADABLE).order_by(UNREADABLE.c.position.desc()).limit(limit)
     return [dict(row) for row in connection.execute(newest).mappings()]
@@ -58,7 +58,7 @@ def _is_unreadable(recorded: Recorded) -> bool:
     return type(recorded.event) is Unknown and recorded.event.version == 0
 
 
-def _passed_over(recorded: Recorded) -> dict[str, Any]:
+def _unreadable_row(recorded: Recorded) -> dict[str, Any]:
     event = recorded.event
     return {"position": recorded.position, "subject": event.subject, "reason": event.name}
 

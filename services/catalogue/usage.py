@@ -6,30 +6,32 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from services.catalogue.api_values import instant, maybe_instant
+from services.catalogue.api_values import format_optional_time, format_time
 from services.catalogue.domain import Allocation, State
-from services.catalogue.runs import Use
+from services.catalogue.runs import UsageKey
 from services.people import users
 
 HOUR_S = 3600.0
 NOBODY = "(none)"
 HIDDEN = "in another workspace"
-BEFORE_GOING_S = 1.0
+LAST_RUN_MARGIN_S = 1.0
 """A run that ended at most this many seconds before its worker left counts as its last."""
-Seen = Callable[[Allocation], bool]
+IsVisible = Callable[[Allocation], bool]
 """Whether a run is visible."""
 
 
-def _everything(_: Allocation) -> bool:
+def _always_visible(_: Allocation) -> bool:
     return True
 
 
-def strips(state: State, runs: Sequence[Allocation], seen: Seen = _everything) -> list[dict[str, Any]]:
+def slot_timelines(
+    state: State, runs: Sequence[Allocation], is_visible: IsVisible = _always_visible
+) -> list[dict[str, Any]]:
     """What ran on each slot, for runs in order of time. Slots without runs are left out."""
     found: dict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
-    for one in runs:
-        shown = _ran(state, one, seen)
-        for part in one.members:
+    for run in runs:
+        shown = _run_entry(state, run, is_visible)
+        for part in run.members:
             for slot in part.slots:
                 found[part.worker_id, slot].append(shown)
     return [
@@ -37,35 +39,35 @@ def strips(state: State, runs: Sequence[Allocation], seen: Seen = _everything) -
     ]
 
 
-def _ran(state: State, one: Allocation, seen: Seen) -> dict[str, Any]:
+def _run_entry(state: State, run: Allocation, is_visible: IsVisible) -> dict[str, Any]:
     """A run as shown in a slot's timeline. If the run is hidden, only the times are shown."""
-    told = {
-        "name": _name(state, one),
-        "experimentId": one.experiment_id if one.trial_id is not None else None,
-        "trialId": one.trial_id,
-        "since": instant(one.started_at or one.requested_at),
-        "until": maybe_instant(one.ended_at),
-        "outcome": one.outcome or "",
-        "reason": one.reason,
+    entry = {
+        "name": _name(state, run),
+        "experimentId": run.experiment_id if run.trial_id is not None else None,
+        "trialId": run.trial_id,
+        "since": format_time(run.started_at or run.requested_at),
+        "until": format_optional_time(run.ended_at),
+        "outcome": run.outcome or "",
+        "reason": run.reason,
     }
     hidden = {"name": HIDDEN, "experimentId": None, "trialId": None, "outcome": "", "reason": ""}
-    return told if seen(one) else told | hidden
+    return entry if is_visible(run) else entry | hidden
 
 
-def _name(state: State, one: Allocation) -> str:
-    experiment = state.experiments.get(one.experiment_id)
-    task = state.tasks.get(one.task_id)
-    if one.trial_id is not None and experiment:
-        return f"experiment {experiment.id} {experiment.name}, trial {one.trial_id}"
-    return task.name if task else one.task_id
+def _name(state: State, run: Allocation) -> str:
+    experiment = state.experiments.get(run.experiment_id)
+    task = state.tasks.get(run.task_id)
+    if run.trial_id is not None and experiment:
+        return f"experiment {experiment.id} {experiment.name}, trial {run.trial_id}"
+    return task.name if task else run.task_id
 
 
-def by_day(state: State, used: Mapping[Use, float]) -> list[dict[str, Any]]:
+def usage_by_day(state: State, used: Mapping[UsageKey, float]) -> list[dict[str, Any]]:
     """Slot hours of each day (UTC) and user, with the labels of what ran; the newest day first."""
     found: dict[tuple[str, str, str], float] = defaultdict(float)
-    for one, seconds in used.items():
-        user, labels = _owner(state, one)
-        day = one.date.isoformat()
+    for key, seconds in used.items():
+        user, labels = _owner(state, key)
+        day = key.date.isoformat()
         for label in labels:
             found[day, user, label] += seconds / HOUR_S / len(labels)
     return [
@@ -75,40 +77,40 @@ def by_day(state: State, used: Mapping[Use, float]) -> list[dict[str, Any]]:
     ]
 
 
-def _owner(state: State, one: Use) -> tuple[str, tuple[str, ...]]:
-    experiment = state.experiments.get(one.experiment_id)
-    task = state.tasks.get(one.task_id)
+def _owner(state: State, key: UsageKey) -> tuple[str, tuple[str, ...]]:
+    experiment = state.experiments.get(key.experiment_id)
+    task = state.tasks.get(key.task_id)
     name = task.user if task else experiment.user if experiment else NOBODY
-    known = users.named(state, name)
+    known = users.by_any_name(state, name)
     labels = experiment.labels if experiment and experiment.labels else (NOBODY,)
     return known.username if known else name, labels
 
 
-def away(
-    state: State, runs: Sequence[Allocation], since: float, seen: Seen = _everything
+def departed_workers(
+    state: State, runs: Sequence[Allocation], since: float, is_visible: IsVisible = _always_visible
 ) -> list[dict[str, Any]]:
     """Workers that left or were lost since `since`, with the fate of their last runs, newest first.
 
-    `runs` must contain those that held slots at any time from `BEFORE_GOING_S` before `since`.
+    `runs` must contain those that held slots at any time from `LAST_RUN_MARGIN_S` before `since`.
     """
-    gone = sorted(
-        (one for one in state.away.values() if one.gone_at is not None and one.gone_at > since),
-        key=lambda one: -(one.gone_at or 0.0),
+    departed = sorted(
+        (worker for worker in state.away.values() if worker.gone_at is not None and worker.gone_at > since),
+        key=lambda worker: -(worker.gone_at or 0.0),
     )
     return [
         {
-            "id": one.id,
-            "resourcePools": [one.pool],
-            "slots": len(one.slots),
-            "goneTime": instant(one.gone_at or 0.0),
-            "reason": one.gone_why,
+            "id": worker.id,
+            "resourcePools": [worker.pool],
+            "slots": len(worker.slots),
+            "goneTime": format_time(worker.gone_at or 0.0),
+            "reason": worker.gone_why,
             "runs": [
-                _ran(state, run, seen)
+                _run_entry(state, run, is_visible)
                 for run in runs
-                if (run.ended_at is None or run.ended_at > (one.gone_at or 0.0) - BEFORE_GOING_S)
-                and any(part.worker_id == one.id for part in run.members)
-                and (run.started_at or 0.0) <= (one.gone_at or 0.0)
+                if (run.ended_at is None or run.ended_at > (worker.gone_at or 0.0) - LAST_RUN_MARGIN_S)
+                and any(part.worker_id == worker.id for part in run.members)
+                and (run.started_at or 0.0) <= (worker.gone_at or 0.0)
             ],
         }
-        for one in gone
+        for worker in departed
     ]

@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
-from det_contracts.news import AskStorage
+from det_contracts.script_queries import AskStorage
 from services.checkpoints.commands import COMMANDS
 from services.checkpoints.domain import State, evolve
 from services.checkpoints.domain.roots import ROOTS
 from services.checkpoints.measures import readings
-from services.checkpoints.news import say_storage
 from services.checkpoints.queries import ANSWERS
 from services.checkpoints.react import react
 from services.checkpoints.rights import directory
-from services.kit.authz.commands import judged
-from services.kit.authz.people import with_people
+from services.checkpoints.script_answers import storage_handler
+from services.kit.authz.commands import add_access_checks
+from services.kit.authz.people import add_people_fold
 from services.kit.host import Service
 from services.kit.parts import Parts
 from services.kit.rules import Rules
-from services.kit.script_questions import hear_scripts
+from services.kit.script_requests import serve_scripts
 
 RULES = Rules(
     owner="checkpoints",
     fold_version=3,
     state=State,
     roots=ROOTS,
-    evolve=with_people(evolve),
+    evolve=add_people_fold(evolve),
     react=react,
-    commands=judged(COMMANDS, directory),
+    commands=add_access_checks(COMMANDS, directory),
     answers=ANSWERS,
 )
 
 
-async def _beside(parts: Parts) -> None:
+async def _run_background_tasks(parts: Parts) -> None:
     await parts.runner.ready.wait()
-    await hear_scripts(parts.answerer, {AskStorage: say_storage(parts.runner)})
+    await serve_scripts(parts.bus_server, {AskStorage: storage_handler(parts.runner)})
 
 
-SERVICE = Service(RULES, extra=_beside, readings=readings)
+SERVICE = Service(RULES, background_tasks=_run_background_tasks, readings=readings)

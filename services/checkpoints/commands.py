@@ -15,7 +15,7 @@ from det_contracts.commands import (
     SetMetadata,
     SetModel,
     SetVersion,
-    given,
+    given_fields,
 )
 from det_contracts.events.checkpoints import (
     CreationKept,
@@ -27,56 +27,56 @@ from det_contracts.events.checkpoints import (
     VersionRemoved,
     VersionSet,
 )
-from det_contracts.problems import Problem, Refused, invalid, not_found, precondition
+from det_contracts.problems import Problem, Refused, failed_precondition, invalid, not_found
 from services.checkpoints.domain import Checkpoint, Model, State
 from services.checkpoints.domain.state import Totals
-from services.checkpoints.react import deletions
-from services.kit.idempotency import once
+from services.checkpoints.react import deletion_requests
+from services.kit.idempotency import idempotent
 from services.kit.rules import Call, Ruling
 
 replace = msgspec.structs.replace
-LONGEST_NAME = 256
+MAX_NAME_CHARACTERS = 256
 MODEL_FIELDS = ("name", "description", "metadata", "labels", "notes", "archived", "workspace_id")
 VERSION_FIELDS = ("name", "comment", "notes", "metadata", "labels")
 
 
 def delete_checkpoints(state: State, command: DeleteCheckpoints, call: Call) -> Ruling:
     """Have tasks delete files. All checkpoints are validated before anything is decided."""
-    meant: dict[int, list[str]] = {}
+    targets: dict[int, list[str]] = {}
     for uuid in dict.fromkeys(command.uuids):
         known = _checkpoint(state, uuid)
         if known.versions and command.globs != ():
-            raise precondition(
+            raise failed_precondition(
                 f"checkpoint {uuid} is registered as a version of model '{_model_of(state, uuid)}': "
                 "remove the version first"
             )
-        if known.state != "DELETED" and not (known.going and _goes_as_a_whole(state, known)):
-            meant.setdefault(known.experiment_id, []).append(uuid)
+        if known.state != "DELETED" and not (known.going and _is_deleted_entirely(state, known)):
+            targets.setdefault(known.experiment_id, []).append(uuid)
     events: list[DeletionRequested] = []
     reason = f"deleted by {command.user}" if command.globs is None else f"files deleted by {command.user}"
-    for experiment_id, uuids in meant.items():
-        _not_needed(state, experiment_id, uuids)
-        events += deletions(state.experiments[experiment_id], uuids, reason, command.globs)
+    for experiment_id, uuids in targets.items():
+        _refuse_if_needed(state, experiment_id, uuids)
+        events += deletion_requests(state.experiments[experiment_id], uuids, reason, command.globs)
     return Ruling(events)
 
 
-def _not_needed(state: State, experiment_id: int, uuids: Sequence[str]) -> None:
-    wanted = set(uuids)
-    for id in state.heirs.ids(experiment_id):
+def _refuse_if_needed(state: State, experiment_id: int, uuids: Sequence[str]) -> None:
+    deleted = set(uuids)
+    for id in state.dependents.ids(experiment_id):
         other = state.experiments[id]
-        if not other.ended and other.source in wanted:
-            raise precondition(
+        if not other.ended and other.source in deleted:
+            raise failed_precondition(
                 f"experiment {other.id}, which has not ended, starts from checkpoint {other.source}"
             )
 
 
-def _goes_as_a_whole(state: State, known: Checkpoint) -> bool:
+def _is_deleted_entirely(state: State, known: Checkpoint) -> bool:
     task = state.deletions.get(known.task)
     return task is not None and task.globs is None
 
 
 def _model_of(state: State, uuid: str) -> str:
-    version = state.versions[next(state.registered.ids(uuid))]
+    version = state.versions[next(state.versions_of_checkpoint.ids(uuid))]
     return state.models[version.model_id].told.name
 
 
@@ -85,7 +85,7 @@ def list_files(state: State, command: ListFiles, call: Call) -> Ruling:
     known = _checkpoint(state, command.uuid)
     task = state.deletions.get(command.task_id)
     if task is None or command.uuid not in task.uuids:
-        raise precondition(f"task {command.task_id} does not delete checkpoint {command.uuid}")
+        raise failed_precondition(f"task {command.task_id} does not delete checkpoint {command.uuid}")
     if known.resources == command.resources:
         return Ruling()
     return Ruling([FilesListed(command.uuid, command.resources, f"seen by task {command.task_id}")])
@@ -113,22 +113,29 @@ def set_model(state: State, command: SetModel, call: Call) -> Ruling:
     else:
         id = command.model_id
         known = replace(_model(state, id).told, reason=f"changed by {command.user}")
-    wanted = replace(known, **given(command, *MODEL_FIELDS))
+    wanted = replace(known, **given_fields(command, *MODEL_FIELDS))
     if wanted == known and known.name:
         return Ruling(value=id)
     if known.archived and wanted.archived:
-        raise precondition(f"model '{known.name}' is archived; unarchive it first")
+        raise failed_precondition(f"model '{known.name}' is archived; unarchive it first")
     if wanted.name != known.name or not wanted.name:
         _check_name(state, id, wanted.name)
     return Ruling([wanted], id)
 
 
 def _check_name(state: State, id: int, name: str) -> None:
-    if not name.strip() or len(name) > LONGEST_NAME or "/" in name or any(not c.isprintable() for c in name):
-        raise invalid(f"a model needs a name of at most {LONGEST_NAME} printable characters, without '/'")
+    if (
+        not name.strip()
+        or len(name) > MAX_NAME_CHARACTERS
+        or "/" in name
+        or any(not c.isprintable() for c in name)
+    ):
+        raise invalid(
+            f"a model needs a name of at most {MAX_NAME_CHARACTERS} printable characters, without '/'"
+        )
     if name.strip().isdecimal():
         raise invalid(f"a model's name must not be a number such as '{name}': those are ids")
-    if state.names.get(name, id) != id:
+    if state.model_names.get(name, id) != id:
         raise Refused(Problem("already_exists", f"there is already a model named '{name}'"))
 
 
@@ -142,12 +149,12 @@ def set_version(state: State, command: SetVersion, call: Call) -> Ruling:
     """Register a checkpoint as a version, or change the given fields of one."""
     model = _model(state, command.model_id)
     if model.told.archived:
-        raise precondition(f"model '{model.told.name}' is archived; unarchive it first")
+        raise failed_precondition(f"model '{model.told.name}' is archived; unarchive it first")
     if command.number is None:
         known = _new_version(state, model, command)
     else:
         known = replace(_version(state, model, command.number), reason=f"changed by {command.user}")
-    wanted = replace(known, **given(command, *VERSION_FIELDS))
+    wanted = replace(known, **given_fields(command, *VERSION_FIELDS))
     if wanted == known and known.version_id in state.versions:
         return Ruling(value=known.version_id)
     return Ruling([wanted], wanted.version_id)
@@ -156,7 +163,7 @@ def set_version(state: State, command: SetVersion, call: Call) -> Ruling:
 def _new_version(state: State, model: Model, command: SetVersion) -> VersionSet:
     known = _checkpoint(state, command.checkpoint)
     if known.going or known.state not in ("COMPLETED", "PARTIALLY_DELETED"):
-        raise precondition(f"checkpoint {known.uuid} is deleted, or is being deleted")
+        raise failed_precondition(f"checkpoint {known.uuid} is deleted, or is being deleted")
     return VersionSet(
         model_id=command.model_id,
         version_id=state.totals.get("all", Totals()).versions + 1,
@@ -181,7 +188,7 @@ def _model(state: State, id: int) -> Model:
 
 
 def _version(state: State, model: Model, number: int) -> VersionSet:
-    found = state.numbers.first(model.told.model_id, number)
+    found = state.version_numbers.first(model.told.model_id, number)
     if found is None:
         raise not_found(f"version of model '{model.told.name}'", number)
     return state.versions[found[-1]]
@@ -191,8 +198,8 @@ COMMANDS: dict[Any, Callable[[State, Any, Call], Ruling]] = {
     DeleteCheckpoints: delete_checkpoints,
     ListFiles: list_files,
     SetMetadata: set_metadata,
-    SetModel: once(set_model, CreationKept),
+    SetModel: idempotent(set_model, CreationKept),
     RemoveModel: remove_model,
-    SetVersion: once(set_version, CreationKept),
+    SetVersion: idempotent(set_version, CreationKept),
     RemoveVersion: remove_version,
 }

@@ -7,19 +7,19 @@ from typing import Any
 
 import msgspec
 
-from det_contracts.news import AskStorage
 from det_contracts.problems import invalid, not_found
 from det_contracts.queries import Checkpoints, PreviewRetention, StorageRefusal, StorageUsed
+from det_contracts.script_queries import AskStorage
 from services.checkpoints.domain import Checkpoint, State
-from services.checkpoints.news import storage_refusal
 from services.checkpoints.react import superfluous, validation_of
 from services.checkpoints.retention import Keep
+from services.checkpoints.script_answers import storage_refusal
 from services.kit.quotas import limits
 
 
 def checkpoints(state: State, query: Checkpoints) -> list[dict[str, Any]]:
     """Rows of the registry that match all filters, oldest first."""
-    found = sorted(_chosen(state, query), key=lambda c: c.order)
+    found = sorted(_select(state, query), key=lambda c: c.order)
     return [
         _row(state, c)
         for c in found
@@ -27,13 +27,13 @@ def checkpoints(state: State, query: Checkpoints) -> list[dict[str, Any]]:
     ]
 
 
-def _chosen(state: State, query: Checkpoints) -> Iterable[Checkpoint]:
+def _select(state: State, query: Checkpoints) -> Iterable[Checkpoint]:
     if query.uuids:
         return [state.checkpoints[uuid] for uuid in set(query.uuids) if uuid in state.checkpoints]
     if query.trial_id is not None:
-        return state.stored_by(query.trial_id)
+        return state.checkpoints_of_trial(query.trial_id)
     if query.experiment_id is not None:
-        return state.those(query.experiment_id)
+        return state.checkpoints_of_experiment(query.experiment_id)
     raise invalid("name uuids, a trial or an experiment: only the gateway lists all checkpoints")
 
 
@@ -56,7 +56,7 @@ def preview_retention(state: State, query: PreviewRetention) -> list[str]:
 
 def storage_used(state: State, query: StorageUsed) -> dict[str, int]:
     """Bytes used by each quota holder."""
-    return limits.used(state, state.owed)
+    return limits.usage_of(state, state.storage_usage)
 
 
 def refusal(state: State, query: StorageRefusal) -> dict[str, str]:

@@ -9,13 +9,20 @@ from typing import Any
 from det_contracts import ids
 from det_contracts.events import checkpoints
 from services.checkpoints.domain import TRIES, Checkpoint, Deletion, Experiment, State, Validation
-from services.checkpoints.domain.state import FAILED, GOING, REGISTERED, THERE, standing, validation_key
-from services.checkpoints.retention import Candidate, Keep, kept
+from services.checkpoints.domain.state import (
+    DELETING,
+    FAILED,
+    REGISTERED,
+    STORED,
+    deletion_status,
+    validation_key,
+)
+from services.checkpoints.retention import Candidate, Keep, kept_uuids
 
 PRESENT = ("COMPLETED", "PARTIALLY_DELETED")
 AT_ONCE = 1000
 """Maximum number of checkpoints that one task deletes."""
-PORTIONS = 4
+TASKS_AT_ONCE = 4
 """Maximum number of tasks requested at once for an experiment that is being deleted."""
 
 
@@ -24,13 +31,13 @@ def react(state: State, key: tuple[str, Any]) -> Sequence[Any]:
     kind, id = key
     if kind == "experiments" and id in state.experiments:
         known = state.experiments[id]
-        return _empty(state, known) if known.deleting else _experiment(state, known)
+        return _empty_experiment(state, known) if known.deleting else _apply_retention(state, known)
     if kind == "deletions" and id in state.deletions:
-        return _deletion(state.deletions[id])
+        return _finish_deletion(state.deletions[id])
     return ()
 
 
-def _experiment(state: State, experiment: Experiment) -> Sequence[Any]:
+def _apply_retention(state: State, experiment: Experiment) -> Sequence[Any]:
     if not experiment.retains or not experiment.ended:
         return ()
     if experiment.unsettled:
@@ -40,13 +47,17 @@ def _experiment(state: State, experiment: Experiment) -> Sequence[Any]:
         f"experiment {experiment.id} has ended; kept are its best {keep.experiment_best}, and of "
         f"each trial the best {keep.trial_best} and the latest {keep.trial_latest}"
     )
-    return deletions(experiment, superfluous(state, experiment, keep), reason)
+    return deletion_requests(experiment, superfluous(state, experiment, keep), reason)
 
 
 def superfluous(state: State, experiment: Experiment, keep: Keep) -> list[str]:
     """The checkpoints of an experiment that are deleted under a retention setting."""
-    present = [c for c in state.those(experiment.id, THERE, REGISTERED) if c.state in PRESENT and not c.going]
-    stay = kept(
+    present = [
+        c
+        for c in state.checkpoints_of_experiment(experiment.id, STORED, REGISTERED)
+        if c.state in PRESENT and not c.going
+    ]
+    stay = kept_uuids(
         [_candidate(state, c) for c in present],
         keep,
         smaller_is_better=experiment.smaller_is_better,
@@ -55,23 +66,26 @@ def superfluous(state: State, experiment: Experiment, keep: Keep) -> list[str]:
     return [c.uuid for c in present if c.uuid not in stay]
 
 
-def _empty(state: State, experiment: Experiment) -> Sequence[Any]:
+def _empty_experiment(state: State, experiment: Experiment) -> Sequence[Any]:
     """Delete all checkpoints of an experiment.
 
     States the result once none is left or some cannot be deleted.
     """
     # A checkpoint that a task is already deleting can no longer be kept for another experiment.
-    needed = _registered(state, experiment) or _needed_by_others(state, experiment)
+    needed = _registered_reason(state, experiment) or _dependent_reason(state, experiment)
     if needed:
         return [checkpoints.ExperimentEmptied(experiment.id, False, needed)]
-    present = [c.uuid for c in islice(state.those(experiment.id, THERE), PORTIONS * AT_ONCE)]
+    present = [
+        c.uuid
+        for c in islice(state.checkpoints_of_experiment(experiment.id, STORED), TASKS_AT_ONCE * AT_ONCE)
+    ]
     sweep = experiment.ran and not experiment.swept and not experiment.sweeping and experiment.sweeps < TRIES
     if present or sweep:
         reason = f"experiment {experiment.id} is being deleted"
-        return deletions(experiment, present, reason, sweep=sweep)
-    if experiment.sweeping or state.standing.first(experiment.id, GOING):
+        return deletion_requests(experiment, present, reason, sweep=sweep)
+    if experiment.sweeping or state.checkpoints_by_status.first(experiment.id, DELETING):
         return ()
-    stored = next(state.those(experiment.id), None) is not None
+    stored = next(state.checkpoints_of_experiment(experiment.id), None) is not None
     if experiment.ran and not experiment.swept and not stored:
         # Often its storage is unreachable, which is why nothing was ever stored there.
         reason = "it never had a checkpoint; event files of its trials may remain, as the storage refused"
@@ -79,29 +93,29 @@ def _empty(state: State, experiment: Experiment) -> Sequence[Any]:
     if experiment.ran and not experiment.swept:
         reason = f"the event files of its trials could not be deleted in {TRIES} tries"
         return [checkpoints.ExperimentEmptied(experiment.id, False, reason)]
-    failed = next(state.those(experiment.id, FAILED), None)
+    failed = next(state.checkpoints_of_experiment(experiment.id, FAILED), None)
     if failed is not None:
-        count = state.standing.count(experiment.id, FAILED)
+        count = state.checkpoints_by_status.count(experiment.id, FAILED)
         reason = f"{count} checkpoints could not be deleted, {failed.uuid}: {failed.reason}"
         return [checkpoints.ExperimentEmptied(experiment.id, False, reason)]
     return [checkpoints.ExperimentEmptied(experiment.id, True, "none of its checkpoints is left")]
 
 
-def _registered(state: State, experiment: Experiment) -> str:
-    found = next(state.those(experiment.id, REGISTERED), None)
+def _registered_reason(state: State, experiment: Experiment) -> str:
+    found = next(state.checkpoints_of_experiment(experiment.id, REGISTERED), None)
     return f"its checkpoints are registered as model versions, such as {found.uuid}" if found else ""
 
 
-def _needed_by_others(state: State, experiment: Experiment) -> str:
-    for id in state.heirs.ids(experiment.id):
+def _dependent_reason(state: State, experiment: Experiment) -> str:
+    for id in state.dependents.ids(experiment.id):
         other = state.experiments[id]
         source = state.checkpoints[other.source or ""]
-        if id != experiment.id and not other.ended and standing(source) == THERE:
+        if id != experiment.id and not other.ended and deletion_status(source) == STORED:
             return f"experiment {other.id}, which has not ended, starts from its checkpoint {other.source}"
     return ""
 
 
-def deletions(
+def deletion_requests(
     experiment: Experiment,
     uuids: Sequence[str],
     reason: str,
@@ -113,7 +127,7 @@ def deletions(
     With `sweep`, the first task also deletes other files of the experiment. It then exists even without
     checkpoints.
     """
-    portions = list(_portions(tuple(uuids))) or [()] * sweep
+    task_batches = list(_task_batches(tuple(uuids))) or [()] * sweep
     return [
         checkpoints.DeletionRequested(
             task_id=ids.deletion_task_id(experiment.id, experiment.deletions + 1 + index),
@@ -124,11 +138,11 @@ def deletions(
             globs=globs,
             sweep=sweep and index == 0,
         )
-        for index, some in enumerate(portions)
+        for index, some in enumerate(task_batches)
     ]
 
 
-def _portions(uuids: tuple[str, ...]) -> Iterable[tuple[str, ...]]:
+def _task_batches(uuids: tuple[str, ...]) -> Iterable[tuple[str, ...]]:
     return (uuids[at : at + AT_ONCE] for at in range(0, len(uuids), AT_ONCE))
 
 
@@ -149,7 +163,7 @@ def _candidate(state: State, checkpoint: Checkpoint) -> Candidate:
     )
 
 
-def _deletion(deletion: Deletion) -> Sequence[Any]:
+def _finish_deletion(deletion: Deletion) -> Sequence[Any]:
     if deletion.outcome is None:
         return ()
     deleted = deletion.outcome == "succeeded"

@@ -29,7 +29,7 @@ class Keep(msgspec.Struct, frozen=True):
     trial_latest: int
 
 
-def kept(
+def kept_uuids(
     candidates: Collection[Candidate], keep: Keep, *, smaller_is_better: bool, protected: Collection[str] = ()
 ) -> set[str]:
     """Ids of the checkpoints that are kept. All others may be deleted."""
@@ -50,10 +50,10 @@ def _comparable(metric: float | None, smaller_is_better: bool) -> float:
 
 
 def _first_per_trial(ordered: Iterable[Candidate], count: int) -> set[str]:
-    taken: dict[int, int] = {}
+    counts: dict[int, int] = {}
     stay = set()
     for candidate in ordered:
-        taken[candidate.trial_id] = taken.get(candidate.trial_id, 0) + 1
-        if taken[candidate.trial_id] <= count:
+        counts[candidate.trial_id] = counts.get(candidate.trial_id, 0) + 1
+        if counts[candidate.trial_id] <= count:
             stay.add(candidate.uuid)
     return stay

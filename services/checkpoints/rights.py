@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from services.checkpoints.domain import State
-from services.kit.authz.judge import Thing
+from services.kit.authz.access_check import Target
 from services.kit.authz.people import Directory
 from services.kit.authz.permissions import Kind
 
@@ -13,12 +13,12 @@ from services.kit.authz.permissions import Kind
 def directory(state: State) -> Directory:
     """Return the directory that the authorization check uses."""
 
-    def find(kind: Kind, id: Any) -> Thing | int | None:
+    def find(kind: Kind, id: Any) -> Target | int | None:
         if kind == "checkpoint" and id in state.checkpoints:
             return state.checkpoints[id].experiment_id
         if kind == "model" and id in state.models:
             told = state.models[id].told
-            return Thing(told.user, told.workspace_id)
+            return Target(told.user, told.workspace_id)
         return None
 
     return Directory(state, find)

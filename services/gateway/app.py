@@ -10,18 +10,18 @@ from services.catalogue import gathers
 from services.catalogue.catalogue import Catalogue
 from services.catalogue.domain import State, evolve
 from services.catalogue.domain.roots import ROOTS
-from services.catalogue.newest import Newest
+from services.catalogue.log_end import LogEnd
 from services.catalogue.peers import Peers
 from services.catalogue.rights import Directory
-from services.catalogue.store import empty, project
+from services.catalogue.store import delete_rows, write_rows
 from services.gateway.http.server import (
-    allow_many_connections,
     application,
     listening_socket,
     prepare,
+    raise_connection_limit,
     serve,
 )
-from services.gateway.running import first_password, judging, task_defaults
+from services.gateway.running import authz_mode, first_password, task_defaults
 from services.gateway.running.backend import Backend
 from services.gateway.running.cluster_health import ClusterHealth
 from services.gateway.running.settings import (
@@ -32,14 +32,14 @@ from services.gateway.running.settings import (
     signing_key,
 )
 from services.kit import task_tokens
-from services.kit.authz.commands import judged
+from services.kit.authz.commands import add_access_checks
+from services.kit.cancellation import cancel_and_wait
 from services.kit.conditions import STARTING
-from services.kit.health_signs import Signs
+from services.kit.health_reports import HealthReports
 from services.kit.host import Service
 from services.kit.parts import Parts, settings_of
 from services.kit.rules import Rules
 from services.kit.sealing import sealer_from
-from services.kit.task_ending import end
 from services.kit.tls import server_context
 from services.live import Live
 from services.people.commands import COMMANDS
@@ -54,7 +54,7 @@ RULES = Rules(
     state=State,
     evolve=evolve,
     react=lambda _, __: (),
-    commands=judged({**COMMANDS, **gathers.COMMANDS}, Directory),
+    commands=add_access_checks({**COMMANDS, **gathers.COMMANDS}, Directory),
     roots=ROOTS,
 )
 
@@ -75,19 +75,19 @@ async def serve_http(parts: Parts) -> None:
     settings = settings_of(parts, Settings)
     tls = server_context(settings)
     parts.starting = "writing what lists are read from"
-    catalogue = Catalogue(parts.runner, parts.saver, parts.database, Newest(partial(end_of_log, parts)))
+    catalogue = Catalogue(parts.runner, parts.saver, parts.database, LogEnd(partial(end_of_log, parts)))
     live = Live(catalogue, parts.journal)
-    parts.measures.read(live.readings)
+    parts.measures.register(live.readings)
     storage = default_storage(settings)
-    watched = disks(settings, storage)
-    parts.measures.read(watched.readings, watched.look)
-    signs = Signs()
-    await signs.hear(parts.connection)
+    monitored_disks = disks(settings, storage)
+    parts.measures.register(monitored_disks.readings, monitored_disks.refresh)
+    signs = HealthReports()
+    await signs.subscribe(parts.connection)
     backend = Backend(
         settings=settings,
         catalogue=catalogue,
         live=live,
-        peers=Peers(parts.asker, catalogue),
+        peers=Peers(parts.bus_client, catalogue),
         journal=parts.journal,
         blobs=blob_store(settings),
         token_key=signing_key(settings),
@@ -97,35 +97,42 @@ async def serve_http(parts: Parts) -> None:
         measures=parts.measures,
         health=ClusterHealth(parts.conditions, signs),
         tracer=parts.tracer,
-        disks=watched,
+        disks=monitored_disks,
     )
     # Fail at startup if the login provider or the pool defaults are misconfigured.
     _ = backend.provider, task_defaults.read(settings.pools)
     await parts.runner.ready.wait()
-    await parts.saver.reach(catalogue.position, within_s=REBUILD_PATIENCE_S)
+    await parts.saver.wait_for_position(catalogue.position, within_s=REBUILD_PATIENCE_S)
     parts.starting = "giving the first users a password"
-    await first_password.settle(settings, catalogue, backend.peers)
+    await first_password.apply(settings, catalogue, backend.peers)
     parts.starting = "stating how rights are judged"
-    await judging.settle(settings, catalogue, backend.peers)
-    live.begin()
-    parts.saver.watch(live.note)
-    parts.measures.read(backend.limits.readings)
-    parts.measures.read(backend.logins.readings)
-    parts.measures.read(backend.following.tails.readings)
-    connections = Connections(min(settings.connections, allow_many_connections()), settings.connections_each)
-    parts.measures.read(connections.readings)
+    await authz_mode.apply(settings, catalogue, backend.peers)
+    live.start_recording()
+    parts.saver.watch(live.notify_changes)
+    parts.measures.register(backend.limits.readings)
+    parts.measures.register(backend.logins.readings)
+    parts.measures.register(backend.followed_logs.tails.readings)
+    connections = Connections(min(settings.connections, raise_connection_limit()), settings.connections_each)
+    parts.measures.register(connections.readings)
     parts.starting = "preparing its routes"
     await asyncio.to_thread(prepare)
     listener = listening_socket(settings.host, settings.port)
     parts.starting = ""
     # Clear the "starting" condition first, so that the health page agrees with the first answer.
-    parts.conditions.tell(STARTING, {})
-    telling = asyncio.create_task(watched.tell(parts.conditions))
+    parts.conditions.set_condition(STARTING, {})
+    disk_reports = asyncio.create_task(monitored_disks.report_shortage(parts.conditions))
     try:
         await serve(application(backend), listener, connections, tls)
     finally:
-        await end(telling)
+        await cancel_and_wait(disk_reports)
         await backend.close()
 
 
-SERVICE = Service(RULES, settings=Settings, project=project, empty=empty, extra=serve_http, always_saves=True)
+SERVICE = Service(
+    RULES,
+    settings=Settings,
+    projection=write_rows,
+    clear_projection=delete_rows,
+    background_tasks=serve_http,
+    always_saves=True,
+)

@@ -2,7 +2,7 @@
 
 import services.kit.import_trimming  # noqa: F401  # isort: split
 from services.intake.app import serve
+from services.kit.service_process import run_service
 from services.kit.settings import ServiceSettings
-from services.kit.until_stopped import run_until_stopped
 
-run_until_stopped("intake", ServiceSettings, serve)
+run_service("intake", ServiceSettings, serve)

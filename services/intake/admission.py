@@ -19,7 +19,7 @@ from services.kit.log import Draft, Stored
 
 TRACE_LENGTH = 64
 """Maximum length of the header that names the trace span of a message."""
-BY_REST = (trial.Heartbeat,)
+GATEWAY_ONLY = (trial.Heartbeat,)
 """Facts that only the gateway states for scripts. The gateway of this version no longer does."""
 
 
@@ -35,7 +35,7 @@ class Sender(msgspec.Struct, frozen=True):
     id: str
 
     @property
-    def about(self) -> str:
+    def fact_prefix(self) -> str:
         """First word of the names of facts that it may state."""
         return "trial" if self.sort == "rest" else self.sort
 
@@ -57,17 +57,17 @@ def admit(message: Stored, at: float) -> Admitted:
     if len(message.body) > STATED_BYTES or is_too_deep(message.body):
         raise NotAdmitted("it is too large or nested too deeply")
     try:
-        stated = codec.opened(message.body)
-        event = codec.check(stated)
+        stated = codec.decode_envelope(message.body)
+        event = codec.decode_event(stated)
     except codec.BadRecord as error:
         raise NotAdmitted(str(error)) from None
     _check_kind(sender, stated, event)
-    body = codec.sealed(_sealed(stated, sender, message.position, at))
+    body = codec.encode_envelope(_log_envelope(stated, sender, message.position, at))
     if len(body) > STATED_BYTES:
         raise NotAdmitted(f"it would be {len(body):,} bytes in the log, where the limit is {STATED_BYTES:,}")
     subject = subjects.control(stated.name, sender.id)
     replaces = event.replaces if isinstance(event, worker.WorkerRegistered) else None
-    return Admitted(Draft(subject, body, _name(message.position), _trace(message)), replaces)
+    return Admitted(Draft(subject, body, _fact_id(message.position), _trace(message)), replaces)
 
 
 def _trace(message: Stored) -> str:
@@ -83,7 +83,9 @@ def _sender(subject: str) -> Sender:
 
 
 def _check_kind(sender: Sender, stated: Envelope, event: Any) -> None:
-    if not stated.name.startswith(f"{sender.about}.") or (sender.sort == "trial" and type(event) in BY_REST):
+    if not stated.name.startswith(f"{sender.fact_prefix}.") or (
+        sender.sort == "trial" and type(event) in GATEWAY_ONLY
+    ):
         raise NotAdmitted(f"a {sender.sort} may not state {stated.name}")
     if type(event) is Unknown:
         # In the log, every service would skip it forever.
@@ -91,20 +93,20 @@ def _check_kind(sender: Sender, stated: Envelope, event: Any) -> None:
             f"{stated.name}, version {stated.version}, is from a newer release than the services"
         )
     if codec.subject_of(event) != subjects.control(stated.name, sender.id):
-        raise NotAdmitted(f"this {stated.name} is not about its sender, {sender.about} {sender.id}")
+        raise NotAdmitted(f"this {stated.name} is not about its sender, {sender.fact_prefix} {sender.id}")
     # For trials, the records themselves have the other limits.
-    limits = worker.beyond_limits if sender.sort == "worker" else bounds.beyond_limits
+    limits = worker.limit_problem if sender.sort == "worker" else bounds.limit_problem
     if beyond := limits(event):
         raise NotAdmitted(f"{stated.name}: {beyond}")
 
 
-def _sealed(stated: Envelope, sender: Sender, position: int, at: float) -> Envelope:
+def _log_envelope(stated: Envelope, sender: Sender, position: int, at: float) -> Envelope:
     # Ids and causes link events to each other, so nobody may use another sender's.
     actor = stated.actor if sender.sort == "rest" else f"{sender.sort}:{sender.id}"
     return msgspec.structs.replace(
-        stated, id=_name(position), actor=actor, at=at, cause="", witness=position, stated_at=stated.at
+        stated, id=_fact_id(position), actor=actor, at=at, cause="", witness=position, stated_at=stated.at
     )
 
 
-def _name(position: int) -> str:
+def _fact_id(position: int) -> str:
     return f"witness-{position}"

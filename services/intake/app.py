@@ -15,16 +15,16 @@ from det_contracts.events import Decision
 from services.intake.edge import Edge
 from services.intake.measures import IntakeMeasures
 from services.intake.relay import Relay
-from services.kit import no_database
-from services.kit.archive.settings import whole_log
-from services.kit.connection import until_closed
+from services.kit import stateless_host
+from services.kit.archive.settings import log_with_archive
+from services.kit.connection import raise_when_closed
 from services.kit.disk_space import stream_limit
-from services.kit.lag import Behind
+from services.kit.lag import Lag
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
-from services.kit.no_database import Ground, Joined
 from services.kit.process_metrics import Reading
 from services.kit.records import read_event
 from services.kit.settings import ServiceSettings
+from services.kit.stateless_host import ProcessContext, ProcessParts
 
 if TYPE_CHECKING:
     from services.kit.spans import Tracer
@@ -36,24 +36,24 @@ async def serve(settings: ServiceSettings, tracer: Tracer | None) -> None:
     """Admit facts until cancelled. Raises `LogTruncated` if WITNESS has lost acknowledged messages."""
     measures = IntakeMeasures(OWNER)
 
-    async def join(ground: Ground) -> Joined:
-        ground.watch.begin("waiting for the streams of the broker")
-        await _make_streams(settings, ground.connection, ground.journal)
+    async def join(context: ProcessContext) -> ProcessParts:
+        context.watch.set_starting("waiting for the streams of the broker")
+        await _make_streams(settings, context.connection, context.journal)
         # External messages may overload a connection, so the log uses another one.
-        outer = await ground.connect("edge")
-        journal, leading = ground.journal, lambda: ground.lease.active
-        whole = whole_log(journal, settings)
-        relay = Relay(whole, leading=leading, replica=ground.replica, measures=measures)
-        return Joined(
+        outer = await context.connect("edge")
+        journal, is_leader = context.journal, lambda: context.lease.active
+        whole = log_with_archive(journal, settings)
+        relay = Relay(whole, is_leader=is_leader, replica=context.replica, measures=measures)
+        return ProcessParts(
             work=relay,
             position=lambda: relay.position,
             readings=lambda: _readings(relay),
             # While CONTROL accepts nothing, a restart would not help.
-            behind=lambda: {} if subjects.CONTROL in journal.refusals() else _behind(relay),
-            beside=[until_closed(outer), Edge(outer, whole, measures).run()],
+            lag=lambda: {} if subjects.CONTROL in journal.refusals() else _lags(relay),
+            background=[raise_when_closed(outer), Edge(outer, whole, measures).run()],
         )
 
-    await no_database.serve(OWNER, settings, tracer, measures, join)
+    await stateless_host.serve(OWNER, settings, tracer, measures, join)
 
 
 async def _make_streams(settings: ServiceSettings, connection: Client, journal: JetStreamLog) -> None:
@@ -76,12 +76,12 @@ async def _admitted(connection: Client, journal: JetStreamLog) -> Mapping[str, i
     return {subjects.WITNESS: decided.to} if isinstance(decided, Decision) and decided.to else {}
 
 
-def _behind(relay: Relay) -> dict[str, Behind]:
-    return {subjects.WITNESS: relay.feed.behind} if relay.feed is not None else {}
+def _lags(relay: Relay) -> dict[str, Lag]:
+    return {subjects.WITNESS: relay.feed.lag} if relay.feed is not None else {}
 
 
 def _readings(relay: Relay) -> Iterable[Reading]:
-    left = {(stream,): float(one.left) for stream, one in _behind(relay).items()}
+    left = {(stream,): float(one.left) for stream, one in _lags(relay).items()}
     yield Reading("log_lag", "Facts in WITNESS that are neither admitted nor refused yet", ("stream",), left)
-    seconds = {(stream,): one.age_s for stream, one in _behind(relay).items()}
+    seconds = {(stream,): one.age_s for stream, one in _lags(relay).items()}
     yield Reading("log_lag_seconds", "Age of the oldest of them", ("stream",), seconds)

@@ -27,21 +27,21 @@ from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
 from det_contracts import subjects
-from services.intake.fair_queue import HELD, Turns, sender_of
-from services.intake.lines import Head, NotTheirs, Placements, check, head_of
+from services.intake.fair_queue import MAX_QUEUED_BYTES, FairQueue, sender_of
+from services.intake.lines import Head, LinesRefused, Placements, check_placement, head_of
 from services.intake.measures import IntakeMeasures
 from services.kit import trace_context
-from services.kit.jetstream_api import NOT_YOURS
+from services.kit.jetstream_api import NOT_PERMITTED
 from services.kit.log import Log
 
-ORDERS_ASKED = subjects.orders_heard("")
+ORDER_QUERIES = subjects.newest_orders_check("")
 EXPECTED = "Nats-Expected-Last-Subject-Sequence"
 """Checked by the stream's leader before any follower receives the message."""
-OF_ORDERS = (EXPECTED, f"{EXPECTED}-Subject", "Nats-Rollup")
+ORDER_HEADERS = (EXPECTED, f"{EXPECTED}-Subject", "Nats-Rollup")
 """The headers with which a worker asks whether its orders are the newest: `worker/order_feed.py`."""
-OF_ALL = ("Nats-Msg-Id", trace_context.HEADER)
-LONGEST = 256
-SHUT_S = 1.0
+COMMON_HEADERS = ("Nats-Msg-Id", trace_context.HEADER)
+MAX_HEADER_CHARACTERS = 256
+SHUT_OUT_S = 1.0
 """How long a worker that sent another worker's lines is ignored, in seconds: each case costs a lookup."""
 
 log = structlog.get_logger()
@@ -51,7 +51,7 @@ class Edge:
     """Passes on messages from one connection, which is used for nothing else."""
 
     def __init__(
-        self, connection: Client, journal: Log, measures: IntakeMeasures, *, shut_s: float = SHUT_S
+        self, connection: Client, journal: Log, measures: IntakeMeasures, *, shut_s: float = SHUT_OUT_S
     ) -> None:
         """`journal` is used to look up the workers that a run was placed on."""
         self._connection = connection
@@ -62,110 +62,112 @@ class Edge:
         request.
         """
 
-        self._turns = Turns[Msg]()
-        self._came = asyncio.Event()
+        self._queue = FairQueue[Msg]()
+        self._arrived = asyncio.Event()
         self._placements = Placements(journal)
         self._measures = measures
         self._shut_s = shut_s
-        self._looking = asyncio.TaskGroup()
+        self._lookups = asyncio.TaskGroup()
 
     @property
-    def held(self) -> int:
+    def queued_bytes(self) -> int:
         """Number of bytes that wait here."""
-        return self._turns.bytes
+        return self._queue.bytes
 
     async def run(self) -> None:
         """Pass messages on until cancelled."""
-        await self._hear(f"{self._answers}>", self._answer)
-        await self._hear(subjects.at_edge(">"), self._take, queue="edge")
-        await self._hear(subjects.lines_of_worker("*"), self._take, queue="edge")
-        async with self._looking:
+        await self._subscribe(f"{self._answers}>", self._return_answer)
+        await self._subscribe(subjects.edge_subject(">"), self._receive, queue="edge")
+        await self._subscribe(subjects.lines_of_worker("*"), self._receive, queue="edge")
+        async with self._lookups:
             while True:
-                await self._came.wait()
-                self._came.clear()
-                while (message := self._turns.take()) is not None:
-                    await self._pass_on(message)
+                await self._arrived.wait()
+                self._arrived.clear()
+                while (message := self._queue.take()) is not None:
+                    await self._forward(message)
 
-    async def _hear(self, pattern: str, tell: Callable[[Msg], Awaitable[None]], queue: str = "") -> None:
+    async def _subscribe(
+        self, pattern: str, callback: Callable[[Msg], Awaitable[None]], queue: str = ""
+    ) -> None:
         await self._connection.subscribe(
-            pattern, queue=queue, cb=tell, pending_msgs_limit=-1, pending_bytes_limit=HELD
+            pattern, queue=queue, cb=callback, pending_msgs_limit=-1, pending_bytes_limit=MAX_QUEUED_BYTES
         )
 
-    async def _take(self, message: Msg) -> None:
+    async def _receive(self, message: Msg) -> None:
         sender = sender_of(message.subject.removeprefix(subjects.EDGE))
-        if self._turns.put(sender, message, len(message.data) + LONGEST):
-            self._came.set()
+        if self._queue.put(sender, message, len(message.data) + MAX_HEADER_CHARACTERS):
+            self._arrived.set()
 
-    async def _pass_on(self, message: Msg) -> None:
+    async def _forward(self, message: Msg) -> None:
         if not message.subject.startswith(subjects.EDGE):
-            await self._pass_lines_on(message)
+            await self._forward_lines(message)
             return
         subject = message.subject.removeprefix(subjects.EDGE)
-        await self._store(subject, message, passed(subject, message.headers or {}))
+        await self._store(subject, message, forwarded_headers(subject, message.headers or {}))
 
     async def _store(self, subject: str, message: Msg, headers: dict[str, str] | None) -> None:
-        answered = self._answers + message.reply if message.reply else ""
-        await self._publish(subject, message.data, answered, headers)
+        reply = self._answers + message.reply if message.reply else ""
+        await self._publish(subject, message.data, reply, headers)
 
     # -- log lines
 
-    async def _pass_lines_on(self, message: Msg) -> None:
+    async def _forward_lines(self, message: Msg) -> None:
         try:
             head = head_of(message.subject, message.data)
-            run = self._placements.known(head.allocation_id)
+            run = self._placements.cached(head.allocation_id)
             if run is not None:
-                check(head, run)
+                check_placement(head, run)
                 await self._store_lines(head, message)
                 return
-        except NotTheirs as error:
+        except LinesRefused as error:
             await self._refuse(message, error)
-            self._hold(message, self._shut(sender_of(message.subject)))
+            self._hold(message, self._shut_out(sender_of(message.subject)))
             return
         self._hold(message, self._look_up(head, message))
 
     def _hold(self, message: Msg, until: Awaitable[None]) -> None:
         """Accept nothing from this sender until something is done; all others continue."""
         sender = sender_of(message.subject)
-        self._turns.hold(sender)
+        self._queue.hold(sender)
 
         async def wait() -> None:
             await until
-            self._turns.let_go(sender)
-            self._came.set()
+            self._queue.release(sender)
+            self._arrived.set()
 
-        self._looking.create_task(wait())
+        self._lookups.create_task(wait())
 
     async def _look_up(self, head: Head, message: Msg) -> None:
         try:
-            check(head, await self._placements.look_up(head.allocation_id))
-        except NotTheirs as error:
+            check_placement(head, await self._placements.look_up(head.allocation_id))
+        except LinesRefused as error:
             await self._refuse(message, error)
-            await self._shut(sender_of(message.subject))
+            await self._shut_out(sender_of(message.subject))
         except Exception as error:
             # The log or its archive cannot be read now. Without an answer, the sender retries.
             log.warning("lines.not_looked_up", allocation=head.allocation_id, error=repr(error))
-            await self._shut(sender_of(message.subject))
+            await self._shut_out(sender_of(message.subject))
         else:
             await self._store_lines(head, message)
 
     async def _store_lines(self, head: Head, message: Msg) -> None:
-        kept = passed(subjects.LOGS, message.headers or {}) or {}
+        kept = forwarded_headers(subjects.LOGS, message.headers or {}) or {}
         await self._store(subjects.logs(head.task_id), message, kept | {"Nats-Msg-Id": head.id})
 
-    async def _refuse(self, message: Msg, why: NotTheirs) -> None:
+    async def _refuse(self, message: Msg, why: LinesRefused) -> None:
         self._measures.lines_refused()
         log.warning("lines.refused", on=message.subject[:200], reason=str(why))
         if message.reply:
-            error = {"code": 403, "err_code": NOT_YOURS, "description": str(why)}
+            error = {"code": 403, "err_code": NOT_PERMITTED, "description": str(why)}
             await self._publish(message.reply, msgspec.json.encode({"error": error}))
 
-    async def _shut(self, sender: str) -> None:
-        self._turns.shut(sender)
+    async def _shut_out(self, sender: str) -> None:
+        self._queue.shut(sender)
         await asyncio.sleep(self._shut_s)
 
     # -- what streams answer
 
-    async def _answer(self, message: Msg) -> None:
+    async def _return_answer(self, message: Msg) -> None:
         # If no stream is there, the broker answers with a status and no body.
         status = (message.headers or {}).get("Status")
         headers = {"Status": status} if status else None
@@ -179,12 +181,12 @@ class Edge:
             await self._connection.publish(subject, body, reply, headers)
 
 
-def passed(subject: str, headers: Mapping[str, str]) -> dict[str, str] | None:
+def forwarded_headers(subject: str, headers: Mapping[str, str]) -> dict[str, str] | None:
     """The headers of a message that are passed on; None if there are none."""
-    names = OF_ORDERS if subject.startswith(ORDERS_ASKED) else OF_ALL
+    names = ORDER_HEADERS if subject.startswith(ORDER_QUERIES) else COMMON_HEADERS
     found = {name: headers[name] for name in names if _is_plain(headers.get(name, ""))}
     return found or None
 
 
 def _is_plain(value: str) -> bool:
-    return 0 < len(value) <= LONGEST and value.isascii() and value.isprintable()
+    return 0 < len(value) <= MAX_HEADER_CHARACTERS and value.isascii() and value.isprintable()

@@ -6,21 +6,21 @@ from collections import deque
 from typing import Generic, TypeVar
 
 M = TypeVar("M")
-HELD = 64 * 1024 * 1024
+MAX_QUEUED_BYTES = 64 * 1024 * 1024
 """Maximum number of waiting bytes. Messages beyond it are not accepted, and their senders retry."""
-HELD_EACH = HELD // 8
+MAX_QUEUED_BYTES_EACH = MAX_QUEUED_BYTES // 8
 """The same per sender: as large as one message may be."""
 
 
-class Turns(Generic[M]):
+class FairQueue(Generic[M]):
     """Messages in order for each sender, with senders taking turns."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, deque[tuple[M, int]]] = {}
         """By sender; the first one is next."""
         self._bytes: dict[str, int] = {}
-        self._all = 0
-        self._held: dict[str, deque[tuple[M, int]]] = {}
+        self._total_bytes = 0
+        self._on_hold: dict[str, deque[tuple[M, int]]] = {}
         """Messages of senders that are on hold."""
         self._shut: set[str] = set()
         """Senders on hold whose new messages are rejected as well."""
@@ -28,19 +28,23 @@ class Turns(Generic[M]):
     @property
     def bytes(self) -> int:
         """Total size of what waits."""
-        return self._all
+        return self._total_bytes
 
     def put(self, sender: str, message: M, size: int) -> bool:
         """Queue a message. Returns False if there is no room for it."""
-        held = self._bytes.get(sender, 0) + size
-        if sender in self._shut or held > HELD_EACH or self._all + size > HELD:
+        queued_bytes = self._bytes.get(sender, 0) + size
+        if (
+            sender in self._shut
+            or queued_bytes > MAX_QUEUED_BYTES_EACH
+            or self._total_bytes + size > MAX_QUEUED_BYTES
+        ):
             return False
-        mine = self._held.get(sender)
-        if mine is None:
-            mine = self._waiting.setdefault(sender, deque())
-        mine.append((message, size))
-        self._bytes[sender] = held
-        self._all += size
+        messages = self._on_hold.get(sender)
+        if messages is None:
+            messages = self._waiting.setdefault(sender, deque())
+        messages.append((message, size))
+        self._bytes[sender] = queued_bytes
+        self._total_bytes += size
         return True
 
     def take(self) -> M | None:
@@ -48,32 +52,32 @@ class Turns(Generic[M]):
         sender = next(iter(self._waiting), None)
         if sender is None:
             return None
-        mine = self._waiting.pop(sender)
-        message, size = mine.popleft()
-        self._all -= size
+        messages = self._waiting.pop(sender)
+        message, size = messages.popleft()
+        self._total_bytes -= size
         self._bytes[sender] -= size
-        if mine:
-            self._waiting[sender] = mine
+        if messages:
+            self._waiting[sender] = messages
         else:
             del self._bytes[sender]
         return message
 
     def hold(self, sender: str) -> None:
         """Put a sender on hold: its messages wait until it is released."""
-        self._held[sender] = self._waiting.pop(sender, deque())
+        self._on_hold[sender] = self._waiting.pop(sender, deque())
 
-    def let_go(self, sender: str) -> None:
+    def release(self, sender: str) -> None:
         """Release a sender that is on hold or shut."""
         self._shut.discard(sender)
-        mine = self._held.pop(sender, None)
-        if mine:
-            self._waiting[sender] = mine
+        messages = self._on_hold.pop(sender, None)
+        if messages:
+            self._waiting[sender] = messages
 
     def shut(self, sender: str) -> None:
         """Drop the waiting messages of a sender on hold, and reject new ones until it is released."""
         self._shut.add(sender)
-        self._held[sender].clear()
-        self._all -= self._bytes.pop(sender, 0)
+        self._on_hold[sender].clear()
+        self._total_bytes -= self._bytes.pop(sender, 0)
 
 
 def sender_of(subject: str) -> str:

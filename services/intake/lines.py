@@ -12,8 +12,8 @@ from det_contracts import subjects
 from det_contracts.events.scheduler import AllocationAssigned
 from det_contracts.limits import is_name
 from det_contracts.reports import log_id
+from services.kit.bounded_dict import BoundedDict
 from services.kit.log import Log
-from services.kit.recent import Recent
 from services.kit.records import read_event
 
 REMEMBERED = 20_000
@@ -21,7 +21,7 @@ REMEMBERED = 20_000
 _ASSIGNED = "scheduler.allocation.assigned"
 
 
-class NotTheirs(Exception):
+class LinesRefused(Exception):
     """Lines that this worker may not send; the text says why."""
 
 
@@ -51,26 +51,26 @@ _heads = msgspec.json.Decoder(Head)
 
 
 def head_of(subject: str, body: bytes) -> Head:
-    """Decode the header of a message. Raises `NotTheirs` if it is not in the sending worker's own name."""
+    """Decode the header of a message. Raises `LinesRefused` if it is not in the sending worker's own name."""
     worker = subject.split(".")[2]
     try:
         head = _heads.decode(body)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise NotTheirs(f"the message is not a batch of log lines: {error}") from None
+        raise LinesRefused(f"the message is not a batch of log lines: {error}") from None
     if head.worker_id != worker:
-        raise NotTheirs(f"worker {worker} may not send log lines of worker {head.worker_id[:100]}")
+        raise LinesRefused(f"worker {worker} may not send log lines of worker {head.worker_id[:100]}")
     if head.offset < 0:
-        raise NotTheirs("the offset of a worker's log lines must be 0 or more")
+        raise LinesRefused("the offset of a worker's log lines must be 0 or more")
     if not all(map(_is_token, (head.task_id, head.allocation_id))) or not _is_plain(head.source):
-        raise NotTheirs("the name of the task, allocation or source is invalid")
+        raise LinesRefused("the name of the task, allocation or source is invalid")
     return head
 
 
-def check(head: Head, run: Run | None) -> None:
-    """Raise `NotTheirs` if the worker has no part in the assignment, or it belongs to another task."""
+def check_placement(head: Head, run: Run | None) -> None:
+    """Raise `LinesRefused` if the worker has no part in the assignment, or it belongs to another task."""
     if run is None or run.task_id != head.task_id or head.worker_id not in run.workers:
-        named = f"{head.allocation_id[:100]} of task {head.task_id[:100]}"
-        raise NotTheirs(f"{named} was not placed on worker {head.worker_id}")
+        run_name = f"{head.allocation_id[:100]} of task {head.task_id[:100]}"
+        raise LinesRefused(f"{run_name} was not placed on worker {head.worker_id}")
 
 
 class Placements:
@@ -78,13 +78,13 @@ class Placements:
 
     def __init__(self, journal: Log) -> None:
         self._journal = journal
-        self._known: Recent[str, Run] = Recent(REMEMBERED)
+        self._cache: BoundedDict[str, Run] = BoundedDict(REMEMBERED)
 
-    def known(self, allocation_id: str) -> Run | None:
+    def cached(self, allocation_id: str) -> Run | None:
         """A run, if it is cached."""
-        if allocation_id in self._known:
-            self._known.move_to_end(allocation_id)
-        return self._known.get(allocation_id)
+        if allocation_id in self._cache:
+            self._cache.move_to_end(allocation_id)
+        return self._cache.get(allocation_id)
 
     async def look_up(self, allocation_id: str) -> Run | None:
         """Look up a run in the log. None if nothing was ever assigned under this id."""
@@ -94,7 +94,7 @@ class Placements:
             # Not cached, because it may be assigned later.
             return None
         found = Run(event.task_id, frozenset(part.worker_id for part in event.parts))
-        self._known[allocation_id] = found
+        self._cache[allocation_id] = found
         return found
 
 

@@ -22,10 +22,10 @@ from det_contracts import codec, subjects
 from det_contracts.events import Decision
 from services.intake.admission import Admitted, NotAdmitted, admit
 from services.intake.measures import IntakeMeasures
-from services.kit.jetstream_feed import CANNOT_READ
+from services.kit.cancellation import cancel_and_wait
+from services.kit.jetstream_feed import READ_ERRORS
 from services.kit.log import Draft, Feed, Fence, Log, LogError, LogTruncated, NotStored, Stored
 from services.kit.records import read_event
-from services.kit.task_ending import end
 
 ONE_BY_ONE = 32
 """Up to this many facts are sent as single messages, more of them as one batch."""
@@ -43,7 +43,7 @@ Old events are removed from the log only up to the newest decision (decision 42)
 FORGET_AFTER = 250
 """Number of admitted facts at which they are removed from WITNESS, at the latest with the next decision."""
 AGAIN_S = 0.2
-AWAY = (*CANNOT_READ, LogError)
+RETRYABLE_ERRORS = (*READ_ERRORS, LogError)
 
 log = structlog.get_logger()
 
@@ -51,21 +51,21 @@ log = structlog.get_logger()
 class Relay:
     """One replica of the intake.
 
-    Several may run: `leading` tells which one works, the fence which one may.
+    Several may run: `is_leader` tells which one works, the fence which one may.
     """
 
     def __init__(
         self,
         journal: Log,
         *,
-        leading: Callable[[], bool] = lambda: True,
+        is_leader: Callable[[], bool] = lambda: True,
         clock: Callable[[], float] = time.time,
         new_id: Callable[[], str] = lambda: uuid.uuid4().hex,
         replica: str = "",
         measures: IntakeMeasures | None = None,
     ) -> None:
         self._journal = journal
-        self._leading = leading
+        self._is_leader = is_leader
         self._clock = clock
         self._new_id = new_id
         self._replica = replica or new_id()[:8]
@@ -77,51 +77,51 @@ class Relay:
         """The position in WITNESS up to which this replica knows everything to be admitted or refused."""
         self._fence = 0
         """Position in CONTROL of this replica's newest decision."""
-        self._stated = 0
+        self._decided_to = 0
         """The position in WITNESS that this decision states."""
-        self._seen = 0
+        self._newest_fact = 0
         """Position in CONTROL of the newest fact that `position` accounts for."""
         self._decided_at = 0.0
         self._forgotten = 0
 
-    def lead(self) -> None:
+    def on_leadership_change(self) -> None:
         """Note that leadership may have changed."""
         self._lead.set()
 
     async def run(self) -> None:
         """Admit facts whenever this replica leads, until cancelled. Raises `LogTruncated`."""
         while True:
-            while not self._leading():
+            while not self._is_leader():
                 await self._lead.wait()
                 self._lead.clear()
             try:
-                await self._work()
+                await self._relay_facts()
             except LogTruncated:
                 raise
-            except AWAY as error:
+            except RETRYABLE_ERRORS as error:
                 # Whether the last message was stored is unknown; the next takeover finds out.
                 log.warning("intake.again", error=str(error) or repr(error))
                 await asyncio.sleep(AGAIN_S)
 
-    async def _work(self) -> None:
+    async def _relay_facts(self) -> None:
         """Take over, then admit new facts while this replica leads."""
         await self._take_over()
         async with self._journal.read(subjects.WITNESS, after=self.position) as feed:
             self.feed = feed
-            news = asyncio.ensure_future(feed.batch())
+            next_batch = asyncio.ensure_future(feed.batch())
             try:
-                while self._leading():
-                    await asyncio.wait([news], timeout=STATED_EVERY_S)
-                    if not self._leading():
+                while self._is_leader():
+                    await asyncio.wait([next_batch], timeout=STATED_EVERY_S)
+                    if not self._is_leader():
                         return
-                    if news.done():
-                        await self._admit(news.result().messages)
-                        news = asyncio.ensure_future(feed.batch())
+                    if next_batch.done():
+                        await self._admit(next_batch.result().messages)
+                        next_batch = asyncio.ensure_future(feed.batch())
                     if self._since_decision() >= STATED_EVERY_S:
-                        await self._state()
+                        await self._record_progress()
             finally:
                 self.feed = None
-                await end(news)
+                await cancel_and_wait(next_batch)
 
     # -- taking over
 
@@ -129,10 +129,10 @@ class Relay:
         before = await self._journal.last(self._subject)
         decided = read_event(before).event if before is not None else None
         if before is not None and isinstance(decided, Decision):
-            self._fence, self._seen, self.position = before.position, decided.seen, decided.to
+            self._fence, self._newest_fact, self.position = before.position, decided.seen, decided.to
         else:
             # Nothing was ever admitted: no fact so far names a position of WITNESS.
-            _, self._seen = await self._journal.bounds(subjects.CONTROL)
+            _, self._newest_fact = await self._journal.bounds(subjects.CONTROL)
             self._fence = self.position = 0
         # Read twice, so that the decision covers everything before it, even when several replicas compete.
         await self._read_back()
@@ -142,29 +142,29 @@ class Relay:
 
     async def _read_back(self, until: int = 0) -> None:
         """Find what was admitted after what a decision covers, up to a position or to the end."""
-        filters = (subjects.witnessed("*"), subjects.stated_by_worker("*"), self._subject)
-        async with self._journal.read(subjects.CONTROL, after=self._seen, subjects=filters) as feed:
+        filters = (subjects.facts_of_trial("*"), subjects.facts_of_worker("*"), self._subject)
+        async with self._journal.read(subjects.CONTROL, after=self._newest_fact, subjects=filters) as feed:
             while True:
                 batch = await feed.batch()
                 for message in batch.messages:
                     self.position = max(self.position, read_event(message).witness)
-                    self._seen = message.position
+                    self._newest_fact = message.position
                 # With a lagging broker, `caught_up` may come too early, but a given position is reached
                 # reliably.
-                if self._seen >= until if until else batch.caught_up:
+                if self._newest_fact >= until if until else batch.caught_up:
                     return
 
-    async def _decide(self, to: int, facts: Sequence[Draft] = ()) -> None:
+    async def _decide(self, through: int, facts: Sequence[Draft] = ()) -> None:
         """Append a decision, followed by facts. Raises `LogError`."""
-        record = Decision(subjects.INTAKE, self._seen, len(facts), self._replica, to)
+        record = Decision(subjects.INTAKE, self._newest_fact, len(facts), self._replica, through)
         id = self._new_id()
         body = codec.encode(record, id=id, actor=subjects.INTAKE, at=self._clock())
         drafts = [Draft(self._subject, body, id), *facts]
         began = time.perf_counter()
         last = await self._journal.append_batch(drafts, fence=Fence(self._subject, self._fence))
-        self._fence, self._stated = last - len(facts), to
+        self._fence, self._decided_to = last - len(facts), through
         if facts:
-            self._seen = last
+            self._newest_fact = last
         self._decided_at = _now()
         self._measures.decided(len(facts), time.perf_counter() - began)
 
@@ -178,7 +178,7 @@ class Relay:
                 part, messages = messages, ()
                 await self._admit_singly(part)
             else:
-                count = _fitting(messages)
+                count = _batch_length(messages)
                 part, messages = messages[:count], messages[count:]
                 await self._admit_together(part)
             if self.position - self._forgotten >= FORGET_AFTER:
@@ -186,18 +186,18 @@ class Relay:
 
     async def _admit_singly(self, messages: Sequence[Stored]) -> None:
         for message in messages:
-            found = await self._checked(message)
+            found = await self._admit_checked(message)
             if found is not None:
                 began = time.perf_counter()
                 fence = Fence(self._subject, self._fence)
-                self._seen = await self._journal.append_batch([found.draft], fence=fence)
+                self._newest_fact = await self._journal.append_batch([found.draft], fence=fence)
                 self._measures.decided(1, time.perf_counter() - began)
             self.position = message.position
 
     async def _admit_together(self, messages: Sequence[Stored]) -> None:
         facts: list[Draft] = []
         for message in messages:
-            found = await self._checked(message, facts)
+            found = await self._admit_checked(message, facts)
             if found is not None:
                 facts.append(found.draft)
         to = messages[-1].position
@@ -210,12 +210,12 @@ class Relay:
             return
         self.position = to
 
-    async def _checked(self, message: Stored, ahead: Sequence[Draft] = ()) -> Admitted | None:
+    async def _admit_checked(self, message: Stored, earlier_facts: Sequence[Draft] = ()) -> Admitted | None:
         """The result for a message, given earlier ones of the same batch; None if it is refused."""
         try:
             found = admit(message, self._clock())
             if found.replaces is not None:
-                await self._check_newest(found, ahead)
+                await self._check_newest(found, earlier_facts)
         except NotAdmitted as error:
             self._measures.not_admitted(message.subject)
             log.warning(
@@ -224,7 +224,7 @@ class Relay:
             return None
         return found
 
-    async def _check_newest(self, found: Admitted, ahead: Sequence[Draft]) -> None:
+    async def _check_newest(self, found: Admitted, earlier_facts: Sequence[Draft]) -> None:
         """Raise `NotAdmitted` unless the fact replaces the newest message on its subject.
 
         Only the intake writes to these subjects, so what is newest now is still newest when the fact is
@@ -232,15 +232,17 @@ class Relay:
         """
         subject = found.draft.subject
         last = await self._journal.last(subject)
-        if any(one.subject == subject for one in ahead) or found.replaces != (last.position if last else 0):
+        if any(one.subject == subject for one in earlier_facts) or found.replaces != (
+            last.position if last else 0
+        ):
             raise NotAdmitted("a newer message on its subject was admitted first")
 
     def _since_decision(self) -> float:
         return _now() - self._decided_at
 
-    async def _state(self) -> None:
+    async def _record_progress(self) -> None:
         """Append a decision if it would state progress, and remove what was admitted from WITNESS."""
-        if self.position > self._stated or self._since_decision() > RENEW_EVERY_S:
+        if self.position > self._decided_to or self._since_decision() > RENEW_EVERY_S:
             await self._decide(self.position)
         if self.position > self._forgotten:
             await self._forget()
@@ -254,7 +256,7 @@ def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
-def _fitting(messages: Sequence[Stored]) -> int:
+def _batch_length(messages: Sequence[Stored]) -> int:
     """How many of these messages fit into one batch; at least one."""
     size = 0
     for count, message in enumerate(messages[:MOST]):

@@ -43,14 +43,14 @@ class Addresses:
             parsed = urlsplit(f"//{entry}")
             self._hosts.add((parsed.hostname or entry, parsed.port))
 
-    def is_own(self, url: str | None) -> bool:
+    def is_configured(self, url: str | None) -> bool:
         """Whether an address is that of a store in the settings.
 
         No address means the default store, which is.
         """
         return not url or endpoint(url) in self._own
 
-    def may(self, host: str, port: int, address: str) -> bool:
+    def is_allowed(self, host: str, port: int, address: str) -> bool:
         """Whether a host that currently resolves to this address may be contacted."""
         host = host.lower()
         if (host, port) in self._own or (host, port) in self._hosts or (host, None) in self._hosts:
@@ -94,7 +94,7 @@ def check_keys(storage: Mapping[str, Any], cluster: Mapping[str, Any] | None, ad
     If a configuration names no keys, they come from the cluster's storage or this process's environment.
     """
     own = {None, "", (cluster or {}).get("access_key")}
-    if storage.get("access_key") in own and not addresses.is_own(storage.get("endpoint_url")):
+    if storage.get("access_key") in own and not addresses.is_configured(storage.get("endpoint_url")):
         raise AddressRefused(
             f"{storage['endpoint_url']} is not a store of the cluster: name access_key and secret_key for it"
         )

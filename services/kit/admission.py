@@ -21,7 +21,7 @@ class Busy(Refused):
         self.retry_after_s = retry_after_s
 
 
-def _less(counts: Counter[str], who: str) -> None:
+def _decrement(counts: Counter[str], who: str) -> None:
     counts[who] -= 1
     if not counts[who]:
         del counts[who]
@@ -53,14 +53,14 @@ class Admission:
         self._at_once, self._each = at_once, each
         self._waiting, self._each_waiting = waiting, each_waiting
         self._patience_s, self._retry_after_s = patience_s, retry_after_s
-        self._inside: Counter[str] = Counter()
+        self._active: Counter[str] = Counter()
         self._total = 0
         self._queue: dict[asyncio.Future[None], str] = {}
         """Waiters in order of arrival."""
-        self._wanting: Counter[str] = Counter()
+        self._queued_by_user: Counter[str] = Counter()
 
     @property
-    def inside(self) -> int:
+    def active(self) -> int:
         """Number of places taken."""
         return self._total
 
@@ -70,72 +70,72 @@ class Admission:
         return len(self._queue)
 
     @asynccontextmanager
-    async def place(self, who: str) -> AsyncIterator[None]:
+    async def hold(self, who: str) -> AsyncIterator[None]:
         """Hold a place inside the context.
 
         Raises `Busy` if too many are waiting or the wait takes too long.
         """
-        await self.enter(who)
+        await self.acquire(who)
         try:
             yield
         finally:
-            self.leave(who)
+            self.release(who)
 
-    async def enter(self, who: str) -> None:
+    async def acquire(self, who: str) -> None:
         """Take a place, to be released with `leave`. Raises `Busy`."""
-        if self._may(who):
-            self._take(who)
+        if self._has_place(who):
+            self._grant(who)
             return
-        if self._wanting[who] >= self._each_waiting or len(self._queue) >= self._waiting:
-            raise self._full(who)
-        turn = asyncio.get_running_loop().create_future()
-        self._queue[turn] = who
-        self._wanting[who] += 1
+        if self._queued_by_user[who] >= self._each_waiting or len(self._queue) >= self._waiting:
+            raise self._busy_error(who)
+        waiter = asyncio.get_running_loop().create_future()
+        self._queue[waiter] = who
+        self._queued_by_user[who] += 1
         try:
             async with asyncio.timeout(self._patience_s):
-                await turn
+                await waiter
         except TimeoutError:
-            self._give_up(turn, who)
-            raise self._full(who) from None
+            self._give_up(waiter, who)
+            raise self._busy_error(who) from None
         except BaseException:
-            self._give_up(turn, who)
+            self._give_up(waiter, who)
             raise
 
-    def leave(self, who: str) -> None:
+    def release(self, who: str) -> None:
         """Release a place."""
         self._total -= 1
-        _less(self._inside, who)
-        self._let_in()
+        _decrement(self._active, who)
+        self._admit_waiting()
 
-    def _take(self, who: str) -> None:
+    def _grant(self, who: str) -> None:
         self._total += 1
-        self._inside[who] += 1
+        self._active[who] += 1
 
-    def _may(self, who: str) -> bool:
-        return self._total < self._at_once and self._inside[who] < self._each
+    def _has_place(self, who: str) -> bool:
+        return self._total < self._at_once and self._active[who] < self._each
 
-    def _out(self, turn: asyncio.Future[None]) -> None:
-        _less(self._wanting, self._queue.pop(turn))
+    def _dequeue(self, waiter: asyncio.Future[None]) -> None:
+        _decrement(self._queued_by_user, self._queue.pop(waiter))
 
-    def _give_up(self, turn: asyncio.Future[None], who: str) -> None:
-        if turn in self._queue:
-            self._out(turn)
+    def _give_up(self, waiter: asyncio.Future[None], who: str) -> None:
+        if waiter in self._queue:
+            self._dequeue(waiter)
         else:
             # It was given a place at the same moment.
-            self.leave(who)
+            self.release(who)
 
-    def _let_in(self) -> None:
+    def _admit_waiting(self) -> None:
         while self._total < self._at_once:
-            turn = next((one for one, who in self._queue.items() if self._may(who)), None)
-            if turn is None:
+            waiter = next((one for one, who in self._queue.items() if self._has_place(who)), None)
+            if waiter is None:
                 return
-            self._take(self._queue[turn])
-            self._out(turn)
-            if not turn.done():
-                turn.set_result(None)
+            self._grant(self._queue[waiter])
+            self._dequeue(waiter)
+            if not waiter.done():
+                waiter.set_result(None)
 
-    def _full(self, who: str) -> Busy:
-        own, again = self._inside[who], self._retry_after_s
+    def _busy_error(self, who: str) -> Busy:
+        own, again = self._active[who], self._retry_after_s
         if own >= self._each:
             return Busy("exhausted", f"you have {own} {self.what} already, the maximum per client", again)
         return Busy("unavailable", f"there are {self._total} {self.what} already, the maximum", again)
@@ -143,7 +143,7 @@ class Admission:
     def readings(self) -> Iterable[Reading]:
         """Prometheus readings."""
         for name, help, count in (
-            ("places_taken", "Places taken, by kind of work", self.inside),
+            ("places_taken", "Places taken, by kind of work", self.active),
             ("places_wanted", "Requests waiting for a place, by kind of work", self.queued),
         ):
             yield Reading(name, help, ("kind",), {(self.what,): count})

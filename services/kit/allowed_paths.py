@@ -14,7 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from det_contracts.roots import OutOfReach, Roots, checkpoint_id, holds, name_inside, split
+from det_contracts.roots import (
+    OutsideRoots,
+    Roots,
+    contains_path,
+    split_paths,
+    valid_checkpoint_id,
+    valid_file_name,
+)
 from services.kit.settings import ServiceSettings
 
 _STEP = os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
@@ -38,12 +45,12 @@ def roots_of(settings: ReachSettings, own: Iterable[str | Path | None], storage:
 
     `own` are the files and directories of its settings; `storage` is the cluster's, if known as a map.
     """
-    roots = list(split(settings.storage_roots))
+    roots = list(split_paths(settings.storage_roots))
     if settings.checkpoints.startswith("/"):
         roots.append(settings.checkpoints)
     if storage and storage["type"] in ("shared_fs", "directory"):
         roots.append(str(directory_of(storage)))
-    private = [*split(settings.private_paths), settings.nats_credentials, settings.log_disk]
+    private = [*split_paths(settings.private_paths), settings.nats_credentials, settings.log_disk]
     paths = [str(one) for one in (*private, *own) if one]
     return Roots(_resolved(roots), _resolved(path for path in paths if path.startswith("/")))
 
@@ -60,10 +67,10 @@ def directory_of(storage: Mapping[str, Any]) -> Path:
 
 
 def storage_folder(storage: Mapping[str, Any], roots: Roots) -> Path:
-    """Return the resolved directory of a storage's checkpoints. Raises `OutOfReach`."""
+    """Return the resolved directory of a storage's checkpoints. Raises `OutsideRoots`."""
     path = str(directory_of(storage))
     if "\0" in path or not os.path.isabs(path):
-        raise OutOfReach(f"{path!r} is not a valid checkpoint storage path")
+        raise OutsideRoots(f"{path!r} is not a valid checkpoint storage path")
     return Path(roots.check(os.path.realpath(path)))
 
 
@@ -73,31 +80,31 @@ def is_within(storage: Mapping[str, Any], roots: Roots) -> bool:
         return False
     try:
         storage_folder(storage, roots)
-    except OutOfReach:
+    except OutsideRoots:
         return False
     return True
 
 
 def checkpoint_folder(storage: Mapping[str, Any], uuid: str, roots: Roots) -> Path:
-    """Return the directory of a checkpoint. Raises `OutOfReach`."""
-    folder = storage_folder(storage, roots) / checkpoint_id(uuid)
+    """Return the directory of a checkpoint. Raises `OutsideRoots`."""
+    folder = storage_folder(storage, roots) / valid_checkpoint_id(uuid)
     return Path(roots.check_tree(str(folder)))
 
 
 def open_file(folder: Path, name: str) -> BinaryIO:
-    """Open a file of a checkpoint for reading. Raises `OutOfReach`, or OSError if it does not exist.
+    """Open a file of a checkpoint for reading. Raises `OutsideRoots`, or OSError if it does not exist.
 
     A link in a checkpoint may lead to another place inside it. `folder` comes from `checkpoint_folder`.
     """
-    found = os.path.realpath(folder / name_inside(name))
-    if not holds(str(folder), found):
-        raise OutOfReach(f"{folder / name} leads out of its checkpoint")
+    found = os.path.realpath(folder / valid_file_name(name))
+    if not contains_path(str(folder), found):
+        raise OutsideRoots(f"{folder / name} leads out of its checkpoint")
     with _parent(found) as parent:
         file = os.open(os.path.basename(found), _FILE, dir_fd=parent)
     try:
         # Reading from a pipe would block forever.
         if not stat.S_ISREG(os.fstat(file).st_mode):
-            raise OutOfReach(f"{folder / name} is not a regular file")
+            raise OutsideRoots(f"{folder / name} is not a regular file")
         return os.fdopen(file, "rb")
     except BaseException:
         os.close(file)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _KEY = re.compile(r"[0-9a-f]{64}")
 _PART_BYTES = 16 << 20
-_ANSWER_S = 10.0
+_TIMEOUT_S = 10.0
 
 
 class BlobMissing(Exception):
@@ -97,7 +97,7 @@ def s3_client(
     )
     if access_key and secret_key:
         keys = StaticProvider(access_key, secret_key)
-    timeout = urllib3.Timeout(connect=_ANSWER_S / 2, read=_ANSWER_S)
+    timeout = urllib3.Timeout(connect=_TIMEOUT_S / 2, read=_TIMEOUT_S)
     retries = urllib3.Retry(1, redirect=False)
     context = client_context(os.environ.get("STEADFAST_TLS_CA") or None)
     pool = urllib3.PoolManager(timeout=timeout, retries=retries, ssl_context=context)
@@ -182,11 +182,11 @@ class S3Blobs:
         start = file.tell()
         length = file.seek(0, os.SEEK_END) - start
         file.seek(start)
-        with naming_the_place(f"the blob store {self!r}"):
+        with translate_s3_errors(f"the blob store {self!r}"):
             self._client.put_object(self._bucket, self._name(key), file, length, part_size=_PART_BYTES)
 
     def open(self, key: str, offset: int = 0) -> BinaryIO:
-        with naming_the_place(f"the blob store {self!r}"):
+        with translate_s3_errors(f"the blob store {self!r}"):
             try:
                 return cast(BinaryIO, self._client.get_object(self._bucket, self._name(key), offset))
             except Exception:
@@ -196,7 +196,7 @@ class S3Blobs:
                 raise
 
     def exists(self, key: str) -> bool:
-        with naming_the_place(f"the blob store {self!r}"):
+        with translate_s3_errors(f"the blob store {self!r}"):
             try:
                 self._client.stat_object(self._bucket, self._name(key))
             except Exception as error:
@@ -207,7 +207,7 @@ class S3Blobs:
 
 
 @contextlib.contextmanager
-def naming_the_place(place: str) -> Iterator[None]:
+def translate_s3_errors(store: str) -> Iterator[None]:
     """Turn exceptions of the S3 client into an OSError that names the store and the reason."""
     from minio.error import MinioException
     from urllib3.exceptions import HTTPError
@@ -215,19 +215,19 @@ def naming_the_place(place: str) -> Iterator[None]:
     try:
         yield
     except (MinioException, HTTPError) as error:
-        raise OSError(f"{place} refuses: {' '.join(str(error).split())}") from error
+        raise OSError(f"{store} refuses: {' '.join(str(error).split())}") from error
 
 
-_SHOWN = {
+_SHOWN_CODES = {
     *("AccessDenied", "InvalidAccessKeyId", "InvalidBucketName", "NoSuchBucket", "NoSuchKey"),
     *("RequestTimeTooSkewed", "SignatureDoesNotMatch"),
 }
 """Error codes that tell a user what to change."""
 
 
-def refusal_in_words(error: Exception) -> str:
+def describe_storage_error(error: Exception) -> str:
     """Describe a storage error to the user who named the store. Of its answer, only a known code is shown."""
     if isinstance(error, ValueError):
         return str(error)
     code = getattr(error, "code", "")
-    return f"it answers {code}" if code in _SHOWN else "it does not answer as an S3 store does"
+    return f"it answers {code}" if code in _SHOWN_CODES else "it does not answer as an S3 store does"

@@ -20,7 +20,7 @@ NO_LIMIT = 1 << 50
 start. A broker restarted with less free space than a third of its data would refuse all messages while
 appearing healthy."""
 
-MOST_PROCESSORS = 4
+MAX_PROCESSORS = 4
 """Most processors for a broker that shares its host. One handles some 100,000 messages a second."""
 
 
@@ -152,7 +152,7 @@ def environment(given: Mapping[str, str], processors: int) -> dict[str, str]:
         environment({}, processors=8)  # {"GOMAXPROCS": "4"}
         ```
     """
-    return {"GOMAXPROCS": str(min(max(processors // 2, 1), MOST_PROCESSORS))} | dict(given)
+    return {"GOMAXPROCS": str(min(max(processors // 2, 1), MAX_PROCESSORS))} | dict(given)
 
 
 def command(config: Path) -> Sequence[str]:

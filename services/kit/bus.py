@@ -23,7 +23,7 @@ from det_contracts.problems import Problem, Refused, invalid, unavailable
 from services.kit.authz import acting
 from services.kit.process_metrics import Measures
 from services.kit.rules import Call
-from services.kit.suspension import Awake
+from services.kit.suspension import SuspensionDetector
 from services.kit.trace_context import CURRENT, HEADER
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def name_of(record: type[Any]) -> str:
     return str(record.__struct_config__.tag)
 
 
-class Asker:
+class BusClient:
     """Sends commands and queries, and turns problems into `Refused`."""
 
     def __init__(self, connection: Client) -> None:
@@ -60,16 +60,16 @@ class Asker:
             headers[HEADER] = trace
         if script := acting.SCRIPT.get():
             headers[acting.HEADER] = script
-        return await self._ask(owner, subject, body, headers)
+        return await self._request(owner, subject, body, headers)
 
     async def query(self, query: Any, *, min_position: int = 0, stream: str = subjects.CONTROL) -> Answer:
         """Query an owner at `min_position` of a stream or later."""
         owner = queries.OWNER_OF[type(query)]
         ask = queries.Ask(msgspec.Raw(msgspec.json.encode(query)), min_position, stream)
         subject = subjects.query(owner, name_of(type(query)))
-        return await self._ask(owner, subject, msgspec.json.encode(ask), None)
+        return await self._request(owner, subject, msgspec.json.encode(ask), None)
 
-    async def say(self, subject: str, body: bytes) -> None:
+    async def publish(self, subject: str, body: bytes) -> None:
         """Publish a message that is not stored.
 
         Raises `Refused` (unavailable) without a connection to the broker.
@@ -82,7 +82,7 @@ class Asker:
         except (NatsError, OSError):
             raise unavailable("the message bus cannot be reached; try again") from None
 
-    async def _ask(self, owner: str, subject: str, body: bytes, headers: dict[str, str] | None) -> Answer:
+    async def _request(self, owner: str, subject: str, body: bytes, headers: dict[str, str] | None) -> Answer:
         deadline = time.monotonic() + PATIENCE_S
         while True:
             left = deadline - time.monotonic()
@@ -115,7 +115,7 @@ def _check_size(body: bytes) -> None:
         )
 
 
-def _read(decoder: msgspec.json.Decoder[Any], body: bytes | msgspec.Raw) -> Any:
+def _decode(decoder: msgspec.json.Decoder[Any], body: bytes | msgspec.Raw) -> Any:
     """Decode a request. Raises `Refused` if it is malformed."""
     try:
         return decoder.decode(body)
@@ -123,10 +123,10 @@ def _read(decoder: msgspec.json.Decoder[Any], body: bytes | msgspec.Raw) -> Any:
         raise invalid(f"the request cannot be read: {error}") from None
 
 
-_ASKS: msgspec.json.Decoder[Any] = msgspec.json.Decoder(queries.Ask)
+_QUERY_DECODER: msgspec.json.Decoder[Any] = msgspec.json.Decoder(queries.Ask)
 
 
-class Answerer:
+class BusServer:
     """Receives commands and queries for one owner and answers each in its own task."""
 
     def __init__(
@@ -137,54 +137,56 @@ class Answerer:
         self._measures = measures or Measures(owner)
         self._tracer = tracer
         self._tasks: set[asyncio.Task[None]] = set()
-        self._awake = Awake()
-        self._ticking: asyncio.Task[None] | None = None
+        self._suspension = SuspensionDetector()
+        self._clock_task: asyncio.Task[None] | None = None
 
-    async def hear_queries(self, kinds: Mapping[type, Reply]) -> list[Subscription]:
+    async def serve_queries(self, kinds: Mapping[type, Reply]) -> list[Subscription]:
         """Answer queries from other services, sharing the work with other replicas."""
-        heard = []
+        subscriptions = []
         for kind, reply in kinds.items():
             decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(kind)
 
             async def work(message: Msg, reply: Reply = reply, decoder: Any = decoder) -> tuple[int, Any]:
-                ask = _read(_ASKS, message.data)
-                return await reply(_read(decoder, ask.body), ask.stream, ask.min_position)
+                ask = _decode(_QUERY_DECODER, message.data)
+                return await reply(_decode(decoder, ask.body), ask.stream, ask.min_position)
 
-            heard.append(await self._hear(subjects.query(self._owner, name_of(kind)), work))
-        return heard
+            subscriptions.append(await self._subscribe(subjects.query(self._owner, name_of(kind)), work))
+        return subscriptions
 
-    async def hear_scripts(
+    async def serve_scripts(
         self, name: str, work: Callable[[Msg], Awaitable[tuple[int, Any]]]
     ) -> Subscription:
-        """Answer a question that scripts ask about their own trial; see `services.kit.script_questions`."""
-        return await self._hear(subjects.asked_by_trial("*", self._owner, name), work)
+        """Answer a question that scripts ask about their own trial; see `services.kit.script_requests`."""
+        return await self._subscribe(subjects.question_of_trial("*", self._owner, name), work)
 
-    async def hear_workers(
+    async def serve_workers(
         self, name: str, work: Callable[[Msg], Awaitable[tuple[int, Any]]]
     ) -> Subscription:
         """Answer a question that workers ask about themselves."""
-        return await self._hear(subjects.asked_by_worker("*", self._owner, name), work)
+        return await self._subscribe(subjects.question_of_worker("*", self._owner, name), work)
 
-    async def hear_commands(self, kinds: Mapping[type, Handle]) -> list[Subscription]:
+    async def serve_commands(self, kinds: Mapping[type, Handle]) -> list[Subscription]:
         """Answer commands. Only the replica that decides should subscribe to them."""
-        heard = []
-        self._ticking = self._ticking or asyncio.create_task(self._awake.run())
+        subscriptions = []
+        self._clock_task = self._clock_task or asyncio.create_task(self._suspension.run())
         for kind, handle in kinds.items():
             decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(kind)
 
             async def work(message: Msg, handle: Handle = handle, decoder: Any = decoder) -> tuple[int, Any]:
-                if self._awake.overslept():
+                if self._suspension.was_suspended():
                     raise unavailable(f"the {self._owner} service was stopped for a while; ask again")
                 headers = message.headers or {}
                 id = headers.get("Steadfast-Call") or uuid.uuid4().hex
                 _check_size(message.data)
                 call = Call(id, time.time(), headers.get(acting.HEADER, ""))
-                return await handle(_read(decoder, message.data), call)
+                return await handle(_decode(decoder, message.data), call)
 
-            heard.append(await self._hear(subjects.command(self._owner, name_of(kind)), work))
-        return heard
+            subscriptions.append(await self._subscribe(subjects.command(self._owner, name_of(kind)), work))
+        return subscriptions
 
-    async def _hear(self, subject: str, work: Callable[[Msg], Awaitable[tuple[int, Any]]]) -> Subscription:
+    async def _subscribe(
+        self, subject: str, work: Callable[[Msg], Awaitable[tuple[int, Any]]]
+    ) -> Subscription:
         async def on_message(message: Msg) -> None:
             task = asyncio.create_task(self._answer(message, work))
             self._tasks.add(task)
@@ -196,7 +198,7 @@ class Answerer:
         """Start a span if the request carries a trace. The rest of this task belongs to it."""
         if self._tracer is None or not within:
             return None
-        span = self._tracer.begin(f"{self._owner} {name}", within, kind="server")
+        span = self._tracer.start_span(f"{self._owner} {name}", within, kind="server")
         CURRENT.set(span.header)
         return span
 

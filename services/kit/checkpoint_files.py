@@ -9,10 +9,10 @@ from typing import Any, BinaryIO, cast
 
 import msgspec
 
-from det_contracts.roots import OutOfReach, Roots, checkpoint_id, name_inside
+from det_contracts.roots import OutsideRoots, Roots, valid_checkpoint_id, valid_file_name
 from services.kit.addresses import Addresses
 from services.kit.allowed_paths import checkpoint_folder, open_file
-from services.kit.blobs import refusal_in_words, s3_client
+from services.kit.blobs import describe_storage_error, s3_client
 from services.kit.storage import describe
 
 
@@ -36,13 +36,13 @@ def opener(
     """
     try:
         for file in files:
-            name_inside(file.name)
+            valid_file_name(file.name)
             if file.size_bytes < 0:
-                raise OutOfReach(f"'{file.name}' has a size of {file.size_bytes} bytes")
+                raise OutsideRoots(f"'{file.name}' has a size of {file.size_bytes} bytes")
         if storage["type"] in ("shared_fs", "directory"):
             return _Directory(checkpoint_folder(storage, uuid, roots))
         if storage["type"] == "s3":
-            return _Bucket(storage, checkpoint_id(uuid), addresses)
+            return _Bucket(storage, valid_checkpoint_id(uuid), addresses)
     except ValueError as error:
         raise FilesMissing(str(error)) from None
     raise FilesMissing(f"checkpoint storage of type {storage['type']} cannot be read by the master")
@@ -65,7 +65,7 @@ class _Directory(CheckpointFiles):
         try:
             with open_file(self._folder, file.name) as source:
                 yield source
-        except OutOfReach as error:
+        except OutsideRoots as error:
             raise FilesMissing(str(error)) from None
         except OSError as error:
             path = self._folder / file.name
@@ -87,7 +87,7 @@ class _Bucket(CheckpointFiles):
         try:
             answer = self._client.get_object(self._bucket, key)
         except Exception as error:
-            why = refusal_in_words(error)
+            why = describe_storage_error(error)
             raise FilesMissing(f"{key} in {self._where} cannot be read: {why}") from error
         try:
             yield cast("BinaryIO", answer)

@@ -12,7 +12,7 @@ from services.kit.rules import Call
 
 LIMIT = 20_000
 """Maximum number of waiting commands in total."""
-LIMIT_OF_ONE = 5_000
+LIMIT_PER_USER = 5_000
 """Maximum number of waiting commands per user."""
 
 
@@ -40,12 +40,12 @@ class Pending:
             self.answer.set_exception(problem)
 
 
-class Waiting:
+class CommandQueue:
     """The commands of one owner. A user with many commands delays others by at most one command at a time."""
 
-    def __init__(self, limit: int = LIMIT, limit_of_one: int = LIMIT_OF_ONE) -> None:
+    def __init__(self, limit: int = LIMIT, limit_per_user: int = LIMIT_PER_USER) -> None:
         self._limit = limit
-        self._limit_of_one = limit_of_one
+        self._limit_per_user = limit_per_user
         self._by_user: dict[str, deque[Pending]] = {}
         self._count = 0
 
@@ -54,33 +54,33 @@ class Waiting:
 
     def put(self, pending: Pending) -> None:
         """Add a command. Raises `Refused` (exhausted) if too many are waiting."""
-        mine = self._by_user.get(pending.user, ())
-        if self._count >= self._limit or len(mine) >= self._limit_of_one:
+        queue = self._by_user.get(pending.user, ())
+        if self._count >= self._limit or len(queue) >= self._limit_per_user:
             raise Refused(
                 Problem(
                     "exhausted",
-                    f"{self._count} commands wait to be decided, {len(mine)} of them of "
+                    f"{self._count} commands wait to be decided, {len(queue)} of them of "
                     f"'{pending.user}': send the next ones when some of those are answered",
                 )
             )
         self._by_user.setdefault(pending.user, deque()).append(pending)
         self._count += 1
 
-    def take(self) -> Pending | None:
+    def pop(self) -> Pending | None:
         """Return the next command whose caller is still waiting, or None."""
         while self._by_user:
             user = next(iter(self._by_user))
-            mine = self._by_user.pop(user)
-            pending = mine.popleft()
+            queue = self._by_user.pop(user)
+            pending = queue.popleft()
             self._count -= 1
-            if mine:
-                self._by_user[user] = mine
+            if queue:
+                self._by_user[user] = queue
             # A caller that timed out must not have its command executed now: it could undo later requests.
             if not pending.answer.done():
                 return pending
         return None
 
-    def back(self, taken: Iterable[Pending]) -> None:
+    def put_back(self, taken: Iterable[Pending]) -> None:
         """Put commands back at the front of their users' queues. They have had no effect."""
         for pending in reversed(list(taken)):
             self._by_user.setdefault(pending.user, deque()).appendleft(pending)

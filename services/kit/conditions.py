@@ -36,83 +36,83 @@ NONE: Mapping[str, str] = {}
 log = structlog.get_logger()
 
 
-class Kind(NamedTuple):
+class ConditionKind(NamedTuple):
     """Properties of a condition."""
 
     action: str
     """What the operator should do about it."""
-    ready: bool = True
+    serves_requests: bool = True
     """Whether a process with this condition should still get requests, because another would be no better
     off."""
-    told: bool = True
+    is_reported: bool = True
     """Whether the condition is reported to other processes. False if they see it themselves or need not
     know."""
 
 
-KINDS: dict[str, Kind] = {
-    STARTING: Kind(
+KINDS: dict[str, ConditionKind] = {
+    STARTING: ConditionKind(
         "Wait: startup continues by itself. If the position does not advance, check the output.",
-        ready=False,
-        told=False,
+        serves_requests=False,
+        is_reported=False,
     ),
-    LOOP_BLOCKED: Kind(
+    LOOP_BLOCKED: ConditionKind(
         "Its output has loop.blocked with the stack. If this lasts, the process exits and is restarted.",
-        ready=False,
-        told=False,
+        serves_requests=False,
+        is_reported=False,
     ),
-    LOG_LAGS: Kind(
+    LOG_LAGS: ConditionKind(
         "What it shows is stale. Look for loop.blocked in its output, and check its processor time and disk. "
         "If nothing moves, the process exits and is restarted.",
-        ready=False,
+        serves_requests=False,
     ),
-    NOBODY_LEADS: Kind(
+    NOBODY_LEADS: ConditionKind(
         "Check whether a replica of it runs, and its output. Nothing is lost, and scripts keep training.",
-        told=False,
+        is_reported=False,
     ),
-    REPLICA_BEHIND: Kind(
+    REPLICA_BEHIND: ConditionKind(
         "Check whether that broker runs, its disk and its network. Until it has caught up, the loss of "
         "another broker stops the cluster.",
-        told=False,
+        is_reported=False,
     ),
-    STREAM_REFUSES: Kind(
+    STREAM_REFUSES: ConditionKind(
         "Check the broker's output, and the free space and permissions of its disk. Scripts keep training "
         "and keep their reports."
     ),
-    BROKER_AWAY: Kind(
+    BROKER_AWAY: ConditionKind(
         "Check whether nats-server runs, and the network. Scripts keep training and keep their reports.",
-        told=False,
+        is_reported=False,
     ),
-    DATABASE_FAILS: Kind(
+    DATABASE_FAILS: ConditionKind(
         "Check whether the database runs, and the free space and permissions of its disk. It is retried.",
-        ready=False,
+        serves_requests=False,
     ),
-    DECISIONS_PARKED: Kind(
+    DECISIONS_PARKED: ConditionKind(
         "This is a bug: please report it with the decision.parked lines of its output. Everything else "
         "continues; kill or delete the record, or run a version that can handle it. Once the cause is gone: "
         "det master retry-parked, or Retry on the Health page."
     ),
-    REBUILDING: Kind(
+    REBUILDING: ConditionKind(
         "Wait: an administrator asked for it. It decides nothing until it has folded the whole log, and "
         "nothing is lost.",
-        ready=False,
+        serves_requests=False,
     ),
-    EVENT_FAILS: Kind(
+    EVENT_FAILS: ConditionKind(
         "This is a bug: please report it with the event.failed lines of its output. Run a version that can "
         "process the event, or have it skipped or retried: det master skip-event, det master retry-parked, "
         "or the Health page. If it is the gateway: python -m services.local.skip.",
-        ready=False,
+        serves_requests=False,
     ),
-    DECISIONS_STAND_STILL: Kind(
+    DECISIONS_STAND_STILL: ConditionKind(
         "This is a bug: please report it with its output. If this lasts, the process exits and is restarted."
     ),
-    DISK_LOW: Kind(
+    DISK_LOW: ConditionKind(
         "Free some space there. Running work continues; new work is refused until then.",
     ),
-    ARCHIVE_FAILS: Kind(
+    ARCHIVE_FAILS: ConditionKind(
         "Check the archive's directory or bucket: its space, its permissions, whether it is complete. Until "
         "then nothing is removed from the broker, and everything else continues."
     ),
-    ENGINE_AWAY: Kind(
+    ENGINE_AWAY: ConditionKind(
         "Check what runs the pool's workers: whether it answers on the provisioner's host, as its user. "
         "Until then no worker is started or stopped; existing ones keep working."
     ),
@@ -156,7 +156,9 @@ class Conditions:
         self._clock = clock
         self._found: dict[str, dict[str, Trouble]] = {}
 
-    def tell(self, condition: str, messages: Mapping[str, str], details: Mapping[str, str] = NONE) -> None:
+    def set_condition(
+        self, condition: str, messages: Mapping[str, str], details: Mapping[str, str] = NONE
+    ) -> None:
         """Set what the condition holds for, each with a message. It ends for everything else.
 
         `details` are the broker's or database's own messages.
@@ -198,14 +200,14 @@ class Conditions:
         yield Reading("condition", "1 while the condition holds", ("condition", "about"), values)
 
 
-class Lasting:
+class DurationFilter:
     """Filters for things that have held long enough to be reported."""
 
     def __init__(self, limit_s: float) -> None:
         self._limit_s = limit_s
         self._since: dict[str, float] = {}
 
-    def look(self, now: float, messages: Mapping[str, str]) -> dict[str, str]:
+    def update(self, now: float, messages: Mapping[str, str]) -> dict[str, str]:
         """Return the messages that have held for at least the limit."""
         self._since = {about: self._since.get(about, now) for about in messages}
         return {about: text for about, text in messages.items() if now - self._since[about] >= self._limit_s}
@@ -218,8 +220,8 @@ class Standstill:
         self._since = 0.0
         self._progress: object = None
 
-    def look(self, now: float, *, left: bool, progress: object) -> float:
+    def update(self, now: float, *, has_work: bool, progress: object) -> float:
         """Return the seconds without any change of `progress` while work was left."""
-        if not left or progress != self._progress:
+        if not has_work or progress != self._progress:
             self._since, self._progress = now, progress
         return now - self._since

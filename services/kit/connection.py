@@ -8,18 +8,18 @@ import contextlib
 import structlog
 from nats.aio.client import Client
 
-from services.kit import client, tls
+from services.kit import nats_client, tls
 from services.kit.settings import ServiceSettings
 
-LOOK_EVERY_S = 0.5
+POLL_EVERY_S = 0.5
 PING_EVERY_S = 3
 """Ping interval in seconds. A silent broker is given up after three of these."""
-CLOSE_S = 2.0
+CLOSE_TIMEOUT_S = 2.0
 
 log = structlog.get_logger()
 
 
-class ClosedForGood(Exception):
+class ConnectionClosed(Exception):
     """The broker has closed this connection for good, and the client does not reconnect."""
 
 
@@ -33,7 +33,7 @@ async def connect(settings: ServiceSettings, name: str, inbox: str = "_INBOX") -
         log.warning("broker.error", error=str(error) or repr(error))
 
     credentials = str(settings.nats_credentials) if settings.nats_credentials else None
-    return await client.connect(
+    return await nats_client.connect(
         settings.nats_url.split(","),
         **tls.broker_options(settings.nats_url, settings.tls_ca),
         name=name,
@@ -46,23 +46,23 @@ async def connect(settings: ServiceSettings, name: str, inbox: str = "_INBOX") -
     )
 
 
-async def until_closed(connection: Client) -> None:
-    """Raise `ClosedForGood` when the broker refuses the connection itself, not only a message.
+async def raise_when_closed(connection: Client) -> None:
+    """Raise `ConnectionClosed` when the broker refuses the connection itself, not only a message.
 
     Otherwise the process would wait forever, as if the broker were briefly away.
     """
     while not connection.is_closed:  # noqa: ASYNC110 - only the creator of a client can set a callback
-        await asyncio.sleep(LOOK_EVERY_S)
-    raise closed_for_good(connection)
+        await asyncio.sleep(POLL_EVERY_S)
+    raise connection_closed(connection)
 
 
-def closed_for_good(connection: Client) -> ClosedForGood:
+def connection_closed(connection: Client) -> ConnectionClosed:
     """Build the error for a connection that the broker has closed, whichever caller notices first."""
-    return ClosedForGood(f"the broker has closed the connection: {connection.last_error}")
+    return ConnectionClosed(f"the broker has closed the connection: {connection.last_error}")
 
 
-async def leave(connection: Client) -> None:
+async def close(connection: Client) -> None:
     """Close a connection without waiting for a broker that is away or unresponsive."""
     with contextlib.suppress(Exception):
-        async with asyncio.timeout(CLOSE_S):
+        async with asyncio.timeout(CLOSE_TIMEOUT_S):
             await connection.close()

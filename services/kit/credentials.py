@@ -30,42 +30,42 @@ OWNERS = (
     subjects.ARCHIVE, subjects.PROVISIONER,
 )  # fmt: skip
 NEXT_ORDERS = f"$JS.API.CONSUMER.MSG.NEXT.{subjects.ORDERS}"
-ORDERS_ACTED_ON = f"$JS.ACK.{subjects.ORDERS}"
-FOR_SCRIPTS = ("witness.trial.>", "reports.>", "ask.trial.>")
-FOR_WORKERS = (
+ORDER_ACKS = f"$JS.ACK.{subjects.ORDERS}"
+SCRIPT_SUBJECTS = ("witness.trial.>", "reports.>", "ask.trial.>")
+WORKER_SUBJECTS = (
     "witness.worker.>",
     "ask.worker.>",
     "heartbeat.>",
     "health.sign.worker.>",
     "orders.heard.>",
     f"{NEXT_ORDERS}.>",
-    f"{ORDERS_ACTED_ON}.>",
+    f"{ORDER_ACKS}.>",
 )
-INTO_STREAMS = ("witness.trial.>", "reports.>", "witness.worker.>", "orders.heard.>")
+STORED_SUBJECTS = ("witness.trial.>", "reports.>", "witness.worker.>", "orders.heard.>")
 """Subjects of both kinds of actor that streams store. With replicated streams they arrive through the intake,
 because a client's headers can make the broker shut down a replicated stream (`services/intake/edge.py`)."""
-STREAMED = (f"{NEXT_ORDERS}.>",)
+MULTI_REPLY_SUBJECTS = (f"{NEXT_ORDERS}.>",)
 """Services that send many replies to one request."""
-BY_REST = [subjects.witness_by_rest("*"), subjects.alive("*"), "reports.>", "logs.>"]
+GATEWAY_SUBJECTS = [subjects.witness_by_rest("*"), subjects.script_heartbeat("*"), "reports.>", "logs.>"]
 """Subjects that the gateway publishes for scripts connected to it."""
-HELD = (*subjects.STREAM_SUBJECTS, f"KV_{subjects.LEASES}")
+ALL_STREAMS = (*subjects.STREAM_SUBJECTS, f"KV_{subjects.LEASES}")
 """All streams. Only the intake may configure them: a stream can be told to republish its messages under any
 subject, including those of other owners."""
-READ = tuple(stream for stream in subjects.STREAM_SUBJECTS if stream != subjects.ORDERS)
+READ_STREAMS = tuple(stream for stream in subjects.STREAM_SUBJECTS if stream != subjects.ORDERS)
 """Streams that services read. Consumers of ORDERS belong to the workers."""
-PLAIN = [
+SERVICE_SUBJECTS = [
     "command.>",
     "query.>",
     subjects.health_look(),
     f"$KV.{subjects.LEASES}.>",
     "$JS.API.INFO",
     "$JS.API.STREAM.INFO.*",
-    *(f"$JS.API.STREAM.CREATE.{stream}" for stream in HELD),
+    *(f"$JS.API.STREAM.CREATE.{stream}" for stream in ALL_STREAMS),
     "$JS.API.STREAM.MSG.GET.*",
     "$JS.API.DIRECT.GET.>",
     *(
         f"$JS.API.CONSUMER.{what}"
-        for stream in READ
+        for stream in READ_STREAMS
         for what in (f"CREATE.{stream}", f"DELETE.{stream}.*", f"MSG.NEXT.{stream}.*")
     ),
     "$JS.FC.>",
@@ -82,18 +82,18 @@ The broker's own response permission (`resp`, `allow_responses`) is no substitut
 connection, so an answer sent after a reconnect would be a violation. It covers any reply subject that another
 service names, including a third service's facts. And the broker would keep an entry for every message read
 from a stream, because those carry a subject for acks."""
-OF_OWNER = {
+OWNER_SUBJECTS = {
     subjects.INTAKE: [
-        subjects.witnessed("*"),
-        subjects.stated_by_worker("*"),
+        subjects.facts_of_trial("*"),
+        subjects.facts_of_worker("*"),
         f"$JS.API.STREAM.PURGE.{subjects.WITNESS}",
-        *(f"$JS.API.STREAM.UPDATE.{stream}" for stream in HELD),
-        *INTO_STREAMS,
+        *(f"$JS.API.STREAM.UPDATE.{stream}" for stream in ALL_STREAMS),
+        *STORED_SUBJECTS,
         "logs.>",
     ],
     "scheduler": [subjects.orders("*"), f"$JS.API.CONSUMER.DURABLE.CREATE.{subjects.ORDERS}.*"],
     subjects.ARCHIVE: [f"$JS.API.STREAM.PURGE.{subjects.CONTROL}"],
-    "gateway": BY_REST,
+    "gateway": GATEWAY_SUBJECTS,
 }
 
 
@@ -154,17 +154,23 @@ class Authority:
         With `edge`, everything scripts and workers publish to streams goes to the intake first.
         """
         system = _public(self.system_seed)
-        exported = [_export(_heard_on(subject, edge)) for subject in (*FOR_SCRIPTS, *FOR_WORKERS)]
+        exported = [
+            _export(_platform_subject(subject, edge)) for subject in (*SCRIPT_SUBJECTS, *WORKER_SUBJECTS)
+        ]
         platform = _account(signing_keys=[_public(self.signing_seed)], exports=exported)
         accounts = {
             self.account: ("platform", platform),
             self.scripts: (
                 "scripts",
-                self._outside(FOR_SCRIPTS, edge, _scope("trial", self.trial_signing_seed, _trial_says)),
+                self._outside_account(
+                    SCRIPT_SUBJECTS, edge, _scope("trial", self.trial_signing_seed, _trial_subjects)
+                ),
             ),
             self.workers: (
                 "workers",
-                self._outside(FOR_WORKERS, edge, _scope("worker", self.worker_signing_seed, _worker_says)),
+                self._outside_account(
+                    WORKER_SUBJECTS, edge, _scope("worker", self.worker_signing_seed, _worker_subjects)
+                ),
             ),
             system: ("system", _account(_NO_STREAMS)),
         }
@@ -183,12 +189,12 @@ class Authority:
             },
         }
 
-    def _outside(self, imported: Iterable[str], edge: bool, scope: dict[str, Any]) -> dict[str, Any]:
+    def _outside_account(self, imported: Iterable[str], edge: bool, scope: dict[str, Any]) -> dict[str, Any]:
         """Build an account without streams whose users reach only these platform services."""
         imports = [
             {"name": subject, "subject": heard, "account": self.account, "type": "service"}
             | ({"local_subject": subject} if heard != subject else {})
-            for subject, heard in ((subject, _heard_on(subject, edge)) for subject in imported)
+            for subject, heard in ((subject, _platform_subject(subject, edge)) for subject in imported)
         ]
         return _account(_NO_STREAMS, signing_keys=[scope], imports=imports)
 
@@ -197,12 +203,14 @@ class Authority:
 
         A service may publish its own owner's facts and subscribe to everything.
         """
-        own = [f"control.{owner}.>", subjects.health_sign(owner, "*"), *OF_OWNER.get(owner, ())]
-        return _credentials(owner, self.signing_seed, self.account, _may([*PLAIN, *own], [">"]))
+        own = [f"control.{owner}.>", subjects.health_sign(owner, "*"), *OWNER_SUBJECTS.get(owner, ())]
+        return _credentials(
+            owner, self.signing_seed, self.account, _permissions([*SERVICE_SUBJECTS, *own], [">"])
+        )
 
     def operator(self) -> str:
         """Return a credentials file for the broker's administrator: publish and subscribe to everything."""
-        return _credentials("operator", self.signing_seed, self.account, _may([">"], [">"]))
+        return _credentials("operator", self.signing_seed, self.account, _permissions([">"], [">"]))
 
     def worker(self, worker_id: str) -> str:
         """Return a credentials file for one worker."""
@@ -242,41 +250,41 @@ def _account(limits: dict[str, int] | None = None, **more: Any) -> dict[str, Any
     return {"type": "account", "version": 2, "limits": _ACCOUNT_LIMITS | (limits or {})} | more
 
 
-def _heard_on(subject: str, edge: bool) -> str:
-    return subjects.at_edge(subject) if edge and subject in INTO_STREAMS else subject
+def _platform_subject(subject: str, edge: bool) -> str:
+    return subjects.edge_subject(subject) if edge and subject in STORED_SUBJECTS else subject
 
 
 def _export(subject: str) -> dict[str, Any]:
-    many = {"response_type": "Stream"} if subject in STREAMED else {}
+    many = {"response_type": "Stream"} if subject in MULTI_REPLY_SUBJECTS else {}
     return {"name": subject, "subject": subject, "type": "service"} | many
 
 
-def _scope(role: str, seed: str, says: Callable[[str], list[str]]) -> dict[str, Any]:
+def _scope(role: str, seed: str, subjects_of: Callable[[str], list[str]]) -> dict[str, Any]:
     name = "{{name()}}"
-    template = _may(says(name), [f"_INBOX.{name}.>"])
+    template = _permissions(subjects_of(name), [f"_INBOX.{name}.>"])
     return {"kind": "user_scope", "key": _public(seed), "role": role, "template": template}
 
 
-def _trial_says(trial: str) -> list[str]:
+def _trial_subjects(trial: str) -> list[str]:
     return [subjects.witness_of_trial(trial), subjects.reports_of(trial), f"ask.trial.{trial}.>"]
 
 
-def _worker_says(worker: str) -> list[str]:
+def _worker_subjects(worker: str) -> list[str]:
     return [
         subjects.witness_of_worker(worker),
         subjects.heartbeat(worker),
         subjects.health_sign("worker", worker),
-        subjects.orders_heard(worker),
+        subjects.newest_orders_check(worker),
         f"ask.worker.{worker}.>",
         f"{NEXT_ORDERS}.{worker}",
-        f"{ORDERS_ACTED_ON}.{worker}.>",
+        f"{ORDER_ACKS}.{worker}.>",
     ]
 
 
-def _may(say: list[str], hear: list[str]) -> dict[str, Any]:
+def _permissions(publish: list[str], subscribe: list[str]) -> dict[str, Any]:
     return {
-        "pub": {"allow": say},
-        "sub": {"allow": hear},
+        "pub": {"allow": publish},
+        "sub": {"allow": subscribe},
         "subs": UNLIMITED,
         "data": UNLIMITED,
         "payload": UNLIMITED,

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
-from services.kit.sqlite_files import is_damage, note_damage, sqlite_file
+from services.kit.sqlite_files import is_damage, mark_damaged, sqlite_file
 
 T = TypeVar("T")
 METADATA = sa.MetaData()
@@ -40,21 +40,23 @@ SNAPSHOTS = sa.Table(
 )
 """For owners that page by root, `root` is the root a record belongs to, `away` is 1 if a start does not load
 it, and `position` says when it was saved: the sum of the positions to which all streams were folded."""
-HERE = sa.text("away = 0")
+IS_LOADED = sa.text("away = 0")
 """Shared literally by the index and the queries; otherwise the database does not recognise the condition."""
-OF_ROOT = sa.Index("snapshots_of_root", SNAPSHOTS.c.owner, SNAPSHOTS.c.root)
-LOADED = sa.Index("snapshots_loaded", SNAPSHOTS.c.owner, sqlite_where=HERE, postgresql_where=HERE)
+ROOT_INDEX = sa.Index("snapshots_of_root", SNAPSHOTS.c.owner, SNAPSHOTS.c.root)
+LOADED_INDEX = sa.Index(
+    "snapshots_loaded", SNAPSHOTS.c.owner, sqlite_where=IS_LOADED, postgresql_where=IS_LOADED
+)
 SIZE_IN_POSTGRESQL = sa.text(
     "select sum(pg_total_relation_size(c.oid)) from pg_class c join pg_namespace n on n.oid = c.relnamespace "
     "where n.nspname = current_schema() and c.relkind = 'r'"
 )
 
 
-class Unreadable(Exception):
+class UnreadableRecord(Exception):
     """A stored record that cannot be decoded because its bytes changed on disk."""
 
 
-class Damaged(Exception):
+class DatabaseDamaged(Exception):
     """The database file is damaged. The next start sets it aside."""
 
 
@@ -65,7 +67,7 @@ class Database:
         """`damaged` says what was wrong with the file that this new, empty database replaces."""
         self.damaged = damaged
         self._file = sqlite_file(url)
-        self._broken: asyncio.Future[str] | None = None
+        self._damage_found: asyncio.Future[str] | None = None
         sqlite = url.startswith("sqlite")
         options: dict[str, Any] = {"pool_size": readers + 1} if not sqlite or ":memory:" not in url else {}
         if sqlite:
@@ -77,13 +79,13 @@ class Database:
         self.failure = ""
         """Why the last operation failed through no fault of the caller; empty if it succeeded."""
 
-    async def until_damaged(self) -> None:
-        """Raise `Damaged` once any caller finds damage in the file.
+    async def raise_when_damaged(self) -> None:
+        """Raise `DatabaseDamaged` once any caller finds damage in the file.
 
         The service cannot go on. The next start of the process rebuilds the database from the log.
         """
-        self._broken = asyncio.get_running_loop().create_future()
-        raise Damaged(f"the database {self._file} is damaged: {await self._broken}")
+        self._damage_found = asyncio.get_running_loop().create_future()
+        raise DatabaseDamaged(f"the database {self._file} is damaged: {await self._damage_found}")
 
     async def write(self, work: Callable[[sa.Connection], T]) -> T:
         """Run `work` in one transaction in the writer thread."""
@@ -91,39 +93,39 @@ class Database:
 
     async def read(self, work: Callable[[sa.Connection], T]) -> T:
         """Run `work` on a consistent view in a reader thread."""
-        return await self._run(self._readers, self.look, work)
+        return await self._run(self._readers, self.read_sync, work)
 
     async def _run(
         self,
         pool: ThreadPoolExecutor,
-        way: Callable[[Callable[[sa.Connection], T]], T],
+        run: Callable[[Callable[[sa.Connection], T]], T],
         work: Callable[[sa.Connection], T],
     ) -> T:
-        with self._noting_damage():
-            return await asyncio.get_running_loop().run_in_executor(pool, way, work)
+        with self._recording_damage():
+            return await asyncio.get_running_loop().run_in_executor(pool, run, work)
 
-    def read_now(self, work: Callable[[sa.Connection], T]) -> T:
+    def read_blocking(self, work: Callable[[sa.Connection], T]) -> T:
         """Run `work` on a consistent view, blocking the event loop. For the few rows that a rule looks up."""
-        with self._noting_damage():
-            return self.look(work)
+        with self._recording_damage():
+            return self.read_sync(work)
 
     @contextlib.contextmanager
-    def _noting_damage(self) -> Iterator[None]:
+    def _recording_damage(self) -> Iterator[None]:
         try:
             yield
-        except (sa.exc.DBAPIError, Unreadable) as error:
-            if self._file is not None and (isinstance(error, Unreadable) or is_damage(error)):
-                self._note_damage(self._file, str(getattr(error, "orig", error)))
+        except (sa.exc.DBAPIError, UnreadableRecord) as error:
+            if self._file is not None and (isinstance(error, UnreadableRecord) or is_damage(error)):
+                self._record_damage(self._file, str(getattr(error, "orig", error)))
             raise
 
-    def _note_damage(self, file: Path, reason: str) -> None:
-        note_damage(file, reason)
-        if self._broken is not None and not self._broken.done():
-            self._broken.set_result(reason)
+    def _record_damage(self, file: Path, reason: str) -> None:
+        mark_damaged(file, reason)
+        if self._damage_found is not None and not self._damage_found.done():
+            self._damage_found.set_result(reason)
 
-    def look(self, work: Callable[[sa.Connection], T]) -> T:
+    def read_sync(self, work: Callable[[sa.Connection], T]) -> T:
         """Run `work` on a view of the database that no concurrent commit changes."""
-        with self._noting_failure(), self.engine.connect() as connection:
+        with self._recording_failure(), self.engine.connect() as connection:
             if connection.dialect.name == "sqlite":
                 # The driver begins a transaction on its own only before a write.
                 connection.exec_driver_sql("BEGIN")
@@ -132,15 +134,15 @@ class Database:
             return work(connection)
 
     def _transact(self, work: Callable[[sa.Connection], T]) -> T:
-        with self._noting_failure(), self.engine.begin() as connection:
+        with self._recording_failure(), self.engine.begin() as connection:
             return work(connection)
 
     @contextlib.contextmanager
-    def _noting_failure(self) -> Iterator[None]:
+    def _recording_failure(self) -> Iterator[None]:
         try:
             yield
         except sa.exc.OperationalError as error:
-            self.failure = in_words(error)
+            self.failure = database_message(error)
             raise
         self.failure = ""
 
@@ -155,7 +157,7 @@ class Database:
         self.engine.dispose()
 
 
-def in_words(error: sa.exc.DBAPIError) -> str:
+def database_message(error: sa.exc.DBAPIError) -> str:
     """Return the database's own error message, on one line and without the statement."""
     return str(error.orig).strip().partition("\n")[0]
 
@@ -188,12 +190,12 @@ def _tune_postgresql(connection: Any, _: Any) -> None:
         """
 
         def dump(self, obj: str) -> Any:
-            return super().dump(storable(obj))
+            return super().dump(replace_nul(obj))
 
     connection.adapters.register_dumper(str, WithoutNul)
 
 
-def storable(text: str) -> str:
+def replace_nul(text: str) -> str:
     """Return the text with NUL, which PostgreSQL cannot store, replaced by a visible sign."""
     return text.replace("\0", "\u2400") if "\0" in text else text
 
@@ -226,8 +228,8 @@ def add_roots(connection: sa.Connection) -> None:
         connection.exec_driver_sql("ALTER TABLE snapshots ADD COLUMN root VARCHAR")
         connection.exec_driver_sql("ALTER TABLE snapshots ADD COLUMN away SMALLINT NOT NULL DEFAULT 0")
         connection.exec_driver_sql("ALTER TABLE snapshots ADD COLUMN position BIGINT NOT NULL DEFAULT 0")
-        OF_ROOT.create(connection)
-        LOADED.create(connection)
+        ROOT_INDEX.create(connection)
+        LOADED_INDEX.create(connection)
 
 
 def forget_snapshot(connection: sa.Connection, *tables: str) -> None:

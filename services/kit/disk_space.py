@@ -17,13 +17,13 @@ from det_contracts.problems import Problem, Refused
 from services.kit.conditions import DISK_LOW, Conditions
 from services.kit.process_metrics import Reading
 
-LARGEST_RESERVE = 2 << 30
-RESERVED_PART = 20
+MAX_RESERVE = 2 << 30
+RESERVE_DIVISOR = 20
 """The default reserve is the disk size divided by this."""
-STREAM_PART = 8
+STREAM_DIVISOR = 8
 """A stream that is not kept forever may take up to the disk size divided by this."""
-LARGEST_STREAM = 16 << 30
-TELL_EVERY_S = 5.0
+MAX_STREAM = 16 << 30
+REPORT_EVERY_S = 5.0
 UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 RESERVE_SETTING = "STEADFAST_DISK_RESERVE_MIB"
 
@@ -39,19 +39,19 @@ class Space(NamedTuple):
 
     def reserve(self, chosen: int = 0) -> int:
         """Return the reserve for running work. `chosen` is the setting in bytes, or 0 for the default."""
-        return min(chosen or LARGEST_RESERVE, self.total // RESERVED_PART if not chosen else self.total)
+        return min(chosen or MAX_RESERVE, self.total // RESERVE_DIVISOR if not chosen else self.total)
 
 
 def space_at(path: Path) -> Space:
     """Return the space on a path's disk; the path need not exist yet. Raises OSError."""
-    place = path
-    while not place.exists() and place != place.parent:
-        place = place.parent
-    found = os.statvfs(place)
+    existing = path
+    while not existing.exists() and existing != existing.parent:
+        existing = existing.parent
+    found = os.statvfs(existing)
     return Space(path, found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize)
 
 
-def size_in_words(count: float) -> str:
+def format_size(count: float) -> str:
     """Format a number of bytes with three significant digits."""
     unit = 0
     while count >= 1000 and unit < len(UNITS) - 1:
@@ -64,13 +64,13 @@ def stream_limit(setting_mib: int, log_disk: Path | None) -> int:
 
     A setting of 0 means at most 16 GiB. If this host cannot see the disk, only that maximum applies.
     """
-    most = setting_mib << 20 or LARGEST_STREAM
+    most = setting_mib << 20 or MAX_STREAM
     if log_disk is None:
         return most
-    return min(most, space_at(log_disk).total // STREAM_PART)
+    return min(most, space_at(log_disk).total // STREAM_DIVISOR)
 
 
-def no_space(what: str, missing: str) -> Refused:
+def no_space_error(what: str, missing: str) -> Refused:
     """Build the refusal of new work after `shortage` has found a shortage."""
     return Refused(Problem("no_space", f"{what} is refused: {missing}. Running work continues"))
 
@@ -80,8 +80,8 @@ class Disks:
 
     def __init__(self, folders: Mapping[str, Path], reserve_mib: int = 0) -> None:
         self._folders: dict[str, Path] = dict(folders)
-        self._chosen = reserve_mib << 20
-        self._found: dict[str, Space] = {}
+        self._configured_reserve = reserve_mib << 20
+        self._spaces_by_name: dict[str, Space] = {}
 
     def shortage(self, needed: Mapping[str, int], also: Mapping[str, Path]) -> str:
         """Describe the first disk with too little room for new work; empty if there is none. Blocks.
@@ -89,29 +89,29 @@ class Disks:
         `needed` gives the bytes of the new work per kind of storage; `also` names further folders.
         """
         for name, space in _spaces({**self._folders, **also}).items():
-            kept, brought = space.reserve(self._chosen), needed.get(name, 0)
-            if space.free < kept + brought:
-                return self._in_words(name, space, kept, brought)
+            reserved, added = space.reserve(self._configured_reserve), needed.get(name, 0)
+            if space.free < reserved + added:
+                return self._describe_shortage(name, space, reserved, added)
         return ""
 
-    def _in_words(self, name: str, space: Space, kept: int, brought: int) -> str:
-        wanted = f"{size_in_words(brought)} are needed and " if brought else ""
+    def _describe_shortage(self, name: str, space: Space, reserved: int, added: int) -> str:
+        wanted = f"{format_size(added)} are needed and " if added else ""
         return (
-            f"the disk of the {name} has {size_in_words(space.free)} free at {space.path}; {wanted}"
-            f"{size_in_words(kept)} are reserved for running work ({RESERVE_SETTING}): make room for "
-            f"{size_in_words(kept + brought - space.free)} more there"
+            f"the disk of the {name} has {format_size(space.free)} free at {space.path}; {wanted}"
+            f"{format_size(reserved)} are reserved for running work ({RESERVE_SETTING}): make room for "
+            f"{format_size(reserved + added - space.free)} more there"
         )
 
-    async def tell(self, conditions: Conditions) -> None:
+    async def report_shortage(self, conditions: Conditions) -> None:
         """Report low disk space as a condition until cancelled."""
         while True:
             missing = await asyncio.to_thread(self.shortage, {}, {})
-            conditions.tell(DISK_LOW, {"": missing} if missing else {})
-            await asyncio.sleep(TELL_EVERY_S)
+            conditions.set_condition(DISK_LOW, {"": missing} if missing else {})
+            await asyncio.sleep(REPORT_EVERY_S)
 
-    async def look(self) -> None:
+    async def refresh(self) -> None:
         """Refresh the figures for the readings."""
-        self._found = await asyncio.to_thread(_spaces, self._folders)
+        self._spaces_by_name = await asyncio.to_thread(_spaces, self._folders)
 
     def readings(self) -> Iterable[Reading]:
         """Prometheus readings of the disks."""
@@ -119,16 +119,18 @@ class Disks:
             (
                 "disk_free_bytes",
                 "Free space of the disk",
-                [s.free for s in self._found.values()],
+                [s.free for s in self._spaces_by_name.values()],
             ),
-            ("disk_bytes", "Size of that disk", [s.total for s in self._found.values()]),
+            ("disk_bytes", "Size of that disk", [s.total for s in self._spaces_by_name.values()]),
             (
                 "disk_reserve_bytes",
                 "Free space below which new work is refused",
-                [s.reserve(self._chosen) for s in self._found.values()],
+                [s.reserve(self._configured_reserve) for s in self._spaces_by_name.values()],
             ),
         ):
-            by_disk = {(disk,): float(value) for disk, value in zip(self._found, values, strict=True)}
+            by_disk = {
+                (disk,): float(value) for disk, value in zip(self._spaces_by_name, values, strict=True)
+            }
             yield Reading(name, help, ("disk",), by_disk)
 
 

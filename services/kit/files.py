@@ -9,12 +9,12 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-KEPT = 3
+MAX_DAMAGED_COPIES = 3
 """Number of damaged files kept per name; older ones are deleted."""
-MARK = ".damaged-"
+DAMAGED_MARK = ".damaged-"
 
 
-def write_whole(path: Path, content: bytes, *, mode: int = 0o600, lasting: bool = True) -> None:
+def write_atomic(path: Path, content: bytes, *, mode: int = 0o600, durable: bool = True) -> None:
     """Replace a file's content atomically. Blocks until it is on disk.
 
     A rename alone is not enough: after a power loss, some file systems show the new name without its content.
@@ -30,18 +30,18 @@ def write_whole(path: Path, content: bytes, *, mode: int = 0o600, lasting: bool 
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
-    if lasting:
+    if durable:
         flush_folder(path.parent)
 
 
-def overwrite(path: Path, content: bytes, room: int) -> None:
+def overwrite(path: Path, content: bytes, reserved_bytes: int) -> None:
     """Overwrite a small record in place: one write, into space that the first write reserved.
 
     It needs no free space. After a power loss the record is complete, though perhaps an old version.
     """
     file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
     try:
-        os.pwrite(file, content.ljust(room), 0)
+        os.pwrite(file, content.ljust(reserved_bytes), 0)
     finally:
         os.close(file)
 
@@ -59,25 +59,25 @@ def flush_folder(folder: Path) -> None:
 def set_aside(path: Path, companions: Sequence[str] = ()) -> Path:
     """Rename a damaged file so that a new one can be created. Returns its new path, for inspection.
 
-    `companions` are suffixes of files that belong to it. The newest `KEPT` are kept.
+    `companions` are suffixes of files that belong to it. The newest `MAX_DAMAGED_COPIES` are kept.
     """
     moment = time.time()
     stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(moment)) + f".{int(moment % 1 * 1000):03d}Z"
-    target = path.with_name(f"{path.name}{MARK}{stamp}")
+    target = path.with_name(f"{path.name}{DAMAGED_MARK}{stamp}")
     for ending in ("", *companions):
         with contextlib.suppress(FileNotFoundError):
             os.rename(f"{path}{ending}", f"{target}{ending}")
-    _forget_old(path, companions)
+    _delete_old(path, companions)
     return target
 
 
-def aside(path: Path, companions: Sequence[str] = ()) -> list[Path]:
+def damaged_copies(path: Path, companions: Sequence[str] = ()) -> list[Path]:
     """Return the damaged copies of a file, oldest first."""
-    found = sorted(path.parent.glob(f"{path.name}{MARK}*"))
+    found = sorted(path.parent.glob(f"{path.name}{DAMAGED_MARK}*"))
     return [one for one in found if not any(one.name.endswith(ending) for ending in companions)]
 
 
-def _forget_old(path: Path, companions: Sequence[str]) -> None:
-    for old in aside(path, companions)[:-KEPT]:
+def _delete_old(path: Path, companions: Sequence[str]) -> None:
+    for old in damaged_copies(path, companions)[:-MAX_DAMAGED_COPIES]:
         for ending in ("", *companions):
             Path(f"{old}{ending}").unlink(missing_ok=True)

@@ -20,7 +20,7 @@ from urllib3.util import connection as low
 
 from services.kit.addresses import Addresses
 
-MOST_SAID_BYTES = 64 << 10
+MAX_ERROR_BYTES = 64 << 10
 """Maximum size of an error response, which the S3 client reads completely."""
 
 
@@ -37,9 +37,9 @@ def pool_manager(
     """
 
     def connect(made: HTTPConnection) -> socket.socket:
-        found = _connected(made, addresses)
+        found = _connect(made, addresses)
         if within_s:
-            limit = threading.Timer(within_s, _cut, (made,))
+            limit = threading.Timer(within_s, _shut_down, (made,))
             limit.daemon = True
             limit.start()
         return found
@@ -47,7 +47,7 @@ def pool_manager(
     def answer(made: Any) -> Any:
         # It drops its socket when the response is the last one, so keep a reference.
         made.held = made.sock
-        return _bounded(super(type(made), made).getresponse())
+        return _limit_error(super(type(made), made).getresponse())
 
     class Plain(HTTPConnection):
         _new_conn = connect
@@ -68,33 +68,33 @@ def pool_manager(
     return found
 
 
-def _cut(made: Any) -> None:
+def _shut_down(made: Any) -> None:
     held = made.sock or getattr(made, "held", None)
     with contextlib.suppress(OSError):
         if held is not None:
             held.shutdown(socket.SHUT_RDWR)
 
 
-def _bounded(answer: urllib3.HTTPResponse) -> urllib3.HTTPResponse:
+def _limit_error(answer: urllib3.HTTPResponse) -> urllib3.HTTPResponse:
     """Read an error response up to the limit. Raises an error of urllib3 if it is longer."""
     if answer.status < 300:
         return answer
-    said = answer.read(MOST_SAID_BYTES + 1, decode_content=False)
-    if len(said) > MOST_SAID_BYTES:
+    content = answer.read(MAX_ERROR_BYTES + 1, decode_content=False)
+    if len(content) > MAX_ERROR_BYTES:
         answer.close()
-        raise urllib3.exceptions.ProtocolError(f"the answer has more than {MOST_SAID_BYTES} bytes")
+        raise urllib3.exceptions.ProtocolError(f"the answer has more than {MAX_ERROR_BYTES} bytes")
     return urllib3.HTTPResponse(
-        io.BytesIO(said), answer.headers, answer.status, preload_content=False, decode_content=False
+        io.BytesIO(content), answer.headers, answer.status, preload_content=False, decode_content=False
     )
 
 
-def _connected(made: HTTPConnection, addresses: Addresses) -> socket.socket:
+def _connect(made: HTTPConnection, addresses: Addresses) -> socket.socket:
     host, port = made.host.strip("[]"), made.port
     try:
         known = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise urllib3.exceptions.NewConnectionError(made, f"{host} cannot be resolved") from error
-    allowed = [str(one[4][0]) for one in known if addresses.may(host, port, str(one[4][0]))]
+    allowed = [str(one[4][0]) for one in known if addresses.is_allowed(host, port, str(one[4][0]))]
     if not allowed:
         raise addresses.refusal(host)
     failure: OSError | None = None

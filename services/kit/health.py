@@ -30,9 +30,9 @@ from services.kit.process_metrics import Measures
 METRICS_S = 3.0
 """Seconds the event loop may take to collect the metrics."""
 REQUEST_S = 5.0
-MOST_REQUESTS = 16
+MAX_REQUESTS = 16
 """Maximum number of concurrent requests; further ones are rejected."""
-LONGEST_REQUEST = 8192
+MAX_REQUEST_BYTES = 8192
 BACKLOG = 128
 PAUSE_S = 0.1
 
@@ -51,10 +51,10 @@ class HealthPages:
         self._open = 0
         """Number of requests being answered."""
         self._counting = threading.Lock()
-        self._always = CollectorRegistry()
+        self._loop_free_registry = CollectorRegistry()
         """The metrics available without the event loop."""
-        measures.read(conditions.readings)
-        measures.read(conditions.readings, registry=self._always)
+        measures.register(conditions.readings)
+        measures.register(conditions.readings, registry=self._loop_free_registry)
 
     def start(self, port: int, host: str = "127.0.0.1", tls: ssl.SSLContext | None = None) -> int:
         """Listen, with TLS if a context is given. Returns the port; 0 picks a free one. Raises OSError.
@@ -84,7 +84,7 @@ class HealthPages:
                 # Out of file descriptors for the moment, or stopped.
                 time.sleep(PAUSE_S)
                 continue
-            if self._open < MOST_REQUESTS:
+            if self._open < MAX_REQUESTS:
                 self._count(1)
                 threading.Thread(target=self._answer, args=[connection], daemon=True).start()
             else:
@@ -96,9 +96,9 @@ class HealthPages:
 
     def _answer(self, connection: socket.socket) -> None:
         try:
-            with contextlib.suppress(OSError), self._secured(connection) as connection:
-                words = _head(connection).split(maxsplit=2)
-                status, body = self.page(words[1].partition("?")[0] if len(words) > 1 else "")
+            with contextlib.suppress(OSError), self._wrap_tls(connection) as connection:
+                request_line = _head(connection).split(maxsplit=2)
+                status, body = self.page(request_line[1].partition("?")[0] if len(request_line) > 1 else "")
                 head = (
                     f"HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"
                     f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
@@ -108,7 +108,7 @@ class HealthPages:
         finally:
             self._count(-1)
 
-    def _secured(self, connection: socket.socket) -> socket.socket:
+    def _wrap_tls(self, connection: socket.socket) -> socket.socket:
         """Return the connection to use. Raises OSError after closing it."""
         if self._tls is None:
             return connection
@@ -123,14 +123,16 @@ class HealthPages:
         """Return status line and body of a page."""
         match path:
             case "/healthz":
-                return _verdict(one.line() for one in self._conditions.current())
+                return _page_of(one.line() for one in self._conditions.current())
             case "/readyz":
-                return _verdict(
-                    one.line() for one in self._conditions.current() if not KINDS[one.condition].ready
+                return _page_of(
+                    one.line()
+                    for one in self._conditions.current()
+                    if not KINDS[one.condition].serves_requests
                 )
             case "/livez":
                 # A process that only a restart can help exits on its own.
-                return _verdict(())
+                return _page_of(())
             case "/metrics":
                 return self._metrics()
         return "404 Not Found", b"there are /healthz, /readyz, /livez and /metrics\n"
@@ -143,7 +145,7 @@ class HealthPages:
             text = collected.result(METRICS_S)
         except concurrent.futures.TimeoutError:
             collected.cancel()
-            text = generate_latest(self._always)
+            text = generate_latest(self._loop_free_registry)
         except Exception as error:
             log.exception("metrics.failed")
             return "500 Internal Server Error", f"{error!r}\n".encode()
@@ -153,23 +155,23 @@ class HealthPages:
 def _head(connection: socket.socket) -> str:
     """Read a request up to the empty line, or less if the client is too slow."""
     head, deadline = b"", time.monotonic() + REQUEST_S
-    while b"\r\n\r\n" not in head and len(head) < LONGEST_REQUEST:
+    while b"\r\n\r\n" not in head and len(head) < MAX_REQUEST_BYTES:
         connection.settimeout(max(deadline - time.monotonic(), 0.001))
-        if not (part := connection.recv(LONGEST_REQUEST)):
+        if not (part := connection.recv(MAX_REQUEST_BYTES)):
             break
         head += part
     return head.decode("latin-1")
 
 
-def _verdict(lines: Iterable[str]) -> tuple[str, bytes]:
+def _page_of(lines: Iterable[str]) -> tuple[str, bytes]:
     text = "".join(f"{line}\n" for line in lines)
     return ("503 Service Unavailable", text.encode()) if text else ("200 OK", b"ok\n")
 
 
-def same_once(troubles: Iterable[Trouble]) -> list[Trouble]:
+def deduplicate(troubles: Iterable[Trouble]) -> list[Trouble]:
     """Deduplicate troubles reported by several processes, keeping the earliest. Oldest first."""
     found: dict[tuple[str, str, str], Trouble] = {}
     for one in sorted(troubles, key=lambda one: one.since):
-        seen_by_all = not KINDS[one.condition].told
+        seen_by_all = not KINDS[one.condition].is_reported
         found.setdefault((one.condition, one.about, "" if seen_by_all else one.program), one)
     return list(found.values())

@@ -19,35 +19,35 @@ from sqlalchemy.exc import OperationalError
 
 from det_contracts import commands, subjects
 from services.kit import conditions, logging, migrate
-from services.kit.archive.saved import tell_saved
-from services.kit.archive.settings import whole_log
-from services.kit.bus import PATIENCE_S, Answerer, Asker
-from services.kit.cluster_look import ClusterLook
-from services.kit.connection import closed_for_good, connect, leave, until_closed
-from services.kit.database import Database, in_words
+from services.kit.archive.saved import serve_saved_position
+from services.kit.archive.settings import log_with_archive
+from services.kit.bus import PATIENCE_S, BusClient, BusServer
+from services.kit.cluster_monitor import ClusterMonitor
+from services.kit.connection import close, connect, connection_closed, raise_when_closed
+from services.kit.database import Database, database_message
 from services.kit.disk_space import stream_limit
-from services.kit.health_signs import tell_signs
+from services.kit.health_reports import publish_health
 from services.kit.job import Job
 from services.kit.lag import SAVING
 from services.kit.lease import Lease
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
-from services.kit.metric_collectors import Surroundings
+from services.kit.metric_collectors import EnvironmentMetrics
 from services.kit.offload import Offload
 from services.kit.parts import Parts
 from services.kit.process_metrics import Measures, Reading
 from services.kit.rebuild import Rebuild
 from services.kit.rules import Call, Rules
 from services.kit.runner import Runner
-from services.kit.self_watch import Facts, SelfWatch
+from services.kit.self_watch import SelfWatch, WatchSources
+from services.kit.service_process import run_service
 from services.kit.settings import ServiceSettings
 from services.kit.snapshot import Snapshot
-from services.kit.snapshot_store import BACKLOG_LIMIT, DatabaseSaver, Project
-from services.kit.until_stopped import run_until_stopped
+from services.kit.snapshot_store import BACKLOG_LIMIT, DatabaseSaver, Projection
 
 if TYPE_CHECKING:
     from services.kit.spans import Tracer
 
-DATABASE_AGAIN_S = 1.0
+DATABASE_RETRY_S = 1.0
 """Pause in seconds before another attempt to open the database."""
 
 log = structlog.get_logger()
@@ -59,19 +59,19 @@ class Service:
 
     rules: Rules[Any]
     settings: type[ServiceSettings] = ServiceSettings
-    project: Project | None = None
+    projection: Projection | None = None
     """Writes the read model beside the snapshot."""
-    empty: Callable[[sa.Connection], None] | None = None
+    clear_projection: Callable[[sa.Connection], None] | None = None
     """Clears the read model. Set only if it follows from CONTROL alone and can be rebuilt."""
-    reads: Mapping[type, Callable[[sa.Connection, Any], Any]] = field(default_factory=dict)
+    read_model_queries: Mapping[type, Callable[[sa.Connection, Any], Any]] = field(default_factory=dict)
     """One function per query that the read model answers."""
-    heavy: Mapping[type, Job] = field(default_factory=dict)
+    offloaded_queries: Mapping[type, Job] = field(default_factory=dict)
     """Slow queries that need no state; each is answered in another process."""
-    extra: Callable[[Parts], Awaitable[None]] | None = None
+    background_tasks: Callable[[Parts], Awaitable[None]] | None = None
     """Coroutine run beside the runner for the life of the service: HTTP, heartbeats."""
     always_saves: bool = False
     """True if every replica has its own database (the gateway); otherwise only the leader saves."""
-    backlog: int = BACKLOG_LIMIT
+    backlog_limit: int = BACKLOG_LIMIT
     """Number of unsaved events allowed; small if single events are large."""
     measures: type[Measures] = Measures
     """Metrics counted beside those common to all services."""
@@ -81,7 +81,7 @@ class Service:
 
 def main(service: Service) -> None:
     """Run a service until SIGTERM or SIGINT. Exits with status 2 if the settings are invalid."""
-    run_until_stopped(service.rules.owner, service.settings, partial(serve, service))
+    run_service(service.rules.owner, service.settings, partial(serve, service))
 
 
 async def serve(service: Service, settings: ServiceSettings, tracer: Tracer | None) -> None:
@@ -91,41 +91,41 @@ async def serve(service: Service, settings: ServiceSettings, tracer: Tracer | No
     async with AsyncExitStack() as stack:
         if tracer is not None:
             stack.callback(tracer.flush)
-        stack.enter_context(watch.shown())
-        watch.begin("waiting for the broker")
+        stack.enter_context(watch.serve_pages())
+        watch.set_starting("waiting for the broker")
         connection = await connect(settings, service.rules.owner)
-        stack.push_async_callback(leave, connection)
-        database = await _opened_database(settings.database_url, service.rules.owner, watch)
+        stack.push_async_callback(close, connection)
+        database = await _open_database(settings.database_url, service.rules.owner, watch)
         stack.callback(database.close)
-        watch.begin("waiting for the streams of the broker")
+        watch.set_starting("waiting for the streams of the broker")
         stream = await _open_log(service, settings, connection, database)
         lease = Lease(
             connection, service.rules.owner, uuid.uuid4().hex[:8], replicas=settings.stream_replicas
         )
-        parts = _joined(service, settings, connection, stream, database, lease, measures, watch, tracer)
+        parts = _build_parts(service, settings, connection, stream, database, lease, measures, watch, tracer)
         stack.push_async_callback(parts.offload.close)
         lease.wanted = lambda: parts.runner.standstill.failed is None
         rebuild = Rebuild(service.rules.owner, database.damaged)
-        await rebuild.look(stream, database, _snapshot(service), service.rules.streams)
-        parts.measures.read(rebuild.readings)
+        await rebuild.check(stream, database, _snapshot(service), service.rules.streams)
+        parts.measures.register(rebuild.readings)
         # From here until all tasks end, other tasks depend on this event loop.
-        stack.enter_context(watch.watching_loop())
-        _read_numbers(service, parts)
-        await logging.look_back(parts.journal)
+        stack.enter_context(watch.watch_loop())
+        _register_readings(service, parts)
+        await logging.apply_stored_settings(parts.journal)
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(until_closed(connection))
-                tasks.create_task(database.until_damaged())
+                tasks.create_task(raise_when_closed(connection))
+                tasks.create_task(database.raise_when_damaged())
                 tasks.create_task(parts.runner.run())
                 tasks.create_task(lease.hold())
-                tasks.create_task(_hear(service, parts, lease))
-                tasks.create_task(parts.cluster_look.run())
-                tasks.create_task(tell_signs(connection, watch.conditions, uuid.uuid4().hex[:8]))
-                tasks.create_task(watch.run(_facts(service, parts, rebuild)))
-                if service.extra is not None:
-                    tasks.create_task(_as_coroutine(service.extra(parts)))  # noqa: S610 - not Django's
+                tasks.create_task(_serve_requests(service, parts, lease))
+                tasks.create_task(parts.cluster_monitor.run())
+                tasks.create_task(publish_health(connection, watch.conditions, uuid.uuid4().hex[:8]))
+                tasks.create_task(watch.run(_watch_sources(service, parts, rebuild)))
+                if service.background_tasks is not None:
+                    tasks.create_task(_as_coroutine(service.background_tasks(parts)))
         except* ConnectionClosedError:
-            raise closed_for_good(connection) from None
+            raise connection_closed(connection) from None
 
 
 async def _open_log(
@@ -136,7 +136,7 @@ async def _open_log(
     Stream settings are the intake's responsibility.
     """
     snapshot = _snapshot(service)
-    known, marks = await database.read(lambda c: (snapshot.known(c), snapshot.marks(c)))
+    known, marks = await database.read(lambda c: (snapshot.furthest_positions(c), snapshot.marks(c)))
     await ensure_streams(
         connection.jetstream(),
         replicas=settings.stream_replicas,
@@ -154,22 +154,22 @@ def _snapshot(service: Service) -> Snapshot:
     return Snapshot(rules.owner, rules.state, rules.fold_version)
 
 
-async def _opened_database(url: str, owner: str, watch: SelfWatch) -> Database:
+async def _open_database(url: str, owner: str, watch: SelfWatch) -> Database:
     """Open the database, retrying until it is reachable: a process that exited could not report the cause."""
     while True:
-        watch.begin("opening the database")
+        watch.set_starting("opening the database")
         try:
             database = await asyncio.to_thread(migrate.open_database, url, owner)
         except OperationalError as error:
             reason = {"": "the database cannot be opened"}
-            watch.conditions.tell(conditions.DATABASE_FAILS, reason, {"": in_words(error)})
-            await asyncio.sleep(DATABASE_AGAIN_S)
+            watch.conditions.set_condition(conditions.DATABASE_FAILS, reason, {"": database_message(error)})
+            await asyncio.sleep(DATABASE_RETRY_S)
             continue
-        watch.conditions.tell(conditions.DATABASE_FAILS, {})
+        watch.conditions.set_condition(conditions.DATABASE_FAILS, {})
         return database
 
 
-def _joined(
+def _build_parts(
     service: Service,
     settings: ServiceSettings,
     connection: Client,
@@ -180,7 +180,7 @@ def _joined(
     watch: SelfWatch,
     tracer: Tracer | None,
 ) -> Parts:
-    rules, journal = service.rules, whole_log(stream, settings)
+    rules, journal = service.rules, log_with_archive(stream, settings)
 
     def leads() -> bool:
         return lease.active
@@ -190,10 +190,10 @@ def _joined(
         rules.owner,
         rules.state,
         fold_version=rules.fold_version,
-        project=service.project,
-        empty=service.empty,
-        leading=(lambda: True) if service.always_saves else leads,
-        backlog=service.backlog,
+        projection=service.projection,
+        clear_projection=service.clear_projection,
+        is_leader=(lambda: True) if service.always_saves else leads,
+        backlog_limit=service.backlog_limit,
         measures=measures,
         marks=lambda: stream.marks,
         roots=rules.roots,
@@ -209,46 +209,46 @@ def _joined(
             rules,
             journal,
             saver,
-            leading=leads,
+            is_leader=leads,
             measures=measures,
             tracer=tracer,
-            print_as=logging.NOW.heed,
+            apply_logging=logging.OUTPUT.apply,
         ),
-        asker=Asker(connection),
+        bus_client=BusClient(connection),
         offload=Offload(each=2, each_waiting=32),
-        answerer=Answerer(connection, rules.owner, measures, tracer),
-        leading=leads,
+        bus_server=BusServer(connection, rules.owner, measures, tracer),
+        is_leader=leads,
         measures=measures,
         conditions=watch.conditions,
-        cluster_look=ClusterLook(connection),
+        cluster_monitor=ClusterMonitor(connection),
         tracer=tracer,
     )
 
 
-def _read_numbers(service: Service, parts: Parts) -> None:
+def _register_readings(service: Service, parts: Parts) -> None:
     """Register the values that are read only when Prometheus scrapes."""
-    around, readings = Surroundings(parts), service.readings
-    parts.measures.read(around.readings, around.look)
+    around, readings = EnvironmentMetrics(parts), service.readings
+    parts.measures.register(around.readings, around.refresh)
     if readings is not None:
-        parts.measures.read(lambda: readings(parts.runner.state))
+        parts.measures.register(lambda: readings(parts.runner.state))
 
 
-def _facts(service: Service, parts: Parts, rebuild: Rebuild) -> Facts:
+def _watch_sources(service: Service, parts: Parts, rebuild: Rebuild) -> WatchSources:
     """Return the sources from which the health watch reads this service's condition."""
     runner, saver = parts.runner, parts.saver
 
     def starting() -> str:
-        folding = f"folding the log{rebuild.wait()}: {_places(runner.positions)}"
+        folding = f"folding the log{rebuild.starting_note()}: {_describe_positions(runner.positions)}"
         return parts.starting if runner.ready.is_set() else folding
 
     def position(what: str) -> int:
-        return saver.saved.get(subjects.CONTROL, 0) if what == SAVING else runner.positions[what]
+        return saver.saved_positions.get(subjects.CONTROL, 0) if what == SAVING else runner.positions[what]
 
-    return Facts(
+    return WatchSources(
         connection=parts.connection,
-        look=parts.cluster_look,
+        look=parts.cluster_monitor,
         starting=starting,
-        behind=lambda: runner.behind() | {SAVING: saver.behind},
+        lag=lambda: runner.lag() | {SAVING: saver.lag},
         position=position,
         refusals=parts.stream.refusals,
         failing=lambda: parts.database.failure,
@@ -257,12 +257,12 @@ def _facts(service: Service, parts: Parts, rebuild: Rebuild) -> Facts:
             "" if runner.ready.is_set() else rebuild.progress(runner.positions[subjects.CONTROL])
         ),
         failed=lambda: runner.standstill.failed,
-        saves=lambda: service.always_saves or parts.leading(),
-        deciding=runner.deciding,
+        saves=lambda: service.always_saves or parts.is_leader(),
+        decision_progress=runner.decision_progress,
     )
 
 
-def _places(positions: Mapping[str, int]) -> str:
+def _describe_positions(positions: Mapping[str, int]) -> str:
     return ", ".join(f"{stream} is at position {position}" for stream, position in positions.items())
 
 
@@ -270,23 +270,23 @@ async def _as_coroutine(work: Awaitable[None]) -> None:
     await work
 
 
-async def _hear(service: Service, parts: Parts, lease: Lease) -> None:
+async def _serve_requests(service: Service, parts: Parts, lease: Lease) -> None:
     runner, rules = parts.runner, service.rules
     await runner.ready.wait()
 
     async def answer(query: Any, stream: str, position: int) -> tuple[int, Any]:
-        await runner.reach(position, stream=stream)
+        await runner.wait_for_position(position, stream=stream)
         found = await runner.answer(query)
         return runner.positions["CONTROL"], found
 
     def read(kind: type) -> Callable[[Any, str, int], Awaitable[tuple[int, Any]]]:
         async def reply(query: Any, stream: str, position: int) -> tuple[int, Any]:
-            await parts.saver.reach(position)
-            return position, await parts.database.read(lambda c: service.reads[kind](c, query))
+            await parts.saver.wait_for_position(position)
+            return position, await parts.database.read(lambda c: service.read_model_queries[kind](c, query))
 
         return reply
 
-    def work_out(job: Job) -> Callable[[Any, str, int], Awaitable[tuple[int, Any]]]:
+    def offloaded(job: Job) -> Callable[[Any, str, int], Awaitable[tuple[int, Any]]]:
         async def reply(query: Any, stream: str, position: int) -> tuple[int, Any]:
             return runner.positions["CONTROL"], await parts.offload.run("", job, query)
 
@@ -297,29 +297,33 @@ async def _hear(service: Service, parts: Parts, lease: Lease) -> None:
 
     def saved() -> int | None:
         writes = service.always_saves or lease.active
-        return parts.saver.saved.get(subjects.CONTROL, 0) if writes else None
+        return parts.saver.saved_positions.get(subjects.CONTROL, 0) if writes else None
 
-    await tell_saved(parts.connection, rules.owner, saved)
-    await parts.answerer.hear_queries({k: answer for k in rules.answers if k not in service.heavy})
-    await parts.answerer.hear_queries({k: work_out(job) for k, job in service.heavy.items()})
+    await serve_saved_position(parts.connection, rules.owner, saved)
+    await parts.bus_server.serve_queries(
+        {k: answer for k in rules.answers if k not in service.offloaded_queries}
+    )
+    await parts.bus_server.serve_queries({k: offloaded(job) for k, job in service.offloaded_queries.items()})
     if service.always_saves:
-        await parts.answerer.hear_queries({k: read(k) for k in service.reads})
-    asked = {kind: rule for kind in rules.commands if kind in commands.OWNER_OF}
+        await parts.bus_server.serve_queries({k: read(k) for k in service.read_model_queries})
+    handlers = {kind: rule for kind in rules.commands if kind in commands.OWNER_OF}
     log.info("service.ready", position=runner.positions)
-    heard: list[Subscription] = []
-    led = False
+    subscriptions: list[Subscription] = []
+    was_leader = False
     while True:
-        if lease.active and not led:
-            led = True
-            heard = await parts.answerer.hear_commands(asked)
+        if lease.active and not was_leader:
+            was_leader = True
+            subscriptions = await parts.bus_server.serve_commands(handlers)
             if not service.always_saves:
                 # Tables are current only on the replica that writes them.
-                heard += await parts.answerer.hear_queries({k: read(k) for k in service.reads})
+                subscriptions += await parts.bus_server.serve_queries(
+                    {k: read(k) for k in service.read_model_queries}
+                )
             log.info("service.leads")
-            runner.lead()
-        elif led and not lease.active:
-            led = False
-            for subscription in heard:
+            runner.on_leadership_change()
+        elif was_leader and not lease.active:
+            was_leader = False
+            for subscription in subscriptions:
                 await subscription.unsubscribe()
-            heard = []
+            subscriptions = []
         await lease.wait_for_change()

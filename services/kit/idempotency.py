@@ -18,13 +18,13 @@ S = TypeVar("S")
 FIELD = "creations"
 """Name of the state field with earlier results, `creations: dict[str, Made]` by request id. `made_at` is its
 index."""
-KEPT_S = 7 * 86_400.0
+KEY_LIFETIME_S = 7 * 86_400.0
 """Seconds for which a key is remembered, by the timestamps of events in the log."""
-SWEPT = 50
+MAX_EXPIRED_PER_KEY = 50
 """Maximum number of expired keys removed per new one."""
 
 
-class Made(msgspec.Struct, frozen=True):
+class RequestResult(msgspec.Struct, frozen=True):
     """The result of a request with a key."""
 
     key: str
@@ -33,12 +33,12 @@ class Made(msgspec.Struct, frozen=True):
     at: float = 0.0
 
 
-def by_age(creations: Mapping[str, Made]) -> SortedKeys:
+def results_by_age(creations: Mapping[str, RequestResult]) -> SortedKeys:
     """Return the index `made_at` of a state's creations: (creation time, request id)."""
     return SortedKeys((one.at, id) for id, one in creations.items())
 
 
-def made(creations: Mapping[str, Made], once: Once | None) -> Made | None:
+def earlier_result(creations: Mapping[str, RequestResult], once: Once | None) -> RequestResult | None:
     """Return the result of an earlier identical request.
 
     Raises `Refused` if its key was used for another one.
@@ -55,13 +55,13 @@ def made(creations: Mapping[str, Made], once: Once | None) -> Made | None:
     return known
 
 
-def once(rule: Callable[[S, Any, Call], Ruling], kept: type[Any]) -> Callable[[S, Any, Call], Ruling]:
+def idempotent(rule: Callable[[S, Any, Call], Ruling], kept: type[Any]) -> Callable[[S, Any, Call], Ruling]:
     """Wrap a command's rule to record the result of a keyed request as the owner's event `kept`."""
 
     def keyed(state: S, command: Creation, call: Call) -> Ruling:
         if command.once is None:
             return rule(state, command, call)
-        known = made(getattr(state, FIELD), command.once)
+        known = earlier_result(getattr(state, FIELD), command.once)
         if known is not None:
             return Ruling(value=known.value)
         ruling = rule(state, command, call)
@@ -72,14 +72,14 @@ def once(rule: Callable[[S, Any, Call], Ruling], kept: type[Any]) -> Callable[[S
     return keyed
 
 
-def keep(state: Any, recorded: Recorded) -> Iterable[Key]:
+def fold_result(state: Any, recorded: Recorded) -> Iterable[Key]:
     """Fold a `CreationKept` event and forget some expired ones."""
     event, creations = recorded.event, getattr(state, FIELD)
     known, id = creations.get(event.request_id), event.request_id
     state.made_at.swap((known.at, id) if known else None, (recorded.at, id))
-    creations[id] = Made(event.key, event.digest, event.value, recorded.at)
+    creations[id] = RequestResult(event.key, event.digest, event.value, recorded.at)
     yield FIELD, id
-    for at, old in list(islice(state.made_at.upto(recorded.at - KEPT_S), SWEPT)):
+    for at, old in list(islice(state.made_at.up_to(recorded.at - KEY_LIFETIME_S), MAX_EXPIRED_PER_KEY)):
         state.made_at.discard(at, old)
         del creations[old]
         yield FIELD, old

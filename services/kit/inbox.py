@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from det_contracts import subjects
 from det_contracts.envelope import Recorded
 from det_contracts.events import Decision
+from services.kit.awaitable_position import AwaitablePosition
 from services.kit.log import Log, OutcomeUnknown
-from services.kit.position_waiters import Reached
 from services.kit.records import read_event
 
-AGAIN_S = 0.5
+RETRY_S = 0.5
 """Seconds until the inbox is checked again after it was found unread."""
-AWAY = (OutcomeUnknown, TimeoutError, OSError)
+UNREACHABLE_ERRORS = (OutcomeUnknown, TimeoutError, OSError)
 
 
 class Inbox:
@@ -26,34 +26,34 @@ class Inbox:
     def __init__(self, journal: Log, clock: Callable[[], float]) -> None:
         self._journal = journal
         self._clock = clock
-        self.admitted = Reached()
-        self._again_at = 0.0
+        self.admitted = AwaitablePosition()
+        self._retry_at = 0.0
 
-    async def look_back(self, position: int) -> None:
+    async def restore_position(self, position: int) -> None:
         """Restore the inbox position as of a snapshot's position in CONTROL."""
         last = await self._journal.last(subjects.decision(subjects.INTAKE))
         if last is not None and last.position <= position:
-            self.folded([read_event(last)])
+            self.on_folded([read_event(last)])
 
-    def folded(self, events: Sequence[Recorded]) -> None:
+    def on_folded(self, events: Sequence[Recorded]) -> None:
         """Update the position from folded events."""
         most = max(map(_position, events), default=0)
         if most > self.admitted.position:
-            self._again_at = 0.0
-            self.admitted.move(most)
+            self._retry_at = 0.0
+            self.admitted.advance(most)
 
-    def wait(self, due: float) -> float:
+    def seconds_until(self, due: float) -> float:
         """Return the seconds until a due time should be looked at."""
-        return max(due - self._clock(), self._again_at - self._clock(), 0.0)
+        return max(due - self._clock(), self._retry_at - self._clock(), 0.0)
 
-    async def is_read(self) -> bool:
+    async def is_fully_folded(self) -> bool:
         """Whether everything now in WITNESS is folded. Check this before treating anything as late."""
         try:
             _, end = await self._journal.bounds(subjects.WITNESS)
-        except AWAY:
+        except UNREACHABLE_ERRORS:
             end = self.admitted.position + 1
         read = self.admitted.position >= end
-        self._again_at = 0.0 if read else self._clock() + AGAIN_S
+        self._retry_at = 0.0 if read else self._clock() + RETRY_S
         return read
 
 

@@ -14,41 +14,43 @@ from nats.aio.client import Client
 from nats.errors import Error as NatsError
 
 API_TIMEOUT_S = 5.0
-TRY_S = 2.0
-PATIENCE_S = 30.0
+ATTEMPT_TIMEOUT_S = 2.0
+REQUEST_TIMEOUT_S = 30.0
 RETRY_S = 0.2
-AWAY = (NatsError, TimeoutError, OSError)
+UNREACHABLE_ERRORS = (NatsError, TimeoutError, OSError)
 """Errors raised when a call gets no answer."""
 MISSING_STREAM = 10059
 NO_MESSAGE = 10037
-NOT_YOURS = 99403
+NOT_PERMITTED = 99403
 """Not a broker code: the intake uses it to say that a sender may never state something."""
 
 
-async def ask(
+async def request(
     connection: Client, subject: str, body: dict[str, Any], timeout_s: float = API_TIMEOUT_S
 ) -> dict[str, Any]:
-    """Call JetStream once and return the answer, including refusals. Raises the errors in `AWAY`."""
+    """Call JetStream once and return the answer, including refusals. Raises the errors in
+    `UNREACHABLE_ERRORS`."""
     reply = await connection.request(f"$JS.API.{subject}", msgspec.json.encode(body), timeout=timeout_s)
     answer: dict[str, Any] = msgspec.json.decode(reply.data)
     return answer
 
 
-async def ask_until_answered(
-    connection: Client, subject: str, body: dict[str, Any], patience_s: float = PATIENCE_S
+async def request_with_retry(
+    connection: Client, subject: str, body: dict[str, Any], patience_s: float = REQUEST_TIMEOUT_S
 ) -> dict[str, Any]:
-    """Repeat an idempotent JetStream call until it is answered. Finally raises the errors in `AWAY`."""
+    """Repeat an idempotent JetStream call until it is answered. Finally raises the errors in
+    `UNREACHABLE_ERRORS`."""
     deadline = time.monotonic() + patience_s
     while True:
         try:
-            return await ask(connection, subject, body, TRY_S)
-        except AWAY:
+            return await request(connection, subject, body, ATTEMPT_TIMEOUT_S)
+        except UNREACHABLE_ERRORS:
             if time.monotonic() > deadline:
                 raise
             await asyncio.sleep(RETRY_S)
 
 
-def is_leaders(answer: dict[str, Any]) -> bool:
+def is_from_leader(answer: dict[str, Any]) -> bool:
     """Whether stream info comes from the stream's leader; other replicas may be behind.
 
     The answering broker lists the *other* replicas, so a follower lists the leader among them.

@@ -21,32 +21,32 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
 from det_contracts import subjects as names
-from services.kit.jetstream_api import AWAY
-from services.kit.lag import Behind
-from services.kit.log import BadSegment, Batch, Gone, LogTruncated, Mark, OutcomeUnknown, Stored
-from services.kit.stream_check import Broken, StreamCheck
-from services.kit.task_ending import end
+from services.kit.cancellation import cancel_and_wait
+from services.kit.jetstream_api import UNREACHABLE_ERRORS
+from services.kit.lag import Lag
+from services.kit.log import BadSegment, Batch, LogTruncated, Mark, OutcomeUnknown, PositionRemoved, Stored
+from services.kit.stream_check import ReadBroken, StreamCheck
 from services.kit.trace_context import HEADER
 
-__all__ = ["CANNOT_READ", "JetStreamFeed"]
+__all__ = ["READ_ERRORS", "JetStreamFeed"]
 
-CANNOT_READ = (*AWAY, Broken, BadSegment, OutcomeUnknown)
+READ_ERRORS = (*UNREACHABLE_ERRORS, ReadBroken, BadSegment, OutcomeUnknown)
 """Errors to expect when asking for the end of a log, or reading it, while the broker is away."""
 
-ASK = 500
+REQUEST_MESSAGES = 500
 """Maximum number of messages per pull request; two requests are outstanding."""
-ASK_BYTES = 4 * 1024 * 1024
+REQUEST_BYTES = 4 * 1024 * 1024
 """Target size of one request in bytes: fewer messages are requested if they are large."""
-SEEN = 64
+RECENT_SIZES = 64
 """Number of recent messages whose sizes determine how many are requested."""
 EXPIRES_S = 30
 HEARTBEAT_S = 1
-SILENT_S = 4.0
+SILENCE_TIMEOUT_S = 4.0
 """A consumer that says nothing for so long has gone with its broker."""
-LOOK_EVERY_S = 0.25
+POLL_EVERY_S = 0.25
 """How soon another connection is noticed; what the broker itself says is heard at once."""
 CHECK_EVERY_S = 60.0
-BUFFERED = 4
+MAX_BUFFERED_REQUESTS = 4
 """Maximum number of undelivered messages buffered here, in requests."""
 OPEN_PATIENCE_S = 8.0
 """How long in seconds to retry creating the first consumer: requests sent while a connection breaks get no
@@ -77,15 +77,15 @@ class JetStreamFeed:
         self._check = StreamCheck(connection, stream, self._marks)
         self.position = after
         self._stored_at = 0
-        self.behind = Behind()
-        self._received = self._handed_out = 0
+        self.lag = Lag()
+        self._received = self._delivered = 0
         self._buffer: list[Stored] = []
-        self._pending = 0
-        self._news = asyncio.Event()
-        self._asked = 0
-        self._sizes: deque[int] = deque(maxlen=SEEN)
+        self._messages_pending = 0
+        self._has_new = asyncio.Event()
+        self._requested = 0
+        self._sizes: deque[int] = deque(maxlen=RECENT_SIZES)
         self._sequence = 0
-        self._heard_at = 0.0
+        self._last_heard_at = 0.0
         self._consumer = ""
         self._creating: asyncio.Future[dict[str, Any]] | None = None
         self._inbox = ""
@@ -93,8 +93,8 @@ class JetStreamFeed:
         self._broken = asyncio.Event()
         self._reconnects = 0
         self._failure: BaseException | None = None
-        self._keeper: asyncio.Task[None] | None = None
-        self._looking: asyncio.TimerHandle | None = None
+        self._consumer_task: asyncio.Task[None] | None = None
+        self._watch_timer: asyncio.TimerHandle | None = None
 
     async def open(self) -> None:
         """Create the first consumer.
@@ -104,39 +104,39 @@ class JetStreamFeed:
         deadline = time.monotonic() + OPEN_PATIENCE_S
         while True:
             try:
-                await self._consume()
+                await self._create_consumer()
                 break
-            except (*AWAY, Broken):
-                await self._drop()
+            except (*UNREACHABLE_ERRORS, ReadBroken):
+                await self._remove_consumer()
                 if time.monotonic() > deadline and not self._check.suspected:
                     raise
                 await asyncio.sleep(RETRY_S)
-        self._keeper = asyncio.create_task(self._keep())
-        self._look()
+        self._consumer_task = asyncio.create_task(self._keep_consuming())
+        self._watch_connection()
 
     async def close(self) -> None:
         """Stop reading and remove the consumer."""
-        if self._looking is not None:
-            self._looking.cancel()
-        if self._keeper is not None:
-            await end(self._keeper)
-        await self._drop()
+        if self._watch_timer is not None:
+            self._watch_timer.cancel()
+        if self._consumer_task is not None:
+            await cancel_and_wait(self._consumer_task)
+        await self._remove_consumer()
 
     async def batch(self) -> Batch:
-        self.behind.done(self._handed_out)
-        while not self._news.is_set():
-            await self._news.wait()
+        self.lag.set_done(self._delivered)
+        while not self._has_new.is_set():
+            await self._has_new.wait()
         if self._failure is not None:
             raise self._failure
         # The caller may be cancelled while waiting, so take messages only after the last await.
-        await self._ask(len(self._buffer))
-        self._news.clear()
+        await self._request_messages(len(self._buffer))
+        self._has_new.clear()
         messages, self._buffer = self._buffer, []
-        self._handed_out += len(messages)
-        self._note()
-        return Batch(messages, self._pending == 0)
+        self._delivered += len(messages)
+        self._record_mark()
+        return Batch(messages, self._messages_pending == 0)
 
-    def _note(self) -> None:
+    def _record_mark(self) -> None:
         """Record the newest message, to recognise the log by it later."""
         known = self._marks.get(self._stream)
         if self._stored_at and (known is None or known.position < self.position):
@@ -144,48 +144,48 @@ class JetStreamFeed:
 
     # -- consumer lifecycle
 
-    def _look(self) -> None:
+    def _watch_connection(self) -> None:
         """Detect silent failures. A timer costs an idle process less than a task."""
-        silent = self._asked > 0 and time.monotonic() - self._heard_at > SILENT_S
+        silent = self._requested > 0 and time.monotonic() - self._last_heard_at > SILENCE_TIMEOUT_S
         # After a reconnect, the broker has forgotten our requests and perhaps the consumer.
-        moved = self._connection.stats["reconnects"] != self._reconnects
-        if silent or moved:
+        reconnected = self._connection.stats["reconnects"] != self._reconnects
+        if silent or reconnected:
             self._broken.set()
-        self._looking = asyncio.get_running_loop().call_later(LOOK_EVERY_S, self._look)
+        self._watch_timer = asyncio.get_running_loop().call_later(POLL_EVERY_S, self._watch_connection)
 
-    async def _keep(self) -> None:
+    async def _keep_consuming(self) -> None:
         """Replace the consumer whenever it breaks."""
         while True:
             try:
                 async with asyncio.timeout(CHECK_EVERY_S):
                     await self._broken.wait()
             except TimeoutError:
-                await self._check_again()
+                await self._recheck_stream()
                 continue
             log.info("log.reading_again", stream=self._stream, after=self.position)
-            await self._drop()
+            await self._remove_consumer()
             try:
-                await self._consume()
-            except (*AWAY, Broken):
+                await self._create_consumer()
+            except (*UNREACHABLE_ERRORS, ReadBroken):
                 self._broken.set()
                 await asyncio.sleep(RETRY_S)
             except BaseException as error:
                 # Pass the error to the reader, which nothing else would wake.
                 self._failure = error
-                self._news.set()
+                self._has_new.set()
                 raise
 
-    async def _check_again(self) -> None:
+    async def _recheck_stream(self) -> None:
         """Check the stream now and then. Anything suspicious is resolved before more is read."""
-        with contextlib.suppress(*AWAY):
+        with contextlib.suppress(*UNREACHABLE_ERRORS):
             try:
-                await self._check.look(self.position)
-            except (Broken, LogTruncated):
+                await self._check.verify(self.position)
+            except (ReadBroken, LogTruncated):
                 self._broken.set()
 
-    async def _consume(self) -> None:
+    async def _create_consumer(self) -> None:
         self._reconnects = self._connection.stats["reconnects"]
-        await self._check.look(self.position)
+        await self._check.verify(self.position)
         config = {
             "ack_policy": "none",
             "deliver_policy": "by_start_sequence",
@@ -197,7 +197,7 @@ class JetStreamFeed:
             "max_waiting": 8,
         }
         self._broken.clear()
-        self._asked = self._sequence = 0
+        self._requested = self._sequence = 0
         self._consumer = ""
         self._inbox = self._connection.new_inbox()
         inbox = self._inbox
@@ -205,50 +205,56 @@ class JetStreamFeed:
             inbox, cb=self._on_message, pending_msgs_limit=-1, pending_bytes_limit=-1
         )
         request = {"stream_name": self._stream, "config": config}
-        self._creating = asyncio.ensure_future(self._check.api(f"CONSUMER.CREATE.{self._stream}", request))
+        self._creating = asyncio.ensure_future(
+            self._check.request(f"CONSUMER.CREATE.{self._stream}", request)
+        )
         created = await asyncio.shield(self._creating)
         self._consumer = created["name"]
-        self._pending = created["num_pending"]
-        self._heard_at = time.monotonic()
+        self._messages_pending = created["num_pending"]
+        self._last_heard_at = time.monotonic()
         # Nothing could be read while there was no consumer.
-        self.behind.begin_again()
-        self.behind.known(self._received + self._pending)
-        if self._pending == 0:
-            self._news.set()
-        await self._ask()
+        self.lag.restart_age()
+        self.lag.set_total(self._received + self._messages_pending)
+        if self._messages_pending == 0:
+            self._has_new.set()
+        await self._request_messages()
 
-    async def _drop(self) -> None:
+    async def _remove_consumer(self) -> None:
         subscription, self._subscription = self._subscription, None
         creating, self._creating = self._creating, None
         if subscription is not None:
-            with contextlib.suppress(*AWAY):
+            with contextlib.suppress(*UNREACHABLE_ERRORS):
                 await subscription.unsubscribe()
         if creating is not None:
             # If creation was cancelled, remove the consumer anyway once its name is known.
-            with contextlib.suppress(*AWAY, Broken, LogTruncated):
+            with contextlib.suppress(*UNREACHABLE_ERRORS, ReadBroken, LogTruncated):
                 name = (await creating)["name"]
                 await self._connection.publish(f"$JS.API.CONSUMER.DELETE.{self._stream}.{name}", b"")
 
     # -- messages
 
-    async def _ask(self, taken: int = 0) -> None:
+    async def _request_messages(self, taken: int = 0) -> None:
         """Keep two requests outstanding unless the buffer, without the `taken` messages, is full."""
-        ask = self._at_once()
-        if len(self._buffer) - taken >= BUFFERED * ask:
+        size = self._request_size()
+        if len(self._buffer) - taken >= MAX_BUFFERED_REQUESTS * size:
             return
-        want = {"batch": ask, "expires": EXPIRES_S * NANOSECONDS, "idle_heartbeat": HEARTBEAT_S * NANOSECONDS}
-        if self._asked <= 0:
+        request = {
+            "batch": size,
+            "expires": EXPIRES_S * NANOSECONDS,
+            "idle_heartbeat": HEARTBEAT_S * NANOSECONDS,
+        }
+        if self._requested <= 0:
             # No request was outstanding, so no message was due.
-            self._heard_at = time.monotonic()
-        while self._asked <= ask:
-            self._asked += ask
+            self._last_heard_at = time.monotonic()
+        while self._requested <= size:
+            self._requested += size
             try:
                 await self._connection.publish(
                     f"$JS.API.CONSUMER.MSG.NEXT.{self._stream}.{self._consumer}",
-                    msgspec.json.encode(want),
+                    msgspec.json.encode(request),
                     reply=self._inbox,
                 )
-            except AWAY:
+            except UNREACHABLE_ERRORS:
                 self._broken.set()
                 return
 
@@ -256,7 +262,7 @@ class JetStreamFeed:
         if message.subject == self._inbox:
             self._on_status(message.headers or {})
             return
-        self._heard_at = time.monotonic()
+        self._last_heard_at = time.monotonic()
         # $JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<time>.<pending>
         tokens = message.reply.split(".")
         position, sequence = int(tokens[-4]), int(tokens[-3])
@@ -265,38 +271,38 @@ class JetStreamFeed:
         if sequence != self._sequence + 1:
             self._broken.set()
             return
-        self._check_hole(position)
+        self._check_for_hole(position)
         self._sequence = sequence
         self.position = position
         self._stored_at = int(tokens[-2])
-        self._pending = int(tokens[-1])
+        self._messages_pending = int(tokens[-1])
         trace = message.headers.get(HEADER, "") if message.headers else ""
         self._buffer.append(Stored(message.subject, position, message.data, trace))
         self._received += 1
-        self.behind.known(self._received + self._pending)
-        self._asked -= 1
+        self.lag.set_total(self._received + self._messages_pending)
+        self._requested -= 1
         self._sizes.append(len(message.data))
-        self._news.set()
-        if self._asked <= self._at_once():
-            await self._ask()
+        self._has_new.set()
+        if self._requested <= self._request_size():
+            await self._request_messages()
 
-    def _at_once(self) -> int:
-        return min(max(ASK_BYTES * len(self._sizes) // (sum(self._sizes) or 1), 1), ASK)
+    def _request_size(self) -> int:
+        return min(max(REQUEST_BYTES * len(self._sizes) // (sum(self._sizes) or 1), 1), REQUEST_MESSAGES)
 
-    def _check_hole(self, position: int) -> None:
+    def _check_for_hole(self, position: int) -> None:
         if self._stream == names.CONTROL and not self._subjects and position != self.position + 1:
-            self._failure = Gone(
+            self._failure = PositionRemoved(
                 f"stream {self._stream} has a hole: after position {self.position} comes {position}"
             )
 
     def _on_status(self, headers: dict[str, str]) -> None:
-        self._heard_at = time.monotonic()
+        self._last_heard_at = time.monotonic()
         status = headers.get("Status", "")
         if status == "100":
             return
         if status == ENDED_REQUEST and "Nats-Pending-Messages" in headers:
-            self._asked -= int(headers["Nats-Pending-Messages"])
-            task = asyncio.ensure_future(self._ask())
+            self._requested -= int(headers["Nats-Pending-Messages"])
+            task = asyncio.ensure_future(self._request_messages())
             task.add_done_callback(lambda _: None)
             return
         # 404, 409 (consumer deleted, leader changed), 503 (no responders): a new consumer finds out.

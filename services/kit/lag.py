@@ -18,7 +18,7 @@ from services.kit.processor_waits import waited_s
 
 SAVING = "saving"
 """Name for what is folded but not saved; streams have their own names."""
-GRAIN_S = 0.25
+RESOLUTION_S = 0.25
 """What becomes known within such a time is remembered as one: ages may be told by so much too large, or too
 small where all of it was spent waiting for a processor."""
 log = structlog.get_logger()
@@ -34,7 +34,7 @@ class _Known(NamedTuple):
     total: int
 
 
-class Behind:
+class Lag:
     """Counts the items known to exist and those done, both since the beginning.
 
     Ages exclude the time for which the calling thread waited for a processor, and the time for which the
@@ -48,46 +48,46 @@ class Behind:
         """Intended delay in seconds, which is subtracted from the age."""
         self._clock = clock
         self._waited = waited
-        self._known: deque[_Known] = deque()
+        self._known_totals: deque[_Known] = deque()
         self._done = 0
         self._last_waited = (0.0, 0.0)
         """What was waited in all when that was last read, and when that was."""
 
-    def known(self, total: int) -> None:
+    def set_total(self, total: int) -> None:
         """Set the total number of items known. It may shrink if some were removed unread."""
-        while self._known and self._known[-1].total > total:
-            removed = self._known.pop()
-            if total > self._reached():
-                self._known.append(removed._replace(total=total))
-        if total <= self._reached():
+        while self._known_totals and self._known_totals[-1].total > total:
+            removed = self._known_totals.pop()
+            if total > self._total():
+                self._known_totals.append(removed._replace(total=total))
+        if total <= self._total():
             return
         now = self._clock()
-        if self._known and now - self._known[-1].at < GRAIN_S:
-            self._known[-1] = self._known[-1]._replace(total=total)
+        if self._known_totals and now - self._known_totals[-1].at < RESOLUTION_S:
+            self._known_totals[-1] = self._known_totals[-1]._replace(total=total)
         else:
-            self._known.append(_Known(now, self._waited_lately(now), total))
+            self._known_totals.append(_Known(now, self._cached_wait(now), total))
 
-    def _waited_lately(self, now: float) -> float:
+    def _cached_wait(self, now: float) -> float:
         # Asking the kernel for every message would take longer than everything else here.
         waited, at = self._last_waited
-        if not at or now - at >= GRAIN_S:
+        if not at or now - at >= RESOLUTION_S:
             waited = self._waited()
             self._last_waited = waited, now
         return waited
 
-    def _reached(self) -> int:
-        return self._known[-1].total if self._known else self._done
+    def _total(self) -> int:
+        return self._known_totals[-1].total if self._known_totals else self._done
 
-    def done(self, total: int) -> None:
+    def set_done(self, total: int) -> None:
         """Set the total number of items done."""
         self._done = total
-        while self._known and self._known[0].total <= total:
-            self._known.popleft()
+        while self._known_totals and self._known_totals[0].total <= total:
+            self._known_totals.popleft()
 
-    def begin_again(self) -> None:
+    def restart_age(self) -> None:
         """Restart the age of what is left from now, because nothing could be done about it before."""
-        if self._known:
-            self._known = deque([_Known(self._clock(), self._waited(), self._known[-1].total)])
+        if self._known_totals:
+            self._known_totals = deque([_Known(self._clock(), self._waited(), self._known_totals[-1].total)])
 
     @property
     def completed(self) -> int:
@@ -97,19 +97,19 @@ class Behind:
     @property
     def left(self) -> int:
         """Number of items known but not done."""
-        return self._reached() - self._done
+        return self._total() - self._done
 
     @property
     def age_s(self) -> float:
         """Seconds for which the oldest remaining item is overdue; 0 if none is."""
-        if not self._known:
+        if not self._known_totals:
             return 0.0
-        first = self._known[0]
+        first = self._known_totals[0]
         age = self._clock() - first.at - (self._waited() - first.waited)
         return max(age - self.allowed_s, 0.0)
 
 
-class Left(Protocol):
+class HasLag(Protocol):
     """Progress on something: what is known and what is done."""
 
     @property
@@ -121,67 +121,67 @@ class Left(Protocol):
     @property
     def age_s(self) -> float: ...
 
-    def begin_again(self) -> None: ...
+    def restart_age(self) -> None: ...
 
 
-class Oldest:
+class WorstLag:
     """Combines several measures of the same thing by taking the worst."""
 
-    def __init__(self, *ways: Left) -> None:
-        self._ways = ways
+    def __init__(self, *measures: HasLag) -> None:
+        self._measures = measures
 
     @property
     def completed(self) -> int:
         """Sum of the items done; grows with any of the measures."""
-        return sum(one.completed for one in self._ways)
+        return sum(one.completed for one in self._measures)
 
     @property
     def left(self) -> int:
         """Number of items known but not done."""
-        return max(one.left for one in self._ways)
+        return max(one.left for one in self._measures)
 
     @property
     def age_s(self) -> float:
         """Seconds for which the oldest item is overdue."""
-        return max(one.age_s for one in self._ways)
+        return max(one.age_s for one in self._measures)
 
-    def begin_again(self) -> None:
+    def restart_age(self) -> None:
         """Restart the age of what is left from now."""
-        for one in self._ways:
-            one.begin_again()
+        for one in self._measures:
+            one.restart_age()
 
 
-class Lags:
+class LagMonitor:
     """Logs once each time something falls too far behind, and once when it has caught up."""
 
     def __init__(self, limit_s: float, position: Callable[[str], int]) -> None:
         """`position` returns the position by name, to be logged with it. A limit of 0 disables the check."""
         self._limit_s = limit_s
         self._position = position
-        self._longest: dict[str, float] = {}
+        self._longest_s: dict[str, float] = {}
 
-    def look(self, behind: Mapping[str, Left], *, judged: bool) -> dict[str, str]:
+    def check(self, lag: Mapping[str, HasLag], *, enforced: bool) -> dict[str, str]:
         """Look at each thing by name. If it is not to be judged now, its age starts again.
 
         Returns the messages for those that are too far behind.
         """
-        for name, one in behind.items():
-            if not judged:
-                one.begin_again()
-            self._judge(name, one, one.age_s)
-        return {name: self._words(name, behind[name]) for name in self._longest if name in behind}
+        for name, one in lag.items():
+            if not enforced:
+                one.restart_age()
+            self._log_change(name, one, one.age_s)
+        return {name: self._describe(name, lag[name]) for name in self._longest_s if name in lag}
 
-    def _words(self, name: str, one: Left) -> str:
+    def _describe(self, name: str, one: HasLag) -> str:
         where = f"at position {self._position(name)} with {one.left} more behind it"
         return f"folded events are not saved, {where}" if name == SAVING else f"{name} is not read, {where}"
 
-    def _judge(self, name: str, one: Left, age_s: float) -> None:
-        seconds = round(max(age_s, self._longest.get(name, 0.0)), 1)
-        if name in self._longest:
-            self._longest[name] = seconds
+    def _log_change(self, name: str, one: HasLag, age_s: float) -> None:
+        seconds = round(max(age_s, self._longest_s.get(name, 0.0)), 1)
+        if name in self._longest_s:
+            self._longest_s[name] = seconds
             if age_s < self._limit_s / 2:
-                del self._longest[name]
+                del self._longest_s[name]
                 log.info("log.caught_up", what=name, position=self._position(name), seconds=seconds)
         elif 0 < self._limit_s < age_s:
-            self._longest[name] = seconds
+            self._longest_s[name] = seconds
             log.warning("log.lags", what=name, position=self._position(name), left=one.left, seconds=seconds)

@@ -18,17 +18,17 @@ from nats.js.errors import KeyNotFoundError, KeyWrongLastSequenceError
 from nats.js.kv import KeyValue
 
 from det_contracts import subjects
-from services.kit.jetstream_api import ask_until_answered
+from services.kit.jetstream_api import request_with_retry
 from services.kit.log_jetstream import ensure_stream
 
 BUCKET = subjects.LEASES
 TTL_S = 2.0
 RENEW_S = 0.6
-CLAIM_S = 1.0
+CLAIM_TIMEOUT_S = 1.0
 """Seconds after which an unanswered claim is repeated, because its bucket may have a new leader."""
 RETRY_S = 0.2
 NANOSECONDS = 1_000_000_000
-AWAY = (NatsError, JetStreamError, TimeoutError, OSError)
+UNREACHABLE_ERRORS = (NatsError, JetStreamError, TimeoutError, OSError)
 
 
 class Lease:
@@ -55,14 +55,14 @@ class Lease:
             while True:
                 pause = RENEW_S
                 if not self.wanted():
-                    await self._give_back()
+                    await self._release()
                     await asyncio.sleep(RENEW_S)
                     continue
                 try:
-                    async with asyncio.timeout(CLAIM_S):
+                    async with asyncio.timeout(CLAIM_TIMEOUT_S):
                         held = await self._claim()
                     renewed = loop.time()
-                except AWAY as error:
+                except UNREACHABLE_ERRORS as error:
                     pause = RETRY_S
                     if isinstance(error, JetStreamError):
                         # The bucket is in memory, so it may be gone after a broker restart.
@@ -72,7 +72,7 @@ class Lease:
                 self._set(held)
                 await asyncio.sleep(pause)
         finally:
-            await self._give_back()
+            await self._release()
 
     async def wait_for_change(self) -> None:
         """Wait until `active` changes."""
@@ -110,9 +110,9 @@ class Lease:
         self._revision = entry.revision or 0
         return entry.value == self._holder
 
-    async def _give_back(self) -> None:
+    async def _release(self) -> None:
         if self.active and self._bucket is not None:
-            with contextlib.suppress(*AWAY):
+            with contextlib.suppress(*UNREACHABLE_ERRORS):
                 async with asyncio.timeout(0.5):
                     await self._bucket.purge(self._name)
         self._set(False)
@@ -136,9 +136,9 @@ async def open_bucket(js: JetStreamContext, replicas: int, *, adjust: bool = Tru
         "allow_rollup_hdrs": True,
         "deny_delete": True,
     }
-    found = await ask_until_answered(js._nc, f"STREAM.INFO.{name}", {})
+    found = await request_with_retry(js._nc, f"STREAM.INFO.{name}", {})
     if found.get("config", {}).get("storage") == "file":
         # Created by an earlier version; the broker cannot change the storage type.
-        await ask_until_answered(js._nc, f"STREAM.DELETE.{name}", {})
+        await request_with_retry(js._nc, f"STREAM.DELETE.{name}", {})
     await ensure_stream(js, config, adjust=adjust)
     return await js.key_value(BUCKET)

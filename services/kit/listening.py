@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from services.kit.parts import Parts
 
 
-class Listening:
+class ListeningPeriod:
     """State of one watch.
 
     Times are seconds of a clock that keeps running while the host sleeps (`since_boot`).
@@ -31,18 +31,18 @@ class Listening:
     def __init__(self, gap_s: float, now: float) -> None:
         """A gap of more than `gap_s` between two looks means that this process stalled or its host slept."""
         self._gap_s = gap_s
-        self._looked_at = now
+        self._checked_at = now
         self.since = now
 
-    def begin_again(self, now: float) -> None:
+    def restart(self, now: float) -> None:
         """Start again: no one was listening until now, so earlier silence does not count."""
         self.since = now
 
-    def look(self, now: float) -> None:
+    def record_check(self, now: float) -> None:
         """Record a look at who is silent. Call it before reporting anyone."""
-        if now - self._looked_at > self._gap_s:
+        if now - self._checked_at > self._gap_s:
             self.since = now
-        self._looked_at = now
+        self._checked_at = now
 
 
 async def report_while_leading(
@@ -50,7 +50,7 @@ async def report_while_leading(
     *,
     every_s: float,
     within_s: float,
-    begin_again: Callable[[Any], None],
+    restart: Callable[[Any], None],
     reports: Callable[[Any], Iterable[tuple[str, Any]]],
 ) -> None:
     """Periodically check for silence and command what is to be reported, until cancelled.
@@ -66,10 +66,10 @@ async def report_while_leading(
     """
     while True:
         await asyncio.sleep(every_s)
-        if parts.leading() and await _has_read_all(parts, within_s):
+        if parts.is_leader() and await _is_caught_up(parts, within_s):
             await asyncio.gather(*(_command(parts, *one, within_s) for one in reports(parts.runner.state)))
         else:
-            begin_again(parts.runner.state)
+            restart(parts.runner.state)
 
 
 async def _command(parts: Parts, id: str, report: Any, within_s: float) -> None:
@@ -77,12 +77,12 @@ async def _command(parts: Parts, id: str, report: Any, within_s: float) -> None:
         await parts.runner.command(report, Call(id, time.time()), within_s)
 
 
-async def _has_read_all(parts: Parts, within_s: float) -> bool:
+async def _is_caught_up(parts: Parts, within_s: float) -> bool:
     """Whether the broker answers, and everything then in log and inbox is folded in time."""
     try:
         for stream in (subjects.WITNESS, subjects.CONTROL):
             _, end = await parts.journal.bounds(stream)
-            await parts.runner.reach(end, within_s, stream)
+            await parts.runner.wait_for_position(end, within_s, stream)
     except (NotConfirmed, Refused):
         return False
     return True

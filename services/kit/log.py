@@ -11,7 +11,7 @@ from typing import Protocol
 
 import msgspec
 
-from services.kit.lag import Behind
+from services.kit.lag import Lag
 
 BATCH_LIMIT = 1000
 """Maximum number of messages that the broker accepts in one atomic batch."""
@@ -98,7 +98,7 @@ class BadSegment(LogTruncated):
     """An archive segment is missing, damaged, or not what the log refers to; the text names it."""
 
 
-class Gone(LogTruncated):
+class PositionRemoved(LogTruncated):
     """What follows the position is no longer in the stream; it may be in the archive."""
 
 
@@ -106,7 +106,7 @@ class Feed(Protocol):
     """A running read."""
 
     @property
-    def behind(self) -> Behind:
+    def lag(self) -> Lag:
         """Progress: messages known in the stream, and those delivered before the latest `batch` call."""
 
     async def batch(self) -> Batch:

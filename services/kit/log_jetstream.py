@@ -22,14 +22,14 @@ from nats.js.client import JetStreamContext
 from det_contracts import subjects as names
 from det_contracts.limits import WITNESS_BYTES, WITNESS_MESSAGES
 from services.kit.jetstream_api import (
-    AWAY,
     MISSING_STREAM,
     NO_MESSAGE,
-    NOT_YOURS,
+    NOT_PERMITTED,
     RETRY_S,
-    ask,
-    ask_until_answered,
-    is_leaders,
+    UNREACHABLE_ERRORS,
+    is_from_leader,
+    request,
+    request_with_retry,
 )
 from services.kit.jetstream_feed import JetStreamFeed
 from services.kit.log import (
@@ -45,29 +45,29 @@ from services.kit.log import (
     Stored,
     TooLarge,
 )
-from services.kit.stream_check import way_out
+from services.kit.stream_check import recovery_advice
 from services.kit.trace_context import HEADER
 
-NEVER_PURGED = 10110
-REFUSED = (10071, 10164, 10201)
+PURGE_DENIED = 10110
+FENCE_ERRORS = (10071, 10164, 10201)
 """Error codes: wrong last sequence on a stream or subject; a batch that repeats a stored message."""
-HEADERS_BYTES = 512
+MAX_HEADER_BYTES = 512
 """Upper bound in bytes for the header names and framing of one message."""
-UNABLE = (500, 503)
+STREAM_FAILURE_CODES = (500, 503)
 """Status codes for which the stream itself is the cause: any other message would fail too."""
-REMEMBERED_S = 60.0
+REFUSAL_MEMORY_S = 60.0
 """How long in seconds a refusal is reported if nothing was tried since."""
 ACK_TIMEOUT_S = 2.0
 APPEND_PATIENCE_S = 30.0
 REFUSAL_PATIENCE_S = 5.0
 """How long in seconds to keep asking for a stream that the broker refuses to create."""
-FORMING = (10005, 10008, 10009, 10118)
+FORMING_ERRORS = (10005, 10008, 10009, 10118)
 """Errors of a cluster that is still forming: too few brokers, no leader, or the stream is offline."""
 FORMING_PATIENCE_S = 30.0
 NANOSECONDS = 1_000_000_000
-MADE_LAZY = "was created by an earlier version with lazy flushing; the broker cannot change that"
-MADE_FOR_EVER = "was created by an earlier version so that nothing can be removed from it."
-REMAKE = "Stop the services and run `python -m services.local.remake`, which keeps its contents"
+LAZY_FLUSH_PROBLEM = "was created by an earlier version with lazy flushing; the broker cannot change that"
+PURGE_DENIED_PROBLEM = "was created by an earlier version so that nothing can be removed from it."
+REMAKE_ADVICE = "Stop the services and run `python -m services.local.remake`, which keeps its contents"
 
 log = structlog.get_logger()
 
@@ -87,21 +87,23 @@ class JetStreamLog:
         self._connection = connection
         self.marks = dict(marks or {})
         """Per stream, the newest message read."""
-        self._refused: dict[str, tuple[float, str]] = {}
+        self._refusals: dict[str, tuple[float, str]] = {}
         """Streams that currently accept nothing: when each last said so, and why."""
 
     def refusals(self) -> dict[str, str]:
         """Return the streams that recently refused to store anything, each with the reason."""
         now = time.monotonic()
-        self._refused = {name: one for name, one in self._refused.items() if now - one[0] < REMEMBERED_S}
-        return {name: why for name, (_, why) in self._refused.items()}
+        self._refusals = {
+            name: one for name, one in self._refusals.items() if now - one[0] < REFUSAL_MEMORY_S
+        }
+        return {name: why for name, (_, why) in self._refusals.items()}
 
-    def _note(self, subject: str, error: dict[str, Any] | None) -> None:
+    def _record_outcome(self, subject: str, error: dict[str, Any] | None) -> None:
         stream = names.stream_of(subject)
         if error is None:
-            self._refused.pop(stream, None)
-        elif error.get("code") in UNABLE:
-            self._refused[stream] = time.monotonic(), str(error.get("description"))
+            self._refusals.pop(stream, None)
+        elif error.get("code") in STREAM_FAILURE_CODES:
+            self._refusals[stream] = time.monotonic(), str(error.get("description"))
 
     async def append(self, draft: Draft) -> int:
         deadline = time.monotonic() + APPEND_PATIENCE_S
@@ -121,7 +123,7 @@ class JetStreamLog:
         if len(drafts) == 1:
             # A single message is atomic by itself and takes a twentieth of the time of a batch.
             return await self._publish(
-                drafts[0].subject, drafts[0].body, _headers(drafts[0]) | _behind(fence)
+                drafts[0].subject, drafts[0].body, _headers(drafts[0]) | _fence_headers(fence)
             )
         if drafts[0].subject != fence.subject:
             raise ValueError(f"the batch must begin on {fence.subject}, not on {drafts[0].subject}")
@@ -135,7 +137,7 @@ class JetStreamLog:
                 if number < len(drafts):
                     await self._connection.publish(draft.subject, draft.body, headers=headers)
                     headers = {}
-        except AWAY as error:
+        except UNREACHABLE_ERRORS as error:
             raise OutcomeUnknown(f"the batch could not be sent whole: {error!r}") from error
         headers["Nats-Batch-Commit"] = "1"
         return await self._publish(drafts[-1].subject, drafts[-1].body, headers)
@@ -145,7 +147,10 @@ class JetStreamLog:
 
         The client checks only the body; the broker would close the connection.
         """
-        size, most = len(body) + HEADERS_BYTES + sum(map(len, headers.values())), self._connection.max_payload
+        size, most = (
+            len(body) + MAX_HEADER_BYTES + sum(map(len, headers.values())),
+            self._connection.max_payload,
+        )
         if size > most:
             raise TooLarge(f"{subject}: {size:,} bytes with headers, the broker takes {most:,}")
 
@@ -153,15 +158,15 @@ class JetStreamLog:
         self._check_size(subject, body, headers)
         try:
             reply = await self._connection.request(subject, body, timeout=ACK_TIMEOUT_S, headers=headers)
-        except AWAY as error:
+        except UNREACHABLE_ERRORS as error:
             raise OutcomeUnknown(f"no answer for {subject}: {error!r}") from error
         ack = msgspec.json.decode(reply.data, type=Ack)
-        self._note(subject, ack.error)
+        self._record_outcome(subject, ack.error)
         if ack.error is None:
             return ack.seq
-        if ack.error.get("err_code") in REFUSED:
+        if ack.error.get("err_code") in FENCE_ERRORS:
             raise FenceLost(f"{subject}: {ack.error.get('description')}")
-        if ack.error.get("err_code") == NOT_YOURS:
+        if ack.error.get("err_code") == NOT_PERMITTED:
             raise NeverStored(f"{subject}: {ack.error.get('description')}")
         raise NotStored(f"{subject}: {ack.error.get('description')} ({ack.error.get('err_code')})")
 
@@ -181,12 +186,12 @@ class JetStreamLog:
         want = {"last_by_subj": subject}
         while True:
             try:
-                answer = await self._ask(f"STREAM.MSG.GET.{names.stream_of(subject)}", want)
+                answer = await self._api_request(f"STREAM.MSG.GET.{names.stream_of(subject)}", want)
             except OutcomeUnknown:
                 await asyncio.sleep(RETRY_S)
                 continue
             if "message" in answer:
-                return _stored(answer["message"])
+                return _parse_message(answer["message"])
             if answer.get("error", {}).get("err_code") == NO_MESSAGE:
                 return None
             await asyncio.sleep(RETRY_S)
@@ -196,37 +201,37 @@ class JetStreamLog:
         return int(state["first_seq"]) or 1, int(state["last_seq"])
 
     async def forget(self, stream: str, through: int) -> None:
-        answer = await self._ask(f"STREAM.PURGE.{stream}", {"seq": through + 1})
-        if answer.get("error", {}).get("err_code") == NEVER_PURGED:
-            raise NotStored(f"stream {stream} {MADE_FOR_EVER} {REMAKE}")
+        answer = await self._api_request(f"STREAM.PURGE.{stream}", {"seq": through + 1})
+        if answer.get("error", {}).get("err_code") == PURGE_DENIED:
+            raise NotStored(f"stream {stream} {PURGE_DENIED_PROBLEM} {REMAKE_ADVICE}")
         if "error" in answer:
             raise OutcomeUnknown(f"stream {stream}: {answer['error'].get('description')}")
 
     async def state(self, stream: str) -> dict[str, Any]:
         """Return the broker's stream state: `first_seq`, `last_seq`, `messages`, `bytes`, ..."""
-        answer = await self._ask(f"STREAM.INFO.{stream}", {})
+        answer = await self._api_request(f"STREAM.INFO.{stream}", {})
         if "error" in answer:
             raise OutcomeUnknown(f"stream {stream}: {answer['error'].get('description')}")
-        if not is_leaders(answer):
+        if not is_from_leader(answer):
             raise OutcomeUnknown(f"stream {stream} has no leader to tell its end")
         found: dict[str, Any] = answer["state"]
         return found
 
-    async def _ask(self, subject: str, body: dict[str, Any]) -> dict[str, Any]:
+    async def _api_request(self, subject: str, body: dict[str, Any]) -> dict[str, Any]:
         try:
-            return await ask(self._connection, subject, body, ACK_TIMEOUT_S)
-        except AWAY as error:
+            return await request(self._connection, subject, body, ACK_TIMEOUT_S)
+        except UNREACHABLE_ERRORS as error:
             raise OutcomeUnknown(f"no answer to {subject}: {error!r}") from error
 
 
-def _stored(message: dict[str, Any]) -> Stored:
+def _parse_message(message: dict[str, Any]) -> Stored:
     body = base64.b64decode(message.get("data", ""))
     headers = base64.b64decode(message.get("hdrs", "")).decode(errors="replace")
     _, _, trace = headers.partition(f"\r\n{HEADER}: ")
     return Stored(message["subject"], message["seq"], body, trace.partition("\r\n")[0])
 
 
-def _behind(fence: Fence) -> dict[str, str]:
+def _fence_headers(fence: Fence) -> dict[str, str]:
     """Return the fence headers of a single message, which may be on any subject."""
     name = "Nats-Expected-Last-Subject-Sequence"
     return {name: str(fence.last), f"{name}-Subject": fence.subject}
@@ -280,15 +285,15 @@ async def ensure_streams(
         elif stream == names.ORDERS:
             config |= {"max_msgs_per_subject": 1}
         elif stream == names.WITNESS:
-            config |= _INBOX | {"max_bytes": keep_bytes}
+            config |= _WITNESS_CONFIG | {"max_bytes": keep_bytes}
         else:
-            held = 0 if shrink else await _held(js, stream)
+            held = 0 if shrink else await _stream_bytes(js, stream)
             most = max(keep_bytes, held)
             config |= {"max_age": int(keep_days * 86400) * NANOSECONDS, "max_bytes": most}
         await ensure_stream(js, config, (known or {}).get(stream, 0), adjust=adjust)
 
 
-_INBOX: dict[str, Any] = {
+_WITNESS_CONFIG: dict[str, Any] = {
     "discard": "new",
     "discard_new_per_subject": True,
     "max_msgs_per_subject": WITNESS_MESSAGES,
@@ -298,9 +303,9 @@ _INBOX: dict[str, Any] = {
 """Untrusted clients write here, so batches, roll-ups and TTLs stay disabled, as they are by default."""
 
 
-async def _held(js: JetStreamContext, stream: str) -> int:
+async def _stream_bytes(js: JetStreamContext, stream: str) -> int:
     """Return the number of bytes in a stream; 0 if it does not exist."""
-    found = await ask_until_answered(js._nc, f"STREAM.INFO.{stream}", {})
+    found = await request_with_retry(js._nc, f"STREAM.INFO.{stream}", {})
     return int(found["state"]["bytes"]) if "state" in found else 0
 
 
@@ -313,9 +318,9 @@ async def ensure_stream(
     raises `LogTruncated` if the stream is gone although it was read.
     """
     began = time.monotonic()
-    while problem := await _problem(js, config, known, adjust):
+    while problem := await _ensure_once(js, config, known, adjust):
         # Services start together: the broker counts a stream's size once per concurrent request to create it.
-        patience = FORMING_PATIENCE_S if problem.code in FORMING else REFUSAL_PATIENCE_S
+        patience = FORMING_PATIENCE_S if problem.code in FORMING_ERRORS else REFUSAL_PATIENCE_S
         if time.monotonic() - began > patience:
             raise LogTruncated(problem.text) if problem.lost else RuntimeError(problem.text)
         await asyncio.sleep(RETRY_S)
@@ -330,32 +335,40 @@ class Problem(msgspec.Struct, frozen=True):
     lost: bool = False
 
 
-async def _problem(js: JetStreamContext, config: dict[str, Any], known: int, adjust: bool) -> Problem | None:
+async def _ensure_once(
+    js: JetStreamContext, config: dict[str, Any], known: int, adjust: bool
+) -> Problem | None:
     name = config["name"]
-    found = await ask_until_answered(js._nc, f"STREAM.INFO.{name}", {})
+    found = await request_with_retry(js._nc, f"STREAM.INFO.{name}", {})
     if "error" not in found:
-        return await _adjust(js, config, found["config"]) if adjust else None
+        return await _update_stream(js, config, found["config"]) if adjust else None
     error = found["error"]
     if error.get("err_code") != MISSING_STREAM:
         return Problem(f"stream {name}: {error.get('description')}", error.get("err_code", 0))
     if known:
-        text = f"stream {name} is gone, but position {known} was read already. {way_out(name, known)}"
+        text = f"stream {name} is gone, but position {known} was read already. {recovery_advice(name, known)}"
         return Problem(text, lost=True)
-    return await _change(js, f"STREAM.CREATE.{name}", config)
+    return await _send_config(js, f"STREAM.CREATE.{name}", config)
 
 
-async def _adjust(js: JetStreamContext, config: dict[str, Any], found: dict[str, Any]) -> Problem | None:
+async def _update_stream(
+    js: JetStreamContext, config: dict[str, Any], found: dict[str, Any]
+) -> Problem | None:
     if found.get("persist_mode") == "async":
         if config["num_replicas"] > 1:
-            return Problem(f"stream {config['name']} {MADE_LAZY}; it cannot be replicated. {REMAKE}")
-        log.warning("stream.flushed_lazily", stream=config["name"], advice=f"It {MADE_LAZY}. {REMAKE}")
+            return Problem(
+                f"stream {config['name']} {LAZY_FLUSH_PROBLEM}; it cannot be replicated. {REMAKE_ADVICE}"
+            )
+        log.warning(
+            "stream.flushed_lazily", stream=config["name"], advice=f"It {LAZY_FLUSH_PROBLEM}. {REMAKE_ADVICE}"
+        )
     if all(found.get(key) == value for key, value in config.items() if value):
         return None
-    return await _change(js, f"STREAM.UPDATE.{config['name']}", found | config)
+    return await _send_config(js, f"STREAM.UPDATE.{config['name']}", found | config)
 
 
-async def _change(js: JetStreamContext, subject: str, config: dict[str, Any]) -> Problem | None:
-    answer = await ask_until_answered(js._nc, subject, config)
+async def _send_config(js: JetStreamContext, subject: str, config: dict[str, Any]) -> Problem | None:
+    answer = await request_with_retry(js._nc, subject, config)
     if "error" not in answer:
         return None
     error = answer["error"]

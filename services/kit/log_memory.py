@@ -12,16 +12,16 @@ from functools import lru_cache, partial
 
 from det_contracts import subjects as names
 from det_contracts.limits import EVENT_BYTES, WITNESS_MESSAGES
-from services.kit.lag import Behind
+from services.kit.lag import Lag
 from services.kit.log import (
     BATCH_LIMIT,
     Batch,
     Draft,
     Fence,
     FenceLost,
-    Gone,
     LogTruncated,
     NotStored,
+    PositionRemoved,
     Stored,
     TooLarge,
 )
@@ -29,20 +29,20 @@ from services.kit.log import (
 READ_LIMIT = 500
 
 
-class _Grown:
+class _AppendSignal:
     """Signals that something was appended. A waiter may be cancelled safely, because no lock is held."""
 
     def __init__(self) -> None:
         self._waiting: dict[asyncio.Future[None], None] = {}
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         """Wake all waiters."""
         waiting, self._waiting = self._waiting, {}
         for one in waiting:
             if not one.done():
                 one.set_result(None)
 
-    async def next(self) -> None:
+    async def wait(self) -> None:
         """Wait for the next signal."""
         waiter = asyncio.get_running_loop().create_future()
         self._waiting[waiter] = None
@@ -59,8 +59,8 @@ class MemoryLog:
         self.streams: dict[str, list[Stored]] = {stream: [] for stream in names.STREAM_SUBJECTS}
         self._ids: dict[str, int] = {}
         self._last: dict[str, Stored] = {}
-        self._grown = _Grown()
-        self.forgotten: dict[str, int] = dict.fromkeys(self.streams, 0)
+        self._append_signal = _AppendSignal()
+        self.removed_through: dict[str, int] = dict.fromkeys(self.streams, 0)
         """Per stream, the position up to which it can no longer be read."""
         self._waiting: dict[str, list[int]] = {}
         """Per WITNESS subject, the positions of its messages."""
@@ -69,9 +69,9 @@ class MemoryLog:
         _check_size(draft)
         if draft.id in self._ids:
             return self._ids[draft.id]
-        self._check_room(draft.subject)
+        self._check_inbox_limit(draft.subject)
         position = self._store(draft)
-        self._grown.tell()
+        self._append_signal.notify()
         return position
 
     async def append_batch(self, drafts: Sequence[Draft], *, fence: Fence) -> int:
@@ -89,23 +89,23 @@ class MemoryLog:
         position = 0
         for draft in drafts:
             position = self._store(draft)
-        self._grown.tell()
+        self._append_signal.notify()
         return position
 
-    def _check_room(self, subject: str) -> None:
+    def _check_inbox_limit(self, subject: str) -> None:
         """Refuse a WITNESS message if its sender has too many that are not admitted yet."""
         if stream_of(subject) != names.WITNESS:
             return
-        gone = self.forgotten[names.WITNESS]
-        there = self._waiting[subject] = [at for at in self._waiting.get(subject, ()) if at > gone]
+        removed = self.removed_through[names.WITNESS]
+        there = self._waiting[subject] = [at for at in self._waiting.get(subject, ()) if at > removed]
         if len(there) >= WITNESS_MESSAGES:
             raise NotStored(f"{subject}: maximum messages per subject exceeded (10077)")
         there.append(len(self.streams[names.WITNESS]) + 1)
 
     def _store(self, draft: Draft) -> int:
-        kept = self.streams[stream_of(draft.subject)]
-        stored = Stored(draft.subject, len(kept) + 1, draft.body, draft.trace)
-        kept.append(stored)
+        messages = self.streams[stream_of(draft.subject)]
+        stored = Stored(draft.subject, len(messages) + 1, draft.body, draft.trace)
+        messages.append(stored)
         self._ids[draft.id] = stored.position
         self._last[draft.subject] = stored
         return stored.position
@@ -118,21 +118,21 @@ class MemoryLog:
         if after > end:
             raise LogTruncated(f"{stream} ends at position {end}, but {after} was folded already")
         # Readers of other streams do not fail when messages have expired.
-        gone = partial(self.forgotten.__getitem__, stream) if stream == names.CONTROL else int
-        _check_not_gone(after, gone())
-        after = max(after, self.forgotten[stream])
-        yield MemoryFeed(self.streams[stream], self._grown, after, subjects, gone)
+        removed = partial(self.removed_through.__getitem__, stream) if stream == names.CONTROL else int
+        _check_not_removed(after, removed())
+        after = max(after, self.removed_through[stream])
+        yield MemoryFeed(self.streams[stream], self._append_signal, after, subjects, removed)
 
     async def last(self, subject: str) -> Stored | None:
         found = self._last.get(subject)
-        gone = self.forgotten[stream_of(subject)]
-        return None if found is None or found.position <= gone else found
+        removed = self.removed_through[stream_of(subject)]
+        return None if found is None or found.position <= removed else found
 
     async def bounds(self, stream: str) -> tuple[int, int]:
-        return self.forgotten[stream] + 1, len(self.streams[stream])
+        return self.removed_through[stream] + 1, len(self.streams[stream])
 
     async def forget(self, stream: str, through: int) -> None:
-        self.forgotten[stream] = max(self.forgotten[stream], through)
+        self.removed_through[stream] = max(self.removed_through[stream], through)
 
 
 class MemoryFeed:
@@ -140,42 +140,42 @@ class MemoryFeed:
 
     def __init__(
         self,
-        kept: list[Stored],
-        grown: _Grown,
+        messages: list[Stored],
+        append_signal: _AppendSignal,
         after: int,
         filters: Sequence[str],
-        gone: Callable[[], int],
+        removed: Callable[[], int],
     ) -> None:
-        """`gone` returns the position up to which the stream was removed."""
-        self._gone = gone
-        self._kept = kept
-        self._grown = grown
-        self._at = after
+        """`removed` returns the position up to which the stream was removed."""
+        self._removed_through = removed
+        self._messages = messages
+        self._append_signal = append_signal
+        self._position = after
         self._filters = filters
-        self._told = False
-        self.behind = Behind()
+        self._was_caught_up = False
+        self.lag = Lag()
 
     async def batch(self) -> Batch:
         while True:
             if not self._filters:
-                _check_not_gone(self._at, self._gone())
-            found = self._take()
-            caught_up = self._at == len(self._kept)
-            if found or not self._told:
-                self._told = caught_up
+                _check_not_removed(self._position, self._removed_through())
+            found = self._read_next()
+            caught_up = self._position == len(self._messages)
+            if found or not self._was_caught_up:
+                self._was_caught_up = caught_up
                 return Batch(found, caught_up)
             if caught_up:
-                await self._grown.next()
+                await self._append_signal.wait()
 
-    def _take(self) -> list[Stored]:
-        new = self._kept[self._at : self._at + READ_LIMIT]
-        self._at += len(new)
+    def _read_next(self) -> list[Stored]:
+        new = self._messages[self._position : self._position + READ_LIMIT]
+        self._position += len(new)
         return [m for m in new if not self._filters or any(matches(f, m.subject) for f in self._filters)]
 
 
-def _check_not_gone(after: int, forgotten: int) -> None:
-    if after < forgotten:
-        raise Gone(f"it begins at position {forgotten + 1}: {after + 1} is gone")
+def _check_not_removed(after: int, removed_through: int) -> None:
+    if after < removed_through:
+        raise PositionRemoved(f"it begins at position {removed_through + 1}: {after + 1} is gone")
 
 
 def _check_size(draft: Draft) -> None:

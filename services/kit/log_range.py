@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from services.kit.log import Log, Stored
 
 
-async def read_once(
+async def read_range(
     log: Log,
     stream: str,
     *,
@@ -16,7 +16,7 @@ async def read_once(
     before: int | None = None,
     subjects: Sequence[str] = (),
     keep: int = 1000,
-    wanted: Callable[[Stored], bool] = lambda _: True,
+    predicate: Callable[[Stored], bool] = lambda _: True,
 ) -> list[Stored]:
     """Return the newest `keep` messages between two positions (exclusive), in order.
 
@@ -31,7 +31,7 @@ async def read_once(
             for message in batch.messages:
                 if before is not None and message.position >= before:
                     return list(found)
-                if wanted(message):
+                if predicate(message):
                     found.append(message)
             if batch.caught_up or _is_last(batch.messages, before):
                 return list(found)

@@ -20,7 +20,7 @@ from services.kit.log import Log
 from services.kit.records import read_event
 
 
-class Patient:
+class LossyStream:
     """A stream that drops what it cannot write: on a full disk, a log line must not crash the program."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -38,21 +38,21 @@ class Patient:
             self._stream.flush()
 
 
-class Printing:
+class LogOutput:
     """The current log level and format. Loggers keep their processors, so these read it on every line."""
 
     def __init__(self) -> None:
         self.level = "INFO"
         self.color = False
-        self._least = logging.INFO
+        self._min_level = logging.INFO
         self._renderer: structlog.typing.Processor = structlog.dev.ConsoleRenderer(colors=False)
 
-    def begin(self, form: str, level: str) -> None:
+    def apply_settings(self, form: str, level: str) -> None:
         """Use the settings of this process."""
         self._renderer = structlog.processors.JSONRenderer() if form == "json" else self._console(False)
         self._set_level(level)
 
-    def heed(self, event: LoggingSet) -> None:
+    def apply(self, event: LoggingSet) -> None:
         """Apply a change made by an administrator."""
         if event.part == "level":
             # A later version may know levels that this one does not.
@@ -65,15 +65,15 @@ class Printing:
 
     def _set_level(self, level: str) -> None:
         self.level = level.upper()
-        self._least = logging.getLevelNamesMapping()[self.level]
+        self._min_level = logging.getLevelNamesMapping()[self.level]
 
     @staticmethod
     def _console(color: bool) -> structlog.typing.Processor:
         return structlog.dev.ConsoleRenderer(colors=color)
 
-    def drop(self, logger: Any, method: str, line: Any) -> Any:
+    def drop_below_level(self, logger: Any, method: str, line: Any) -> Any:
         """Processor: drop lines below the current level."""
-        if structlog.processors.NAME_TO_LEVEL.get(method, logging.CRITICAL) < self._least:
+        if structlog.processors.NAME_TO_LEVEL.get(method, logging.CRITICAL) < self._min_level:
             raise structlog.DropEvent
         return line
 
@@ -82,33 +82,33 @@ class Printing:
         return cast("str", self._renderer(logger, method, line))
 
 
-NOW = Printing()
+OUTPUT = LogOutput()
 """The settings of this process."""
 
 
 def configure(form: str, level: str, **bound: object) -> None:
     """Set up structlog for this process; `bound` goes on every line."""
-    NOW.begin(form, level)
+    OUTPUT.apply_settings(form, level)
     structlog.configure(
         processors=[
-            NOW.drop,
+            OUTPUT.drop_below_level,
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
-            NOW.render,
+            OUTPUT.render,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.NOTSET),
-        logger_factory=structlog.PrintLoggerFactory(cast(TextIO, Patient(sys.stderr))),
+        logger_factory=structlog.PrintLoggerFactory(cast(TextIO, LossyStream(sys.stderr))),
         cache_logger_on_first_use=True,
     )
     structlog.contextvars.bind_contextvars(**bound)
 
 
-async def look_back(journal: Log) -> None:
+async def apply_stored_settings(journal: Log) -> None:
     """Apply the newest changes made before this process started, which its snapshot does not repeat."""
     for part in ("level", "color"):
         stored = await journal.last(subjects.control("gateway.logging.set", part))
         event = read_event(stored).event if stored is not None else None
         if isinstance(event, LoggingSet):
-            NOW.heed(event)
+            OUTPUT.apply(event)

@@ -21,19 +21,19 @@ import structlog
 
 from services.kit.processor_waits import TASKS, MachineTime
 
-LOOKS_PER_LIMIT = 4
+CHECKS_PER_LIMIT = 4
 """Looks per limit. A stall is certain to be seen once it exceeds the limit by this fraction."""
-TOLD_AFTER_S = 10.0
+REPORT_AFTER_S = 10.0
 """Seconds after which an ongoing stall is reported; a shorter one is reported when it ends."""
 
-Looked = Callable[[float], None]
+OnCheck = Callable[[float], None]
 """Called at every look, in the watchdog's thread. The argument is the length in seconds of an ongoing stall
 over the limit, without the time taken by the machine; otherwise 0."""
 
 log = structlog.get_logger()
 
 
-def _nothing(seconds: float) -> None:
+def _ignore(seconds: float) -> None:
     return None
 
 
@@ -44,24 +44,24 @@ class LoopWatchdog:
         self,
         limit_s: float,
         count: Callable[[float], None],
-        looked: Looked = _nothing,
+        on_check: OnCheck = _ignore,
         tasks: str | Path = TASKS,
     ) -> None:
         """`count` gets the seconds of each stall over `limit_s`, without the time taken by the machine."""
         self._limit_s = limit_s
         self._count = count
-        self._looked = looked
+        self._on_check = on_check
         self._loop = asyncio.get_running_loop()
-        self._watched = threading.get_ident()
-        self._machine = MachineTime(threading.get_native_id(), tasks)
-        self._period_s = limit_s / LOOKS_PER_LIMIT
+        self._loop_thread = threading.get_ident()
+        self._machine_time = MachineTime(threading.get_native_id(), tasks)
+        self._period_s = limit_s / CHECKS_PER_LIMIT
         self._stopped = threading.Event()
-        self._ticked_at = self._looked_at = time.monotonic()
+        self._ticked_at = self._checked_at = time.monotonic()
         self._next: asyncio.TimerHandle | None = None
         self._late_ticks: deque[float] = deque()
         self._excused_s = 0.0
         self._stack: traceback.StackSummary | None = None
-        self._crossed = self._told = False
+        self._is_over_limit = self._is_reported = False
         # Without a copied context, log lines from the thread would not name this process.
         work = contextvars.copy_context().run
         self._thread = threading.Thread(target=work, args=[self._watch], daemon=True, name="loop-watchdog")
@@ -87,62 +87,62 @@ class LoopWatchdog:
         self._next = self._loop.call_later(self._period_s, self._tick)
 
     def _watch(self) -> None:
-        self._machine.begin()
+        self._machine_time.start_interval()
         while not self._stopped.wait(self._period_s) and not self._loop.is_closed():
-            self._look()
+            self._check()
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         now = time.monotonic()
         # Keep this order, so that a tick in between does not hide a stall.
         overdue_s = now - self._ticked_at - self._period_s
         late_tick_s = self._late_ticks.popleft() if self._late_ticks else None
         if late_tick_s is None and overdue_s < self._period_s:
-            self._begin_again(now)
-            self._looked(0.0)
+            self._reset(now)
+            self._on_check(0.0)
             return
-        if not self._crossed and (late_tick_s is None or self._stack is None):
+        if not self._is_over_limit and (late_tick_s is None or self._stack is None):
             # After a late tick, only if no stack was captured: the stalled thread held the interpreter lock.
             self._stack = self._stack_of_loop()
-        passed_s = now - self._looked_at
-        self._excused_s += min(self._machine.taken_s(passed_s - self._period_s), passed_s)
-        self._looked_at = now
+        passed_s = now - self._checked_at
+        self._excused_s += min(self._machine_time.taken_s(passed_s - self._period_s), passed_s)
+        self._checked_at = now
         stalled_s, over = (late_tick_s or overdue_s) - self._excused_s, late_tick_s is not None
-        self._judge(stalled_s, over=over)
-        self._looked(stalled_s if self._crossed and not over else 0.0)
+        self._update_stall(stalled_s, over=over)
+        self._on_check(stalled_s if self._is_over_limit and not over else 0.0)
         if over:
-            self._begin_again(now)
+            self._reset(now)
 
-    def _begin_again(self, now: float) -> None:
+    def _reset(self, now: float) -> None:
         self._stack, self._excused_s = None, 0.0
-        self._crossed = self._told = False
-        self._looked_at = now
-        self._machine.begin()
+        self._is_over_limit = self._is_reported = False
+        self._checked_at = now
+        self._machine_time.start_interval()
 
-    def _judge(self, stalled_s: float, *, over: bool) -> None:
+    def _update_stall(self, stalled_s: float, *, over: bool) -> None:
         # Only at the end of a stall is it known how much of it the machine took.
-        self._crossed = stalled_s > self._limit_s or (self._crossed and not over)
-        if self._crossed and not self._told and (over or stalled_s > TOLD_AFTER_S):
-            self._told = True
+        self._is_over_limit = stalled_s > self._limit_s or (self._is_over_limit and not over)
+        if self._is_over_limit and not self._is_reported and (over or stalled_s > REPORT_AFTER_S):
+            self._is_reported = True
             told = (stalled_s, over, self._stack)
             work = contextvars.copy_context().run
             # In its own thread: the loop may be stalled because the reader of the log output is.
-            threading.Thread(target=work, args=(self._tell, *told), daemon=True, name="loop-stall").start()
+            threading.Thread(target=work, args=(self._report, *told), daemon=True, name="loop-stall").start()
 
-    def _tell(self, stalled_s: float, over: bool, stack: traceback.StackSummary | None) -> None:
+    def _report(self, stalled_s: float, over: bool, stack: traceback.StackSummary | None) -> None:
         lines = "".join(stack.format()) if stack else ""
         log.warning("loop.blocked", seconds=round(stalled_s, 3), over=over, stack=lines)
         self._count(stalled_s)
 
     def _stack_of_loop(self) -> traceback.StackSummary:
         # Source lines are read from disk only if the stall is reported.
-        frames = traceback.walk_stack(sys._current_frames()[self._watched])
+        frames = traceback.walk_stack(sys._current_frames()[self._loop_thread])
         stack = traceback.StackSummary.extract(frames, lookup_lines=False)
         stack.reverse()
         return stack
 
 
 @contextlib.contextmanager
-def watching(limit_s: float, count: Callable[[float], None], looked: Looked = _nothing) -> Iterator[None]:
+def watch_loop(limit_s: float, count: Callable[[float], None], on_check: OnCheck = _ignore) -> Iterator[None]:
     """Watch the running loop inside the context, unless the limit is 0.
 
     See `LoopWatchdog` for the arguments.
@@ -150,7 +150,7 @@ def watching(limit_s: float, count: Callable[[float], None], looked: Looked = _n
     if limit_s <= 0:
         yield
         return
-    watchdog = LoopWatchdog(limit_s, count, looked)
+    watchdog = LoopWatchdog(limit_s, count, on_check)
     watchdog.start()
     try:
         yield

@@ -12,7 +12,7 @@ from services.kit.parts import Parts
 from services.kit.process_metrics import Reading
 
 
-class Surroundings:
+class EnvironmentMetrics:
     """Metrics of one service that are neither counted nor timed."""
 
     def __init__(self, parts: Parts) -> None:
@@ -20,12 +20,12 @@ class Surroundings:
         self._streams: dict[str, dict[str, Any]] = {}
         self._database_bytes = 0
 
-    async def look(self) -> None:
+    async def refresh(self) -> None:
         """Refresh the sizes of streams and database."""
-        await asyncio.gather(*(self._look_at(stream) for stream in self._parts.runner.positions))
+        await asyncio.gather(*(self._refresh_stream(stream) for stream in self._parts.runner.positions))
         self._database_bytes = await self._parts.database.size_bytes()
 
-    async def _look_at(self, stream: str) -> None:
+    async def _refresh_stream(self, stream: str) -> None:
         # Keep the last values while the broker is away, which `broker_connected` shows.
         with contextlib.suppress(OutcomeUnknown):
             self._streams[stream] = await self._parts.stream.state(stream)
@@ -37,17 +37,19 @@ class Surroundings:
             for stream, state in self._streams.items()
         }
         yield Reading("log_lag", "Events in the log that are not folded yet", ("stream",), lag)
-        seconds = {(stream,): one.age_s for stream, one in self._parts.runner.behind().items()}
+        seconds = {(stream,): one.age_s for stream, one in self._parts.runner.lag().items()}
         yield Reading(
             "log_lag_seconds", "Age of the oldest event that is not folded yet", ("stream",), seconds
         )
-        yield _one("unsaved_seconds", "Time for which saving is overdue", self._parts.saver.behind.age_s)
+        yield _one("unsaved_seconds", "Time for which saving is overdue", self._parts.saver.lag.age_s)
         for name in ("messages", "bytes"):
             found = {(stream,): float(state[name]) for stream, state in self._streams.items()}
             yield Reading(f"stream_{name}", f"Size of a stream in {name}", ("stream",), found)
         yield _one("database_bytes", "Size of the service's database", self._database_bytes)
-        yield _one("unsaved_events", "Events folded and not in the database yet", self._parts.saver.unsaved)
-        yield _one("leads", "1 while this replica decides", self._parts.leading())
+        yield _one(
+            "unsaved_events", "Events folded and not in the database yet", self._parts.saver.unsaved_events
+        )
+        yield _one("leads", "1 while this replica decides", self._parts.is_leader())
         yield _one("ready", "1 once the whole log was folded", self._parts.runner.ready.is_set())
         connected = self._parts.connection.is_connected
         yield _one("broker_connected", "1 while connected to the broker", connected)

@@ -22,7 +22,7 @@ from services.kit.sqlite_files import set_aside_if_damaged
 
 log = structlog.get_logger()
 VERSIONS = sa.table("alembic_version", sa.column("version_num"))
-ONE_AT_A_TIME = sa.select(sa.func.pg_advisory_xact_lock(0x57EADFA57))
+MIGRATION_LOCK = sa.select(sa.func.pg_advisory_xact_lock(0x57EADFA57))
 """Held while changing the schema of a PostgreSQL database, until the transaction ends."""
 
 
@@ -33,7 +33,7 @@ def open_database(url: str, owner: str) -> Database:
     database that cannot store all Unicode text.
     """
     if url.startswith("postgresql"):
-        url = _with_schema(url, owner)
+        url = _add_schema(url, owner)
     database = Database(url, damaged=set_aside_if_damaged(url, owner))
     folder = Path(__file__).parent.parent / owner / "migrations"
     now, newest = _version(database), _newest(folder)
@@ -44,16 +44,16 @@ def open_database(url: str, owner: str) -> Database:
     return database
 
 
-def _with_schema(url: str, owner: str) -> str:
+def _add_schema(url: str, owner: str) -> str:
     parsed = sa.make_url(url)
     if parsed.drivername == "postgresql":
         parsed = parsed.set(drivername="postgresql+psycopg")
     engine = sa.create_engine(parsed)
     # Check the encoding on connect: with another encoding, strings arrive as bytes and the first query fails.
-    sa.event.listen(engine, "do_connect", _connected)
+    sa.event.listen(engine, "do_connect", _connect_checked)
     try:
         with engine.begin() as connection:
-            connection.execute(ONE_AT_A_TIME)
+            connection.execute(MIGRATION_LOCK)
             # If an administrator created the schemas, the service may lack the right to create one.
             if not sa.inspect(connection).has_schema(owner):
                 connection.execute(sa.schema.CreateSchema(owner))
@@ -63,7 +63,7 @@ def _with_schema(url: str, owner: str) -> str:
     return scoped.render_as_string(hide_password=False)
 
 
-def _connected(dialect: Any, _: Any, words: list[Any], more: dict[str, Any]) -> Any:
+def _connect_checked(dialect: Any, _: Any, words: list[Any], more: dict[str, Any]) -> Any:
     connection = dialect.connect(*words, **more)
     encoding = connection.info.parameter_status("server_encoding")
     if encoding != "UTF8":
@@ -96,6 +96,6 @@ def _upgrade(database: Database, folder: Path) -> None:
     config.set_main_option("script_location", str(folder))
     with database.engine.begin() as connection:
         if connection.dialect.name == "postgresql":
-            connection.execute(ONE_AT_A_TIME)
+            connection.execute(MIGRATION_LOCK)
         config.attributes["connection"] = connection
         command.upgrade(config, "head")

@@ -29,7 +29,7 @@ IDLE_S = 20.0
 """Seconds for which an idle process is kept for the next job."""
 MEMORY_BYTES = 2 << 30
 """Address space of one process."""
-HANGS_S = 30
+HANG_TIMEOUT_S = 30
 """Time in seconds that a job may take beyond ten times its processor time limit, on a busy machine."""
 log = structlog.get_logger()
 
@@ -49,7 +49,7 @@ class _Process:
                 [*command, *words], pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL
             )
 
-    async def do(self, job: Job, files: Sequence[int]) -> bytes:
+    async def run(self, job: Job, files: Sequence[int]) -> bytes:
         """Run a job and return its outcome, one letter; empty if the process died."""
         order = msgspec.json.encode(job)
         socket.send_fds(self.line, [order], list(files))
@@ -67,12 +67,12 @@ class Offload:
 
     def __init__(self, *, at_once: int = 2, each: int = 1, waiting: int = 32, each_waiting: int = 4) -> None:
         """Limit concurrent jobs in total and per user. Others wait or are told to retry later."""
-        self.places = Admission(
+        self.admission = Admission(
             "pieces of heavy work", at_once=at_once, each=each, waiting=waiting, each_waiting=each_waiting
         )
         self._idle: list[_Process] = []
         self._ending: asyncio.TimerHandle | None = None
-        self._works: set[asyncio.Task[Any]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
 
     async def run(self, who: str, job: Job, argument: Any, files: Sequence[int] = ()) -> Any:
         """Run a job and return its value.
@@ -81,52 +81,52 @@ class Offload:
         caller stops waiting, the job continues and keeps its place until it is finished.
         """
         kept = [os.dup(file) for file in files]
-        work = asyncio.ensure_future(self._in_a_place(who, job, argument, kept))
-        self._works.add(work)
-        work.add_done_callback(self._works.discard)
+        work = asyncio.ensure_future(self._run_admitted(who, job, argument, kept))
+        self._tasks.add(work)
+        work.add_done_callback(self._tasks.discard)
         # The caller may be gone, so retrieve the exception here.
         work.add_done_callback(lambda done: done.cancelled() or done.exception())
         return await asyncio.shield(work)
 
-    async def _in_a_place(self, who: str, job: Job, argument: Any, files: list[int]) -> Any:
+    async def _run_admitted(self, who: str, job: Job, argument: Any, files: list[int]) -> Any:
         try:
-            async with self.places.place(who):
-                return await self._done(job, argument, files)
+            async with self.admission.hold(who):
+                return await self._run_job(job, argument, files)
         finally:
             for file in files:
                 os.close(file)
 
-    async def _done(self, job: Job, argument: Any, files: Sequence[int]) -> Any:
+    async def _run_job(self, job: Job, argument: Any, files: Sequence[int]) -> Any:
         given, value = (os.memfd_create(name) for name in ("argument", "value"))
         try:
             await asyncio.to_thread(_fill, given, msgspec.json.encode(argument))
-            outcome = await self._by_a_process(job, [given, value, *files])
+            outcome = await self._run_in_process(job, [given, value, *files])
             return await asyncio.to_thread(_read, outcome, value)
         finally:
             os.close(given)
             os.close(value)
 
-    async def _by_a_process(self, job: Job, files: Sequence[int]) -> bytes:
-        process = self._take()
-        whole, began = False, time.monotonic()
+    async def _run_in_process(self, job: Job, files: Sequence[int]) -> bytes:
+        process = self._acquire_process()
+        is_done, began = False, time.monotonic()
         try:
             # The child limits its own processor time; this only ends a job that hangs without working.
-            async with asyncio.timeout(HANGS_S + 10 * job.seconds):
-                outcome = await process.do(job, files)
-            whole = bool(outcome)
+            async with asyncio.timeout(HANG_TIMEOUT_S + 10 * job.seconds):
+                outcome = await process.run(job, files)
+            is_done = bool(outcome)
         except (TimeoutError, OSError):
             outcome = b""
         finally:
-            if whole:
-                self._keep(process)
+            if is_done:
+                self._return_process(process)
             else:
                 status = process.end()
-        if not whole:
+        if not is_done:
             log.warning("offload.ended", job=job.function, status=status, seconds=time.monotonic() - began)
-            raise _too_much(job, status)
+            raise _failure(job, status)
         return outcome
 
-    def _take(self) -> _Process:
+    def _acquire_process(self) -> _Process:
         while self._idle:
             process = self._idle.pop()
             if process.popen.poll() is None:
@@ -134,13 +134,13 @@ class Offload:
             process.end()
         return _Process()
 
-    def _keep(self, process: _Process) -> None:
+    def _return_process(self, process: _Process) -> None:
         self._idle.append(process)
         if self._ending is not None:
             self._ending.cancel()
-        self._ending = asyncio.get_running_loop().call_later(IDLE_S, self._let_go)
+        self._ending = asyncio.get_running_loop().call_later(IDLE_S, self._end_idle)
 
-    def _let_go(self) -> None:
+    def _end_idle(self) -> None:
         idle, self._idle = self._idle, []
         for process in idle:
             process.end()
@@ -149,15 +149,15 @@ class Offload:
         """Stop all jobs and processes."""
         if self._ending is not None:
             self._ending.cancel()
-        works = list(self._works)
+        works = list(self._tasks)
         for work in works:
             work.cancel()
         await asyncio.gather(*works, return_exceptions=True)
-        self._let_go()
+        self._end_idle()
 
     def readings(self) -> Iterable[Reading]:
         """Prometheus readings."""
-        return self.places.readings()
+        return self.admission.readings()
 
 
 def _fill(file: int, content: bytes) -> None:
@@ -180,7 +180,7 @@ def _read(outcome: bytes, file: int) -> Any:
     raise Refused(msgspec.json.decode(content, type=Problem))
 
 
-def _too_much(job: Job, status: int) -> Refused:
+def _failure(job: Job, status: int) -> Refused:
     if status == -signal.SIGXCPU:
         return invalid(f"this takes more than {job.seconds} s of processor time; make it smaller")
     return Refused(Problem("internal", f"the process that worked on this ended with status {status}"))

@@ -18,8 +18,8 @@ from det_contracts.problems import Problem, Refused
 from services.kit.host_processes import die_with_parent
 from services.kit.job import Job
 
-MOST_FILES = 8
-NICER = 5
+MAX_FILES = 8
+NICENESS = 5
 """Niceness, so that small requests go first on a busy machine."""
 
 
@@ -29,18 +29,18 @@ def main(line: int, parent: int, memory: int) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         # A signal to all processes of a terminal stops the service, which then stops this process.
         signal.signal(number, signal.SIG_IGN)
-    os.nice(NICER)
+    os.nice(NICENESS)
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with socket.socket(fileno=line) as orders:
         while True:
-            order, files, *_ = socket.recv_fds(orders, 1 << 16, MOST_FILES)
+            order, files, *_ = socket.recv_fds(orders, 1 << 16, MAX_FILES)
             if not order:
                 return
-            orders.send(_done(msgspec.json.decode(order, type=Job), files))
+            orders.send(_run_job(msgspec.json.decode(order, type=Job), files))
 
 
-def _done(job: Job, files: Sequence[int]) -> bytes:
+def _run_job(job: Job, files: Sequence[int]) -> bytes:
     usage = resource.getrusage(resource.RUSAGE_SELF)
     used = int(usage.ru_utime + usage.ru_stime) + 1
     resource.setrlimit(resource.RLIMIT_CPU, (used + job.seconds, resource.RLIM_INFINITY))

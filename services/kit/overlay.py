@@ -21,69 +21,69 @@ _MUTABLE = (dict, set, list)
 class Layer(MutableMapping[Any, Any]):
     """A copy-on-write dictionary over another, in dictionary order."""
 
-    __slots__ = ("_added", "_below", "_gone", "_own")
+    __slots__ = ("_added", "_base", "_changes", "_deleted")
 
     def __init__(self, below: dict[Any, Any]) -> None:
-        self._below = below
-        self._own: dict[Any, Any] = {}
-        self._gone: set[Any] = set()
+        self._base = below
+        self._changes: dict[Any, Any] = {}
+        self._deleted: set[Any] = set()
         self._added = 0
-        """Number of keys in `_own` that `_below` does not show."""
+        """Number of keys in `_changes` that `_base` does not show."""
 
-    def _look(self, key: Any) -> Any:
-        found = self._own.get(key, _NOTHING)
-        if found is not _NOTHING or key in self._gone:
+    def _find(self, key: Any) -> Any:
+        found = self._changes.get(key, _NOTHING)
+        if found is not _NOTHING or key in self._deleted:
             return found
-        found = self._below.get(key, _NOTHING)
+        found = self._base.get(key, _NOTHING)
         if isinstance(found, _MUTABLE):
             # An index: changes to it belong to this view.
-            found = self._own[key] = found.copy()
+            found = self._changes[key] = found.copy()
         return found
 
     def __getitem__(self, key: Any) -> Any:
-        found = self._look(key)
+        found = self._find(key)
         return self._missing(key) if found is _NOTHING else found
 
     def _missing(self, key: Any) -> Any:
-        if isinstance(self._below, defaultdict) and self._below.default_factory is not None:
-            self[key] = made = self._below.default_factory()
+        if isinstance(self._base, defaultdict) and self._base.default_factory is not None:
+            self[key] = made = self._base.default_factory()
             return made
         raise KeyError(key)
 
     def get(self, key: Any, default: Any = None) -> Any:
-        found = self._look(key)
+        found = self._find(key)
         return default if found is _NOTHING else found
 
     def __contains__(self, key: object) -> bool:
-        return key in self._own or (key in self._below and key not in self._gone)
+        return key in self._changes or (key in self._base and key not in self._deleted)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        if key not in self._own and not self._shown(key):
+        if key not in self._changes and not self._in_base(key):
             self._added += 1
-        self._own[key] = value
+        self._changes[key] = value
 
     def __delitem__(self, key: Any) -> None:
         if key not in self:
             raise KeyError(key)
-        self._own.pop(key, None)
-        if self._shown(key):
-            self._gone.add(key)
+        self._changes.pop(key, None)
+        if self._in_base(key):
+            self._deleted.add(key)
         else:
             self._added -= 1
 
-    def _shown(self, key: Any) -> bool:
-        return key in self._below and key not in self._gone
+    def _in_base(self, key: Any) -> bool:
+        return key in self._base and key not in self._deleted
 
     def __iter__(self) -> Iterator[Any]:
-        for key in self._below:
-            if key not in self._gone:
+        for key in self._base:
+            if key not in self._deleted:
                 yield key
-        for key in self._own:
-            if not self._shown(key):
+        for key in self._changes:
+            if not self._in_base(key):
                 yield key
 
     def __len__(self) -> int:
-        return len(self._below) - len(self._gone) + self._added
+        return len(self._base) - len(self._deleted) + self._added
 
 
 def view_of(state: S) -> S:

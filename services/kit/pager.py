@@ -13,22 +13,22 @@ from typing import Any, Generic, TypeVar
 
 import sqlalchemy as sa
 
-from services.kit.database import Unreadable, in_words
-from services.kit.recent import Recent
-from services.kit.roots import Key, PagedTable, PageFault, Roots, loaded
+from services.kit.bounded_dict import BoundedDict
+from services.kit.database import UnreadableRecord, database_message
+from services.kit.roots import Key, PagedTable, PageFault, Roots, get_loaded
 from services.kit.rules import Rules
 from services.kit.snapshot import Pages, Snapshot
 from services.kit.snapshot_store import DatabaseSaver
 
 S = TypeVar("S")
-ROOM = 10_000
+MAX_IDLE_RECORDS = 10_000
 """Number of records in paged tables that stay loaded although they are at rest."""
-LATELY = 100
+MIN_IDLE_PORTIONS = 100
 """Number of portions for which a root stays after it changed, however little room there is: it may change
 again."""
-AT_ONCE = 1_000
+MAX_EVICTED = 1_000
 """Number of records evicted after one folded portion. The last root is always evicted whole."""
-REMEMBERED = 20_000
+MAX_KNOWN_ABSENT = 20_000
 """Number of roots and records known not to be in the database, so that they are not looked up again."""
 
 
@@ -41,207 +41,208 @@ class Pager(Generic[S]):
         saver: DatabaseSaver,
         roots: Roots[S],
         *,
-        faulted: Callable[[PageFault], None],
-        room: int | None = None,
+        on_fault: Callable[[PageFault], None],
+        max_idle_records: int | None = None,
     ) -> None:
-        """`faulted` is called with each `PageFault` before it is raised. `room` overrides `ROOM`."""
+        """`on_fault` is called with each `PageFault` before it is raised. `max_idle_records` overrides
+        `MAX_IDLE_RECORDS`."""
         self._rules = rules
         self._saver = saver
         self._roots = roots
-        self._faulted = faulted
-        self._room = ROOM if room is None else room
-        self._lately = min(LATELY, self._room // 100)
+        self._on_fault = on_fault
+        self._max_idle_records = MAX_IDLE_RECORDS if max_idle_records is None else max_idle_records
+        self._min_idle_portions = min(MIN_IDLE_PORTIONS, self._max_idle_records // 100)
         self._state: S = rules.state()
         self._positions: Mapping[str, int] = {}
-        self._here: set[str] = set()
+        self._loaded_roots: set[str] = set()
         """Loaded roots. A record of theirs that is not found does not exist."""
-        self._moved: dict[str, int] = {}
+        self._last_change: dict[str, int] = {}
         """Roots that may be at rest, with the portion in which each last changed, oldest first."""
-        self._dropped = 0
+        self._last_orphan_delete = 0
         """The last portion that deleted a record whose root is no longer known."""
-        self._empty = Recent[str, None](REMEMBERED)
+        self._empty_roots = BoundedDict[str, None](MAX_KNOWN_ABSENT)
         """Roots that were looked up and have no records. Folding one of their records removes them."""
-        self._absent = Recent[Key, None](REMEMBERED)
+        self._absent_records = BoundedDict[Key, None](MAX_KNOWN_ABSENT)
         """Records of unknown roots that were looked up and do not exist. Folding one removes it."""
-        self.brought, self.left = 0, 0
+        self.roots_loaded, self.roots_evicted = 0, 0
         """Number of roots loaded from the database, and of roots evicted."""
-        self._begun = 0
+        self._states_loaded = 0
         """How often a whole state was loaded."""
 
-    def begin(self, state: S, positions: Mapping[str, int]) -> None:
+    def attach(self, state: S, positions: Mapping[str, int]) -> None:
         """Take charge of a freshly loaded state.
 
         `positions` is updated by its owner as the state is folded.
         """
         self._state, self._positions = state, positions
-        self._begun += 1
-        self._here, self._moved = set(), {}
-        self._empty, self._absent = Recent(REMEMBERED), Recent(REMEMBERED)
-        for table in self._roots.of:
+        self._states_loaded += 1
+        self._loaded_roots, self._last_change = set(), {}
+        self._empty_roots, self._absent_records = BoundedDict(MAX_KNOWN_ABSENT), BoundedDict(MAX_KNOWN_ABSENT)
+        for table in self._roots.root_lookups:
             known = getattr(state, table)
-            setattr(state, table, PagedTable(known, partial(self._load, table)))
+            setattr(state, table, PagedTable(known, partial(self._load_root, table)))
             for id in known:
-                self._note((table, id), self._saver.folded)
+                self._record_change((table, id), self._saver.folded_portions)
 
-    def moved(self, keys: Iterable[Key]) -> None:
+    def record_changes(self, keys: Iterable[Key]) -> None:
         """Note the records that the current portion stored or deleted."""
         for key in keys:
-            self._note(key, self._saver.folded + 1)
+            self._record_change(key, self._saver.folded_portions + 1)
 
-    def _note(self, key: Key, portion: int) -> None:
-        if key[0] not in self._roots.of:
-            for told in self._roots.beside.get(key[0], _none)(key[1]):
-                if told in self._here:
-                    self._moved.pop(told, None)
-                    self._moved[told] = portion
+    def _record_change(self, key: Key, portion: int) -> None:
+        if key[0] not in self._roots.root_lookups:
+            for related in self._roots.affected_roots.get(key[0], _no_roots)(key[1]):
+                if related in self._loaded_roots:
+                    self._last_change.pop(related, None)
+                    self._last_change[related] = portion
             return
-        self._absent.pop(key, None)
+        self._absent_records.pop(key, None)
         root = self._roots.root_of(self._state, key)
         if root is not None:
-            self._here.add(root)
-            self._empty.pop(root, None)
-            self._moved.pop(root, None)
-            self._moved[root] = portion
-        elif loaded(getattr(self._state, key[0]), key[1]) is None:
-            self._dropped = portion
+            self._loaded_roots.add(root)
+            self._empty_roots.pop(root, None)
+            self._last_change.pop(root, None)
+            self._last_change[root] = portion
+        elif get_loaded(getattr(self._state, key[0]), key[1]) is None:
+            self._last_orphan_delete = portion
 
     def is_loaded(self, root: str) -> bool:
         """Whether a root is in memory."""
-        return root in self._here
+        return root in self._loaded_roots
 
-    async def bring(self, messages: Iterable[Any]) -> None:
+    async def load_for(self, messages: Iterable[Any]) -> None:
         """Have the records loaded that some events, commands or queries name, where there are such."""
-        wanted = list[Key]()
+        keys = list[Key]()
         for one in messages:
-            begun = self._roots.begins.get(type(one))
-            if begun is not None:
+            id_field = self._roots.creation_events.get(type(one))
+            if id_field is not None:
                 # Nobody has to ask the database for what was never there.
-                self._note_absent([(self._roots.named_by[begun], getattr(one, begun))])
-            wanted.extend(self._roots.names(one))
-        await self.fetch(wanted)
+                self._remember_absent([(self._roots.reference_fields[id_field], getattr(one, id_field))])
+            keys.extend(self._roots.referenced_keys(one))
+        await self.fetch(keys)
 
     async def fetch(self, keys: Iterable[Key]) -> None:
         """Have some records loaded, with all of their roots, where there are such."""
-        wanted = {key for key in keys if self._is_missing(key)}
-        while wanted:
-            changes = self._changes()
-            unknown, roots = self._sorted_out(wanted)
-            pages = await self._asked(self._whole(unknown, roots))
-            if changes == self._changes():
-                self._put(pages)
-                self._note_absent(wanted)
+        missing = {key for key in keys if self._may_need_loading(key)}
+        while missing:
+            changes = self._load_counts()
+            unknown, roots = self._split_by_root(missing)
+            pages = await self._query(self._pages_query(unknown, roots))
+            if changes == self._load_counts():
+                self._insert(pages)
+                self._remember_absent(missing)
                 return
             # What was read may have been changed, saved and let go of again meanwhile.
 
-    def _changes(self) -> tuple[int, int, int]:
-        return self.brought, self.left, self._begun
+    def _load_counts(self) -> tuple[int, int, int]:
+        return self.roots_loaded, self.roots_evicted, self._states_loaded
 
-    async def look(self, keys: Iterable[Key]) -> dict[Key, Any]:
+    async def peek(self, keys: Iterable[Key]) -> dict[Key, Any]:
         """Read single records only to show them, without loading their roots into memory.
 
         A list shows one trial each of a hundred finished experiments, which may have very many trials.
         """
         wanted = set(keys)
-        missing = [key for key in wanted if self._is_missing(key)]
-        read = await self._asked(lambda s, c: s.alone(c, missing)) if missing else Pages({})
+        missing = [key for key in wanted if self._may_need_loading(key)]
+        read = await self._query(lambda s, c: s.records(c, missing)) if missing else Pages({})
         found = {key: one for records in read.records.values() for key, one in records.items()}
         # Records in memory may have changed since they were read.
-        here = {key: loaded(getattr(self._state, key[0]), key[1]) for key in wanted}
+        here = {key: get_loaded(getattr(self._state, key[0]), key[1]) for key in wanted}
         return found | {key: one for key, one in here.items() if one is not None}
 
-    def _note_absent(self, keys: Iterable[Key]) -> None:
+    def _remember_absent(self, keys: Iterable[Key]) -> None:
         """Remember which of these records do not exist, until folding creates them.
 
         Only this fold can create them: anything another replica has saved since belongs to a position that
         this one has not reached, and everything this one evicts was loaded before.
         """
         for key in keys:
-            if self._is_missing(key):
+            if self._may_need_loading(key):
                 root = self._roots.root_of(self._state, key)
                 if root is None:
-                    self._absent[key] = None
+                    self._absent_records[key] = None
                 else:
                     # Roots are loaded whole, so no other record of this root exists either.
-                    self._empty[root] = None
+                    self._empty_roots[root] = None
 
-    def let_go(self, touched: dict[Key, str], parked: Collection[Key]) -> None:
+    def evict_idle(self, touched: dict[Key, str], parked: Collection[Key]) -> None:
         """Evict roots at rest while there are too many records, and remove their keys from `touched`."""
-        gone = 0
-        while gone < AT_ONCE:
-            root = next(iter(self._moved), None)
-            if root is None or self._records() <= self._room:
+        evicted = 0
+        while evicted < MAX_EVICTED:
+            root = next(iter(self._last_change), None)
+            if root is None or self._record_count() <= self._max_idle_records:
                 return
-            if self._saver.folded - self._moved[root] < self._lately:
+            if self._saver.folded_portions - self._last_change[root] < self._min_idle_portions:
                 return
-            if not self._saver.is_kept(max(self._moved[root], self._dropped)):
+            if not self._saver.is_saved(max(self._last_change[root], self._last_orphan_delete)):
                 return
-            del self._moved[root]
-            gone += 1
+            del self._last_change[root]
+            evicted += 1
             members = iter(self._roots.members(self._state, root))
             first = next(members, None)
             if first is None:
-                self._here.discard(root)
+                self._loaded_roots.discard(root)
             elif self._roots.is_over(self._state, root):
                 # Only now, because a root that is not over may have very many members.
                 keys = [first, *members]
-                gone += len(keys)
-                if self._call_for_nothing(keys, parked):
-                    self._drop(root, keys)
+                evicted += len(keys)
+                if self._need_no_decision(keys, parked):
+                    self._evict(root, keys)
                     for key in keys:
                         touched.pop(key, None)
 
-    def _records(self) -> int:
-        return sum(len(getattr(self._state, table)) for table in self._roots.of)
+    def _record_count(self) -> int:
+        return sum(len(getattr(self._state, table)) for table in self._roots.root_lookups)
 
-    def _call_for_nothing(self, keys: list[Key], parked: Collection[Key]) -> bool:
+    def _need_no_decision(self, keys: list[Key], parked: Collection[Key]) -> bool:
         return not any(key in parked or self._rules.react(self._state, key) for key in keys)
 
-    def _drop(self, root: str, keys: list[Key]) -> None:
-        self.left += 1
+    def _evict(self, root: str, keys: list[Key]) -> None:
+        self.roots_evicted += 1
         self._roots.unindex(self._state, keys)
         for table, id in keys:
             dict.pop(getattr(self._state, table), id, None)
-        self._here.discard(root)
-        self._saver.let_go(root)
+        self._loaded_roots.discard(root)
+        self._saver.record_eviction(root)
 
-    def _put(self, pages: Pages) -> None:
+    def _insert(self, pages: Pages) -> None:
         for root, records in pages.records.items():
-            if root in self._here:
+            if root in self._loaded_roots:
                 continue
-            self.brought += 1
+            self.roots_loaded += 1
             for (table, id), record in records.items():
                 dict.__setitem__(getattr(self._state, table), id, record)
-                self._absent.pop((table, id), None)
+                self._absent_records.pop((table, id), None)
             self._roots.index(self._state, records.keys())
-            self._here.add(root)
-            self._empty.pop(root, None)
-            self._moved[root] = self._saver.folded
+            self._loaded_roots.add(root)
+            self._empty_roots.pop(root, None)
+            self._last_change[root] = self._saver.folded_portions
 
-    def _load(self, table: str, id: Any) -> bool:
+    def _load_root(self, table: str, id: Any) -> bool:
         """Load the root of a record that a rule looks up. Returns whether the record exists."""
         key = (table, id)
-        if not self._may_be_away(key):
+        if not self._may_be_evicted(key):
             return False
-        keys, roots = self._sorted_out([key])
+        keys, roots = self._split_by_root([key])
         try:
-            pages = self._saver.pages_now(keys, roots, self._here.__contains__)
-        except (sa.exc.SQLAlchemyError, Unreadable) as error:
-            raise self._fault(_told(error)) from error
-        self._put(self._checked(pages))
+            pages = self._saver.pages_blocking(keys, roots, self._loaded_roots.__contains__)
+        except (sa.exc.SQLAlchemyError, UnreadableRecord) as error:
+            raise self._fault(_describe_error(error)) from error
+        self._insert(self._check_positions(pages))
         # A round may look for thousands of records of a root that it is about to make.
-        self._note_absent([key])
-        return loaded(getattr(self._state, table), id) is not None
+        self._remember_absent([key])
+        return get_loaded(getattr(self._state, table), id) is not None
 
-    def _is_missing(self, key: Key) -> bool:
-        return loaded(getattr(self._state, key[0]), key[1]) is None and self._may_be_away(key)
+    def _may_need_loading(self, key: Key) -> bool:
+        return get_loaded(getattr(self._state, key[0]), key[1]) is None and self._may_be_evicted(key)
 
-    def _may_be_away(self, key: Key) -> bool:
-        root = self._roots.of[key[0]](self._state, key[1])
+    def _may_be_evicted(self, key: Key) -> bool:
+        root = self._roots.root_lookups[key[0]](self._state, key[1])
         if root is None:
-            return key not in self._absent
-        return root != "" and root not in self._here and root not in self._empty
+            return key not in self._absent_records
+        return root != "" and root not in self._loaded_roots and root not in self._empty_roots
 
-    def _sorted_out(self, keys: Iterable[Key]) -> tuple[list[Key], set[str]]:
+    def _split_by_root(self, keys: Iterable[Key]) -> tuple[list[Key], set[str]]:
         """Return the keys whose roots only the database knows, and the known roots of the others."""
         unknown, roots = list[Key](), set[str]()
         for key in keys:
@@ -252,30 +253,30 @@ class Pager(Generic[S]):
                 roots.add(root)
         return unknown, roots
 
-    def _whole(self, keys: list[Key], roots: set[str]) -> Callable[[Snapshot, sa.Connection], Pages]:
-        return lambda snapshot, c: snapshot.pages(c, keys, roots, self._here.__contains__)
+    def _pages_query(self, keys: list[Key], roots: set[str]) -> Callable[[Snapshot, sa.Connection], Pages]:
+        return lambda snapshot, c: snapshot.pages(c, keys, roots, self._loaded_roots.__contains__)
 
-    async def _asked(self, question: Callable[[Snapshot, sa.Connection], Pages]) -> Pages:
+    async def _query(self, question: Callable[[Snapshot, sa.Connection], Pages]) -> Pages:
         try:
-            return self._checked(await self._saver.ask(question))
-        except (sa.exc.SQLAlchemyError, Unreadable) as error:
-            raise self._fault(_told(error)) from error
+            return self._check_positions(await self._saver.query(question))
+        except (sa.exc.SQLAlchemyError, UnreadableRecord) as error:
+            raise self._fault(_describe_error(error)) from error
 
-    def _checked(self, pages: Pages) -> Pages:
-        if pages.changed_after(self._positions):
+    def _check_positions(self, pages: Pages) -> Pages:
+        if pages.may_differ_at(self._positions):
             there, here = pages.positions, dict(self._positions)
             raise self._fault(f"another replica has saved what is looked for, up to {there}; here is {here}")
         return pages
 
     def _fault(self, why: str) -> PageFault:
         fault = PageFault(why)
-        self._faulted(fault)
+        self._on_fault(fault)
         return fault
 
 
-def _none(_: Any) -> tuple[str, ...]:
+def _no_roots(_: Any) -> tuple[str, ...]:
     return ()
 
 
-def _told(error: Exception) -> str:
-    return in_words(error) if isinstance(error, sa.exc.DBAPIError) else str(error)
+def _describe_error(error: Exception) -> str:
+    return database_message(error) if isinstance(error, sa.exc.DBAPIError) else str(error)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from nats.aio.client import Client
 
-from services.kit.bus import Answerer, Asker
-from services.kit.cluster_look import ClusterLook
+from services.kit.bus import BusClient, BusServer
+from services.kit.cluster_monitor import ClusterMonitor
 from services.kit.conditions import Conditions
 from services.kit.database import Database
 from services.kit.log import Log
@@ -37,14 +37,14 @@ class Parts:
     database: Database
     saver: DatabaseSaver
     runner: Runner[Any]
-    asker: Asker
+    bus_client: BusClient
     offload: Offload
-    answerer: Answerer
-    leading: Callable[[], bool]
+    bus_server: BusServer
+    is_leader: Callable[[], bool]
     measures: Measures
     conditions: Conditions
     """Problems of this process."""
-    cluster_look: ClusterLook
+    cluster_monitor: ClusterMonitor
     tracer: Tracer | None
     starting: str = ""
     """What the service's own part waits for before it is ready; empty once it is."""

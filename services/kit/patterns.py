@@ -40,6 +40,6 @@ def search(pattern: str) -> Search:
 
 
 def _reason(error: Exception) -> str:
-    told = error.args[0] if error.args else str(error)
-    text = told.decode("utf-8", "replace") if isinstance(told, bytes) else str(error)
+    message = error.args[0] if error.args else str(error)
+    text = message.decode("utf-8", "replace") if isinstance(message, bytes) else str(error)
     return text.partition(f": {_EACH_LINE}")[0]

@@ -21,18 +21,18 @@ def read(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise BadSettings(f"cannot read the resource pools in {path}: {error}") from None
     if not isinstance(content, dict):
-        refuse(path, ["expected a mapping with `resource_pools`"])
+        raise_problems(path, ["expected a mapping with `resource_pools`"])
     return dict(content)
 
 
-def refuse(path: Path, problems: Iterable[str]) -> None:
+def raise_problems(path: Path, problems: Iterable[str]) -> None:
     """Raise `BadSettings` with every problem, if there is any."""
     lines = "\n".join(f"  {problem}" for problem in problems)
     if lines:
         raise BadSettings(f"{path} does not make sense:\n{lines}")
 
 
-def problem_of_name(name: str) -> str:
+def pool_name_problem(name: str) -> str:
     """Explain why a pool name is invalid; empty if it is valid. Names become part of subjects and paths."""
     if not name:
         return "resource pool name cannot be empty"

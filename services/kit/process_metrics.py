@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 
 from det_contracts.envelope import Recorded
 
-QUICK_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+TIME_BUCKETS_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 """Bucket bounds of time histograms, in seconds."""
 
 
@@ -36,12 +36,12 @@ class Measures:
     def __init__(self, owner: str) -> None:
         self.owner = owner
         self.registry = CollectorRegistry()
-        self._looks: list[Callable[[], Awaitable[None]]] = []
+        self._refreshers: list[Callable[[], Awaitable[None]]] = []
         ProcessCollector(registry=self.registry)
         self._folded = self.counter("events_folded", "Events folded", "stream")
         self._position = self._gauge("log_position", "Position folded up to", "stream")
         self._fold_s = self.histogram("fold_seconds", "Time to fold one batch of events", "stream")
-        self._of_stream = cache(self._with_stream)
+        self._stream_metrics = cache(self._make_stream_metrics)
         """Cached, because looking up metrics by label takes longer than folding an event."""
         self._decided = self.counter("events_decided", "Events decided and stored")
         self._append_s = self.histogram("append_seconds", "Time to store a decision in the log")
@@ -63,34 +63,34 @@ class Measures:
     def histogram(self, name: str, help: str, *labels: str) -> Histogram:
         """Create a histogram of seconds, whose first label is the owner."""
         return Histogram(
-            f"steadfast_{name}", help, ("owner", *labels), registry=self.registry, buckets=QUICK_S
+            f"steadfast_{name}", help, ("owner", *labels), registry=self.registry, buckets=TIME_BUCKETS_S
         )
 
     def _gauge(self, name: str, help: str, *labels: str) -> Gauge:
         return Gauge(f"steadfast_{name}", help, ("owner", *labels), registry=self.registry)
 
-    def read(
+    def register(
         self,
         readings: Readings,
-        look: Callable[[], Awaitable[None]] | None = None,
+        refresh: Callable[[], Awaitable[None]] | None = None,
         registry: CollectorRegistry | None = None,
     ) -> None:
-        """Call `readings` on every scrape, after `look`. The owner becomes their first label.
+        """Call `readings` on every scrape, after `refresh`. The owner becomes their first label.
 
         `registry` overrides the registry, for readings that must also be available without the others.
         """
-        (registry or self.registry).register(_Asked(self.owner, readings))
-        if look is not None:
-            self._looks.append(look)
+        (registry or self.registry).register(_ReadingCollector(self.owner, readings))
+        if refresh is not None:
+            self._refreshers.append(refresh)
 
     def folded(self, stream: str, events: Sequence[Recorded], seconds: float) -> None:
         """A batch of events was folded."""
-        folded, position, fold_s = self._of_stream(stream)
+        folded, position, fold_s = self._stream_metrics(stream)
         folded.inc(len(events))
         position.set(events[-1].position)
         fold_s.observe(seconds)
 
-    def _with_stream(self, stream: str) -> tuple[Counter, Gauge, Histogram]:
+    def _make_stream_metrics(self, stream: str) -> tuple[Counter, Gauge, Histogram]:
         labels = self.owner, stream
         return self._folded.labels(*labels), self._position.labels(*labels), self._fold_s.labels(*labels)
 
@@ -125,12 +125,12 @@ class Measures:
 
     async def text(self) -> bytes:
         """Return all current metrics in Prometheus' text format."""
-        for look in self._looks:
-            await look()
+        for refresh in self._refreshers:
+            await refresh()
         return generate_latest(self.registry)
 
 
-class _Asked(Collector):
+class _ReadingCollector(Collector):
     def __init__(self, owner: str, readings: Readings) -> None:
         self._owner = owner
         self._readings = readings

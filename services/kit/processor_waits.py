@@ -38,16 +38,16 @@ class MachineTime:
     def __init__(self, thread: int, tasks: str | Path = TASKS) -> None:
         self._thread = thread
         self._tasks = tasks
-        self._own = threading.get_native_id()
+        self._own_thread = threading.get_native_id()
         self._waited: dict[int, float] = {}
-        self._asker_waited = 0.0
+        self._caller_waited_s = 0.0
         self._processor_s = 0.0
 
-    def begin(self) -> None:
+    def start_interval(self) -> None:
         """Start the next interval. Costs two small reads."""
-        self._own = threading.get_native_id()
+        self._own_thread = threading.get_native_id()
         self._waited = self._read([self._thread])
-        self._asker_waited = waited_s(self._own, self._tasks) or 0.0
+        self._caller_waited_s = waited_s(self._own_thread, self._tasks) or 0.0
         self._processor_s = time.process_time()
 
     def taken_s(self, late_s: float) -> float:
@@ -56,9 +56,9 @@ class MachineTime:
         `late_s` is how much later than intended the calling thread runs. The part of it that is neither
         waiting for a processor nor work of this process was spent stopped or asleep.
         """
-        before, asker_before, processor_before = self._waited, self._asker_waited, self._processor_s
-        self.begin()
-        stopped = late_s - (self._asker_waited - asker_before) - (self._processor_s - processor_before)
+        before, asker_before, processor_before = self._waited, self._caller_waited_s, self._processor_s
+        self.start_interval()
+        stopped = late_s - (self._caller_waited_s - asker_before) - (self._processor_s - processor_before)
         self._waited = self._read(self._all())
         grown = {thread: s - before[thread] for thread, s in self._waited.items() if thread in before}
         mine = grown.pop(self._thread, 0.0)
@@ -71,6 +71,6 @@ class MachineTime:
 
     def _all(self) -> list[int]:
         try:
-            return [int(name) for name in os.listdir(self._tasks) if int(name) != self._own]
+            return [int(name) for name in os.listdir(self._tasks) if int(name) != self._own_thread]
         except OSError:
             return []

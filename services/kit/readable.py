@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 
-async def readable(descriptor: int, within_s: float) -> bool:
+async def wait_until_readable(descriptor: int, within_s: float) -> bool:
     """Wait until a descriptor has something to read, or its other end is closed.
 
     Args:

@@ -24,12 +24,12 @@ class Rebuild:
         self._owner = owner
         self._damaged = damaged
         self._lost: dict[str, int] = {}
-        self._refolds = ""
+        self._refold_note = ""
         self._asked = False
         self._end = 0
         """Last position of CONTROL when the database began again."""
 
-    async def look(
+    async def check(
         self, journal: JetStreamLog, database: Database, snapshot: Snapshot, streams: Iterable[str]
     ) -> None:
         """Warn about each stream that must be read from its beginning but no longer has it.
@@ -37,9 +37,9 @@ class Rebuild:
         CONTROL is kept forever, in the broker or the archive; its readers refuse a gap.
         """
         known: Mapping[str, int] = await database.read(snapshot.positions)
-        others = await database.read(snapshot.others)
+        others = await database.read(snapshot.other_fold_versions)
         if others and not known:
-            self._tell_fold(max(others), snapshot.fold_version)
+            self._log_refold(max(others), snapshot.fold_version)
         begun = await database.read(snapshot.begun)
         if begun and not known:
             self._asked = True
@@ -51,10 +51,10 @@ class Rebuild:
                 continue
             if (gone := int(found["first_seq"]) - 1) > 0:
                 self._lost[stream] = gone
-                self._tell(stream, gone, str(found.get("first_ts", "")))
+                self._warn_lost(stream, gone, str(found.get("first_ts", "")))
 
-    def _tell_fold(self, stored: int, mine: int) -> None:
-        self._refolds = (
+    def _log_refold(self, stored: int, mine: int) -> None:
+        self._refold_note = (
             f"; it is rebuilt from the log: the database holds fold version {stored}, this release has {mine}"
         )
         advice = (
@@ -63,18 +63,18 @@ class Rebuild:
         )
         log.info("database.other_fold", owner=self._owner, stored=stored, mine=mine, advice=advice)
 
-    def _tell(self, stream: str, gone: int, since: str) -> None:
+    def _warn_lost(self, stream: str, gone: int, since: str) -> None:
         advice = (
             f"{stream} holds nothing from before {since}: what this database had of it cannot be rebuilt. "
             "If the file was damaged, it was kept under another name"
         )
         log.warning("database.begins_late", owner=self._owner, stream=stream, messages=gone, advice=advice)
 
-    def wait(self) -> str:
+    def starting_note(self) -> str:
         """Return an addition to the starting message, shown until the log is folded."""
         if self._damaged:
             return f"; the database was damaged ({self._damaged}) and is being rebuilt"
-        return self._refolds
+        return self._refold_note
 
     def progress(self, position: int) -> str:
         """How far the rebuild that an administrator asked for is; empty if this start is none."""

@@ -31,7 +31,7 @@ class Roots(Generic[S]):
     one of its records, and an index across several roots must be built from records that are never evicted.
     """
 
-    of: Mapping[str, Callable[[S, Any], Root | None]]
+    root_lookups: Mapping[str, Callable[[S, Any], Root | None]]
     """Per paged table: returns the root of the record with an id, whether or not it exists; None if that
     cannot be determined without the record."""
     members: Callable[[S, Root], Iterable[Key]]
@@ -42,31 +42,33 @@ class Roots(Generic[S]):
     """Adds loaded records to the indexes of the state."""
     unindex: Callable[[S, Collection[Key]], None]
     """Removes records that are about to be evicted from the indexes."""
-    named_by: Mapping[str, str]
+    reference_fields: Mapping[str, str]
     """Fields of events, commands and queries that name records, and the tables of those records."""
-    beside: Mapping[str, Callable[[Any], Iterable[Root]]] = field(default_factory=dict)
+    affected_roots: Mapping[str, Callable[[Any], Iterable[Root]]] = field(default_factory=dict)
     """By table whose records never leave: the roots of which one of them says whether they are over."""
-    begins: Mapping[type, str] = field(default_factory=dict)
+    creation_events: Mapping[type, str] = field(default_factory=dict)
     """Events with the field that names what they are the first to tell of: nothing is known by it before."""
-    _naming: dict[type, tuple[tuple[str, str], ...]] = field(
+    _fields_by_type: dict[type, tuple[tuple[str, str], ...]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
-    """Cache of `named_by` per message type; most types have none of the fields."""
+    """Cache of `reference_fields` per message type; most types have none of the fields."""
 
     def root_of(self, state: S, key: Key) -> Root | None:
         """Return a record's root; None if it is never evicted or the root cannot be determined."""
-        find = self.of.get(key[0])
+        find = self.root_lookups.get(key[0])
         root = find(state, key[1]) if find is not None else None
         return root or None
 
-    def names(self, message: Any) -> Iterator[Key]:
+    def referenced_keys(self, message: Any) -> Iterator[Key]:
         """Yield the records that an event, command or query names."""
         kind = type(message)
-        naming = self._naming.get(kind)
+        naming = self._fields_by_type.get(kind)
         if naming is None:
             # Struct fields are attributes of the class.
-            naming = tuple((name, table) for name, table in self.named_by.items() if hasattr(kind, name))
-            self._naming[kind] = naming
+            naming = tuple(
+                (name, table) for name, table in self.reference_fields.items() if hasattr(kind, name)
+            )
+            self._fields_by_type[kind] = naming
         for name, table in naming:
             found = getattr(message, name)
             if isinstance(found, int | str):
@@ -126,26 +128,26 @@ class PagedTable(dict[Any, Any]):
         raise KeyError(id)
 
 
-def of_experiment(_: Any, id: int) -> Root:
+def experiment_root(_: Any, id: int) -> Root:
     """Return the root for an experiment id. Negative ids stand for things outside any experiment."""
     return str(id) if id > 0 else ALWAYS_LOADED
 
 
-def of_what_names_it(table: str) -> Callable[[Any, Any], Root | None]:
+def root_by_experiment_id(table: str) -> Callable[[Any, Any], Root | None]:
     """Return a root lookup for a table whose records have an `experiment_id`."""
 
     def find(state: Any, id: Any) -> Root | None:
-        known = loaded(getattr(state, table), id)
+        known = get_loaded(getattr(state, table), id)
         return None if known is None else str(known.experiment_id)
 
     return find
 
 
-def loaded_by(state: Any, id: Any, *tables: str) -> Iterator[Key]:
+def loaded_keys(state: Any, id: Any, *tables: str) -> Iterator[Key]:
     """Yield the keys of the records loaded under one id in several tables."""
-    return ((table, id) for table in tables if loaded(getattr(state, table), id) is not None)
+    return ((table, id) for table in tables if get_loaded(getattr(state, table), id) is not None)
 
 
-def loaded(table: dict[Any, Any], id: Any) -> Any | None:
+def get_loaded(table: dict[Any, Any], id: Any) -> Any | None:
     """Return a record if it is loaded, otherwise None. Loads nothing."""
     return dict.get(table, id)

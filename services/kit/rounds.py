@@ -18,19 +18,19 @@ from det_contracts import codec
 from det_contracts.envelope import Recorded
 from det_contracts.limits import EVENT_BYTES, NAME_CHARACTERS, is_name
 from det_contracts.problems import Problem, Refused, invalid
-from services.kit.command_queue import Pending, Waiting
+from services.kit.command_queue import CommandQueue, Pending
 from services.kit.overlay import view_of
 from services.kit.roots import PageFault
 from services.kit.rules import Key, Rules
 
 S = TypeVar("S")
-EVENTS = 999
+MAX_EVENTS = 999
 """Events per round, besides the decision record. The broker accepts 1,000 messages in one atomic batch."""
-BYTES = 4 * 1024 * 1024
+MAX_BYTES = 4 * 1024 * 1024
 """Maximum size of a round, except that a single event may be larger."""
-MOST_PARTS = 1000
+MAX_ROUNDS_PER_COMMAND = 1000
 """Maximum number of rounds that one command may take."""
-WORK_S = 0.02
+TIME_BUDGET_S = 0.02
 """Time budget in seconds for deciding commands in one round, because the event loop is blocked meanwhile."""
 
 log = structlog.get_logger()
@@ -46,19 +46,19 @@ class Decided(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """The result of a command, valid once the log contains the round up to the event before `place`."""
+    """The result of a command, valid once the log contains the round up to the event before `offset`."""
 
     pending: Pending
-    place: int
+    offset: int
     value: Any
     problem: Refused | None = None
 
-    def tell(self, before: int) -> None:
+    def deliver(self, before: int) -> None:
         """Answer the command. `before` is the position just before the round's first event."""
         if self.problem is not None:
             self.pending.fail(self.problem)
         else:
-            self.pending.succeed(before + self.place, self.value)
+            self.pending.succeed(before + self.offset, self.value)
 
 
 class Round:
@@ -78,7 +78,7 @@ class Round:
         """The commands that this round decides."""
         return [outcome.pending for outcome in self.outcomes] + self.unfinished
 
-    def encoded(self, events: Iterable[Any], actor: str, cause: str) -> list[Decided]:
+    def encode(self, events: Iterable[Any], actor: str, cause: str) -> list[Decided]:
         """Encode events as they would follow here. Raises `Refused` if one is too large for the log."""
         made = []
         for number, event in enumerate(events, len(self.events)):
@@ -97,7 +97,7 @@ class Round:
         """Whether these events may still be added."""
         count = len(self.events) + len(more)
         size = self._bytes + sum(len(one.body) for one in more)
-        return count <= 1 or (count <= EVENTS and size <= BYTES)
+        return count <= 1 or (count <= MAX_EVENTS and size <= MAX_BYTES)
 
     def add(self, more: Iterable[Decided]) -> None:
         """Add events to the round."""
@@ -105,18 +105,18 @@ class Round:
             self.events.append(one)
             self._bytes += len(one.body)
 
-    def prefix(self, more: list[Decided]) -> list[Decided]:
+    def fitting(self, more: list[Decided]) -> list[Decided]:
         """Return as many of these events as still fit."""
         count, size = 0, self._bytes
         for count, one in enumerate(more, 1):
             size += len(one.body)
             number = len(self.events) + count
-            if number > 1 and (number > EVENTS or size > BYTES):
+            if number > 1 and (number > MAX_EVENTS or size > MAX_BYTES):
                 return more[: count - 1]
         return more[:count]
 
 
-NOTHING = Round("", 0.0)
+EMPTY_ROUND = Round("", 0.0)
 """The empty round. Never add to it."""
 
 
@@ -128,109 +128,113 @@ class Rounds(Generic[S]):
         rules: Rules[S],
         *,
         new_id: Callable[[], str],
-        parked: Callable[[Key, str], None],
+        on_parked: Callable[[Key, str], None],
         stopwatch: Callable[[], float] = time.perf_counter,
     ) -> None:
         """`parked` is called with each record that cannot be decided on, and the reason."""
         self._rules = rules
         self._new_id = new_id
-        self._parked = parked
+        self._on_parked = on_parked
         self._stopwatch = stopwatch
 
-    def expired(self, state: S, now: float) -> Round:
+    def from_due_times(self, state: S, now: float) -> Round:
         """Build a round from the due times that have passed."""
         due = self._rules.due(state)
         found = Round(self._new_id(), now)
         if due is not None and due <= now:
-            made = found.encoded(self._rules.expire(state, now)[:EVENTS], self._rules.owner, "")
-            found.add(found.prefix(made))
+            made = found.encode(self._rules.expire(state, now)[:MAX_EVENTS], self._rules.owner, "")
+            found.add(found.fitting(made))
         return found
 
-    def reactions(self, state: S, now: float, touched: dict[Key, str]) -> Round:
+    def from_changes(self, state: S, now: float, touched: dict[Key, str]) -> Round:
         """Build a round from the changed records in `touched`.
 
         Records that need nothing are removed from it.
         """
         found = Round(self._new_id(), now)
-        at_rest = []
+        settled = []
         for key, cause in touched.items():
-            made = self._reaction(found, state, key, cause)
+            made = self._events_for(found, state, key, cause)
             if not made:
-                at_rest.append(key)
-            some = found.prefix(made)
+                settled.append(key)
+            some = found.fitting(made)
             found.add(some)
             if len(some) < len(made):
                 break
-        for key in at_rest:
+        for key in settled:
             del touched[key]
         return found
 
-    def _reaction(self, found: Round, state: S, key: Key, cause: str) -> list[Decided]:
+    def _events_for(self, found: Round, state: S, key: Key, cause: str) -> list[Decided]:
         try:
-            return found.encoded(self._rules.react(state, key), self._rules.owner, cause)
+            return found.encode(self._rules.react(state, key), self._rules.owner, cause)
         except PageFault:
             raise
         except Refused as problem:
-            self._parked(key, str(problem))
+            self._on_parked(key, str(problem))
         except Exception as error:
             # A bug that affects one record must not stop the others.
             log.exception("decision.failed", owner=self._rules.owner, record=f"{key[0]} {key[1]}")
-            self._parked(key, repr(error))
+            self._on_parked(key, repr(error))
         return []
 
-    def rulings(self, state: S, now: float, position: int, waiting: Waiting) -> Round:
+    def from_commands(self, state: S, now: float, position: int, waiting: CommandQueue) -> Round:
         """Decide as many waiting commands as fit, each as if those before it were already in the log."""
-        found, ahead = Round(self._new_id(), now), Ahead(self._rules, state, position)
+        found, ahead = Round(self._new_id(), now), PredictedState(self._rules, state, position)
         began = self._stopwatch()
-        while (pending := waiting.take()) is not None:
+        while (pending := waiting.pop()) is not None:
             if pending.stored is not None:
                 pending.succeed(*pending.stored)
-            elif not self._rule(found, ahead, pending, waiting):
-                waiting.back([pending])
+            elif not self._decide(found, ahead, pending, waiting):
+                waiting.put_back([pending])
                 break
-            if found.unfinished or ahead.blind or self._stopwatch() - began > WORK_S:
+            if found.unfinished or ahead.is_unknown or self._stopwatch() - began > TIME_BUDGET_S:
                 break
         return found
 
-    def _rule(self, found: Round, ahead: Ahead[S], pending: Pending, waiting: Waiting) -> bool:
+    def _decide(
+        self, found: Round, ahead: PredictedState[S], pending: Pending, waiting: CommandQueue
+    ) -> bool:
         """Decide one command. Returns False if it must be the first of the next round."""
-        alone = not found.events
+        is_first = not found.events
         try:
             rule = self._rules.commands[type(pending.command)]
             ruling = rule(ahead.state, pending.command, pending.call)
             actor = f"user:{pending.user}"
-            made = found.encoded(ruling.events[: EVENTS + 1], actor, pending.call.id)
-            whole = found.fits(made)
-            if not whole and not alone:
+            made = found.encode(ruling.events[: MAX_EVENTS + 1], actor, pending.call.id)
+            is_complete = found.fits(made)
+            if not is_complete and not is_first:
                 return False
-            if not whole:
-                made = self._cut(found, pending, made)
+            if not is_complete:
+                made = self._first_part(found, pending, made)
             ahead.fold(made, actor, found.at)
         except PageFault:
-            waiting.back([*found.waiting, pending])
+            waiting.put_back([*found.waiting, pending])
             raise
         except Refused as refusal:
             found.outcomes.append(Outcome(pending, len(found.events), None, refusal))
             return True
         except Exception as error:
-            if not alone:
+            if not is_first:
                 return False
             found.outcomes.append(Outcome(pending, 0, None, self._failed(pending, error)))
-            ahead.blind = True
+            ahead.is_unknown = True
             return True
         found.add(made)
-        if whole:
+        if is_complete:
             found.outcomes.append(Outcome(pending, len(found.events), ruling.value))
         else:
             found.unfinished.append(pending)
         return True
 
-    def _cut(self, found: Round, pending: Pending, made: list[Decided]) -> list[Decided]:
+    def _first_part(self, found: Round, pending: Pending, made: list[Decided]) -> list[Decided]:
         """Return the part that fits into this round of a command that fills more than one."""
         pending.parts += 1
-        if pending.parts > MOST_PARTS:
-            raise RuntimeError(f"{type(pending.command).__name__} does not end after {MOST_PARTS} rounds")
-        return found.prefix(made)
+        if pending.parts > MAX_ROUNDS_PER_COMMAND:
+            raise RuntimeError(
+                f"{type(pending.command).__name__} does not end after {MAX_ROUNDS_PER_COMMAND} rounds"
+            )
+        return found.fitting(made)
 
     def _failed(self, pending: Pending, error: Exception) -> Refused:
         name, id = type(pending.command).__name__, pending.call.id
@@ -239,36 +243,36 @@ class Rounds(Generic[S]):
         return Refused(Problem("internal", message))
 
 
-class Ahead(Generic[S]):
+class PredictedState(Generic[S]):
     """The state as it will be once the round is in the log."""
 
     def __init__(self, rules: Rules[S], state: S, position: int) -> None:
         self._rules = rules
         self._next = position + 2
         """Position of the round's first event, which follows the decision record."""
-        self._below = state
+        self._base = state
         self._view: S | None = None
-        self.blind = False
+        self.is_unknown = False
         """True if no further command can be decided before this round is in the log."""
 
     @property
     def state(self) -> S:
         """The predicted state; read-only."""
-        return self._below if self._view is None else self._view
+        return self._base if self._view is None else self._view
 
     def fold(self, made: Sequence[Decided], actor: str, at: float) -> None:
         """Fold further events into the view. If the fold raises, the events must not reach the log."""
         if made and self._view is None:
-            self._view = view_of(self._below)
+            self._view = view_of(self._base)
         for one in made:
             ahead = Recorded(self._next, one.event, one.id, actor, at, one.cause)
             for kind, key in self._rules.evolve(self.state, ahead):
                 if isinstance(key, str) and not is_name(key):
-                    raise _not_kept(kind, key)
+                    raise _unsavable_key(kind, key)
             self._next += 1
 
 
-def _not_kept(kind: str, key: str) -> Refused:
+def _unsavable_key(kind: str, key: str) -> Refused:
     """Refuse a key that cannot be saved: every service must be able to store everything in the log."""
     known = f"{kind} would have a name of {len(key)} characters, {key[:40]!r}..."
     return invalid(f"{known}: at most {NAME_CHARACTERS} are allowed, without NUL; choose a shorter one")

@@ -15,7 +15,7 @@ import msgspec
 from nacl.exceptions import CryptoError
 from nacl.public import PrivateKey, SealedBox
 
-from det_contracts.expconf import with_secrets
+from det_contracts.expconf import replace_secrets
 from services.kit import base64url
 from services.kit.settings import BadSettings
 
@@ -62,7 +62,7 @@ def is_sealed(value: Any) -> bool:
     return isinstance(value, str) and value.startswith(PREFIX)
 
 
-def opened(config: Mapping[str, Any], owner: str, sealer: Sealer | None) -> dict[str, Any]:
+def open_secrets(config: Mapping[str, Any], owner: str, sealer: Sealer | None) -> dict[str, Any]:
     """Return a configuration with its secrets in plain text, as in an old log. Raises `CannotOpen`."""
 
     def change(where: tuple[str, ...], value: Any) -> Any:
@@ -75,14 +75,14 @@ def opened(config: Mapping[str, Any], owner: str, sealer: Sealer | None) -> dict
         except CannotOpen as error:
             raise CannotOpen(f"the secret {'.'.join(where)} cannot be opened: {error}") from error
 
-    return with_secrets(config, change)
+    return replace_secrets(config, change)
 
 
-def sealed(config: Mapping[str, Any], owner: str, sealer: Sealer | None) -> dict[str, Any]:
+def seal_secrets(config: Mapping[str, Any], owner: str, sealer: Sealer | None) -> dict[str, Any]:
     """Return a configuration as it may be stored in the log; without a key it is unchanged."""
     if sealer is None:
         return dict(config)
-    return with_secrets(config, lambda where, value: sealer.seal(owner, value))
+    return replace_secrets(config, lambda where, value: sealer.seal(owner, value))
 
 
 def sealer_from(path: Path | None) -> Sealer | None:

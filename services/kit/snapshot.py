@@ -15,19 +15,19 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from services.kit.database import HERE, LOADED, POSITIONS, SNAPSHOTS, Unreadable, upsert
+from services.kit.database import IS_LOADED, LOADED_INDEX, POSITIONS, SNAPSHOTS, UnreadableRecord, upsert
 from services.kit.log import Mark
 from services.kit.rules import Key, record_types
 
-MARKS = "log marks"
+MARKS_KIND = "log marks"
 """Kind of the snapshot rows that identify the log, shared by all fold versions. They hold no records."""
-DROPPED = "records dropped"
+DELETION_KIND = "records dropped"
 """Kind of the row whose position says when a record with a root was last deleted for good."""
 BEGUN = "rebuild begun"
 """Kind of the row whose position is that of the request in CONTROL for which everything was last deleted, to
 be rebuilt from the log. Shared by all fold versions."""
-NO_RECORDS = (MARKS, DROPPED, BEGUN)
-AT_ONCE = 500
+KINDS_WITHOUT_RECORDS = (MARKS_KIND, DELETION_KIND, BEGUN)
+IDS_PER_QUERY = 500
 """Number of ids in one database query."""
 
 
@@ -37,11 +37,11 @@ class Pages:
 
     positions: dict[str, int]
     """Per stream, the position the records reflect."""
-    dropped: int = 0
+    last_deletion: int = 0
     """When a record was last deleted for good, on the same scale as `newest`."""
     records: dict[str, dict[Key, Any]] = field(default_factory=dict)
     """Per root."""
-    newest: int = 0
+    last_save: int = 0
     """When one of these was last saved: the sum of the positions of all streams, which grows with each
     save."""
 
@@ -50,7 +50,7 @@ class Pages:
     folded_save: int = 0
     """The sum for the newest known save that is folded here in all streams."""
 
-    def changed_after(self, here: Mapping[str, int]) -> bool:
+    def may_differ_at(self, here: Mapping[str, int]) -> bool:
         """Whether the records may have been different at the positions folded `here`.
 
         With several streams, one may be behind and another ahead, so a sum of positions cannot tell what is
@@ -59,7 +59,7 @@ class Pages:
         if all(at <= here.get(stream, at) for stream, at in self.positions.items()):
             return False
         bound = self.folded_save if len(self.positions) > 1 else sum(here.values())
-        return max(self.newest, self.dropped) > bound
+        return max(self.last_save, self.last_deletion) > bound
 
 
 class Snapshot:
@@ -72,7 +72,7 @@ class Snapshot:
         """
         self.owner = owner
         self.fold_version = fold_version
-        self._rows = _rows(owner, fold_version)
+        self._row_owner = _row_owner(owner, fold_version)
         self._state = state
         self._types = record_types(state)
         self._decoders: dict[str, msgspec.json.Decoder[Any]] = {
@@ -89,22 +89,26 @@ class Snapshot:
             sa.select(
                 *(sa.column(c.name, c.type) for c in (SNAPSHOTS.c.kind, SNAPSHOTS.c.id, SNAPSHOTS.c.body))
             )
-            .select_from(_loaded(connection))
-            .where(sa.column("owner") == self._rows, sa.column("kind").not_in(NO_RECORDS), HERE)
+            .select_from(_snapshots_by_loaded(connection))
+            .where(
+                sa.column("owner") == self._row_owner,
+                sa.column("kind").not_in(KINDS_WITHOUT_RECORDS),
+                IS_LOADED,
+            )
         )
         for kind, id, body in connection.execute(query):
-            key, record = self._read(kind, id, body)
+            key, record = self._decode_row(kind, id, body)
             tables[kind][key] = record
         return self._state(**tables), self.positions(connection)
 
-    def _read(self, kind: str, id: str, body: bytes) -> tuple[Any, Any]:
+    def _decode_row(self, kind: str, id: str, body: bytes) -> tuple[Any, Any]:
         try:
             return self._types[kind][0](id), self._decoders[kind].decode(body)
         except msgspec.ValidationError:
             # Not damaged, but of an incompatible version: an operator must look at it.
             raise
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise Unreadable(f"the record of {kind} '{id}' cannot be read: {error}") from error
+            raise UnreadableRecord(f"the record of {kind} '{id}' cannot be read: {error}") from error
 
     def pages(
         self,
@@ -117,40 +121,40 @@ class Snapshot:
 
         Ids with a lone surrogate are skipped: no database can store them, so nothing is stored under them.
         """
-        wanted = set(filter(_is_whole, roots))
+        wanted = set(filter(_is_valid_unicode, roots))
         for kind, some in groupby(sorted(keys, key=_by_kind), key=_by_kind):
-            for ids in _portions(filter(_is_whole, (str(id) for _, id in some))):
+            for ids in _chunks(filter(_is_valid_unicode, (str(id) for _, id in some))):
                 query = sa.select(SNAPSHOTS.c.root).where(
-                    SNAPSHOTS.c.owner == self._rows, SNAPSHOTS.c.kind == kind, SNAPSHOTS.c.id.in_(ids)
+                    SNAPSHOTS.c.owner == self._row_owner, SNAPSHOTS.c.kind == kind, SNAPSHOTS.c.id.in_(ids)
                 )
                 wanted.update(root for root in connection.execute(query).scalars() if root is not None)
         found = self._no_pages(connection)
         c = SNAPSHOTS.c
         columns = c.root, c.kind, c.id, c.body, c.position
-        for portion in _portions(root for root in wanted if not known(root)):
-            query = sa.select(*columns).where(self._of_roots(portion))
+        for portion in _chunks(root for root in wanted if not known(root)):
+            query = sa.select(*columns).where(self._in_roots(portion))
             for root, kind, id, body, position in connection.execute(query):
-                key, record = self._read(kind, id, body)
-                found.newest = max(found.newest, position)
+                key, record = self._decode_row(kind, id, body)
+                found.last_save = max(found.last_save, position)
                 found.records.setdefault(root, {})[kind, key] = record
         return found
 
-    def alone(self, connection: sa.Connection, keys: Iterable[Key]) -> Pages:
+    def records(self, connection: sa.Connection, keys: Iterable[Key]) -> Pages:
         """Load only these records, without the others under their roots."""
         found = self._no_pages(connection)
         c = SNAPSHOTS.c
         for kind, some in groupby(sorted(keys, key=_by_kind), key=_by_kind):
-            for ids in _portions(filter(_is_whole, (str(id) for _, id in some))):
+            for ids in _chunks(filter(_is_valid_unicode, (str(id) for _, id in some))):
                 query = sa.select(c.root, c.id, c.body, c.position).where(
-                    c.owner == self._rows, c.kind == kind, c.id.in_(ids)
+                    c.owner == self._row_owner, c.kind == kind, c.id.in_(ids)
                 )
                 for root, id, body, position in connection.execute(query):
-                    key, record = self._read(kind, id, body)
-                    found.newest = max(found.newest, position)
+                    key, record = self._decode_row(kind, id, body)
+                    found.last_save = max(found.last_save, position)
                     found.records.setdefault(root or "", {})[kind, key] = record
         return found
 
-    def rootless(self, connection: sa.Connection, kinds: Iterable[str]) -> list[Key]:
+    def keys_without_root(self, connection: sa.Connection, kinds: Iterable[str]) -> list[Key]:
         """Return records saved by a release without roots.
 
         Only fold version 1 shares rows with such a release.
@@ -159,12 +163,12 @@ class Snapshot:
             return []
         c = SNAPSHOTS.c
         query = sa.select(c.kind, c.id).where(
-            c.owner == self._rows, c.root.is_(None), c.kind.in_(list(kinds))
+            c.owner == self._row_owner, c.root.is_(None), c.kind.in_(list(kinds))
         )
         return [(kind, self._types[kind][0](id)) for kind, id in connection.execute(query)]
 
     def _no_pages(self, connection: sa.Connection) -> Pages:
-        dropped = self._position(connection, self._rows, DROPPED)
+        dropped = self._position(connection, self._row_owner, DELETION_KIND)
         return Pages(self.positions(connection), dropped, begun=self.begun(connection))
 
     def _position(self, connection: sa.Connection, owner: str, kind: str) -> int:
@@ -176,13 +180,13 @@ class Snapshot:
         """Return the position of the request for which the database was last begun again; 0 if never."""
         return self._position(connection, self.owner, BEGUN)
 
-    def _of_roots(self, roots: list[str]) -> sa.ColumnElement[bool]:
-        return sa.and_(SNAPSHOTS.c.owner == self._rows, SNAPSHOTS.c.root.in_(roots))
+    def _in_roots(self, roots: list[str]) -> sa.ColumnElement[bool]:
+        return sa.and_(SNAPSHOTS.c.owner == self._row_owner, SNAPSHOTS.c.root.in_(roots))
 
-    def _move(self, connection: sa.Connection, roots: Iterable[str], away: int) -> None:
+    def _set_evicted(self, connection: sa.Connection, roots: Iterable[str], away: int) -> None:
         """Mark roots as loaded (0) or not loaded (1) by the next start."""
-        for some in _portions(roots):
-            others = sa.and_(self._of_roots(some), SNAPSHOTS.c.away != away)
+        for some in _chunks(roots):
+            others = sa.and_(self._in_roots(some), SNAPSHOTS.c.away != away)
             connection.execute(sa.update(SNAPSHOTS).where(others).values(away=away))
 
     def save(
@@ -192,7 +196,7 @@ class Snapshot:
         positions: Mapping[str, int],
         marks: Mapping[str, Mark] | None = None,
         roots: Mapping[Key, str] | None = None,
-        away: Collection[str] = (),
+        evicted: Collection[str] = (),
         *,
         dropped: bool = False,
     ) -> bool:
@@ -202,39 +206,41 @@ class Snapshot:
         their records changed here. `dropped` says whether a record with a root was deleted. Returns False and
         stores nothing if another replica has already stored a later state.
         """
-        stored = self.positions(connection, hold=True)
+        stored = self.positions(connection, for_update=True)
         if any(stored.get(stream, 0) > position for stream, position in positions.items()):
             return False
         roots = roots or {}
-        self._move(connection, away, 1)
-        self._move(connection, {roots[key] for key in records if key in roots}, 0)
+        self._set_evicted(connection, evicted, 1)
+        self._set_evicted(connection, {roots[key] for key in records if key in roots}, 0)
         at = sum(positions.values())
         rows = [
-            _row(self._rows, kind, str(id), record, roots.get((kind, id)), at)
+            _row(self._row_owner, kind, str(id), record, roots.get((kind, id)), at)
             for (kind, id), record in records.items()
             if record is not None
         ]
-        rows += [_row(self._rows, DROPPED, "", None, position=at)] * dropped
-        rows += [_row(self.owner, MARKS, stream, mark) for stream, mark in (marks or {}).items()]
+        rows += [_row(self._row_owner, DELETION_KIND, "", None, position=at)] * dropped
+        rows += [_row(self.owner, MARKS_KIND, stream, mark) for stream, mark in (marks or {}).items()]
         upsert(connection, SNAPSHOTS, rows)
-        self._drop(connection, (key for key, record in records.items() if record is None))
+        self._delete_records(connection, (key for key, record in records.items() if record is None))
         upsert(
             connection,
             POSITIONS,
-            [{"owner": self._rows, "stream": s, "position": p} for s, p in positions.items()],
+            [{"owner": self._row_owner, "stream": s, "position": p} for s, p in positions.items()],
         )
         return True
 
-    def positions(self, connection: sa.Connection, *, hold: bool = False) -> dict[str, int]:
+    def positions(self, connection: sa.Connection, *, for_update: bool = False) -> dict[str, int]:
         """Return the stored position of each stream.
 
-        `hold` locks out other replicas until this one has stored.
+        `for_update` locks out other replicas until this one has stored.
         """
-        query = sa.select(POSITIONS.c.stream, POSITIONS.c.position).where(POSITIONS.c.owner == self._rows)
-        query = query.with_for_update() if hold else query
+        query = sa.select(POSITIONS.c.stream, POSITIONS.c.position).where(
+            POSITIONS.c.owner == self._row_owner
+        )
+        query = query.with_for_update() if for_update else query
         return {stream: position for stream, position in connection.execute(query)}
 
-    def known(self, connection: sa.Connection) -> dict[str, int]:
+    def furthest_positions(self, connection: sa.Connection) -> dict[str, int]:
         """Return the furthest position any fold version has read in each stream.
 
         The log must reach at least there.
@@ -243,71 +249,71 @@ class Snapshot:
         query = sa.select(POSITIONS.c.stream, newest).group_by(POSITIONS.c.stream)
         return {stream: position for stream, position in connection.execute(query)}
 
-    def others(self, connection: sa.Connection) -> list[int]:
+    def other_fold_versions(self, connection: sa.Connection) -> list[int]:
         """Return the other fold versions that have stored a state."""
         found = connection.execute(sa.select(POSITIONS.c.owner).distinct()).scalars()
         return sorted({_version(rows) for rows in found} - {self.fold_version})
 
-    def forget_all(self, connection: sa.Connection, asked: int = 0) -> bool:
+    def delete_all(self, connection: sa.Connection, asked: int = 0) -> bool:
         """Delete what all versions have stored.
 
         With `asked`, that is for the request at this position of CONTROL: returns False, and deletes nothing,
         if it was done for it already.
         """
         if asked:
-            self.positions(connection, hold=True)
+            self.positions(connection, for_update=True)
             if self.begun(connection) >= asked:
                 return False
             upsert(connection, SNAPSHOTS, [_row(self.owner, BEGUN, "", None, position=asked)])
-        for version in (self.fold_version, *self.others(connection)):
-            self._forget(connection, version)
+        for version in (self.fold_version, *self.other_fold_versions(connection)):
+            self._delete_version(connection, version)
         return True
 
-    def forget_older(self, connection: sa.Connection) -> None:
+    def delete_older(self, connection: sa.Connection) -> None:
         """Delete the snapshots of all older versions but the last, which is kept for a rollback."""
-        older = [version for version in self.others(connection) if version < self.fold_version]
+        older = [version for version in self.other_fold_versions(connection) if version < self.fold_version]
         for version in older[:-1]:
-            self._forget(connection, version)
+            self._delete_version(connection, version)
 
     def marks(self, connection: sa.Connection) -> dict[str, Mark]:
         """Return, per stream, a message that was read before the snapshot was stored."""
         query = sa.select(SNAPSHOTS.c.id, SNAPSHOTS.c.body).where(
-            SNAPSHOTS.c.owner == self.owner, SNAPSHOTS.c.kind == MARKS
+            SNAPSHOTS.c.owner == self.owner, SNAPSHOTS.c.kind == MARKS_KIND
         )
         return {stream: msgspec.json.decode(body, type=Mark) for stream, body in connection.execute(query)}
 
-    def _drop(self, connection: sa.Connection, keys: Iterable[Key]) -> None:
+    def _delete_records(self, connection: sa.Connection, keys: Iterable[Key]) -> None:
         for kind, key in keys:
             connection.execute(
                 sa.delete(SNAPSHOTS).where(
-                    SNAPSHOTS.c.owner == self._rows, SNAPSHOTS.c.kind == kind, SNAPSHOTS.c.id == str(key)
+                    SNAPSHOTS.c.owner == self._row_owner, SNAPSHOTS.c.kind == kind, SNAPSHOTS.c.id == str(key)
                 )
             )
 
-    def _forget(self, connection: sa.Connection, version: int) -> None:
-        rows = _rows(self.owner, version)
-        kept = SNAPSHOTS.c.kind.in_((MARKS, BEGUN))
+    def _delete_version(self, connection: sa.Connection, version: int) -> None:
+        rows = _row_owner(self.owner, version)
+        kept = SNAPSHOTS.c.kind.in_((MARKS_KIND, BEGUN))
         connection.execute(sa.delete(SNAPSHOTS).where(SNAPSHOTS.c.owner == rows, ~kept))
         connection.execute(sa.delete(POSITIONS).where(POSITIONS.c.owner == rows))
 
 
-def _loaded(connection: sa.Connection) -> sa.FromClause | sa.TextClause:
+def _snapshots_by_loaded(connection: sa.Connection) -> sa.FromClause | sa.TextClause:
     """The table of snapshots, by the index of what a start loads.
 
     Another index begins with the owner, too, and SQLite takes either, by which was made first: by that one it
     would go through all that is away. SQLAlchemy has no hint for it.
     """
     if connection.dialect.name == "sqlite":
-        return sa.text(f"{SNAPSHOTS.name} INDEXED BY {LOADED.name}")
+        return sa.text(f"{SNAPSHOTS.name} INDEXED BY {LOADED_INDEX.name}")
     return SNAPSHOTS
 
 
-def _rows(owner: str, version: int) -> str:
+def _row_owner(owner: str, version: int) -> str:
     return owner if version == 1 else f"{owner}@{version}"
 
 
-def _version(rows: str) -> int:
-    return int(rows.partition("@")[2] or 1)
+def _version(row_owner: str) -> int:
+    return int(row_owner.partition("@")[2] or 1)
 
 
 def _row(
@@ -329,7 +335,7 @@ def _by_kind(key: Key) -> str:
     return key[0]
 
 
-def _is_whole(text: str) -> bool:
+def _is_valid_unicode(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -337,6 +343,6 @@ def _is_whole(text: str) -> bool:
     return True
 
 
-def _portions(ids: Iterable[str]) -> Iterable[list[str]]:
+def _chunks(ids: Iterable[str]) -> Iterable[list[str]]:
     left = iter(ids)
-    return iter(lambda: list(islice(left, AT_ONCE)), [])
+    return iter(lambda: list(islice(left, IDS_PER_QUERY)), [])

@@ -18,10 +18,10 @@ import structlog
 from det_contracts import subjects
 from det_contracts.envelope import Recorded
 from det_contracts.problems import unavailable
-from services.kit.database import Database, Unreadable, in_words
-from services.kit.lag import Behind
+from services.kit.awaitable_position import AwaitablePosition
+from services.kit.database import Database, UnreadableRecord, database_message
+from services.kit.lag import Lag
 from services.kit.log import Mark
-from services.kit.position_waiters import Reached
 from services.kit.process import StartAgain
 from services.kit.process_metrics import Measures
 from services.kit.rebuild_requests import RebuildRequests
@@ -31,7 +31,7 @@ from services.kit.snapshot import Pages, Snapshot
 
 SAVE_EVERY_S = 1.0
 """How long changes may wait to be saved together, unless a reader asks for them or there are many."""
-FOLLOW_EVERY_S = 0.1
+FOLLOWER_POLL_S = 0.1
 """How long a replica that does not write waits between checks of what the writing one has saved."""
 LONGEST_PAUSE_S = 5.0
 FAILED_PAUSE_S = 1.0
@@ -59,7 +59,7 @@ class Saver(Protocol):
         """Save in the background until cancelled. Raises `StartAgain`."""
 
 
-class Project(Protocol):
+class Projection(Protocol):
     """Writes a service's read model in the transaction that saves the snapshot."""
 
     def __call__(
@@ -67,7 +67,7 @@ class Project(Protocol):
     ) -> None: ...
 
 
-class InMemory:
+class NullSaver:
     """Stores nothing. For tests and simulations, where the log is the only storage."""
 
     def __init__(self, state: type[Any]) -> None:
@@ -102,10 +102,10 @@ class DatabaseSaver:
         state: type[Any],
         *,
         fold_version: int = 1,
-        project: Project | None = None,
-        empty: Callable[[sa.Connection], None] | None = None,
-        leading: Callable[[], bool] = lambda: True,
-        backlog: int = BACKLOG_LIMIT,
+        projection: Projection | None = None,
+        clear_projection: Callable[[sa.Connection], None] | None = None,
+        is_leader: Callable[[], bool] = lambda: True,
+        backlog_limit: int = BACKLOG_LIMIT,
         measures: Measures | None = None,
         marks: Callable[[], Mapping[str, Mark]] = dict,
         roots: Roots[Any] | None = None,
@@ -119,42 +119,42 @@ class DatabaseSaver:
         self._marks = marks
         self._database = database
         self._snapshot = Snapshot(owner, state, fold_version)
-        self._project = project
-        self._empty = empty
-        self._tidied = False
-        self._leading = leading
-        self._backlog = backlog
+        self._projection = projection
+        self._clear_projection = clear_projection
+        self._has_deleted_old = False
+        self._is_leader = is_leader
+        self._backlog_limit = backlog_limit
         self._overtaken = False
         self.rebuilds = RebuildRequests()
         self._ends = False
         """Whether what is in the database is no longer what was loaded from it."""
         self.roots = roots
         self._records: dict[Key, _Unsaved] = {}
-        self._away: dict[str, None] = {}
+        self._evicted: dict[str, None] = {}
         """Roots evicted from memory that the next start need not load."""
         self._portions: deque[tuple[int, dict[str, int]]] = deque()
         """Folded portions that are not saved yet, each with the positions reached."""
         self._events: list[Recorded] = []
         self._positions: dict[str, int] = {}
-        self._saves: deque[Mapping[str, int]] = deque()
+        self._unfolded_saves: deque[Mapping[str, int]] = deque()
         """With several streams: saves not yet known to be folded here, oldest first."""
         self._folded_save = 0
-        self._strays: list[Key] = []
+        self._rootless_keys: list[Key] = []
         """Database records without the root they belong to, saved by a release that had no roots."""
         self._state: Any = None
-        self.saved: dict[str, int] = {}
+        self.saved_positions: dict[str, int] = {}
         """Per stream, the position up to which everything is in the database."""
-        self.behind = Behind()
+        self.lag = Lag()
         """Folded portions, and how many of them are saved, by this replica or another."""
-        self._work = asyncio.Event()
-        self._urgent = asyncio.Event()
-        self._room = asyncio.Event()
-        self._known = Reached()
+        self._has_unsaved = asyncio.Event()
+        self._save_now = asyncio.Event()
+        self._has_capacity = asyncio.Event()
+        self._folded_position = AwaitablePosition()
         """Position up to which CONTROL is folded."""
-        self._folded = 0
-        self._kept = Reached()
+        self._folded_portions = 0
+        self._saved_portions = AwaitablePosition()
         """Number of folded portions that are saved."""
-        self._asking = 0
+        self._waiting_readers = 0
         """Number of callers waiting for the folded state to be saved."""
         self._listeners: list[Callable[[Collection[Key]], None]] = []
 
@@ -166,54 +166,55 @@ class DatabaseSaver:
         self._listeners.append(listener)
 
     @property
-    def unsaved(self) -> int:
+    def unsaved_events(self) -> int:
         """Number of events waiting to be saved."""
         return len(self._events)
 
     async def load(self) -> tuple[Any, dict[str, int]]:
-        if self._empty is not None:
-            await self._database.write(self._begin_again_after_others)
-        state, positions, strays, begun = await self._loaded()
-        if self._folded and begun != self.rebuilds.begun:
+        if self._clear_projection is not None:
+            await self._database.write(self._reset_after_other_versions)
+        state, positions, strays, begun = await self._load_with_retry()
+        if self._folded_portions and begun != self.rebuilds.begun:
             raise StartAgain("the database was begun again meanwhile")
         self.rebuilds.begun, self._ends = begun, False
         self._state = state
-        self.saved = dict(positions)
-        self._records, self._events, self._away = {}, [], {}
+        self.saved_positions = dict(positions)
+        self._records, self._events, self._evicted = {}, [], {}
         self._portions.clear()
         self._positions = dict(positions)
-        self._kept.move(self._folded)
-        self._known.begin(positions.get(subjects.CONTROL, 0))
-        if self._folded:
+        self._saved_portions.advance(self._folded_portions)
+        self._folded_position.begin(positions.get(subjects.CONTROL, 0))
+        if self._folded_portions:
             # After a reload, anything a listener waits for may have happened in between.
             for listener in self._listeners:
                 listener(every_key(state))
-        self._saves.clear()
+        self._unfolded_saves.clear()
         self._folded_save = sum(positions.values())
-        self._adopt(strays)
+        self._add_roots(strays)
         return state, positions
 
-    def _adopt(self, strays: list[Key]) -> None:
+    def _add_roots(self, strays: list[Key]) -> None:
         """Save records again with their roots before any of those roots is evicted."""
-        self._strays = strays
+        self._rootless_keys = strays
         # A record that is not loaded was saved by another replica since; the next start loads it.
         known = {key: one for key in strays if (one := dict.get(getattr(self._state, key[0]), key[1]))}
         if not known or self.roots is None:
             return
-        self._folded += 1
+        self._folded_portions += 1
         for key, record in known.items():
             root = self.roots.root_of(self._state, key)
-            self._records.setdefault(key, _Unsaved(record, root, self._folded))
-        self._portions.append((self._folded, dict(self._positions)))
-        self.behind.known(self._folded)
-        self._work.set()
+            self._records.setdefault(key, _Unsaved(record, root, self._folded_portions))
+        self._portions.append((self._folded_portions, dict(self._positions)))
+        self.lag.set_total(self._folded_portions)
+        self._has_unsaved.set()
 
-    def _stray(self, connection: sa.Connection, state: Any) -> list[Key]:
+    def _load_rootless(self, connection: sa.Connection, state: Any) -> list[Key]:
         """Return the records without roots, after loading the rest of the roots they belong to."""
         if self.roots is None:
             return []
         found = {
-            key: self.roots.root_of(state, key) for key in self._snapshot.rootless(connection, self.roots.of)
+            key: self.roots.root_of(state, key)
+            for key in self._snapshot.keys_without_root(connection, self.roots.root_lookups)
         }
         strays = [key for key, root in found.items() if root is not None]
         whole = {root for root in found.values() if root is not None}
@@ -224,77 +225,81 @@ class DatabaseSaver:
             self.roots.index(state, away)
         return strays
 
-    async def _loaded(self) -> tuple[Any, dict[str, int], list[Key], int]:
+    async def _load_with_retry(self) -> tuple[Any, dict[str, int], list[Key], int]:
         def work(connection: sa.Connection) -> tuple[Any, dict[str, int], list[Key], int]:
             state, positions = self._snapshot.load(connection)
-            return state, positions, self._stray(connection, state), self._snapshot.begun(connection)
+            return state, positions, self._load_rootless(connection, state), self._snapshot.begun(connection)
 
         while True:
             try:
                 return await self._database.read(work)
             except sa.exc.OperationalError as error:
-                if not self._folded:
+                if not self._folded_portions:
                     raise
                 # A running service needs the database back before it can go on.
-                log.warning("loading.failed", error=in_words(error))
+                log.warning("loading.failed", error=database_message(error))
                 await asyncio.sleep(FAILED_PAUSE_S)
 
-    def pages_now(self, keys: Collection[Key], roots: Collection[str], known: Callable[[str], bool]) -> Pages:
+    def pages_blocking(
+        self, keys: Collection[Key], roots: Collection[str], known: Callable[[str], bool]
+    ) -> Pages:
         """Load the wanted records together with their roots (`Snapshot.pages`). Blocks the event loop."""
-        return self._judged(self._database.read_now(lambda c: self._snapshot.pages(c, keys, roots, known)))
+        return self._add_folded_save(
+            self._database.read_blocking(lambda c: self._snapshot.pages(c, keys, roots, known))
+        )
 
-    async def ask(self, question: Callable[[Snapshot, sa.Connection], Pages]) -> Pages:
+    async def query(self, question: Callable[[Snapshot, sa.Connection], Pages]) -> Pages:
         """Ask for records in a thread, retrying until the database answers."""
         while True:
             try:
-                return self._judged(await self._database.read(lambda c: question(self._snapshot, c)))
+                return self._add_folded_save(await self._database.read(lambda c: question(self._snapshot, c)))
             except sa.exc.OperationalError as error:
-                log.warning("loading.failed", error=in_words(error))
+                log.warning("loading.failed", error=database_message(error))
                 await asyncio.sleep(FAILED_PAUSE_S)
 
-    def _judged(self, found: Pages) -> Pages:
+    def _add_folded_save(self, found: Pages) -> Pages:
         if self._ends or found.begun != self.rebuilds.begun:
             # What is not there now may be there once the log is folded again.
-            raise Unreadable("the database is being rebuilt from the log")
+            raise UnreadableRecord("the database is being rebuilt from the log")
         found.folded_save = self._newest_folded_save()
         return found
 
     @property
-    def folded(self) -> int:
+    def folded_portions(self) -> int:
         """Number of portions accepted so far."""
-        return self._folded
+        return self._folded_portions
 
-    def is_kept(self, portion: int) -> bool:
+    def is_saved(self, portion: int) -> bool:
         """Whether everything up to a portion is in the database with its root, whichever replica wrote it."""
-        return not self._strays and self._kept.position >= portion
+        return not self._rootless_keys and self._saved_portions.position >= portion
 
     def _newest_folded_save(self) -> int:
         """Return the sum of positions of the newest save that is folded here in all streams."""
-        while self._saves and _covers(self._positions, self._saves[0]):
-            self._folded_save = sum(self._saves.popleft().values())
+        while self._unfolded_saves and _covers(self._positions, self._unfolded_saves[0]):
+            self._folded_save = sum(self._unfolded_saves.popleft().values())
         return self._folded_save
 
-    def _heard_of(self, saved: Mapping[str, int]) -> None:
-        if len(saved) > 1 and (not self._saves or self._saves[-1] != saved):
-            self._saves.append(saved)
+    def _track_save(self, saved: Mapping[str, int]) -> None:
+        if len(saved) > 1 and (not self._unfolded_saves or self._unfolded_saves[-1] != saved):
+            self._unfolded_saves.append(saved)
             self._newest_folded_save()
 
-    def let_go(self, root: str) -> None:
+    def record_eviction(self, root: str) -> None:
         """Note that a root has left memory. Everything in it is saved."""
-        self._away[root] = None
+        self._evicted[root] = None
 
-    def _begin_again_after_others(self, connection: sa.Connection) -> None:
+    def _reset_after_other_versions(self, connection: sa.Connection) -> None:
         # If there are several snapshots, the tables are those of whichever wrote last.
-        if self._empty is not None and self._snapshot.others(connection):
-            self._snapshot.forget_all(connection)
-            self._empty(connection)
+        if self._clear_projection is not None and self._snapshot.other_fold_versions(connection):
+            self._snapshot.delete_all(connection)
+            self._clear_projection(connection)
 
     async def _begin_again(self, asked: int) -> None:
         """Delete everything, and end this process: it starts as with a lost database."""
 
         def work(connection: sa.Connection) -> None:
-            if self._snapshot.forget_all(connection, asked) and self._empty is not None:
-                self._empty(connection)
+            if self._snapshot.delete_all(connection, asked) and self._clear_projection is not None:
+                self._clear_projection(connection)
 
         # While this waits, nothing may be decided about records that it deletes.
         self._ends = True
@@ -308,31 +313,31 @@ class DatabaseSaver:
     async def changed(
         self, state: Any, keys: Collection[Key], events: Sequence[Recorded], positions: dict[str, int]
     ) -> None:
-        self._folded += 1
+        self._folded_portions += 1
         for key in keys:
             root = self.roots.root_of(state, key) if self.roots is not None else None
             # `dict.get` does not page in: a dropped record must not be loaded again.
             record = dict.get(getattr(state, key[0]), key[1])
-            self._records[key] = _Unsaved(record, root, self._folded)
-        if self._project is not None:
+            self._records[key] = _Unsaved(record, root, self._folded_portions)
+        if self._projection is not None:
             self._events.extend(events)
         self._positions = positions
-        self._portions.append((self._folded, positions))
-        self.behind.known(self._folded)
-        self._known.move(positions.get(subjects.CONTROL, 0))
-        self._work.set()
+        self._portions.append((self._folded_portions, positions))
+        self.lag.set_total(self._folded_portions)
+        self._folded_position.advance(positions.get(subjects.CONTROL, 0))
+        self._has_unsaved.set()
         for listener in self._listeners:
             listener(keys)
         # Who was overtaken must fold on, or never gets to where it may save.
-        if 2 * self._unsaved_work() > self._backlog:
+        if 2 * self._unsaved_count() > self._backlog_limit:
             # Long before whoever folds has to wait.
-            self._urgent.set()
-        while self._unsaved_work() > self._backlog and not self._overtaken:
-            self._urgent.set()
-            self._room.clear()
-            await self._room.wait()
+            self._save_now.set()
+        while self._unsaved_count() > self._backlog_limit and not self._overtaken:
+            self._save_now.set()
+            self._has_capacity.clear()
+            await self._has_capacity.wait()
 
-    def _unsaved_work(self) -> int:
+    def _unsaved_count(self) -> int:
         # Where roots come and go, what is not saved is what has to stay.
         records = len(self._records) if self.roots is not None else 0
         return len(self._events) + records
@@ -340,55 +345,59 @@ class DatabaseSaver:
     async def run(self) -> None:
         pause = SAVE_EVERY_S
         while True:
-            await self._work.wait()
-            self.behind.allowed_s = pause
-            if not self._asking:
+            await self._has_unsaved.wait()
+            self.lag.allowed_s = pause
+            if not self._waiting_readers:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(pause):
-                        await self._urgent.wait()
-            self._urgent.clear()
-            self._work.clear()
+                        await self._save_now.wait()
+            self._save_now.clear()
+            self._has_unsaved.clear()
             began = time.monotonic()
             try:
-                stored = self._leading() and await self._save()
+                stored = self._is_leader() and await self._save()
                 if stored and self.rebuilds.due:
                     # Not before the save, which whoever asked for it may wait for.
                     await self._begin_again(self.rebuilds.due)
             except sa.exc.OperationalError as error:
                 # Nothing is lost, and a restart would find the database no better, so retry.
-                log.warning("saving.failed", error=in_words(error))
+                log.warning("saving.failed", error=database_message(error))
                 await asyncio.sleep(FAILED_PAUSE_S)
-                self._work.set()
+                self._has_unsaved.set()
                 continue
             # Large records are rewritten whole, so the longer a save takes, the less often it runs.
             pause = min(max(SAVE_EVERY_S, 10 * (time.monotonic() - began)), LONGEST_PAUSE_S)
             if not stored:
-                await self._follow()
-                self._work.set()
+                await self._discard_saved()
+                self._has_unsaved.set()
 
-    async def _follow(self) -> None:
+    async def _discard_saved(self) -> None:
         """Drop what another replica has already written."""
         begun = await self._database.read(self._snapshot.begun)
         if begun != self.rebuilds.begun:
             self._ends = True
             raise StartAgain("another replica rebuilds the database from the log")
-        stored, self._strays = await self._database.read(self._stored)
-        self._heard_of(stored)
+        stored, self._rootless_keys = await self._database.read(self._read_saved)
+        self._track_save(stored)
         self._events = [e for e in self._events if e.position > stored.get(e.stream, 0)]
         while self._portions and _covers(stored, self._portions[0][1]):
-            self._kept.move(self._portions.popleft()[0])
-        kept = self._kept.position
+            self._saved_portions.advance(self._portions.popleft()[0])
+        kept = self._saved_portions.position
         self._records = {key: one for key, one in self._records.items() if one.portion > kept}
-        self._away.clear()
+        self._evicted.clear()
         if not self._portions:
-            self.saved = stored
-        self.behind.begin_again()
-        self._room.set()
-        await asyncio.sleep(FOLLOW_EVERY_S)
+            self.saved_positions = stored
+        self.lag.restart_age()
+        self._has_capacity.set()
+        await asyncio.sleep(FOLLOWER_POLL_S)
 
-    def _stored(self, connection: sa.Connection) -> tuple[dict[str, int], list[Key]]:
+    def _read_saved(self, connection: sa.Connection) -> tuple[dict[str, int], list[Key]]:
         """Return the positions another replica has saved, and the records it saved without roots."""
-        strays = self._snapshot.rootless(connection, self.roots.of) if self.roots is not None else []
+        strays = (
+            self._snapshot.keys_without_root(connection, self.roots.root_lookups)
+            if self.roots is not None
+            else []
+        )
         rooted = [key for key in strays if self.roots and self.roots.root_of(self._state, key) is not None]
         return self._snapshot.positions(connection), rooted
 
@@ -397,25 +406,25 @@ class DatabaseSaver:
         unsaved, self._records = self._records, {}
         records = {key: one.record for key, one in unsaved.items()}
         roots = {key: one.root for key, one in unsaved.items() if one.root is not None}
-        paged = self.roots.of if self.roots is not None else {}
+        paged = self.roots.root_lookups if self.roots is not None else {}
         dropped = any(record is None and key[0] in paged for key, record in records.items())
-        away, self._away = self._away, {}
+        away, self._evicted = self._evicted, {}
         events, self._events = self._events, []
-        positions, folded = dict(self._positions), self._folded
+        positions, folded = dict(self._positions), self._folded_portions
         marks = dict(self._marks())
 
         def work(connection: sa.Connection) -> bool:
-            stored = self._snapshot.positions(connection, hold=True)
+            stored = self._snapshot.positions(connection, for_update=True)
             if self._snapshot.begun(connection) != self.rebuilds.begun:
                 return False
             if not self._snapshot.save(connection, records, positions, marks, roots, away, dropped=dropped):
                 return False
-            if not self._tidied:
-                self._snapshot.forget_older(connection)
-            if self._project is not None:
+            if not self._has_deleted_old:
+                self._snapshot.delete_older(connection)
+            if self._projection is not None:
                 # Events folded while another replica led are in the tables already.
                 new = [e for e in events if e.position > stored.get(e.stream, 0)]
-                self._project(connection, records, new)
+                self._projection(connection, records, new)
             return True
 
         began = time.perf_counter()
@@ -425,51 +434,51 @@ class DatabaseSaver:
         finally:
             if not stored:
                 self._records = unsaved | self._records
-                self._away = away | self._away
+                self._evicted = away | self._evicted
                 self._events = events + self._events
         self._overtaken = not stored
         if self._overtaken:
             return False
-        self._tidied = True
-        self._heard_of(positions)
-        if self._strays:
+        self._has_deleted_old = True
+        self._track_save(positions)
+        if self._rootless_keys:
             # Any that remain were saved by the previous leader.
-            self._adopt((await self._database.read(self._stored))[1])
+            self._add_roots((await self._database.read(self._read_saved))[1])
         self._measures.committed(time.perf_counter() - began)
-        self.saved = positions
-        self.behind.done(folded)
-        self._kept.move(folded)
+        self.saved_positions = positions
+        self.lag.set_done(folded)
+        self._saved_portions.advance(folded)
         while self._portions and self._portions[0][0] <= folded:
             self._portions.popleft()
-        self._room.set()
+        self._has_capacity.set()
         return True
 
-    def stored(self, connection: sa.Connection) -> int:
+    def saved_position(self, connection: sa.Connection) -> int:
         """Return the CONTROL position that tables and snapshot reflect, whichever replica wrote them."""
         return self._snapshot.positions(connection).get(subjects.CONTROL, 0)
 
-    async def reach(self, position: int = 0, within_s: float = 30.0) -> None:
+    async def wait_for_position(self, position: int = 0, within_s: float = 30.0) -> None:
         """Wait until the read model shows everything folded by now, and CONTROL up to `position`.
 
         Raises `Refused` (unavailable) after `within_s` seconds.
         """
         try:
             async with asyncio.timeout(within_s):
-                await self._known.reach(position)
-                await self._all_kept()
+                await self._folded_position.wait_for_position(position)
+                await self._save_all()
         except TimeoutError:
-            saved = self.saved.get(subjects.CONTROL, 0)
+            saved = self.saved_positions.get(subjects.CONTROL, 0)
             message = f"the read side is at position {saved}, not yet at {position}; try again"
             raise unavailable(message) from None
 
-    async def _all_kept(self) -> None:
+    async def _save_all(self) -> None:
         """Have everything folded by now saved at once, and wait for it."""
-        self._asking += 1
-        self._urgent.set()
+        self._waiting_readers += 1
+        self._save_now.set()
         try:
-            await self._kept.reach(self._folded)
+            await self._saved_portions.wait_for_position(self._folded_portions)
         finally:
-            self._asking -= 1
+            self._waiting_readers -= 1
 
 
 def _covers(stored: Mapping[str, int], positions: Mapping[str, int]) -> bool:

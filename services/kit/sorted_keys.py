@@ -85,7 +85,7 @@ class SortedKeys:
         """Iterate backwards over a tuple and those before it that share its first `shared` elements."""
         return iter(self._keys.irange(key[:shared], key, reverse=True))
 
-    def upto(self, bound: Any) -> Iterator[Key]:
+    def up_to(self, bound: Any) -> Iterator[Key]:
         """Iterate over the tuples whose first element is at most `bound`."""
         return iter(self._keys.irange(None, (bound, _TOP)))
 
@@ -156,12 +156,12 @@ class _Layer(SortedKeys):
 
     def __init__(self, below: SortedKeys) -> None:
         self._keys = _NO_KEYS
-        self._below = below
-        self._gone = _NOTHING
+        self._base = below
+        self._removed = _NOTHING
 
     def add(self, *key: Any) -> None:
-        if key in self._gone:
-            self._gone.discard(*key)
+        if key in self._removed:
+            self._removed.discard(*key)
             return
         if self._keys is _NO_KEYS:
             self._keys = SortedList()
@@ -174,41 +174,45 @@ class _Layer(SortedKeys):
     def discard(self, *key: Any) -> None:
         if self._keys.__contains__(key):
             super().discard(*key)
-        elif key in self._below and key not in self._gone:
-            if self._gone is _NOTHING:
-                self._gone = SortedKeys()
-            self._gone.add(*key)
+        elif key in self._base and key not in self._removed:
+            if self._removed is _NOTHING:
+                self._removed = SortedKeys()
+            self._removed.add(*key)
 
     def first(self, *prefix: Any) -> Key | None:
         return next(self.scan(*prefix), None)
 
     def scan(self, *prefix: Any, after: Any = None) -> Iterator[Key]:
-        return merge(self._left(self._below.scan(*prefix, after=after)), super().scan(*prefix, after=after))
+        return merge(
+            self._not_removed(self._base.scan(*prefix, after=after)), super().scan(*prefix, after=after)
+        )
 
     def descending(self, *prefix: Any) -> Iterator[Key]:
-        return merge(self._left(self._below.descending(*prefix)), super().descending(*prefix), reverse=True)
+        return merge(
+            self._not_removed(self._base.descending(*prefix)), super().descending(*prefix), reverse=True
+        )
 
     def ascending_from(self, key: Key, shared: int) -> Iterator[Key]:
-        below = self._left(self._below.ascending_from(key, shared))
+        below = self._not_removed(self._base.ascending_from(key, shared))
         return merge(below, super().ascending_from(key, shared))
 
     def descending_from(self, key: Key, shared: int) -> Iterator[Key]:
-        below = self._left(self._below.descending_from(key, shared))
+        below = self._not_removed(self._base.descending_from(key, shared))
         return merge(below, super().descending_from(key, shared), reverse=True)
 
-    def upto(self, bound: Any) -> Iterator[Key]:
-        return merge(self._left(self._below.upto(bound)), super().upto(bound))
+    def up_to(self, bound: Any) -> Iterator[Key]:
+        return merge(self._not_removed(self._base.up_to(bound)), super().up_to(bound))
 
     def count(self, *prefix: Any) -> int:
         if not prefix:
             return len(self)
-        return self._below.count(*prefix) - self._gone.count(*prefix) + super().count(*prefix)
+        return self._base.count(*prefix) - self._removed.count(*prefix) + super().count(*prefix)
 
-    def _left(self, keys: Iterator[Key]) -> Iterator[Key]:
-        return (key for key in keys if key not in self._gone)
+    def _not_removed(self, keys: Iterator[Key]) -> Iterator[Key]:
+        return (key for key in keys if key not in self._removed)
 
     def __contains__(self, key: Key) -> bool:
-        return self._keys.__contains__(key) or (key in self._below and key not in self._gone)
+        return self._keys.__contains__(key) or (key in self._base and key not in self._removed)
 
     def __len__(self) -> int:
-        return len(self._below) - len(self._gone) + len(self._keys)
+        return len(self._base) - len(self._removed) + len(self._keys)

@@ -60,7 +60,7 @@ class Tracer:
         self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
         self._tracer = self._provider.get_tracer("steadfast")
 
-    def begin(self, name: str, within: str = "", *, kind: Kind = "inside", **attributes: Value) -> Span:
+    def start_span(self, name: str, within: str = "", *, kind: Kind = "inside", **attributes: Value) -> Span:
         """Begin a span, within the one whose header is given, or as a new trace."""
         context = _context.extract({HEADER: within})
         return Span(self._tracer.start_span(name, context=context, kind=KINDS[kind], attributes=attributes))

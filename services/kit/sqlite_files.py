@@ -22,8 +22,8 @@ CHECK_S = 2.0
 MAGIC = b"SQLite format 3\0"
 HEADER_BYTES = 100
 COMPANIONS = ("-wal", "-shm")
-NOTE = ".is-damaged"
-FOLLOWS = "a new one is built from the log"
+MARKER_SUFFIX = ".is-damaged"
+REBUILD_NOTICE = "a new one is built from the log"
 DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 log = structlog.get_logger()
@@ -48,21 +48,23 @@ def set_aside_if_damaged(url: str, owner: str) -> str:
     if path is None or not wrong:
         return ""
     size = path.stat().st_size if path.exists() else 0
-    note_of(path).unlink(missing_ok=True)
+    damage_marker(path).unlink(missing_ok=True)
     if not size:
         # Nothing to keep: it was lost in a power failure, or the process that created it exited before
         # writing.
-        log.warning("database.empty", owner=owner, now=FOLLOWS)
+        log.warning("database.empty", owner=owner, now=REBUILD_NOTICE)
         return wrong
     kept = set_aside(path, COMPANIONS)
-    log.error("database.damaged", owner=owner, reason=wrong, bytes=size, kept_as=str(kept), now=FOLLOWS)
+    log.error(
+        "database.damaged", owner=owner, reason=wrong, bytes=size, kept_as=str(kept), now=REBUILD_NOTICE
+    )
     return wrong
 
 
 def damage(path: Path) -> str:
     """Describe what is wrong with a database file; empty if it is missing or no damage is known."""
     with contextlib.suppress(FileNotFoundError):
-        return note_of(path).read_text(errors="replace") or "it was found damaged while it was read"
+        return damage_marker(path).read_text(errors="replace") or "it was found damaged while it was read"
     try:
         size = path.stat().st_size
     except FileNotFoundError:
@@ -73,18 +75,18 @@ def damage(path: Path) -> str:
         header = file.read(HEADER_BYTES)
     wal = Path(f"{path}-wal")
     unclean = wal.exists() and wal.stat().st_size > 0
-    return _wrong_with_header(header, size, cut=not unclean) or _wrong_inside(path, unclean)
+    return _header_problem(header, size, cut=not unclean) or _content_problem(path, unclean)
 
 
-def note_damage(path: Path, reason: str) -> None:
+def mark_damaged(path: Path, reason: str) -> None:
     """Leave a note that makes the next start set a file aside."""
     with contextlib.suppress(OSError):
-        note_of(path).write_text(reason)
+        damage_marker(path).write_text(reason)
 
 
-def note_of(path: Path) -> Path:
+def damage_marker(path: Path) -> Path:
     """Return the path of the note that a file is damaged."""
-    return path.with_name(path.name + NOTE)
+    return path.with_name(path.name + MARKER_SUFFIX)
 
 
 def is_damage(error: sa.exc.DBAPIError) -> bool:
@@ -94,7 +96,7 @@ def is_damage(error: sa.exc.DBAPIError) -> bool:
     return isinstance(code, int) and code & 0xFF in DAMAGE
 
 
-def _wrong_with_header(header: bytes, size: int, *, cut: bool) -> str:
+def _header_problem(header: bytes, size: int, *, cut: bool) -> str:
     """Check the header and, with `cut`, the length.
 
     A process killed during a WAL checkpoint leaves the file short, so `cut` is false while there is a WAL.
@@ -111,11 +113,11 @@ def _wrong_with_header(header: bytes, size: int, *, cut: bool) -> str:
     return ""
 
 
-def _wrong_inside(path: Path, unclean: bool) -> str:
+def _content_problem(path: Path, unclean: bool) -> str:
     try:
         with contextlib.closing(sqlite3.connect(path, timeout=30, check_same_thread=False)) as connection:
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            found = _checked(connection) if unclean else "ok"
+            found = _quick_check(connection) if unclean else "ok"
     except sqlite3.DatabaseError as error:
         code = getattr(error, "sqlite_errorcode", 0)
         if code & 0xFF in DAMAGE:
@@ -125,10 +127,10 @@ def _wrong_inside(path: Path, unclean: bool) -> str:
     return "" if found == "ok" else found
 
 
-def _checked(connection: sqlite3.Connection) -> str:
+def _quick_check(connection: sqlite3.Connection) -> str:
     """Run `PRAGMA quick_check` for a limited time. Returns its finding; `ok` if there is none."""
-    bell = threading.Timer(CHECK_S, connection.interrupt)
-    bell.start()
+    timer = threading.Timer(CHECK_S, connection.interrupt)
+    timer.start()
     try:
         (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     except sqlite3.OperationalError as error:
@@ -137,6 +139,6 @@ def _checked(connection: sqlite3.Connection) -> str:
             return "ok"
         raise
     finally:
-        bell.cancel()
-        bell.join()
+        timer.cancel()
+        timer.join()
     return " ".join(str(found).split())

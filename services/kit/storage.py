@@ -37,7 +37,7 @@ def probe(storage: Mapping[str, Any], roots: Roots) -> None:
     except StorageRefused:
         raise
     except Exception as error:
-        raise StorageRefused(f"{describe(storage)} (as {_who()}): {error}") from error
+        raise StorageRefused(f"{describe(storage)} (as {_current_user()}): {error}") from error
 
 
 def describe(storage: Mapping[str, Any]) -> str:
@@ -48,7 +48,7 @@ def describe(storage: Mapping[str, Any]) -> str:
     return str(directory_of(storage))
 
 
-def _who() -> str:
+def _current_user() -> str:
     try:
         name = getpass.getuser()
     except (KeyError, OSError):
@@ -58,26 +58,26 @@ def _who() -> str:
 
 def _probe_directory(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    if not gives_back(folder, CONTENT):
+    if not can_write_and_read(folder, CONTENT):
         raise StorageRefused(f"{folder} does not return what was written to it")
 
 
-def gives_back(folder: Path, content: bytes) -> bool:
+def can_write_and_read(folder: Path, content: bytes) -> bool:
     """Whether a small file in a directory can be written and read back. Raises OSError.
 
     Leaves nothing behind. The directory is opened once, so a link changed meanwhile cannot redirect the test.
     """
-    place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     name = f".probe-{uuid.uuid4().hex}"
     try:
-        file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=place)
+        file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=opened)
         try:
             return os.write(file, content) == len(content) and os.pread(file, len(content), 0) == content
         finally:
             os.close(file)
-            os.unlink(name, dir_fd=place)
+            os.unlink(name, dir_fd=opened)
     finally:
-        os.close(place)
+        os.close(opened)
 
 
 def _probe_s3(storage: Mapping[str, Any]) -> None:

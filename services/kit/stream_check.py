@@ -13,16 +13,16 @@ from typing import Any
 from nats.aio.client import Client
 
 from det_contracts import subjects as names
-from services.kit.jetstream_api import MISSING_STREAM, NO_MESSAGE, ask, is_leaders
-from services.kit.log import Gone, LogTruncated, Mark
+from services.kit.jetstream_api import MISSING_STREAM, NO_MESSAGE, is_from_leader, request
+from services.kit.log import LogTruncated, Mark, PositionRemoved
 
-CERTAIN_S = 5.0
+CONFIRM_S = 5.0
 """Seconds for which a stream must look damaged or gone before that is believed."""
-LISTED = 20
+MAX_LISTED = 20
 """Maximum number of positions listed in a message."""
 
 
-class Broken(Exception):
+class ReadBroken(Exception):
     """Reading cannot continue like this; a new consumer resumes after the last position."""
 
 
@@ -34,70 +34,71 @@ class StreamCheck:
         self._connection = connection
         self._stream = stream
         self._marks = marks
-        self._since: float | None = None
+        self._suspected_since: float | None = None
 
     @property
     def suspected(self) -> bool:
         """True if something seems lost, but it is not certain yet."""
-        return self._since is not None
+        return self._suspected_since is not None
 
-    async def api(self, subject: str, body: dict[str, Any]) -> dict[str, Any]:
-        """Call the JetStream API. Raises `Broken` with the broker's message if it refuses."""
-        answer = await ask(self._connection, subject, body)
+    async def request(self, subject: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Call the JetStream API. Raises `ReadBroken` with the broker's message if it refuses."""
+        answer = await request(self._connection, subject, body)
         if "error" in answer:
-            raise Broken(f"{subject}: {answer['error'].get('description')}")
+            raise ReadBroken(f"{subject}: {answer['error'].get('description')}")
         return answer
 
-    async def look(self, position: int) -> None:
+    async def verify(self, position: int) -> None:
         """Return if the stream is intact for a reader at `position`.
 
-        Raises `LogTruncated` if messages are lost, and `Broken` if it cannot be determined now.
+        Raises `LogTruncated` if messages are lost, and `ReadBroken` if it cannot be determined now.
         """
-        answer = await ask(self._connection, f"STREAM.INFO.{self._stream}", {})
-        if not is_leaders(answer):
-            raise Broken(f"stream {self._stream} has no leader to tell its end")
-        found = await self._fault(answer, position)
-        if not found and (begins := begins_later(self._stream, answer["state"], position)):
-            raise Gone(begins)
+        answer = await request(self._connection, f"STREAM.INFO.{self._stream}", {})
+        if not is_from_leader(answer):
+            raise ReadBroken(f"stream {self._stream} has no leader to tell its end")
+        found = await self._find_fault(answer, position)
+        if not found and (begins := describe_missing_start(self._stream, answer["state"], position)):
+            raise PositionRemoved(begins)
         if not found:
-            self._since = None
+            self._suspected_since = None
             return
-        self._since = self._since or time.monotonic()
+        self._suspected_since = self._suspected_since or time.monotonic()
         alone = "error" not in answer and not (answer.get("cluster") or {}).get("replicas")
-        if alone or time.monotonic() - self._since > CERTAIN_S:
+        if alone or time.monotonic() - self._suspected_since > CONFIRM_S:
             raise LogTruncated(found)
-        raise Broken(found)
+        raise ReadBroken(found)
 
-    async def _fault(self, answer: dict[str, Any], position: int) -> str:
+    async def _find_fault(self, answer: dict[str, Any], position: int) -> str:
         if "error" in answer:
             if answer["error"].get("err_code") == MISSING_STREAM and position:
-                return f"stream {self._stream} is gone, but position {position} was read already. " + way_out(
-                    self._stream, position
+                return (
+                    f"stream {self._stream} is gone, but position {position} was read already. "
+                    + recovery_advice(self._stream, position)
                 )
-            raise Broken(f"stream {self._stream}: {answer['error'].get('description')}")
+            raise ReadBroken(f"stream {self._stream}: {answer['error'].get('description')}")
         state = answer["state"]
-        if missing(state) and self._stream == names.CONTROL:
-            detailed = await self.api(f"STREAM.INFO.{self._stream}", {"deleted_details": True})
-            return _with_holes(self._stream, detailed["state"])
-        return fault(self._stream, state, position) or await self._replaced(state)
+        if count_missing(state) and self._stream == names.CONTROL:
+            detailed = await self.request(f"STREAM.INFO.{self._stream}", {"deleted_details": True})
+            return _describe_holes(self._stream, detailed["state"])
+        return describe_lost_tail(self._stream, state, position) or await self._find_replacement(state)
 
-    async def _replaced(self, state: dict[str, Any]) -> str:
+    async def _find_replacement(self, state: dict[str, Any]) -> str:
         mark = self._marks.get(self._stream)
         if mark is None or mark.position < state["first_seq"]:
             return ""
-        answer = await ask(self._connection, f"STREAM.MSG.GET.{self._stream}", {"seq": mark.position})
+        answer = await request(self._connection, f"STREAM.MSG.GET.{self._stream}", {"seq": mark.position})
         if answer.get("error", {}).get("err_code", NO_MESSAGE) != NO_MESSAGE:
-            raise Broken(f"stream {self._stream}: {answer['error'].get('description')}")
+            raise ReadBroken(f"stream {self._stream}: {answer['error'].get('description')}")
         if "message" in answer and nanoseconds(answer["message"]["time"]) == mark.at:
             return ""
         return (
             f"stream {self._stream} is not the one that was read before: position {mark.position} holds "
             "another message, or none; the log has lost its tail, or was recreated. "
-            + way_out(self._stream, mark.position)
+            + recovery_advice(self._stream, mark.position)
         )
 
 
-def way_out(stream: str, position: int) -> str:
+def recovery_advice(stream: str, position: int) -> str:
     """Return advice about a stream that holds less than what was already read from it."""
     if stream == names.WITNESS:
         # How far WITNESS was read is stored in CONTROL, so there is no service database to delete.
@@ -109,22 +110,22 @@ def way_out(stream: str, position: int) -> str:
     return "Restore the broker's data, or delete this service's database to start over from what is left"
 
 
-def missing(state: dict[str, Any]) -> int:
+def count_missing(state: dict[str, Any]) -> int:
     """Return how many messages are missing between the first and the last one."""
     return int(state["last_seq"] - max(state["first_seq"], 1) + 1 - state["messages"])
 
 
-def fault(stream: str, state: dict[str, Any], position: int) -> str:
+def describe_lost_tail(stream: str, state: dict[str, Any], position: int) -> str:
     """Describe what is wrong with a stream for a reader at `position`; empty if nothing is."""
     if position > state["last_seq"]:
         return (
             f"stream {stream} ends at position {state['last_seq']}, but {position} was read already: "
-            f"the log has lost its tail. {way_out(stream, position)}"
+            f"the log has lost its tail. {recovery_advice(stream, position)}"
         )
     return ""
 
 
-def begins_later(stream: str, state: dict[str, Any], position: int) -> str:
+def describe_missing_start(stream: str, state: dict[str, Any], position: int) -> str:
     """Explain why CONTROL alone is not enough for a reader at `position`; empty if it is enough."""
     if stream != names.CONTROL or state["first_seq"] <= position + 1:
         return ""
@@ -134,12 +135,13 @@ def begins_later(stream: str, state: dict[str, Any], position: int) -> str:
     )
 
 
-def _with_holes(stream: str, state: dict[str, Any]) -> str:
+def _describe_holes(stream: str, state: dict[str, Any]) -> str:
     listed = state.get("deleted") or []
-    told = ", ".join(map(str, listed[:LISTED])) + (", ..." if len(listed) > LISTED else "")
+    positions = ", ".join(map(str, listed[:MAX_LISTED])) + (", ..." if len(listed) > MAX_LISTED else "")
     return (
         f"stream {stream} has a hole: from position {state['first_seq']} to {state['last_seq']} it holds "
-        f"{state['messages']} messages, {missing(state)} too few ({told or 'it does not say which'}). These "
+        f"{state['messages']} messages, {count_missing(state)} too few "
+        f"({positions or 'it does not say which'}). These "
         "were acknowledged and are lost. Restore the broker's data; docs/guides/operating.md describes how "
         "to go on without a backup"
     )

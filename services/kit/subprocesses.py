@@ -18,12 +18,12 @@ async def start(*command: str, **options: Any) -> asyncio.subprocess.Process:
     Example:
         `process = await start("sinfo", "--json", stdout=asyncio.subprocess.PIPE)`
     """
-    begun = asyncio.ensure_future(asyncio.create_subprocess_exec(*command, **options))
+    starting = asyncio.ensure_future(asyncio.create_subprocess_exec(*command, **options))
     try:
-        return await asyncio.shield(begun)
+        return await asyncio.shield(starting)
     except asyncio.CancelledError:
         with contextlib.suppress(OSError):
-            process = await begun
+            process = await starting
             # Kills it and closes our ends of its pipes; its own children may keep the other ends open.
             process._transport.close()  # type: ignore[attr-defined]
             await process.wait()

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 
 TICK_S = 0.5
-OVERSLEPT_S = 5.0
+SUSPENDED_S = 5.0
 """Half of the time that a caller waits: a request that waited for less may still be answered in time."""
 SETTLE_S = 1.0
 """Seconds after resuming during which messages may still be old."""
@@ -23,24 +23,24 @@ def _clock() -> float:
     return time.monotonic() if clock is None else time.clock_gettime(clock)
 
 
-class Awake:
+class SuspensionDetector:
     """Detects that its event loop did not run for long."""
 
     def __init__(self, clock: Callable[[], float] = _clock) -> None:
         self._clock = clock
-        self._seen = clock()
-        self._old_until = self._seen
+        self._last_tick = clock()
+        self._old_until = self._last_tick
 
     async def run(self) -> None:
         """Check the clock periodically until cancelled."""
         while True:
             await asyncio.sleep(TICK_S)
-            self.overslept()
+            self.was_suspended()
 
-    def overslept(self) -> bool:
+    def was_suspended(self) -> bool:
         """Whether messages read now may have waited for long."""
         now = self._clock()
-        if now - self._seen > OVERSLEPT_S:
+        if now - self._last_tick > SUSPENDED_S:
             self._old_until = now + SETTLE_S
-        self._seen = now
+        self._last_tick = now
         return now < self._old_until

@@ -30,7 +30,7 @@ class RenewedContext(ssl.SSLContext):
     ) -> None:
         """`make` loads the files; its exceptions are raised here. `__new__` consumes the protocol."""
         self._files, self._make = files, make
-        self._seen = self._told = self._stamps()
+        self._loaded_stamps = self._reported_stamps = self._stamps()
         """State of the files when `_newest` was built, and when they were last reported as unusable."""
         self._newest = make()
 
@@ -45,13 +45,13 @@ class RenewedContext(ssl.SSLContext):
     def _current(self) -> ssl.SSLContext:
         # Stat before reading: a change in between is then noticed at the next handshake.
         stamps = self._stamps()
-        if stamps != self._seen:
+        if stamps != self._loaded_stamps:
             try:
-                self._newest, self._seen = self._make(), stamps
+                self._newest, self._loaded_stamps = self._make(), stamps
                 log.info("tls.renewed", files=[str(path) for path in self._files])
             except BadSettings as error:
-                if stamps != self._told:
-                    self._told = stamps
+                if stamps != self._reported_stamps:
+                    self._reported_stamps = stamps
                     log.error("tls.not_renewed", error=str(error), now="the previous files stay in use")
         return self._newest
 
@@ -76,10 +76,12 @@ def server_context(settings: ServiceSettings) -> ssl.SSLContext | None:
     if certificate is None or key is None:
         raise BadSettings("STEADFAST_TLS_CERT and STEADFAST_TLS_KEY belong together: set both, or neither")
     shown, secret = certificate, key
-    return RenewedContext(ssl.PROTOCOL_TLS_SERVER, (shown, secret), lambda: _showing(shown, secret))
+    return RenewedContext(
+        ssl.PROTOCOL_TLS_SERVER, (shown, secret), lambda: _load_server_context(shown, secret)
+    )
 
 
-def _showing(certificate: Path, key: Path) -> ssl.SSLContext:
+def _load_server_context(certificate: Path, key: Path) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
         context.load_cert_chain(certificate, key)
@@ -98,10 +100,10 @@ def client_context(ca: Path | str | None) -> ssl.SSLContext:
     if ca is None:
         return ssl.create_default_context()
     authorities = Path(ca)
-    return RenewedContext(ssl.PROTOCOL_TLS_CLIENT, (authorities,), lambda: _knowing(authorities))
+    return RenewedContext(ssl.PROTOCOL_TLS_CLIENT, (authorities,), lambda: _load_client_context(authorities))
 
 
-def _knowing(authorities: Path) -> ssl.SSLContext:
+def _load_client_context(authorities: Path) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=authorities)
     except OSError as error:
@@ -122,10 +124,10 @@ def broker_options(url: str, ca: Path | None) -> dict[str, Any]:
         return {}
     if schemes != {"tls"}:
         raise BadSettings(f"STEADFAST_NATS_URL={url}: all addresses begin with tls://, or none does")
-    logging.getLogger("asyncio").addFilter(_is_news)
+    logging.getLogger("asyncio").addFilter(_is_relevant)
     return {"tls": client_context(ca), "tls_handshake_first": True}
 
 
-def _is_news(record: logging.LogRecord) -> bool:
+def _is_relevant(record: logging.LogRecord) -> bool:
     # asyncio warns whenever a TLS connection of nats-py ends, which is harmless.
     return not str(record.msg).startswith("returning true from eof_received()")

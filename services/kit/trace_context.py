@@ -10,16 +10,16 @@ from collections.abc import Sequence
 from contextvars import ContextVar
 
 from det_contracts.envelope import Recorded
+from services.kit.bounded_dict import BoundedDict
 from services.kit.log import Stored
-from services.kit.recent import Recent
 
 HEADER = "traceparent"
 CURRENT: ContextVar[str] = ContextVar(HEADER, default="")
 """The span of the running task, in header format; empty outside of traces."""
-REMEMBERED = 20_000
+MAX_SPANS = 20_000
 
 
-class Trail:
+class EventSpans:
     """The spans of recent events and commands, by id. The oldest are forgotten.
 
     The first decision about a run belongs to the span that requested the run, because the cause of a decision
@@ -27,22 +27,22 @@ class Trail:
     """
 
     def __init__(self) -> None:
-        self._spans: Recent[str, str] = Recent(REMEMBERED)
+        self._spans: BoundedDict[str, str] = BoundedDict(MAX_SPANS)
 
-    def put(self, id: str, span: str) -> None:
+    def record_span(self, id: str, span: str) -> None:
         """Record the span of an event or command."""
         if span and id not in self._spans:
             self._spans[id] = span
 
-    def note(self, messages: Sequence[Stored], events: Sequence[Recorded]) -> None:
+    def record_events(self, messages: Sequence[Stored], events: Sequence[Recorded]) -> None:
         """Record the spans of events that were read."""
         for message, recorded in zip(messages, events, strict=True):
             if message.trace:
-                self.put(recorded.id, message.trace)
+                self.record_span(recorded.id, message.trace)
                 if hasattr(recorded.event, "allocation_id"):
-                    self.put(_run_of(recorded.event), message.trace)
+                    self.record_span(_run_of(recorded.event), message.trace)
 
-    def behind(self, event: object, cause: str) -> str:
+    def cause_of(self, event: object, cause: str) -> str:
         """Return the span that led to an event; empty if there is none."""
         run = _run_of(event)
         if first := self._spans.get(run):

@@ -13,9 +13,9 @@ import yaml
 
 NODE_LIMIT = 100_000
 """Maximum number of values, before and after aliases are expanded: a few lines can expand to billions."""
-LOOK_AGAIN = 1 << 16
+MAX_RELOCATED_CHARACTERS = 1 << 16
 """Maximum length of a text that is parsed a second time, slowly, to locate an error."""
-DEEPEST = 100
+MAX_DEPTH = 100
 """Maximum nesting depth, as for values in the log."""
 
 _RULES = (
@@ -65,13 +65,13 @@ def parse(text: str) -> Any:
     except yaml.YAMLError as error:
         raise YamlProblem(str(error)) from error
     try:
-        node = _composed(loader)
+        node = _compose(loader)
         if node is None:
             return None
         _refuse_explosion(node)
         return loader.construct_document(node)
     except yaml.MarkedYAMLError as error:
-        raise YamlProblem(_told(_clearer(text, error))) from error
+        raise YamlProblem(_describe_error(_locate_error(text, error))) from error
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         nested = isinstance(error, RecursionError)
         raise YamlProblem("it is nested too deeply" if nested else str(error)) from error
@@ -83,14 +83,17 @@ def node_of(text: str) -> yaml.Node:
     """Return the node tree of a text that `parse` accepts, in which each value has its source position."""
     loader = _Loader(text)
     try:
-        return cast(yaml.Node, _composed(loader))
+        return cast(yaml.Node, _compose(loader))
     finally:
         loader.dispose()
 
 
-def _clearer(text: str, error: yaml.MarkedYAMLError) -> yaml.MarkedYAMLError:
+def _locate_error(text: str, error: yaml.MarkedYAMLError) -> yaml.MarkedYAMLError:
     """Prefer the error of the pure Python parser, which names the place where the fault began."""
-    if isinstance(error, (yaml.scanner.ScannerError, yaml.parser.ParserError)) and len(text) <= LOOK_AGAIN:
+    if (
+        isinstance(error, (yaml.scanner.ScannerError, yaml.parser.ParserError))
+        and len(text) <= MAX_RELOCATED_CHARACTERS
+    ):
         try:
             for _ in yaml.parse(text, Loader=yaml.SafeLoader):
                 continue
@@ -99,20 +102,20 @@ def _clearer(text: str, error: yaml.MarkedYAMLError) -> yaml.MarkedYAMLError:
     return error
 
 
-def _composed(loader: _Loader) -> yaml.Node | None:
+def _compose(loader: _Loader) -> yaml.Node | None:
     """Build the node tree of a single-document text.
 
     The library's composer recurses, even in C, so that 100,000 brackets crash the process.
     """
-    composing = _Composing(loader)
+    composer = _Composer(loader)
     event: Any = None
     while not isinstance(event, yaml.StreamEndEvent):
         event = loader.get_event()
-        composing.take(event)
-    return composing.root
+        composer.feed(event)
+    return composer.root
 
 
-class _Composing:
+class _Composer:
     """A node tree under construction."""
 
     def __init__(self, loader: _Loader) -> None:
@@ -122,10 +125,12 @@ class _Composing:
         self._anchors: dict[str, yaml.Node] = {}
         self._count = 0
 
-    def take(self, event: Any) -> None:
+    def feed(self, event: Any) -> None:
         """Process the next event. Raises what the library's composer would raise."""
         if isinstance(event, yaml.NodeEvent):
-            self._put(self._aliased(event) if isinstance(event, yaml.AliasEvent) else self._made(event))
+            self._append_node(
+                self._resolve_alias(event) if isinstance(event, yaml.AliasEvent) else self._make_node(event)
+            )
             if isinstance(event, yaml.CollectionStartEvent):
                 self._open.append(self._last)
         elif isinstance(event, yaml.MappingEndEvent):
@@ -137,7 +142,7 @@ class _Composing:
             what = "but found another document"
             raise _ComposerError("expected a single document in the stream", None, what, event.start_mark)
 
-    def _put(self, node: yaml.Node) -> None:
+    def _append_node(self, node: yaml.Node) -> None:
         self._last = node
         self._count += 1
         if self._count > NODE_LIMIT:
@@ -147,19 +152,19 @@ class _Composing:
         else:
             self.root = node
 
-    def _aliased(self, event: Any) -> yaml.Node:
+    def _resolve_alias(self, event: Any) -> yaml.Node:
         if event.anchor not in self._anchors:
             what = f"found undefined alias '{event.anchor}'"
             raise _ComposerError(None, None, what, event.start_mark)
         return self._anchors[event.anchor]
 
-    def _made(self, event: Any) -> yaml.Node:
+    def _make_node(self, event: Any) -> yaml.Node:
         kind = _KINDS[type(event)]
         value = event.value if kind is yaml.ScalarNode else []
         tag = event.tag
         if tag is None or tag == "!":
             tag = self._loader.resolve(kind, value if kind is yaml.ScalarNode else None, event.implicit)
-        if len(self._open) >= DEEPEST:
+        if len(self._open) >= MAX_DEPTH:
             raise YamlProblem("it is nested too deeply")
         node: yaml.Node = kind(tag, value, event.start_mark, event.end_mark)
         if event.anchor is not None:
@@ -175,7 +180,7 @@ _KINDS: dict[type, Any] = {
 }
 
 
-def _told(error: yaml.MarkedYAMLError) -> str:
+def _describe_error(error: yaml.MarkedYAMLError) -> str:
     mark = error.problem_mark or error.context_mark
     what = error.problem or error.context or "not YAML"
     return f"line {mark.line + 1}, column {mark.column + 1}: {what}" if mark else what

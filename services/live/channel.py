@@ -32,29 +32,29 @@ REMEMBERED = 5000
 """Number of folded batches whose topics are kept for reconnecting pages."""
 
 
-class Reader:
+class PageReader:
     """One page: what it looks at, and which of that has changed. Its size is bounded by its topics."""
 
     def __init__(self, topics: Iterable[str]) -> None:
         self.topics = frozenset(topics)
         self._changed: set[str] = set()
-        self._moved = asyncio.Event()
+        self._has_changes = asyncio.Event()
 
-    def note(self, topic: str) -> None:
+    def mark_changed(self, topic: str) -> None:
         """Record that a topic of the page has changed."""
         self._changed.add(topic)
-        self._moved.set()
+        self._has_changes.set()
 
     async def wait(self, within_s: float, every_s: float = EVERY_S) -> None:
         """Wait up to `within_s` seconds for a change, and then `every_s` for further ones."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within_s):
-                await self._moved.wait()
+                await self._has_changes.wait()
             await asyncio.sleep(every_s)
 
-    def take(self) -> list[str]:
+    def pop_changed(self) -> list[str]:
         """Return and clear the changed topics."""
-        self._moved.clear()
+        self._has_changes.clear()
         found, self._changed = sorted(self._changed), set()
         return found
 
@@ -64,43 +64,43 @@ class Live:
 
     def __init__(self, catalogue: Catalogue, journal: Log) -> None:
         self._catalogue = catalogue
-        self._readers: defaultdict[str, dict[Reader, None]] = defaultdict(dict)
+        self._readers: defaultdict[str, dict[PageReader, None]] = defaultdict(dict)
         """Per topic."""
         self._turns = Turns()
-        self._open = 0
-        self._curves = Curves(journal, lambda: catalogue.state, self._tell, self._tell_series)
+        self._open_pages = 0
+        self._curves = Curves(journal, lambda: catalogue.state, self._notify, self._notify_series)
         self._past: deque[tuple[int, frozenset[str]]] = deque()
-        self._since = catalogue.position
+        self._past_starts_after = catalogue.position
         """Everything behind this position is in `_past`."""
 
     def readings(self) -> Iterable[Reading]:
         """Prometheus readings."""
-        yield Reading("live_readers", "Open pages that receive live updates", (), {(): self._open})
+        yield Reading("live_readers", "Open pages that receive live updates", (), {(): self._open_pages})
 
-    def begin(self) -> None:
+    def start_recording(self) -> None:
         """Start recording folded batches."""
-        self._since = self._catalogue.position
+        self._past_starts_after = self._catalogue.position
 
-    def note(self, keys: Iterable[Key]) -> None:
+    def notify_changes(self, keys: Iterable[Key]) -> None:
         """Notify the pages that records with these keys were folded."""
         state = self._catalogue.state
         topics = dict.fromkeys(topic for key in keys for topic in topics_of(state, key))
         if topics:
             self._remember(frozenset(topics))
-            self._tell(topics)
+            self._notify(topics)
 
     def _remember(self, topics: frozenset[str]) -> None:
         self._past.append((self._catalogue.position, topics))
         if len(self._past) > REMEMBERED:
-            self._since = self._past.popleft()[0]
+            self._past_starts_after = self._past.popleft()[0]
 
-    def _tell(self, topics: Iterable[str]) -> None:
+    def _notify(self, topics: Iterable[str]) -> None:
         for topic in topics:
             for reader in self._readers.get(topic, ()):
-                reader.note(topic)
+                reader.mark_changed(topic)
 
-    def _tell_series(self) -> None:
-        self._tell([topic for topic in self._readers if topic.endswith(SERIES)])
+    def _notify_series(self) -> None:
+        self._notify([topic for topic in self._readers if topic.endswith(SERIES)])
 
     async def events(
         self, topics: Iterable[str], *, after: int | None = None, recheck: Callable[[], object] = lambda: None
@@ -110,39 +110,39 @@ class Live:
         The first event names what has changed since position `after` of CONTROL, as reported by any gateway;
         if that is unknown, it names all topics.
         """
-        reader = Reader(topics)
+        reader = PageReader(topics)
         self._add(reader)
         try:
-            yield self._event(await self._missed(reader, after))
-            async for event in self._told(reader, recheck):
+            yield self._event(await self._missed_topics(reader, after))
+            async for event in self._change_events(reader, recheck):
                 yield event
         except Refused as refusal:
             yield b"event: ended\ndata: %s\n\n" % msgspec.json.encode(errors.line(refusal.problem))
         finally:
-            self._drop(reader)
+            self._remove(reader)
 
-    async def _told(self, reader: Reader, recheck: Callable[[], object]) -> AsyncIterator[bytes]:
+    async def _change_events(self, reader: PageReader, recheck: Callable[[], object]) -> AsyncIterator[bytes]:
         checked = time.monotonic()
         while True:
-            await reader.wait(PING_S, max(EVERY_S, self._open / EVENTS_PER_S))
+            await reader.wait(PING_S, max(EVERY_S, self._open_pages / EVENTS_PER_S))
             await self._turns.take()
             # No await before the event is built: its id promises that everything up to there was reported.
-            changed = reader.take()
+            changed = reader.pop_changed()
             if time.monotonic() - checked >= RECHECK_S:
                 recheck()
                 checked = time.monotonic()
             yield self._event(changed) if changed else b": still here\n\n"
 
-    async def _missed(self, reader: Reader, after: int | None) -> list[str]:
+    async def _missed_topics(self, reader: PageReader, after: int | None) -> list[str]:
         """Return the topics that a reconnecting page must request again."""
         if after is None:
             return sorted(reader.topics)
         try:
             # The page may have heard of a change from another gateway that is not folded here yet.
-            await self._catalogue.reach(after)
+            await self._catalogue.wait_for_position(after)
         except Refused:
             return sorted(reader.topics)
-        if after < self._since:
+        if after < self._past_starts_after:
             return sorted(reader.topics)
         # Reports have their own positions, which event ids do not cover.
         found = {topic for topic in reader.topics if topic.endswith(SERIES)}
@@ -150,21 +150,21 @@ class Live:
             if position <= after:
                 break
             found |= reader.topics & topics
-        reader.take()
+        reader.pop_changed()
         return sorted(found)
 
     def _event(self, changed: list[str]) -> bytes:
         data = msgspec.json.encode({"topics": changed})
         return b"id: %d\nevent: changed\ndata: %s\n\n" % (self._catalogue.position, data)
 
-    def _add(self, reader: Reader) -> None:
-        self._open += 1
+    def _add(self, reader: PageReader) -> None:
+        self._open_pages += 1
         for topic in sorted(reader.topics):
             self._readers[topic][reader] = None
         self._follow_curves()
 
-    def _drop(self, reader: Reader) -> None:
-        self._open -= 1
+    def _remove(self, reader: PageReader) -> None:
+        self._open_pages -= 1
         for topic in reader.topics:
             self._readers[topic].pop(reader, None)
             if not self._readers[topic]:

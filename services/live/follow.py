@@ -12,19 +12,19 @@ import msgspec
 from det_contracts import queries, subjects
 from det_contracts.problems import unavailable
 from services.catalogue.domain import State
-from services.catalogue.peers import Line, Peers
-from services.catalogue.waiting import Fact
+from services.catalogue.peers import LogLine, Peers
+from services.catalogue.waiters import Fact
 from services.kit import patterns
 from services.kit.admission import Admission
-from services.kit.jetstream_feed import CANNOT_READ
-from services.live.tails import LINES_PER_MESSAGE, Fresh, Tail, Tails, between
+from services.kit.jetstream_feed import READ_ERRORS
+from services.live.tails import LINES_PER_MESSAGE, LineBatch, Tail, Tails, messages_between
 
 PAGE = 1000
 RECHECK_S = 300.0
 """Interval in seconds at which a stream checks that its reader still has permission."""
 READS_AT_ONCE = 8
-Lines = Sequence[Line]
-Render = Callable[[Line], bytes]
+Lines = Sequence[LogLine]
+Render = Callable[[LogLine], bytes]
 
 
 async def read(peers: Peers, query: queries.LogPage, limit: int) -> AsyncIterator[Lines]:
@@ -40,7 +40,7 @@ async def read(peers: Peers, query: queries.LogPage, limit: int) -> AsyncIterato
         query = msgspec.structs.replace(query, after_id=page.cursor)
 
 
-class Following:
+class FollowerResources:
     """State shared by all log followers at this gateway."""
 
     def __init__(self, peers: Peers, tails: Tails) -> None:
@@ -55,7 +55,7 @@ class Follower:
 
     def __init__(
         self,
-        following: Following,
+        following: FollowerResources,
         query: queries.LogPage,
         *,
         state: Callable[[], State],
@@ -83,55 +83,57 @@ class Follower:
     async def lines(self) -> AsyncIterator[bytes]:
         """Yield every line once, in order, until the task is over and its log complete."""
         try:
-            async with aclosing(self._all()) as pages:
+            async with aclosing(self._pages()) as pages:
                 async for page in pages:
                     yield page
-        except CANNOT_READ as error:
+        except READ_ERRORS as error:
             raise unavailable(f"the log cannot be read just now: {error!r}; try again") from error
 
-    async def _all(self) -> AsyncGenerator[bytes, None]:
-        async for page in self._stored():
+    async def _pages(self) -> AsyncGenerator[bytes, None]:
+        async for page in self._stored_lines():
             yield page
         if self._is_over.holds(self._state()):
-            async for page in self._in_the_log(None):
+            async for page in self._unstored_lines(None):
                 yield page
             return
         async with self._shared.tails.tail(self._query.task_id, self._is_over) as tail:
             while True:
-                async for page in self._up_to(tail.after):
+                async for page in self._catch_up(tail.after):
                     yield page
-                async for page in self._live(tail):
+                async for page in self._live_lines(tail):
                     yield page
-                if not tail.lost:
+                if not tail.overflowed:
                     return
-                tail.begin_again()
+                tail.resume()
 
-    async def _up_to(self, position: int) -> AsyncIterator[bytes]:
+    async def _catch_up(self, position: int) -> AsyncIterator[bytes]:
         """Yield what came before the tail: lines stored since the last query, or still only in the log."""
         if position > self._through:
-            async for page in self._stored():
+            async for page in self._stored_lines():
                 yield page
         if position > self._through:
-            async for page in self._in_the_log(position):
+            async for page in self._unstored_lines(position):
                 yield page
 
-    async def _in_the_log(self, upto: int | None) -> AsyncIterator[bytes]:
+    async def _unstored_lines(self, through: int | None) -> AsyncIterator[bytes]:
         """Yield what is in LOGS but not stored yet, up to a position or the current end."""
         journal, reads = self._shared.tails.journal, self._shared.reads
-        async with aclosing(between(journal, self._subjects, self._through, upto, reads)) as batches:
+        async with aclosing(
+            messages_between(journal, self._subjects, self._through, through, reads)
+        ) as batches:
             async for messages in batches:
                 for message in messages:
                     await self._shared.tails.turns.take()
                     if (fresh := self._shared.tails.read(message)) is not None:
-                        yield self._taken(fresh)
+                        yield self._render_batch(fresh)
                     self._through = max(self._through, message.position)
 
-    async def _stored(self) -> AsyncIterator[bytes]:
+    async def _stored_lines(self) -> AsyncIterator[bytes]:
         # A follower that fell behind continues where it was.
-        seen = max(self._query.after_id, (self._through + 1) * LINES_PER_MESSAGE - 1)
-        query = msgspec.structs.replace(self._query, after_id=seen)
+        after_id = max(self._query.after_id, (self._through + 1) * LINES_PER_MESSAGE - 1)
+        query = msgspec.structs.replace(self._query, after_id=after_id)
         while True:
-            async with self._shared.reads.place(""):
+            async with self._shared.reads.hold(""):
                 page = await self._shared.peers.log_page(query, limit=PAGE)
             await self._shared.tails.turns.take()
             yield b"".join([self._render(line) for line in page.lines])
@@ -140,50 +142,52 @@ class Follower:
                 return
             query = msgspec.structs.replace(query, after_id=page.cursor)
 
-    async def _live(self, tail: Tail) -> AsyncIterator[bytes]:
+    async def _live_lines(self, tail: Tail) -> AsyncIterator[bytes]:
         """Yield lines as they arrive, until the task is over or more arrived than could be buffered."""
         checked = time.monotonic()
-        while not tail.lost:
-            if (fresh := tail.take()) is not None:
+        while not tail.overflowed:
+            if (fresh := tail.pop()) is not None:
                 await self._shared.tails.turns.take()
-                yield self._taken(fresh)
-            elif tail.over:
+                yield self._render_batch(fresh)
+            elif tail.ended:
                 if tail.failure is not None:
-                    raise _away(tail.failure)
+                    raise _public_error(tail.failure)
                 return
             else:
-                await tail.news(RECHECK_S)
+                await tail.wait_for_batch(RECHECK_S)
             if time.monotonic() - checked >= RECHECK_S:
                 self._recheck()
                 checked = time.monotonic()
 
-    def _taken(self, fresh: Fresh) -> bytes:
+    def _render_batch(self, fresh: LineBatch) -> bytes:
         if fresh.position <= self._through:
             return b""
         self._through = fresh.position
         # A worker may send a batch again after an unknown outcome.
-        known = self._offsets.get(fresh.place, -1)
-        if 0 <= fresh.offset <= known:
+        newest_offset = self._offsets.get(fresh.source_key, -1)
+        if 0 <= fresh.offset <= newest_offset:
             return b""
-        self._offsets[fresh.place] = max(fresh.offset, known)
+        self._offsets[fresh.source_key] = max(fresh.offset, newest_offset)
         written = fresh.rendered(self._kind, self._render)
-        return b"".join([text for line, text in zip(fresh.lines, written, strict=True) if self._wants(line)])
+        return b"".join(
+            [text for line, text in zip(fresh.lines, written, strict=True) if self._matches(line)]
+        )
 
-    def _wants(self, line: Line) -> bool:
-        return _wanted(self._query, line) and (
+    def _matches(self, line: LogLine) -> bool:
+        return _passes_filters(self._query, line) and (
             self._search is None or self._search(line.text.encode()) is not None
         )
 
 
-def _away(failure: BaseException) -> BaseException:
+def _public_error(failure: BaseException) -> BaseException:
     if isinstance(failure, asyncio.CancelledError):
         return unavailable("this gateway is shutting down; try again")
     return failure
 
 
-def _wanted(query: queries.LogPage, line: Line) -> bool:
+def _passes_filters(query: queries.LogPage, line: LogLine) -> bool:
     """Whether a line passes the filters, just as the metrics service applies them to stored lines."""
-    lists = (
+    filters = (
         (query.allocation_ids, line.allocation_id),
         (query.worker_ids, line.worker_id),
         (query.ranks, -1 if line.rank is None else line.rank),
@@ -193,7 +197,7 @@ def _wanted(query: queries.LogPage, line: Line) -> bool:
     )
     return (
         line.id > query.after_id
-        and all(not wanted or value in wanted for wanted, value in lists)
+        and all(not wanted or value in wanted for wanted, value in filters)
         and (query.before_at is None or line.at <= query.before_at)
         and (query.after_at is None or line.at > query.after_at)
         and (bool(query.regex) or query.text in line.text)

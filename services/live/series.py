@@ -9,9 +9,9 @@ import structlog
 
 from det_contracts import subjects
 from services.catalogue.domain import State
-from services.kit.jetstream_feed import CANNOT_READ
+from services.kit.cancellation import cancel_in_background
+from services.kit.jetstream_feed import READ_ERRORS
 from services.kit.log import Log
-from services.kit.task_ending import end_soon
 from services.live.topics import SERIES
 
 AGAIN_S = 1.0
@@ -27,76 +27,76 @@ class Curves:
         self,
         journal: Log,
         state: Callable[[], State],
-        tell: Callable[[Iterable[str]], None],
-        missed: Callable[[], None],
+        notify: Callable[[Iterable[str]], None],
+        on_missed: Callable[[], None],
     ) -> None:
-        """`missed` is called when reports may have been missed."""
+        """`on_missed` is called when reports may have been missed."""
         self._journal = journal
         self._state = state
-        self._tell = tell
-        self._missed = missed
-        self._wanted = False
-        self._work: asyncio.Task[None] | None = None
-        self._again: dict[str, None] = {}
+        self._notify = notify
+        self._on_missed = on_missed
+        self._should_run = False
+        self._task: asyncio.Task[None] | None = None
+        self._repeat_topics: dict[str, None] = {}
 
     @property
     def running(self) -> bool:
         """Whether reports are being read."""
-        return self._work is not None and not self._work.done()
+        return self._task is not None and not self._task.done()
 
-    def follow(self, wanted: bool) -> None:
+    def follow(self, should_run: bool) -> None:
         """Start or stop reading."""
-        self._wanted = wanted
-        if wanted and not self.running:
-            self._work = asyncio.create_task(self._read_for_ever())
-            self._work.add_done_callback(self._ended)
-        elif not wanted and self._work is not None:
-            end_soon(self._work)
+        self._should_run = should_run
+        if should_run and not self.running:
+            self._task = asyncio.create_task(self._read_forever())
+            self._task.add_done_callback(self._ended)
+        elif not should_run and self._task is not None:
+            cancel_in_background(self._task)
 
     def _ended(self, work: asyncio.Task[None]) -> None:
         """However reading ended, restart it soon if pages still show curves."""
-        if self._wanted and work is self._work:
-            asyncio.get_running_loop().call_later(RETRY_S, self._begin_again)
+        if self._should_run and work is self._task:
+            asyncio.get_running_loop().call_later(RETRY_S, self._restart)
 
-    def _begin_again(self) -> None:
-        self.follow(self._wanted)
-        self._missed()
+    def _restart(self) -> None:
+        self.follow(self._should_run)
+        self._on_missed()
 
-    async def _read_for_ever(self) -> None:
+    async def _read_forever(self) -> None:
         while True:
             try:
                 await self._read()
-            except CANNOT_READ as error:
+            except READ_ERRORS as error:
                 log.info("live.reports_away", error=repr(error))
             except Exception as error:
                 log.error("live.reports_failed", exc_info=error)
             await asyncio.sleep(RETRY_S)
-            self._missed()
+            self._on_missed()
 
     async def _read(self) -> None:
         _, last = await self._journal.bounds(subjects.REPORTS)
         async with self._journal.read(subjects.REPORTS, after=last) as feed:
             while True:
                 batch = await feed.batch()
-                self._moved(dict.fromkeys(message.subject for message in batch.messages))
+                self._notify_subjects(dict.fromkeys(message.subject for message in batch.messages))
 
-    def _moved(self, where: Iterable[str]) -> None:
+    def _notify_subjects(self, changed_subjects: Iterable[str]) -> None:
         topics: dict[str, None] = {}
-        for subject in where:
+        for subject in changed_subjects:
             id = subject.split(".")[1]
             trial = self._state().trials.get(int(id)) if id.isdecimal() else None
             if trial is not None:
-                own = f"trial.{trial.id}{SERIES}", f"experiment.{trial.experiment_id}{SERIES}"
-                topics |= dict.fromkeys(own)
+                trial_topics = f"trial.{trial.id}{SERIES}", f"experiment.{trial.experiment_id}{SERIES}"
+                topics |= dict.fromkeys(trial_topics)
         if topics:
-            self._tell(topics)
-            self._tell_again(topics)
+            self._notify(topics)
+            self._schedule_repeat(topics)
 
-    def _tell_again(self, topics: dict[str, None]) -> None:
-        if not self._again:
-            asyncio.get_running_loop().call_later(AGAIN_S, self._told_again)
-        self._again |= topics
+    def _schedule_repeat(self, topics: dict[str, None]) -> None:
+        if not self._repeat_topics:
+            asyncio.get_running_loop().call_later(AGAIN_S, self._notify_repeat)
+        self._repeat_topics |= topics
 
-    def _told_again(self) -> None:
-        topics, self._again = self._again, {}
-        self._tell(topics)
+    def _notify_repeat(self) -> None:
+        topics, self._repeat_topics = self._repeat_topics, {}
+        self._notify(topics)

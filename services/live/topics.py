@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from services.catalogue.domain import State
-from services.kit.roots import loaded
+from services.kit.roots import get_loaded
 from services.kit.rules import Key
 
 SERIES = ".series"
@@ -19,11 +19,11 @@ def topics_of(state: State, key: Key) -> Iterator[str]:
         case "experiments":
             yield from ("experiments", f"experiment.{id}")
         # A record that changed is either loaded or deleted.
-        case "trials" if (trial := loaded(state.trials, id)) is not None:
+        case "trials" if (trial := get_loaded(state.trials, id)) is not None:
             yield from (f"trial.{id}", f"experiment.{trial.experiment_id}")
-        case "checkpoints" if (one := loaded(state.checkpoints, id)) is not None:
+        case "checkpoints" if (one := get_loaded(state.checkpoints, id)) is not None:
             yield from (f"trial.{one.trial_id}", f"experiment.{one.experiment_id}")
-        case "allocations" if (run := loaded(state.allocations, id)) is not None:
+        case "allocations" if (run := get_loaded(state.allocations, id)) is not None:
             yield from ("cluster", "queue", f"task.{run.task_id}")
         case "workers" | "away":
             yield "cluster"

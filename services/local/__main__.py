@@ -16,7 +16,7 @@ from services.local.keys import KeysDamaged
 from services.local.preconditions import INITIAL_PASSWORD, CannotStart
 
 PASSPHRASE = "STEADFAST_BACKUP_PASSPHRASE"  # noqa: S105 - the name of a variable
-LEAST_KEY = 8
+MIN_KEY_LENGTH = 8
 DEFAULT_PORT = 8080
 DEFAULT_MASTER = f"http://127.0.0.1:{DEFAULT_PORT}"
 
@@ -33,7 +33,7 @@ def main() -> int:
         print(f"cluster '{args.name}' {'stopped' if stopped else 'was not running'}")
         return 0
     if args.verb in ("backup", "restore"):
-        return _kept(args, home)
+        return _back_up_or_restore(args, home)
     plan = home.plan()
     if plan is None:
         sys.exit(f"there is no cluster '{args.name}'; start one with: det deploy local cluster-up")
@@ -69,8 +69,8 @@ def _up(args: argparse.Namespace, home: Home) -> int:
 def _plan(args: argparse.Namespace) -> Plan:
     """Build the plan, printing which master settings have no effect. Raises `CannotStart`."""
     master = master_file.load(Path(args.master_config)) if args.master_config else master_file.MasterFile()
-    for note in master.notes():
-        print(note, file=sys.stderr)
+    for warning in master.warnings():
+        print(warning, file=sys.stderr)
     if master.pools and args.pools:
         raise CannotStart(f"both {args.master_config} and --pools {args.pools} configure resource pools")
     return Plan(
@@ -104,7 +104,7 @@ def _next_steps(plan: Plan, home: Home) -> list[str]:
     ]
 
 
-def _kept(args: argparse.Namespace, home: Home) -> int:
+def _back_up_or_restore(args: argparse.Namespace, home: Home) -> int:
     """Back up a cluster, or restore one from a backup."""
     from services.local.backup import CannotBackUp, back_up
     from services.local.restore import restore
@@ -132,8 +132,8 @@ def _backup_key(args: argparse.Namespace) -> bytes:
     key = os.environ.get(PASSPHRASE, "").encode()
     if args.key_file:
         key = Path(args.key_file).read_bytes().strip()
-    if len(key) < LEAST_KEY:
-        raise CannotBackUp(f"give --key-file FILE, or {PASSPHRASE}, of at least {LEAST_KEY} characters")
+    if len(key) < MIN_KEY_LENGTH:
+        raise CannotBackUp(f"give --key-file FILE, or {PASSPHRASE}, of at least {MIN_KEY_LENGTH} characters")
     return key
 
 

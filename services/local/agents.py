@@ -11,16 +11,16 @@ import sys
 import time
 from dataclasses import replace
 
-from services.local.control import end
-from services.local.home import Home, Plan, Wish, data_directory
+from services.local.control import stop_recorded
+from services.local.home import Home, Plan, ProgramRequest, data_directory
 from services.local.preconditions import CannotStart, is_running
 from services.local.processes import Child
 from services.local.supervisor import Cluster
 
-PATIENCE_S = 30.0
+START_TIMEOUT_S = 30.0
 REGISTERED = b"worker.registered"
 """Logged by a worker once the scheduler may place runs on it."""
-FILE = "agent-{}.json"
+AGENT_FILE = "agent-{}.json"
 _started: list[subprocess.Popen[bytes]] = []
 """Keeps references, because dropping a Popen object warns about its running process."""
 
@@ -30,7 +30,7 @@ def agent_up(host: str, port: int, name: str, *, pool: str, slots: int, gpu: boo
 
     Returns once it has registered.
     """
-    _check_here(host)
+    _check_is_local(host)
     home, plan = _cluster_at(port)
     agent_down(name)
     log = home.folder("logs") / f"{name}.log"
@@ -48,8 +48,8 @@ def agent_up(host: str, port: int, name: str, *, pool: str, slots: int, gpu: boo
             start_new_session=True,
         )
     _started.append(process)
-    home.write(FILE.format(name), {"pid": process.pid, "name": name})
-    deadline = time.monotonic() + PATIENCE_S
+    home.write(AGENT_FILE.format(name), {"pid": process.pid, "name": name})
+    deadline = time.monotonic() + START_TIMEOUT_S
     while REGISTERED not in log.read_bytes()[before:]:
         if process.poll() is not None or time.monotonic() > deadline:
             agent_down(name)
@@ -60,16 +60,16 @@ def agent_up(host: str, port: int, name: str, *, pool: str, slots: int, gpu: boo
 
 def agent_down(name: str | None) -> list[str]:
     """Stop the additional worker with this name, or all. Returns the names of those that were running."""
-    files = sorted((data_directory() / "steadfast").glob(f"*/{FILE.format(name or '*')}"))
-    return [path.stem.removeprefix("agent-") for path in files if end(path)]
+    files = sorted((data_directory() / "steadfast").glob(f"*/{AGENT_FILE.format(name or '*')}"))
+    return [path.stem.removeprefix("agent-") for path in files if stop_recorded(path)]
 
 
 def agent_run(home: Home, plan: Plan, name: str, *, pool: str, slots: int, gpu: bool) -> None:
     """Keep one worker running in the foreground until SIGTERM or SIGINT."""
     cluster = Cluster(replace(plan, pools=[pool], slots=slots, gpu=gpu), home)
 
-    async def until_stopped() -> None:
-        child = Child(cluster.worker(name), lambda *_: None, lambda _: Wish())
+    async def run_until_stopped() -> None:
+        child = Child(cluster.worker(name), lambda *_: None, lambda _: ProgramRequest())
         work = asyncio.ensure_future(child.keep_running())
         stop = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -78,10 +78,10 @@ def agent_run(home: Home, plan: Plan, name: str, *, pool: str, slots: int, gpu: 
         await child.stop()
         work.cancel()
 
-    asyncio.run(until_stopped())
+    asyncio.run(run_until_stopped())
 
 
-def _check_here(host: str) -> None:
+def _check_is_local(host: str) -> None:
     try:
         addresses = {item[4][0] for item in socket.getaddrinfo(host, None)}
     except OSError as error:

@@ -27,18 +27,18 @@ from nacl.exceptions import CryptoError
 from nacl.secret import SecretBox
 
 from det_contracts import subjects
-from services.kit.files import write_whole
+from services.kit.files import write_atomic
 from services.kit.tls import broker_options
 from services.local.home import Home, Plan
 from services.local.preconditions import is_running
-from services.local.stream_copies import CannotCopy, take_out
+from services.local.stream_copies import CannotCopy, export_stream
 
-FORM = 1
-LIST = "manifest.json"
-KEYS = "keys.box"
+FORMAT = 1
+MANIFEST_FILE = "manifest.json"
+KEYS_FILE = "keys.box"
 STREAMS = (subjects.CONTROL, subjects.REPORTS, subjects.LOGS, subjects.WITNESS)
 """In this order. Worker orders are derived from the log."""
-SECRET = ("secrets", "tls")
+SECRET_FOLDERS = ("secrets", "tls")
 ARCHIVE = "STEADFAST_ARCHIVE"
 
 
@@ -57,7 +57,7 @@ class Entry(msgspec.Struct, frozen=True):
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """The contents of a backup."""
 
-    form: int = FORM
+    form: int = FORMAT
     made_at: float
     cluster: str
     salt: bytes
@@ -81,17 +81,17 @@ def back_up(home: Home, target: Path, key: bytes) -> Manifest:
     storage = Path(plan.storage) if plan.storage else home.path / "checkpoints"
     salt = utils.random(pwhash.argon2id.SALTBYTES)
     _copy_database(home.path / "databases" / "metrics.db", target / "metrics.db")
-    _copy_new(storage, target / "checkpoints")
+    _copy_missing(storage, target / "checkpoints")
     try:
         streams = asyncio.run(_copy_streams(home, plan, target))
     except CannotCopy as error:
         raise CannotBackUp(str(error)) from error
-    _copy_new(home.path / "blobs", target / "blobs")
+    _copy_missing(home.path / "blobs", target / "blobs")
     if (archive := archive_of(plan)) is not None:
-        _copy_new(archive, target / "archive")
-    _copy_new(storage, target / "checkpoints")
-    write_whole(target / KEYS, box_of(key, salt).encrypt(_packed(home)))
-    write_whole(target / "plan.json", (home.path / "plan.json").read_bytes())
+        _copy_missing(archive, target / "archive")
+    _copy_missing(storage, target / "checkpoints")
+    write_atomic(target / KEYS_FILE, key_box(key, salt).encrypt(_pack_keys(home)))
+    write_atomic(target / "plan.json", (home.path / "plan.json").read_bytes())
     entries = {str(path.relative_to(target)): entry_of(path) for path in _files(target)}
     manifest = Manifest(
         made_at=time.time(),
@@ -101,7 +101,7 @@ def back_up(home: Home, target: Path, key: bytes) -> Manifest:
         checkpoints=str(storage),
         files=entries,
     )
-    write_whole(target / LIST, msgspec.json.encode(manifest))
+    write_atomic(target / MANIFEST_FILE, msgspec.json.encode(manifest))
     return manifest
 
 
@@ -111,7 +111,7 @@ def archive_of(plan: Plan) -> Path | None:
     return Path(place) if place.startswith("/") else None
 
 
-def box_of(key: bytes, salt: bytes) -> SecretBox:
+def key_box(key: bytes, salt: bytes) -> SecretBox:
     """Return the box that encrypts the cluster's keys, for a passphrase or the content of a key file."""
     made = pwhash.argon2id.kdf(
         SecretBox.KEY_SIZE,
@@ -123,7 +123,7 @@ def box_of(key: bytes, salt: bytes) -> SecretBox:
     return SecretBox(made)
 
 
-def opened(box: SecretBox, sealed: bytes) -> bytes:
+def decrypt_keys(box: SecretBox, sealed: bytes) -> bytes:
     """Decrypt the keys of a cluster. Raises `CannotBackUp` for a wrong key."""
     try:
         return box.decrypt(sealed)
@@ -150,7 +150,7 @@ def _copy_database(source: Path, target: Path) -> None:
         live.backup(stack.enter_context(contextlib.closing(sqlite3.connect(target))))
 
 
-def _copy_new(source: Path, target: Path) -> None:
+def _copy_missing(source: Path, target: Path) -> None:
     """Copy files that are missing in the target. Files that vanish meanwhile were deleted by the cluster."""
     for path in _files(source) if source.is_dir() else ():
         copy = target / path.relative_to(source)
@@ -173,17 +173,17 @@ async def _copy_streams(home: Home, plan: Plan, target: Path) -> dict[str, dict[
             path = target / "streams" / stream
             path.parent.mkdir(exist_ok=True)
             with path.open("wb") as file:
-                streams[stream] = await take_out(connection, stream, file.write)
+                streams[stream] = await export_stream(connection, stream, file.write)
     finally:
         await connection.close()
     return streams
 
 
-def _packed(home: Home) -> bytes:
+def _pack_keys(home: Home) -> bytes:
     """Pack the folders with keys into one file."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as tar:
-        for name in SECRET:
+        for name in SECRET_FOLDERS:
             if (home.path / name).is_dir():
                 tar.add(home.path / name, arcname=name)
     return packed.getvalue()

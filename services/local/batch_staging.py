@@ -27,7 +27,7 @@ LOG = "log"
 """Name of the link in each in-memory folder to the stream whose batches it stages."""
 ROOM = 256 << 20
 """Free memory in bytes that is required: a batch may hold several messages of the maximum size."""
-LOOK_EVERY_S = 0.5
+POLL_EVERY_S = 0.5
 
 
 class BatchStaging:
@@ -38,20 +38,20 @@ class BatchStaging:
         self._store = store
         self._memory = memory
 
-    async def keep(self) -> None:
+    async def run(self) -> None:
         """Check periodically until cancelled, because the broker recreates the folder when it starts."""
         self.sweep()
         while True:
-            self.look()
-            await asyncio.sleep(LOOK_EVERY_S)
+            self.update_links()
+            await asyncio.sleep(POLL_EVERY_S)
 
-    def look(self) -> None:
+    def update_links(self) -> None:
         """Create missing links, or remove them if memory is short. Never touches a folder in use."""
-        roomy = self._has_room()
+        has_room = self._has_room()
         for link in self._links():
             with contextlib.suppress(OSError):
-                if roomy:
-                    self._lead_to_memory(link)
+                if has_room:
+                    self._link_to_memory(link)
                 elif link.is_symlink():
                     link.unlink()
 
@@ -61,14 +61,14 @@ class BatchStaging:
             with contextlib.suppress(OSError):
                 if link.is_symlink():
                     link.unlink()
-                _remove(self._place(link))
+                _remove(self._memory_folder(link))
 
     def sweep(self) -> None:
         """Remove folders left by killed supervisors whose logs are gone."""
-        for place in self._memory.glob(f"{_prefix()}*"):
-            if not (place / LOG).exists():
+        for folder in self._memory.glob(f"{_prefix()}*"):
+            if not (folder / LOG).exists():
                 with contextlib.suppress(OSError):
-                    _remove(place)
+                    _remove(folder)
 
     def _links(self) -> list[Path]:
         streams = self._store.glob(f"jetstream/*/streams/{subjects.CONTROL}")
@@ -80,7 +80,7 @@ class BatchStaging:
         except OSError:
             return False
 
-    def _place(self, link: Path) -> Path:
+    def _memory_folder(self, link: Path) -> Path:
         """Return the in-memory folder.
 
         Its name is stable, so a killed supervisor leaves nothing permanently.
@@ -88,36 +88,36 @@ class BatchStaging:
         name = hashlib.sha256(os.fsencode(link.absolute())).hexdigest()[:24]
         return self._memory / f"{_prefix()}{name}"
 
-    def _lead_to_memory(self, link: Path) -> None:
-        place = self._place(link)
+    def _link_to_memory(self, link: Path) -> None:
+        folder = self._memory_folder(link)
         # It may have been removed from shared memory, for example when the user logged out.
-        place.mkdir(mode=0o700, exist_ok=True)
-        if not _is_ours(place):
+        folder.mkdir(mode=0o700, exist_ok=True)
+        if not _is_ours(folder):
             # Any user can create a folder there; never write to one created by another user.
             link.unlink()
             return
-        if not (place / LOG).is_symlink():
-            (place / LOG).symlink_to(link.parent.absolute())
-        (place / NAME).mkdir(exist_ok=True)
+        if not (folder / LOG).is_symlink():
+            (folder / LOG).symlink_to(link.parent.absolute())
+        (folder / NAME).mkdir(exist_ok=True)
         if not link.is_symlink():
             if link.is_dir():
                 # Raises OSError while a batch is in it; try again later.
                 link.rmdir()
-            link.symlink_to(place / NAME)
+            link.symlink_to(folder / NAME)
 
 
 def _prefix() -> str:
     return f"{PREFIX}{os.getuid()}-"
 
 
-def _remove(place: Path) -> None:
-    if _is_ours(place):
-        shutil.rmtree(place)
+def _remove(folder: Path) -> None:
+    if _is_ours(folder):
+        shutil.rmtree(folder)
 
 
-def _is_ours(place: Path) -> bool:
+def _is_ours(folder: Path) -> bool:
     try:
-        status = place.lstat()
+        status = folder.lstat()
     except OSError:
         return False
     return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o077

@@ -24,15 +24,15 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from services.kit.files import write_whole
-from services.kit.hosts_named import parsed
+from services.kit.files import write_atomic
+from services.kit.host_addresses import parse_address
 
 AUTHORITY_DAYS = 3650
 CERTIFICATE_DAYS = 397
 """The maximum that some clients accept."""
 USES = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
 """Brokers use it both as servers and as clients of each other."""
-RENEWED_DAYS = 60
+RENEW_BEFORE_DAYS = 60
 """Remaining lifetime in days below which a start renews a certificate."""
 
 
@@ -46,7 +46,7 @@ class Certificates:
     key: Path
 
 
-def keep(folder: Path, secrets: Path, host: str, now: datetime | None = None) -> Certificates:
+def ensure_certificates(folder: Path, secrets: Path, host: str, now: datetime | None = None) -> Certificates:
     """Create what is missing or about to expire. The certificate names this host, loopback and `host`.
 
     `folder` is for public files, `secrets` for keys.
@@ -58,7 +58,7 @@ def keep(folder: Path, secrets: Path, host: str, now: datetime | None = None) ->
         _make_authority(certificates.authority, authority_key, now)
     names = names_of(host)
     if not (
-        certificates.key.exists() and _is_good(certificates.certificate, certificates.authority, names, now)
+        certificates.key.exists() and _is_valid(certificates.certificate, certificates.authority, names, now)
     ):
         _make_certificate(certificates, authority_key, names, now)
     return certificates
@@ -80,11 +80,11 @@ def names_of(host: str) -> list[str]:
 
 def _make_authority(certificate: Path, key_file: Path, now: datetime) -> None:
     key = generate_private_key(SECP256R1())
-    name = _named(f"Steadfast {os.uname().nodename}")
+    name = _common_name(f"Steadfast {os.uname().nodename}")
     made = (
-        _begun(name, name, key, now, AUTHORITY_DAYS)
+        _certificate_builder(name, name, key, now, AUTHORITY_DAYS)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_may_sign(), critical=True)
+        .add_extension(_signing_usage(), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .sign(key, SHA256())
     )
@@ -103,7 +103,7 @@ def _make_certificate(
     alternatives = [_alternative(name) for name in names]
     from_authority = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key())
     made = (
-        _begun(_named("Steadfast"), authority.subject, key, now, CERTIFICATE_DAYS)
+        _certificate_builder(_common_name("Steadfast"), authority.subject, key, now, CERTIFICATE_DAYS)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
         .add_extension(x509.ExtendedKeyUsage(USES), critical=False)
@@ -114,7 +114,7 @@ def _make_certificate(
     _write(certificates.certificate, made.public_bytes(Encoding.PEM), 0o644)
 
 
-def _is_good(certificate: Path, authority: Path, names: list[str], now: datetime) -> bool:
+def _is_valid(certificate: Path, authority: Path, names: list[str], now: datetime) -> bool:
     """Whether the certificate is from this authority, for these names, and not about to expire."""
     try:
         existing = x509.load_pem_x509_certificate(certificate.read_bytes())
@@ -123,11 +123,11 @@ def _is_good(certificate: Path, authority: Path, names: list[str], now: datetime
     except Exception:
         # Missing, damaged, or from another authority: create a new one.
         return False
-    lasts = existing.not_valid_after_utc > now + timedelta(days=RENEWED_DAYS)
+    lasts = existing.not_valid_after_utc > now + timedelta(days=RENEW_BEFORE_DAYS)
     return lasts and set(has) == {_alternative(name) for name in names}
 
 
-def _begun(
+def _certificate_builder(
     subject: x509.Name, issuer: x509.Name, key: EllipticCurvePrivateKey, now: datetime, days: int
 ) -> x509.CertificateBuilder:
     begun = x509.CertificateBuilder().subject_name(subject).issuer_name(issuer)
@@ -136,18 +136,18 @@ def _begun(
     return begun.not_valid_before(now - timedelta(hours=1)).not_valid_after(now + timedelta(days=days))
 
 
-def _may_sign() -> x509.KeyUsage:
+def _signing_usage() -> x509.KeyUsage:
     others = "digital_signature content_commitment key_encipherment data_encipherment key_agreement"
     others += " encipher_only decipher_only"
     return x509.KeyUsage(key_cert_sign=True, crl_sign=True, **dict.fromkeys(others.split(), False))
 
 
-def _named(text: str) -> x509.Name:
+def _common_name(text: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text[:64])])
 
 
 def _alternative(name: str) -> x509.GeneralName:
-    address = parsed(name)
+    address = parse_address(name)
     return x509.IPAddress(ipaddress.ip_address(str(address))) if address is not None else x509.DNSName(name)
 
 
@@ -157,5 +157,5 @@ def _pem(key: EllipticCurvePrivateKey) -> bytes:
 
 def _write(path: Path, content: bytes, mode: int) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, content)
+    write_atomic(path, content)
     path.chmod(mode)

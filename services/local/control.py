@@ -18,20 +18,20 @@ from pathlib import Path
 from typing import Any
 
 from services.local import logs
-from services.local.home import Home, Plan, Wish
+from services.local.home import Home, Plan, ProgramRequest
 from services.local.preconditions import (
     INITIAL_PASSWORD,
     CannotStart,
-    check_alike,
     check_password,
     check_port,
+    check_same_options,
     check_space,
     is_running,
 )
 from services.local.processes import is_alive, is_supervisor
 
-UP_PATIENCE_S = 180.0
-DOWN_PATIENCE_S = 60.0
+START_TIMEOUT_S = 180.0
+STOP_TIMEOUT_S = 60.0
 
 
 _started: dict[int, subprocess.Popen[bytes]] = {}
@@ -48,7 +48,7 @@ def up(plan: Plan, home: Home, *, fresh: bool = False, force: bool = False, pass
     """
     address = plan.address
     if is_running(home) and not force:
-        check_alike(plan, home, fresh=fresh)
+        check_same_options(plan, home, fresh=fresh)
         return address
     # Check first: a refusal must leave the running cluster and its data unchanged.
     check_password(plan, home, password, fresh=fresh)
@@ -60,14 +60,14 @@ def up(plan: Plan, home: Home, *, fresh: bool = False, force: bool = False, pass
     down(home, forget=fresh)
     check_port(plan)
     check_space(home)
-    home.keep(plan)
+    home.write_plan(plan)
     if password:
-        home.keep_first_password(password)
-    printed = logs.ends(home.folder("logs"))
+        home.store_initial_password(password)
+    log_sizes = logs.log_sizes(home.folder("logs"))
     with (home.folder("logs") / "supervisor.log").open("ab") as output:
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", "services.local", "run", "--name", home.name],
-            env=_without_password() | {"STEADFAST_HOME": str(home.path.parent.parent)},
+            env=_child_environment() | {"STEADFAST_HOME": str(home.path.parent.parent)},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
@@ -77,35 +77,35 @@ def up(plan: Plan, home: Home, *, fresh: bool = False, force: bool = False, pass
     if home.read("processes.json") is None:
         # Otherwise the supervisor was faster and has already recorded its programs.
         home.write("processes.json", {"supervisor": process.pid})
-    _wait_until_up(plan, home, process, address, printed)
+    _wait_until_up(plan, home, process, address, log_sizes)
     return address
 
 
-def _without_password() -> dict[str, str]:
+def _child_environment() -> dict[str, str]:
     # The password is for the gateway only, which reads it from a file.
     return {name: text for name, text in os.environ.items() if name != INITIAL_PASSWORD}
 
 
 def _wait_until_up(
-    plan: Plan, home: Home, process: subprocess.Popen[bytes], address: str, printed: Mapping[Path, int]
+    plan: Plan, home: Home, process: subprocess.Popen[bytes], address: str, log_sizes: Mapping[Path, int]
 ) -> None:
-    deadline = time.monotonic() + UP_PATIENCE_S
+    deadline = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < deadline:
         if process.poll() is not None:
             text = f"the supervisor ended with status {process.returncode}; see {home.path / 'logs'}"
             raise CannotStart("\n".join([text, *logs.last_lines(home.path / "logs" / "supervisor.log")]))
-        if (workers := workers_here(address, home.authority(plan))) is not None and workers >= plan.agents:
+        if (workers := count_workers(address, home.authority(plan))) is not None and workers >= plan.agents:
             return
-        if refusals := logs.refusals(home.path / "logs", printed):
+        if refusals := logs.refusals(home.path / "logs", log_sizes):
             down(home)
             raise CannotStart("\n".join(["a program refuses its settings:", *refusals]))
         time.sleep(0.03)
     down(home)
-    text = f"the cluster did not answer within {UP_PATIENCE_S:.0f} s; see {home.path / 'logs'}"
+    text = f"the cluster did not answer within {START_TIMEOUT_S:.0f} s; see {home.path / 'logs'}"
     raise CannotStart("\n".join([text, *logs.last_failures(home.path / "logs")]))
 
 
-def workers_here(address: str, authority: Path | None = None) -> int | None:
+def count_workers(address: str, authority: Path | None = None) -> int | None:
     """Return the number of workers the gateway knows; None while it does not answer.
 
     `authority` is the file of the authority that signed its certificate, if it uses TLS.
@@ -123,38 +123,38 @@ def _get(url: str, authority: Path | None) -> dict[str, Any]:
         return body
 
 
-def stop_part(home: Home, name: str, number: int = signal.SIGTERM) -> None:
+def stop_program(home: Home, name: str, number: int = signal.SIGTERM) -> None:
     """Stop one program of a running cluster and keep it stopped. Returns when it has exited."""
     pid = (home.read("processes.json") or {})[name]
-    home.ask(name, Wish(stopped=True, settings=home.wish(name).settings))
+    home.write_request(name, ProgramRequest(stopped=True, settings=home.read_request(name).settings))
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
-    _wait_until_gone(pid)
+    _wait_for_exit(pid)
 
 
-def start_part(home: Home, name: str, settings: dict[str, str] | None = None) -> None:
+def start_program(home: Home, name: str, settings: dict[str, str] | None = None) -> None:
     """Restart a program that was stopped, optionally with additional settings."""
-    home.ask(name, Wish(settings=home.wish(name).settings | (settings or {})))
+    home.write_request(name, ProgramRequest(settings=home.read_request(name).settings | (settings or {})))
 
 
 def down(home: Home, *, forget: bool = False) -> bool:
     """Stop a cluster if it runs, including its trials. Returns whether there was anything to stop."""
     for path in sorted(home.path.glob("agent-*.json")):
-        end(path)
+        stop_recorded(path)
     pids = home.read("processes.json") or {}
     supervisor = pids.get("supervisor")
     running = is_running(home)
     if running and supervisor is not None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(supervisor, signal.SIGTERM)
-        _wait_until_gone(supervisor)
+        _wait_for_exit(supervisor)
     (home.path / "processes.json").unlink(missing_ok=True)
     if forget and home.path.exists():
         shutil.rmtree(home.path)
     return running
 
 
-def end(path: Path) -> bool:
+def stop_recorded(path: Path) -> bool:
     """Stop the process named in a file and remove the file. Returns whether it was running."""
     try:
         pid = int(json.loads(path.read_bytes())["pid"])
@@ -168,13 +168,13 @@ def end(path: Path) -> bool:
     if running:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGTERM)
-        _wait_until_gone(pid)
+        _wait_for_exit(pid)
     path.unlink(missing_ok=True)
     return running
 
 
-def _wait_until_gone(pid: int) -> None:
-    deadline = time.monotonic() + DOWN_PATIENCE_S
+def _wait_for_exit(pid: int) -> None:
+    deadline = time.monotonic() + STOP_TIMEOUT_S
     while is_alive(pid) and time.monotonic() < deadline:
         time.sleep(0.02)
     if is_alive(pid):

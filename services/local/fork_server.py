@@ -5,8 +5,8 @@
 Imports take each service a second of processor time and 40 to 80 MB, nearly the same for all. A fork of a
 process that has done them starts at once, and shares that memory as long as it does not write to it.
 
-The server receives requests on a socket (`services.local.forks` is the client) and does nothing else: no
-threads, no connections, no event loop. A fork runs what `python -m MODULE` would run.
+The server receives requests on a socket (`services.local.fork_client` is the client) and does nothing else:
+no threads, no connections, no event loop. A fork runs what `python -m MODULE` would run.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ import setproctitle
 
 from services.kit.host_processes import die_with_parent
 
-CONTROL = "STEADFAST_FORK_SERVER"
+SOCKET_VARIABLE = "STEADFAST_FORK_SERVER"
 """Variable with the descriptor of the request socket."""
 REQUEST_BYTES = 128 * 1024
 
 
 def main() -> None:
     """Serve until the client closes the socket. Returns only in a fork, after running a service."""
-    control = socket.socket(fileno=int(os.environ.pop(CONTROL)))
+    control = socket.socket(fileno=int(os.environ.pop(SOCKET_VARIABLE)))
     preload(sys.argv[2:])
     # The supervisor ends services explicitly, and the exit status of forks is not used.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    module = _served(control)
+    module = _serve_forks(control)
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
@@ -57,22 +57,22 @@ def preload(services: Iterable[str]) -> None:
     gc.freeze()
 
 
-def _served(control: socket.socket) -> str:
+def _serve_forks(control: socket.socket) -> str:
     """Fork on request. Returns in each fork, with the module to run."""
     while True:
-        request, (output, answer), _, _ = _received(control)
+        request, (output, answer), _, _ = _receive_request(control)
         server, pid = os.getpid(), os.fork()
         if pid == 0:
             control.close()
             os.close(answer)
             wanted = json.loads(request)
-            _become(wanted["module"], wanted["environment"], output, server)
+            _set_up_fork(wanted["module"], wanted["environment"], output, server)
             return str(wanted["module"])
         os.close(output)
-        _tell(answer, pid)
+        _send_process(answer, pid)
 
 
-def _received(control: socket.socket) -> tuple[bytes, list[int], int, object]:
+def _receive_request(control: socket.socket) -> tuple[bytes, list[int], int, object]:
     found = socket.recv_fds(control, REQUEST_BYTES, 2)
     if len(found[1]) != 2:
         # The supervisor is gone; exit, which also ends all forks.
@@ -80,7 +80,7 @@ def _received(control: socket.socket) -> tuple[bytes, list[int], int, object]:
     return found
 
 
-def _tell(answer: int, pid: int) -> None:
+def _send_process(answer: int, pid: int) -> None:
     """Send a fork's pid and its process descriptor, because the pid may be reused later."""
     with socket.socket(fileno=answer) as reply:
         try:
@@ -98,7 +98,7 @@ def _tell(answer: int, pid: int) -> None:
             os.close(process)
 
 
-def _become(module: str, environment: dict[str, str], output: int, server: int) -> None:
+def _set_up_fork(module: str, environment: dict[str, str], output: int, server: int) -> None:
     """Set up the process as if it had been started on its own."""
     # A killed supervisor must not leave half a cluster behind: it takes the server down, which takes its
     # forks.

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from services.kit import passwords
-from services.kit.files import set_aside, write_whole
-from services.local.keys import keep_secret
+from services.kit.files import set_aside, write_atomic
+from services.local.keys import ensure_secret
 
 if TYPE_CHECKING:
     from services.local.certificates import Certificates
 
-FIRST_SECRET = "initial-password"  # noqa: S105 - the name of a file
+INITIAL_PASSWORD_FILE = "initial-password"  # noqa: S105 - the name of a file
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Wish:
+class ProgramRequest:
     """What the supervisor should do with one program of a running cluster."""
 
     stopped: bool = False
@@ -110,7 +110,7 @@ class Home:
     def write(self, name: str, content: dict[str, Any] | list[Any]) -> None:
         """Write a JSON file atomically. Raises OSError."""
         self.folder()
-        write_whole(self.path / name, json.dumps(content, indent=2).encode())
+        write_atomic(self.path / name, json.dumps(content, indent=2).encode())
 
     def plan(self) -> Plan | None:
         """Return the options of the last start."""
@@ -118,27 +118,27 @@ class Home:
         names = {field.name for field in fields(Plan)}
         return Plan(**{name: value for name, value in plan.items() if name in names}) if plan else None
 
-    def keep(self, plan: Plan) -> None:
+    def write_plan(self, plan: Plan) -> None:
         """Store how to start the cluster."""
         self.write("plan.json", asdict(plan))
 
-    def wish(self, program: str) -> Wish:
+    def read_request(self, program: str) -> ProgramRequest:
         """Return the last wish for a program."""
         content = self.read(f"wish-{program}.json")
-        return Wish(**content) if content else Wish()
+        return ProgramRequest(**content) if content else ProgramRequest()
 
-    def ask(self, program: str, wish: Wish) -> None:
+    def write_request(self, program: str, wish: ProgramRequest) -> None:
         """Store a wish for the supervisor, which follows it when the program exits."""
         self.write(f"wish-{program}.json", asdict(wish))
 
-    def keep_first_password(self, password: str) -> None:
+    def store_initial_password(self, password: str) -> None:
         """Store the hash of the initial password of `admin` and `determined`."""
-        hashed = passwords.kept(passwords.hashed(password)).hashed
-        write_whole(self.folder("secrets") / FIRST_SECRET, hashed.encode())
+        hashed = passwords.to_stored(passwords.client_hash(password)).hashed
+        write_atomic(self.folder("secrets") / INITIAL_PASSWORD_FILE, hashed.encode())
 
-    def first_password(self) -> Path | None:
+    def initial_password_file(self) -> Path | None:
         """Return the file with that hash, if it exists."""
-        path = self.path / "secrets" / FIRST_SECRET
+        path = self.path / "secrets" / INITIAL_PASSWORD_FILE
         return path if path.exists() else None
 
     def authority(self, plan: Plan) -> Path | None:
@@ -152,11 +152,11 @@ class Home:
             return None
         from services.local import certificates
 
-        return certificates.keep(self.folder("tls"), self.folder("secrets"), plan.host)
+        return certificates.ensure_certificates(self.folder("tls"), self.folder("secrets"), plan.host)
 
     def secret(self, name: str) -> Path:
         """Return a file with a random secret, created on first use."""
-        return keep_secret(self.folder("secrets") / name)
+        return ensure_secret(self.folder("secrets") / name)
 
 
 def data_directory() -> Path:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from services.kit.credentials import OWNERS, Authority
-from services.kit.files import set_aside, write_whole
+from services.kit.files import set_aside, write_atomic
 
 
 def write_keys(folder: Path, *, services: Path | None = None, workers: Path | None = None) -> Authority:
@@ -22,7 +22,7 @@ def write_keys(folder: Path, *, services: Path | None = None, workers: Path | No
     services, workers = services or folder, workers or folder
     for each in (folder, services, workers):
         each.mkdir(parents=True, exist_ok=True, mode=0o700)
-    authority = _authority(folder / "authority.json")
+    authority = _load_authority(folder / "authority.json")
     _write(folder / "operator.creds", authority.operator())
     for owner in OWNERS:
         _write(services / f"{owner}.creds", authority.service(owner))
@@ -42,7 +42,7 @@ def write_worker(authority: Authority, path: Path, worker_id: str) -> Path:
     return path
 
 
-def keep_secret(path: Path) -> Path:
+def ensure_secret(path: Path) -> Path:
     """Return a file with a random secret, created on first use and replaced if it is empty."""
     if path.exists() and not path.stat().st_size:
         print(f"{path} is empty: kept as {set_aside(path).name}, a new one is created", file=sys.stderr)
@@ -55,7 +55,7 @@ class KeysDamaged(Exception):
     """The file with the cluster's keys cannot be read. The text says what to do."""
 
 
-def _authority(file: Path) -> Authority:
+def _load_authority(file: Path) -> Authority:
     if not file.exists():
         _write(file, Authority.create().to_json())
     try:
@@ -74,4 +74,4 @@ def _authority(file: Path) -> Authority:
 
 def _write(path: Path, text: str) -> None:
     """Write atomically: half a key is worse than none."""
-    write_whole(path, text.encode())
+    write_atomic(path, text.encode())

@@ -8,20 +8,20 @@ import os
 import shutil
 from pathlib import Path
 
-LARGEST = 64 * 1024 * 1024
+MAX_LOG_BYTES = 64 * 1024 * 1024
 """Size in bytes at which a log is rotated."""
-LOOK_S = 10.0
+POLL_S = 10.0
 OLD = ".log.1"
 
 
-async def keep_small(folder: Path, largest: int = LARGEST, look_s: float = LOOK_S) -> None:
+async def rotate_periodically(folder: Path, largest: int = MAX_LOG_BYTES, poll_s: float = POLL_S) -> None:
     """Check the logs periodically, forever."""
     while True:
         await asyncio.to_thread(rotate, folder, largest)
-        await asyncio.sleep(look_s)
+        await asyncio.sleep(poll_s)
 
 
-def rotate(folder: Path, largest: int = LARGEST) -> list[Path]:
+def rotate(folder: Path, largest: int = MAX_LOG_BYTES) -> list[Path]:
     """Rotate logs that are too long, keeping one old file each. Returns those logs.
 
     Programs keep their logs open and only append, so a log is copied and then truncated in place. Output

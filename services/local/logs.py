@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-LOOK_S = 0.2
+POLL_S = 0.2
 TAIL_BYTES = 64 * 1024
 LAST_LINES = 5
 REFUSAL = r"settings\.refused|^\w+: STEADFAST_|settings do not make sense"
@@ -18,31 +18,31 @@ FAILURE = re.compile(rf"service\.failed|worker\.failed|\[FTL\]|{REFUSAL}")
 
 def show(folder: Path, *, follow: bool) -> None:
     """Print the lines of all programs, each with its program's name; with `follow`, until interrupted."""
-    places: dict[Path, int] = {}
+    offsets: dict[Path, int] = {}
     while True:
         for path in sorted(folder.glob("*.log")):
-            places[path] = _print_from(path, places.get(path, 0))
+            offsets[path] = _print_from(path, offsets.get(path, 0))
         sys.stdout.flush()
         if not follow:
             return
-        time.sleep(LOOK_S)
+        time.sleep(POLL_S)
 
 
-def _print_from(path: Path, place: int) -> int:
+def _print_from(path: Path, offset: int) -> int:
     """Print the complete lines from an offset on. Returns the offset of the next line."""
-    place = _still(path, place)
+    offset = _valid_offset(path, offset)
     with path.open("rb") as file:
-        file.seek(place)
+        file.seek(offset)
         data = file.read()
-    whole = data[: data.rfind(b"\n") + 1]
-    for line in whole.decode(errors="replace").splitlines():
+    complete_lines = data[: data.rfind(b"\n") + 1]
+    for line in complete_lines.decode(errors="replace").splitlines():
         print(f"{path.stem:12} | {line}")
-    return place + len(whole)
+    return offset + len(complete_lines)
 
 
-def _still(path: Path, place: int) -> int:
+def _valid_offset(path: Path, offset: int) -> int:
     """Return the offset, or 0 if the log was truncated meanwhile."""
-    return place if place <= path.stat().st_size else 0
+    return offset if offset <= path.stat().st_size else 0
 
 
 def last_lines(path: Path) -> list[str]:
@@ -67,7 +67,7 @@ def last_failures(folder: Path) -> list[str]:
     return rows
 
 
-def ends(folder: Path) -> dict[Path, int]:
+def log_sizes(folder: Path) -> dict[Path, int]:
     """Return the current size of each program's log."""
     return {path: path.stat().st_size for path in folder.glob("*.log")}
 
@@ -77,7 +77,7 @@ def refusals(folder: Path, since: Mapping[Path, int]) -> list[str]:
     rows = []
     for path in sorted(folder.glob("*.log")):
         with path.open("rb") as file:
-            file.seek(_still(path, since.get(path, 0)))
+            file.seek(_valid_offset(path, since.get(path, 0)))
             lines = file.read(TAIL_BYTES).decode(errors="replace").splitlines()
         rows += [f"  {path.stem}: {line}" for line in lines if re.search(REFUSAL, line)][:1]
     return rows

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from det_contracts.administering import LOG_LEVELS
+from det_contracts.administration import LOG_LEVELS
 from services.kit import yamlfile
 from services.local import master_names as names
 from services.local.preconditions import CannotStart
@@ -40,7 +40,7 @@ class MasterFile:
     unused: dict[str, str] = field(default_factory=dict)
     """Each setting of the file without effect -> why, and what to use instead."""
 
-    def notes(self) -> list[str]:
+    def warnings(self) -> list[str]:
         """Return the settings without effect, one line per reason."""
         by_reason: dict[str, list[str]] = {}
         for name, why in self.unused.items():
@@ -65,47 +65,51 @@ def load(path: Path) -> MasterFile:
 def read(content: Any) -> MasterFile:
     """Interpret the content of a file. Raises `CannotStart` with every problem, one per line."""
     problems: list[str] = []
-    found = dict(_settings_in("", "", content, problems))
+    found = dict(_find_settings("", "", content, problems))
     settings = dict(_variables(found, problems))
     port = found.get("port")
     if port is not None and not (type(port) is int and 0 < port <= LAST_PORT):
         problems.append(f"port must be 1 to {LAST_PORT}, not {port!r}")
     if problems:
         raise CannotStart("\n".join(f"  {problem}" for problem in problems))
-    unused = {place: why for place in found if (why := names.why_unused(_name(place)))}
+    unused = {
+        setting_path: why for setting_path in found if (why := names.why_unused(_setting_name(setting_path)))
+    }
     settings |= _storage(content, unused)
     kind = found.get("resource_manager.type", "agent")
     unused |= {} if kind == "agent" else {f"resource_manager.type: {kind}": names.NO_SUCH_MANAGER}
     return MasterFile(port, settings, _pools(content, unused), unused)
 
 
-def _settings_in(place: str, name: str, value: Any, problems: list[str]) -> Iterator[tuple[str, Any]]:
+def _find_settings(
+    setting_path: str, name: str, value: Any, problems: list[str]
+) -> Iterator[tuple[str, Any]]:
     """Yield each setting with its place in the file. `name` is the place without list indexes."""
     if name and names.is_known(name):
-        yield place, value
-    elif name and not names.has_below(name):
+        yield setting_path, value
+    elif name and not names.has_children(name):
         # A name unlike any known one is hardly a typo, and some master may have it: only report it.
-        if hint := names.meant(name):
-            problems.append(f'{place} is not a setting of a master; did you mean "{hint}"?')
-        yield place, value
-    elif isinstance(value, list) and names.has_below(f"{name}[]"):
+        if hint := names.suggest(name):
+            problems.append(f'{setting_path} is not a setting of a master; did you mean "{hint}"?')
+        yield setting_path, value
+    elif isinstance(value, list) and names.has_children(f"{name}[]"):
         for number, one in enumerate(value):
-            yield from _settings_in(f"{place}[{number}]", f"{name}[]", one, problems)
-    elif isinstance(value, dict) and not names.has_below(f"{name}[]"):
+            yield from _find_settings(f"{setting_path}[{number}]", f"{name}[]", one, problems)
+    elif isinstance(value, dict) and not names.has_children(f"{name}[]"):
         for key, one in value.items():
-            yield from _settings_in(_join(place, key), _join(name, key), one, problems)
+            yield from _find_settings(_join(setting_path, key), _join(name, key), one, problems)
     elif value is not None:
-        kind = "list" if names.has_below(f"{name}[]") else "map"
-        problems.append(f"{place or 'the file'}: a {kind} is expected, not {value!r}")
+        kind = "list" if names.has_children(f"{name}[]") else "map"
+        problems.append(f"{setting_path or 'the file'}: a {kind} is expected, not {value!r}")
 
 
-def _join(above: str, key: Any) -> str:
-    return f"{above}.{key}" if above else str(key)
+def _join(parent: str, key: Any) -> str:
+    return f"{parent}.{key}" if parent else str(key)
 
 
-def _name(place: str) -> str:
+def _setting_name(setting_path: str) -> str:
     """Return a place without its list indexes."""
-    head, *members = place.split("[")
+    head, *members = setting_path.split("[")
     return head + "".join(f"[{member.lstrip('0123456789')}" for member in members)
 
 
@@ -126,17 +130,17 @@ def _storage(content: Mapping[str, Any], unused: dict[str, str]) -> dict[str, st
     """Return the default checkpoint storage; nothing if its type is not supported."""
     storage = content.get("checkpoint_storage") or {}
     kind = storage.get("type")
-    if kind is not None and kind not in names.OWN_STORAGES:
+    if kind is not None and kind not in names.SUPPORTED_STORAGES:
         unused[f"checkpoint_storage of type {kind}"] = names.NO_SUCH_STORAGE
         return {}
-    kept = _heeded("checkpoint_storage", storage)
+    kept = _supported("checkpoint_storage", storage)
     return {"STEADFAST_CHECKPOINTS": json.dumps(kept)} if kept else {}
 
 
 def _pools(content: Mapping[str, Any], unused: dict[str, str]) -> dict[str, Any]:
     found = {
-        "scheduler": _heeded("resource_manager.scheduler", _map(content, "resource_manager", "scheduler")),
-        "task_container_defaults": _heeded(
+        "scheduler": _supported("resource_manager.scheduler", _map(content, "resource_manager", "scheduler")),
+        "task_container_defaults": _supported(
             "task_container_defaults", _map(content, "task_container_defaults")
         ),
         "resource_pools": [
@@ -147,19 +151,19 @@ def _pools(content: Mapping[str, Any], unused: dict[str, str]) -> dict[str, Any]
 
 
 def _pool(number: int, pool: Mapping[str, Any] | None, unused: dict[str, str]) -> dict[str, Any]:
-    found = _heeded("resource_pools[]", pool or {})
+    found = _supported("resource_pools[]", pool or {})
     for part in ("scheduler", "task_container_defaults", "provider"):
-        inner = _heeded(f"resource_pools[].{part}", _map(pool or {}, part))
+        inner = _supported(f"resource_pools[].{part}", _map(pool or {}, part))
         found |= {part: inner} if inner else {}
     kind = _map(found, "provider").get("type")
-    if "provider" in found and kind not in names.OWN_PROVIDERS:
+    if "provider" in found and kind not in names.SUPPORTED_PROVIDERS:
         del found["provider"]
         unused[f"resource_pools[{number}].provider of type {kind}"] = names.NO_SUCH_PROVIDER
     return found
 
 
-def _heeded(above: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in values.items() if f"{above}.{key}" in names.HEEDED}
+def _supported(parent: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if f"{parent}.{key}" in names.SUPPORTED}
 
 
 def _map(content: Mapping[str, Any], *path: str) -> dict[str, Any]:

@@ -15,29 +15,29 @@ _CLOUDS = (
     "pools grow by Slurm, by Kubernetes or by processes of a host here: docs/guides/growing-pools.md; "
     "hosts of a cloud are joined by det deploy local agent-up"
 )
-OWN_PROVIDERS = ("slurm", "kubernetes", "process")
-OWN_STORAGES = ("shared_fs", "directory", "s3")
+SUPPORTED_PROVIDERS = ("slurm", "kubernetes", "process")
+SUPPORTED_STORAGES = ("shared_fs", "directory", "s3")
 
-_HEEDED_TASKS = (
+_SUPPORTED_TASKS = (
     "image force_pull_image registry_auth environment_variables add_capabilities drop_capabilities "
     "shm_size_bytes devices bind_mounts slurm pbs"
 )
-_HEEDED_SCHEDULER = "type fitting_policy allow_heterogeneous_fits preemption default_priority"
-_HEEDED_PROVIDER = (
+_SUPPORTED_SCHEDULER = "type fitting_policy allow_heterogeneous_fits preemption default_priority"
+_SUPPORTED_PROVIDER = (
     "slots_per_instance min_instances max_instances max_idle_agent_period max_agent_starting_period "
     "notice_period slurm kubernetes process"
 )
-_HEEDED_STORAGE = (
+_SUPPORTED_STORAGE = (
     "host_path storage_path container_path bucket access_key secret_key endpoint_url prefix "
     "save_experiment_best save_trial_best save_trial_latest"
 )
 
 
-def _below(parent: str, names: str) -> Iterator[str]:
+def _children(parent: str, names: str) -> Iterator[str]:
     return (f"{parent}.{name}" for name in names.split())
 
 
-HEEDED: dict[str, str] = {
+SUPPORTED: dict[str, str] = {
     "port": "where the gateway listens, unless --master-port says so",
     "cluster_name": "what the web UI calls the cluster",
     "log.level": "`STEADFAST_LOG_LEVEL` of all processes",
@@ -45,21 +45,22 @@ HEEDED: dict[str, str] = {
     "webhooks.base_url": "the address in the links of messages",
     "checkpoint_storage.type": "shared_fs, directory and s3; others have no effect and are reported",
     **dict.fromkeys(
-        _below("checkpoint_storage", _HEEDED_STORAGE), "for experiments and workspaces that name no storage"
+        _children("checkpoint_storage", _SUPPORTED_STORAGE),
+        "for experiments and workspaces that name no storage",
     ),
     "resource_manager.type": "agent; others have no effect and are reported",
     **dict.fromkeys(
-        _below("resource_manager.scheduler", _HEEDED_SCHEDULER), "for pools that have none of their own"
+        _children("resource_manager.scheduler", _SUPPORTED_SCHEDULER), "for pools that have none of their own"
     ),
-    **dict.fromkeys(_below(_TASKS, _HEEDED_TASKS), "for pools that have none of their own"),
+    **dict.fromkeys(_children(_TASKS, _SUPPORTED_TASKS), "for pools that have none of their own"),
     f"{_POOLS}.pool_name": "as in docs/scheduling.md",
     f"{_POOLS}.description": "shown with the pool",
     f"{_POOLS}.max_aux_containers_per_agent": "zero-slot tasks on one worker",
     f"{_POOLS}.max_cpu_containers_per_agent": "the older name of max_aux_containers_per_agent",
-    **dict.fromkeys(_below(f"{_POOLS}.scheduler", _HEEDED_SCHEDULER), "of this pool"),
-    **dict.fromkeys(_below(f"{_POOLS}.{_TASKS}", _HEEDED_TASKS), "in place of those of the cluster"),
+    **dict.fromkeys(_children(f"{_POOLS}.scheduler", _SUPPORTED_SCHEDULER), "of this pool"),
+    **dict.fromkeys(_children(f"{_POOLS}.{_TASKS}", _SUPPORTED_TASKS), "in place of those of the cluster"),
     f"{_POOLS}.provider.type": "slurm, kubernetes and process; others have no effect and are reported",
-    **dict.fromkeys(_below(f"{_POOLS}.provider", _HEEDED_PROVIDER), "of a pool that grows"),
+    **dict.fromkeys(_children(f"{_POOLS}.provider", _SUPPORTED_PROVIDER), "of a pool that grows"),
 }
 """Setting -> its effect here."""
 
@@ -142,7 +143,7 @@ _UNUSED: tuple[tuple[str, str], ...] = (
     ),
     (
         " ".join(
-            _below(
+            _children(
                 "resource_manager",
                 "namespace max_slots_per_pod slot_type slot_resource_requests kubeconfig_path fluent "
                 "master_service_name credsDir masterIp masterPort leave_kubernetes_resources",
@@ -152,7 +153,7 @@ _UNUSED: tuple[tuple[str, str], ...] = (
     ),
     (
         " ".join(
-            _below(
+            _children(
                 "resource_manager",
                 "master_host master_port host port protocol security container_run_type auth_file "
                 "rendezvous_network_interface proxy_network_interface user_name group_name "
@@ -170,13 +171,13 @@ _UNUSED: tuple[tuple[str, str], ...] = (
     (f"{_POOLS}.agent_reattach_enabled", "running tasks are always reattached when their worker reconnects"),
     (f"{_POOLS}.kubernetes_namespace", "Kubernetes starts workers: docs/guides/kubernetes.md"),
     *(
-        (" ".join(_below(parent, names)), why)
+        (" ".join(_children(parent, names)), why)
         for parent in (_TASKS, f"{_POOLS}.{_TASKS}")
         for names, why in _UNUSED_TASKS
     ),
     (
         " ".join(
-            _below(
+            _children(
                 f"{_POOLS}.provider",
                 "master_url master_cert_name startup_script container_startup_script agent_docker_network "
                 "agent_docker_runtime agent_docker_image agent_fluent_image agent_reconnect_attempts "
@@ -201,27 +202,27 @@ NO_SUCH_SETTING = "unknown setting: check its spelling"
 
 def is_known(name: str) -> bool:
     """Whether it is a setting of 0.25, with or without an effect here."""
-    return name in HEEDED or name in UNUSED
+    return name in SUPPORTED or name in UNUSED
 
 
 def why_unused(name: str) -> str:
     """Return why a setting has no effect here; empty if it has one."""
-    return "" if name in HEEDED else UNUSED.get(name, NO_SUCH_SETTING)
+    return "" if name in SUPPORTED else UNUSED.get(name, NO_SUCH_SETTING)
 
 
-def has_below(name: str) -> bool:
+def has_children(name: str) -> bool:
     """Whether settings exist below a name: it is a map or, with a trailing `[]`, a list element."""
-    return any(one.startswith((f"{name}.", f"{name}[]")) for one in (*HEEDED, *UNUSED))
+    return any(one.startswith((f"{name}.", f"{name}[]")) for one in (*SUPPORTED, *UNUSED))
 
 
-def meant(name: str) -> str:
+def suggest(name: str) -> str:
     """Suggest a known name similar to an unknown one; empty if there is none."""
     parent, _, last = name.rpartition(".")
     start = f"{parent}." if parent else ""
-    beside = {
+    siblings = {
         one[len(start) :].partition(".")[0].removesuffix("[]")
-        for one in (*HEEDED, *UNUSED)
+        for one in (*SUPPORTED, *UNUSED)
         if one.startswith(start)
     }
-    near = get_close_matches(last, sorted(beside), n=1)
+    near = get_close_matches(last, sorted(siblings), n=1)
     return start + near[0] if near else ""

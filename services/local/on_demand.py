@@ -8,23 +8,23 @@ import signal
 import time
 from pathlib import Path
 
-from services.kit import started
+from services.kit import process_records
 
-PATIENCE_S = 15.0
-LOOK_S = 0.05
+STOP_TIMEOUT_S = 15.0
+POLL_S = 0.05
 
 
-def end_all(folder: Path) -> None:
+def stop_all(folder: Path) -> None:
     """Stop all workers below a folder, with what they run; kill those that do not exit."""
     homes = [home for pool in folder.glob("*") for home in pool.glob("*") if home.is_dir()]
-    _signal([pid for home in homes if (pid := started.running(home))], signal.SIGTERM)
-    deadline = time.monotonic() + PATIENCE_S
-    while any(map(started.running, homes)) and time.monotonic() < deadline:
-        time.sleep(LOOK_S)
-    _signal([pid for home in homes for pid in started.left_by(home)], signal.SIGKILL)
+    _send_signal([pid for home in homes if (pid := process_records.running_pid(home))], signal.SIGTERM)
+    deadline = time.monotonic() + STOP_TIMEOUT_S
+    while any(map(process_records.running_pid, homes)) and time.monotonic() < deadline:
+        time.sleep(POLL_S)
+    _send_signal([pid for home in homes for pid in process_records.leftover_pids(home)], signal.SIGKILL)
 
 
-def _signal(pids: list[int], number: int) -> None:
+def _send_signal(pids: list[int], number: int) -> None:
     for pid in pids:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)

@@ -25,7 +25,7 @@ CHART = Path(__file__).parents[2] / "deploy" / "helm" / "steadfast"
 LISTEN, STORE = "0.0.0.0:4222", "/data"
 SECRETS = {"broker": "broker-keys", "services": "service-keys", "worker": "worker-keys"}
 """Folder of the keys -> name suffix of the Secret with its files, as used by the chart."""
-OF_PLATFORM = {"app.kubernetes.io/part-of": "steadfast"}
+PLATFORM_LABELS = {"app.kubernetes.io/part-of": "steadfast"}
 
 
 class CannotDeploy(Exception):
@@ -44,7 +44,7 @@ def main() -> int:
 
 def keys(args: argparse.Namespace) -> int:
     """Print the Secrets with the cluster's keys, creating the keys in the folder if necessary."""
-    print(_dumped(_secrets(args)), end="")
+    print(_to_yaml(_secrets(args)), end="")
     return 0
 
 
@@ -75,10 +75,10 @@ def render(args: argparse.Namespace) -> int:
 
 def up(args: argparse.Namespace) -> int:
     """Create keys and namespaces, then install or upgrade the release."""
-    _need("helm", "kubectl")
+    _require_programs("helm", "kubectl")
     names = dict.fromkeys((args.namespace, args.workers_namespace or args.namespace))
     namespaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in names]
-    text = _dumped([*namespaces, *_secrets(args)])
+    text = _to_yaml([*namespaces, *_secrets(args)])
     status = _run(["kubectl", "apply", "--server-side", "--filename=-"], text)
     if status:
         return status
@@ -91,7 +91,7 @@ def down(args: argparse.Namespace) -> int:
 
     Keys and volumes stay unless `--delete-data` is given.
     """
-    _need("helm", "kubectl")
+    _require_programs("helm", "kubectl")
     status = _run(["helm", "uninstall", args.name, f"--namespace={args.namespace}", "--ignore-not-found"])
     delete = ["kubectl", "delete", "--ignore-not-found"]
     workers = f"app.kubernetes.io/part-of={args.name},steadfast/part=worker"
@@ -107,7 +107,7 @@ def down(args: argparse.Namespace) -> int:
 
 def show(args: argparse.Namespace) -> int:
     """Show the running parts of the release and its workers."""
-    _need("kubectl")
+    _require_programs("kubectl")
     get = ["kubectl", "get", "--output=wide"]
     here = [f"--namespace={args.namespace}", f"--selector=app.kubernetes.io/instance={args.name}"]
     workers = f"--selector=app.kubernetes.io/part-of={args.name},steadfast/part=worker"
@@ -121,10 +121,10 @@ VERBS = {"keys": keys, "render": render, "up": up, "down": down, "status": show}
 
 def _secrets(args: argparse.Namespace) -> list[dict[str, Any]]:
     folder = Path(args.keys)
-    words = [f"--keys={folder}", f"--store={STORE}", f"--listen={LISTEN}"]
+    arguments = [f"--keys={folder}", f"--store={STORE}", f"--listen={LISTEN}"]
     if args.brokers > 1:
-        words.append(f"--brokers={','.join(broker_names(args.name, args.brokers))}")
-    stack.main(words)
+        arguments.append(f"--brokers={','.join(broker_names(args.name, args.brokers))}")
+    stack.main(arguments)
     documents = []
     for part, name in _secret_names(args.name).items():
         namespace = (args.workers_namespace if part == "worker" else "") or args.namespace
@@ -146,13 +146,13 @@ def _secret(name: str, namespace: str, folder: Path) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": {"name": name, "namespace": namespace, "labels": OF_PLATFORM},
+        "metadata": {"name": name, "namespace": namespace, "labels": PLATFORM_LABELS},
         "type": "Opaque",
         "data": {path.name: base64.b64encode(path.read_bytes()).decode() for path in files},
     }
 
 
-def _dumped(objects: Sequence[dict[str, Any]]) -> str:
+def _to_yaml(objects: Sequence[dict[str, Any]]) -> str:
     # JSON is valid YAML, and leaves no doubt about which values are strings.
     return "".join(f"---\n{json.dumps(document, indent=1)}\n" for document in objects)
 
@@ -161,7 +161,7 @@ def _values(args: argparse.Namespace) -> Iterator[str]:
     yield from (f"--values={file}" for file in args.values)
 
 
-def _need(*programs: str) -> None:
+def _require_programs(*programs: str) -> None:
     missing = [name for name in programs if shutil.which(name) is None]
     if missing:
         raise CannotDeploy(f"{' and '.join(missing)} not on PATH: install it, or apply what `render` prints")

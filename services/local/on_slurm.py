@@ -22,7 +22,7 @@ from services.local.control import down, up
 from services.local.home import Home, Plan
 from services.local.preconditions import INITIAL_PASSWORD, CannotStart
 
-ANY = ("0.0.0.0", "::")  # noqa: S104 - compared
+ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - compared
 COMMANDS = ("sbatch", "squeue", "scancel")
 
 
@@ -43,7 +43,7 @@ def _up(args: argparse.Namespace, home: Home) -> int:
     missing = [name for name in COMMANDS if shutil.which(name) is None]
     if missing:
         raise CannotStart(f"{', '.join(missing)} not on PATH: start the cluster where Slurm's commands work")
-    if args.host in ANY:
+    if args.host in ANY_ADDRESS:
         raise CannotStart(f"--host {args.host}: name an address by which Slurm's nodes reach this machine")
     pools = Path(args.pools).resolve()
     if not _has_slurm(pools):

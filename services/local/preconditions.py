@@ -6,16 +6,16 @@ import socket
 from dataclasses import asdict
 from typing import Any
 
-from services.kit.disk_space import size_in_words, space_at
-from services.kit.hosts_named import is_loopback
+from services.kit.disk_space import format_size, space_at
+from services.kit.host_addresses import is_loopback
 from services.local.home import Home, Plan
 from services.local.processes import is_supervisor
 
 INITIAL_PASSWORD = "STEADFAST_INITIAL_PASSWORD"  # noqa: S105 - the name of a variable
-ROOM_TO_START = 64 << 20
+MIN_FREE_BYTES = 64 << 20
 """Free bytes required for a first start: empty streams, five databases, some output."""
 
-WITH_SECRETS = ("settings", "pools_content")
+SECRET_FIELDS = ("settings", "pools_content")
 """Plan fields whose values are not shown, because they may contain keys of a store or registry."""
 
 
@@ -28,7 +28,7 @@ def is_running(home: Home) -> bool:
     return is_supervisor((home.read("processes.json") or {}).get("supervisor", 0))
 
 
-def check_alike(plan: Plan, home: Home, *, fresh: bool) -> None:
+def check_same_options(plan: Plan, home: Home, *, fresh: bool) -> None:
     """Raise `CannotStart` with the differences if a running cluster does not match the plan."""
     before, wanted = (asdict(candidate) if candidate else {} for candidate in (home.plan(), plan))
     changes = [
@@ -49,7 +49,7 @@ def check_alike(plan: Plan, home: Home, *, fresh: bool) -> None:
 
 def _changes(name: str, before: Any, wanted: Any) -> list[str]:
     """Describe the differences in one field, one per line. Values that may be secret are not shown."""
-    if name not in WITH_SECRETS:
+    if name not in SECRET_FIELDS:
         return [f"  {name}: {before!r} -> {wanted!r}"]
     before = before or {}
     return [
@@ -62,10 +62,10 @@ def _changes(name: str, before: Any, wanted: Any) -> list[str]:
 def check_space(home: Home) -> None:
     """Raise `CannotStart` if there is not enough disk space to start."""
     space = space_at(home.path)
-    if space.free < ROOM_TO_START:
+    if space.free < MIN_FREE_BYTES:
         raise CannotStart(
-            f"there is not enough disk space for a cluster: {size_in_words(space.free)} are free at "
-            f"{home.path}, {size_in_words(ROOM_TO_START)} are needed. Make room, or choose another "
+            f"there is not enough disk space for a cluster: {format_size(space.free)} are free at "
+            f"{home.path}, {format_size(MIN_FREE_BYTES)} are needed. Make room, or choose another "
             "disk by STEADFAST_HOME"
         )
 

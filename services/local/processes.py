@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import IO
 
 from services.kit import host_processes, subprocesses
-from services.local.forks import Forked, Forks, NotForked
-from services.local.home import Wish
+from services.local.fork_client import ForkClient, Forked, NotForked
+from services.local.home import ProgramRequest
 
-FIRST_PAUSE_S = 0.05
-LONGEST_PAUSE_S = 5.0
-STEADY_AFTER_S = 10.0
-STOP_PATIENCE_S = 15.0
-LOOK_S = 0.05
+MIN_BACKOFF_S = 0.05
+MAX_BACKOFF_S = 5.0
+STABLE_AFTER_S = 10.0
+STOP_TIMEOUT_S = 15.0
+POLL_S = 0.05
 """Interval in seconds for checking whether a stopped program should run again."""
 
 
@@ -43,56 +43,58 @@ class Child:
         self,
         program: Program,
         on_start: Callable[[str, int], None],
-        wish: Callable[[str], Wish],
-        forks: Forks | None = None,
+        request: Callable[[str], ProgramRequest],
+        forks: ForkClient | None = None,
     ) -> None:
         """`forks` starts the program if it can."""
         self.program = program
         self._forks = forks
         self._on_start = on_start
-        self._wish = wish
+        self._read_request = request
         self._process: asyncio.subprocess.Process | Forked | None = None
         self._stopping = False
 
     async def keep_running(self) -> None:
         """Keep the program running. Restarts are quick at first, and slower if it keeps failing."""
-        pause = FIRST_PAUSE_S
+        pause = MIN_BACKOFF_S
         while not self._stopping:
-            wish = self._wish(self.program.name)
-            if wish.stopped:
-                await asyncio.sleep(LOOK_S)
+            request = self._read_request(self.program.name)
+            if request.stopped:
+                await asyncio.sleep(POLL_S)
                 continue
             began = time.monotonic()
             try:
-                await self._run_once(wish)
+                await self._run_once(request)
             except (OSError, subprocess.SubprocessError) as error:
                 # No space for its log, no free processes: this may pass, and other programs still run.
-                tell(f"{self.program.name} cannot be started: {error}")
-            if time.monotonic() - began > STEADY_AFTER_S:
-                pause = FIRST_PAUSE_S
+                log_line(f"{self.program.name} cannot be started: {error}")
+            if time.monotonic() - began > STABLE_AFTER_S:
+                pause = MIN_BACKOFF_S
             if not self._stopping:
                 await asyncio.sleep(pause)
-                pause = min(2 * pause, LONGEST_PAUSE_S)
+                pause = min(2 * pause, MAX_BACKOFF_S)
 
-    async def _run_once(self, wish: Wish) -> None:
+    async def _run_once(self, request: ProgramRequest) -> None:
         with self.program.log.open("ab") as output:
-            process = await self._started(dict(self.program.environment) | wish.settings, output)
+            process = await self._start(dict(self.program.environment) | request.settings, output)
         self._process = process
         self._on_start(self.program.name, process.pid)
         # A stop or a new wish may have arrived during the start.
-        if self._stopping or self._wish(self.program.name) != wish:
-            await _end(process)
+        if self._stopping or self._read_request(self.program.name) != request:
+            await _end_process(process)
         await process.wait()
 
-    async def _started(
+    async def _start(
         self, environment: dict[str, str], output: IO[bytes]
     ) -> asyncio.subprocess.Process | Forked:
-        module = self._forks.takes(self.program.command, environment) if self._forks is not None else ""
+        module = (
+            self._forks.forkable_module(self.program.command, environment) if self._forks is not None else ""
+        )
         if self._forks is not None and module:
             try:
                 return await self._forks.start(module, environment, output)
             except NotForked as error:
-                tell(f"{self.program.name} is started without the fork server: {error}")
+                log_line(f"{self.program.name} is started without the fork server: {error}")
         return await subprocesses.start(
             *self.program.command,
             env=environment,
@@ -114,7 +116,7 @@ class Child:
     async def end(self) -> None:
         """End the program if it runs, killing it if necessary. It restarts unless it is being stopped."""
         if self._process is not None and self._process.returncode is None:
-            await _end(self._process)
+            await _end_process(self._process)
 
     def reload(self) -> None:
         """Send SIGHUP to the program if it runs, so that it reads its files again."""
@@ -123,18 +125,18 @@ class Child:
                 self._process.send_signal(signal.SIGHUP)
 
 
-async def _end(process: asyncio.subprocess.Process | Forked) -> None:
+async def _end_process(process: asyncio.subprocess.Process | Forked) -> None:
     with contextlib.suppress(ProcessLookupError):
         process.terminate()
     try:
-        async with asyncio.timeout(STOP_PATIENCE_S):
+        async with asyncio.timeout(STOP_TIMEOUT_S):
             await process.wait()
     except TimeoutError:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
 
 
-def tell(text: str) -> None:
+def log_line(text: str) -> None:
     """Print a line to the supervisor's output; on a full disk it is lost."""
     with contextlib.suppress(OSError):
         moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -143,7 +145,7 @@ def tell(text: str) -> None:
 
 def is_alive(pid: int) -> bool:
     """Whether a process with this pid runs; a zombie does not."""
-    return host_processes.started(pid) is not None or _answers(pid)
+    return host_processes.started(pid) is not None or _accepts_signal(pid)
 
 
 def is_supervisor(pid: int) -> bool:
@@ -151,13 +153,13 @@ def is_supervisor(pid: int) -> bool:
     if not is_alive(pid):
         return False
     try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
         return True
-    return b"services.local" in words
+    return b"services.local" in arguments
 
 
-def _answers(pid: int) -> bool:
+def _accepts_signal(pid: int) -> bool:
     if Path("/proc/self").exists():
         return False
     try:

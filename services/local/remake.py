@@ -21,13 +21,19 @@ from nats.aio.client import Client
 from nats.js.errors import Error as JetStreamError
 
 from det_contracts import subjects as names
-from services.kit import client
-from services.kit.jetstream_api import AWAY, MISSING_STREAM, ask, ask_until_answered, is_leaders
+from services.kit import nats_client
+from services.kit.jetstream_api import (
+    MISSING_STREAM,
+    UNREACHABLE_ERRORS,
+    is_from_leader,
+    request,
+    request_with_retry,
+)
 from services.kit.lease import BUCKET
 from services.kit.log_jetstream import ensure_streams
 from services.kit.tls import broker_options
 
-LOOK_S = 0.2
+POLL_S = 0.2
 
 
 class CannotRemake(Exception):
@@ -38,7 +44,7 @@ async def remake(connection: Client, *, replicas: int = 1) -> None:
     """Bring all streams to the current settings. Raises `CannotRemake`."""
     await _refuse_while_services_run(connection)
     for stream in names.STREAM_SUBJECTS:
-        while await _go_on(connection, stream):
+        while await _do_next_step(connection, stream):
             pass
     await ensure_streams(connection.jetstream(), replicas=replicas)
 
@@ -53,20 +59,20 @@ async def _refuse_while_services_run(connection: Client) -> None:
     )
 
 
-async def _go_on(connection: Client, stream: str) -> bool:
+async def _do_next_step(connection: Client, stream: str) -> bool:
     """Perform the next step, determined from the broker's state. Returns whether there was one."""
     copy = f"{stream}_COPY"
-    of_stream, of_copy = await _info(connection, stream), await _info(connection, copy)
-    if of_stream is None:
-        if of_copy is None:
+    stream_info, copy_info = await _info(connection, stream), await _info(connection, copy)
+    if stream_info is None:
+        if copy_info is None:
             return False
-        await _call(connection, f"STREAM.CREATE.{stream}", _mirror(stream, of_copy["config"], copy))
-    elif of_stream["config"].get("mirror"):
+        await _call(connection, f"STREAM.CREATE.{stream}", _mirror(stream, copy_info["config"], copy))
+    elif stream_info["config"].get("mirror"):
         await _promote(connection, stream, copy, [names.STREAM_SUBJECTS[stream]])
         await _call(connection, f"STREAM.DELETE.{copy}", {})
-    elif _is_old(of_stream["config"]):
-        await _copy(connection, stream, copy, of_stream, of_copy)
-    elif of_copy is not None:
+    elif _needs_remake(stream_info["config"]):
+        await _copy(connection, stream, copy, stream_info, copy_info)
+    elif copy_info is not None:
         await _call(connection, f"STREAM.DELETE.{copy}", {})
     else:
         return False
@@ -74,38 +80,38 @@ async def _go_on(connection: Client, stream: str) -> bool:
 
 
 async def _copy(
-    connection: Client, stream: str, copy: str, of_stream: dict[str, Any], of_copy: dict[str, Any] | None
+    connection: Client, stream: str, copy: str, stream_info: dict[str, Any], copy_info: dict[str, Any] | None
 ) -> None:
-    config = of_stream["config"]
+    config = stream_info["config"]
     if config["subjects"] != [f"aside.{stream}"]:
         # From now on the stream accepts nothing; senders keep their messages and retry.
         aside = config | {"subjects": [f"aside.{stream}"]}
         await _call(connection, f"STREAM.UPDATE.{stream}", aside)
-    elif of_stream["state"]["messages"] == 0:
+    elif stream_info["state"]["messages"] == 0:
         # Only the sequence number is left of an emptied stream.
         await _call(connection, f"STREAM.DELETE.{stream}", {})
-        first = {"first_seq": of_stream["state"]["last_seq"] + 1}
-        fresh = _usual(stream, config) | {"subjects": [names.STREAM_SUBJECTS[stream]]}
+        first = {"first_seq": stream_info["state"]["last_seq"] + 1}
+        fresh = _base_config(stream, config) | {"subjects": [names.STREAM_SUBJECTS[stream]]}
         await _call(connection, f"STREAM.CREATE.{stream}", fresh | first)
-    elif of_copy is None:
+    elif copy_info is None:
         await _call(connection, f"STREAM.CREATE.{copy}", _mirror(copy, config, stream) | {"max_bytes": -1})
     else:
-        if of_copy["config"].get("mirror"):
+        if copy_info["config"].get("mirror"):
             await _promote(connection, copy, stream, [copy])
         await _call(connection, f"STREAM.DELETE.{stream}", {})
 
 
-def _is_old(config: dict[str, Any]) -> bool:
+def _needs_remake(config: dict[str, Any]) -> bool:
     return config.get("persist_mode") == "async" or bool(config.get("deny_purge"))
 
 
-def _usual(name: str, config: dict[str, Any]) -> dict[str, Any]:
+def _base_config(name: str, config: dict[str, Any]) -> dict[str, Any]:
     left_out = ("persist_mode", "compression", "subjects", "mirror", "metadata", "deny_purge", "allow_atomic")
     return {key: value for key, value in config.items() if key not in left_out} | {"name": name}
 
 
 def _mirror(name: str, config: dict[str, Any], of: str) -> dict[str, Any]:
-    return _usual(name, config) | {"mirror": {"name": of}, "max_age": 0}
+    return _base_config(name, config) | {"mirror": {"name": of}, "max_age": 0}
 
 
 async def _promote(connection: Client, name: str, origin: str, subjects: list[str]) -> None:
@@ -116,7 +122,7 @@ async def _promote(connection: Client, name: str, origin: str, subjects: list[st
             raise CannotRemake(f"stream {origin if mirror else name} disappeared while it was being copied")
         if mirror["state"]["last_seq"] == source["state"]["last_seq"]:
             break
-        await asyncio.sleep(LOOK_S)
+        await asyncio.sleep(POLL_S)
     if mirror["state"]["messages"] != source["state"]["messages"]:
         raise CannotRemake(f"{name} has {mirror['state']['messages']} messages, not as many as {origin}")
     own = {key: value for key, value in mirror["config"].items() if key not in ("mirror", "metadata")}
@@ -125,19 +131,19 @@ async def _promote(connection: Client, name: str, origin: str, subjects: list[st
 
 async def _info(connection: Client, stream: str) -> dict[str, Any] | None:
     while True:
-        answer = await ask_until_answered(connection, f"STREAM.INFO.{stream}", {})
-        if "error" not in answer and is_leaders(answer):
+        answer = await request_with_retry(connection, f"STREAM.INFO.{stream}", {})
+        if "error" not in answer and is_from_leader(answer):
             return answer
         if answer.get("error", {}).get("err_code") == MISSING_STREAM:
             return None
-        await asyncio.sleep(LOOK_S)
+        await asyncio.sleep(POLL_S)
 
 
 async def _call(connection: Client, subject: str, body: dict[str, Any]) -> None:
     """Make one change. If the broker does not answer, the next look shows whether it was made."""
     try:
-        answer = await ask(connection, subject, body)
-    except AWAY:
+        answer = await request(connection, subject, body)
+    except UNREACHABLE_ERRORS:
         return
     if "error" in answer:
         raise CannotRemake(f"the broker refused {subject}: {answer['error'].get('description')}")
@@ -146,7 +152,7 @@ async def _call(connection: Client, subject: str, body: dict[str, Any]) -> None:
 async def _main(args: argparse.Namespace) -> None:
     credentials = str(args.credentials) if args.credentials else None
     options = broker_options(args.nats, args.tls_ca)
-    connection = await client.connect(args.nats.split(","), user_credentials=credentials, **options)
+    connection = await nats_client.connect(args.nats.split(","), user_credentials=credentials, **options)
     try:
         await remake(connection, replicas=args.replicas)
     finally:
@@ -166,7 +172,7 @@ def main() -> None:
         asyncio.run(_main(parser.parse_args()))
     except CannotRemake as error:
         sys.exit(str(error))
-    except AWAY as error:
+    except UNREACHABLE_ERRORS as error:
         sys.exit(f"the broker does not answer ({error!r}); rerun once it does; it continues where it stopped")
 
 

@@ -17,21 +17,21 @@ import nats
 from services.kit import broker
 from services.local.backup import (
     ARCHIVE,
-    FORM,
-    KEYS,
-    LIST,
+    FORMAT,
+    KEYS_FILE,
+    MANIFEST_FILE,
     STREAMS,
     CannotBackUp,
     Manifest,
-    box_of,
+    decrypt_keys,
     entry_of,
-    opened,
+    key_box,
 )
 from services.local.home import Home
 from services.local.keys import write_keys
-from services.local.stream_copies import CannotCopy, put_in
+from services.local.stream_copies import CannotCopy, import_stream
 
-TOLD = 5
+MAX_LISTED = 5
 """Maximum number of files listed in a message."""
 
 
@@ -40,47 +40,49 @@ def restore(home: Home, source: Path, key: bytes, port: int | None = None) -> Ma
 
     Checkpoints are restored to where the log says they are. Raises `CannotBackUp` and leaves nothing behind.
     """
-    manifest = checked(source)
-    keys = opened(box_of(key, manifest.salt), (source / KEYS).read_bytes())
+    manifest = verify_backup(source)
+    keys = decrypt_keys(key_box(key, manifest.salt), (source / KEYS_FILE).read_bytes())
     storage = Path(manifest.checkpoints)
-    _refuse_what_is_there(home, storage, source)
-    made = Home(f"{home.name}.restoring", home.path.parent.parent)
-    shutil.rmtree(made.path, ignore_errors=True)
-    made.folder()
+    _refuse_existing(home, storage, source)
+    staging = Home(f"{home.name}.restoring", home.path.parent.parent)
+    shutil.rmtree(staging.path, ignore_errors=True)
+    staging.folder()
     try:
         with tarfile.open(fileobj=io.BytesIO(keys)) as tar:
-            tar.extractall(made.path, filter="data")
-        _put_streams_in(made, source, manifest)
-        _copy(source / "blobs", made.path / "blobs")
+            tar.extractall(staging.path, filter="data")
+        _import_log(staging, source, manifest)
+        _copy(source / "blobs", staging.path / "blobs")
         if (source / "metrics.db").exists():
-            shutil.copy2(source / "metrics.db", made.folder("databases") / "metrics.db")
-        _copy(source / "archive", made.path / "archive")
-        _write_plan(home, made, source, manifest, port)
-        _copy(source / "checkpoints", half := storage.with_name(f"{storage.name}.restoring"))
-        if half.exists():
+            shutil.copy2(source / "metrics.db", staging.folder("databases") / "metrics.db")
+        _copy(source / "archive", staging.path / "archive")
+        _write_plan(home, staging, source, manifest, port)
+        _copy(source / "checkpoints", partial := storage.with_name(f"{storage.name}.restoring"))
+        if partial.exists():
             storage.parent.mkdir(parents=True, exist_ok=True)
-            half.replace(storage)
-        made.path.rename(home.path)
+            partial.replace(storage)
+        staging.path.rename(home.path)
     except CannotCopy as error:
         raise CannotBackUp(str(error)) from error
     finally:
-        shutil.rmtree(made.path, ignore_errors=True)
+        shutil.rmtree(staging.path, ignore_errors=True)
     return manifest
 
 
-def checked(source: Path) -> Manifest:
+def verify_backup(source: Path) -> Manifest:
     """Verify every file of a backup and return its manifest. Raises `CannotBackUp`."""
     try:
-        manifest = msgspec.json.decode((source / LIST).read_bytes(), type=Manifest)
+        manifest = msgspec.json.decode((source / MANIFEST_FILE).read_bytes(), type=Manifest)
     except FileNotFoundError:
-        raise CannotBackUp(f"{source} is not a complete backup: it has no {LIST}") from None
+        raise CannotBackUp(f"{source} is not a complete backup: it has no {MANIFEST_FILE}") from None
     except msgspec.MsgspecError as error:
-        raise CannotBackUp(f"{source / LIST} is damaged: {error}") from None
-    if manifest.form != FORM:
-        raise CannotBackUp(f"{source} has form {manifest.form}, this version reads {FORM}: update Steadfast")
+        raise CannotBackUp(f"{source / MANIFEST_FILE} is damaged: {error}") from None
+    if manifest.form != FORMAT:
+        raise CannotBackUp(
+            f"{source} has form {manifest.form}, this version reads {FORMAT}: update Steadfast"
+        )
     wrong = [name for name, entry in manifest.files.items() if _differs(source / name, entry)]
     if wrong:
-        names = ", ".join(wrong[:TOLD]) + (", ..." if len(wrong) > TOLD else "")
+        names = ", ".join(wrong[:MAX_LISTED]) + (", ..." if len(wrong) > MAX_LISTED else "")
         raise CannotBackUp(f"{source} is incomplete or damaged: {names}; nothing was done")
     return manifest
 
@@ -89,7 +91,7 @@ def _differs(path: Path, entry: object) -> bool:
     return not path.is_file() or entry_of(path) != entry
 
 
-def _refuse_what_is_there(home: Home, storage: Path, source: Path) -> None:
+def _refuse_existing(home: Home, storage: Path, source: Path) -> None:
     if home.path.exists():
         raise CannotBackUp(
             f"there is a cluster '{home.name}' already, in {home.path}: choose another name, or remove it"
@@ -103,42 +105,42 @@ def _copy(source: Path, target: Path) -> None:
         shutil.copytree(source, target, dirs_exist_ok=True)
 
 
-def _write_plan(home: Home, made: Home, source: Path, manifest: Manifest, port: int | None) -> None:
+def _write_plan(home: Home, staging: Home, source: Path, manifest: Manifest, port: int | None) -> None:
     plan = json.loads((source / "plan.json").read_bytes())
     plan |= {"name": home.name, "storage": manifest.checkpoints, "ends_with": 0}
     if port is not None:
         plan["port"] = port
     if (source / "archive").is_dir():
         plan["settings"] = plan["settings"] | {ARCHIVE: str(home.path / "archive")}
-    made.write("plan.json", plan)
+    staging.write("plan.json", plan)
 
 
-def _put_streams_in(made: Home, source: Path, manifest: Manifest) -> None:
+def _import_log(staging: Home, source: Path, manifest: Manifest) -> None:
     """Run a broker with the restored keys to write the log where the cluster will look for it."""
-    authority = write_keys(made.folder("secrets"))
+    authority = write_keys(staging.folder("secrets"))
     with broker.held_port() as client_port, broker.held_port() as other:
         port, monitor = broker.port_of(client_port), broker.port_of(other)
         config = broker.write_config(
-            made.folder("broker"), port=port, monitor_port=monitor, authority=authority
+            staging.folder("broker"), port=port, monitor_port=monitor, authority=authority
         )
         process = subprocess.Popen(
             broker.command(config), env=dict(os.environ), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         try:
             broker.wait_until_healthy(monitor)
-            asyncio.run(_fill(made, port, source, manifest))
+            asyncio.run(_import_streams(staging, port, source, manifest))
         finally:
             # A regular shutdown, so that the broker writes down the state of its streams.
             process.terminate()
             process.wait()
 
 
-async def _fill(made: Home, port: int, source: Path, manifest: Manifest) -> None:
-    credentials = str(made.path / "secrets" / "operator.creds")
+async def _import_streams(staging: Home, port: int, source: Path, manifest: Manifest) -> None:
+    credentials = str(staging.path / "secrets" / "operator.creds")
     connection = await nats.connect(f"nats://127.0.0.1:{port}", user_credentials=credentials)
     try:
         for stream in STREAMS:
             with (source / "streams" / stream).open("rb") as file:
-                await put_in(connection, stream, manifest.streams[stream], file)
+                await import_stream(connection, stream, manifest.streams[stream], file)
     finally:
         await connection.close()

@@ -20,8 +20,8 @@ from pathlib import Path
 
 from det_contracts import codec, subjects
 from det_contracts.events.gateway import EventSkipped, SkippedEvent
-from services.kit import client
-from services.kit.jetstream_api import AWAY
+from services.kit import nats_client
+from services.kit.jetstream_api import UNREACHABLE_ERRORS
 from services.kit.log import Draft, Log
 from services.kit.log_jetstream import JetStreamLog
 from services.kit.records import read_event
@@ -60,7 +60,7 @@ async def skip(journal: Log, owner: str, stream: str, position: int, reason: str
 async def _main(args: argparse.Namespace) -> None:
     credentials = str(args.credentials) if args.credentials else None
     options = broker_options(args.nats, args.tls_ca)
-    connection = await client.connect(args.nats.split(","), user_credentials=credentials, **options)
+    connection = await nats_client.connect(args.nats.split(","), user_credentials=credentials, **options)
     try:
         await skip(JetStreamLog(connection), args.owner, args.stream, args.position, args.reason)
     finally:
@@ -84,7 +84,7 @@ def main() -> None:
         asyncio.run(_main(args))
     except CannotSkip as error:
         sys.exit(str(error))
-    except AWAY as error:
+    except UNREACHABLE_ERRORS as error:
         sys.exit(f"the broker does not answer ({error!r}); run this again once it does")
     print(f"the {args.owner} skips event {args.position} of {args.stream}")
 

@@ -20,14 +20,14 @@ from pathlib import Path
 from det_contracts import ids
 from services.kit import broker
 from services.kit.blobs import s3_client
-from services.kit.files import write_whole
-from services.local.keys import KeysDamaged, keep_secret, write_keys, write_worker
+from services.kit.files import write_atomic
+from services.local.keys import KeysDamaged, ensure_secret, write_keys, write_worker
 
 MONITOR_PORT = 8222
 ROUTE_PORT = 6222
 
 
-def main(words: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Prepare the stack. The S3 address and keys come from `STEADFAST_S3_*`."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--keys", type=Path, help="folder with one folder per kind of process")
@@ -40,7 +40,7 @@ def main(words: Sequence[str] | None = None) -> None:
         parser.add_argument(f"--tls-{part}", type=Path, help=f"PEM file of the broker, as it sees it: {what}")
     parser.add_argument("--worker", action="append", default=[], help="worker id to write credentials for")
     parser.add_argument("--bucket", help="bucket to create in the S3 store")
-    args = parser.parse_args(words)
+    args = parser.parse_args(arguments)
     if not args.bucket and not (args.keys and args.store and args.listen):
         parser.error("--keys, --store and --listen belong together; without them, give --bucket")
     try:
@@ -55,9 +55,9 @@ def main(words: Sequence[str] | None = None) -> None:
 def _write_files(args: argparse.Namespace) -> None:
     authority = write_keys(args.keys, services=args.keys / "services", workers=args.keys / "worker")
     for name in ("token-key", "task-key"):
-        keep_secret(args.keys / "services" / name)
-    sealing = keep_secret(args.keys / "services" / "sealing-key")
-    write_whole(args.keys / "worker" / "sealing-key", sealing.read_bytes())
+        ensure_secret(args.keys / "services" / name)
+    sealing = ensure_secret(args.keys / "services" / "sealing-key")
+    write_atomic(args.keys / "worker" / "sealing-key", sealing.read_bytes())
     for worker_id in args.worker:
         if not ids.is_token(worker_id):
             sys.exit(f"--worker {worker_id}: {ids.WORKER_ID_RULE}")

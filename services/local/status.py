@@ -6,63 +6,63 @@ import urllib.error
 import urllib.request
 from typing import NamedTuple
 
-from services.local.control import workers_here
+from services.local.control import count_workers
 from services.local.home import Home, Plan
 from services.local.processes import is_alive
 
-PATIENCE_S = 5.0
-NOT_RUNNING, WELL, WRONG = 1, 0, 2
+HEALTH_TIMEOUT_S = 5.0
+NOT_RUNNING, HEALTHY, UNHEALTHY = 1, 0, 2
 """Exit statuses: cluster not running, healthy, or unhealthy."""
 
 
-class Seen(NamedTuple):
+class ProgramStatus(NamedTuple):
     """One program."""
 
     name: str
     pid: int
-    wrong: list[str]
+    problems: list[str]
     """What is wrong, one problem per line; empty if it is healthy."""
 
 
-def look(home: Home) -> list[Seen]:
+def program_statuses(home: Home) -> list[ProgramStatus]:
     """Return every program of a running cluster; empty if it is not running."""
     pids, ports = home.read("processes.json") or {}, home.read("ports.json") or {}
     supervisor = pids.pop("supervisor", 0)
     if not is_alive(supervisor):
         return []
-    return [Seen(name, pid, _wrong(name, pid, ports)) for name, pid in pids.items()]
+    return [ProgramStatus(name, pid, _problems_of(name, pid, ports)) for name, pid in pids.items()]
 
 
-def _wrong(name: str, pid: int, ports: dict[str, int]) -> list[str]:
+def _problems_of(name: str, pid: int, ports: dict[str, int]) -> list[str]:
     if not is_alive(pid):
         return ["is not running; its log says why"]
     port = ports.get("monitor" if name == "broker" else name)
-    return [] if port is None else ask(port)
+    return [] if port is None else health_problems(port)
 
 
-def ask(port: int) -> list[str]:
+def health_problems(port: int) -> list[str]:
     """Return the problems that a program reports on its health page, one per line."""
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=PATIENCE_S):
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=HEALTH_TIMEOUT_S):
             return []
     except urllib.error.HTTPError as error:
         with error:
             return error.read().decode(errors="replace").splitlines()
     except OSError:
-        return [f"does not answer within {PATIENCE_S:.0f} s: it is stopped or hangs"]
+        return [f"does not answer within {HEALTH_TIMEOUT_S:.0f} s: it is stopped or hangs"]
 
 
 def show(home: Home, plan: Plan) -> int:
     """Print every program with its problems. Returns the exit status."""
-    programs = look(home)
+    programs = program_statuses(home)
     if not programs:
         print(f"cluster '{home.name}' is not running")
         return NOT_RUNNING
-    workers = workers_here(plan.address, home.authority(plan))
+    workers = count_workers(plan.address, home.authority(plan))
     here = "the gateway does not answer" if workers is None else f"{workers} worker{'s' * (workers != 1)}"
     print(f"cluster '{home.name}' at port {plan.port}: {here}")
     for program in programs:
-        print(f"{program.name:14} {program.pid:8}  {'well' if not program.wrong else program.wrong[0]}")
-        for line in program.wrong[1:]:
+        print(f"{program.name:14} {program.pid:8}  {'well' if not program.problems else program.problems[0]}")
+        for line in program.problems[1:]:
             print(f"{'':25}{line}")
-    return WRONG if any(program.wrong for program in programs) else WELL
+    return UNHEALTHY if any(program.problems for program in programs) else HEALTHY

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 import msgspec
 from nats.aio.client import Client
 
-from services.kit.jetstream_api import AWAY, ask
+from services.kit.jetstream_api import UNREACHABLE_ERRORS, request
 
 CHUNK = 256 * 1024
 ANSWER_S = 30.0
@@ -18,8 +18,9 @@ class CannotCopy(Exception):
     """The broker did not provide or accept a stream. The text says which, and why."""
 
 
-async def take_out(connection: Client, stream: str, write: Callable[[bytes], object]) -> dict[str, Any]:
-    """Write the current contents of a stream, and return what else `put_in` needs. The stream stays in use.
+async def export_stream(connection: Client, stream: str, write: Callable[[bytes], object]) -> dict[str, Any]:
+    """Write the current contents of a stream, and return what else `import_stream` needs. The stream stays
+    in use.
 
     Raises `CannotCopy`.
     """
@@ -27,7 +28,7 @@ async def take_out(connection: Client, stream: str, write: Callable[[bytes], obj
     subscription = await connection.subscribe(inbox, pending_bytes_limit=-1)
     try:
         wanted = {"deliver_subject": inbox, "no_consumers": True, "chunk_size": CHUNK}
-        answer = await ask(connection, f"STREAM.SNAPSHOT.{stream}", wanted)
+        answer = await request(connection, f"STREAM.SNAPSHOT.{stream}", wanted)
         if "error" in answer:
             raise CannotCopy(
                 f"the broker does not provide stream {stream}: {answer['error'].get('description')}"
@@ -40,17 +41,19 @@ async def take_out(connection: Client, stream: str, write: Callable[[bytes], obj
         if status and status != "204":
             why = (message.headers or {}).get("Description", "")
             raise CannotCopy(f"the broker aborted the copy of stream {stream}: {status} {why}")
-    except AWAY as error:
+    except UNREACHABLE_ERRORS as error:
         raise CannotCopy(f"the broker aborted the copy of stream {stream}: {error!r}") from error
     finally:
         await subscription.unsubscribe()
     return {"config": answer["config"], "state": answer["state"]}
 
 
-async def put_in(connection: Client, stream: str, configuration: dict[str, Any], source: BinaryIO) -> None:
-    """Create a stream from what `take_out` wrote. Raises `CannotCopy`, also if the stream exists."""
+async def import_stream(
+    connection: Client, stream: str, configuration: dict[str, Any], source: BinaryIO
+) -> None:
+    """Create a stream from what `export_stream` wrote. Raises `CannotCopy`, also if the stream exists."""
     try:
-        answer = await ask(connection, f"STREAM.RESTORE.{stream}", configuration)
+        answer = await request(connection, f"STREAM.RESTORE.{stream}", configuration)
         _check(stream, answer)
         to = answer["deliver_subject"]
         while chunk := source.read(CHUNK):
@@ -60,7 +63,7 @@ async def put_in(connection: Client, stream: str, configuration: dict[str, Any],
         reply = await connection.request(to, b"", timeout=ANSWER_S)
         reply_body = msgspec.json.decode(reply.data)
         _check(stream, reply_body)
-    except AWAY as error:
+    except UNREACHABLE_ERRORS as error:
         raise CannotCopy(f"the broker aborted the restore of stream {stream}: {error!r}") from error
     ends, last = reply_body["state"]["last_seq"], configuration["state"]["last_seq"]
     if ends != last:

@@ -13,18 +13,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from services.kit import broker, pools_file
+from services.kit.host_addresses import is_loopback
 from services.kit.host_processes import die_with_parent
-from services.kit.hosts_named import is_loopback
 from services.kit.settings import BadSettings
 from services.local import log_rotation
 from services.local.batch_staging import BatchStaging
-from services.local.broker_care import BrokerCare
-from services.local.certificate_care import keep_certificates
-from services.local.forks import Forks
-from services.local.home import Home, Plan, Wish
+from services.local.broker_recovery import BrokerRecovery
+from services.local.certificate_renewal import renew_certificates
+from services.local.fork_client import ForkClient
+from services.local.home import Home, Plan, ProgramRequest
 from services.local.keys import write_keys, write_worker
-from services.local.on_demand import end_all
-from services.local.processes import Child, Program, tell
+from services.local.on_demand import stop_all
+from services.local.processes import Child, Program, log_line
 
 RUN_AS = "STEADFAST_WORKER_RUN_AS"
 SERVICES = ("intake", "searcher", "scheduler", "metrics", "checkpoints", "webhooks", "gateway")
@@ -45,7 +45,7 @@ class Cluster:
         self.home = home
         wanted = plan.settings.get("STEADFAST_ARCHIVE") or os.environ.get("STEADFAST_ARCHIVE")
         self.services = (*SERVICES, ARCHIVE) if wanted else SERVICES
-        if _grows(plan):
+        if _has_provider(plan):
             self.services = (*self.services, PROVISIONER)
         """Names of the control plane's programs."""
         self._ports = self._choose_ports()
@@ -69,11 +69,11 @@ class Cluster:
     def programs(self) -> list[Program]:
         """Return all programs: the broker first, then the services, then the workers."""
         names = [*self.services, *worker_ids(self.plan)]
-        return [self._broker(), *(self._python(name) for name in names)]
+        return [self._broker_program(), *(self._python_program(name) for name in names)]
 
     def worker(self, id: str) -> Program:
         """Return a worker's program. A worker that is not in the plan joins the first pool."""
-        return self._python(id)
+        return self._python_program(id)
 
     def hold_ports(self, until: contextlib.ExitStack) -> None:
         """Reserve our ports against other programs while the program that uses one is down."""
@@ -91,16 +91,16 @@ class Cluster:
                     # Reserve each port until all are chosen; the system may hand out a released port again.
                     ports[name] = broker.port_of(chosen.enter_context(broker.held_port()))
         self.home.write("ports.json", ports)
-        self._tell_prometheus(ports)
+        self._write_prometheus_targets(ports)
         return ports
 
-    def _tell_prometheus(self, ports: dict[str, int]) -> None:
+    def _write_prometheus_targets(self, ports: dict[str, int]) -> None:
         """Write a file with all metrics pages, for Prometheus' `file_sd_configs`."""
         names = (*self.services, *worker_ids(self.plan))
         targets = [{"targets": [f"127.0.0.1:{ports[name]}"], "labels": {"program": name}} for name in names]
         self.home.write("prometheus-targets.json", targets)
 
-    def _broker(self) -> Program:
+    def _broker_program(self) -> Program:
         shown = self._certificates
         config = broker.write_config(
             self.log_folder,
@@ -111,13 +111,13 @@ class Cluster:
             tls=broker.Tls(shown.certificate, shown.key, shown.authority) if shown is not None else None,
         )
         env = broker.environment(os.environ, os.cpu_count() or 1)
-        return Program("broker", broker.command(config), env, self._log("broker"))
+        return Program("broker", broker.command(config), env, self._log_path("broker"))
 
-    def _python(self, name: str) -> Program:
+    def _python_program(self, name: str) -> Program:
         module = f"services.{name}" if name in self.services else "worker"
         # -P: ignore folders named `services` or `worker` in the directory where the cluster was started.
         command = [sys.executable, "-P", "-m", module]
-        return Program(name, command, self._environment(name), self._log(name))
+        return Program(name, command, self._environment(name), self._log_path(name))
 
     def _environment(self, name: str) -> dict[str, str]:
         home, plan = self.home, self.plan
@@ -137,7 +137,7 @@ class Cluster:
         if name in self.services:
             set_variables["STEADFAST_LOG_DISK"] = str(self.log_folder)
         if name == "gateway":
-            set_variables |= self._gateway()
+            set_variables |= self._gateway_settings()
         if name == "webhooks":
             set_variables["STEADFAST_SEALING_KEY"] = str(home.secret("sealing-key"))
             set_variables["STEADFAST_PUBLIC_URL"] = plan.address
@@ -146,12 +146,12 @@ class Cluster:
         if name in ("gateway", "scheduler", PROVISIONER) and plan.pools_file:
             set_variables["STEADFAST_POOLS"] = plan.pools_file
         if name == PROVISIONER:
-            set_variables |= self._of_workers()
+            set_variables |= self._common_worker_settings()
             set_variables["STEADFAST_PROVISIONER_HOME"] = str(self.on_demand)
             set_variables["STEADFAST_WORKER_SIGNING"] = str(home.folder("secrets") / "worker-signing.json")
         if name not in self.services:
-            set_variables |= self._worker(name)
-        return set_variables | self._reach() | plan.settings
+            set_variables |= self._worker_settings(name)
+        return set_variables | self._access_settings() | plan.settings
 
     def _credentials(self, name: str) -> Path:
         secrets = self.home.folder("secrets")
@@ -159,7 +159,7 @@ class Cluster:
             return secrets / f"{name}.creds"
         return write_worker(self._authority, secrets / "workers" / f"{name}.creds", name)
 
-    def _reach(self) -> dict[str, str]:
+    def _access_settings(self) -> dict[str, str]:
         """Return the settings for what the platform may touch of user-named files (docs/decisions/0030)."""
         # Guides keep checkpoints in /tmp. Anyone who can ask a loopback cluster for a file can read it
         # anyway.
@@ -174,10 +174,10 @@ class Cluster:
         }
 
     def _storage(self) -> Path:
-        return Path(self.plan.storage) if self.plan.storage else self._own_storage()
+        return Path(self.plan.storage) if self.plan.storage else self._default_storage()
 
-    def _gateway(self) -> dict[str, str]:
-        password = self.home.first_password()
+    def _gateway_settings(self) -> dict[str, str]:
+        password = self.home.initial_password_file()
         set_variables = {"STEADFAST_INITIAL_PASSWORD_FILE": str(password)} if password is not None else {}
         if self._certificates is not None:
             set_variables["STEADFAST_TLS_CERT"] = str(self._certificates.certificate)
@@ -190,7 +190,7 @@ class Cluster:
             "STEADFAST_TASK_KEY": str(self.home.secret("task-key")),
         }
 
-    def _own_storage(self) -> Path:
+    def _default_storage(self) -> Path:
         """Return the cluster's checkpoint folder, writable by tasks if they run as other users."""
         folder = self.home.folder("checkpoints")
         if os.environ.get(RUN_AS) or self.plan.settings.get(RUN_AS):
@@ -198,17 +198,17 @@ class Cluster:
             folder.chmod(0o1777)
         return folder
 
-    def _worker(self, name: str) -> dict[str, str]:
+    def _worker_settings(self, name: str) -> dict[str, str]:
         planned = worker_ids(self.plan)
         return {
             "STEADFAST_WORKER_ID": name,
             "STEADFAST_WORKER_HOME": str(self.home.folder("workers", name)),
             "STEADFAST_WORKER_POOL": self.plan.pool_of(planned.index(name) if name in planned else 0),
             "STEADFAST_WORKER_SLOTS": str(self.plan.slots),
-            **self._of_workers(),
+            **self._common_worker_settings(),
         }
 
-    def _of_workers(self) -> dict[str, str]:
+    def _common_worker_settings(self) -> dict[str, str]:
         """Return the settings common to all workers, including those that pools provision."""
         return {
             "STEADFAST_WORKER_GPU": str(self.plan.gpu).lower(),
@@ -218,11 +218,11 @@ class Cluster:
             "STEADFAST_MASTER_URL": self.plan.address,
         }
 
-    def _log(self, name: str) -> Path:
+    def _log_path(self, name: str) -> Path:
         return self.home.folder("logs") / f"{name}.log"
 
 
-def _with_pools_file(plan: Plan, home: Home) -> Plan:
+def _add_pools_file(plan: Plan, home: Home) -> Plan:
     """Return the plan with a pools file, if it configures pools itself."""
     if not plan.pools_content:
         return plan
@@ -230,7 +230,7 @@ def _with_pools_file(plan: Plan, home: Home) -> Plan:
     return replace(plan, pools_file=str(home.path / POOLS))
 
 
-def _grows(plan: Plan) -> bool:
+def _has_provider(plan: Plan) -> bool:
     """Whether a pool provisions its own workers. An invalid file is reported by the scheduler."""
     try:
         content = pools_file.read(Path(plan.pools_file)) if plan.pools_file else {}
@@ -248,45 +248,45 @@ def worker_ids(plan: Plan) -> list[str]:
 async def supervise(plan: Plan, home: Home) -> None:
     """Start everything, keep it running, and stop it in reverse order when this task is cancelled."""
     pids: dict[str, int] = {"supervisor": os.getpid()}
-    plan = _with_pools_file(plan, home)
+    plan = _add_pools_file(plan, home)
 
-    def note(name: str, pid: int) -> None:
+    def record_pid(name: str, pid: int) -> None:
         pids[name] = pid
         try:
             home.write("processes.json", pids)
         except OSError as error:
             # The program runs even on a full disk.
-            tell(f"processes.json cannot be written: {error}")
+            log_line(f"processes.json cannot be written: {error}")
 
     cluster = Cluster(plan, home)
     programs = cluster.programs()
     for program in programs:
-        home.ask(program.name, Wish())
+        home.write_request(program.name, ProgramRequest())
     modules = [*(f"services.{name}" for name in cluster.services), "worker"]
-    forks = Forks(home.path, modules, home.folder("logs") / "services.log", die_with_parent)
-    children = [Child(program, note, home.wish, forks) for program in programs]
+    forks = ForkClient(home.path, modules, home.folder("logs") / "services.log", die_with_parent)
+    children = [Child(program, record_pid, home.read_request, forks) for program in programs]
     with contextlib.ExitStack() as held:
         cluster.hold_ports(held)
         tasks = [asyncio.create_task(child.keep_running()) for child in children]
-        care = BrokerCare(children[0].end, cluster.port("monitor"), cluster.log_folder)
-        tasks.append(asyncio.create_task(care.keep()))
+        recovery = BrokerRecovery(children[0].end, cluster.port("monitor"), cluster.log_folder)
+        tasks.append(asyncio.create_task(recovery.run()))
         staging = BatchStaging(cluster.log_folder)
-        tasks.append(asyncio.create_task(staging.keep()))
-        tasks.append(asyncio.create_task(log_rotation.keep_small(home.folder("logs"))))
+        tasks.append(asyncio.create_task(staging.run()))
+        tasks.append(asyncio.create_task(log_rotation.rotate_periodically(home.folder("logs"))))
         tasks.append(
-            asyncio.create_task(keep_certificates(lambda: home.certificates(plan), children[0].reload))
+            asyncio.create_task(renew_certificates(lambda: home.certificates(plan), children[0].reload))
         )
         try:
             await asyncio.gather(*tasks)
         except asyncio.CancelledError:
             # Workers first: they end trials and report that while the broker still runs.
-            first = 1 + len(cluster.services)
+            first_worker = 1 + len(cluster.services)
             await asyncio.gather(
                 *(member.stop() for member in children if member.program.name == PROVISIONER)
             )
-            on_demand = asyncio.to_thread(end_all, cluster.on_demand)
-            await asyncio.gather(on_demand, *(child.stop() for child in children[first:]))
-            for group in (children[1:first], children[:1]):
+            on_demand = asyncio.to_thread(stop_all, cluster.on_demand)
+            await asyncio.gather(on_demand, *(child.stop() for child in children[first_worker:]))
+            for group in (children[1:first_worker], children[:1]):
                 await asyncio.gather(*(child.stop() for child in group))
             forks.end()
             staging.clear()
@@ -295,7 +295,7 @@ async def supervise(plan: Plan, home: Home) -> None:
 
 
 @contextlib.contextmanager
-def when_ended(pid: int, then: Callable[[], object]) -> Iterator[None]:
+def call_when_ended(pid: int, then: Callable[[], object]) -> Iterator[None]:
     """Call `then` when a process ends: at once if it is already gone, never for pid 0."""
     if not pid:
         yield
@@ -318,13 +318,13 @@ def when_ended(pid: int, then: Callable[[], object]) -> Iterator[None]:
 def run(plan: Plan, home: Home) -> None:
     """Run the supervisor process until SIGTERM or SIGINT."""
 
-    async def until_stopped() -> None:
+    async def run_until_stopped() -> None:
         work = asyncio.ensure_future(supervise(plan, home))
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, work.cancel)
-        with when_ended(plan.ends_with, work.cancel):
+        with call_when_ended(plan.ends_with, work.cancel):
             await asyncio.wait([work])
         if not work.cancelled():
             work.result()
 
-    asyncio.run(until_stopped())
+    asyncio.run(run_until_stopped())

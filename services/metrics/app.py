@@ -5,21 +5,21 @@ from __future__ import annotations
 import asyncio
 
 from det_contracts import subjects
-from det_contracts.news import AskRefusals
+from det_contracts.script_queries import AskRefusals
 from services.kit.host import Service
 from services.kit.parts import Parts
 from services.kit.rules import Rules
-from services.kit.script_questions import News, hear_scripts
+from services.kit.script_requests import RecordWaiters, serve_scripts
 from services.metrics.answers import ANSWERS
 from services.metrics.commands import COMMANDS
 from services.metrics.domain import State, evolve
 from services.metrics.domain.roots import ROOTS
 from services.metrics.logs.reading import read_logs
-from services.metrics.measures import Counted
-from services.metrics.news import say_refusals
+from services.metrics.measures import BatchCounters
 from services.metrics.queries import READS
 from services.metrics.react import react
 from services.metrics.reading import read_reports
+from services.metrics.script_answers import refusals_handler
 from services.metrics.settings import MetricsSettings
 from services.metrics.settling import settle_ended_trials
 from services.metrics.store import project
@@ -42,7 +42,7 @@ RULES = Rules(
 )
 
 
-async def _beside(parts: Parts) -> None:
+async def _run_background_tasks(parts: Parts) -> None:
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(settle_ended_trials(parts))
         tasks.create_task(_answer_scripts(parts))
@@ -51,17 +51,17 @@ async def _beside(parts: Parts) -> None:
 
 
 async def _answer_scripts(parts: Parts) -> None:
-    news = News(parts.saver)
+    news = RecordWaiters(parts.saver)
     await parts.runner.ready.wait()
-    await hear_scripts(parts.answerer, {AskRefusals: say_refusals(parts.runner, news)})
+    await serve_scripts(parts.bus_server, {AskRefusals: refusals_handler(parts.runner, news)})
 
 
 SERVICE = Service(
     RULES,
     settings=MetricsSettings,
-    project=project,
-    reads=READS,
-    extra=_beside,
-    backlog=500,
-    measures=Counted,
+    projection=project,
+    read_model_queries=READS,
+    background_tasks=_run_background_tasks,
+    backlog_limit=500,
+    measures=BatchCounters,
 )

@@ -24,7 +24,7 @@ class Settle(msgspec.Struct, frozen=True, tag="settle"):
 
 def settle(state: State, command: Settle, call: Call) -> Ruling:
     """Settle those trials whose decisions are all in the log."""
-    done = [id for id in command.trial_ids if id in state.ended and not _pending(state, id)]
+    done = [id for id in command.trial_ids if id in state.ended and not _has_unrecorded(state, id)]
     return Ruling(
         [Settled(trial_id=id, reason="the trial has ended and all its reports are judged") for id in done]
     )
@@ -62,8 +62,8 @@ def drop(state: State, command: Drop, call: Call) -> Ruling:
     return Ruling([PointsDropped(trial_id=id, through=command.through, reason=command.reason) for id in some])
 
 
-def _pending(state: State, id: int) -> bool:
-    return bool(state.unstated(id))
+def _has_unrecorded(state: State, id: int) -> bool:
+    return bool(state.unrecorded(id))
 
 
 COMMANDS: dict[Any, Callable[[State, Any, Call], Ruling]] = {Settle: settle, Trim: trim, Drop: drop}

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from det_contracts.envelope import Recorded
 from det_contracts.reports import ReportBatch
 from services.kit.process_metrics import Measures
-from services.metrics.domain import Judged, LogLines
+from services.metrics.domain import JudgedBatch, LogLines
 
 
-class Counted(Measures):
+class BatchCounters(Measures):
     """Counts the contents of the batches in REPORTS and LOGS."""
 
     def __init__(self, owner: str) -> None:
@@ -22,7 +22,7 @@ class Counted(Measures):
     def folded(self, stream: str, events: Sequence[Recorded], seconds: float) -> None:
         super().folded(stream, events, seconds)
         for event in events:
-            if isinstance(event.event, Judged):
+            if isinstance(event.event, JudgedBatch):
                 self._count(event.event.batch)
 
     def _count(self, batch: ReportBatch | LogLines) -> None:

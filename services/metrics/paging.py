@@ -13,15 +13,15 @@ PAGE_BYTES = 2 * 1024 * 1024
 ROW_OVERHEAD_BYTES = 300
 
 
-def streamed(connection: sa.Connection, query: sa.Select[Any]) -> Iterable[Any]:
+def stream_rows(connection: sa.Connection, query: sa.Select[Any]) -> Iterable[Any]:
     """Rows fetched on demand: a page may reach its byte limit long before its row limit."""
     with connection.execute(query.execution_options(yield_per=100)) as result:
         yield from result.mappings()
 
 
-def page_limit(wanted: int) -> int:
+def page_limit(requested: int) -> int:
     """Number of rows of a page; 0 asks for as many as fit."""
-    return min(wanted, PAGE_ROWS) if wanted > 0 else PAGE_ROWS
+    return min(requested, PAGE_ROWS) if requested > 0 else PAGE_ROWS
 
 
 def page_of(rows: Iterable[Any], size: Callable[[Any], int], limit: int) -> tuple[list[Any], bool]:

@@ -18,4 +18,4 @@ def react(state: State, key: tuple[str, Any]) -> Sequence[Any]:
     # Deleting a trial touches its record, too.
     if kind != "trials" or id not in state.trials:
         return ()
-    return [finding.validated or finding.refused for finding in islice(state.pending(id), AT_ONCE)]
+    return [finding.validated or finding.refused for finding in islice(state.pending_findings(id), AT_ONCE)]

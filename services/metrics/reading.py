@@ -12,14 +12,14 @@ from det_contracts import subjects
 from det_contracts.envelope import Recorded, Unknown
 from det_contracts.nesting import is_too_deep
 from det_contracts.reports import ReportBatch, report_id
-from services.kit.database import storable
+from services.kit.database import replace_nul
 from services.kit.log import Stored
-from services.metrics.domain import Judged
+from services.metrics.domain import JudgedBatch
 from services.metrics.reports.tables import ROWS_PER_BATCH
 
 replace = msgspec.structs.replace
 LARGEST = 2**31 - 1
-LONGEST_SENDER = 64
+MAX_SENDER_CHARACTERS = 64
 _reports = msgspec.json.Decoder(ReportBatch)
 
 
@@ -32,12 +32,12 @@ def read_reports(message: Stored, stream: str) -> Recorded:
     if batch is None:
         return Recorded(message.position, Unknown("damaged reports", 1), "", "", 0.0, "", stream)
     numbers = (batch.trial_id, batch.experiment_id, batch.run)
-    counted = 0 <= batch.number <= LARGEST and len(batch.sender) <= LONGEST_SENDER
+    counted = 0 <= batch.number <= LARGEST and len(batch.sender) <= MAX_SENDER_CHARACTERS
     sound = counted and all(0 < n <= LARGEST for n in numbers) and len(batch.series) < ROWS_PER_BATCH
     rows = sum(len(series.steps) for series in batch.series)
     if not sound or rows > ROWS_PER_BATCH or message.subject != subjects.reports(batch.trial_id):
         return Recorded(message.position, Unknown("misplaced reports", 1), "", "", 0.0, "", stream)
     if b"\\u0000" in message.body:
-        batch = replace(batch, series=[replace(s, group=storable(s.group)) for s in batch.series])
+        batch = replace(batch, series=[replace(s, group=replace_nul(s.group)) for s in batch.series])
     id = report_id(batch.trial_id, batch.run, batch.number, batch.sender)
-    return Recorded(message.position, Judged(batch), id, f"trial:{batch.trial_id}", 0.0, "", stream)
+    return Recorded(message.position, JudgedBatch(batch), id, f"trial:{batch.trial_id}", 0.0, "", stream)

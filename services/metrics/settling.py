@@ -19,7 +19,7 @@ from services.metrics.commands import Settle
 
 LOOK_EVERY_S = 0.1
 AT_ONCE = 500
-PATIENCE_S = 5.0
+COMMAND_TIMEOUT_S = 5.0
 
 
 async def settle_ended_trials(parts: Parts) -> None:
@@ -28,13 +28,15 @@ async def settle_ended_trials(parts: Parts) -> None:
     while True:
         await asyncio.sleep(LOOK_EVERY_S)
         ended = tuple(islice(parts.runner.state.ended, AT_ONCE))
-        if not ended or not parts.leading():
+        if not ended or not parts.is_leader():
             continue
         try:
             first, last = await parts.journal.bounds(subjects.REPORTS)
             # A stream whose messages have all expired has nothing left to fold.
             if first <= last:
-                await parts.runner.reach(last, stream=subjects.REPORTS)
-            await parts.runner.command(Settle(ended), Call(f"settle-{ended[0]}", time.time()), PATIENCE_S)
+                await parts.runner.wait_for_position(last, stream=subjects.REPORTS)
+            await parts.runner.command(
+                Settle(ended), Call(f"settle-{ended[0]}", time.time()), COMMAND_TIMEOUT_S
+            )
         except (Refused, OutcomeUnknown):
             continue

@@ -12,7 +12,7 @@ from det_contracts.events.metrics import LogsTrimmed, PointsDropped
 from det_contracts.events.scheduler import TaskForgotten
 from det_contracts.events.searcher import ExperimentDeleted, TrialsDeleted
 from services.kit.rules import Key
-from services.metrics.domain import Judged, LogLines
+from services.metrics.domain import JudgedBatch, LogLines
 from services.metrics.logs.writer import LineWriter
 from services.metrics.reports.writer import ReportWriter
 
@@ -23,20 +23,20 @@ def project(connection: sa.Connection, records: Mapping[Key, Any], events: Seque
     for recorded in events:
         event = recorded.event
         if isinstance(event, TrialsDeleted):
-            writer.forget(event.trial_ids)
-            lines.forget(event.task_ids)
+            writer.delete_trials(event.trial_ids)
+            lines.delete_tasks(event.task_ids)
         if isinstance(event, ExperimentDeleted) and event.state == "DELETED":
-            writer.forget(event.trial_ids)
-            lines.forget_all(event.experiment_id)
+            writer.delete_trials(event.trial_ids)
+            lines.delete_experiment(event.experiment_id)
         if isinstance(event, TaskForgotten):
-            lines.forget([event.task_id])
+            lines.delete_tasks([event.task_id])
         if isinstance(event, PointsDropped):
-            writer.drop(event.trial_id, event.through)
+            writer.drop_points(event.trial_id, event.through)
         if isinstance(event, LogsTrimmed):
             lines.trim(event.through)
-        if isinstance(event, Judged) and event.passed_over and isinstance(event.batch, LogLines):
-            lines.pass_over(event.batch)
-        if not isinstance(event, Judged) or not event.accepted:
+        if isinstance(event, JudgedBatch) and event.expired and isinstance(event.batch, LogLines):
+            lines.count_expired(event.batch)
+        if not isinstance(event, JudgedBatch) or not event.accepted:
             continue
         if isinstance(event.batch, LogLines):
             lines.write(event.batch, recorded.position)

@@ -14,12 +14,12 @@ from services.kit.log import OutcomeUnknown
 from services.kit.parts import Parts, settings_of
 from services.kit.rules import Call
 from services.metrics.commands import Drop, Trim
-from services.metrics.logs.retention import too_many, too_old
-from services.metrics.reports.retention import silent_since
+from services.metrics.logs.retention import excess_through, expired_through
+from services.metrics.reports.retention import find_silent_trials
 from services.metrics.settings import MetricsSettings
 
 LOOK_EVERY_S = 60.0
-PATIENCE_S = 5.0
+COMMAND_TIMEOUT_S = 5.0
 DAY_S = 86_400.0
 MIB = 1024 * 1024
 
@@ -31,18 +31,20 @@ async def trim_logs(parts: Parts) -> None:
         return
     await parts.runner.ready.wait()
     while True:
-        if parts.leading():
+        if parts.is_leader():
             now = time.time()
-            found = await parts.database.read(lambda c, now=now: wanted(c, settings, now))  # type: ignore[misc]
-            await _decide(parts, found, now)
+            found = await parts.database.read(lambda c, now=now: required_trim(c, settings, now))  # type: ignore[misc]
+            await _send_command(parts, found, now)
         await asyncio.sleep(LOOK_EVERY_S)
 
 
-def wanted(connection: sa.Connection, settings: MetricsSettings, now: float) -> Trim:
+def required_trim(connection: sa.Connection, settings: MetricsSettings, now: float) -> Trim:
     """The trimming that the settings require."""
     days, mib = settings.log_keep_days, settings.log_keep_mib
-    old = Trim(too_old(connection, now - days * DAY_S, now) if days else 0, f"older than {days:g} days")
-    many = Trim(too_many(connection, mib * MIB) if mib else 0, f"more than {mib} MiB are stored")
+    old = Trim(
+        expired_through(connection, now - days * DAY_S, now) if days else 0, f"older than {days:g} days"
+    )
+    many = Trim(excess_through(connection, mib * MIB) if mib else 0, f"more than {mib} MiB are stored")
     return max(old, many, key=lambda trim: trim.through)
 
 
@@ -54,17 +56,17 @@ async def drop_points(parts: Parts) -> None:
         return
     await parts.runner.ready.wait()
     while True:
-        if parts.leading():
+        if parts.is_leader():
             now, through = time.time(), parts.runner.positions[subjects.REPORTS]
-            silent = await parts.database.read(partial(silent_since, before=now - days * DAY_S))
+            silent = await parts.database.read(partial(find_silent_trials, before=now - days * DAY_S))
             if silent:
                 reason = f"the trial has ended, and its last report is older than {days:g} days"
-                await _decide(parts, Drop(silent, through, reason), now)
+                await _send_command(parts, Drop(silent, through, reason), now)
         await asyncio.sleep(LOOK_EVERY_S)
 
 
-async def _decide(parts: Parts, wish: Trim | Drop, now: float) -> None:
+async def _send_command(parts: Parts, command: Trim | Drop, now: float) -> None:
     try:
-        await parts.runner.command(wish, Call(f"{wish.user}-{wish.through}", now), PATIENCE_S)
+        await parts.runner.command(command, Call(f"{command.user}-{command.through}", now), COMMAND_TIMEOUT_S)
     except (Refused, OutcomeUnknown):
         return

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-SPELLED = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+NON_FINITE_VALUES = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
-def number(value: Any) -> float | None:
+def as_number(value: Any) -> float | None:
     """The value as a number, including NaN and infinities given as text. None for anything else."""
     if isinstance(value, str):
-        return SPELLED.get(value)
+        return NON_FINITE_VALUES.get(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
@@ -20,7 +20,7 @@ def number(value: Any) -> float | None:
         return None
 
 
-def finite(value: Any) -> float | None:
+def as_finite(value: Any) -> float | None:
     """The value as a finite number; None for anything else."""
-    found = number(value)
+    found = as_number(value)
     return found if found is not None and math.isfinite(found) else None

@@ -21,7 +21,7 @@ def by_id(state: People, id: int) -> Group:
     return found
 
 
-def of_holder(holder: str) -> tuple[str, int]:
+def parse_holder(holder: str) -> tuple[str, int]:
     """Split `user-3` into `("user", 3)`. Raises `Refused` (400)."""
     kind, _, id = holder.partition("-")
     if kind not in ("user", "group") or not id.isdecimal():

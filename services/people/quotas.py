@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from det_contracts.problems import invalid
 from services.kit.authz.roles import groups_of
-from services.people import groups, places, users
+from services.people import groups, users, workspace_records
 from services.people.domain import People
 
 KINDS = ("user", "group", "workspace")
 
 
-def split(holder: str) -> tuple[str, int]:
+def parse_holder(holder: str) -> tuple[str, int]:
     """Split `user-3` into `("user", 3)`. Raises `Refused` (400)."""
     kind, _, id = holder.partition("-")
     if kind not in KINDS or not id.isascii() or not id.isdecimal() or len(id) > 18 or str(int(id)) != id:
@@ -20,10 +20,10 @@ def split(holder: str) -> tuple[str, int]:
 
 def name_of(state: People, holder: str) -> str:
     """The holder's name. Raises `Refused` (400, or 404 if the holder does not exist)."""
-    kind, id = split(holder)
+    kind, id = parse_holder(holder)
     if kind == "user":
         return users.by_id(state, id).username
-    return groups.by_id(state, id).name if kind == "group" else places.workspace(state, id).name
+    return groups.by_id(state, id).name if kind == "group" else workspace_records.workspace(state, id).name
 
 
 def check(state: People, holder: str) -> None:
@@ -31,9 +31,9 @@ def check(state: People, holder: str) -> None:
     name_of(state, holder)
 
 
-def concerns(state: People, holder: str, user_id: int, workspaces: set[int]) -> bool:
+def applies_to(state: People, holder: str, user_id: int, workspaces: set[int]) -> bool:
     """Whether a quota applies to a user who can see these workspaces."""
-    kind, id = split(holder)
+    kind, id = parse_holder(holder)
     if kind == "user":
         return id == user_id
     return id in (groups_of(state, user_id) if kind == "group" else workspaces)

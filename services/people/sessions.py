@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from det_contracts.events.gateway import AccessToken
-from services.kit.authz.judge import forbidden
+from services.kit.authz.access_check import forbidden
 from services.people import tokens, users
 from services.people.domain.state import OpenSession, People, User
 from services.people.tokens import BadToken, Session
@@ -11,12 +11,12 @@ from services.people.tokens import BadToken, Session
 
 def check(state: People, session: Session, now: float) -> None:
     """Raise `BadToken` if the session has ended, or `Refused` (403) if its user is inactive."""
-    user = users.named(state, session.user)
+    user = users.by_any_name(state, session.user)
     known = state.open_sessions.get(session.id)
     until = known.until if known is not None else session.until
     if until <= now:
         raise BadToken("the token is too old")
-    if user is None or session.began_at < user.password_at or _is_closed(state, session, user, known):
+    if user is None or session.started_at < user.password_at or _is_closed(state, session, user, known):
         raise BadToken("this session is closed")
     if not user.active:
         raise forbidden("user is not active")
@@ -28,23 +28,23 @@ def _is_closed(state: People, session: Session, user: User, known: OpenSession |
     # An unknown session may be too new for this replica to have folded it, so it is accepted unless it began
     # before the floor, below which sessions have been forgotten.
     floor = state.session_floors.get(user.id)
-    return session.id in state.sessions or (floor is not None and session.began_at <= floor.at)
+    return session.id in state.sessions or (floor is not None and session.started_at <= floor.at)
 
 
-def is_due(state: People, session: Session, now: float) -> bool:
+def is_renewal_due(state: People, session: Session, now: float) -> bool:
     """Whether an active session should be extended, which happens once in the second half of its lifetime."""
     known = state.open_sessions.get(session.id)
     if known is None or known.closed_at is not None:
         return False
-    return now < known.until < prolonged(known.opened_at, now) - tokens.VALID_S / 2
+    return now < known.until < renewed_until(known.opened_at, now) - tokens.VALID_S / 2
 
 
-def prolonged(opened_at: float, now: float) -> float:
+def renewed_until(opened_at: float, now: float) -> float:
     """The end of a session that is used now."""
-    return min(now + tokens.VALID_S, opened_at + tokens.LONGEST_S)
+    return min(now + tokens.VALID_S, opened_at + tokens.MAX_SESSION_S)
 
 
-def of_user(state: People, user_id: int) -> list[tuple[str, OpenSession]]:
+def open_sessions_of(state: People, user_id: int) -> list[tuple[str, OpenSession]]:
     """The user's sessions that were not closed. They may have expired, which the caller must check."""
     found = [(id, state.open_sessions[id]) for _, _, id in state.sessions_of.scan(user_id)]
     return [(id, one) for id, one in found if one.closed_at is None]
@@ -69,7 +69,7 @@ def by_api_token(state: People, text: str, now: float) -> Session:
     return Session(id, user.username, token.until, api_token=id, scope=token.scope)
 
 
-def client_of(session: tokens.Session) -> str:
+def rate_limit_key(session: tokens.Session) -> str:
     """The client whose rate limit a request counts against.
 
     A runaway script does not slow its owner's web UI.

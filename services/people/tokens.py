@@ -16,7 +16,7 @@ from services.kit import base64url
 
 VALID_S = 7 * 86400.0
 """Seconds after which an unused session ends."""
-LONGEST_S = 90 * 86400.0
+MAX_SESSION_S = 90 * 86400.0
 """Seconds after login at which a session ends in any case."""
 API_PREFIX = "sft_"
 """Marks API tokens for people, and for programs that scan code for secrets."""
@@ -39,12 +39,12 @@ class Session(msgspec.Struct, frozen=True):
     scope: TokenScope = "all"
 
     @property
-    def began_at(self) -> float:
+    def started_at(self) -> float:
         """When a person logged in."""
         return self.at or self.until - VALID_S
 
     @property
-    def is_persons(self) -> bool:
+    def is_personal(self) -> bool:
         """Whether a person logged in for this session."""
         return not self.allocation and not self.api_token
 
@@ -53,7 +53,7 @@ class BadToken(Exception):
     """The token was not issued here, was tampered with, or has expired; the text says which."""
 
 
-def begin(user: str, now: float, id: str = "") -> Session:
+def new_session(user: str, now: float, id: str = "") -> Session:
     """A new session for a user who has logged in. `id` is generated unless given."""
     return Session(id or secrets.token_hex(16), user, now + VALID_S, at=now)
 
@@ -68,8 +68,8 @@ def read(key: bytes, token: str) -> Session:
     """The session of a token. Raises `BadToken`. The caller must check that the session is still open."""
     text, _, signature = token.partition(".")
     try:
-        body, given = base64url.decode(text), base64url.decode(signature)
-        if not hmac.compare_digest(_signature(key, body), given):
+        body, given_signature = base64url.decode(text), base64url.decode(signature)
+        if not hmac.compare_digest(_signature(key, body), given_signature):
             raise BadToken("the token was not issued by this cluster")
         return msgspec.json.decode(body, type=Session)
     except (ValueError, msgspec.MsgspecError) as error:

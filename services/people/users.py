@@ -11,7 +11,7 @@ from services.people.domain.accounts import BUILT_IN
 from services.people.domain.state import People, User
 
 
-def everybody(state: People) -> list[User]:
+def all_users(state: People) -> list[User]:
     """All users, by id."""
     return [user for _, user in sorted({**BUILT_IN, **state.users}.items())]
 
@@ -30,7 +30,7 @@ def by_id(state: People, id: int) -> User:
     return found
 
 
-def named(state: People, name: str) -> User | None:
+def by_any_name(state: People, name: str) -> User | None:
     """The user who has or had this name."""
     id = state.user_names.get(name)
     if id is not None:
@@ -48,43 +48,43 @@ def next_id(state: People) -> int:
 
 def by_name(state: People, name: str) -> User:
     """The user with this current name. Raises `Refused` (not found)."""
-    found = named(state, name)
+    found = by_any_name(state, name)
     if found is None or found.username != name:
         raise not_found("user", name)
     return found
 
 
-def by_id_of(state: People, name: str) -> int:
+def id_by_name(state: People, name: str) -> int:
     """The id of the user who has or had this name, or 0."""
-    found = named(state, name)
+    found = by_any_name(state, name)
     return found.id if found is not None else 0
 
 
 def agent_user_of(state: People, name: str) -> AgentUser | None:
     """The account that a user's tasks run as on worker hosts, if one is set."""
-    found = named(state, name)
+    found = by_any_name(state, name)
     return found.agent_user if found is not None else None
 
 
-def active(state: People, name: str) -> User | None:
+def active_user(state: People, name: str) -> User | None:
     """The user who has or had this name, if active."""
-    found = named(state, name)
+    found = by_any_name(state, name)
     return found if found is not None and found.active else None
 
 
 def names_of(state: People, names: Iterable[str], ids: Iterable[int]) -> list[str]:
     """Every current and former name of these users. Unknown users are kept as names that match nothing."""
-    known = {user.id: user for user in everybody(state)}
+    known = {user.id: user for user in all_users(state)}
     found: list[str] = []
     for name in names:
-        user = named(state, name)
+        user = by_any_name(state, name)
         found += [user.username, *user.former] if user is not None else [name]
     for id in ids:
         found += [known[id].username, *known[id].former] if id in known else [f"#{id}"]
     return found
 
 
-def described(user: User, reason: str) -> UserSet:
+def user_set_event(user: User, reason: str) -> UserSet:
     """Convert a user to the event that describes them."""
     return UserSet(
         user_id=user.id,
@@ -99,7 +99,7 @@ def described(user: User, reason: str) -> UserSet:
     )
 
 
-def without_password(state: People) -> list[User]:
+def users_without_password(state: People) -> list[User]:
     """Built-in users who can log in without a password."""
     first = [by_id(state, id) for id in BUILT_IN]
     return [user for user in first if user.active and not user.remote and not user.password.hashed]

@@ -9,55 +9,57 @@ from typing import TYPE_CHECKING
 from nats.aio.msg import Msg
 
 from det_contracts import subjects
-from services.kit import conditions, no_database
-from services.kit.bus import Asker
-from services.kit.no_database import Ground, Joined
+from services.kit import conditions, stateless_host
+from services.kit.bus import BusClient
 from services.kit.process_metrics import Measures, Reading
 from services.kit.self_watch import SelfWatch
-from services.provisioner.pools import engines_of
-from services.provisioner.settings import Settings, checked
-from services.provisioner.work import Work
+from services.kit.stateless_host import ProcessContext, ProcessParts
+from services.provisioner.pools import load_engines
+from services.provisioner.reconciler import Reconciler
+from services.provisioner.settings import Settings, require_pools_file
 
 if TYPE_CHECKING:
     from services.kit.spans import Tracer
 
 OWNER = subjects.PROVISIONER
-LOOK_EVERY_S = 1.0
+POLL_EVERY_S = 1.0
 
 
 async def serve(settings: Settings, tracer: Tracer | None) -> None:
     """Let pools grow and shrink until cancelled. Raises `BadSettings`."""
-    engines = engines_of(settings, checked(settings))
+    engines = load_engines(settings, require_pools_file(settings))
 
-    async def join(ground: Ground) -> Joined:
-        lease = ground.lease
-        asker = Asker(ground.connection)
-        work = Work(engines, asker, look_s=settings.provisioner_look_s, leading=lambda: lease.active)
+    async def join(context: ProcessContext) -> ProcessParts:
+        lease = context.lease
+        bus_client = BusClient(context.connection)
+        work = Reconciler(
+            engines, bus_client, poll_s=settings.provisioner_look_s, is_leader=lambda: lease.active
+        )
 
-        async def decided(_: Msg) -> None:
-            work.lead()
+        async def on_decision(_: Msg) -> None:
+            work.on_leadership_change()
 
         # Only a hint that there is something to do; the query tells what.
         for what in ("wanted", "released"):
-            await ground.connection.subscribe(f"control.scheduler.worker.*.{what}", cb=decided)
-        return Joined(
+            await context.connection.subscribe(f"control.scheduler.worker.*.{what}", cb=on_decision)
+        return ProcessParts(
             work=work,
             position=lambda: 0,
             readings=lambda: _readings(work),
-            beside=[_tell(work, ground.watch)],
+            background=[_report_conditions(work, context.watch)],
         )
 
-    await no_database.serve(OWNER, settings, tracer, Measures(OWNER), join)
+    await stateless_host.serve(OWNER, settings, tracer, Measures(OWNER), join)
 
 
-async def _tell(work: Work, watch: SelfWatch) -> None:
+async def _report_conditions(work: Reconciler, watch: SelfWatch) -> None:
     while True:
         failing = {pool: f"pool {pool} cannot grow or shrink" for pool, text in work.problems.items() if text}
-        watch.conditions.tell(conditions.ENGINE_AWAY, failing, work.problems)
-        await asyncio.sleep(LOOK_EVERY_S)
+        watch.conditions.set_condition(conditions.ENGINE_AWAY, failing, work.problems)
+        await asyncio.sleep(POLL_EVERY_S)
 
 
-def _readings(work: Work) -> Iterable[Reading]:
-    away = {(pool,): float(bool(problem)) for pool, problem in work.problems.items()}
-    yield Reading("engine_away", "1 while the engine of a pool cannot be asked", ("pool",), away)
-    yield Reading("looks", "Looks at the engines since the start", (), {(): float(work.looks)})
+def _readings(work: Reconciler) -> Iterable[Reading]:
+    unavailable = {(pool,): float(bool(problem)) for pool, problem in work.problems.items()}
+    yield Reading("engine_away", "1 while the engine of a pool cannot be asked", ("pool",), unavailable)
+    yield Reading("looks", "Looks at the engines since the start", (), {(): float(work.completed_checks)})

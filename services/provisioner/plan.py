@@ -12,10 +12,10 @@ import msgspec
 
 from det_contracts.events.scheduler import Phase
 from det_contracts.provisioning import SeenWorker
-from services.provisioner.engines.protocol import Seen
+from services.provisioner.engines.protocol import ListedWorker
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class DesiredWorker(msgspec.Struct, frozen=True, kw_only=True):
     """A worker that a pool has requested, as the scheduler reports it."""
 
     id: str
@@ -29,47 +29,47 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     busy: bool = False
 
 
-class Wish(msgspec.Struct, frozen=True, kw_only=True):
+class DesiredPool(msgspec.Struct, frozen=True, kw_only=True):
     """What the scheduler wants for one pool."""
 
     pool: str
     newest: int = 0
     problem: str = ""
     """The last reported problem with the pool's engine, as the scheduler knows it."""
-    workers: tuple[Wanted, ...] = ()
+    workers: tuple[DesiredWorker, ...] = ()
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The resulting actions for the engine and the scheduler."""
 
     start: tuple[str, ...] = ()
-    stop: tuple[Seen, ...] = ()
-    forget: tuple[Seen, ...] = ()
+    stop: tuple[ListedWorker, ...] = ()
+    forget: tuple[ListedWorker, ...] = ()
     report: tuple[SeenWorker, ...] = ()
 
 
-def plan(wish: Wish, seen: Sequence[Seen]) -> Plan:
+def plan(desired: DesiredPool, seen: Sequence[ListedWorker]) -> Plan:
     """Compute the plan; see the module docstring.
 
-    The engine must have been listed before `wish` was queried.
+    The engine must have been listed before `desired` was queried.
     """
-    wanted = {one.id: one for one in wish.workers}
-    by_id: dict[str, list[Seen]] = {}
+    wanted = {one.id: one for one in desired.workers}
+    by_id: dict[str, list[ListedWorker]] = {}
     for one in seen:
         by_id.setdefault(one.worker_id, []).append(one)
-    stop, report = list[Seen](), list[SeenWorker]()
+    stop, report = list[ListedWorker](), list[SeenWorker]()
     for id, listed in by_id.items():
-        alive = sorted((one for one in listed if one.phase != "over"), key=_first)
+        alive = sorted((one for one in listed if one.phase != "over"), key=_preference)
         if id not in wanted:
             # Newer than anything in this answer: another provisioner has started it in the meantime.
-            stop += alive if 0 < _number(id, wish.pool) <= wish.newest else ()
+            stop += alive if 0 < _number(id, desired.pool) <= desired.newest else ()
             continue
         stop += alive[1:]
         if wanted[id].released and not wanted[id].busy:
             stop += alive[:1]
-        report += _news(wanted[id], (alive or listed)[0])
-    unlisted = [one for one in wish.workers if one.id not in by_id]
-    report += [news for one in unlisted for news in _of_unlisted(one)]
+        report += _changes(wanted[id], (alive or listed)[0])
+    unlisted = [one for one in desired.workers if one.id not in by_id]
+    report += [news for one in unlisted for news in _unlisted_reports(one)]
     return Plan(
         start=tuple(one.id for one in unlisted if one.phase == "wanted" and not one.released),
         stop=tuple(stop),
@@ -78,7 +78,7 @@ def plan(wish: Wish, seen: Sequence[Seen]) -> Plan:
     )
 
 
-def _first(one: Seen) -> tuple[bool, str]:
+def _preference(one: ListedWorker) -> tuple[bool, str]:
     """Of several instances started for one id, keep the running one, else the one with the first handle."""
     return one.phase != "running", one.handle
 
@@ -89,12 +89,12 @@ def _number(id: str, pool: str) -> int:
     return int(number) if number != id and number.isdecimal() else 0
 
 
-def _news(wanted: Wanted, seen: Seen) -> Iterable[SeenWorker]:
+def _changes(wanted: DesiredWorker, seen: ListedWorker) -> Iterable[SeenWorker]:
     if (seen.phase, seen.detail, seen.ends_at) != (wanted.phase, wanted.detail, wanted.ends_at):
         yield SeenWorker(worker_id=wanted.id, phase=seen.phase, detail=seen.detail, ends_at=seen.ends_at)
 
 
-def _of_unlisted(wanted: Wanted) -> Iterable[SeenWorker]:
+def _unlisted_reports(wanted: DesiredWorker) -> Iterable[SeenWorker]:
     if wanted.phase == "wanted" and wanted.released:
         yield SeenWorker(worker_id=wanted.id, phase="over", detail="it was never started")
     elif wanted.phase in ("queued", "running"):

@@ -18,7 +18,7 @@ from services.provisioner.engines.slurm_script import SlurmSettings
 from services.provisioner.settings import Settings
 
 
-class PoolSetting(msgspec.Struct, frozen=True, kw_only=True):
+class EnginePool(msgspec.Struct, frozen=True, kw_only=True):
     """What an engine needs to know about its pool."""
 
     name: str
@@ -29,7 +29,7 @@ class PoolSetting(msgspec.Struct, frozen=True, kw_only=True):
     """A folder for this pool's files on this host."""
 
 
-def _kubernetes(pool: PoolSetting, given: Any) -> Engine:
+def _make_kubernetes_engine(pool: EnginePool, given: Any) -> Engine:
     try:
         # Imported here because only this engine needs the Kubernetes client.
         from services.provisioner.engines.kubernetes import KubernetesEngine
@@ -38,19 +38,19 @@ def _kubernetes(pool: PoolSetting, given: Any) -> Engine:
     return KubernetesEngine(pool.name, pool.slots, pool.cluster_id, given)
 
 
-Make = Callable[[PoolSetting, Any], Engine]
-ENGINES: dict[str, tuple[type[Any], Make]] = {
+MakeEngine = Callable[[EnginePool, Any], Engine]
+ENGINES: dict[str, tuple[type[Any], MakeEngine]] = {
     "slurm": (
         SlurmSettings,
         lambda pool, given: SlurmEngine(pool.name, pool.slots, pool.cluster_id, given),
     ),
-    "kubernetes": (KubernetesSettings, _kubernetes),
+    "kubernetes": (KubernetesSettings, _make_kubernetes_engine),
     "process": (ProcessSettings, lambda pool, given: ProcessEngine(pool.name, pool.slots, pool.home, given)),
 }
 """By provider type: its settings, and the function that creates a pool's engine."""
 
 
-def engines_of(settings: Settings, file: Path) -> Mapping[str, Engine]:
+def load_engines(settings: Settings, file: Path) -> Mapping[str, Engine]:
     """The engines by pool. Raises `BadSettings`, which lists everything that is invalid."""
     engines, problems = dict[str, Engine](), list[str]()
     for number, pool in enumerate(pools_file.read(file).get("resource_pools") or ()):
@@ -59,25 +59,25 @@ def engines_of(settings: Settings, file: Path) -> Mapping[str, Engine]:
             continue
         at = f"resource_pools[{number}].provider"
         try:
-            engines[str(pool.get("pool_name"))] = _engine(settings, pool, provider)
+            engines[str(pool.get("pool_name"))] = _make_engine(settings, pool, provider)
         except (msgspec.ValidationError, LookupError, BadSettings) as error:
             problems.append(f"{at}: {error}")
-    pools_file.refuse(file, problems)
+    pools_file.raise_problems(file, problems)
     return engines
 
 
-def _engine(settings: Settings, pool: Mapping[str, Any], provider: Mapping[str, Any]) -> Engine:
+def _make_engine(settings: Settings, pool: Mapping[str, Any], provider: Mapping[str, Any]) -> Engine:
     kind = provider.get("type")
     if kind not in ENGINES:
         raise LookupError(f"type is {kind!r}: expected one of {', '.join(ENGINES)}")
-    shape, make = ENGINES[str(kind)]
+    settings_type, make = ENGINES[str(kind)]
     name = str(pool.get("pool_name") or "")
-    if problem := pools_file.problem_of_name(name):
+    if problem := pools_file.pool_name_problem(name):
         raise LookupError(f"pool_name: {problem}")
-    about = PoolSetting(
+    engine_pool = EnginePool(
         name=name,
         slots=int(provider.get("slots_per_instance", 1)),
         cluster_id=settings.cluster_id,
         home=settings.provisioner_home / name,
     )
-    return make(about, msgspec.convert(provider.get(str(kind)) or {}, shape))
+    return make(engine_pool, msgspec.convert(provider.get(str(kind)) or {}, settings_type))

@@ -25,7 +25,7 @@ class Settings(ServiceSettings):
     """How often it checks engines when nothing is decided, in seconds."""
 
 
-def checked(settings: Settings) -> Path:
+def require_pools_file(settings: Settings) -> Path:
     """The file with the resource pools. Raises `BadSettings` for invalid settings."""
     if settings.pools is None:
         raise BadSettings("STEADFAST_POOLS is not set: it names the file with the resource pools")

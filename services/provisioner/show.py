@@ -14,7 +14,7 @@ from pathlib import Path
 
 from services.kit.settings import BadSettings, load
 from services.provisioner.engines.slurm import SlurmEngine
-from services.provisioner.pools import engines_of
+from services.provisioner.pools import load_engines
 from services.provisioner.settings import Settings
 
 
@@ -33,7 +33,7 @@ def main() -> None:
 
 def _scripts(pools: Path, pool: str | None, worker_id: str | None) -> Iterator[str]:
     settings = replace(load(Settings, os.environ), pools=pools)
-    found = {n: one for n, one in engines_of(settings, pools).items() if isinstance(one, SlurmEngine)}
+    found = {n: one for n, one in load_engines(settings, pools).items() if isinstance(one, SlurmEngine)}
     wanted = [pool] if pool else [*found]
     if not wanted or not set(wanted) <= found.keys():
         which = f" '{pool}'" if pool else ""

@@ -9,35 +9,35 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from det_contracts.news import AskHolder, AskLeave
+from det_contracts.script_queries import AskHolder, AskLeave
 from services.kit import task_tokens
-from services.kit.authz.commands import judged
-from services.kit.authz.people import with_people
+from services.kit.authz.commands import add_access_checks
+from services.kit.authz.people import add_people_fold
 from services.kit.bus import name_of
 from services.kit.host import Service
 from services.kit.parts import Parts, settings_of
 from services.kit.rules import Call, Rules
-from services.kit.script_questions import News, hear_scripts
+from services.kit.script_requests import RecordWaiters, serve_scripts
 from services.kit.settings import ServiceSettings
 from services.scheduler.commands import COMMANDS
 from services.scheduler.consumers import Consumers
 from services.scheduler.domain import State, evolve
-from services.scheduler.heartbeats import RECONNECT_WAIT_S, watch
+from services.scheduler.heartbeats import RECONNECT_WAIT_S, monitor_heartbeats
 from services.scheduler.measures import readings
-from services.scheduler.news import say_holder, say_leave
 from services.scheduler.orders import OrdersWriter
 from services.scheduler.pools import read_pools
 from services.scheduler.queries import ANSWERS
 from services.scheduler.react import due, expire, react
 from services.scheduler.rights import directory
+from services.scheduler.script_answers import holder_handler, leave_handler
 
 RULES = Rules(
     owner="scheduler",
     fold_version=5,
     state=State,
-    evolve=with_people(evolve),
+    evolve=add_people_fold(evolve),
     react=react,
-    commands=judged(COMMANDS, directory),
+    commands=add_access_checks(COMMANDS, directory),
     answers=ANSWERS,
     due=due,
     expire=expire,
@@ -62,34 +62,38 @@ class Settings(ServiceSettings):
     """
 
 
-async def _beside(parts: Parts) -> None:
+async def _run_background_tasks(parts: Parts) -> None:
     settings = settings_of(parts, Settings)
-    orders = OrdersWriter(parts, Consumers(parts.connection).make, _tokens(settings))
+    orders = OrdersWriter(parts, Consumers(parts.connection).ensure, _token_issuer(settings))
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(orders.run())
         tasks.create_task(_answer_scripts(parts))
-        tasks.create_task(watch(parts, settings.reconnect_wait_s, orders.is_told, orders.call_back))
+        tasks.create_task(
+            monitor_heartbeats(
+                parts, settings.reconnect_wait_s, orders.has_current_orders, orders.request_registration
+            )
+        )
         if settings.pools is not None:
             # The command waits until this replica leads. Settings that are already in effect produce no
             # event.
-            tasks.create_task(_configure(parts, settings.pools))
+            tasks.create_task(_configure_pools(parts, settings.pools))
 
 
-def _tokens(settings: Settings) -> Callable[[str], str]:
+def _token_issuer(settings: Settings) -> Callable[[str], str]:
     """Return the function that makes a run's token. Raises `BadSettings`."""
     key = task_tokens.key_from(settings.task_key)
     return (lambda _: "") if key is None else partial(task_tokens.issue, key)
 
 
 async def _answer_scripts(parts: Parts) -> None:
-    news = News(parts.saver)
+    news = RecordWaiters(parts.saver)
     await parts.runner.ready.wait()
-    await hear_scripts(parts.answerer, {AskLeave: say_leave(parts.runner, news)})
-    await parts.answerer.hear_workers(name_of(AskHolder), say_holder(parts.runner))
+    await serve_scripts(parts.bus_server, {AskLeave: leave_handler(parts.runner, news)})
+    await parts.bus_server.serve_workers(name_of(AskHolder), holder_handler(parts.runner))
 
 
-async def _configure(parts: Parts, path: Path) -> None:
+async def _configure_pools(parts: Parts, path: Path) -> None:
     await parts.runner.command(read_pools(path), Call("configuration", time.time()))
 
 
-SERVICE = Service(RULES, settings=Settings, extra=_beside, readings=readings)
+SERVICE = Service(RULES, settings=Settings, background_tasks=_run_background_tasks, readings=readings)

@@ -14,8 +14,8 @@ from det_contracts.events.checkpoints import DeletionRequested
 from det_contracts.events.scheduler import AllocationAssigned, TaskSubmitted
 from det_contracts.events.searcher import ExperimentCreated, RunRequested, TrialCreated
 from det_contracts.orders import Briefing, Gang, TrialFacts
+from services.kit.bounded_dict import BoundedDict
 from services.kit.log import Log, Stored
-from services.kit.recent import Recent
 from services.kit.records import read_event
 from services.scheduler.domain import Allocation, State
 
@@ -23,10 +23,10 @@ EXPERIMENTS = 8
 """Number of experiments kept in memory. Their configurations may be large."""
 LATELY = 200
 """Number of trials, and of runs, kept in memory."""
-SAID_ONCE = (ExperimentCreated, TrialCreated)
+PUBLISHED_ONCE = (ExperimentCreated, TrialCreated)
 
 
-class NotToBeFound(Exception):
+class MissingFact(Exception):
     """The log lacks a fact that the assignment refers to."""
 
 
@@ -35,39 +35,39 @@ class Facts:
 
     def __init__(self, journal: Log) -> None:
         self._journal = journal
-        self._lately: dict[type, Recent[str, Any]] = {
-            ExperimentCreated: Recent(EXPERIMENTS),
-            TrialCreated: Recent(LATELY),
-            RunRequested: Recent(LATELY),
+        self._recent: dict[type, BoundedDict[str, Any]] = {
+            ExperimentCreated: BoundedDict(EXPERIMENTS),
+            TrialCreated: BoundedDict(LATELY),
+            RunRequested: BoundedDict(LATELY),
         }
 
-    def folded(self, events: Iterable[Recorded]) -> None:
+    def on_folded(self, events: Iterable[Recorded]) -> None:
         """Remember folded events. They must come in log order."""
         for one in events:
-            if type(one.event) in self._lately:
-                self._note(one.event)
+            if type(one.event) in self._recent:
+                self._remember(one.event)
 
     async def last(self, kind: type[Any], key: object) -> Any:
-        """Return the newest event of a kind. Raises `NotToBeFound`."""
+        """Return the newest event of a kind. Raises `MissingFact`."""
         subject = subjects.control(codec.name_of(kind), key)
-        lately: Mapping[str, Any] = self._lately.get(kind, {})
-        if subject in lately:
-            self._note(lately[subject])
-            return lately[subject]
-        event = _event(await self.stored(subject))
-        if type(event) in SAID_ONCE:
-            self._note(event)
+        recent: Mapping[str, Any] = self._recent.get(kind, {})
+        if subject in recent:
+            self._remember(recent[subject])
+            return recent[subject]
+        event = _decode_event(await self.newest_message(subject))
+        if type(event) in PUBLISHED_ONCE:
+            self._remember(event)
         return event
 
-    async def stored(self, subject: str) -> Stored:
-        """Return the newest message on a subject. Raises `NotToBeFound`."""
+    async def newest_message(self, subject: str) -> Stored:
+        """Return the newest message on a subject. Raises `MissingFact`."""
         stored = await self._journal.last(subject)
         if stored is None:
-            raise NotToBeFound(f"the log has nothing on {subject}")
+            raise MissingFact(f"the log has nothing on {subject}")
         return stored
 
-    def _note(self, event: Any) -> None:
-        self._lately[type(event)][codec.subject_of(event)] = event
+    def _remember(self, event: Any) -> None:
+        self._recent[type(event)][codec.subject_of(event)] = event
 
 
 def gang_of(state: State, allocation: Allocation) -> Gang:
@@ -81,19 +81,19 @@ def gang_of(state: State, allocation: Allocation) -> Gang:
 
 
 async def read_briefing(facts: Facts, allocation_id: str, gang: Gang) -> Briefing:
-    """Gather the facts behind an assignment; raises `NotToBeFound`."""
-    stored = await facts.stored(subjects.control(codec.name_of(AllocationAssigned), allocation_id))
-    assigned: AllocationAssigned = _event(stored)
+    """Gather the facts behind an assignment; raises `MissingFact`."""
+    stored = await facts.newest_message(subjects.control(codec.name_of(AllocationAssigned), allocation_id))
+    assigned: AllocationAssigned = _decode_event(stored)
     if assigned.kind == "CHECKPOINT_GC":
-        found = await _deletion(facts, assigned, gang)
+        found = await _deletion_briefing(facts, assigned, gang)
     elif assigned.kind == "TRIAL":
-        found = await _run(facts, assigned, gang)
+        found = await _trial_briefing(facts, assigned, gang)
     else:
-        found = await _own_task(facts, assigned, gang)
+        found = await _task_briefing(facts, assigned, gang)
     return msgspec.structs.replace(found, trace=stored.trace)
 
 
-async def _run(facts: Facts, assigned: AllocationAssigned, gang: Gang) -> Briefing:
+async def _trial_briefing(facts: Facts, assigned: AllocationAssigned, gang: Gang) -> Briefing:
     found: tuple[ExperimentCreated, TrialCreated, RunRequested] = await asyncio.gather(
         facts.last(ExperimentCreated, assigned.experiment_id),
         facts.last(TrialCreated, assigned.trial_id),
@@ -119,7 +119,7 @@ async def _run(facts: Facts, assigned: AllocationAssigned, gang: Gang) -> Briefi
     )
 
 
-async def _deletion(facts: Facts, assigned: AllocationAssigned, gang: Gang) -> Briefing:
+async def _deletion_briefing(facts: Facts, assigned: AllocationAssigned, gang: Gang) -> Briefing:
     found: tuple[ExperimentCreated, DeletionRequested] = await asyncio.gather(
         facts.last(ExperimentCreated, assigned.experiment_id),
         facts.last(DeletionRequested, assigned.task_id),
@@ -136,7 +136,7 @@ async def _deletion(facts: Facts, assigned: AllocationAssigned, gang: Gang) -> B
     )
 
 
-async def _own_task(facts: Facts, assigned: AllocationAssigned, gang: Gang) -> Briefing:
+async def _task_briefing(facts: Facts, assigned: AllocationAssigned, gang: Gang) -> Briefing:
     task: TaskSubmitted = await facts.last(TaskSubmitted, assigned.task_id)
     return Briefing(
         assigned=assigned,
@@ -148,8 +148,8 @@ async def _own_task(facts: Facts, assigned: AllocationAssigned, gang: Gang) -> B
     )
 
 
-def _event(stored: Stored) -> Any:
+def _decode_event(stored: Stored) -> Any:
     event = read_event(stored).event
     if type(event) is Unknown:
-        raise NotToBeFound(f"message {stored.position} on {stored.subject} cannot be read ({event.name})")
+        raise MissingFact(f"message {stored.position} on {stored.subject} cannot be read ({event.name})")
     return event

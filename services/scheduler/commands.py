@@ -20,11 +20,11 @@ from det_contracts.commands import (
     SwitchWorker,
 )
 from det_contracts.events import scheduler
-from det_contracts.problems import invalid, not_found, precondition
+from det_contracts.problems import failed_precondition, invalid, not_found
 from det_contracts.provisioning import ReportWorkers
-from services.kit.idempotency import once
+from services.kit.idempotency import idempotent
 from services.kit.pool_bindings import check_pool
-from services.kit.quotas.limits import check_jobs, name_of
+from services.kit.quotas.limits import check_jobs, workspace_name
 from services.kit.quotas.usage import Account
 from services.kit.rules import Call, Ruling
 from services.scheduler.domain import Allocation, Pool, State, Worker
@@ -89,7 +89,7 @@ def configure_pools(state: State, command: ConfigurePools, call: Call) -> Ruling
 
 def switch_worker(state: State, command: SwitchWorker, call: Call) -> Ruling:
     """Enable or disable a worker. Does nothing if it is already in that state."""
-    worker = _present(state, command.worker_id)
+    worker = _present_worker(state, command.worker_id)
     draining = command.drain and not command.enabled
     if (worker.switch.enabled, worker.switch.draining) == (command.enabled, draining):
         return Ruling()
@@ -107,7 +107,7 @@ def switch_worker(state: State, command: SwitchWorker, call: Call) -> Ruling:
 
 def switch_slot(state: State, command: SwitchSlot, call: Call) -> Ruling:
     """Enable or disable a slot. Does nothing if it is already in that state."""
-    worker = _present(state, command.worker_id)
+    worker = _present_worker(state, command.worker_id)
     if all(slot.id != command.slot_id for slot in worker.slots):
         raise not_found("slot", f"{worker.id}/{command.slot_id}")
     draining = command.drain and not command.enabled
@@ -139,7 +139,7 @@ def submit_task(state: State, command: SubmitTask, call: Call) -> Ruling:
         raise invalid("priority must be between 1 and 99")
     if command.pool not in state.pools and command.pool != "default":
         raise unknown_pool(state, command.pool)
-    check_pool(state, command.pool, command.workspace_id, name_of(state, command.workspace_id))
+    check_pool(state, command.pool, command.workspace_id, workspace_name(state, command.workspace_id))
     check_jobs(state, state.owed, Account(command.user, -command.workspace_id))
     totals = state.totals.get("all")
     number = (totals.tasks if totals else 0) + 1
@@ -198,7 +198,7 @@ def mark_daemon(state: State, command: MarkDaemon, call: Call) -> Ruling:
 
     Does nothing if it is the only other part left, or is already marked.
     """
-    known = _live(state, command.allocation_id)
+    known = _live_allocation(state, command.allocation_id)
     member = next((m for m in known.members if m.rank == command.rank), None)
     if member is None:
         raise not_found("resources", f"{known.id}-{command.rank}")
@@ -211,7 +211,7 @@ def mark_daemon(state: State, command: MarkDaemon, call: Call) -> Ruling:
 
 def ask_to_leave(state: State, command: AskToLeave, call: Call) -> Ruling:
     """Ask an allocation to save its work and exit. Does nothing if it was already asked."""
-    known = _live(state, command.allocation_id)
+    known = _live_allocation(state, command.allocation_id)
     if known.leaving or known.state == "PENDING":
         return Ruling()
     return Ruling(
@@ -225,7 +225,7 @@ def ask_to_leave(state: State, command: AskToLeave, call: Call) -> Ruling:
     )
 
 
-def _live(state: State, allocation_id: str) -> Allocation:
+def _live_allocation(state: State, allocation_id: str) -> Allocation:
     known = state.allocations.get(allocation_id)
     if known is None:
         raise not_found("live allocation", allocation_id)
@@ -237,12 +237,12 @@ def _switch_reason(command: SwitchWorker | SwitchSlot) -> str:
     return f"{done} by {command.user}"
 
 
-def _present(state: State, worker_id: str) -> Worker:
+def _present_worker(state: State, worker_id: str) -> Worker:
     worker = state.workers.get(worker_id)
     if worker is None or worker.presence == "left":
         raise not_found("agent", worker_id)
     if worker.presence == "lost":
-        raise precondition(f"agent disconnected, wait for recovery: {worker_id}")
+        raise failed_precondition(f"agent disconnected, wait for recovery: {worker_id}")
     return worker
 
 
@@ -254,7 +254,7 @@ COMMANDS: dict[Any, Callable[[State, Any, Call], Ruling]] = {
     SwitchWorker: switch_worker,
     SwitchSlot: switch_slot,
     ChangeJob: change_job,
-    SubmitTask: once(submit_task, scheduler.CreationKept),
+    SubmitTask: idempotent(submit_task, scheduler.CreationKept),
     StopTask: stop_task,
     StateIdle: state_idle,
     MarkDaemon: mark_daemon,

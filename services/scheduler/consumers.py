@@ -8,19 +8,19 @@ import msgspec
 from nats.aio.client import Client
 
 from det_contracts import subjects
-from services.kit.jetstream_api import AWAY, ask
+from services.kit.jetstream_api import UNREACHABLE_ERRORS, request
 from services.kit.log import OutcomeUnknown
 
 NANOSECONDS = 1_000_000_000
 ACK_WAIT_S = 5
-KEPT_S = 30 * 86400
+INACTIVE_KEPT_S = 30 * 86400
 """How long the broker keeps the consumer of an inactive worker.
 
 It is recreated when the worker registers again.
 """
 
 
-def config(worker_id: str) -> dict[str, Any]:
+def consumer_config(worker_id: str) -> dict[str, Any]:
     """Return the consumer configuration.
 
     Orders that the worker has not acknowledged are redelivered, unless newer orders have replaced them.
@@ -31,7 +31,7 @@ def config(worker_id: str) -> dict[str, Any]:
         "deliver_policy": "last_per_subject",
         "ack_policy": "explicit",
         "ack_wait": ACK_WAIT_S * NANOSECONDS,
-        "inactive_threshold": KEPT_S * NANOSECONDS,
+        "inactive_threshold": INACTIVE_KEPT_S * NANOSECONDS,
         "max_waiting": 8,
     }
 
@@ -42,13 +42,13 @@ class Consumers:
     def __init__(self, connection: Client) -> None:
         self._connection = connection
 
-    async def make(self, worker_id: str) -> None:
+    async def ensure(self, worker_id: str) -> None:
         """Ensure that a worker has its consumer. Raises `OutcomeUnknown`."""
-        request = {"stream_name": subjects.ORDERS, "config": config(worker_id)}
+        consumer_request = {"stream_name": subjects.ORDERS, "config": consumer_config(worker_id)}
         try:
             subject = f"CONSUMER.DURABLE.CREATE.{subjects.ORDERS}.{worker_id}"
-            answer = await ask(self._connection, subject, request)
-        except (*AWAY, msgspec.MsgspecError) as error:
+            answer = await request(self._connection, subject, consumer_request)
+        except (*UNREACHABLE_ERRORS, msgspec.MsgspecError) as error:
             raise OutcomeUnknown(f"no consumer for {worker_id}: {error!r}") from error
         if "error" in answer:
             raise OutcomeUnknown(f"no consumer for {worker_id}: {answer['error'].get('description')}")

@@ -18,24 +18,24 @@ from services.scheduler.domain.supply import SPARE, Provisioned, Standing, Suppl
 from services.scheduler.policy.autoscale import Demand, demand_of
 from services.scheduler.policy.records import Decision
 
-AT_ONCE = 100
+MAX_CHANGES_PER_PASS = 100
 """Maximum number of workers that one pass requests or gives back."""
 
 
-def grow(state: State, pool: str, decision: Decision) -> Sequence[Any]:
+def scale_pool(state: State, pool: str, decision: Decision) -> Sequence[Any]:
     """The events that change a pool's workers, given the `decision` about its queue.
 
     Empty if nothing is to change.
     """
     provider = state.pools[pool].settings.provider
-    if provider is None and not state.provisioned_as(pool):
+    if provider is None and not state.count_provisioned(pool):
         return ()
     # A pool without a provider requests no more workers and gives back the ones it has.
-    view = _View(state, pool, provider or Provider(type="process", max_instances=0), decision)
-    return [*view.over(), *view.failing(), *view.wanted(), *view.idle()]
+    view = _PoolView(state, pool, provider or Provider(type="process", max_instances=0), decision)
+    return [*view.dismiss_ended(), *view.release_failing(), *view.request_missing(), *view.release_idle()]
 
 
-class _View:
+class _PoolView:
     """A pool's workers and what its queue could use."""
 
     def __init__(self, state: State, pool: str, provider: Provider, decision: Decision) -> None:
@@ -43,16 +43,18 @@ class _View:
         self._supply = state.supplies.get(pool) or Supply(pool=pool)
         placed = {share.agent_id for one in decision.allocate for share in one.shares}
         known = (one for id in placed if (one := state.provisioned.get(id)) is not None)
-        self._taken = {one.id for one in known if one.standing in SPARE}
+        self._assigned_now = {one.id for one in known if one.standing in SPARE}
         """Spare workers that get work in this very pass."""
-        self._live = state.provisioned_as(pool, "taken", *SPARE)
-        self._spare = state.provisioned_as(pool, *SPARE) - len(self._taken)
-        self._room = provider.max_instances - state.provisioned_as(pool) + state.provisioned_as(pool, "over")
-        self._demand = self._wish(decision)
+        self._live = state.count_provisioned(pool, "taken", *SPARE)
+        self._spare = state.count_provisioned(pool, *SPARE) - len(self._assigned_now)
+        self._addable = (
+            provider.max_instances - state.count_provisioned(pool) + state.count_provisioned(pool, "over")
+        )
+        self._demand = self._compute_demand(decision)
 
-    def _wish(self, decision: Decision) -> Demand:
+    def _compute_demand(self, decision: Decision) -> Demand:
         """What the queue could use, or nothing if the pool could neither grow nor shrink anyway."""
-        if self._room <= 0 and not self._state.provisioned_as(self._pool, "idle"):
+        if self._addable <= 0 and not self._state.count_provisioned(self._pool, "idle"):
             return Demand()
         settings = self._state.pools[self._pool].settings
         return demand_of(
@@ -60,38 +62,38 @@ class _View:
             placed={one.allocation_id for one in decision.allocate},
             slots_per_instance=self._provider.slots_per_instance,
             max_zero_slot=settings.max_aux_containers_per_agent,
-            enough=self._spare + max(self._room, 0),
-            most=self._provider.max_instances,
+            stop_at=self._spare + max(self._addable, 0),
+            max_instances=self._provider.max_instances,
         )
 
-    def _those(self, standing: Standing) -> Iterable[Provisioned]:
+    def _workers_in(self, standing: Standing) -> Iterable[Provisioned]:
         """Some workers with this standing: those not yet registered come first, newest first."""
-        ids = self._state.provisioned_in.ids(self._pool, standing)
-        return [self._state.provisioned[id] for id in islice(ids, AT_ONCE)]
+        ids = self._state.provisioned_by_standing.ids(self._pool, standing)
+        return [self._state.provisioned[id] for id in islice(ids, MAX_CHANGES_PER_PASS)]
 
-    def over(self) -> Iterable[Any]:
+    def dismiss_ended(self) -> Iterable[Any]:
         """Dismiss workers of which nothing is left."""
-        for one in self._those("over"):
+        for one in self._workers_in("over"):
             yield scheduler.WorkerDismissed(
                 worker_id=one.id,
                 pool=self._pool,
-                reason=_why_over(one),
+                reason=_end_reason(one),
                 failed=not one.was_here and not one.released,
             )
 
-    def failing(self) -> Iterable[Any]:
+    def release_failing(self) -> Iterable[Any]:
         """Give back workers that must go whether or not the queue could use them."""
-        for one in self._those("failing"):
+        for one in self._workers_in("failing"):
             yield scheduler.WorkerReleased(
                 worker_id=one.id,
                 pool=self._pool,
-                reason=_why_failing(one),
+                reason=_failure_reason(one),
                 failed=one.late and not one.was_here,
             )
 
-    def wanted(self) -> Iterable[Any]:
+    def request_missing(self) -> Iterable[Any]:
         """Request the workers that the queue could use beyond those that exist."""
-        fails = any(event.failed for event in (*self.over(), *self.failing()))
+        fails = any(event.failed for event in (*self.dismiss_ended(), *self.release_failing()))
         if fails or self._supply.retry_at:
             return
         least = self._provider.min_instances - self._live
@@ -101,7 +103,7 @@ class _View:
             more = least
             reason = f"the pool has at least {self._provider.min_instances} (min_instances)"
         number = self._supply.newest
-        for _ in range(min(more, self._room, AT_ONCE)):
+        for _ in range(min(more, self._addable, MAX_CHANGES_PER_PASS)):
             number, id = self._next_id(number)
             yield scheduler.WorkerWanted(worker_id=id, pool=self._pool, number=number, reason=reason)
 
@@ -113,26 +115,26 @@ class _View:
             if id not in self._state.workers:
                 return number, id
 
-    def idle(self) -> Iterable[Any]:
+    def release_idle(self) -> Iterable[Any]:
         """Give back workers that have not been needed for long."""
         surplus = self._spare - self._demand.instances
         count = max(0, min(surplus, self._live - self._provider.min_instances))
-        idle = [one for one in self._those("idle") if one.id not in self._taken]
+        idle = [one for one in self._workers_in("idle") if one.id not in self._assigned_now]
         for one in idle[:count]:
-            yield scheduler.WorkerReleased(worker_id=one.id, pool=self._pool, reason=self._why_idle(one))
+            yield scheduler.WorkerReleased(worker_id=one.id, pool=self._pool, reason=self._idle_reason(one))
 
-    def _why_idle(self, one: Provisioned) -> str:
+    def _idle_reason(self, one: Provisioned) -> str:
         did = "it had no work" if one.here else "it is not there yet, and nothing waits for it any more,"
         return f"{did} for {self._provider.max_idle_s:g} s (max_idle_agent_period)"
 
 
-def _why_over(one: Provisioned) -> str:
+def _end_reason(one: Provisioned) -> str:
     if one.phase == "over":
         return one.detail or "its engine says that it has ended"
     return "its engine does not list it any more"
 
 
-def _why_failing(one: Provisioned) -> str:
+def _failure_reason(one: Provisioned) -> str:
     """Why a worker must be given back."""
     if one.ending:
         return "its engine takes its host away soon"

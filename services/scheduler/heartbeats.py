@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from nats.aio.msg import Msg
 
 from det_contracts import subjects
-from services.kit.listening import Listening, report_while_leading
+from services.kit.listening import ListeningPeriod, report_while_leading
 from services.kit.parts import Parts
 from services.kit.process_metrics import Reading
 from services.kit.since_boot import since_boot
@@ -25,74 +25,74 @@ RECONNECT_WAIT_S = 25.0
 LOOK_EVERY_S = 1.0
 GRACE_S = 5.0
 """Time that a host may need to end what it runs after it has learned that it must, in seconds."""
-PATIENCE_S = 5.0
+REPORT_TIMEOUT_S = 5.0
 """A report that was not ruled on within this time is outdated, as is a fold further behind, in seconds."""
 
 
-class Watch:
+class HeartbeatMonitor:
     """When each session of a worker was last heard, by this process's own clock."""
 
-    def __init__(self, patience_s: float, told: Callable[[str], bool] = lambda _: True) -> None:
+    def __init__(self, patience_s: float, has_current_orders: Callable[[str], bool] = lambda _: True) -> None:
         """Start with nothing heard.
 
-        `told` returns whether a worker's orders reflect everything folded about it.
+        `has_current_orders` returns whether a worker's orders reflect everything folded about it.
         """
         self._patience_s = patience_s
-        self._told = told
-        self._heard: dict[str, dict[str, float]] = {}
+        self._has_current_orders = has_current_orders
+        self._last_heartbeats: dict[str, dict[str, float]] = {}
         """Worker -> session -> last heartbeat.
 
         A heartbeat of another process with the same worker id does not count.
         """
-        self._met: dict[str, tuple[str, float]] = {}
+        self._first_seen: dict[str, tuple[str, float]] = {}
         """Worker -> its session and when it was first seen. A registration counts as a sign of life, too."""
         self._lost_since: dict[tuple[str, str], float] = {}
         """(allocation, worker) -> since when the part is lost, not over, and its host can know that."""
-        self._listening = Listening(patience_s / 2, since_boot())
-        self._unknown_since: dict[tuple[str, str], float] = {}
+        self._listening = ListeningPeriod(patience_s / 2, since_boot())
+        self._unregistered_since: dict[tuple[str, str], float] = {}
         """(worker, session) -> since when an unregistered worker has been heard."""
 
-    def begin_again(self) -> None:
+    def restart(self) -> None:
         """Restart the measurement after a time without listening: nobody was silent during it."""
-        self._listening.begin_again(since_boot())
+        self._listening.restart(since_boot())
 
-    async def on_beat(self, message: Msg) -> None:
+    async def on_heartbeat(self, message: Msg) -> None:
         """Handle a heartbeat: subject `heartbeat.<worker id>`, payload the session."""
         worker_id = message.subject.rpartition(".")[2]
-        self._heard.setdefault(worker_id, {})[message.data.decode(errors="replace")] = since_boot()
+        self._last_heartbeats.setdefault(worker_id, {})[message.data.decode(errors="replace")] = since_boot()
 
     def readings(self, state: State) -> Iterable[Reading]:
         """The time since the last heartbeat of each worker that should be here."""
         now = since_boot()
         here = [(one.id, one.session) for one in state.workers.values() if one.presence == "here"]
-        heard = {id: self._heard.get(id, {}).get(session) for id, session in here}
+        heard = {id: self._last_heartbeats.get(id, {}).get(session) for id, session in here}
         ages = {(id,): now - at for id, at in heard.items() if at is not None}
         yield Reading("heartbeat_age_seconds", "Time since the last heartbeat", ("worker",), ages)
 
-    def silent(self, state: State) -> list[ReportSilence]:
+    def silence_reports(self, state: State) -> list[ReportSilence]:
         """Return reports on workers that should be here and are silent.
 
         Call this when no heartbeat is pending. No worker counts as silent before this monitor has listened
         without a gap for as long as its patience.
         """
         now = since_boot()
-        self._listening.look(now)
+        self._listening.record_check(now)
         self._forget_unknown(state, now)
         reports = []
         for worker in state.workers.values():
-            self._forget_others(worker.id, worker.session, now)
-            heard = self._heard.get(worker.id, {}).get(worker.session, 0.0)
-            quiet = now - max(heard, self._met[worker.id][1], self._listening.since)
+            self._drop_old_sessions(worker.id, worker.session, now)
+            heard = self._last_heartbeats.get(worker.id, {}).get(worker.session, 0.0)
+            quiet = now - max(heard, self._first_seen[worker.id][1], self._listening.since)
             if worker.presence == "here" and quiet > self._patience_s:
                 reports.append(ReportSilence(worker.id, worker.session, quiet))
         return reports
 
-    def given_up(self, state: State) -> list[GiveUp]:
+    def give_up_commands(self, state: State) -> list[GiveUp]:
         """Lost parts of allocations that their hosts, by their own clocks, must have ended by now."""
         now = since_boot()
         lost = {
             (id, member.worker_id): state.allocations[id].fence_s
-            for id in sorted(state.places.out_of_touch)
+            for id in sorted(state.occupancy.unconfirmed_lost)
             for member in state.allocations[id].members
             if member.lost and not member.over and self._host_can_know(id, member.worker_id)
         }
@@ -102,72 +102,72 @@ class Watch:
             GiveUp(*part, waited[part]) for part, fence_s in lost.items() if waited[part] > fence_s + GRACE_S
         ]
 
-    def unknown(self, state: State) -> list[tuple[str, str]]:
+    def unregistered_workers(self, state: State) -> list[tuple[str, str]]:
         """Workers that never registered although they send heartbeats for long enough; and their sessions."""
         now = since_boot()
         heard = {
-            (id, session): self._unknown_since.get((id, session), now)
-            for id in self._heard.keys() - state.workers.keys()
-            for session, at in self._heard[id].items()
+            (id, session): self._unregistered_since.get((id, session), now)
+            for id in self._last_heartbeats.keys() - state.workers.keys()
+            for session, at in self._last_heartbeats[id].items()
             if now - at < self._patience_s / 2
         }
-        self._unknown_since = heard
-        begun = self._listening.since
-        return sorted(one for one, at in heard.items() if now - max(at, begun) > self._patience_s)
+        self._unregistered_since = heard
+        listening_since = self._listening.since
+        return sorted(one for one, at in heard.items() if now - max(at, listening_since) > self._patience_s)
 
     def _host_can_know(self, allocation_id: str, worker_id: str) -> bool:
         """Whether the host can know that the part is lost.
 
         Until then it may be in contact and keep running it.
         """
-        return (allocation_id, worker_id) in self._lost_since or self._told(worker_id)
+        return (allocation_id, worker_id) in self._lost_since or self._has_current_orders(worker_id)
 
     def _forget_unknown(self, state: State, now: float) -> None:
         """Drop what is known of forgotten workers and of silent ones that never registered."""
-        for id in self._met.keys() - state.workers.keys():
-            del self._met[id]
-        for id in self._heard.keys() - state.workers.keys():
-            if all(now - at > self._patience_s for at in self._heard[id].values()):
-                del self._heard[id]
+        for id in self._first_seen.keys() - state.workers.keys():
+            del self._first_seen[id]
+        for id in self._last_heartbeats.keys() - state.workers.keys():
+            if all(now - at > self._patience_s for at in self._last_heartbeats[id].values()):
+                del self._last_heartbeats[id]
 
-    def _forget_others(self, worker_id: str, session: str, now: float) -> None:
+    def _drop_old_sessions(self, worker_id: str, session: str, now: float) -> None:
         """Drop outdated sessions.
 
         A session that has just begun may be heard before its registration is folded.
         """
-        if self._met.get(worker_id, ("", 0.0))[0] != session:
-            self._met[worker_id] = session, now
-        heard = self._heard.get(worker_id, {})
+        if self._first_seen.get(worker_id, ("", 0.0))[0] != session:
+            self._first_seen[worker_id] = session, now
+        heard = self._last_heartbeats.get(worker_id, {})
         for other in [s for s, at in heard.items() if s != session and now - at > self._patience_s]:
             del heard[other]
 
 
-async def watch(
+async def monitor_heartbeats(
     parts: Parts,
     patience_s: float,
-    told: Callable[[str], bool],
-    call_back: Callable[[str, str], None],
+    has_current_orders: Callable[[str], bool],
+    request_registration: Callable[[str, str], None],
 ) -> None:
-    """Report silent workers while this replica leads. `told` is as for `Watch`.
+    """Report silent workers while this replica leads. `has_current_orders` is as for `HeartbeatMonitor`.
 
-    `call_back` is called with each live worker that is not registered, and its session.
+    `request_registration` is called with each live worker that is not registered, and its session.
     """
-    listening = Watch(patience_s, told)
-    parts.measures.read(lambda: listening.readings(parts.runner.state))
-    await parts.connection.subscribe(subjects.heartbeat("*"), cb=listening.on_beat)
+    listening = HeartbeatMonitor(patience_s, has_current_orders)
+    parts.measures.register(lambda: listening.readings(parts.runner.state))
+    await parts.connection.subscribe(subjects.heartbeat("*"), cb=listening.on_heartbeat)
 
     def reports(state: State) -> Iterable[tuple[str, ReportSilence | GiveUp]]:
-        for stranger in listening.unknown(state):
-            call_back(*stranger)
-        for silence in listening.silent(state):
+        for unregistered in listening.unregistered_workers(state):
+            request_registration(*unregistered)
+        for silence in listening.silence_reports(state):
             yield f"silence-{silence.session}", silence
-        for part in listening.given_up(state):
+        for part in listening.give_up_commands(state):
             yield f"silence-{part.allocation_id}", part
 
     await report_while_leading(
         parts,
         every_s=LOOK_EVERY_S,
-        within_s=PATIENCE_S,
-        begin_again=lambda _: listening.begin_again(),
+        within_s=REPORT_TIMEOUT_S,
+        restart=lambda _: listening.restart(),
         reports=reports,
     )

@@ -11,13 +11,13 @@ from msgspec import UNSET
 from det_contracts.commands import ChangeJob
 from det_contracts.events import scheduler
 from det_contracts.ids import job_id
-from det_contracts.problems import Problem, Refused, invalid, not_found, precondition
+from det_contracts.problems import Problem, Refused, failed_precondition, invalid, not_found
 from services.kit.authz.people import workspace_of
 from services.kit.pool_bindings import check_pool
-from services.kit.quotas.limits import name_of
+from services.kit.quotas.limits import workspace_name
 from services.kit.rules import Call, Ruling
 from services.scheduler.domain import Job, State
-from services.scheduler.domain.state import place_in_line
+from services.scheduler.domain.state import job_queue_key
 from services.scheduler.policy.queue import CannotMove, QueuedJob, move
 
 replace = msgspec.structs.replace
@@ -25,8 +25,8 @@ replace = msgspec.structs.replace
 
 def change_job(state: State, command: ChangeJob, call: Call) -> Ruling:
     """Apply all given changes to a job, or none of them."""
-    known = _job(state, command.experiment_id)
-    job = changed(state, command, call.at)
+    known = _find_job(state, command.experiment_id)
+    job = job_after_change(state, command, call.at)
     if job == known:
         return Ruling()
     return Ruling(
@@ -38,45 +38,45 @@ def change_job(state: State, command: ChangeJob, call: Call) -> Ruling:
                 weight=job.weight,
                 max_slots=job.max_slots,
                 position=job.position,
-                reason=f"{_what(known, job)} changed by {command.user}",
+                reason=f"{_changed_fields(known, job)} changed by {command.user}",
             )
         ]
     )
 
 
-def changed(state: State, command: ChangeJob, at: float | None = None) -> Job:
+def job_after_change(state: State, command: ChangeJob, at: float | None = None) -> Job:
     """Return the job as it would be after the change.
 
     `at` (seconds) bounds a move to the very end. Raises `Refused`.
     """
-    job = _take_pool(state, _job(state, command.experiment_id), command)
-    job = _take_priority(job, command)
-    job = _take_share(job, command)
-    return _take_place(state, job, command, at)
+    job = _apply_pool(state, _find_job(state, command.experiment_id), command)
+    job = _apply_priority(job, command)
+    job = _apply_share(job, command)
+    return _apply_position(state, job, command, at)
 
 
-def _what(old: Job, new: Job) -> str:
+def _changed_fields(old: Job, new: Job) -> str:
     fields = {"pool": "resource pool", "max_slots": "max_slots", "position": "place in the queue"}
     names = ("pool", "priority", "weight", "max_slots", "position")
     return ", ".join(fields.get(n, n) for n in names if getattr(old, n) != getattr(new, n))
 
 
-def _job(state: State, experiment_id: int) -> Job:
+def _find_job(state: State, experiment_id: int) -> Job:
     if experiment_id not in state.jobs:
         raise not_found("job", job_id(experiment_id))
     return state.jobs[experiment_id]
 
 
-def _take_pool(state: State, job: Job, command: ChangeJob) -> Job:
+def _apply_pool(state: State, job: Job, command: ChangeJob) -> Job:
     pool = command.resource_pool
     if pool is UNSET or pool == job.pool:
         return job
     if pool not in state.pools:
         raise unknown_pool(state, pool)
-    home = state.homes.get(job.experiment_id)
-    if home is not None:
-        space = home.workspace_id or workspace_of(state, home.project_id)
-        check_pool(state, pool, space, name_of(state, space))
+    location = state.homes.get(job.experiment_id)
+    if location is not None:
+        space = location.workspace_id or workspace_of(state, location.project_id)
+        check_pool(state, pool, space, workspace_name(state, space))
     return replace(job, pool=pool, position="")
 
 
@@ -86,7 +86,7 @@ def unknown_pool(state: State, name: str) -> Refused:
     return Refused(Problem("not_found", f"resource pool '{name}' not found; there are: {known}"))
 
 
-def _take_priority(job: Job, command: ChangeJob) -> Job:
+def _apply_priority(job: Job, command: ChangeJob) -> Job:
     if command.priority is UNSET:
         return job
     if not 1 <= command.priority <= 99:
@@ -94,7 +94,7 @@ def _take_priority(job: Job, command: ChangeJob) -> Job:
     return replace(job, priority=command.priority, position="")
 
 
-def _take_share(job: Job, command: ChangeJob) -> Job:
+def _apply_share(job: Job, command: ChangeJob) -> Job:
     if command.weight is not UNSET:
         if not command.weight > 0:
             raise invalid("weight must be greater than 0")
@@ -106,15 +106,15 @@ def _take_share(job: Job, command: ChangeJob) -> Job:
     return job
 
 
-def _take_place(state: State, job: Job, command: ChangeJob, at: float | None) -> Job:
+def _apply_position(state: State, job: Job, command: ChangeJob, at: float | None) -> Job:
     ahead = command.ahead_of is not UNSET
     anchor_id = command.ahead_of if ahead else command.behind_of
     if anchor_id is UNSET or anchor_id == job.experiment_id:
         return job
-    anchor = _job(state, anchor_id)
+    anchor = _find_job(state, anchor_id)
     settings = state.pools[job.pool].settings
     if settings.scheduler != "priority":
-        raise precondition(f"unable to perform operation on resource pool with {settings.scheduler}")
+        raise failed_precondition(f"unable to perform operation on resource pool with {settings.scheduler}")
     if anchor.pool != job.pool:
         raise invalid(
             f"job of experiment {job.experiment_id} is in resource pool '{job.pool}', "
@@ -122,31 +122,38 @@ def _take_place(state: State, job: Job, command: ChangeJob, at: float | None) ->
         )
     try:
         moved = move(
-            [*_beside(state, anchor, job), _queued(job)], _name(job), _name(anchor), ahead=ahead, now=at
+            [*_neighbours(state, anchor, job), _queued_job(job)],
+            _queue_id(job),
+            _queue_id(anchor),
+            ahead=ahead,
+            now=at,
         )
     except CannotMove as refusal:
-        raise precondition(str(refusal)) from None
-    place = job.position if moved.position == job.place else str(moved.position)
+        raise failed_precondition(str(refusal)) from None
+    place = job.position if moved.position == job.queue_position else str(moved.position)
     return replace(job, priority=moved.priority, position=place)
 
 
-def _beside(state: State, anchor: Job, job: Job) -> Iterable[QueuedJob]:
+def _neighbours(state: State, anchor: Job, job: Job) -> Iterable[QueuedJob]:
     """The anchor and its neighbours on both sides in the queue, excluding the job itself."""
-    place = place_in_line(anchor)
-    for neighbours in (state.line.descending_from(place, 1), state.line.ascending_from(place, 1)):
+    queue_key = job_queue_key(anchor)
+    for neighbours in (
+        state.job_order.descending_from(queue_key, 1),
+        state.job_order.ascending_from(queue_key, 1),
+    ):
         others = (state.jobs[key[-1]] for key in neighbours if key[-1] != job.experiment_id)
         # The anchor itself and the next job.
-        yield from (_queued(one) for one in islice(others, 2))
+        yield from (_queued_job(one) for one in islice(others, 2))
 
 
-def _name(job: Job) -> str:
+def _queue_id(job: Job) -> str:
     return job_id(job.experiment_id)
 
 
-def _queued(job: Job) -> QueuedJob:
+def _queued_job(job: Job) -> QueuedJob:
     return QueuedJob(
-        job_id=_name(job),
+        job_id=_queue_id(job),
         priority=job.priority,
-        position=job.place,
+        position=job.queue_position,
         submitted_at=job.submitted_at,
     )

@@ -13,9 +13,9 @@ def readings(state: State) -> Iterable[Reading]:
     """Slots, queues and workers of each pool."""
     yield Reading("slots", "Slots of workers that are here", ("pool", "state"), _slots(state))
     gate = state.index.gate
-    gate.settle()
+    gate.update_books()
     waiting = {
-        (pool,): len(book.waiting) + sum(1 for _ in gate.outside(pool))
+        (pool,): len(book.waiting) + sum(1 for _ in gate.not_admitted(pool))
         for pool, book in state.index.books.items()
     }
     yield Reading("queue_length", "Requests that wait for slots", ("pool",), waiting)
@@ -31,12 +31,12 @@ def _slots(state: State) -> Counter[tuple[str, str]]:
         found.update({(pool, kind): 0 for kind in ("used", "free", "disabled")})
     for worker in state.workers.values():
         if worker.presence == "here":
-            for slot, taken in _taken(state, worker).items():
+            for slot, taken in _slots_in_use(state, worker).items():
                 usable = worker.switch.open and worker.slot_switch(slot).open
                 found[worker.pool, "used" if taken else "free" if usable else "disabled"] += 1
     return found
 
 
-def _taken(state: State, worker: Worker) -> dict[int, bool]:
-    taken = state.places.taken_on(worker.id)
+def _slots_in_use(state: State, worker: Worker) -> dict[int, bool]:
+    taken = state.occupancy.taken_on(worker.id)
     return {slot.id: slot.id in taken for slot in worker.slots}

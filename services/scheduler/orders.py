@@ -22,10 +22,10 @@ from det_contracts.orders import Briefing, Gang, Standing, WorkerOrders
 from services.kit.log import Draft, Fence, FenceLost, NotConfirmed
 from services.kit.parts import Parts
 from services.kit.rules import Key
-from services.scheduler.briefing import Facts, NotToBeFound, gang_of, read_briefing
+from services.scheduler.briefing import Facts, MissingFact, gang_of, read_briefing
 from services.scheduler.domain import Allocation, Member, State
 
-AT_ONCE = 32
+CONCURRENT_WRITES = 32
 """Number of workers whose orders are written concurrently."""
 BRIEFINGS_BYTES = EVENT_BYTES - 64 * 1024
 """How much of one message new briefings may take.
@@ -33,48 +33,52 @@ BRIEFINGS_BYTES = EVENT_BYTES - 64 * 1024
 The rest is reserved for short entries, so that an order to end, or an answer to a worker, never waits for a
 briefing.
 """
-LONGEST_REASON = 500
+MAX_REASON_LENGTH = 500
 """Maximum length of a termination reason, in characters.
 
 Reasons can come from other workers and are otherwise unbounded.
 """
 LOOK_EVERY_S = 0.5
-AGAIN_S = 0.2
+RETRY_S = 0.2
 SET_BACK_S = 5.0
 """How long orders must appear to be ahead of the log before this is believed, in seconds.
 
 The end of a replicated stream may not be visible immediately after a replica starts to lead.
 """
-OUT_OF_TOUCH = "its worker was given up for lost"
+WORKER_LOST_REASON = "its worker was given up for lost"
 _ENCODER = msgspec.json.Encoder()
 
 log = structlog.get_logger()
-MakeRoom = Callable[[str], Awaitable[None]]
+CreateConsumer = Callable[[str], Awaitable[None]]
 """Creates the consumer through which a worker reads its orders, if it does not exist."""
-TokenOf = Callable[[str], str]
+IssueToken = Callable[[str], str]
 """Returns the token with which a run uses the REST API."""
 
 
 def parts_on(state: State, worker_id: str) -> list[tuple[Allocation, Member]]:
     """The allocations on a worker that are not over, in the order of assignment."""
-    held = [state.allocations[id] for id in state.places.held_on(worker_id)]
+    held = [state.allocations[id] for id in state.occupancy.held_on(worker_id)]
     found = [(one, m) for one in held for m in one.members if m.worker_id == worker_id and not m.over]
     return sorted(found, key=lambda pair: (pair[0].assigned, pair[0].id))
 
 
 def reason_to_end(allocation: Allocation, member: Member) -> str:
     """Why a part must end now, or "" if it need not."""
-    return allocation.killed[:LONGEST_REASON] or (OUT_OF_TOUCH if member.lost else "")
+    return allocation.killed[:MAX_REASON_LENGTH] or (WORKER_LOST_REASON if member.lost else "")
 
 
-def fitting(orders: WorkerOrders, told: WorkerOrders | None) -> WorkerOrders:
+def trim_to_message(orders: WorkerOrders, published: WorkerOrders | None) -> WorkerOrders:
     """Trim the orders to what fits in one message. Further briefings follow once earlier ones have started.
 
     Briefings that were already sent are kept. Otherwise the new orders would be complete only up to an
     earlier position than the orders in `told`, as if they came from a replica that had read less of the log.
     """
     bare = msgspec.structs.replace(orders, allocations=())
-    briefed = {one.allocation_id for one in told.allocations if one.briefing} if told is not None else set()
+    briefed = (
+        {one.allocation_id for one in published.allocations if one.briefing}
+        if published is not None
+        else set()
+    )
     size, briefings, kept, position = len(_ENCODER.encode(bare)), 0, set[str](), orders.position
     for one in sorted(
         orders.allocations, key=lambda one: (bool(one.briefing), one.allocation_id not in briefed)
@@ -87,15 +91,19 @@ def fitting(orders: WorkerOrders, told: WorkerOrders | None) -> WorkerOrders:
         kept.add(one.allocation_id)
         size += needed
         briefings += needed if one.briefing else 0
-    told_now = tuple(one for one in orders.allocations if one.allocation_id in kept)
-    return msgspec.structs.replace(orders, allocations=told_now, position=position)
+    kept_entries = tuple(one for one in orders.allocations if one.allocation_id in kept)
+    return msgspec.structs.replace(orders, allocations=kept_entries, position=position)
 
 
-def says_nothing_new(orders: WorkerOrders, told: WorkerOrders) -> bool:
+def has_same_effect(orders: WorkerOrders, published: WorkerOrders) -> bool:
     """Whether the new orders would not make a worker do anything different from the orders it already has."""
-    if (orders.session, orders.presence, orders.refused) != (told.session, told.presence, told.refused):
+    if (orders.session, orders.presence, orders.refused) != (
+        published.session,
+        published.presence,
+        published.refused,
+    ):
         return False
-    before = {one.allocation_id: one for one in told.allocations}
+    before = {one.allocation_id: one for one in published.allocations}
     return len(before) == len(orders.allocations) and all(
         (known := before.get(one.allocation_id)) is not None
         and (known.end, known.lost) == (one.end, one.lost)
@@ -108,62 +116,64 @@ def says_nothing_new(orders: WorkerOrders, told: WorkerOrders) -> bool:
 class OrdersWriter:
     """Keeps the orders of all workers in line with the folded state while this replica leads."""
 
-    def __init__(self, parts: Parts, make_room: MakeRoom, token_of: TokenOf = lambda _: "") -> None:
-        self._token_of = token_of
+    def __init__(
+        self, parts: Parts, create_consumer: CreateConsumer, issue_token: IssueToken = lambda _: ""
+    ) -> None:
+        self._issue_token = issue_token
         self._runner = parts.runner
         self._journal = parts.journal
-        self._leading = parts.leading
-        self._make_room = make_room
-        self._leads = False
-        self._due: dict[str, None] = {}
+        self._is_leader = parts.is_leader
+        self._create_consumer = create_consumer
+        self._is_active = False
+        self._outdated: dict[str, None] = {}
         """Workers whose orders may be outdated, longest-waiting first."""
-        self._working: set[str] = set()
-        self._on: dict[str, set[str]] = {}
+        self._being_written: set[str] = set()
+        self._workers_of: dict[str, set[str]] = {}
         """Allocation -> workers. Also tells which workers to update when an allocation is gone."""
         self._briefings: dict[str, Briefing | str] = {}
         """Briefings of allocations that have not started everywhere, or the reason why there is none."""
-        self._told: dict[str, tuple[int, WorkerOrders | None]] = {}
+        self._published: dict[str, tuple[int, WorkerOrders | None]] = {}
         """Sequence number and content of each worker's newest message in ORDERS."""
-        self._unknown: dict[str, str] = {}
+        self._unregistered: dict[str, str] = {}
         """Unregistered worker -> the session in which it sends heartbeats."""
         self._ahead_since: dict[str, float] = {}
         """Worker -> since when its orders refer to positions that CONTROL does not have."""
-        self._news = asyncio.Event()
+        self._wake = asyncio.Event()
         self._facts = Facts(parts.journal)
-        parts.runner.hear(self._facts.folded)
-        parts.saver.watch(self._changed)
+        parts.runner.add_listener(self._facts.on_folded)
+        parts.saver.watch(self._on_records_changed)
 
-    def call_back(self, worker_id: str, session: str) -> None:
+    def request_registration(self, worker_id: str, session: str) -> None:
         """Make an unknown worker that sends heartbeats register.
 
         Its registration was in a log that is gone.
         """
-        if self._unknown.get(worker_id) != session:
-            self._unknown[worker_id] = session
-            self._due[worker_id] = None
-            self._news.set()
+        if self._unregistered.get(worker_id) != session:
+            self._unregistered[worker_id] = session
+            self._outdated[worker_id] = None
+            self._wake.set()
 
-    def is_told(self, worker_id: str) -> bool:
+    def has_current_orders(self, worker_id: str) -> bool:
         """Whether ORDERS reflects everything that has been folded about a worker."""
-        return self._leads and worker_id not in self._due and worker_id not in self._working
+        return self._is_active and worker_id not in self._outdated and worker_id not in self._being_written
 
-    def _changed(self, keys: Collection[Key]) -> None:
+    def _on_records_changed(self, keys: Collection[Key]) -> None:
         state: State = self._runner.state
         for id in [id for kind, id in keys if kind == "workers"]:
-            self._due[id] = None
-            self._unknown.pop(id, None)
+            self._outdated[id] = None
+            self._unregistered.pop(id, None)
         for id in [id for kind, id in keys if kind == "allocations"]:
-            self._allocation_changed(state, id)
-        if self._due:
-            self._news.set()
+            self._on_allocation_changed(state, id)
+        if self._outdated:
+            self._wake.set()
 
-    def _allocation_changed(self, state: State, id: str) -> None:
+    def _on_allocation_changed(self, state: State, id: str) -> None:
         known = state.allocations.get(id)
         workers = {member.worker_id for member in known.members} if known is not None else set()
-        for worker_id in sorted(workers | self._on.pop(id, set())):
-            self._due[worker_id] = None
+        for worker_id in sorted(workers | self._workers_of.pop(id, set())):
+            self._outdated[worker_id] = None
         if workers:
-            self._on[id] = workers
+            self._workers_of[id] = workers
         if known is None or all(m.started or m.over for m in known.members):
             self._briefings.pop(id, None)
 
@@ -173,108 +183,118 @@ class OrdersWriter:
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_EVERY_S):
-                    await self._news.wait()
-            self._news.clear()
-            if not self._leading():
-                self._leads = False
+                    await self._wake.wait()
+            self._wake.clear()
+            if not self._is_leader():
+                self._is_active = False
                 continue
-            if not self._leads:
-                self._begin()
-            if self._due:
+            if not self._is_active:
+                self._start_leading()
+            if self._outdated:
                 await self._write_all()
 
-    def _begin(self) -> None:
+    def _start_leading(self) -> None:
         """Discard what is cached: another replica may have written orders until now."""
         state: State = self._runner.state
-        self._leads = True
-        self._told.clear()
-        self._due.update(dict.fromkeys(state.workers))
+        self._is_active = True
+        self._published.clear()
+        self._outdated.update(dict.fromkeys(state.workers))
         for allocation in state.allocations.values():
             if allocation.members:
-                self._on[allocation.id] = {member.worker_id for member in allocation.members}
+                self._workers_of[allocation.id] = {member.worker_id for member in allocation.members}
 
     async def _write_all(self) -> None:
-        while self._due and self._leading():
-            some = list(self._due)[:AT_ONCE]
-            for worker_id in some:
-                del self._due[worker_id]
-            self._working = set(some)
+        while self._outdated and self._is_leader():
+            batch = list(self._outdated)[:CONCURRENT_WRITES]
+            for worker_id in batch:
+                del self._outdated[worker_id]
+            self._being_written = set(batch)
             try:
-                done = await asyncio.gather(*(self._write(worker_id) for worker_id in some))
+                done = await asyncio.gather(*(self._write(worker_id) for worker_id in batch))
             finally:
-                self._working = set()
-            again = [worker_id for worker_id, written in zip(some, done, strict=True) if not written]
-            if again:
-                self._due.update(dict.fromkeys(again))
-                await asyncio.sleep(AGAIN_S)
+                self._being_written = set()
+            failed = [worker_id for worker_id, written in zip(batch, done, strict=True) if not written]
+            if failed:
+                self._outdated.update(dict.fromkeys(failed))
+                await asyncio.sleep(RETRY_S)
 
     async def _write(self, worker_id: str) -> bool:
         """Write one worker's orders if they are outdated. Returns whether they were written."""
         try:
-            sequence, told = await self._newest(worker_id)
-            if told is not None and await self._is_of_a_later_log(worker_id, told):
-                told = None
-            orders = await self._compose(worker_id, told)
-            if orders is None or (told is not None and says_nothing_new(orders, told)):
+            sequence, published = await self._newest_orders(worker_id)
+            if published is not None and await self._is_from_lost_log(worker_id, published):
+                published = None
+            orders = await self._build_orders(worker_id, published)
+            if orders is None or (published is not None and has_same_effect(orders, published)):
                 return True
-            if told is not None and told.position > orders.position:
+            if published is not None and published.position > orders.position:
                 # Another replica that has read further has written them, or so it appears for now.
                 return False
-            if told is None or told.session != orders.session:
-                await self._make_room(worker_id)
+            if published is None or published.session != orders.session:
+                await self._create_consumer(worker_id)
             subject = subjects.orders(worker_id)
             draft = Draft(subject, _ENCODER.encode(orders), uuid.uuid4().hex)
             sequence = await self._journal.append_batch([draft], fence=Fence(subject, sequence))
-            self._told[worker_id] = sequence, orders
+            self._published[worker_id] = sequence, orders
             return True
         except (FenceLost, NotConfirmed) as error:
-            self._told.pop(worker_id, None)
+            self._published.pop(worker_id, None)
             log.warning("orders.again", worker=worker_id, error=str(error))
             return False
 
-    async def _is_of_a_later_log(self, worker_id: str, told: WorkerOrders) -> bool:
+    async def _is_from_lost_log(self, worker_id: str, published: WorkerOrders) -> bool:
         """Whether the orders follow from a log that is gone: CONTROL was restored, but ORDERS was not.
 
         What these orders describe never happened. No other replica would rewrite them, because they appear to
         come from one that has read further.
         """
-        if told.position <= self._runner.positions[subjects.CONTROL]:
+        if published.position <= self._runner.positions[subjects.CONTROL]:
             self._ahead_since.pop(worker_id, None)
             return False
         _, last = await self._journal.bounds(subjects.CONTROL)
         now = asyncio.get_running_loop().time()
-        if told.position <= last:
+        if published.position <= last:
             self._ahead_since.pop(worker_id, None)
             return False
         if now - self._ahead_since.setdefault(worker_id, now) < SET_BACK_S:
             return False
-        log.warning("orders.of_a_later_log", worker=worker_id, told=told.position, log_ends=last)
+        log.warning("orders.of_a_later_log", worker=worker_id, told=published.position, log_ends=last)
         return True
 
-    async def _newest(self, worker_id: str) -> tuple[int, WorkerOrders | None]:
-        known = self._told.get(worker_id)
+    async def _newest_orders(self, worker_id: str) -> tuple[int, WorkerOrders | None]:
+        known = self._published.get(worker_id)
         if known is None:
             stored = await self._journal.last(subjects.orders(worker_id))
-            known = (0, None) if stored is None else (stored.position, _decoded(stored.body))
-            self._told[worker_id] = known
+            known = (0, None) if stored is None else (stored.position, _decode(stored.body))
+            self._published[worker_id] = known
         return known
 
-    async def _compose(self, worker_id: str, told: WorkerOrders | None) -> WorkerOrders | None:
+    async def _build_orders(self, worker_id: str, published: WorkerOrders | None) -> WorkerOrders | None:
         state: State = self._runner.state
         worker, position = state.workers.get(worker_id), self._runner.positions[subjects.CONTROL]
         if worker is None:
-            session = self._unknown.get(worker_id, "")
-            nothing = WorkerOrders(
+            session = self._unregistered.get(worker_id, "")
+            empty_orders = WorkerOrders(
                 worker_id=worker_id, position=position, session=session, presence="lost", allocations=()
             )
-            return nothing if session else None
+            return empty_orders if session else None
         parts = parts_on(state, worker_id)
-        wanted = {a.id: gang_of(state, a) for a, m in parts if not m.started and not reason_to_end(a, m)}
+        missing_briefings = {
+            a.id: gang_of(state, a) for a, m in parts if not m.started and not reason_to_end(a, m)
+        }
         found = dict(
-            zip(wanted, await asyncio.gather(*map(self._brief, wanted, wanted.values())), strict=True)
+            zip(
+                missing_briefings,
+                await asyncio.gather(
+                    *map(self._load_briefing, missing_briefings, missing_briefings.values())
+                ),
+                strict=True,
+            )
         )
-        standing = [_standing(allocation, member, found.get(allocation.id)) for allocation, member in parts]
-        return fitting(
+        standing = [
+            _build_standing(allocation, member, found.get(allocation.id)) for allocation, member in parts
+        ]
+        return trim_to_message(
             WorkerOrders(
                 worker_id=worker_id,
                 position=position,
@@ -285,24 +305,24 @@ class OrdersWriter:
                 refused=worker.refused,
                 allocations=tuple(standing),
             ),
-            told,
+            published,
         )
 
-    async def _brief(self, id: str, gang: Gang) -> Briefing | str:
+    async def _load_briefing(self, id: str, gang: Gang) -> Briefing | str:
         if id in self._briefings:
             return self._briefings[id]
         found: Briefing | str
         try:
             found = await read_briefing(self._facts, id, gang)
-            found = msgspec.structs.replace(found, token=self._token_of(id))
-        except NotToBeFound as error:
+            found = msgspec.structs.replace(found, token=self._issue_token(id))
+        except MissingFact as error:
             found = str(error)
         if id in self._runner.state.allocations:
             self._briefings[id] = found
         return found
 
 
-def _standing(allocation: Allocation, member: Member, found: Briefing | str | None) -> Standing:
+def _build_standing(allocation: Allocation, member: Member, found: Briefing | str | None) -> Standing:
     more: dict[str, Any] = {"problem": found} if isinstance(found, str) else {"briefing": found}
     one = Standing(
         allocation_id=allocation.id,
@@ -318,7 +338,7 @@ def _standing(allocation: Allocation, member: Member, found: Briefing | str | No
     )
 
 
-def _decoded(body: bytes) -> WorkerOrders | None:
+def _decode(body: bytes) -> WorkerOrders | None:
     try:
         return msgspec.json.decode(body, type=WorkerOrders)
     except msgspec.MsgspecError:

@@ -17,15 +17,15 @@ AT_ONCE = 500
 
 def decide_pool(state: State, pool: str) -> Decision:
     """Decide which requests get slots of a pool and which runs are asked to exit."""
-    state.index.gate.settle()
+    state.index.gate.update_books()
     return decide(state.index.books[pool])
 
 
-def one_pass(state: State, pool: str, decision: Decision) -> Sequence[Any]:
+def decision_events(state: State, pool: str, decision: Decision) -> Sequence[Any]:
     """Return the decision about a pool as events; empty if nothing waits or nothing fits."""
     settings = state.pools[pool].settings
     fence_s = settings.fence_after_s if settings.on_lost == "fence" else 0.0
-    free = _Free(state)
+    free = _FreeSlots(state)
     events: list[Any] = []
     for placement in decision.allocate[:AT_ONCE]:
         allocation = state.allocations[placement.allocation_id]
@@ -39,7 +39,7 @@ def one_pass(state: State, pool: str, decision: Decision) -> Sequence[Any]:
                 trial_id=allocation.trial_id,
                 experiment_id=allocation.experiment_id,
                 run=allocation.run,
-                reason=_reason(allocation, parts, backfilled=placement.backfilled),
+                reason=_assignment_reason(allocation, parts, backfilled=placement.backfilled),
                 backfilled=placement.backfilled,
                 fence_s=fence_s,
             )
@@ -48,13 +48,13 @@ def one_pass(state: State, pool: str, decision: Decision) -> Sequence[Any]:
         allocation = state.allocations[release.allocation_id]
         # An allocation with a step of its own must not get a second one in the same batch.
         if not next_step(state, allocation):
-            events.append(_release(state, allocation, release))
+            events.append(_release_event(state, allocation, release))
     return events
 
 
-def _release(state: State, allocation: Allocation, release: Release) -> Any:
+def _release_event(state: State, allocation: Allocation, release: Release) -> Any:
     """Ask for the slots back. A run that has not started yet has nothing to save, so it is killed."""
-    reason = _claim(state, release.wanted_by)
+    reason = _preemption_reason(state, release.wanted_by)
     if allocation.state == "ASSIGNED":
         return scheduler.KillRequested(allocation.id, f"{reason}; it had not started yet")
     return scheduler.PreemptRequested(
@@ -65,7 +65,7 @@ def _release(state: State, allocation: Allocation, release: Release) -> Any:
     )
 
 
-def _claim(state: State, wanted_by: str) -> str:
+def _preemption_reason(state: State, wanted_by: str) -> str:
     winner = state.allocations.get(wanted_by)
     if winner is None:
         return "its job holds more than its fair share of the slots, and others wait"
@@ -75,7 +75,7 @@ def _claim(state: State, wanted_by: str) -> str:
     return f"its slots are wanted by {winner.id}{whose}{priority}"
 
 
-class _Free:
+class _FreeSlots:
     """Free slots of workers, in ascending order, as one pass hands them out."""
 
     def __init__(self, state: State) -> None:
@@ -84,7 +84,10 @@ class _Free:
 
     def take(self, share: Share, rank: int) -> scheduler.Part:
         if share.agent_id not in self._slots:
-            worker, taken = self._state.workers[share.agent_id], self._state.places.taken_on(share.agent_id)
+            worker, taken = (
+                self._state.workers[share.agent_id],
+                self._state.occupancy.taken_on(share.agent_id),
+            )
             self._slots[worker.id] = [
                 slot.id for slot in worker.slots if slot.id not in taken and worker.slot_switch(slot.id).open
             ]
@@ -94,7 +97,7 @@ class _Free:
         return scheduler.Part(share.agent_id, taken_now, rank)
 
 
-def _reason(allocation: Allocation, parts: Sequence[scheduler.Part], *, backfilled: bool) -> str:
+def _assignment_reason(allocation: Allocation, parts: Sequence[scheduler.Part], *, backfilled: bool) -> str:
     if not allocation.slots:
         return f"needs no slot; placed on {parts[0].worker_id}"
     where = ", ".join(f"{len(p.slots)} on {p.worker_id}" for p in parts)

@@ -23,28 +23,28 @@ from det_contracts.events.scheduler import PoolSettings
 from services.kit import pools_file
 from services.scheduler.providers import read_provider
 
-_ON_LOST = ("on_lost", "fence_after_s")
+_ON_LOST_FIELDS = ("on_lost", "fence_after_s")
 _POOL_FIELDS = {
-    "pool_name", "description", "scheduler", "provider", "max_aux_containers_per_agent", *_ON_LOST,
+    "pool_name", "description", "scheduler", "provider", "max_aux_containers_per_agent", *_ON_LOST_FIELDS,
 }  # fmt: skip
-LEAST_FENCE_S = 10.0
+MIN_FENCE_S = 10.0
 """A worker reports every two seconds that it is in contact, and may need some more time to reconnect."""
-_TASKS = "task_container_defaults"
+_TASK_DEFAULTS = "task_container_defaults"
 """Belongs to the gateway, which completes configurations with these defaults."""
-_OLD_NAME = "max_cpu_containers_per_agent"
+_OLD_AUX_FIELD = "max_cpu_containers_per_agent"
 _SCHEDULER_FIELDS = {"type", "fitting_policy", "allow_heterogeneous_fits", "preemption", "default_priority"}
 
 
 def read_pools(path: Path) -> ConfigurePools:
     """Read the pools of a file. Raises `BadSettings`, which lists every problem and its location."""
     problems: list[str] = []
-    command = _pools(pools_file.read(path), problems)
-    pools_file.refuse(path, problems)
+    command = _parse_pools(pools_file.read(path), problems)
+    pools_file.raise_problems(path, problems)
     return command
 
 
-def _pools(found: Mapping[str, Any], problems: list[str]) -> ConfigurePools:
-    problems += _unknown("", found, {"resource_pools", "scheduler", _TASKS})
+def _parse_pools(found: Mapping[str, Any], problems: list[str]) -> ConfigurePools:
+    problems += _unknown_fields("", found, {"resource_pools", "scheduler", _TASK_DEFAULTS})
     pools: dict[str, PoolSettings] = {}
     descriptions: dict[str, str] = {}
     listed = found.get("resource_pools") or [{"pool_name": "default"}]
@@ -54,51 +54,51 @@ def _pools(found: Mapping[str, Any], problems: list[str]) -> ConfigurePools:
     for number, pool in enumerate(listed):
         at = f"resource_pools[{number}]"
         name = pool.get("pool_name") or ""
-        problems += _unknown(f"{at}.", pool, {*_POOL_FIELDS, _OLD_NAME, _TASKS})
-        problems += _bad_name(at, name, pools)
+        problems += _unknown_fields(f"{at}.", pool, {*_POOL_FIELDS, _OLD_AUX_FIELD, _TASK_DEFAULTS})
+        problems += _name_problems(at, name, pools)
         scheduler = pool.get("scheduler") or found.get("scheduler") or {}
-        aux = pool.get("max_aux_containers_per_agent", pool.get(_OLD_NAME))
+        aux = pool.get("max_aux_containers_per_agent", pool.get(_OLD_AUX_FIELD))
         given = {} if aux is None else {"max_aux_containers_per_agent": aux}
-        given |= {name: pool[name] for name in _ON_LOST if name in pool}
+        given |= {name: pool[name] for name in _ON_LOST_FIELDS if name in pool}
         provider, wrong = read_provider(f"{at}.provider", pool.get("provider"))
         problems += wrong
         given |= {"provider": provider}
-        settings = _settings(at, scheduler, given, problems)
+        settings = _parse_settings(at, scheduler, given, problems)
         if settings is not None:
             pools[name] = settings
         descriptions[name] = pool.get("description") or ""
     return ConfigurePools(pools=pools, descriptions=descriptions)
 
 
-def _settings(
-    at: str, scheduler: Mapping[str, Any], own: Mapping[str, Any], problems: list[str]
+def _parse_settings(
+    at: str, scheduler: Mapping[str, Any], fields: Mapping[str, Any], problems: list[str]
 ) -> PoolSettings | None:
-    problems += _unknown(f"{at}.scheduler.", scheduler, _SCHEDULER_FIELDS)
+    problems += _unknown_fields(f"{at}.scheduler.", scheduler, _SCHEDULER_FIELDS)
     given = {("scheduler" if k == "type" else k): v for k, v in scheduler.items() if k in _SCHEDULER_FIELDS}
     try:
-        settings = msgspec.convert({**given, **own}, PoolSettings)
+        settings = msgspec.convert({**given, **fields}, PoolSettings)
     except msgspec.ValidationError as error:
         problems.append(f"{at}: {error}".replace("$.scheduler", "$.scheduler.type"))
         return None
     if not 1 <= settings.default_priority <= 99:
         problems.append(f"{at}.scheduler.default_priority: priority must be between 1 and 99")
-    if not LEAST_FENCE_S <= settings.fence_after_s < math.inf:
+    if not MIN_FENCE_S <= settings.fence_after_s < math.inf:
         problems.append(
-            f"{at}.fence_after_s: {settings.fence_after_s:g}: it must be {LEAST_FENCE_S:g} s or more"
+            f"{at}.fence_after_s: {settings.fence_after_s:g}: it must be {MIN_FENCE_S:g} s or more"
         )
     if settings.max_aux_containers_per_agent < 0:
         problems.append(f"{at}.max_aux_containers_per_agent must be 0 or more")
     return settings
 
 
-def _bad_name(at: str, name: str, seen: Mapping[str, Any]) -> Iterable[str]:
-    if problem := pools_file.problem_of_name(name):
+def _name_problems(at: str, name: str, seen: Mapping[str, Any]) -> Iterable[str]:
+    if problem := pools_file.pool_name_problem(name):
         yield f"{at}.pool_name: {problem}"
     elif name in seen:
         yield f"{at}.pool_name: '{name}' is given twice"
 
 
-def _unknown(at: str, found: Mapping[str, Any], known: set[str]) -> Iterable[str]:
+def _unknown_fields(at: str, found: Mapping[str, Any], known: set[str]) -> Iterable[str]:
     return [
         f"{at}{name} is not a field; there are: {', '.join(sorted(known))}" for name in found.keys() - known
     ]

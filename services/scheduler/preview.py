@@ -10,10 +10,10 @@ from det_contracts.ids import job_id
 from det_contracts.queries import PreviewChange
 from services.scheduler.domain import Job, State
 from services.scheduler.domain.index import group_of
-from services.scheduler.jobs import changed
+from services.scheduler.jobs import job_after_change
 from services.scheduler.policy.book import Book, book_of
 from services.scheduler.policy.decide import decide
-from services.scheduler.policy.queue import jobs as queue_of
+from services.scheduler.policy.queue import job_infos as queue_of
 from services.scheduler.policy.records import Request, Running
 
 replace = msgspec.structs.replace
@@ -21,44 +21,45 @@ replace = msgspec.structs.replace
 
 def preview(state: State, query: PreviewChange) -> dict[str, list[int]]:
     """Return which jobs would be where, start at once, or be asked to exit. The queue is not changed."""
-    state.index.gate.settle()
-    job = changed(state, query.change)
-    now = state.index.books[job.pool]
-    then = _as_if(now, job)
-    before, after = decide(now), decide(then)
+    state.index.gate.update_books()
+    job = job_after_change(state, query.change)
+    current_book = state.index.books[job.pool]
+    changed_book = _book_with(current_book, job)
+    before, after = decide(current_book), decide(changed_book)
     starts = {one.allocation_id for one in after.allocate} - {one.allocation_id for one in before.allocate}
     leaves = {one.allocation_id for one in after.release} - {one.allocation_id for one in before.release}
     ranks = {
-        info.job_id: rank for rank, info in enumerate(queue_of(then, state.index.gate.outside(job.pool)))
+        info.job_id: rank
+        for rank, info in enumerate(queue_of(changed_book, state.index.gate.not_admitted(job.pool)))
     }
     order = sorted(
-        (id for id in state.line.ids(job.pool) if job_id(id) in ranks), key=lambda id: ranks[job_id(id)]
+        (id for id in state.job_order.ids(job.pool) if job_id(id) in ranks), key=lambda id: ranks[job_id(id)]
     )
-    return {"order": order, "starts": _owners(state, starts), "leave": _owners(state, leaves)}
+    return {"order": order, "starts": _experiment_ids(state, starts), "leave": _experiment_ids(state, leaves)}
 
 
-def _owners(state: State, allocations: Iterable[str]) -> list[int]:
+def _experiment_ids(state: State, allocations: Iterable[str]) -> list[int]:
     return sorted({state.allocations[id].experiment_id for id in allocations})
 
 
-def _as_if(book: Book, job: Job) -> Book:
+def _book_with(book: Book, job: Job) -> Book:
     """A copy of the pool with the job as it would be. A job moved from another pool brings its requests."""
     mine = str(job.experiment_id)
 
-    def put(request: Request) -> Request:
-        return replace(request, position=job.place) if request.group == mine else request
+    def with_position(request: Request) -> Request:
+        return replace(request, position=job.queue_position) if request.group == mine else request
 
-    then = book_of(
+    changed_book = book_of(
         book.settings,
         agents=book.agents.values(),
         groups=book.groups | {mine: group_of(job)},
-        running=[_running(one, put(one.request)) for one in book.running.values()],
-        waiting=map(put, book.waiting.values()),
+        running=[_with_request(one, with_position(one.request)) for one in book.running.values()],
+        waiting=map(with_position, book.waiting.values()),
     )
     for id, (group, slots) in book.expected.items():
-        then.expect(id, group, slots)
-    return then
+        changed_book.expect(id, group, slots)
+    return changed_book
 
 
-def _running(one: Running, request: Request) -> Running:
+def _with_request(one: Running, request: Request) -> Running:
     return replace(one, request=request)

@@ -51,7 +51,7 @@ def read_provider(at: str, given: Any) -> tuple[Provider | None, list[str]]:
     fields: dict[str, Any] = {name: given[name] for name in ("type", *_COUNTS) if name in given}
     for name, field in _PERIODS.items():
         if name in given:
-            fields[field] = seconds(given[name])
+            fields[field] = parse_seconds(given[name])
             if fields[field] is None:
                 problems.append(f"{at}.{name}: '{given[name]}' is not a duration such as 90s, 20m or 1h30m")
     if problems:
@@ -60,10 +60,10 @@ def read_provider(at: str, given: Any) -> tuple[Provider | None, list[str]]:
         provider = msgspec.convert(fields, Provider)
     except msgspec.ValidationError as error:
         return None, [f"{at}: {error}"]
-    return provider, _senseless(at, provider)
+    return provider, _value_problems(at, provider)
 
 
-def _senseless(at: str, provider: Provider) -> list[str]:
+def _value_problems(at: str, provider: Provider) -> list[str]:
     problems = []
     if provider.slots_per_instance < 0:
         problems.append(f"{at}.slots_per_instance is {provider.slots_per_instance}: it must be 0 or more")
@@ -77,7 +77,7 @@ def _senseless(at: str, provider: Provider) -> list[str]:
     return problems
 
 
-def seconds(text: Any) -> float | None:
+def parse_seconds(text: Any) -> float | None:
     """Parse a duration such as `1h30m` or a number of seconds. Returns None for anything else."""
     if isinstance(text, int | float) and not isinstance(text, bool):
         return float(text) if text >= 0 else None

@@ -23,12 +23,16 @@ def report_workers(state: State, command: ReportWorkers, call: Call) -> Ruling:
     if known.problem != command.problem:
         events.append(scheduler.EngineReported(pool=command.pool, problem=command.problem, reason=reason))
     for seen in command.workers:
-        one = state.provisioned.get(seen.worker_id)
-        if one is not None and one.pool == command.pool and _says_more(seen, one):
+        known_worker = state.provisioned.get(seen.worker_id)
+        if (
+            known_worker is not None
+            and known_worker.pool == command.pool
+            and _has_changed(seen, known_worker)
+        ):
             events.append(
                 scheduler.ProvisionReported(
-                    worker_id=one.id,
-                    pool=one.pool,
+                    worker_id=known_worker.id,
+                    pool=known_worker.pool,
                     phase=seen.phase,
                     detail=seen.detail,
                     ends_at=seen.ends_at,
@@ -38,34 +42,34 @@ def report_workers(state: State, command: ReportWorkers, call: Call) -> Ruling:
     return Ruling(events)
 
 
-def _says_more(seen: SeenWorker, one: Provisioned) -> bool:
+def _has_changed(seen: SeenWorker, one: Provisioned) -> bool:
     return (seen.phase, seen.detail, seen.ends_at) != (one.phase, one.detail, one.ends_at)
 
 
 def provisioning(state: State, query: Provisioning) -> list[dict[str, Any]]:
     """The pools that provision workers, and the workers that they have requested."""
     names = state.pools if query.pool is None else {query.pool} & state.pools.keys()
-    growing = (name for name in names if state.pools[name].settings.provider or state.provisioned_as(name))
-    return [_pool(state, name) for name in sorted(growing)]
+    growing = (name for name in names if state.pools[name].settings.provider or state.count_provisioned(name))
+    return [_pool_row(state, name) for name in sorted(growing)]
 
 
-def _pool(state: State, name: str) -> dict[str, Any]:
+def _pool_row(state: State, name: str) -> dict[str, Any]:
     supply = state.supplies.get(name)
-    ids = sorted(state.provisioned_in.ids(name), key=lambda id: state.provisioned[id].number)
+    ids = sorted(state.provisioned_by_standing.ids(name), key=lambda id: state.provisioned[id].number)
     return {
         "pool": name,
         "newest": supply.newest if supply else 0,
         "problem": supply.problem if supply else "",
-        "workers": [_worker(state.provisioned[id]) for id in ids],
+        "workers": [_worker_row(state.provisioned[id]) for id in ids],
     }
 
 
-def _worker(one: Provisioned) -> dict[str, Any]:
+def _worker_row(one: Provisioned) -> dict[str, Any]:
     names = ("id", "number", "phase", "detail", "ends_at", "released", "here", "busy")
     return {name: getattr(one, name) for name in names}
 
 
-def supply_of(state: State, pool: str) -> str:
+def describe_supply(state: State, pool: str) -> str:
     """The state of a pool's provisioning in one sentence, for users whose tasks wait; "" if it has none."""
     settings = state.pools[pool].settings if pool in state.pools else None
     if settings is None or settings.provider is None:
@@ -75,23 +79,27 @@ def supply_of(state: State, pool: str) -> str:
         return (
             f"The pool cannot grow: its engine ({settings.provider.type}) does not answer: {supply.problem}"
         )
-    if coming := _coming(state, pool):
+    if coming := _describe_coming(state, pool):
         return coming
     if supply.retry_at:
         return (
             f"The pool waits before it asks for another worker: {supply.failures} failed, {supply.failure}."
         )
     most = settings.provider.max_instances
-    if state.provisioned_as(pool) >= most:
+    if state.count_provisioned(pool) >= most:
         return f"The pool has as many workers as it may (max_instances is {most})."
     return ""
 
 
-def _coming(state: State, pool: str) -> str:
+def _describe_coming(state: State, pool: str) -> str:
     """A description of the workers that were requested and are not there yet; "" if there are none."""
-    places = [(pool, standing, False) for standing in ("spare", "idle")]
-    count = sum(state.provisioned_in.count(*place) for place in places)
-    oldest = [key for place in places if (key := next(state.provisioned_in.descending(*place), None))]
+    key_prefixes = [(pool, standing, False) for standing in ("spare", "idle")]
+    count = sum(state.provisioned_by_standing.count(*key_prefix) for key_prefix in key_prefixes)
+    oldest = [
+        key
+        for key_prefix in key_prefixes
+        if (key := next(state.provisioned_by_standing.descending(*key_prefix), None))
+    ]
     if not oldest:
         return ""
     first = state.provisioned[min(oldest, key=lambda key: -key[3])[-1]]

@@ -22,14 +22,14 @@ from services.kit.quotas import limits
 from services.kit.rules import dump
 from services.scheduler.domain import Allocation, Job, Pool, State, Worker
 from services.scheduler.jobs import unknown_pool
-from services.scheduler.outside import Outside
-from services.scheduler.policy.explain import Explainer, never_fits
+from services.scheduler.policy.explain import Explainer, explain_never_fits
 from services.scheduler.policy.queue import JobInfo
-from services.scheduler.policy.queue import jobs as queue_of
+from services.scheduler.policy.queue import job_infos as queue_of
 from services.scheduler.preview import preview
-from services.scheduler.provisioning import provisioning, supply_of
+from services.scheduler.provisioning import describe_supply, provisioning
+from services.scheduler.quota_explainer import QuotaExplainer
 
-MOST_EXPLAINED = 1000
+MAX_EXPLAINED = 1000
 """Maximum number of waiting allocations that one answer explains.
 
 Those behind them wait for the same reasons.
@@ -39,43 +39,47 @@ Those behind them wait for the same reasons.
 def waiting(state: State, query: Waiting) -> dict[str, str]:
     """One sentence for each waiting allocation, of one experiment or of all."""
     if query.experiment_id is None:
-        state.index.gate.settle()
+        state.index.gate.update_books()
         ids = [
-            id for pool, book in state.index.books.items() for id in (*book.waiting, *_kept_out(state, pool))
+            id
+            for pool, book in state.index.books.items()
+            for id in (*book.waiting, *_not_admitted(state, pool))
         ]
     else:
-        ids = [id for id in state.places.of_job(query.experiment_id) if _waits(state.allocations[id])]
-    explained = Explained(state)
-    return {id: explained.why(state.allocations[id]) for id in ids[:MOST_EXPLAINED]}
+        ids = [id for id in state.occupancy.of_job(query.experiment_id) if _is_waiting(state.allocations[id])]
+    explainer = WaitExplainer(state)
+    return {id: explainer.why(state.allocations[id]) for id in ids[:MAX_EXPLAINED]}
 
 
-def _kept_out(state: State, pool: str) -> Iterable[str]:
+def _not_admitted(state: State, pool: str) -> Iterable[str]:
     """Allocations that quotas keep out."""
-    return (request.allocation_id for request in state.index.gate.outside(pool))
+    return (request.allocation_id for request in state.index.gate.not_admitted(pool))
 
 
-def _waits(allocation: Allocation) -> bool:
+def _is_waiting(allocation: Allocation) -> bool:
     return allocation.state == "PENDING" and not allocation.stop
 
 
-class Explained:
+class WaitExplainer:
     """Explains why allocations wait, for one answer. Each pool is examined only once."""
 
     def __init__(self, state: State) -> None:
         self._state = state
-        self._outside = Outside(state)
+        self._quota_explainer = QuotaExplainer(state)
         self._pools: dict[str, Explainer] = {}
-        self._growing: dict[str, str] = {}
+        self._supply_descriptions: dict[str, str] = {}
 
     def why(self, allocation: Allocation) -> str:
         """One sentence about a waiting allocation."""
-        quota = self._outside.why(allocation.id)
+        quota = self._quota_explainer.why(allocation.id)
         if quota:
             return quota
         if allocation.pool not in self._pools:
             self._pools[allocation.pool] = Explainer(self._state.index.books[allocation.pool])
         told = self._pools[allocation.pool].why(allocation.id)
-        growing = self._growing.setdefault(allocation.pool, supply_of(self._state, allocation.pool))
+        growing = self._supply_descriptions.setdefault(
+            allocation.pool, describe_supply(self._state, allocation.pool)
+        )
         return f"{told} {growing}" if growing else told
 
 
@@ -84,30 +88,30 @@ def jobs(state: State, query: Jobs) -> list[dict[str, Any]]:
     if query.pool is not None and query.pool not in state.pools:
         raise unknown_pool(state, query.pool)
     pools = [query.pool] if query.pool is not None else sorted(state.pools)
-    explained = Explained(state)
-    return [row for pool in pools for row in _queue(state, pool, explained)]
+    explainer = WaitExplainer(state)
+    return [row for pool in pools for row in _queue_rows(state, pool, explainer)]
 
 
-def _queue(state: State, pool: str, explained: Explained) -> list[dict[str, Any]]:
-    outside = state.index.gate.outside(pool)
+def _queue_rows(state: State, pool: str, explainer: WaitExplainer) -> list[dict[str, Any]]:
+    outside = state.index.gate.not_admitted(pool)
     found = {info.job_id: info for info in queue_of(state.index.books[pool], outside)}
-    line = (state.jobs[id] for id in state.line.ids(pool))
+    line = (state.jobs[id] for id in state.job_order.ids(pool))
     wanting = [job for job in line if job_id(job.experiment_id) in found]
-    return [_row(state, job, found[job_id(job.experiment_id)], explained) for job in wanting]
+    return [_job_row(state, job, found[job_id(job.experiment_id)], explainer) for job in wanting]
 
 
-def _row(state: State, job: Job, info: JobInfo, explained: Explained) -> dict[str, Any]:
-    mine = state.places.of_job(job.experiment_id)
-    first = next((state.allocations[id] for id in mine if _waits(state.allocations[id])), None)
+def _job_row(state: State, job: Job, info: JobInfo, explainer: WaitExplainer) -> dict[str, Any]:
+    mine = state.occupancy.of_job(job.experiment_id)
+    first = next((state.allocations[id] for id in mine if _is_waiting(state.allocations[id])), None)
     row: dict[str, Any] = msgspec.to_builtins(job)
     return row | {
         "job_id": job_id(job.experiment_id),
-        "position": str(job.place),
+        "position": str(job.queue_position),
         "state": info.state,
         "slots_requested": info.requested_slots,
         "slots_allocated": info.allocated_slots,
         "jobs_ahead": info.jobs_ahead,
-        "waits_for": explained.why(first) if first else "",
+        "waits_for": explainer.why(first) if first else "",
     }
 
 
@@ -117,22 +121,22 @@ def pools(state: State, query: Pools) -> list[dict[str, Any]]:
     for worker in state.workers.values():
         if worker.presence == "here":
             here.setdefault(worker.pool, []).append(worker)
-    return [_pool(state, name, here.get(name, [])) for name in sorted(state.pools)]
+    return [_pool_row(state, name, here.get(name, [])) for name in sorted(state.pools)]
 
 
-def _pool(state: State, name: str, workers: list[Worker]) -> dict[str, Any]:
+def _pool_row(state: State, name: str, workers: list[Worker]) -> dict[str, Any]:
     pool = state.pools[name]
-    held = [state.allocations[id] for w in workers for id in state.places.held_on(w.id)]
+    held = [state.allocations[id] for w in workers for id in state.occupancy.held_on(w.id)]
     return {
         "name": name,
         "description": pool.description,
         "settings": msgspec.to_builtins(pool.settings),
         "workers": len(workers),
         "slots": sum(len(w.slots) for w in workers),
-        "slots_used": sum(len(state.places.taken_on(w.id)) for w in workers),
+        "slots_used": sum(len(state.occupancy.taken_on(w.id)) for w in workers),
         "aux_used": sum(a.slots == 0 for a in held),
-        "jobs": state.line.count(name),
-        "growth": supply_of(state, name),
+        "jobs": state.job_order.count(name),
+        "growth": describe_supply(state, name),
     }
 
 
@@ -143,7 +147,7 @@ def fits(state: State, query: Fits) -> str:
     book = state.index.books.get(query.pool)
     if book is None or not book.agents or _could_grow_to(state.pools[query.pool], query):
         return ""
-    return never_fits(book, slots=query.slots, single_agent=query.single_agent)
+    return explain_never_fits(book, slots=query.slots, single_agent=query.single_agent)
 
 
 def _could_grow_to(pool: Pool, query: Fits) -> bool:
@@ -158,7 +162,7 @@ def _could_grow_to(pool: Pool, query: Fits) -> bool:
 
 def jobs_used(state: State, query: JobsUsed) -> dict[str, dict[str, int]]:
     """Slots and jobs used by each quota holder."""
-    slots, owed = limits.used(state, state.index.gate.usage), limits.used(state, state.owed)
+    slots, owed = limits.usage_of(state, state.index.gate.usage), limits.usage_of(state, state.owed)
     return {holder: {"slots": slots[holder], "jobs": owed[holder]} for holder in state.quotas}
 
 

@@ -11,10 +11,10 @@ from itertools import chain, islice
 from typing import Any
 
 from det_contracts.events import scheduler
-from services.scheduler import forgetting
+from services.scheduler import retention
 from services.scheduler.domain import State
-from services.scheduler.growth import grow
-from services.scheduler.passes import AT_ONCE, decide_pool, one_pass
+from services.scheduler.growth import scale_pool
+from services.scheduler.passes import AT_ONCE, decide_pool, decision_events
 from services.scheduler.steps import next_step
 
 
@@ -23,7 +23,7 @@ def react(state: State, key: tuple[str, Any]) -> Sequence[Any]:
     kind, id = key
     if kind == "pools" and id in state.pools:
         decision = decide_pool(state, id)
-        return [*one_pass(state, id, decision), *grow(state, id, decision)]
+        return [*decision_events(state, id, decision), *scale_pool(state, id, decision)]
     if kind == "allocations" and id in state.allocations:
         return next_step(state, state.allocations[id])
     return ()
@@ -34,7 +34,7 @@ def due(state: State) -> float | None:
     waits = (state.due, state.pauses_due, state.provisioned_due, state.retries_due)
     firsts = (one.first() for one in waits)
     times = [first[0] for first in firsts if first is not None]
-    return min([*times, *forgetting.due(state)], default=None)
+    return min([*times, *retention.next_expiries(state)], default=None)
 
 
 def expire(state: State, now: float) -> Sequence[Any]:
@@ -42,9 +42,9 @@ def expire(state: State, now: float) -> Sequence[Any]:
 
     At most `AT_ONCE` facts are returned; a later call returns the rest.
     """
-    late = (scheduler.DeadlinePassed(id, due_at) for due_at, id in state.due.upto(now))
-    silent = (scheduler.PauseOver(trial_id, due_at) for due_at, trial_id in state.pauses_due.upto(now))
-    workers = (scheduler.WorkerTimePassed(id, due_at) for due_at, id in state.provisioned_due.upto(now))
-    retries = (scheduler.RetryDue(pool, due_at) for due_at, pool in state.retries_due.upto(now))
-    facts = chain(late, silent, workers, retries, forgetting.forgotten(state, now))
+    late = (scheduler.DeadlinePassed(id, due_at) for due_at, id in state.due.up_to(now))
+    silent = (scheduler.PauseOver(trial_id, due_at) for due_at, trial_id in state.pauses_due.up_to(now))
+    workers = (scheduler.WorkerTimePassed(id, due_at) for due_at, id in state.provisioned_due.up_to(now))
+    retries = (scheduler.RetryDue(pool, due_at) for due_at, pool in state.retries_due.up_to(now))
+    facts = chain(late, silent, workers, retries, retention.expired_records(state, now))
     return list(islice(facts, AT_ONCE))

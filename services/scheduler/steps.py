@@ -7,26 +7,26 @@ from typing import Any
 
 from det_contracts.events import scheduler
 from services.scheduler.domain import Allocation, Member, State
-from services.scheduler.verdict import describe, judge
+from services.scheduler.verdict import describe_end, end_event
 
 PREEMPTION_DEADLINE_S = 3600.0
 """How long a script may take to save and exit (scheduling spec, 8.5), in seconds."""
-LATE = "allocation did not preempt in 1h0m0s"
+LATE_REASON = "allocation did not preempt in 1h0m0s"
 
 
-SERVED = "what it served is over"
+DAEMONS_LEFT_REASON = "what it served is over"
 
 
 def next_step(state: State, allocation: Allocation) -> Sequence[Any]:
     """Return the events that an allocation calls for; empty if there is nothing to do."""
     if allocation.state == "PENDING":
-        return [_never_ran(allocation)] if allocation.stop else ()
+        return [_never_ran_event(allocation)] if allocation.stop else ()
     if all(member.over for member in allocation.members):
-        return [judge(allocation)]
+        return [end_event(allocation)]
     kill = "" if allocation.killed else _kill_reason(state, allocation)
     if kill:
         return [scheduler.KillRequested(allocation.id, kill)]
-    notice = "" if allocation.leaving else _notice(state, allocation)
+    notice = "" if allocation.leaving else _release_reason(state, allocation)
     if notice:
         return [
             scheduler.PreemptRequested(
@@ -47,7 +47,7 @@ def idle_reason(seconds: float) -> str:
     return f"idle for more than {seconds:g} s (idle_timeout)"
 
 
-def _never_ran(allocation: Allocation) -> scheduler.AllocationEnded:
+def _never_ran_event(allocation: Allocation) -> scheduler.AllocationEnded:
     return scheduler.AllocationEnded(
         allocation_id=allocation.id,
         kind=allocation.kind,
@@ -61,31 +61,31 @@ def _never_ran(allocation: Allocation) -> scheduler.AllocationEnded:
 def _kill_reason(state: State, allocation: Allocation) -> str:
     """Why the remaining parts of an allocation must be killed, or "" if they need not be."""
     if allocation.late:
-        return idle_reason(allocation.idle_s) if allocation.idle_s else LATE
+        return idle_reason(allocation.idle_s) if allocation.idle_s else LATE_REASON
     if allocation.stop == "die":
         return allocation.stop_reason
     if allocation.stop == "leave" and allocation.state == "ASSIGNED":
         return f"{allocation.stop_reason}; it had not started yet"
     cut_off = next((m for m in allocation.members if m.lost and not m.over), None)
     if cut_off is not None:
-        return describe(cut_off)
+        return describe_end(cut_off)
     failed = next((m for m in allocation.members if m.over and (m.lost or m.exit_code != 0)), None)
     if failed is not None:
-        return f"another of its nodes ended first: {describe(failed)}"
+        return f"another of its nodes ended first: {describe_end(failed)}"
     if all(m.over or m.daemon for m in allocation.members):
-        return SERVED
-    closed = (_closed(state, m) for m in allocation.members if not m.over)
+        return DAEMONS_LEFT_REASON
+    closed = (_disabled_reason(state, m) for m in allocation.members if not m.over)
     return next((reason for reason in closed if reason), "")
 
 
-def _notice(state: State, allocation: Allocation) -> str:
+def _release_reason(state: State, allocation: Allocation) -> str:
     """Why an allocation must leave a worker that its pool is giving back, or "" if it need not."""
     found = (state.provisioned.get(m.worker_id) for m in allocation.members if not m.over)
     given_back = next((one for one in found if one is not None and one.released), None)
     return f"{given_back.id} is given back: {given_back.released}" if given_back else ""
 
 
-def _closed(state: State, member: Member) -> str:
+def _disabled_reason(state: State, member: Member) -> str:
     """Why a member must end because a person disabled its worker or slot, or "" if none did.
 
     Disabling with draining lets the member finish.

@@ -7,31 +7,33 @@ import signal
 from det_contracts.events import scheduler
 from services.scheduler.domain import Allocation, Member
 
-KILLED_BY_US = 128 + signal.SIGKILL
+SIGKILL_EXIT_CODE = 128 + signal.SIGKILL
 
 
-def judge(allocation: Allocation) -> scheduler.AllocationEnded:
+def end_event(allocation: Allocation) -> scheduler.AllocationEnded:
     """Return the end of an allocation whose members are all over."""
     if allocation.killed_whole:
         return _ended(allocation, "killed", None, allocation.killed)
-    bad = [m for m in allocation.members if m.lost or m.exit_code != 0]
+    unsuccessful = [m for m in allocation.members if m.lost or m.exit_code != 0]
     # A part that fails because a peer's host is gone is not at fault, so check for a loss first.
-    lost = next((m for m in bad if m.lost), None)
+    lost = next((m for m in unsuccessful if m.lost), None)
     if lost is not None:
-        return _ended(allocation, "worker_lost", None, describe(lost))
+        return _ended(allocation, "worker_lost", None, describe_end(lost))
     # Parts that we killed say nothing about the cause; use the first that failed by itself.
-    own = [m for m in bad if not (_after_kill(allocation, m) and m.exit_code == KILLED_BY_US)]
-    if own:
-        first = min(own, key=lambda member: member.ended)
+    failed_by_themselves = [
+        m for m in unsuccessful if not (_ended_after_kill(allocation, m) and m.exit_code == SIGKILL_EXIT_CODE)
+    ]
+    if failed_by_themselves:
+        first = min(failed_by_themselves, key=lambda member: member.ended)
         outcome: scheduler.Outcome = "not_started" if first.exit_code is None else "failed"
-        return _ended(allocation, outcome, first.exit_code, describe(first), permanent=first.permanent)
+        return _ended(allocation, outcome, first.exit_code, describe_end(first), permanent=first.permanent)
     # Daemons that we ended when nothing was left to serve did not fail.
-    if not all(member.daemon for member in bad):
+    if not all(member.daemon for member in unsuccessful):
         return _ended(allocation, "killed", None, allocation.killed)
     return _ended(allocation, "succeeded", 0, "exit code 0")
 
 
-def _after_kill(allocation: Allocation, member: Member) -> bool:
+def _ended_after_kill(allocation: Allocation, member: Member) -> bool:
     return bool(allocation.killed) and member.ended > allocation.killed_from
 
 
@@ -55,14 +57,14 @@ def _ended(
     )
 
 
-def describe(member: Member) -> str:
+def describe_end(member: Member) -> str:
     """How a member of an allocation ended, in words."""
     if member.lost:
         return f"worker {member.worker_id} was lost" + (f": {member.message}" if member.message else "")
     if member.exit_code is None:
         return member.message or "it could not be started"
     if member.exit_code > 128 and member.exit_code - 128 in list(signal.Signals):
-        said = f"killed by {signal.Signals(member.exit_code - 128).name} (exit code {member.exit_code})"
+        status = f"killed by {signal.Signals(member.exit_code - 128).name} (exit code {member.exit_code})"
     else:
-        said = f"exit code {member.exit_code}"
-    return f"{said}: {member.message}" if member.message else said
+        status = f"exit code {member.exit_code}"
+    return f"{status}: {member.message}" if member.message else status

@@ -4,56 +4,65 @@ from __future__ import annotations
 
 import asyncio
 
-from det_contracts.news import AskBest, AskMetadata, AskOperations
 from det_contracts.queries import PreviewSearch
-from services.kit.authz.commands import judged
-from services.kit.authz.people import with_people
+from det_contracts.script_queries import AskBest, AskMetadata, AskOperations
+from services.kit.authz.commands import add_access_checks
+from services.kit.authz.people import add_people_fold
 from services.kit.host import Service
 from services.kit.parts import Parts
 from services.kit.rules import Rules
-from services.kit.script_questions import News, hear_scripts
+from services.kit.script_requests import RecordWaiters, serve_scripts
 from services.searcher.commands import COMMANDS
 from services.searcher.domain import State, evolve
 from services.searcher.domain.roots import ROOTS
-from services.searcher.heartbeats import watch
+from services.searcher.heartbeats import monitor_heartbeats
 from services.searcher.measures import readings
-from services.searcher.news import say_best, say_metadata, say_operations
 from services.searcher.preview import PREVIEW
 from services.searcher.queries import ANSWERS
 from services.searcher.react import due, expire, react
 from services.searcher.rights import directory
+from services.searcher.script_answers import (
+    best_validation_handler,
+    checkpoint_metadata_handler,
+    operations_handler,
+)
 
 RULES = Rules(
     owner="searcher",
     fold_version=4,
     state=State,
     roots=ROOTS,
-    evolve=with_people(evolve),
+    evolve=add_people_fold(evolve),
     react=react,
-    commands=judged(COMMANDS, directory),
+    commands=add_access_checks(COMMANDS, directory),
     answers=ANSWERS,
     due=due,
     expire=expire,
 )
 
 
-async def _beside(parts: Parts) -> None:
+async def _run_background_tasks(parts: Parts) -> None:
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(_answer_scripts(parts))
-        tasks.create_task(watch(parts))
+        tasks.create_task(monitor_heartbeats(parts))
 
 
 async def _answer_scripts(parts: Parts) -> None:
-    news = News(parts.saver)
+    news = RecordWaiters(parts.saver)
     await parts.runner.ready.wait()
-    await hear_scripts(
-        parts.answerer,
+    await serve_scripts(
+        parts.bus_server,
         {
-            AskOperations: say_operations(parts.runner, news),
-            AskBest: say_best(parts.runner, parts.asker),
-            AskMetadata: say_metadata(parts.runner, parts.asker),
+            AskOperations: operations_handler(parts.runner, news),
+            AskBest: best_validation_handler(parts.runner, parts.bus_client),
+            AskMetadata: checkpoint_metadata_handler(parts.runner, parts.bus_client),
         },
     )
 
 
-SERVICE = Service(RULES, extra=_beside, readings=readings, heavy={PreviewSearch: PREVIEW})
+SERVICE = Service(
+    RULES,
+    background_tasks=_run_background_tasks,
+    readings=readings,
+    offloaded_queries={PreviewSearch: PREVIEW},
+)

@@ -16,17 +16,17 @@ from det_contracts.commands import (
     ReviseExperiment,
 )
 from det_contracts.events import searcher
-from det_contracts.problems import invalid, not_found, precondition
+from det_contracts.problems import failed_precondition, invalid, not_found
 from det_contracts.states import OVER, STOPPING, TERMINAL
 from services.kit.authz.people import workspace_of
-from services.kit.idempotency import once
+from services.kit.idempotency import idempotent
 from services.kit.pool_bindings import check_pool
-from services.kit.quotas.limits import check_jobs, name_of
+from services.kit.quotas.limits import check_jobs, workspace_name
 from services.kit.quotas.usage import Account
 from services.kit.rules import Call, Ruling
 from services.searcher.custom import post_operations
 from services.searcher.domain import Experiment, State
-from services.searcher.methods import MethodError, newest, start, unavailable
+from services.searcher.methods import MethodError, newest_version, start, unavailable_reason
 from services.searcher.unmanaged import (
     ReportScriptHeard,
     ReportScriptSilent,
@@ -41,12 +41,12 @@ from services.searcher.unmanaged import (
 
 def create_experiment(state: State, command: CreateExperiment, call: Call) -> Ruling:
     """Accept a completed configuration. Repeating a `request_key` returns the first experiment."""
-    known = state.request_keys.get(command.request_key) if command.request_key else None
-    if known is not None:
-        return Ruling(value=known.id)
+    existing = state.request_keys.get(command.request_key) if command.request_key else None
+    if existing is not None:
+        return Ruling(value=existing.id)
     if not command.unmanaged:
         _check_pool(state, command)
-        check_jobs(state, state.owed, Account(command.user, command.project_id))
+        check_jobs(state, state.open_jobs, Account(command.user, command.project_id))
         _check_search(command.config)
     totals = state.totals.get("all")
     id = (totals.experiments if totals else 0) + 1
@@ -63,7 +63,7 @@ def create_experiment(state: State, command: CreateExperiment, call: Call) -> Ru
         request_key=command.request_key,
         unmanaged=command.unmanaged,
         agent_user=command.agent_user,
-        method_version=1 if command.unmanaged else newest(command.config["searcher"]),
+        method_version=1 if command.unmanaged else newest_version(command.config["searcher"]),
         reason=reason,
     )
     events: list[Any] = [created]
@@ -75,7 +75,9 @@ def create_experiment(state: State, command: CreateExperiment, call: Call) -> Ru
 def _check_pool(state: State, command: CreateExperiment) -> None:
     """Raise `Refused` for a pool that is bound to other workspaces."""
     space = workspace_of(state, command.project_id)
-    check_pool(state, command.config["resources"]["resource_pool"] or "default", space, name_of(state, space))
+    check_pool(
+        state, command.config["resources"]["resource_pool"] or "default", space, workspace_name(state, space)
+    )
 
 
 def _check_search(config: dict[str, Any]) -> None:
@@ -84,7 +86,7 @@ def _check_search(config: dict[str, Any]) -> None:
         start(config["searcher"], config["hyperparameters"], config["reproducibility"]["experiment_seed"])
     except MethodError as error:
         raise invalid(f"<config>.searcher: {error}") from None
-    if missing := unavailable(config["searcher"]):
+    if missing := unavailable_reason(config["searcher"]):
         raise invalid(f"<config>.searcher: {missing}")
 
 
@@ -96,7 +98,7 @@ def change_experiment(state: State, command: ChangeExperiment, call: Call) -> Ru
     experiment = state.experiments.get(command.experiment_id)
     if experiment is None:
         raise not_found("experiment", command.experiment_id)
-    return Ruling(_CHANGES[command.action](experiment, command.user))
+    return Ruling(_ACTIONS[command.action](experiment, command.user))
 
 
 def _activate(experiment: Experiment, user: str) -> list[Any]:
@@ -132,24 +134,24 @@ def _kill(experiment: Experiment, user: str) -> list[Any]:
 def _archive(experiment: Experiment, user: str) -> list[Any]:
     _refuse_unless_terminal(experiment)
     if experiment.archived:
-        raise precondition("Experiment is already archived.")
+        raise failed_precondition("Experiment is already archived.")
     return [searcher.ExperimentArchived(experiment.id, True, f"archived by {user}")]
 
 
 def _unarchive(experiment: Experiment, user: str) -> list[Any]:
     _refuse_unless_terminal(experiment)
     if not experiment.archived:
-        raise precondition("Experiment is not archived.")
+        raise failed_precondition("Experiment is not archived.")
     return [searcher.ExperimentArchived(experiment.id, False, f"unarchived by {user}")]
 
 
 def _delete(experiment: Experiment, user: str) -> list[Any]:
     if experiment.state not in TERMINAL and experiment.state != "DELETE_FAILED":
-        raise precondition(f"cannot delete experiment in {experiment.state} state")
+        raise failed_precondition(f"cannot delete experiment in {experiment.state} state")
     return [searcher.ExperimentDeleting(experiment.id, f"deleted by {user}")]
 
 
-_CHANGES = {
+_ACTIONS = {
     "activate": _activate,
     "pause": _pause,
     "cancel": _cancel,
@@ -162,7 +164,7 @@ _CHANGES = {
 
 def _refuse_unless_terminal(experiment: Experiment) -> None:
     if experiment.state not in TERMINAL:
-        raise precondition(
+        raise failed_precondition(
             f"Experiment is not in terminal state. Experiment {experiment.id} is {experiment.state}: wait "
             "until it has ended, or cancel or kill it first"
         )
@@ -170,13 +172,13 @@ def _refuse_unless_terminal(experiment: Experiment) -> None:
 
 def _refuse_unless_open(experiment: Experiment) -> None:
     if experiment.state in TERMINAL:
-        raise precondition(
+        raise failed_precondition(
             f"experiment in terminal state: experiment {experiment.id} is {experiment.state} and will not "
             "run again. Create a new experiment from its configuration; searcher.source_trial_id lets that "
             "begin with the checkpoint of one of its trials"
         )
     if experiment.state not in ("ACTIVE", "PAUSED"):
-        raise precondition(
+        raise failed_precondition(
             f"experiment in incompatible state {experiment.state}: experiment {experiment.id} is being "
             "stopped or deleted"
         )
@@ -204,12 +206,12 @@ def kill_trial(state: State, command: KillTrial, call: Call) -> Ruling:
 
 
 COMMANDS: dict[Any, Callable[[State, Any, Call], Ruling]] = {
-    CreateExperiment: once(create_experiment, searcher.CreationKept),
+    CreateExperiment: idempotent(create_experiment, searcher.CreationKept),
     ChangeExperiment: change_experiment,
     ReviseExperiment: revise_experiment,
     KillTrial: kill_trial,
     PostOperations: post_operations,
-    CreateTrial: once(create_trial, searcher.CreationKept),
+    CreateTrial: idempotent(create_trial, searcher.CreationKept),
     OpenRun: open_run,
     EndTrial: end_trial,
     ReportScriptSilent: report_silent,

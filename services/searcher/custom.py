@@ -19,16 +19,16 @@ from det_contracts.custom_search import (
     TrainTo,
 )
 from det_contracts.events import searcher
-from det_contracts.problems import Problem, Refused, invalid, not_found, precondition
+from det_contracts.problems import Problem, Refused, failed_precondition, invalid, not_found
 from det_contracts.queries import SearcherEvents
 from det_contracts.states import OVER, STOPPING
 from services.kit.rules import Call, Ruling
 from services.searcher.domain import Experiment, State
-from services.searcher.domain.custom import find_trial, still_counts
+from services.searcher.domain.custom import find_trial, is_applicable
 from services.searcher.methods.custom import CustomSearch, Queued
 
-MOST_EVENTS = 2000
-MOST_BYTES = 2 * 1024 * 1024
+MAX_EVENTS = 2000
+MAX_ANSWER_BYTES = 2 * 1024 * 1024
 """Maximum size of one answer, so that it fits into one message.
 
 Answering these events reveals the next ones.
@@ -37,15 +37,19 @@ Answering these events reveals the next ones.
 
 def post_operations(state: State, command: PostOperations, call: Call) -> Ruling:
     """Accept the operations posted for an event. They answer this event and all earlier ones."""
-    experiment, method = _custom(state, command.experiment_id)
+    experiment, method = _find_custom_search(state, command.experiment_id)
     if experiment.state in OVER or experiment.state in STOPPING:
-        raise precondition(f"experiment in incompatible state {experiment.state}")
+        raise failed_precondition(f"experiment in incompatible state {experiment.state}")
     if command.triggered_by not in method.queue:
         raise Refused(Problem("not_found", f"event {command.triggered_by} not found"))
-    checked = _Check(state, command.experiment_id)
+    checked = _OperationChecker(state, command.experiment_id)
     for operation in command.operations:
-        checked.see(operation)
-    kept = tuple(one for one in command.operations if still_counts(state, command.experiment_id, one))
+        checked.check(operation)
+    kept = tuple(
+        operation
+        for operation in command.operations
+        if is_applicable(state, command.experiment_id, operation)
+    )
     return Ruling(
         [
             searcher.OperationsPosted(
@@ -60,18 +64,18 @@ def post_operations(state: State, command: PostOperations, call: Call) -> Ruling
 
 def searcher_events(state: State, query: SearcherEvents) -> dict[str, Any]:
     """The state of the experiment and the oldest unanswered events."""
-    experiment, method = _custom(state, query.experiment_id)
+    experiment, method = _find_custom_search(state, query.experiment_id)
     events: list[Queued] = []
-    left = MOST_BYTES
-    for event in islice(method.queue, MOST_EVENTS):
-        left -= len(msgspec.json.encode(event))
-        if events and left < 0:
+    bytes_left = MAX_ANSWER_BYTES
+    for event in islice(method.queue, MAX_EVENTS):
+        bytes_left -= len(msgspec.json.encode(event))
+        if events and bytes_left < 0:
             break
         events.append(event)
     return {"state": experiment.state, "events": msgspec.to_builtins(events)}
 
 
-def _custom(state: State, experiment_id: int) -> tuple[Experiment, CustomSearch]:
+def _find_custom_search(state: State, experiment_id: int) -> tuple[Experiment, CustomSearch]:
     experiment = state.experiments.get(experiment_id)
     if experiment is None:
         raise not_found("experiment", experiment_id)
@@ -81,7 +85,7 @@ def _custom(state: State, experiment_id: int) -> tuple[Experiment, CustomSearch]
     return experiment, search.method
 
 
-class _Check:
+class _OperationChecker:
     """Checks operations in order, each as if the previous ones had been executed."""
 
     def __init__(self, state: State, experiment_id: int) -> None:
@@ -90,26 +94,26 @@ class _Check:
         self._created: set[str] = set()
         self._closed: set[str] = set()
         self._busy: set[str] = set()
-        self._shut = False
+        self._is_shut_down = False
 
-    def see(self, operation: CustomOperation) -> None:
+    def check(self, operation: CustomOperation) -> None:
         """Raise `Refused` for an operation that cannot be executed."""
-        if self._shut and not isinstance(operation, SetProgress):
+        if self._is_shut_down and not isinstance(operation, SetProgress):
             raise invalid("shut_down must be the last operation of a post, but for set_searcher_progress")
         match operation:
             case ShutDown():
-                self._shut = True
+                self._is_shut_down = True
             case CreateTrial(request_id=id):
                 self._create(id)
             case TrainTo(request_id=id, length=length):
-                self._open(id)
+                self._require_open(id)
                 if length < 1:
                     raise invalid(f"trial {id}: length must be at least 1, not {length}")
                 if id in self._busy or not self._is_complete(id):
-                    raise precondition(f"trial {id} has an operation that is not completed")
+                    raise failed_precondition(f"trial {id} has an operation that is not completed")
                 self._busy.add(id)
             case CloseTrial(request_id=id):
-                self._open(id)
+                self._require_open(id)
                 self._closed.add(id)
             case SetProgress(progress=progress):
                 if not (math.isfinite(progress) and 0 <= progress <= 1):
@@ -122,13 +126,13 @@ class _Check:
             raise Refused(Problem("already_exists", f"trial {id} already exists"))
         self._created.add(id)
 
-    def _open(self, id: str) -> None:
+    def _require_open(self, id: str) -> None:
         known = find_trial(self._state, self._experiment_id, id)
         if known is None and id not in self._created:
             raise Refused(Problem("not_found", f"no such trial: {id}"))
-        over = known is not None and not still_counts(self._state, self._experiment_id, CloseTrial(id))
+        over = known is not None and not is_applicable(self._state, self._experiment_id, CloseTrial(id))
         if id in self._closed or (known is not None and known.closed and not over):
-            raise precondition(f"trial {id} is closed")
+            raise failed_precondition(f"trial {id} is closed")
 
     def _is_complete(self, id: str) -> bool:
         known = find_trial(self._state, self._experiment_id, id)

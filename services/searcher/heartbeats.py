@@ -13,25 +13,25 @@ from itertools import islice
 from nats.aio.msg import Msg
 
 from det_contracts import subjects
-from services.kit.listening import Listening, report_while_leading
+from services.kit.listening import ListeningPeriod, report_while_leading
 from services.kit.parts import Parts
 from services.kit.process_metrics import Reading
 from services.kit.since_boot import since_boot
 from services.searcher.domain import State
-from services.searcher.domain.state import AT_ONCE
+from services.searcher.domain.state import MAX_TRIALS_PER_PASS
 from services.searcher.unmanaged import ReportScriptHeard, ReportScriptSilent
 
-LOOK_EVERY_S = 2.0
-GAP_S = 60.0
+POLL_EVERY_S = 2.0
+MAX_GAP_S = 60.0
 """Maximum time between two looks, in seconds.
 
 After a longer gap this process was suspended. Scripts have minutes.
 """
-WITHIN_S = 5.0
+COMMAND_TIMEOUT_S = 5.0
 """A report that was not ruled on within this time is outdated, as is a fold further behind, in seconds."""
 
 
-class Watch:
+class HeartbeatMonitor:
     """When the script of each trial was last heard, by this process's own clock."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -39,80 +39,80 @@ class Watch:
         self._clock = clock
         self._heard: dict[int, tuple[int, float]] = {}
         """Trial that the log waits for -> the run last heard, and when."""
-        self._new: dict[int, int] = {}
+        self._recently_heard: dict[int, int] = {}
         """Trial heard since the last look -> run."""
-        self._listening = Listening(GAP_S, clock())
+        self._listening = ListeningPeriod(MAX_GAP_S, clock())
 
-    def begin_again(self, state: State) -> None:
+    def restart(self, state: State) -> None:
         """Restart the measurement after a gap or a leader change; forget trials that are not waited for."""
-        self._listening.begin_again(self._clock())
-        self._new.clear()
-        self._forget(state)
+        self._listening.restart(self._clock())
+        self._recently_heard.clear()
+        self._forget_ended(state)
 
-    async def on_beat(self, message: Msg) -> None:
+    async def on_heartbeat(self, message: Msg) -> None:
         """Handle a heartbeat: subject `alive.<trial id>`, payload the run."""
         trial_id, run = message.subject.rpartition(".")[2], message.data
         if trial_id.isdecimal() and run.isdigit():
             self._heard[int(trial_id)] = int(run), self._clock()
-            self._new[int(trial_id)] = int(run)
+            self._recently_heard[int(trial_id)] = int(run)
 
-    def silent(self, state: State, at: float) -> list[ReportScriptSilent]:
+    def silent_runs(self, state: State, at: float) -> list[ReportScriptSilent]:
         """Runs that are waited for and were silent for longer than their patience. Call this at every look.
 
         `at` is the time of day: a run is never reported before the due time in the log.
         """
         now = self._clock()
-        self._listening.look(now)
-        return list(islice(self._silent(state, at, now), AT_ONCE))
+        self._listening.record_check(now)
+        return list(islice(self._find_silent_runs(state, at, now), MAX_TRIALS_PER_PASS))
 
-    def _silent(self, state: State, at: float, now: float) -> Iterable[ReportScriptSilent]:
-        for _, id in state.silences.upto(at):
+    def _find_silent_runs(self, state: State, at: float, now: float) -> Iterable[ReportScriptSilent]:
+        for _, id in state.silence_deadlines.up_to(at):
             known = state.trials[id]
-            quiet = now - max(self._heard_at(id, known.run), self._listening.since)
-            if quiet > known.patience_s:
-                yield ReportScriptSilent(id, known.run, quiet)
+            silent_s = now - max(self._heard_at(id, known.run), self._listening.since)
+            if silent_s > known.patience_s:
+                yield ReportScriptSilent(id, known.run, silent_s)
 
     def _heard_at(self, trial_id: int, run: int) -> float:
         heard, at = self._heard.get(trial_id, (0, 0.0))
         return at if heard == run else 0.0
 
-    def heard_again(self, state: State) -> list[ReportScriptHeard]:
+    def returned_runs(self, state: State) -> list[ReportScriptHeard]:
         """Runs heard since the last look that are not waited for. Each may have been declared lost."""
-        unexpected = {id: run for id, run in self._new.items() if id not in state.timers}
-        some = dict(islice(unexpected.items(), AT_ONCE))
-        self._new = {id: run for id, run in unexpected.items() if id not in some}
-        self._forget(state)
+        not_awaited = {id: run for id, run in self._recently_heard.items() if id not in state.timers}
+        some = dict(islice(not_awaited.items(), MAX_TRIALS_PER_PASS))
+        self._recently_heard = {id: run for id, run in not_awaited.items() if id not in some}
+        self._forget_ended(state)
         return [ReportScriptHeard(id, run) for id, run in some.items()]
 
-    def _forget(self, state: State) -> None:
+    def _forget_ended(self, state: State) -> None:
         for id in self._heard.keys() - state.timers.keys():
             del self._heard[id]
 
     def readings(self, state: State) -> Iterable[Reading]:
         """Number of runs outside the cluster that are waited for, by whether this process has heard them."""
-        runs = [(id, state.trials[id].run) for _, id in state.silences]
+        runs = [(id, state.trials[id].run) for _, id in state.silence_deadlines]
         heard = sum(1 for id, run in runs if self._heard_at(id, run))
         counted = {("yes",): float(heard), ("no",): float(len(runs) - heard)}
         about = "Runs outside of the cluster that are waited for, by whether this process has heard them"
         yield Reading("outside_runs", about, ("heard",), counted)
 
 
-async def watch(parts: Parts) -> None:
+async def monitor_heartbeats(parts: Parts) -> None:
     """Report scripts that fall silent or return, while this replica leads."""
-    listening = Watch(since_boot)
-    parts.measures.read(lambda: listening.readings(parts.runner.state))
-    await parts.connection.subscribe(subjects.alive("*"), cb=listening.on_beat)
+    monitor = HeartbeatMonitor(since_boot)
+    parts.measures.register(lambda: monitor.readings(parts.runner.state))
+    await parts.connection.subscribe(subjects.script_heartbeat("*"), cb=monitor.on_heartbeat)
 
     def reports(state: State) -> Iterable[tuple[str, ReportScriptSilent | ReportScriptHeard]]:
-        for silence in listening.silent(state, time.time()):
+        for silence in monitor.silent_runs(state, time.time()):
             yield f"script-{silence.trial_id}", silence
-        for sign in listening.heard_again(state):
-            yield f"script-{sign.trial_id}", sign
+        for returned in monitor.returned_runs(state):
+            yield f"script-{returned.trial_id}", returned
 
     await report_while_leading(
         parts,
-        every_s=LOOK_EVERY_S,
-        within_s=WITHIN_S,
-        begin_again=listening.begin_again,
+        every_s=POLL_EVERY_S,
+        within_s=COMMAND_TIMEOUT_S,
+        restart=monitor.restart,
         reports=reports,
     )

@@ -11,7 +11,7 @@ from det_contracts.queries import PreviewSearch
 from services.kit.job import Job
 from services.searcher.methods import MethodError, breakdown, simulate
 
-MOST_TRIALS = 5000
+MAX_TRIALS = 5000
 PREVIEW = Job("services.searcher.preview:play", seconds=8)
 
 
@@ -29,7 +29,7 @@ def preview_search(query: PreviewSearch) -> list[dict[str, Any]]:
         )
     seed = config["reproducibility"]["experiment_seed"]
     try:
-        played = simulate(config["searcher"], config["hyperparameters"], seed, most_trials=MOST_TRIALS)
+        simulation = simulate(config["searcher"], config["hyperparameters"], seed, max_trials=MAX_TRIALS)
     except MethodError as error:
         raise invalid(f"<config>.searcher: {error}") from None
-    return [{"lengths": lengths, "trials": count} for lengths, count in breakdown(played).items()]
+    return [{"lengths": lengths, "trials": count} for lengths, count in breakdown(simulation).items()]

@@ -18,8 +18,8 @@ from services.searcher.rungs import search_rungs
 
 def search_progress(state: State, query: SearchProgress) -> dict[str, float]:
     """Progress of the experiments that exist, 0 to 1. A completed experiment has 1."""
-    known = [state.experiments[id] for id in query.experiment_ids if id in state.experiments]
-    return {str(one.id): _progress(state, one) for one in known}
+    experiments = [state.experiments[id] for id in query.experiment_ids if id in state.experiments]
+    return {str(experiment.id): _progress(state, experiment) for experiment in experiments}
 
 
 def _progress(state: State, experiment: Experiment) -> float:

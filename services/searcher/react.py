@@ -15,36 +15,38 @@ from det_contracts.events import searcher
 from det_contracts.states import ENDS_IN, OVER, STOPPING, TERMINAL
 from det_contracts.states import State as Life
 from services.searcher.domain import Experiment, State, Trial, effective_state
-from services.searcher.domain.fold import GRACE_S
-from services.searcher.domain.state import AT_ONCE
+from services.searcher.domain.fold import EXIT_GRACE_S
+from services.searcher.domain.state import MAX_TRIALS_PER_PASS
 from services.searcher.methods import Proposal, propose
-from services.searcher.unmanaged import SILENT, end_of_all, take_up
+from services.searcher.unmanaged import SILENT_REASON, end_if_all_ended, resume_lost_run
 from services.searcher.verdict import judge
 
 EARLY_EXIT_OF: dict[Life, str] = {"ERROR": "ERRORED", "CANCELED": "USER_CANCELED"}
-NOTHING, LEAVE, DIE = 0, 1, 2
-OVERDUE = f"it reported invalid hyperparameters and still ran {GRACE_S:.0f} s later"
+NO_STOP, EXIT, KILL = 0, 1, 2
+OVERDUE_REASON = f"it reported invalid hyperparameters and still ran {EXIT_GRACE_S:.0f} s later"
 
 
 def react(state: State, key: tuple[str, Any]) -> Sequence[Any]:
     """Return the events that a record calls for; empty if there is nothing to do."""
     kind, id = key
     if kind == "experiments" and id in state.experiments:
-        return _experiment(state, state.experiments[id])
+        return _experiment_events(state, state.experiments[id])
     if kind == "trials" and id in state.trials:
         trial = state.trials[id]
         if trial.state in TERMINAL:
-            return take_up(state, trial) if trial.heard else ()
-        return _trial(state, trial)
+            return resume_lost_run(state, trial) if trial.heard else ()
+        return _trial_events(state, trial)
     return ()
 
 
-def _experiment(state: State, experiment: Experiment) -> Sequence[Any]:
+def _experiment_events(state: State, experiment: Experiment) -> Sequence[Any]:
     if experiment.state == "DELETING" and experiment.emptied is not None:
         to: Life = "DELETED" if experiment.emptied else "DELETE_FAILED"
-        some = list(islice(state.trials_of(experiment.id), AT_ONCE)) if experiment.emptied else []
-        if some:
-            ids, tasks = tuple(t.id for t in some), tuple(t.task_id for t in some)
+        batch = (
+            list(islice(state.trials_of(experiment.id), MAX_TRIALS_PER_PASS)) if experiment.emptied else []
+        )
+        if batch:
+            ids, tasks = tuple(t.id for t in batch), tuple(t.task_id for t in batch)
             return [searcher.TrialsDeleted(experiment.id, ids, tasks, experiment.reason)]
         return [searcher.ExperimentDeleted(experiment.id, to, experiment.reason)]
     if experiment.state in OVER:
@@ -54,10 +56,10 @@ def _experiment(state: State, experiment: Experiment) -> Sequence[Any]:
         return [searcher.ExperimentStopping(experiment.id, "STOPPING_ERROR", reason)]
     if experiment.shutdown and experiment.state not in STOPPING:
         return [searcher.ExperimentStopping(experiment.id, experiment.shutdown, _shutdown_reason(experiment))]
-    if experiment.state in STOPPING and not state.has_live(experiment.id):
+    if experiment.state in STOPPING and not state.has_live_trials(experiment.id):
         return [searcher.ExperimentEnded(experiment.id, ENDS_IN[experiment.state], experiment.reason)]
-    if experiment.unmanaged and not state.has_live(experiment.id):
-        return end_of_all(state, experiment)
+    if experiment.unmanaged and not state.has_live_trials(experiment.id):
+        return end_if_all_ended(state, experiment)
     return ()
 
 
@@ -69,45 +71,45 @@ def _shutdown_reason(experiment: Experiment) -> str:
     return "the search is complete: every trial that it asked for is closed"
 
 
-def _trial(known: State, trial: Trial) -> Sequence[Any]:
-    experiment = known.experiments[trial.experiment_id]
+def _trial_events(records: State, trial: Trial) -> Sequence[Any]:
+    experiment = records.experiments[trial.experiment_id]
     state = effective_state(experiment, trial)
-    events: list[Any] = [*_announcements(known, trial)]
+    events: list[Any] = [*_announcements(records, trial)]
     if experiment.unmanaged:
-        return [*events, *_outside(experiment, trial, state)]
+        return [*events, *_unmanaged_trial_events(experiment, trial, state)]
     if trial.exit is not None:
         verdict = judge(experiment, trial, state)
-        again = isinstance(verdict, searcher.RunEnded) and state == "ACTIVE" and not trial.complete
+        restarts_now = isinstance(verdict, searcher.RunEnded) and state == "ACTIVE" and not trial.complete
         # In one batch, so that its slots are never seen as free in between.
-        return [*events, verdict, *([_request(experiment, trial)] if again else ())]
+        return [*events, verdict, *([_run_request(experiment, trial)] if restarts_now else ())]
     if trial.allocation_id is not None:
-        return [*events, *_stop(experiment, trial, state)]
+        return [*events, *_stop_request(experiment, trial, state)]
     if state in STOPPING:
-        return [*events, _end(trial, ENDS_IN[state], trial.reason or experiment.reason)]
+        return [*events, _trial_ended(trial, ENDS_IN[state], trial.reason or experiment.reason)]
     if trial.complete and trial.closed:
-        return [*events, _end(trial, "COMPLETED", "trained as far as the search asked")]
+        return [*events, _trial_ended(trial, "COMPLETED", "trained as far as the search asked")]
     if state == "ACTIVE" and not trial.complete:
-        events.append(_request(experiment, trial))
+        events.append(_run_request(experiment, trial))
     return events
 
 
-def _outside(experiment: Experiment, trial: Trial, state: Life) -> Sequence[Any]:
+def _unmanaged_trial_events(experiment: Experiment, trial: Trial, state: Life) -> Sequence[Any]:
     """A trial whose script runs elsewhere: end it if it was stopped or its script has gone silent."""
     if state in STOPPING:
-        return [_end(trial, ENDS_IN[state], trial.reason or experiment.reason)]
-    return [_end(trial, "ERROR", SILENT)] if trial.overdue else ()
+        return [_trial_ended(trial, ENDS_IN[state], trial.reason or experiment.reason)]
+    return [_trial_ended(trial, "ERROR", SILENT_REASON)] if trial.overdue else ()
 
 
-def _proposal(known: State, trial: Trial) -> Proposal:
-    if known.experiments[trial.experiment_id].unmanaged:
+def _proposal(records: State, trial: Trial) -> Proposal:
+    if records.experiments[trial.experiment_id].unmanaged:
         return Proposal(trial.hparams, "a script outside of the cluster asked for it")
-    return propose(known.searches[trial.experiment_id], trial.seed, trial.hparams)
+    return propose(records.searches[trial.experiment_id], trial.seed, trial.hparams)
 
 
-def _announcements(known: State, trial: Trial) -> Sequence[Any]:
+def _announcements(records: State, trial: Trial) -> Sequence[Any]:
     events: list[Any] = []
     if not trial.announced:
-        proposal = _proposal(known, trial)
+        proposal = _proposal(records, trial)
         events.append(
             searcher.TrialCreated(
                 trial_id=trial.id,
@@ -121,22 +123,22 @@ def _announcements(known: State, trial: Trial) -> Sequence[Any]:
         )
     if trial.announced_seq < trial.seq:
         first = trial.seq == 1
-        why = (
+        reason = (
             "the first length that the search asks of it" if first else "the search wants it trained further"
         )
-        events.append(searcher.OperationSet(trial.id, trial.seq, trial.length, why))
+        events.append(searcher.OperationSet(trial.id, trial.seq, trial.length, reason))
     elif trial.complete and 0 < trial.seq != trial.idled_seq:
-        final = trial.closed or known.experiments[trial.experiment_id].unmanaged
-        why = (
+        final = trial.closed or records.experiments[trial.experiment_id].unmanaged
+        reason = (
             "the search needs no further training of it"
             if final
             else "it waits for others to be compared with"
         )
-        events.append(searcher.TrialIdled(trial.id, trial.seq, final, why))
+        events.append(searcher.TrialIdled(trial.id, trial.seq, final, reason))
     return events
 
 
-def _end(trial: Trial, state: Life, reason: str) -> searcher.TrialEnded:
+def _trial_ended(trial: Trial, state: Life, reason: str) -> searcher.TrialEnded:
     return searcher.TrialEnded(
         trial_id=trial.id,
         state=state,
@@ -146,7 +148,7 @@ def _end(trial: Trial, state: Life, reason: str) -> searcher.TrialEnded:
     )
 
 
-def _request(experiment: Experiment, trial: Trial) -> searcher.RunRequested:
+def _run_request(experiment: Experiment, trial: Trial) -> searcher.RunRequested:
     run = trial.run + 1
     return searcher.RunRequested(
         trial_id=trial.id,
@@ -163,36 +165,36 @@ def _request(experiment: Experiment, trial: Trial) -> searcher.RunRequested:
     )
 
 
-def _stop(experiment: Experiment, trial: Trial, state: Life) -> Sequence[Any]:
-    wanted, reason = _wish(experiment, trial, state)
-    if trial.stop_sent >= wanted or trial.allocation_id is None:
+def _stop_request(experiment: Experiment, trial: Trial, state: Life) -> Sequence[Any]:
+    desired, reason = _desired_stop(experiment, trial, state)
+    if trial.stop_sent >= desired or trial.allocation_id is None:
         return ()
     return [
         searcher.StopRequested(
-            trial_id=trial.id, allocation_id=trial.allocation_id, kill=wanted == DIE, reason=reason
+            trial_id=trial.id, allocation_id=trial.allocation_id, kill=desired == KILL, reason=reason
         )
     ]
 
 
-def _wish(experiment: Experiment, trial: Trial, state: Life) -> tuple[int, str]:
+def _desired_stop(experiment: Experiment, trial: Trial, state: Life) -> tuple[int, str]:
     """What should happen to a trial's current run, and why."""
     reason = trial.reason or experiment.reason
     if trial.overdue:
-        return DIE, OVERDUE
+        return KILL, OVERDUE_REASON
     if experiment.forced or state in ("STOPPING_KILLED", "STOPPING_ERROR"):
-        return DIE, reason
-    return (NOTHING if state in ("ACTIVE", "STOPPING_COMPLETED") else LEAVE), reason
+        return KILL, reason
+    return (NO_STOP if state in ("ACTIVE", "STOPPING_COMPLETED") else EXIT), reason
 
 
 def due(state: State) -> float | None:
     """The earliest time by which a run that gave up must have exited."""
-    first = state.due.first()
+    first = state.exit_deadlines.first()
     return None if first is None else first[0]
 
 
 def expire(state: State, now: float) -> Sequence[Any]:
     """Facts about due times that have come, earliest first. A later call returns the rest."""
     return [
-        searcher.TrialOverdue(id, state.timers[id].run, due_at, OVERDUE)
-        for due_at, id in islice(state.due.upto(now), AT_ONCE)
+        searcher.TrialOverdue(id, state.timers[id].run, due_at, OVERDUE_REASON)
+        for due_at, id in islice(state.exit_deadlines.up_to(now), MAX_TRIALS_PER_PASS)
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from services.kit.authz.judge import Thing
+from services.kit.authz.access_check import Target
 from services.kit.authz.people import Directory
 from services.kit.authz.permissions import Kind
 from services.searcher.domain import State
@@ -13,7 +13,7 @@ from services.searcher.domain import State
 def directory(state: State) -> Directory:
     """Return the directory that the authorization check uses."""
 
-    def find(kind: Kind, id: Any) -> Thing | int | None:
+    def find(kind: Kind, id: Any) -> Target | int | None:
         trial = state.trials.get(id) if kind == "trial" else None
         return trial.experiment_id if trial is not None else None
 

@@ -12,10 +12,10 @@ from det_contracts.queries import SearchRungs
 from services.searcher.domain import State
 from services.searcher.methods.adaptive_asha import Tournament
 from services.searcher.methods.asha import AshaSearch
-from services.searcher.methods.protocol import WORST
+from services.searcher.methods.protocol import WORST_METRIC
 from services.searcher.methods.ranking import Entry
 
-MOST_ENTRIES = 2000
+MAX_ENTRIES = 2000
 """Maximum number of entries per rung, because an answer must fit into one message."""
 
 
@@ -31,20 +31,20 @@ def search_rungs(state: State, query: SearchRungs) -> dict[str, Any]:
     if isinstance(method, AshaSearch):
         brackets = (method,)
 
-    def find(request_id: str) -> int | None:
+    def trial_id_of(request_id: str) -> int | None:
         known = state.tasks.get(trial_task_id(experiment.id, request_id))
         return known.id if known is not None else None
 
-    return {"brackets": [_rungs(bracket, find) for bracket in brackets]}
+    return {"brackets": [_rungs(bracket, trial_id_of) for bracket in brackets]}
 
 
-def _rungs(bracket: AshaSearch, find: Callable[[str], int | None]) -> list[dict[str, Any]]:
+def _rungs(bracket: AshaSearch, trial_id_of: Callable[[str], int | None]) -> list[dict[str, Any]]:
     found = []
-    for place, rung in enumerate(bracket.rungs):
-        is_top = place == len(bracket.rungs) - 1
+    for index, rung in enumerate(bracket.rungs):
+        is_top = index == len(bracket.rungs) - 1
         entries = sorted(rung.entries, key=lambda entry: entry.metric) if is_top else rung.entries
-        known = ((find(entry.request_id), entry) for entry in entries)
-        shown = islice(((id, entry) for id, entry in known if id is not None), MOST_ENTRIES)
+        known = ((trial_id_of(entry.request_id), entry) for entry in entries)
+        shown = islice(((id, entry) for id, entry in known if id is not None), MAX_ENTRIES)
         found.append(
             {
                 "length": rung.length,
@@ -61,7 +61,7 @@ def _rungs(bracket: AshaSearch, find: Callable[[str], int | None]) -> list[dict[
 
 def _metric(bracket: AshaSearch, entry: Entry) -> float | None:
     """The metric as reported; None for a trial without one, which ranks as the worst."""
-    if abs(entry.metric) == WORST:
+    if abs(entry.metric) == WORST_METRIC:
         return None
     return entry.metric if bracket.smaller_is_better else -entry.metric
 

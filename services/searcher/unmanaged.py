@@ -15,16 +15,16 @@ import msgspec
 from det_contracts import ids
 from det_contracts.commands import CreateTrial, EndTrial, OpenRun
 from det_contracts.events import searcher
-from det_contracts.problems import Refused, invalid, not_found, precondition
+from det_contracts.problems import Refused, failed_precondition, invalid, not_found
 from det_contracts.states import ENDS_IN, TERMINAL
 from det_contracts.states import State as Life
 from services.kit.rules import Call, Ruling
 from services.searcher.domain import Experiment, State, Trial
-from services.searcher.domain.state import ENDED, HEARD, LIVE
+from services.searcher.domain.state import END_STATES, HEARD, LIVE_STATUSES
 from services.searcher.domain.unmanaged import is_lost
 
-SILENT = "its script was silent for too long"
-AGAIN = "its script sent a heartbeat again"
+SILENT_REASON = "its script was silent for too long"
+HEARD_AGAIN_REASON = "its script sent a heartbeat again"
 
 
 class ReportScriptSilent(msgspec.Struct, frozen=True, tag="report_script_silent"):
@@ -44,7 +44,7 @@ def report_silent(state: State, command: ReportScriptSilent, call: Call) -> Ruli
     if trial.run != command.run or timer.due_at > call.at:
         return Ruling()
     due_at = call.at - command.silent_s + trial.patience_s
-    return Ruling([searcher.TrialOverdue(trial.id, trial.run, due_at, SILENT)])
+    return Ruling([searcher.TrialOverdue(trial.id, trial.run, due_at, SILENT_REASON)])
 
 
 class ReportScriptHeard(msgspec.Struct, frozen=True, tag="report_script_heard"):
@@ -60,84 +60,87 @@ def report_heard(state: State, command: ReportScriptHeard, call: Call) -> Ruling
     trial = state.trials.get(command.trial_id)
     if trial is None or trial.run != command.run or not is_lost(trial):
         return Ruling()
-    return Ruling(take_up(state, trial))
+    return Ruling(resume_lost_run(state, trial))
 
 
 def create_trial(state: State, command: CreateTrial, call: Call) -> Ruling:
     """Create a trial; it is announced once it has a number."""
-    experiment = _experiment(state, command.experiment_id)
+    experiment = _get_unmanaged_experiment(state, command.experiment_id)
     if not ids.is_token(command.request_id):
         raise invalid(f"request id '{command.request_id}' must be letters, digits, '-' and '_'")
     if ids.trial_task_id(experiment.id, command.request_id) in state.tasks:
         return Ruling(value=command.request_id)
     reason = f"created by {command.user}"
-    wanted = searcher.TrialRequested(
+    requested = searcher.TrialRequested(
         experiment_id=experiment.id,
         request_id=command.request_id,
         hparams=command.hparams,
         reason=reason,
     )
-    return Ruling([*_gone_on(experiment, reason), wanted], command.request_id)
+    return Ruling([*_reactivation(experiment, reason), requested], command.request_id)
 
 
 def open_run(state: State, command: OpenRun, call: Call) -> Ruling:
     """Begin a run. It replaces a run that is still open."""
-    trial = _trial(state, command.trial_id)
+    trial = _get_unmanaged_trial(state, command.trial_id)
     if trial.run and not command.resume:
-        raise precondition(
+        raise failed_precondition(
             f"trial {trial.id} has run before: start it with resume to go on from its latest checkpoint, "
             "or create another trial"
         )
-    experiment = _experiment(state, trial.experiment_id)
+    experiment = _get_unmanaged_experiment(state, trial.experiment_id)
     reason = f"started by {command.user}"
-    opened = _run(trial, trial.run + 1, reason)
-    told = {"run": opened.run, "checkpoint": opened.checkpoint, "steps_completed": opened.steps_completed}
-    return Ruling([*_gone_on(experiment, reason), opened], told)
+    opened = _run_opened(trial, trial.run + 1, reason)
+    answer = {"run": opened.run, "checkpoint": opened.checkpoint, "steps_completed": opened.steps_completed}
+    return Ruling([*_reactivation(experiment, reason), opened], answer)
 
 
 def end_trial(state: State, command: EndTrial, call: Call) -> Ruling:
     """End a trial as its script reports. Does nothing if it has already ended this way."""
-    trial = _trial(state, command.trial_id)
+    trial = _get_unmanaged_trial(state, command.trial_id)
     if trial.state in TERMINAL and not is_lost(trial):
         if trial.state == command.state:
             return Ruling()
-        raise precondition(f"trial {trial.id} has already ended as {trial.state}")
+        raise failed_precondition(f"trial {trial.id} has already ended as {trial.state}")
     experiment = state.experiments[trial.experiment_id]
     reason = f"its script ended, says {command.user}"
     ended = searcher.TrialEnded(
         trial_id=trial.id, state=command.state, restarts=trial.restarts, reason=reason
     )
     # The experiment of a lost trial may have ended; it then ends again, with the new outcome.
-    over = experiment.state in TERMINAL
-    return Ruling([*(_gone_on(experiment, reason) if over else ()), ended])
+    has_ended = experiment.state in TERMINAL
+    return Ruling([*(_reactivation(experiment, reason) if has_ended else ()), ended])
 
 
 def refuse_pause(experiment: Experiment) -> None:
     """Raise `Refused` for an unmanaged experiment."""
     if experiment.unmanaged:
-        raise precondition(
+        raise failed_precondition(
             f"experiment {experiment.id} is unmanaged: its scripts run outside of the cluster, which cannot "
             "pause them; stop them where they run, or kill the experiment"
         )
 
 
-def take_up(state: State, trial: Trial) -> Sequence[Any]:
+def resume_lost_run(state: State, trial: Trial) -> Sequence[Any]:
     """Events that resume a lost trial; empty if its experiment is to be deleted."""
     experiment = state.experiments[trial.experiment_id]
     try:
-        return [*_gone_on(experiment, AGAIN), _run(trial, trial.run, AGAIN)]
+        return [
+            *_reactivation(experiment, HEARD_AGAIN_REASON),
+            _run_opened(trial, trial.run, HEARD_AGAIN_REASON),
+        ]
     except Refused:
         return ()
 
 
-def end_of_all(state: State, experiment: Experiment) -> Sequence[Any]:
+def end_if_all_ended(state: State, experiment: Experiment) -> Sequence[Any]:
     """The end of an experiment without open trials, in the state that a search would end in."""
-    count = state.standing.count(experiment.id)
-    if not count or state.standing.first(experiment.id, HEARD):
+    count = state.trials_by_status.count(experiment.id)
+    if not count or state.trials_by_status.first(experiment.id, HEARD):
         return ()
-    ends = {end for end in ENDED if state.standing.first(experiment.id, end)}
-    to: Life = "STOPPING_ERROR" if ends == {"ERROR"} else "STOPPING_COMPLETED"
-    to = "STOPPING_CANCELED" if ends == {"CANCELED"} else to
+    end_states = {end for end in END_STATES if state.trials_by_status.first(experiment.id, end)}
+    to: Life = "STOPPING_ERROR" if end_states == {"ERROR"} else "STOPPING_COMPLETED"
+    to = "STOPPING_CANCELED" if end_states == {"CANCELED"} else to
     reason = f"all its trials have ended, {count} of them"
     return [
         searcher.ExperimentStopping(experiment.id, to, reason),
@@ -147,13 +150,13 @@ def end_of_all(state: State, experiment: Experiment) -> Sequence[Any]:
 
 def progress(state: State, experiment: Experiment) -> float:
     """Progress of its open trials, 0 to 1, relative to the configured length."""
-    live = list(state.trials_of(experiment.id, *LIVE))
+    live = list(state.trials_of(experiment.id, *LIVE_STATUSES))
     if not live or not experiment.length:
         return 0.0
     return sum(min(trial.units / experiment.length, 1.0) for trial in live) / len(live)
 
 
-def _run(trial: Trial, run: int, reason: str) -> searcher.RunOpened:
+def _run_opened(trial: Trial, run: int, reason: str) -> searcher.RunOpened:
     return searcher.RunOpened(
         trial_id=trial.id,
         experiment_id=trial.experiment_id,
@@ -166,32 +169,32 @@ def _run(trial: Trial, run: int, reason: str) -> searcher.RunOpened:
     )
 
 
-def _experiment(state: State, id: int) -> Experiment:
+def _get_unmanaged_experiment(state: State, id: int) -> Experiment:
     experiment = state.experiments.get(id)
     if experiment is None:
         raise not_found("experiment", id)
     if not experiment.unmanaged:
-        raise precondition(
+        raise failed_precondition(
             f"experiment {id} is managed: its search makes its trials, and the cluster runs them"
         )
     return experiment
 
 
-def _trial(state: State, id: int) -> Trial:
+def _get_unmanaged_trial(state: State, id: int) -> Trial:
     trial = state.trials.get(id)
     if trial is None:
         raise not_found("trial", id)
     if not state.experiments[trial.experiment_id].unmanaged:
-        raise precondition(
+        raise failed_precondition(
             f"trial {id} is managed: the cluster runs it, and knows its state; it can be killed"
         )
     return trial
 
 
-def _gone_on(experiment: Experiment, reason: str) -> Sequence[Any]:
+def _reactivation(experiment: Experiment, reason: str) -> Sequence[Any]:
     """The event that lets an ended experiment continue, if needed. Raises `Refused` if it cannot."""
     if experiment.state == "ACTIVE":
         return ()
     if experiment.state in TERMINAL:
         return [searcher.ExperimentActivated(experiment.id, reason)]
-    raise precondition(f"experiment in incompatible state {experiment.state}")
+    raise failed_precondition(f"experiment in incompatible state {experiment.state}")

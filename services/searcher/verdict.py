@@ -22,14 +22,14 @@ def judge(experiment: Experiment, trial: Trial, state: Life) -> searcher.TrialEn
     failed = outcome in ("failed", "not_started") and not trial.acknowledged
     if state in STOPPING:
         final: Life = "ERROR" if failed else ENDS_IN[state]
-        return _ended(trial, final, why if failed else trial.reason or experiment.reason)
+        return _end_trial(trial, final, why if failed else trial.reason or experiment.reason)
     if trial.complete and trial.closed:
-        return _ended(trial, "ERROR" if failed else "COMPLETED", why)
+        return _end_trial(trial, "ERROR" if failed else "COMPLETED", why)
     if outcome == "worker_lost":
-        return _again(trial, trial.restarts, f"{why}; this does not count as a restart")
+        return _run_again(trial, trial.restarts, f"{why}; this does not count as a restart")
     early = EARLY_EXITS.get(trial.early or "", trial.early)
     if early in ("INVALID_HP", "INIT_INVALID_HP"):
-        return _ended(trial, "COMPLETED", "the script reported invalid hyperparameters", early)
+        return _end_trial(trial, "COMPLETED", "the script reported invalid hyperparameters", early)
     if failed:
         return _failed(experiment, trial, why, trial.exit.permanent)
     if outcome == "succeeded" and not trial.acknowledged:
@@ -37,8 +37,8 @@ def judge(experiment: Experiment, trial: Trial, state: Life) -> searcher.TrialEn
             "the script exited before completing the requested training length (fine if it does not use the "
             "searcher)"
         )
-        return _ended(trial, "COMPLETED", reason, "USER_REQUESTED_STOP")
-    return _again(trial, trial.restarts, why)
+        return _end_trial(trial, "COMPLETED", reason, "USER_REQUESTED_STOP")
+    return _run_again(trial, trial.restarts, why)
 
 
 def _failed(
@@ -46,33 +46,33 @@ def _failed(
 ) -> searcher.TrialEnded | searcher.RunEnded:
     if permanent:
         reason = f"{why}; not tried again, since another attempt would fail in the same way"
-        return _ended(trial, "ERROR", reason, restarts=trial.restarts)
+        return _end_trial(trial, "ERROR", reason, restarts=trial.restarts)
     restarts = trial.restarts + 1
     if restarts > experiment.max_restarts:
-        reason = f"{why}; {_no_more_tries(experiment.max_restarts)}"
-        return _ended(trial, "ERROR", reason, restarts=trial.restarts)
-    return _again(trial, restarts, f"{why}; restart {restarts} of {experiment.max_restarts}")
+        reason = f"{why}; {_describe_restart_limit(experiment.max_restarts)}"
+        return _end_trial(trial, "ERROR", reason, restarts=trial.restarts)
+    return _run_again(trial, restarts, f"{why}; restart {restarts} of {experiment.max_restarts}")
 
 
-def _no_more_tries(max_restarts: int) -> str:
+def _describe_restart_limit(max_restarts: int) -> str:
     if max_restarts == 0:
         return "not tried again, as max_restarts is 0"
     times = "once" if max_restarts == 1 else f"{max_restarts} times"
     return f"not tried again: it was restarted {times} already, as often as max_restarts allows"
 
 
-def _again(trial: Trial, restarts: int, reason: str) -> searcher.RunEnded:
+def _run_again(trial: Trial, restarts: int, reason: str) -> searcher.RunEnded:
     return searcher.RunEnded(trial_id=trial.id, run=trial.run, restarts=restarts, reason=reason)
 
 
-def _ended(
+def _end_trial(
     trial: Trial, state: Life, reason: str, early_exit: str | None = None, restarts: int | None = None
 ) -> searcher.TrialEnded:
-    told = {"ERROR": "ERRORED", "CANCELED": "USER_CANCELED"}.get(state, early_exit)
+    reported_exit = {"ERROR": "ERRORED", "CANCELED": "USER_CANCELED"}.get(state, early_exit)
     return searcher.TrialEnded(
         trial_id=trial.id,
         state=state,
         restarts=trial.restarts if restarts is None else restarts,
-        early_exit=told,
+        early_exit=reported_exit,
         reason=reason,
     )

@@ -12,19 +12,19 @@ from det_contracts.problems import invalid
 
 LIMIT_BYTES = 96 << 20
 """Maximum size of a request that uploads files or goes to a task."""
-MOST_TOLD = 20
+MAX_FAULTS = 20
 """Maximum number of faults reported per request."""
 Shape = TypeVar("Shape", bound=BaseModel)
 
 
-def told(problems: Iterable[Mapping[str, Any]], *, skip: int = 0) -> str:
+def describe_faults(problems: Iterable[Mapping[str, Any]], *, skip: int = 0) -> str:
     """Describe validation errors with their paths, whose first `skip` parts are omitted."""
-    some = list(islice(problems, MOST_TOLD + 1))
-    found = [f"{_path(one['loc'][skip:])}: {_said(one)}" for one in some[:MOST_TOLD]]
-    return "; ".join([*found, "and more"] if len(some) > MOST_TOLD else found)
+    some = list(islice(problems, MAX_FAULTS + 1))
+    found = [f"{_path(one['loc'][skip:])}: {_message(one)}" for one in some[:MAX_FAULTS]]
+    return "; ".join([*found, "and more"] if len(some) > MAX_FAULTS else found)
 
 
-def _said(problem: Mapping[str, Any]) -> str:
+def _message(problem: Mapping[str, Any]) -> str:
     # JSON has no tuples.
     return "Input should be a valid list" if problem["type"] == "tuple_type" else str(problem["msg"])
 
@@ -38,4 +38,4 @@ def read_body(shape: type[Shape], body: bytes) -> Shape:
     try:
         return shape.model_validate_json(body)
     except ValidationError as error:
-        raise invalid(told(error.errors(include_url=False, include_input=False))) from None
+        raise invalid(describe_faults(error.errors(include_url=False, include_input=False))) from None

@@ -23,14 +23,14 @@ from det_contracts.problems import Problem
 from services.kit.process_metrics import Reading
 from services.web import errors
 from services.web.tunnels import EXTENSION, Connection, Streams
-from services.web.unread import UNREAD_BYTES, Unread
+from services.web.unread import UNREAD_BYTES, UnreadData
 from services.web.upgrades import CHUNK, Headers, as_bytes
 
 LOOK_EVERY_S = 5.0
 HEADER_S = 20.0
 """Maximum time in seconds for the header of a request."""
 WINDOW_S = 60.0
-LEAST_BYTES = 60 << 10
+MIN_WINDOW_BYTES = 60 << 10
 """Minimum progress of a body or an answer per window, in bytes; the last part may be smaller."""
 RETRY_S = 10
 
@@ -44,7 +44,7 @@ class Connections:
         `unread` is the limit in bytes of data waiting for all clients.
         """
         self._most, self._each = most, each
-        self.unread = Unread(unread)
+        self.unread = UnreadData(unread)
         self.total = 0
         self._from: Counter[str] = Counter()
         self.cut = 0
@@ -75,7 +75,7 @@ class Connections:
             del self._from[address]
 
 
-class Patient(H11Protocol):
+class HttpConnection(H11Protocol):
     """One connection."""
 
     def __init__(
@@ -89,13 +89,13 @@ class Patient(H11Protocol):
         super().__init__(config, server_state, app_state, _loop)
         self._connections = connections
         self.address = ""
-        self._looking: asyncio.TimerHandle | None = None
-        self._waits_since: float | None = None
+        self._check_timer: asyncio.TimerHandle | None = None
+        self._header_since: float | None = None
         """When the header being awaited or read began."""
         self._window = (0.0, 0, 0)
         """Start of the window, bytes received by then, and bytes then waiting to be sent."""
         self._received = 0
-        self.app = _Reachable(self.app, self)
+        self.app = _WithConnection(self.app, self)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start counting and watching a new connection."""
@@ -103,18 +103,18 @@ class Patient(H11Protocol):
         self.address = self.client[0] if self.client else ""
         refusal = self._connections.add(self.address)
         if refusal is not None:
-            self.app = _Refusing(refusal)
-        self._waits_since = self.loop.time()
-        self._begin_window()
-        self._looking = self.loop.call_later(LOOK_EVERY_S, self._look)
+            self.app = _RefusingApp(refusal)
+        self._header_since = self.loop.time()
+        self._start_window()
+        self._check_timer = self.loop.call_later(LOOK_EVERY_S, self._check)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop counting and watching a closed connection."""
-        if self._looking is not None:
-            self._looking.cancel()
-            self._looking = None
+        if self._check_timer is not None:
+            self._check_timer.cancel()
+            self._check_timer = None
             self._connections.remove(self.address)
-            self._connections.unread.goes_on(self)
+            self._connections.unread.forget(self)
         super().connection_lost(exc)
 
     def take_over(self, headers: Headers) -> Streams:
@@ -122,15 +122,15 @@ class Patient(H11Protocol):
 
         The connection still counts until it ends, but is no longer watched.
         """
-        if self._looking is not None:
-            self._looking.cancel()
-        told = as_bytes([("connection", "Upgrade"), *headers])
-        agreed = h11.InformationalResponse(status_code=101, headers=told)
-        self.transport.write(self.conn.send(agreed) or b"")
+        if self._check_timer is not None:
+            self._check_timer.cancel()
+        raw_headers = as_bytes([("connection", "Upgrade"), *headers])
+        response = h11.InformationalResponse(status_code=101, headers=raw_headers)
+        self.transport.write(self.conn.send(response) or b"")
         # To the server, the request is finished and needs no answer.
         self.cycle.disconnected = True
         reader = asyncio.StreamReader(limit=CHUNK)
-        protocol = _Raw(reader, self.connection_lost)
+        protocol = _TunnelProtocol(reader, self.connection_lost)
         self.transport.set_protocol(protocol)
         protocol.connection_made(self.transport)
         if first := self.conn.trailing_data[0]:
@@ -140,7 +140,7 @@ class Patient(H11Protocol):
 
     def break_off(self) -> None:
         """Close the connection in the middle of an answer, so that the client notices it is incomplete."""
-        self._let_go()
+        self._abandon_request()
         self.transport.close()
 
     def _unsupported_upgrade_warning(self) -> None:
@@ -158,12 +158,12 @@ class Patient(H11Protocol):
         """Handle received bytes."""
         self._received += len(data)
         before = self.cycle
-        if self._waits_since is None and self._is_idle():
-            self._waits_since = self.loop.time()
+        if self._header_since is None and self._is_idle():
+            self._header_since = self.loop.time()
         super().data_received(data)
         if self.cycle is not before:
-            self._waits_since = None
-            self._begin_window()
+            self._header_since = None
+            self._start_window()
 
     def send_400_response(self, msg: str) -> None:
         """Answer bytes that are not HTTP, which may arrive while a request is being answered."""
@@ -172,7 +172,7 @@ class Patient(H11Protocol):
         except h11.LocalProtocolError:
             # An answer has already begun.
             self.transport.close()
-        self._let_go()
+        self._abandon_request()
 
     def pause_writing(self) -> None:
         """Handle a client that reads more slowly than it is sent to.
@@ -180,81 +180,81 @@ class Patient(H11Protocol):
         Its unread data only shrinks from here on.
         """
         super().pause_writing()
-        self._begin_window()
+        self._start_window()
         self._connections.unread.waits(self)
 
     def resume_writing(self) -> None:
         """Handle a client that has read most of its data."""
         super().resume_writing()
-        self._connections.unread.goes_on(self)
+        self._connections.unread.forget(self)
 
-    def left(self) -> int:
+    def unread_bytes(self) -> int:
         """Number of bytes waiting for the client."""
         return self.transport.get_write_buffer_size()
 
-    def give_up(self) -> None:
+    def disconnect(self) -> None:
         """Close the connection at once, whatever is left to send."""
         self._connections.cut += 1
         self.transport.abort()
 
     def _is_idle(self) -> bool:
-        return self.cycle is None or (self.cycle.response_complete and not self._sends_on())
+        return self.cycle is None or (self.cycle.response_complete and not self._is_body_arriving())
 
-    def _sends_on(self) -> bool:
+    def _is_body_arriving(self) -> bool:
         """Whether the body of the last request is still arriving, answered or not."""
         return self.conn.their_state is h11.SEND_BODY
 
-    def _begin_window(self) -> None:
+    def _start_window(self) -> None:
         self._window = (self.loop.time(), self._received, self.transport.get_write_buffer_size())
 
-    def _look(self) -> None:
-        self._looking = self.loop.call_later(LOOK_EVERY_S, self._look)
+    def _check(self) -> None:
+        self._check_timer = self.loop.call_later(LOOK_EVERY_S, self._check)
         if self.transport.is_closing():
             # The remaining data is for a client that may not be reading it.
-            self._look_at_answer()
+            self._check_answer()
         elif self._is_idle():
-            if self._waits_since is not None and self.loop.time() - self._waits_since > HEADER_S:
-                self._cut("the header of the request did not arrive in time")
+            if self._header_since is not None and self.loop.time() - self._header_since > HEADER_S:
+                self._cut_off("the header of the request did not arrive in time")
         elif self.flow.write_paused:
-            self._look_at_answer()
-        elif self._sends_on() and not self.flow.read_paused:
-            self._look_at_body()
+            self._check_answer()
+        elif self._is_body_arriving() and not self.flow.read_paused:
+            self._check_body()
         else:
-            self._begin_window()
+            self._start_window()
 
-    def _look_at_body(self) -> None:
+    def _check_body(self) -> None:
         began, received, _ = self._window
         if self.loop.time() - began < WINDOW_S:
             return
-        if self._received - received < LEAST_BYTES:
-            self._cut(f"less than {LEAST_BYTES} bytes of the request came in {WINDOW_S:.0f} s")
+        if self._received - received < MIN_WINDOW_BYTES:
+            self._cut_off(f"less than {MIN_WINDOW_BYTES} bytes of the request came in {WINDOW_S:.0f} s")
         else:
-            self._begin_window()
+            self._start_window()
 
-    def _look_at_answer(self) -> None:
+    def _check_answer(self) -> None:
         began, _, left = self._window
         now = self.transport.get_write_buffer_size()
         if now < left or now == 0:
-            self._begin_window()
+            self._start_window()
         elif self.loop.time() - began >= WINDOW_S:
-            self.give_up()
+            self.disconnect()
 
-    def _cut(self, why: str) -> None:
+    def _cut_off(self, why: str) -> None:
         """Tell the client unless its answer has begun, and close the connection."""
         self._connections.cut += 1
         problem = Problem("unavailable", f"{why}; the connection is closed")
         if self.cycle is None or self._is_idle() or not self.cycle.response_started:
-            self._tell(problem)
-        self._let_go()
+            self._send_error(problem)
+        self._abandon_request()
         self.transport.close()
 
-    def _let_go(self) -> None:
+    def _abandon_request(self) -> None:
         """Tell the handler of the last request that it need not continue."""
         if self.cycle is not None and not self.cycle.response_complete:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
 
-    def _tell(self, problem: Problem) -> None:
+    def _send_error(self, problem: Problem) -> None:
         body = msgspec.json.encode(errors.body(errors.API + "/", problem))
         headers = [("content-type", "application/json"), ("connection", "close")]
         headers.append(("content-length", str(len(body))))
@@ -270,7 +270,7 @@ class Patient(H11Protocol):
             return
 
 
-class _Raw(asyncio.StreamReaderProtocol):
+class _TunnelProtocol(asyncio.StreamReaderProtocol):
     """A connection that was taken over."""
 
     def __init__(self, reader: asyncio.StreamReader, on_lost: Callable[[Exception | None], None]) -> None:
@@ -283,7 +283,7 @@ class _Raw(asyncio.StreamReaderProtocol):
         self._on_lost(exc)
 
 
-class _Reachable:
+class _WithConnection:
     """Gives every request of a connection the means to take it over."""
 
     def __init__(self, app: Any, connection: Connection) -> None:
@@ -294,7 +294,7 @@ class _Reachable:
         await self._app(scope, receive, send)
 
 
-class _Refusing:
+class _RefusingApp:
     """Answers every request of a connection over the limit."""
 
     def __init__(self, problem: Problem) -> None:

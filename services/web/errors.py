@@ -16,7 +16,7 @@ from starlette.responses import RedirectResponse, Response
 
 from det_contracts.problems import Code, Problem, Refused
 from services.kit.admission import Busy
-from services.web.bodies import told
+from services.web.bodies import describe_faults
 from services.web.query import FAULT, snake_case
 
 log = structlog.get_logger()
@@ -25,7 +25,7 @@ _TASK_PAGE = re.compile(r"/proxy/[^/~]+(/(?!~)|$)")
 """Without a ticket; a request with a ticket comes from a task's page, not from a person."""
 
 
-class Meaning(msgspec.Struct, frozen=True):
+class ApiError(msgspec.Struct, frozen=True):
     """How a problem code appears in answers."""
 
     number: int
@@ -33,18 +33,18 @@ class Meaning(msgspec.Struct, frozen=True):
     status: int
 
 
-MEANINGS: dict[Code, Meaning] = {
-    "invalid_argument": Meaning(3, "InvalidArgument", 400),
-    "not_found": Meaning(5, "NotFound", 404),
-    "already_exists": Meaning(6, "AlreadyExists", 409),
-    "permission_denied": Meaning(7, "PermissionDenied", 403),
-    "exhausted": Meaning(8, "ResourceExhausted", 429),
-    "no_space": Meaning(8, "ResourceExhausted", 507),
-    "failed_precondition": Meaning(9, "FailedPrecondition", 400),
-    "unimplemented": Meaning(12, "Unimplemented", 501),
-    "internal": Meaning(13, "Internal", 500),
-    "unavailable": Meaning(14, "Unavailable", 503),
-    "unauthenticated": Meaning(16, "Unauthenticated", 401),
+API_ERRORS: dict[Code, ApiError] = {
+    "invalid_argument": ApiError(3, "InvalidArgument", 400),
+    "not_found": ApiError(5, "NotFound", 404),
+    "already_exists": ApiError(6, "AlreadyExists", 409),
+    "permission_denied": ApiError(7, "PermissionDenied", 403),
+    "exhausted": ApiError(8, "ResourceExhausted", 429),
+    "no_space": ApiError(8, "ResourceExhausted", 507),
+    "failed_precondition": ApiError(9, "FailedPrecondition", 400),
+    "unimplemented": ApiError(12, "Unimplemented", 501),
+    "internal": ApiError(13, "Internal", 500),
+    "unavailable": ApiError(14, "Unavailable", 503),
+    "unauthenticated": ApiError(16, "Unauthenticated", 401),
 }
 _BY_STATUS: dict[int, Code] = {
     400: "invalid_argument",
@@ -78,13 +78,13 @@ def body(path: str, problem: Problem) -> dict[str, Any]:
     """Return an error body: one shape inside `/api/v1`, a plainer one outside."""
     if not path.startswith(API + "/"):
         return {"message": problem.message}
-    meaning = MEANINGS[problem.code]
+    meaning = API_ERRORS[problem.code]
     return {"error": {"code": meaning.number, "reason": meaning.name, "error": problem.message}}
 
 
 def line(problem: Problem) -> dict[str, Any]:
     """Return an error as it appears inside a stream that has begun."""
-    meaning = MEANINGS[problem.code]
+    meaning = API_ERRORS[problem.code]
     return {
         "error": {
             "grpc_code": meaning.number,
@@ -99,7 +99,7 @@ def response(path: str, problem: Problem, status: int | None = None) -> Response
     """Return a complete error response. `status` overrides that of the problem's code."""
     return Response(
         msgspec.json.encode(body(path, problem)),
-        status or MEANINGS[problem.code].status,
+        status or API_ERRORS[problem.code].status,
         media_type="application/json",
     )
 
@@ -109,15 +109,15 @@ def install(app: FastAPI) -> None:
     app.exception_handler(Refused)(_refused)
     app.exception_handler(HTTPException)(_http)
     app.exception_handler(RequestValidationError)(_invalid)
-    app.exception_handler(ClientDisconnect)(_gone)
+    app.exception_handler(ClientDisconnect)(_disconnected)
     app.exception_handler(Exception)(_failed)
 
 
 async def _refused(request: Request, error: Refused) -> Response:
     if error.problem.code == "unauthenticated" and _is_link_to_task(request):
         path = request.scope["raw_path"].partition(b"?")[0].decode("ascii")
-        asked = path + (f"?{request.url.query}" if request.url.query else "")
-        where = f"/det/login?{urlencode({'to': asked})}"
+        requested_path = path + (f"?{request.url.query}" if request.url.query else "")
+        where = f"/det/login?{urlencode({'to': requested_path})}"
         return RedirectResponse(where, 303, {"Cache-Control": "no-store"})
     answer = response(request.url.path, error.problem)
     if isinstance(error, Busy):
@@ -152,11 +152,11 @@ async def _invalid(request: Request, error: RequestValidationError) -> Response:
 def _faults(error: RequestValidationError) -> str:
     queried = [one for one in error.errors() if one["type"] == FAULT]
     others = [one for one in error.errors() if one["type"] != FAULT]
-    said = [f"{snake_case(one['loc'][-1])} {one['msg']}" for one in queried]
-    return "; ".join([*said, *([told(others, skip=1)] if others else [])])
+    described = [f"{snake_case(one['loc'][-1])} {one['msg']}" for one in queried]
+    return "; ".join([*described, *([describe_faults(others, skip=1)] if others else [])])
 
 
-async def _gone(request: Request, error: ClientDisconnect) -> Response:
+async def _disconnected(request: Request, error: ClientDisconnect) -> Response:
     return response(request.url.path, Problem("unavailable", "the request did not arrive completely"), 408)
 
 

@@ -14,7 +14,7 @@ from services.kit.process_metrics import Reading
 from services.web.pacing import Pacing
 
 T = TypeVar("T")
-NICER = 5
+BACKGROUND_NICENESS = 5
 """Niceness of threads whose work must not delay other requests."""
 
 
@@ -22,28 +22,30 @@ class Lane:
     """A thread pool for one kind of blocking work, so that no other kind waits for it."""
 
     def __init__(
-        self, what: str, *, threads: int, each: int, waiting: int, each_waiting: int, nicer: int = 0
+        self, what: str, *, threads: int, each: int, waiting: int, each_waiting: int, niceness: int = 0
     ) -> None:
         """Set the number of threads in total and per user, and how many jobs may wait, in total and per user.
 
-        `nicer` lowers the priority of these threads.
+        `niceness` lowers the priority of these threads.
         """
-        self.places = Admission(what, at_once=threads, each=each, waiting=waiting, each_waiting=each_waiting)
-        self.threads = ThreadPoolExecutor(threads, what.replace(" ", "-"), _go_behind, (nicer,))
+        self.admission = Admission(
+            what, at_once=threads, each=each, waiting=waiting, each_waiting=each_waiting
+        )
+        self.threads = ThreadPoolExecutor(threads, what.replace(" ", "-"), _lower_priority, (niceness,))
 
     async def run(self, who: str, work: Callable[..., T], *given: Any) -> T:
         """Run work in a thread.
 
         Raises `Busy`. A cancelled caller does not stop the work, which keeps its place.
         """
-        await self.places.enter(who)
+        await self.admission.acquire(who)
         try:
             future = self.threads.submit(work, *given)
         except BaseException:
-            self.places.leave(who)
+            self.admission.release(who)
             raise
         loop = asyncio.get_running_loop()
-        future.add_done_callback(lambda _: _back_in(loop, self.places.leave, who))
+        future.add_done_callback(lambda _: _call_in_loop(loop, self.admission.release, who))
         return await asyncio.wrap_future(future)
 
     def close(self) -> None:
@@ -51,14 +53,14 @@ class Lane:
         self.threads.shutdown(wait=False, cancel_futures=True)
 
 
-def _go_behind(nicer: int) -> None:
+def _lower_priority(niceness: int) -> None:
     """Lower the priority of this thread only; Linux treats each thread id like a process id."""
-    if nicer:
+    if niceness:
         own = threading.get_native_id()
-        os.setpriority(os.PRIO_PROCESS, own, os.getpriority(os.PRIO_PROCESS, own) + nicer)
+        os.setpriority(os.PRIO_PROCESS, own, os.getpriority(os.PRIO_PROCESS, own) + niceness)
 
 
-def _back_in(loop: asyncio.AbstractEventLoop, work: Callable[..., None], *given: Any) -> None:
+def _call_in_loop(loop: asyncio.AbstractEventLoop, work: Callable[..., None], *given: Any) -> None:
     if not loop.is_closed():
         loop.call_soon_threadsafe(work, *given)
 
@@ -79,7 +81,7 @@ class Limits:
         self.uploads = Admission("large requests", at_once=32, each=4, waiting=0)
         self.previews = Admission("previews", at_once=4, each=1, waiting=16, each_waiting=4)
         self.passwords = Lane(
-            "checks of passwords", threads=2, each=1, waiting=64, each_waiting=8, nicer=NICER
+            "checks of passwords", threads=2, each=1, waiting=64, each_waiting=8, niceness=BACKGROUND_NICENESS
         )
         self.sign_ins = Lane("sign-ins with a provider", threads=4, each=2, waiting=64, each_waiting=8)
         self.probes = Lane("checks of storage", threads=4, each=2, waiting=64, each_waiting=16)
@@ -93,11 +95,11 @@ class Limits:
             self.streams,
             self.uploads,
             self.previews,
-            self.pacing.places,
-            *(lane.places for lane in self._lanes),
+            self.pacing.admission,
+            *(lane.admission for lane in self._lanes),
         ]
         for name, help, counts in (
-            ("places_taken", "Places taken, by kind of work", {(one.what,): one.inside for one in kinds}),
+            ("places_taken", "Places taken, by kind of work", {(one.what,): one.active for one in kinds}),
             ("places_wanted", "Waiting for a place, by kind", {(one.what,): one.queued for one in kinds}),
         ):
             yield Reading(name, help, ("kind",), counts)

@@ -11,31 +11,31 @@ import math
 from collections.abc import Iterable
 
 from services.kit.admission import Busy
+from services.kit.bounded_dict import BoundedDict
 from services.kit.process_metrics import Reading
-from services.kit.recent import Recent
 from services.web.proxies import site_of
 
-MOST_KEPT = 50_000
+MAX_ENTRIES = 50_000
 """Maximum number of entries per count; the least recently used are dropped first."""
-LONGEST_NAME = 128
+MAX_NAME_LENGTH = 128
 
 
-class Tries:
+class TokenBucket:
     """A token bucket per key: a number of tries at once, then one more every few seconds."""
 
     def __init__(self, at_once: int, every_s: float) -> None:
-        self._room_s, self._every_s = at_once * every_s, every_s
-        self._used_until: Recent[str, float] = Recent(MOST_KEPT)
+        self._capacity_s, self._every_s = at_once * every_s, every_s
+        self._used_until: BoundedDict[str, float] = BoundedDict(MAX_ENTRIES)
 
     def wait_s(self, key: str, now: float) -> float:
         """Return the seconds until another try is allowed; 0 if it is allowed now."""
-        return max(0.0, self._used(key, now) + self._every_s - self._room_s - now)
+        return max(0.0, self._used(key, now) + self._every_s - self._capacity_s - now)
 
-    def take(self, key: str, now: float) -> None:
+    def consume(self, key: str, now: float) -> None:
         """Use up one try."""
         self._used_until[key] = self._used(key, now) + self._every_s
 
-    def give_back(self, key: str, now: float) -> None:
+    def refund(self, key: str, now: float) -> None:
         """Return an unused try."""
         used = self._used(key, now) - self._every_s
         if used > now:
@@ -47,43 +47,43 @@ class Tries:
         return max(self._used_until.get(key, 0.0), now)
 
 
-class Logins:
+class LoginLimiter:
     """Counts wrong passwords."""
 
     def __init__(self) -> None:
-        self._by_address = Tries(24, every_s=3)
-        self._by_name = Tries(96, every_s=1)
-        self._by_both = Tries(12, every_s=10)
-        self._familiar: Recent[str, None] = Recent(MOST_KEPT)
+        self._by_address = TokenBucket(24, every_s=3)
+        self._by_name = TokenBucket(96, every_s=1)
+        self._by_pair = TokenBucket(12, every_s=10)
+        self._known_pairs: BoundedDict[str, None] = BoundedDict(MAX_ENTRIES)
         """Combinations of name and address that have logged in before."""
         self.failed = self.limited = 0
 
-    def begin(self, name: str, address: str, now: float) -> Attempt:
+    def start_attempt(self, name: str, address: str, now: float) -> Attempt:
         """Begin a try, which counts unless it succeeds. `now` is in monotonic seconds. Raises `Busy`."""
-        return self._begin(Attempt(self, name[:LONGEST_NAME], site_of(address)), now)
+        return self._start(Attempt(self, name[:MAX_NAME_LENGTH], site_of(address)), now)
 
-    def _begin(self, attempt: Attempt, now: float) -> Attempt:
+    def _start(self, attempt: Attempt, now: float) -> Attempt:
         wait_s = max(tries.wait_s(key, now) for tries, key in attempt.counts)
         if wait_s:
             self.limited += 1
             raise Busy("exhausted", "too many failed login attempts", math.ceil(wait_s))
         for tries, key in attempt.counts:
-            tries.take(key, now)
+            tries.consume(key, now)
         return attempt
 
-    def begin_elsewhere(self, address: str, now: float) -> Attempt:
+    def start_external_attempt(self, address: str, now: float) -> Attempt:
         """Begin a sign-in with an identity provider, where only the address is known. Raises `Busy`."""
-        return self._begin(Attempt(self, "", site_of(address), by_address_alone=True), now)
+        return self._start(Attempt(self, "", site_of(address), by_address_alone=True), now)
 
-    def counts_of(self, name: str, site: str, both: str) -> list[tuple[Tries, str]]:
+    def counts_of(self, name: str, site: str, pair: str) -> list[tuple[TokenBucket, str]]:
         """Return the counts that apply to a name from a site."""
-        found = [(self._by_address, site), (self._by_both, both)]
+        found = [(self._by_address, site), (self._by_pair, pair)]
         # Attackers that try a name from everywhere must not lock its owner out of their own machine.
-        return found if both in self._familiar else [*found, (self._by_name, name)]
+        return found if pair in self._known_pairs else [*found, (self._by_name, name)]
 
-    def note_success(self, both: str) -> None:
+    def record_success(self, pair: str) -> None:
         """Remember that this name has logged in from that address."""
-        self._familiar[both] = None
+        self._known_pairs[pair] = None
 
     def readings(self) -> Iterable[Reading]:
         """Prometheus readings."""
@@ -94,22 +94,22 @@ class Logins:
 class Attempt:
     """One login attempt."""
 
-    def __init__(self, logins: Logins, name: str, site: str, *, by_address_alone: bool = False) -> None:
+    def __init__(self, logins: LoginLimiter, name: str, site: str, *, by_address_alone: bool = False) -> None:
         self._logins = logins
-        self._both = f"{site} {name}"
-        counts = logins.counts_of(name, site, self._both)
+        self._pair = f"{site} {name}"
+        counts = logins.counts_of(name, site, self._pair)
         self.counts = counts[:1] if by_address_alone else counts
 
     def succeeded(self, now: float) -> None:
         """Record that the password was right."""
-        self.forget(now)
-        self._logins.note_success(self._both)
+        self.undo(now)
+        self._logins.record_success(self._pair)
 
     def failed(self) -> None:
         """Record that the password was wrong."""
         self._logins.failed += 1
 
-    def forget(self, now: float) -> None:
+    def undo(self, now: float) -> None:
         """Undo the attempt, because the password was not even checked."""
         for tries, key in self.counts:
-            tries.give_back(key, now)
+            tries.refund(key, now)

@@ -17,17 +17,17 @@ from starlette.requests import HTTPConnection, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from det_contracts.problems import Problem
-from services.kit.hosts_named import listed, parsed
+from services.kit.host_addresses import parse_address, split_list
 from services.web import errors, tickets
 
 MISDIRECTED = 421
-READING = ("GET", "HEAD", "OPTIONS")
-HEADERS_OF_CLIENTS = ("authorization", "grpc-metadata-x-allocation-token")
+SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+NON_BROWSER_HEADERS = ("authorization", "grpc-metadata-x-allocation-token")
 """A page cannot send these cross-origin without a preflight request, which is not answered here."""
 _HOST = re.compile(r"(?:\[(?P<v6>[0-9a-f:.]+)\]|(?P<name>[a-z0-9_.-]+))(?::[0-9]{1,5})?", re.IGNORECASE)
 
 
-class Known(Protocol):
+class HostSettings(Protocol):
     """The names of this server, from its settings."""
 
     @property
@@ -43,37 +43,37 @@ class Known(Protocol):
         """Origins whose pages may act for the logged-in user, separated by commas."""
 
 
-class Origins:
+class OriginMiddleware:
     """Refuses requests under foreign host names, and changes requested by another site's page."""
 
-    def __init__(self, app: ASGIApp, settings: Known) -> None:
+    def __init__(self, app: ASGIApp, settings: HostSettings) -> None:
         self._app = app
-        self._names = Names([settings.host, socket.gethostname(), *listed(settings.allowed_hosts)])
-        self._origins = {one.lower().rstrip("/") for one in listed(settings.allowed_origins)}
+        self._names = HostNames([settings.host, socket.gethostname(), *split_list(settings.allowed_hosts)])
+        self._origins = {one.lower().rstrip("/") for one in split_list(settings.allowed_origins)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         request = Request(scope)
-        if (host := self._names.stranger(request)) is not None:
-            told = f"this gateway is not known as '{host}'; if it is, add it to STEADFAST_ALLOWED_HOSTS"
-            answer = errors.response(scope["path"], Problem("permission_denied", told), MISDIRECTED)
-        elif (origin := self._foreign(request)) is not None:
-            told = (
+        if (host := self._names.foreign_host(request)) is not None:
+            message = f"this gateway is not known as '{host}'; if it is, add it to STEADFAST_ALLOWED_HOSTS"
+            answer = errors.response(scope["path"], Problem("permission_denied", message), MISDIRECTED)
+        elif (origin := self._foreign_origin(request)) is not None:
+            message = (
                 f"pages of '{origin}' may not make changes here; to allow it, set STEADFAST_ALLOWED_ORIGINS"
             )
-            answer = errors.response(scope["path"], Problem("permission_denied", told))
+            answer = errors.response(scope["path"], Problem("permission_denied", message))
         else:
             await self._app(scope, receive, send)
             return
         await answer(scope, receive, send)
 
-    def _foreign(self, request: Request) -> str | None:
+    def _foreign_origin(self, request: Request) -> str | None:
         """Return the other site whose page asks for a change, or None."""
-        if request.method in READING or any(name in request.headers for name in HEADERS_OF_CLIENTS):
+        if request.method in SAFE_METHODS or any(name in request.headers for name in NON_BROWSER_HEADERS):
             return None
-        if tickets.are_in(request.url.path):
+        if tickets.has_ticket(request.url.path):
             # A task's page calls its own task, authorised by the ticket in its address and never by a cookie.
             return None
         origin = request.headers.get("origin")
@@ -85,7 +85,7 @@ class Origins:
         return None if ours else origin[:200]
 
 
-class Names:
+class HostNames:
     """The host names under which this gateway may be addressed."""
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -95,22 +95,22 @@ class Names:
         self._names = {"localhost", *found}
         self._above = tuple([".localhost", *(one[1:] for one in found if one.startswith("*."))])
 
-    def stranger(self, connection: HTTPConnection) -> str | None:
+    def foreign_host(self, connection: HTTPConnection) -> str | None:
         """Return the host name of a request if it is foreign, else None. No name at all is accepted."""
         hosts = connection.headers.getlist("host")
         if not hosts or self._any:
             # HTTP/1.0, as used by probes; browsers always send a host.
             return None
-        known = len(hosts) == 1 and self._knows(hosts[0])
+        known = len(hosts) == 1 and self._is_known(hosts[0])
         return None if known else ", ".join(hosts)[:200]
 
-    def _knows(self, host: str) -> bool:
+    def _is_known(self, host: str) -> bool:
         match = _HOST.fullmatch(host)
         if match is None:
             return False
         name = (match["v6"] or match["name"]).lower().rstrip(".")
         # A numeric address cannot be a rebound name.
-        return name in self._names or name.endswith(self._above) or parsed(name) is not None
+        return name in self._names or name.endswith(self._above) or parse_address(name) is not None
 
 
 def _is_own(origin: str, request: Request) -> bool:

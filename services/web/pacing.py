@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 from services.kit.admission import UNLIMITED, Admission, Busy
 from services.kit.process_metrics import Reading
-from services.web.logins import Tries
+from services.web.logins import TokenBucket
 from services.web.proxies import site_of
 
 WITHIN_S = 10.0
@@ -28,7 +28,7 @@ class Pacing:
 
     def __init__(self, each: int, per_second: float) -> None:
         """Set the limits per client: concurrent requests (as many again may wait) and requests per second."""
-        self.places = Admission(
+        self.admission = Admission(
             "requests in hand",
             at_once=UNLIMITED,
             each=each,
@@ -37,20 +37,20 @@ class Pacing:
             retry_after_s=1,
         )
         burst = max(1, int(per_second * BURST_S))
-        self._rate = Tries(burst, every_s=1 / per_second) if per_second > 0 else None
+        self._rate = TokenBucket(burst, every_s=1 / per_second) if per_second > 0 else None
         self.refused = 0
 
-    async def enter(self, who: str) -> None:
+    async def acquire(self, who: str) -> None:
         """Take a place when it is this client's turn, to be released with `leave`. Raises `Busy`."""
         try:
-            await self.places.enter(who)
+            await self.admission.acquire(who)
         except Busy:
             self.refused += 1
             raise
         try:
             await self._turn(who)
         except BaseException:
-            self.places.leave(who)
+            self.admission.release(who)
             raise
 
     async def _turn(self, who: str) -> None:
@@ -61,7 +61,7 @@ class Pacing:
         if wait_s > WITHIN_S:
             self.refused += 1
             raise Busy("exhausted", "too many requests in too short a time", math.ceil(wait_s))
-        self._rate.take(who, now)
+        self._rate.consume(who, now)
         if wait_s > 0:
             await asyncio.sleep(wait_s)
 
@@ -70,25 +70,25 @@ class Pacing:
         yield Reading("requests_refused", "Requests of clients that had too many", (), {(): self.refused})
 
 
-class Place:
+class RequestSlot:
     """The place of one request, taken once its client is known."""
 
     def __init__(self, pacing: Pacing) -> None:
         self._pacing = pacing
         self._who: str | None = None
 
-    async def take(self, who: str) -> None:
+    async def acquire(self, who: str) -> None:
         """Wait for the client's turn. Raises `Busy`."""
-        await self._pacing.enter(who)
+        await self._pacing.acquire(who)
         self._who = who
 
-    def leave(self) -> None:
+    def release(self) -> None:
         """Release the place when the answer begins or there will be none. May be called repeatedly."""
         who, self._who = self._who, None
         if who is not None:
-            self._pacing.places.leave(who)
+            self._pacing.admission.release(who)
 
 
-def stranger_at(address: str) -> str:
+def anonymous_client(address: str) -> str:
     """Return the client name of an anonymous request."""
     return f"at {site_of(address)}"

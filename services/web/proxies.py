@@ -6,7 +6,7 @@ import ipaddress
 
 from starlette.requests import HTTPConnection
 
-from services.kit.hosts_named import listed, parsed
+from services.kit.host_addresses import parse_address, split_list
 from services.kit.settings import BadSettings
 
 IPV6_SITE = 64
@@ -19,7 +19,7 @@ class Proxies:
     def __init__(self, text: str) -> None:
         """Parse comma-separated addresses and networks. Raises `BadSettings`."""
         try:
-            self._networks = [ipaddress.ip_network(one, strict=False) for one in listed(text)]
+            self._networks = [ipaddress.ip_network(one, strict=False) for one in split_list(text)]
         except ValueError as error:
             raise BadSettings(f"STEADFAST_TRUSTED_PROXIES: {error}") from None
 
@@ -29,11 +29,11 @@ class Proxies:
     def address_of(self, connection: HTTPConnection) -> str:
         """Return the client's address: the last one in `X-Forwarded-For` that is not one of our proxies."""
         address = connection.client.host if connection.client is not None else ""
-        if not self._has(address):
+        if not self._is_proxy(address):
             return address
         for one in reversed(_forwarded(connection)):
             address = one
-            if not self._has(address):
+            if not self._is_proxy(address):
                 break
         return address
 
@@ -41,17 +41,17 @@ class Proxies:
         """Whether the client itself uses HTTPS, to us or to one of our proxies."""
         if connection.url.scheme == "https":
             return True
-        behind = connection.client is not None and self._has(connection.client.host)
-        return behind and connection.headers.get("x-forwarded-proto", "").lower() == "https"
+        is_via_proxy = connection.client is not None and self._is_proxy(connection.client.host)
+        return is_via_proxy and connection.headers.get("x-forwarded-proto", "").lower() == "https"
 
-    def _has(self, text: str) -> bool:
-        address = parsed(text)
+    def _is_proxy(self, text: str) -> bool:
+        address = parse_address(text)
         return address is not None and any(address in network for network in self._networks)
 
 
 def site_of(address: str) -> str:
     """Return what counts as one client: an IPv4 address, or the network of an IPv6 address."""
-    known = parsed(address)
+    known = parse_address(address)
     if not isinstance(known, ipaddress.IPv6Address):
         return address
     if known.ipv4_mapped is not None:
@@ -62,8 +62,8 @@ def site_of(address: str) -> str:
 def _forwarded(connection: HTTPConnection) -> list[str]:
     """Return the addresses added by proxies, nearest last, after the last malformed one."""
     found: list[str] = []
-    for one in reversed(listed(",".join(connection.headers.getlist("x-forwarded-for")))):
-        if parsed(one) is None:
+    for one in reversed(split_list(",".join(connection.headers.getlist("x-forwarded-for")))):
+        if parse_address(one) is None:
             break
         found.append(one)
     return found[::-1]

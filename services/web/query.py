@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from det_contracts.problems import invalid
 from services.kit.paging import Window
 
-LARGEST = 2**63 - 1
+MAX_INT64 = 2**63 - 1
 FAULT = "query"
 """Error type of faults raised here. Their message follows the parameter's name."""
 _BOOLEANS = {"true": True, "1": True, "": True, "false": False, "0": False}
@@ -32,11 +32,11 @@ _UNSPECIFIED = ("", "UNSPECIFIED", "0")
 _INNER_CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _FRACTION = re.compile(r"\.(\d+)")
 _ORDERS = {"": False, "UNSPECIFIED": False, "ASC": False, "DESC": True, "0": False, "1": False, "2": True}
-READ_HERE = ("/api/v1/", "/experiments/", "/resources/")
+NORMALIZED_PATHS = ("/api/v1/", "/experiments/", "/resources/")
 """Paths whose queries are normalised here; others are passed on unchanged."""
 
 T = TypeVar("T")
-Asks = Annotated[T, Query()]
+FromQuery = Annotated[T, Query()]
 """`Asks[Model]`: a route's query parameters."""
 
 
@@ -44,7 +44,7 @@ NOTHING: Any = Field(default_factory=list)
 """Default of a list that is not given."""
 
 
-class Asking(BaseModel):
+class QueryModel(BaseModel):
     """Base class of all queries."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="ignore", frozen=True)
@@ -55,25 +55,25 @@ def snake_case(name: str) -> str:
     return _INNER_CAPITAL.sub("_", name).lower()
 
 
-def respelled(query: bytes) -> bytes:
+def normalize_names(query: bytes) -> bytes:
     """Convert all names of a query to lowerCamelCase; values are unchanged."""
-    return b"&".join(_respelled(*part.partition(b"=")) for part in query.split(b"&"))
+    return b"&".join(_normalize_name(*part.partition(b"=")) for part in query.split(b"&"))
 
 
-def _respelled(name: bytes, equals: bytes, value: bytes) -> bytes:
+def _normalize_name(name: bytes, equals: bytes, value: bytes) -> bytes:
     parts = unquote_plus(name.decode("latin-1")).split(".")
     return quote(".".join(to_camel(snake_case(part)) for part in parts)).encode() + equals + value
 
 
-class Spelling:
+class QueryNamesMiddleware:
     """Normalises the spelling of query names before they are read."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["query_string"] and scope["path"].startswith(READ_HERE):
-            scope = {**scope, "query_string": respelled(scope["query_string"])}
+        if scope["type"] == "http" and scope["query_string"] and scope["path"].startswith(NORMALIZED_PATHS):
+            scope = {**scope, "query_string": normalize_names(scope["query_string"])}
         await self._app(scope, receive, send)
 
 
@@ -81,7 +81,7 @@ def _fault(message: str) -> NoReturn:
     raise PydanticCustomError(FAULT, "{message}", {"message": message})
 
 
-def _single(read: Callable[[str], Any], schema: dict[str, Any]) -> Any:
+def _single_value(read: Callable[[str], Any], schema: dict[str, Any]) -> Any:
     """Return validator and schema of a single value. An empty value counts as absent."""
 
     def check(value: Any) -> Any:
@@ -97,7 +97,7 @@ def _integer(text: str) -> int:
         found = int(text)
     except ValueError:
         _fault(f"must be a whole number, not '{text[:40]}'")
-    if not -LARGEST <= found <= LARGEST:
+    if not -MAX_INT64 <= found <= MAX_INT64:
         _fault(f"must be a number of 64 bits, not {text[:40]}")
     return found
 
@@ -145,12 +145,12 @@ def enum_names(name: str, given: Iterable[str], prefix: str, known: Iterable[str
     Raises `Refused` for unknown values.
     """
     try:
-        return _names(given, prefix, tuple(known))
+        return _strip_prefixes(given, prefix, tuple(known))
     except PydanticCustomError as error:
         raise invalid(f"{name} {error.message()}") from None
 
 
-def _names(given: Iterable[str], prefix: str, known: tuple[str, ...]) -> list[str]:
+def _strip_prefixes(given: Iterable[str], prefix: str, known: tuple[str, ...]) -> list[str]:
     found = [text.removeprefix(prefix) for text in given]
     found = [one for one in found if one not in _UNSPECIFIED]
     for one in found:
@@ -163,10 +163,10 @@ def _some_integers(values: list[str]) -> list[int]:
     return [_integer(value) if isinstance(value, str) else value for value in values]
 
 
-Integer = Annotated[int, *_single(_integer, {"type": "integer"})]
-Number = Annotated[float | None, *_single(_number, {"type": "number"})]
+Integer = Annotated[int, *_single_value(_integer, {"type": "integer"})]
+Number = Annotated[float | None, *_single_value(_number, {"type": "number"})]
 """A finite number."""
-Instant = Annotated[float | None, *_single(_instant, {"type": "string", "format": "date-time"})]
+Instant = Annotated[float | None, *_single_value(_instant, {"type": "string", "format": "date-time"})]
 """An RFC 3339 time, converted to seconds since the epoch."""
 Flag = Annotated[bool, PlainValidator(_flag), WithJsonSchema({"type": "boolean"})]
 """A flag without a value is true."""
@@ -184,29 +184,31 @@ Order = Annotated[
 """Whether the order is descending."""
 
 
-def names(prefix: str, known: Iterable[str]) -> Any:
+def enum_values(prefix: str, known: Iterable[str]) -> Any:
     """Annotate a `list[str]` as enum values that are written with a prefix and read without it."""
     all = tuple(known)
     items = {"type": "string", "enum": [prefix + one for one in ("UNSPECIFIED", *all)]}
     schema = WithJsonSchema({"type": "array", "items": items})
-    return _Both(PlainValidator(functools.partial(_names, prefix=prefix, known=all)), schema)
+    return _ValidatorWithSchema(
+        PlainValidator(functools.partial(_strip_prefixes, prefix=prefix, known=all)), schema
+    )
 
 
-def one_of(prefix: str, known: Iterable[str]) -> Any:
+def enum_value(prefix: str, known: Iterable[str]) -> Any:
     """Annotate a `str` as an enum value that is written with a prefix and read without it."""
     all = tuple(known)
 
     def check(value: str) -> str:
-        found = _names([value], prefix, all)
+        found = _strip_prefixes([value], prefix, all)
         if not found:
             raise PydanticUseDefault
         return found[0]
 
     schema = WithJsonSchema({"type": "string", "enum": [prefix + one for one in ("UNSPECIFIED", *all)]})
-    return _Both(PlainValidator(check), schema)
+    return _ValidatorWithSchema(PlainValidator(check), schema)
 
 
-class _Both:
+class _ValidatorWithSchema:
     """A validator and a schema as one annotation."""
 
     def __init__(self, check: PlainValidator, schema: WithJsonSchema) -> None:
@@ -219,13 +221,13 @@ class _Both:
         return self._schema.__get_pydantic_json_schema__(schema, handler)
 
 
-class Limited(Asking):
+class Limited(QueryModel):
     """How many items are requested."""
 
     limit: Integer = 0
 
 
-class Ordered(Asking):
+class Ordered(QueryModel):
     """The order of the items."""
 
     order_by: Order = False
@@ -242,13 +244,13 @@ class Paged(Limited, Ordered):
         return Window(self.offset, self.limit, self.order_by)
 
 
-class Grouped(Asking):
+class Grouped(QueryModel):
     """One metric group, or all."""
 
     group: str = ""
 
 
-class Periodic(Asking):
+class Periodic(QueryModel):
     """How often a stream may report changes."""
 
     period_seconds: Integer = 0
@@ -260,7 +262,7 @@ class Followed(Periodic):
     follow: Flag = False
 
 
-class Users(Asking):
+class Users(QueryModel):
     """Restricts a list to certain users, by name or id."""
 
     users: list[str] = NOTHING

@@ -21,15 +21,15 @@ from h11._util import LocalProtocolError
 NEXT_CHUNK = re.compile(rb"\r\n([0-9A-Fa-f]{1,20})(?:;[^\n]*)?[ \t]*\r\n")
 """The end of a chunk and the size of the next, in every form that h11 accepts: a form missing here would
 still be slow."""
-MOST_SMALL, SMALL_BYTES = 50_000, 16
+MAX_SMALL_CHUNKS, SMALL_BYTES = 50_000, 16
 """Maximum number of accumulated chunks with a smaller average size. Such bodies are never accidental, and
 splitting them is costly too. Chunks that arrived one by one do not count."""
-MOST_HINTS = 32
+MAX_HINTS = 32
 """Maximum number of interim responses such as 103. A server that sends them endlessly only wastes time."""
-_HINTS = "steadfast_hints"
+_HINT_COUNT = "steadfast_hints"
 
 
-class Gathering(ChunkedReader):
+class JoiningChunkedReader(ChunkedReader):
     """Reads a chunked body, joining the chunks that have arrived completely."""
 
     def __init__(self) -> None:
@@ -46,8 +46,10 @@ class Gathering(ChunkedReader):
             return event
         self._chunks += len(more)
         self._bytes += sum(map(len, more))
-        if self._chunks > max(MOST_SMALL, self._bytes // SMALL_BYTES):
-            raise LocalProtocolError(f"more than {MOST_SMALL:,} chunks of less than {SMALL_BYTES} bytes")
+        if self._chunks > max(MAX_SMALL_CHUNKS, self._bytes // SMALL_BYTES):
+            raise LocalProtocolError(
+                f"more than {MAX_SMALL_CHUNKS:,} chunks of less than {SMALL_BYTES} bytes"
+            )
         return h11.Data(data=b"".join((event.data, *more)), chunk_start=event.chunk_start, chunk_end=True)
 
 
@@ -70,23 +72,23 @@ def _whole_chunks(buf: ReceiveBuffer) -> list[bytes]:
 
 # The table holds readers and, for bodies, tables of readers; its declared type does not distinguish them.
 _READERS: dict[Any, Any] = READERS
-_read_answer = _READERS[h11.SERVER, h11.SEND_RESPONSE]
+_original_reader = _READERS[h11.SERVER, h11.SEND_RESPONSE]
 
 
-def _answer(buf: ReceiveBuffer) -> h11.InformationalResponse | h11.Response | None:
-    event: h11.InformationalResponse | h11.Response | None = _read_answer(buf)
+def _read_response(buf: ReceiveBuffer) -> h11.InformationalResponse | h11.Response | None:
+    event: h11.InformationalResponse | h11.Response | None = _original_reader(buf)
     if isinstance(event, h11.InformationalResponse):
-        hints = getattr(buf, _HINTS, 0) + 1
-        if hints > MOST_HINTS:
-            raise LocalProtocolError(f"more than {MOST_HINTS} answers before the one that counts")
-        setattr(buf, _HINTS, hints)
+        hints = getattr(buf, _HINT_COUNT, 0) + 1
+        if hints > MAX_HINTS:
+            raise LocalProtocolError(f"more than {MAX_HINTS} answers before the one that counts")
+        setattr(buf, _HINT_COUNT, hints)
     elif event is not None:
-        setattr(buf, _HINTS, 0)
+        setattr(buf, _HINT_COUNT, 0)
     return event
 
 
 def install() -> None:
     """Install the readers for every connection of this process."""
-    _READERS[h11.SEND_BODY]["chunked"] = Gathering
+    _READERS[h11.SEND_BODY]["chunked"] = JoiningChunkedReader
     for state in (h11.IDLE, h11.SEND_RESPONSE):
-        _READERS[h11.SERVER, state] = _answer
+        _READERS[h11.SERVER, state] = _read_response

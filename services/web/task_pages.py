@@ -9,29 +9,29 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Iterable
 
-OF_ONE_HOP = {
+HOP_BY_HOP_HEADERS = {
     "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te",
     "trailer", "trailers", "transfer-encoding", "upgrade",
 }  # fmt: skip
-NOT_FOR_TASKS = {
+WITHHELD_HEADERS = {
     "authorization", "cookie", "grpc-metadata-x-allocation-token", "host", "content-length", "expect",
     "forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "origin", "referer",
 }  # fmt: skip
 """A task must not see the viewer's credentials, or it could act in their name."""
-NOT_FROM_TASKS = {
+STRIPPED_HEADERS = {
     "set-cookie", "set-cookie2", "clear-site-data", "service-worker-allowed", "content-security-policy",
     "content-security-policy-report-only", "strict-transport-security", "public-key-pins", "alt-svc", "nel",
     "report-to", "reporting-endpoints", "referrer-policy", "date", "server",
 }  # fmt: skip
 """Headers that a browser would apply to the whole origin, and thus to the gateway."""
-MAY = ("scripts", "forms", "popups", "downloads", "modals")
+SANDBOX_PERMISSIONS = ("scripts", "forms", "popups", "downloads", "modals")
 """Adding `same-origin` here would defeat all of this protection."""
-ALONE = [
-    ("content-security-policy", " ".join(["sandbox", *(f"allow-{what}" for what in MAY)])),
+ISOLATION_HEADERS = [
+    ("content-security-policy", " ".join(["sandbox", *(f"allow-{what}" for what in SANDBOX_PERMISSIONS)])),
     ("referrer-policy", "no-referrer"),
     ("cross-origin-opener-policy", "same-origin"),
 ]
-FROM_ITSELF = [
+CORS_HEADERS = [
     ("access-control-allow-origin", "*"),
     ("access-control-allow-methods", "*"),
     ("access-control-allow-headers", "*"),
@@ -40,9 +40,9 @@ FROM_ITSELF = [
 """To the page, its own server is a different origin; the ticket in the address is what permits its
 requests."""
 HEAD = re.compile(rb"<head(\s[^>]*)?>", re.IGNORECASE)
-LOOKED_THROUGH = 64 << 10
+MAX_HEAD_SEARCH_BYTES = 64 << 10
 Headers = list[tuple[str, str]]
-STAND_INS = b"""<script>(() => {
+POLYFILLS = b"""<script>(() => {
   for (const name of ["localStorage", "sessionStorage"]) {
     const kept = new Map();
     const own = {
@@ -75,29 +75,29 @@ STAND_INS = b"""<script>(() => {
 stand-ins last while the page is open."""
 
 
-def for_task(headers: Iterable[tuple[str, str]], *, page: bool) -> Headers:
+def request_headers(headers: Iterable[tuple[str, str]], *, page: bool) -> Headers:
     """Return the headers of a request that a task may see."""
-    kept = _of_both_hops(headers, NOT_FOR_TASKS)
+    kept = _end_to_end_headers(headers, WITHHELD_HEADERS)
     if page and any(name == "accept" and "text/html" in value for name, value in kept):
         # A compressed page could not be rewritten here.
         kept = [one for one in kept if one[0] != "accept-encoding"] + [("accept-encoding", "identity")]
     return kept
 
 
-def from_task(headers: Iterable[tuple[str, str]], *, page: bool) -> Headers:
+def response_headers(headers: Iterable[tuple[str, str]], *, page: bool) -> Headers:
     """Return the headers of an answer that a browser may see."""
-    unwanted = set(NOT_FROM_TASKS)
+    unwanted = set(STRIPPED_HEADERS)
     if page:
-        unwanted |= {name for name, _ in FROM_ITSELF} | {"content-length"}
-    kept = [one for one in _of_both_hops(headers, unwanted) if not one[0].startswith("access-control-")]
-    return kept + ALONE + (FROM_ITSELF if page else [])
+        unwanted |= {name for name, _ in CORS_HEADERS} | {"content-length"}
+    kept = [one for one in _end_to_end_headers(headers, unwanted) if not one[0].startswith("access-control-")]
+    return kept + ISOLATION_HEADERS + (CORS_HEADERS if page else [])
 
 
-def _of_both_hops(headers: Iterable[tuple[str, str]], unwanted: set[str]) -> Headers:
+def _end_to_end_headers(headers: Iterable[tuple[str, str]], unwanted: set[str]) -> Headers:
     plain = [(name.lower(), value) for name, value in headers]
     listed = ",".join(value for name, value in plain if name == "connection")
-    gone = OF_ONE_HOP | {word.strip().lower() for word in listed.split(",")} | unwanted
-    return [(name, value) for name, value in plain if name not in gone]
+    dropped = HOP_BY_HOP_HEADERS | {word.strip().lower() for word in listed.split(",")} | unwanted
+    return [(name, value) for name, value in plain if name not in dropped]
 
 
 def is_page(headers: Headers) -> bool:
@@ -107,7 +107,7 @@ def is_page(headers: Headers) -> bool:
     return found.get("content-type", "").startswith("text/html") and readable
 
 
-async def moved(content: AsyncIterator[bytes], own: bytes, where: bytes) -> AsyncIterator[bytes]:
+async def rewrite_links(content: AsyncIterator[bytes], own: bytes, where: bytes) -> AsyncIterator[bytes]:
     """Rewrite addresses below `own` in a page to `where`, so that its requests carry the ticket."""
     rest = b""
     async for chunk in content:
@@ -118,19 +118,19 @@ async def moved(content: AsyncIterator[bytes], own: bytes, where: bytes) -> Asyn
     yield rest
 
 
-async def with_stand_ins(content: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def insert_polyfills(content: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """Insert the stand-ins at the beginning of a page's head."""
-    begun: bytes | None = b""
+    buffer: bytes | None = b""
     async for chunk in content:
-        if begun is None:
+        if buffer is None:
             yield chunk
             continue
-        begun += chunk
-        found = HEAD.search(begun)
-        if found is None and len(begun) < LOOKED_THROUGH:
+        buffer += chunk
+        found = HEAD.search(buffer)
+        if found is None and len(buffer) < MAX_HEAD_SEARCH_BYTES:
             continue
         at = found.end() if found else 0
-        yield begun[:at] + (STAND_INS if found else b"") + begun[at:]
-        begun = None
-    if begun:
-        yield begun
+        yield buffer[:at] + (POLYFILLS if found else b"") + buffer[at:]
+        buffer = None
+    if buffer:
+        yield buffer

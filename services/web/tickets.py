@@ -13,7 +13,7 @@ from nacl.secret import SecretBox
 
 from services.kit import base64url
 
-MARK = "~"
+PREFIX = "~"
 """Marks a ticket, where a path could also contain a name."""
 
 
@@ -23,21 +23,21 @@ class BadTicket(Exception):
 
 def seal(key: bytes, task_id: str, token: str) -> str:
     """Return a ticket for one task, valid as long as the session of the token."""
-    return MARK + base64url.encode(bytes(_box(key, task_id).encrypt(token.encode())))
+    return PREFIX + base64url.encode(bytes(_box(key, task_id).encrypt(token.encode())))
 
 
 def unseal(key: bytes, task_id: str, ticket: str) -> str:
     """Return the token in a ticket. Raises `BadTicket`."""
     try:
-        return _box(key, task_id).decrypt(base64url.decode(ticket.removeprefix(MARK))).decode()
+        return _box(key, task_id).decrypt(base64url.decode(ticket.removeprefix(PREFIX))).decode()
     except (CryptoError, ValueError):
         raise BadTicket(f"this address is not for task {task_id}: open its page again") from None
 
 
-def are_in(path: str) -> bool:
+def has_ticket(path: str) -> bool:
     """Whether a path is that of a task with a ticket."""
     parts = path.split("/", 4)
-    return len(parts) > 3 and parts[1] == "proxy" and parts[3].startswith(MARK)
+    return len(parts) > 3 and parts[1] == "proxy" and parts[3].startswith(PREFIX)
 
 
 def _box(key: bytes, task_id: str) -> SecretBox:

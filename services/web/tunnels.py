@@ -15,16 +15,16 @@ from starlette.types import Receive, Scope, Send
 
 from det_contracts.problems import Refused
 from services.kit.admission import Admission
-from services.kit.task_ending import end
-from services.web.paced import PLACE
-from services.web.upgrades import CHUNK, PROTOCOL, Agreed, Headers
+from services.kit.cancellation import cancel_and_wait
+from services.web.pacing_middleware import SLOT_KEY
+from services.web.upgrades import CHUNK, PROTOCOL, Headers, UpgradedConnection
 
 EXTENSION = "steadfast.tunnel"
 """Scope key of the request's connection, for handlers that do more than answer."""
 RECHECK_S = 15.0
-STALLED_S = 300.0
+STALL_TIMEOUT_S = 300.0
 """Seconds for which a side may accept no data."""
-FLUSH_S = 10.0
+FLUSH_TIMEOUT_S = 10.0
 """Seconds allowed for sending the last bytes."""
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -44,64 +44,64 @@ class Tunnel(Response):
 
     def __init__(
         self,
-        task: Agreed,
+        task: UpgradedConnection,
         *,
-        places: Admission,
+        admission: Admission,
         who: str,
         recheck: Callable[[], None],
         release: Callable[[], Awaitable[object]],
     ) -> None:
-        """`who` occupies one of the `places`. `recheck` raises `Refused` once the permission has ended."""
+        """`who` occupies one of the `admission`. `recheck` raises `Refused` once the permission has ended."""
         super().__init__(status_code=101)
-        self._task, self._places, self._who = task, places, who
+        self._task, self._admission, self._who = task, admission, who
         self._recheck, self._release = recheck, release
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Connect the two. Raises `Busy` before agreeing to anything."""
         try:
-            async with self._places.place(self._who):
+            async with self._admission.hold(self._who):
                 connection: Connection = scope["extensions"][EXTENSION]
                 client = connection.take_over([("upgrade", PROTOCOL), *self._task.headers])
-                if PLACE in scope:
+                if SLOT_KEY in scope:
                     # Requests hold their place until the answer begins, which it does now.
-                    scope[PLACE].leave()
-                await _joined(client, self._task, self._recheck)
+                    scope[SLOT_KEY].release()
+                await _run_tunnel(client, self._task, self._recheck)
         finally:
             await self._release()
 
 
-async def _joined(client: Streams, task: Agreed, recheck: Callable[[], None]) -> None:
+async def _run_tunnel(client: Streams, task: UpgradedConnection, recheck: Callable[[], None]) -> None:
     to_client, to_task = client[1], task.writer
     to_client.write(task.first)
-    works = (
-        asyncio.create_task(_hand_on(client[0], to_task)),
-        asyncio.create_task(_hand_on(task.reader, to_client)),
-        asyncio.create_task(_while_allowed(recheck)),
+    tasks = (
+        asyncio.create_task(_copy(client[0], to_task)),
+        asyncio.create_task(_copy(task.reader, to_client)),
+        asyncio.create_task(_until_forbidden(recheck)),
     )
     try:
-        await asyncio.wait(works, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        await end(*works)
-        await asyncio.gather(_closed(to_client), _closed(to_task))
+        await cancel_and_wait(*tasks)
+        await asyncio.gather(_close(to_client), _close(to_task))
 
 
-async def _hand_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     try:
         while chunk := await reader.read(CHUNK):
             writer.write(chunk)
-            if not await _taken(writer):
+            if not await _drain(writer):
                 return
     except OSError:
         # One side is gone; ending the tunnel tells the other.
         return
 
 
-async def _taken(writer: asyncio.StreamWriter) -> bool:
+async def _drain(writer: asyncio.StreamWriter) -> bool:
     """Wait until there is room for more. Returns False if nothing is accepted for too long."""
     left = writer.transport.get_write_buffer_size()
     while True:
         try:
-            async with asyncio.timeout(STALLED_S):
+            async with asyncio.timeout(STALL_TIMEOUT_S):
                 await writer.drain()
             return True
         except TimeoutError:
@@ -111,7 +111,7 @@ async def _taken(writer: asyncio.StreamWriter) -> bool:
             left = now
 
 
-async def _while_allowed(recheck: Callable[[], None]) -> None:
+async def _until_forbidden(recheck: Callable[[], None]) -> None:
     while True:
         await asyncio.sleep(RECHECK_S)
         try:
@@ -120,11 +120,11 @@ async def _while_allowed(recheck: Callable[[], None]) -> None:
             return
 
 
-async def _closed(writer: asyncio.StreamWriter) -> None:
+async def _close(writer: asyncio.StreamWriter) -> None:
     """Send what is left, within a time limit."""
     writer.close()
     try:
-        async with asyncio.timeout(FLUSH_S):
+        async with asyncio.timeout(FLUSH_TIMEOUT_S):
             await writer.wait_closed()
     except (OSError, TimeoutError):
         writer.transport.abort()

@@ -20,14 +20,14 @@ class Client(Protocol):
     def address(self) -> str:
         """The client's address; clients of one address are weighed together."""
 
-    def left(self) -> int:
+    def unread_bytes(self) -> int:
         """Number of bytes waiting for the client."""
 
-    def give_up(self) -> None:
+    def disconnect(self) -> None:
         """Close the connection at once, whatever is left to send."""
 
 
-class Unread:
+class UnreadData:
     """Tracks unread data, and drops clients when there is too much of it."""
 
     def __init__(self, most: int = UNREAD_BYTES) -> None:
@@ -40,24 +40,24 @@ class Unread:
 
     def waits(self, client: Client) -> None:
         """Note that a client has more data than it currently accepts. May drop other clients."""
-        self._keep(client, client.left())
+        self._set_left(client, client.unread_bytes())
         if self.total > self._most:
-            self._look()
+            self._refresh()
             self._make_room()
 
-    def goes_on(self, client: Client) -> None:
+    def forget(self, client: Client) -> None:
         """Note that a client has read its data or is gone."""
         self.total -= self._left.pop(client, 0)
 
-    def _keep(self, client: Client, left: int) -> None:
+    def _set_left(self, client: Client, left: int) -> None:
         self.total += left - self._left.get(client, 0)
         self._left[client] = left
 
-    def _look(self) -> None:
+    def _refresh(self) -> None:
         for client, before in list(self._left.items()):
-            if (now := client.left()) < before:
-                self.goes_on(client)
-                self._keep(client, now)
+            if (now := client.unread_bytes()) < before:
+                self.forget(client)
+                self._set_left(client, now)
 
     def _make_room(self) -> None:
         """Drop clients of the address with the most data, those without progress for longest first."""
@@ -67,11 +67,11 @@ class Unread:
             sizes[client.address] += left
             clients.setdefault(client.address, []).append(client)
         while self.total > self._most:
-            of_several = [address for address, ones in clients.items() if len(ones) > 1]
-            if not of_several:
+            crowded_addresses = [address for address, ones in clients.items() if len(ones) > 1]
+            if not crowded_addresses:
                 return
-            address = max(of_several, key=sizes.__getitem__)
+            address = max(crowded_addresses, key=sizes.__getitem__)
             idle = clients[address].pop()
             sizes[address] -= self._left[idle]
-            self.goes_on(idle)
-            idle.give_up()
+            self.forget(idle)
+            idle.disconnect()

@@ -14,7 +14,7 @@ PROTOCOL = "websocket"
 CONNECT_S = 5.0
 CHUNK = 64 << 10
 LARGEST_HEAD = 32 << 10
-ANSWERED = {
+FORWARDED_HEADERS = {
     "sec-websocket-accept", "sec-websocket-protocol", "sec-websocket-extensions", "sec-websocket-version",
 }  # fmt: skip
 """Headers of the task's agreement that are passed to the client."""
@@ -22,7 +22,7 @@ Headers = list[tuple[str, str]]
 """Decoded as Latin-1, so that every byte is preserved."""
 
 
-class Refused(Exception):
+class UpgradeRefused(Exception):
     """The task answered with a status other than 101."""
 
     def __init__(self, status: int) -> None:
@@ -30,7 +30,7 @@ class Refused(Exception):
         self.status = status
 
 
-class Agreed(msgspec.Struct, frozen=True):
+class UpgradedConnection(msgspec.Struct, frozen=True):
     """A connection to a task that has left HTTP."""
 
     reader: asyncio.StreamReader
@@ -53,44 +53,44 @@ def as_text(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
 def is_upgrade(request: Request) -> bool:
     """Whether a request asks to become a WebSocket. A request with a body cannot."""
     headers = request.headers
-    wished = headers.get("upgrade", "").lower() == PROTOCOL
+    wants_websocket = headers.get("upgrade", "").lower() == PROTOCOL
     listed = {word.strip().lower() for word in headers.get("connection", "").split(",")}
     has_body = "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
-    return request.method == "GET" and wished and "upgrade" in listed and not has_body
+    return request.method == "GET" and wants_websocket and "upgrade" in listed and not has_body
 
 
 @contextlib.asynccontextmanager
-async def agreed(address: str, target: bytes, headers: Headers) -> AsyncIterator[Agreed]:
+async def request_upgrade(address: str, target: bytes, headers: Headers) -> AsyncIterator[UpgradedConnection]:
     """Request the upgrade at `host:port`. The connection is closed at the end of the block.
 
-    Raises `Refused`, or OSError or `h11.RemoteProtocolError` if there is no valid HTTP answer.
+    Raises `UpgradeRefused`, or OSError or `h11.RemoteProtocolError` if there is no valid HTTP answer.
     """
     host, _, port = address.rpartition(":")
     async with asyncio.timeout(CONNECT_S):
         reader, writer = await asyncio.open_connection(host, int(port), limit=CHUNK)
     try:
-        yield await _asked(reader, writer, address, target, headers)
+        yield await _handshake(reader, writer, address, target, headers)
     finally:
         writer.transport.abort()
 
 
-async def _asked(
+async def _handshake(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, address: str, target: bytes, headers: Headers
-) -> Agreed:
-    talk = h11.Connection(h11.CLIENT, max_incomplete_event_size=LARGEST_HEAD)
+) -> UpgradedConnection:
+    http_connection = h11.Connection(h11.CLIENT, max_incomplete_event_size=LARGEST_HEAD)
     own = [("host", address), ("connection", "Upgrade"), ("upgrade", PROTOCOL)]
     request = h11.Request(method="GET", target=target, headers=as_bytes([*own, *headers]))
-    writer.write((talk.send(request) or b"") + (talk.send(h11.EndOfMessage()) or b""))
+    writer.write((http_connection.send(request) or b"") + (http_connection.send(h11.EndOfMessage()) or b""))
     await writer.drain()
     while True:
-        event = talk.next_event()
+        event = http_connection.next_event()
         if event is h11.NEED_DATA:
-            talk.receive_data(await reader.read(CHUNK))
+            http_connection.receive_data(await reader.read(CHUNK))
         elif isinstance(event, h11.InformationalResponse):
             if event.status_code == 101:
-                kept = [(name, value) for name, value in as_text(event.headers) if name in ANSWERED]
-                return Agreed(reader, writer, kept, talk.trailing_data[0])
+                kept = [(name, value) for name, value in as_text(event.headers) if name in FORWARDED_HEADERS]
+                return UpgradedConnection(reader, writer, kept, http_connection.trailing_data[0])
         elif isinstance(event, h11.Response):
-            raise Refused(event.status_code)
+            raise UpgradeRefused(event.status_code)
         else:
             raise h11.RemoteProtocolError("it closed the connection without an answer")

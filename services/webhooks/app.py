@@ -6,35 +6,35 @@ import asyncio
 from functools import partial
 
 from services.kit.addresses import Addresses
-from services.kit.authz.commands import judged
-from services.kit.authz.people import with_people
+from services.kit.authz.commands import add_access_checks
+from services.kit.authz.people import add_people_fold
 from services.kit.host import Service
 from services.kit.parts import Parts, settings_of
 from services.kit.rules import Rules
 from services.kit.sealing import FOR_WEBHOOKS, CannotOpen, Sealer, is_sealed, sealer_from
 from services.kit.settings import BadSettings
 from services.kit.tls import client_context
-from services.webhooks.commands import COMMANDS, MOST_WEBHOOKS
+from services.webhooks.commands import COMMANDS, MAX_WEBHOOKS
 from services.webhooks.domain import State, evolve
 from services.webhooks.lanes import Lanes
 from services.webhooks.measures import readings
 from services.webhooks.queries import ANSWERS
 from services.webhooks.react import react
 from services.webhooks.rights import directory
-from services.webhooks.sending import Sender, Threads
+from services.webhooks.sending import Sender, ThreadedSender
 from services.webhooks.settings import Settings
 
 RULES = Rules(
     owner="webhooks",
     state=State,
-    evolve=with_people(evolve),
+    evolve=add_people_fold(evolve),
     react=react,
-    commands=judged(COMMANDS, directory),
+    commands=add_access_checks(COMMANDS, directory),
     answers=ANSWERS,
 )
 
 
-def opened(sealer: Sealer | None, text: str) -> str:
+def unseal(sealer: Sealer | None, text: str) -> str:
     """Decrypt a text from the log if it is sealed. Raises `CannotOpen`."""
     if not is_sealed(text):
         return text
@@ -43,19 +43,19 @@ def opened(sealer: Sealer | None, text: str) -> str:
     return str(sealer.open(FOR_WEBHOOKS, text))
 
 
-async def _beside(parts: Parts) -> None:
+async def _run_background_tasks(parts: Parts) -> None:
     settings = settings_of(parts, Settings)
     try:
         addresses = Addresses(allowed=settings.reachable)
     except ValueError as error:
         raise BadSettings(f"STEADFAST_REACHABLE={settings.reachable}: {error}") from error
     sender = Sender(addresses, await asyncio.to_thread(client_context, settings.tls_ca))
-    threads = Threads(sender, MOST_WEBHOOKS)
+    threads = ThreadedSender(sender, MAX_WEBHOOKS)
     lanes = Lanes(
         parts.runner,
         threads,
-        partial(opened, sealer_from(settings.sealing_key)),
-        parts.leading,
+        partial(unseal, sealer_from(settings.sealing_key)),
+        parts.is_leader,
         settings.public_url.rstrip("/"),
     )
     await parts.runner.ready.wait()
@@ -65,4 +65,4 @@ async def _beside(parts: Parts) -> None:
         threads.close()
 
 
-SERVICE = Service(RULES, settings=Settings, extra=_beside, readings=readings)
+SERVICE = Service(RULES, settings=Settings, background_tasks=_run_background_tasks, readings=readings)

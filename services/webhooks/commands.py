@@ -16,16 +16,16 @@ from det_contracts.events.webhooks import (
     WebhookSet,
 )
 from det_contracts.problems import Problem, Refused, invalid, not_found
-from det_contracts.telling import RemoveWebhook, SetWebhook, TryWebhook
-from services.kit.idempotency import once
+from det_contracts.webhook_commands import RemoveWebhook, SetWebhook, TryWebhook
+from services.kit.idempotency import idempotent
 from services.kit.rules import Call, Ruling
 from services.webhooks.domain.fold import TOTALS, delivery_id
-from services.webhooks.domain.state import MOST_TRIES, Delivery, State, Totals
+from services.webhooks.domain.state import MAX_TRIES, Delivery, State, Totals
 
-MOST_WEBHOOKS = 100
+MAX_WEBHOOKS = 100
 """Each webhook uses a thread during a delivery."""
 FIRST_PAUSE_S = 10.0
-GROWS = 3.0
+PAUSE_FACTOR = 3.0
 LONGEST_PAUSE_S = 6 * 3600.0
 
 
@@ -50,16 +50,16 @@ def pause_s(attempt: int, chance: float) -> float:
     >>> [round(pause_s(attempt, 0.5)) for attempt in (1, 2, 3, 9)]
     [10, 30, 90, 21600]
     """
-    return min(FIRST_PAUSE_S * GROWS ** (attempt - 1), LONGEST_PAUSE_S) * (0.5 + chance)
+    return min(FIRST_PAUSE_S * PAUSE_FACTOR ** (attempt - 1), LONGEST_PAUSE_S) * (0.5 + chance)
 
 
 def set_webhook(state: State, command: SetWebhook, call: Call) -> Ruling:
     """Create a webhook."""
     if not command.states:
         raise invalid("a webhook needs at least one trigger: a state of experiments to report")
-    if len(state.webhooks) >= MOST_WEBHOOKS:
+    if len(state.webhooks) >= MAX_WEBHOOKS:
         raise Refused(
-            Problem("exhausted", f"there are {MOST_WEBHOOKS} webhooks already: delete one that is not needed")
+            Problem("exhausted", f"there are {MAX_WEBHOOKS} webhooks already: delete one that is not needed")
         )
     totals = state.totals.get(TOTALS, Totals())
     states = dict.fromkeys(command.states)
@@ -78,13 +78,13 @@ def set_webhook(state: State, command: SetWebhook, call: Call) -> Ruling:
 
 def remove_webhook(state: State, command: RemoveWebhook, call: Call) -> Ruling:
     """Forget a webhook."""
-    _known(state, command.webhook_id)
+    _webhook(state, command.webhook_id)
     return Ruling([WebhookRemoved(command.webhook_id, f"removed by {command.user}")])
 
 
 def try_webhook(state: State, command: TryWebhook, call: Call) -> Ruling:
     """Send a test message to a webhook once."""
-    _known(state, command.webhook_id)
+    _webhook(state, command.webhook_id)
     due = DeliveryDue(
         delivery_id=delivery_id(call.id, command.webhook_id),
         webhook_id=command.webhook_id,
@@ -95,14 +95,14 @@ def try_webhook(state: State, command: TryWebhook, call: Call) -> Ruling:
     return Ruling([due], due.delivery_id)
 
 
-def _known(state: State, id: int) -> WebhookSet:
+def _webhook(state: State, id: int) -> WebhookSet:
     found = state.webhooks.get(id)
     if found is None:
         raise not_found("webhook", id)
     return found
 
 
-def state_attempt(state: State, command: StateAttempt, call: Call) -> Ruling:
+def record_attempt(state: State, command: StateAttempt, call: Call) -> Ruling:
     """Record the result of an attempt. Ignored if it is already known or the webhook was removed."""
     known = state.deliveries.get(command.delivery_id)
     if known is None or known.state != "WAITING" or command.attempt != len(known.tries) + 1:
@@ -125,8 +125,8 @@ def state_attempt(state: State, command: StateAttempt, call: Call) -> Ruling:
 
 
 def _next_at(known: Delivery, command: StateAttempt, now: float) -> float | None:
-    over = command.final or known.told.occasion == "TEST" or command.attempt >= MOST_TRIES
-    if not command.problem or over:
+    is_final = command.final or known.told.occasion == "TEST" or command.attempt >= MAX_TRIES
+    if not command.problem or is_final:
         return None
     return now + pause_s(command.attempt, command.chance)
 
@@ -139,8 +139,8 @@ def _reason(command: StateAttempt, next_at: float | None, now: float) -> str:
 
 
 COMMANDS: dict[Any, Callable[[State, Any, Call], Ruling]] = {
-    SetWebhook: once(set_webhook, CreationKept),
+    SetWebhook: idempotent(set_webhook, CreationKept),
     RemoveWebhook: remove_webhook,
     TryWebhook: try_webhook,
-    StateAttempt: state_attempt,
+    StateAttempt: record_attempt,
 }

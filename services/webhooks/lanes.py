@@ -17,26 +17,26 @@ import structlog
 
 from det_contracts.events.webhooks import WebhookSet
 from det_contracts.problems import Refused
+from services.kit.cancellation import cancel_and_wait
 from services.kit.log import OutcomeUnknown
 from services.kit.rules import Call
 from services.kit.sealing import CannotOpen
-from services.kit.task_ending import end
 from services.webhooks import messages
 from services.webhooks.commands import StateAttempt
 from services.webhooks.domain import Delivery, State
 from services.webhooks.sending import Result
 
-PATIENCE_S = 5.0
-FIRST_REST_S = 1.0
-LONGEST_REST_S = 60.0
-LONGEST_WAIT_S = 60.0
+COMMAND_TIMEOUT_S = 5.0
+MIN_BACKOFF_S = 1.0
+MAX_BACKOFF_S = 60.0
+MAX_WAIT_S = 60.0
 """Maximum time between two looks, in seconds: a changed host clock can make a distant time due."""
 Open = Callable[[str], str]
 """Decrypts a sealed text. Raises `CannotOpen`."""
 log = structlog.get_logger()
 
 
-class Decider(Protocol):
+class CommandRunner(Protocol):
     """The service's runner."""
 
     @property
@@ -46,11 +46,11 @@ class Decider(Protocol):
     async def command(self, command: Any, call: Call, within_s: float | None = None) -> Any:
         """Have a command decided. Raises `Refused`."""
 
-    async def news(self, after: int) -> int:
+    async def wait_for_change(self, after: int) -> int:
         """Wait until something was folded or leadership may have changed."""
 
 
-class Carrier(Protocol):
+class Transport(Protocol):
     """Makes the requests."""
 
     async def send(self, url: str, body: bytes, headers: dict[str, str]) -> Result:
@@ -62,23 +62,23 @@ class Lanes:
 
     def __init__(
         self,
-        runner: Decider,
-        carrier: Carrier,
+        runner: CommandRunner,
+        transport: Transport,
         open_sealed: Open,
-        leading: Callable[[], bool],
+        is_leader: Callable[[], bool],
         address: str = "",
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._runner = runner
-        self._carrier = carrier
+        self._transport = transport
         self._open = open_sealed
-        self._leading = leading
+        self._is_leader = is_leader
         self._address = address
         self._clock = clock
         self._busy: dict[int, asyncio.Task[None]] = {}
-        self._failed: dict[int, int] = {}
+        self._failures: dict[int, int] = {}
         """Number of consecutive times that a lane failed unexpectedly or could not store its result."""
-        self._rests_until: dict[int, float] = {}
+        self._backoff_until: dict[int, float] = {}
         """When such a lane is restarted."""
 
     async def run(self) -> None:
@@ -86,77 +86,77 @@ class Lanes:
         known = 0
         try:
             while True:
-                wait_s = self._begin() if self._leading() else LONGEST_WAIT_S
-                known = await self._woken(known, wait_s)
+                wait_s = self._start_due() if self._is_leader() else MAX_WAIT_S
+                known = await self._wait_for_work(known, wait_s)
         finally:
             for task in list(self._busy.values()):
-                await end(task)
+                await cancel_and_wait(task)
 
-    async def _woken(self, known: int, wait_s: float) -> int:
+    async def _wait_for_work(self, known: int, wait_s: float) -> int:
         """Wait for news, for the end of a lane, or for as long; returns how much news there is."""
         if not self._busy:
             # As nearly always: the log goes by, and nobody is to be told of it.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait_s):
-                    return await self._runner.news(known)
+                    return await self._runner.wait_for_change(known)
             return known
-        news = asyncio.ensure_future(self._runner.news(known))
+        news = asyncio.ensure_future(self._runner.wait_for_change(known))
         try:
             waiting = {news, *self._busy.values()}
             await asyncio.wait(waiting, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
             return news.result() if news.done() else known
         finally:
-            await end(news)
+            await cancel_and_wait(news)
 
-    def _begin(self) -> float:
+    def _start_due(self) -> float:
         """Start every lane with a due delivery. Returns when to look again, in seconds from now."""
-        state, now, next_at = self._runner.state, self._clock(), self._clock() + LONGEST_WAIT_S
-        for gone in self._failed.keys() - state.webhooks.keys():
-            self._recovered(gone)
+        state, now, next_at = self._runner.state, self._clock(), self._clock() + MAX_WAIT_S
+        for removed in self._failures.keys() - state.webhooks.keys():
+            self._clear_backoff(removed)
         for id in sorted(state.webhooks.keys() - self._busy.keys()):
-            delivery = state.next_of(id)
+            delivery = state.next_delivery(id)
             if delivery is None:
                 continue
-            at = max(delivery.next_at or 0.0, self._rests_until.get(id, 0.0))
+            at = max(delivery.next_at or 0.0, self._backoff_until.get(id, 0.0))
             if at <= now:
                 self._busy[id] = asyncio.create_task(self._deliver(id))
             else:
                 next_at = min(next_at, at)
         return next_at - now
 
-    def _due(self, webhook_id: int) -> Delivery | None:
-        found = self._runner.state.next_of(webhook_id)
+    def _due_delivery(self, webhook_id: int) -> Delivery | None:
+        found = self._runner.state.next_delivery(webhook_id)
         return found if found is not None and (found.next_at or 0.0) <= self._clock() else None
 
     async def _deliver(self, webhook_id: int) -> None:
         """Make a webhook's due deliveries. A failure only pauses this lane; all others continue."""
         try:
-            while self._leading() and (delivery := self._due(webhook_id)) is not None:
-                await self._tell(webhook_id, delivery)
-                self._recovered(webhook_id)
+            while self._is_leader() and (delivery := self._due_delivery(webhook_id)) is not None:
+                await self._attempt_and_record(webhook_id, delivery)
+                self._clear_backoff(webhook_id)
         except (Refused, OutcomeUnknown) as error:
             # The attempt's result is not recorded, so the attempt is repeated under the same id.
-            self._rest(webhook_id)
+            self._back_off(webhook_id)
             log.warning("attempt.not_stored", webhook=webhook_id, error=str(error))
         except Exception:
-            self._rest(webhook_id)
-            log.exception("lane.failed", webhook=webhook_id, again_in_s=self._rest_s(webhook_id))
+            self._back_off(webhook_id)
+            log.exception("lane.failed", webhook=webhook_id, again_in_s=self._backoff_s(webhook_id))
         finally:
             del self._busy[webhook_id]
 
-    def _recovered(self, webhook_id: int) -> None:
-        self._failed.pop(webhook_id, None)
-        self._rests_until.pop(webhook_id, None)
+    def _clear_backoff(self, webhook_id: int) -> None:
+        self._failures.pop(webhook_id, None)
+        self._backoff_until.pop(webhook_id, None)
 
-    def _rest(self, webhook_id: int) -> None:
-        self._failed[webhook_id] = self._failed.get(webhook_id, 0) + 1
-        self._rests_until[webhook_id] = self._clock() + self._rest_s(webhook_id)
+    def _back_off(self, webhook_id: int) -> None:
+        self._failures[webhook_id] = self._failures.get(webhook_id, 0) + 1
+        self._backoff_until[webhook_id] = self._clock() + self._backoff_s(webhook_id)
 
-    def _rest_s(self, webhook_id: int) -> float:
-        times: int = self._failed[webhook_id]
-        return min(FIRST_REST_S * 2.0 ** min(times - 1, 10), LONGEST_REST_S)
+    def _backoff_s(self, webhook_id: int) -> float:
+        times: int = self._failures[webhook_id]
+        return min(MIN_BACKOFF_S * 2.0 ** min(times - 1, 10), MAX_BACKOFF_S)
 
-    async def _tell(self, webhook_id: int, delivery: Delivery) -> None:
+    async def _attempt_and_record(self, webhook_id: int, delivery: Delivery) -> None:
         """Make an attempt and have it recorded. Raises `Refused` or `OutcomeUnknown` if that fails."""
         result = await self._attempt(self._runner.state.webhooks[webhook_id], delivery)
         told = StateAttempt(
@@ -168,7 +168,7 @@ class Lanes:
             took_s=result.took_s,
             chance=random.random(),  # noqa: S311 - spreads, keeps no secret
         )
-        await self._runner.command(told, Call(told.delivery_id, self._clock()), PATIENCE_S)
+        await self._runner.command(told, Call(told.delivery_id, self._clock()), COMMAND_TIMEOUT_S)
 
     async def _attempt(self, hook: WebhookSet, delivery: Delivery) -> Result:
         try:
@@ -178,7 +178,7 @@ class Lanes:
         try:
             body = messages.body(hook.kind, delivery.told, self._address)
             headers = messages.headers(hook.kind, delivery.told, body, key, self._clock())
-            return await self._carrier.send(url, body, headers)
+            return await self._transport.send(url, body, headers)
         except Exception as error:
             # An attempt that cannot be made counts as failed, so the delivery is given up eventually and
             # later ones follow. The error text may contain the address, which only the webhook's owner may

@@ -23,15 +23,15 @@ VERBS = {
 }
 
 
-def body(kind: WebhookKind, told: DeliveryDue, address: str) -> bytes:
+def body(kind: WebhookKind, due: DeliveryDue, address: str) -> bytes:
     """The body of a delivery, which is the same for each attempt.
 
     `address` is that of the cluster's web UI; empty if unknown.
     """
-    return msgspec.json.encode(_slack(told, address) if kind == "SLACK" else _document(told))
+    return msgspec.json.encode(_slack(due, address) if kind == "SLACK" else _document(due))
 
 
-def headers(kind: WebhookKind, told: DeliveryDue, sent: bytes, key: str, now: float) -> dict[str, str]:
+def headers(kind: WebhookKind, due: DeliveryDue, sent: bytes, key: str, now: float) -> dict[str, str]:
     """The headers of a delivery.
 
     The signature is the hexadecimal HMAC-SHA256 of timestamp, comma and body.
@@ -39,7 +39,7 @@ def headers(kind: WebhookKind, told: DeliveryDue, sent: bytes, key: str, now: fl
     found = {
         "Content-Type": "application/json",
         "User-Agent": "steadfast-webhooks",
-        DELIVERY: told.delivery_id,
+        DELIVERY: due.delivery_id,
     }
     if kind == "SLACK":
         return found
@@ -48,45 +48,49 @@ def headers(kind: WebhookKind, told: DeliveryDue, sent: bytes, key: str, now: fl
     return found | {TIMESTAMP: at, SIGNATURE: signed}
 
 
-def _document(told: DeliveryDue) -> dict[str, Any]:
-    one = told.experiment
+def _document(due: DeliveryDue) -> dict[str, Any]:
+    experiment = due.experiment
     return {
-        "event_id": told.delivery_id,
-        "event_type": told.occasion,
-        "timestamp": int(told.happened_at),
-        "condition": {"state": one.state} if one is not None else {},
-        "event_data": {"experiment": _experiment(one)} if one is not None else {"data": "test"},
+        "event_id": due.delivery_id,
+        "event_type": due.occasion,
+        "timestamp": int(due.happened_at),
+        "condition": {"state": experiment.state} if experiment is not None else {},
+        "event_data": {"experiment": _experiment(experiment)} if experiment is not None else {"data": "test"},
     }
 
 
-def _experiment(one: ExperimentTold) -> dict[str, Any]:
+def _experiment(experiment: ExperimentTold) -> dict[str, Any]:
     return {
-        "id": one.id,
-        "state": one.state,
-        "name": one.name,
-        "slots_per_trial": one.slots_per_trial,
-        "duration": int(one.duration_s),
-        "resource_pool": one.resource_pool,
-        "workspace": one.workspace,
-        "project": one.project,
+        "id": experiment.id,
+        "state": experiment.state,
+        "name": experiment.name,
+        "slots_per_trial": experiment.slots_per_trial,
+        "duration": int(experiment.duration_s),
+        "resource_pool": experiment.resource_pool,
+        "workspace": experiment.workspace,
+        "project": experiment.project,
     }
 
 
-def _slack(told: DeliveryDue, address: str) -> dict[str, Any]:
-    one = told.experiment
-    if one is None:
+def _slack(due: DeliveryDue, address: str) -> dict[str, Any]:
+    experiment = due.experiment
+    if experiment is None:
         return {"text": "This is a test of a webhook: messages of this cluster arrive here."}
-    name = f"Experiment {one.id} ({_escaped(one.name)})" if one.name else f"Experiment {one.id}"
+    name = (
+        f"Experiment {experiment.id} ({_escaped(experiment.name)})"
+        if experiment.name
+        else f"Experiment {experiment.id}"
+    )
     if address:
-        name = f"<{address}/det/experiments/{one.id}|{name}>"
+        name = f"<{address}/det/experiments/{experiment.id}|{name}>"
     facts = [
-        f"Workspace: {_escaped(one.workspace)}",
-        f"Project: {_escaped(one.project)}",
-        f"Pool: {_escaped(one.resource_pool)}",
-        f"Slots per trial: {one.slots_per_trial}",
-        f"After: {_duration(one.duration_s)}",
+        f"Workspace: {_escaped(experiment.workspace)}",
+        f"Project: {_escaped(experiment.project)}",
+        f"Pool: {_escaped(experiment.resource_pool)}",
+        f"Slots per trial: {experiment.slots_per_trial}",
+        f"After: {_duration(experiment.duration_s)}",
     ]
-    text = f"{name} {VERBS[one.state]}."
+    text = f"{name} {VERBS[experiment.state]}."
     block = {"type": "section", "text": {"type": "mrkdwn", "text": text}}
     context = {"type": "context", "elements": [{"type": "mrkdwn", "text": fact} for fact in facts]}
     return {"text": text, "blocks": [block, context]}

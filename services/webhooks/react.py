@@ -17,19 +17,19 @@ def react(state: State, key: tuple[str, Any]) -> Sequence[Any]:
     """Return the events that a record calls for; empty if there is nothing to do."""
     kind, id = key
     if kind == "owed" and id in state.owed:
-        return _owed(state, state.owed[id])
+        return _decide_owed(state, state.owed[id])
     if kind == "deliveries" and id in state.deliveries:
-        return _delivery(state.deliveries[id])
+        return _give_up_failed(state.deliveries[id])
     return ()
 
 
-def _owed(state: State, owed: Owed) -> Sequence[Any]:
+def _decide_owed(state: State, owed: Owed) -> Sequence[Any]:
     reason = f"experiment {owed.experiment_id} is {owed.state}, which webhook {owed.webhook_id} waits for"
     due = DeliveryDue(
         delivery_id=owed.delivery_id,
         webhook_id=owed.webhook_id,
         occasion="EXPERIMENT_STATE_CHANGE",
-        experiment=_told(state, owed),
+        experiment=_experiment_facts(state, owed),
         happened_at=owed.happened_at,
         reason=reason,
     )
@@ -39,7 +39,7 @@ def _owed(state: State, owed: Owed) -> Sequence[Any]:
     return [due, DeliveryGivenUp(owed.delivery_id, owed.webhook_id, why)]
 
 
-def _told(state: State, owed: Owed) -> ExperimentTold | None:
+def _experiment_facts(state: State, owed: Owed) -> ExperimentTold | None:
     known = state.experiments.get(owed.experiment_id)
     if known is None:
         return None
@@ -64,7 +64,7 @@ def _name(found: Any, first: str, id: int) -> str:
     return first if id == FIRST else ""
 
 
-def _delivery(delivery: Delivery) -> Sequence[Any]:
+def _give_up_failed(delivery: Delivery) -> Sequence[Any]:
     if delivery.state != "WAITING" or delivery.next_at is not None:
         return ()
     last = delivery.tries[-1]

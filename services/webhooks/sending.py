@@ -35,7 +35,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     took_s: float = 0.0
 
 
-class Threads:
+class ThreadedSender:
     """Runs a sender's attempts in threads, one per webhook, so that no receiver waits for another."""
 
     def __init__(self, sender: Sender, most: int) -> None:
@@ -62,15 +62,15 @@ class Sender:
 
     def send(self, url: str, body: bytes, headers: Mapping[str, str]) -> Result:
         """POST the body. Redirects are not followed, and only the status of the answer is used."""
-        began = time.monotonic()
-        result = self._sent(url, body, headers)
-        took_s = time.monotonic() - began
+        started = time.monotonic()
+        result = self._post(url, body, headers)
+        took_s = time.monotonic() - started
         if took_s >= self._within_s and result.problem and not result.status:
             # A connection cut off by the time limit looks like one that was closed.
             result = Result(problem=LATE)
         return msgspec.structs.replace(result, took_s=round(took_s, 3))
 
-    def _sent(self, url: str, body: bytes, headers: Mapping[str, str]) -> Result:
+    def _post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Result:
         timeout = urllib3.Timeout(connect=CONNECT_S, read=self._within_s)
         pool = pool_manager(self._addresses, timeout, _NEVER, self._within_s, self._context)
         try:
@@ -80,17 +80,17 @@ class Sender:
         except AddressRefused as error:
             return Result(problem=str(error), final=True)
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
-            return Result(problem=_words(error))
+            return Result(problem=_describe_error(error))
         finally:
             pool.clear()
         answer.close()
-        return _judged(answer.status)
+        return _result_of_status(answer.status)
 
 
 _NEVER = urllib3.Retry(0, redirect=0, raise_on_redirect=False, raise_on_status=False)
 
 
-def _judged(status: int) -> Result:
+def _result_of_status(status: int) -> Result:
     if 200 <= status < 300:
         return Result(status=status)
     if 300 <= status < 400:
@@ -98,7 +98,7 @@ def _judged(status: int) -> Result:
     return Result(status=status, problem=f"the receiver answered {status}")
 
 
-def _words(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     """The error in words, without the address: its path may be a secret."""
     found: Any = error
     while isinstance(found, urllib3.exceptions.MaxRetryError) and found.reason is not None:

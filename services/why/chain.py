@@ -9,11 +9,11 @@ import msgspec
 
 from det_contracts import codec
 from det_contracts.envelope import Recorded
+from services.why.event_descriptions import describe
 from services.why.history import About, History, about
 from services.why.links import causes
-from services.why.sentences import words
 
-LONGEST = 60
+MAX_STEPS = 60
 """Maximum steps of a chain. A search with many operations has more, but nobody reads them."""
 
 
@@ -35,52 +35,52 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     """Positions of this step's causes that are part of the chain."""
 
 
-class Told(msgspec.Struct, frozen=True):
+class Explanation(msgspec.Struct, frozen=True):
     """Steps, and whether there are earlier ones."""
 
     steps: Sequence[Step]
     more: bool
 
 
-def chain(history: History, ends: Iterable[Recorded], longest: int = LONGEST) -> Told:
+def chain(history: History, start_events: Iterable[Recorded], max_steps: int = MAX_STEPS) -> Explanation:
     """The causes of `ends`, newest first, each event once. `history.missing` holds what was not available."""
     followed: dict[int, tuple[Recorded, tuple[int, ...]]] = {}
     asides: dict[int, Recorded] = {}
-    waiting = {-one.position: one for one in ends}
-    heap = sorted(waiting)
-    while heap and len(followed) < longest:
-        recorded = waiting.pop(heapq.heappop(heap))
+    pending = {-event.position: event for event in start_events}
+    heap = sorted(pending)
+    while heap and len(followed) < max_steps:
+        recorded = pending.pop(heapq.heappop(heap))
         links = causes(history, recorded)
         followed[recorded.position] = (recorded, tuple(link.to.position for link in links))
         for link in links:
             if link.aside:
                 asides[link.to.position] = link.to
-            elif -link.to.position not in waiting and link.to.position not in followed:
-                waiting[-link.to.position] = link.to
+            elif -link.to.position not in pending and link.to.position not in followed:
+                pending[-link.to.position] = link.to
                 heapq.heappush(heap, -link.to.position)
     # Formatted last, because later steps may reveal which trial an allocation belongs to.
     steps = [step(history, recorded, because=because) for recorded, because in followed.values()]
-    steps += [step(history, one, aside=True) for at, one in asides.items() if at not in followed]
-    return Told(sorted(steps, key=lambda s: -s.position), bool(heap))
+    steps += [step(history, event, aside=True) for at, event in asides.items() if at not in followed]
+    return Explanation(sorted(steps, key=lambda s: -s.position), bool(heap))
 
 
 def step(history: History, recorded: Recorded, *, aside: bool = False, because: tuple[int, ...] = ()) -> Step:
     """Convert an event to a step."""
-    said = words(recorded.event, history)
+    description = describe(recorded.event, history)
     return Step(
         position=recorded.position,
         name=codec.kind_of(recorded.event).name,
         at=recorded.at,
         actor=recorded.actor,
-        what=said.what,
-        reason=said.reason,
+        what=description.what,
+        reason=description.reason,
         about=about(recorded.event),
         aside=aside,
         because=because,
     )
 
 
-def story(history: History, newest: int) -> Told:
+def newest_steps(history: History, newest: int) -> Explanation:
     """Everything that was read, oldest first, limited to the `newest` events."""
     events = history.events
-    return Told([step(history, one) for one in events[-newest:]], len(events) > newest)
+    return Explanation([step(history, one) for one in events[-newest:]], len(events) > newest)

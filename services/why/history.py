@@ -15,7 +15,7 @@ from det_contracts.events.scheduler import AllocationAssigned
 Kind = Literal["experiment", "trial", "allocation", "deletions", "worker", "pool"]
 
 
-class Thing(msgspec.Struct, frozen=True):
+class Entity(msgspec.Struct, frozen=True):
     """A thing whose events are read together."""
 
     kind: Kind
@@ -30,7 +30,7 @@ class Cause(msgspec.Struct, frozen=True):
     before: int
 
 
-Missing = Thing | Cause
+Missing = Entity | Cause
 
 
 class About(msgspec.Struct, frozen=True):
@@ -46,7 +46,7 @@ class History:
     def __init__(self) -> None:
         self.trial_of: dict[str, int | None] = {}
         """Trials by allocation id; None for an allocation without a trial."""
-        self.hosts_of: dict[str, tuple[str, ...]] = {}
+        self.workers_of: dict[str, tuple[str, ...]] = {}
         """The workers of each allocation that got slots."""
         self.missing: set[Missing] = set()
         self._read: dict[Missing, None] = {}
@@ -60,31 +60,31 @@ class History:
         for recorded in events:
             if type(recorded.event) not in (Decision, Unknown):
                 self._events[recorded.position] = self._by_id[recorded.id] = recorded
-                self._learn_owner(recorded.event)
+                self._index_allocation(recorded.event)
         self._ordered = [self._events[position] for position in sorted(self._events)]
 
-    def _learn_owner(self, event: Any) -> None:
+    def _index_allocation(self, event: Any) -> None:
         id, trial = getattr(event, "allocation_id", None), getattr(event, "trial_id", None)
         if id is not None and (trial is not None or hasattr(event, "kind")):
             self.trial_of[id] = trial
         if isinstance(event, AllocationAssigned):
-            self.hosts_of[event.allocation_id] = tuple(part.worker_id for part in event.parts)
+            self.workers_of[event.allocation_id] = tuple(part.worker_id for part in event.parts)
 
     @property
     def events(self) -> Sequence[Recorded]:
         """All events read so far, in order."""
         return self._ordered
 
-    def newest(
+    def find_newest(
         self,
-        things: Sequence[Thing],
+        entities: Sequence[Entity],
         types: tuple[type, ...],
         *,
         before: float = float("inf"),
         where: Callable[[Any], bool] = lambda _: True,
     ) -> Recorded | None:
         """The newest event of some types about these things, before a position."""
-        self.missing |= {thing for thing in things if thing not in self._read}
+        self.missing |= {thing for thing in entities if thing not in self._read}
         for recorded in reversed(self._ordered):
             event = recorded.event
             if recorded.position < before and type(event) in types and where(event):

@@ -10,28 +10,28 @@ from det_contracts import subjects
 from det_contracts.envelope import Recorded, Unknown
 from det_contracts.events import scheduler, searcher
 from det_contracts.problems import unavailable
-from services.kit.jetstream_feed import CANNOT_READ
+from services.kit.jetstream_feed import READ_ERRORS
 from services.kit.log import Log, Stored
-from services.kit.log_range import read_once
+from services.kit.log_range import read_range
 from services.kit.records import read_event
-from services.why.chain import Told, chain, story
-from services.why.history import Cause, History, Missing, Thing
-from services.why.subject import Subject, ends
-from services.why.timeline import Stretch, timeline
+from services.why.chain import Explanation, chain, newest_steps
+from services.why.history import Cause, Entity, History, Missing
+from services.why.subject import Subject, current_state_events
+from services.why.timeline import Period, timeline
 
-KEEP = 5000
+MAX_EVENTS_PER_ENTITY = 5000
 """Maximum number of events kept per thing. Longer histories lose their oldest events."""
-LOOK_BACK = 2000
+CAUSE_SEARCH_DISTANCE = 2000
 """How many positions before an event to look for its cause. Deciders react to recent events."""
-MOST_RUNS = 50_000
+MAX_TIMELINE_EVENTS = 50_000
 """Maximum number of events of an experiment and its allocations in its timeline."""
-NEAR = 5000
+SEARCH_WINDOW = 5000
 """How many positions from an allocation's start and end to look for its processes' events. Workers live long.
 """
-PATIENCE_S = 10.0
-MOST_LOOKS = 8
+READ_TIMEOUT_S = 10.0
+MAX_OWNER_READS = 8
 """Maximum number of reads for one owner's newest events. Together they cover over a million positions."""
-MOST_READS = 80
+MAX_READS = 80
 """Maximum number of reads for one question. Anything still missing is left out."""
 
 
@@ -45,134 +45,146 @@ class Reader:
         self._reads = 0
         self._history = History()
 
-    async def chain(self, subject: Subject) -> Told:
+    async def explain_state(self, subject: Subject) -> Explanation:
         """The causes of the subject's current state, newest first. Raises `Refused` (unavailable)."""
-        return await self._walk(lambda: ends(self._history, subject))
+        return await self._follow_causes(lambda: current_state_events(self._history, subject))
 
-    async def led_to(self, recorded: Recorded) -> Told:
+    async def explain_event(self, recorded: Recorded) -> Explanation:
         """An event and its causes, newest first. Raises `Refused` (unavailable)."""
         self._history.add(Cause(recorded.id, recorded.position), [recorded])
-        return await self._walk(lambda: [recorded])
+        return await self._follow_causes(lambda: [recorded])
 
-    async def _walk(self, last: Callable[[], list[Recorded]]) -> Told:
+    async def _follow_causes(self, end_events: Callable[[], list[Recorded]]) -> Explanation:
         while True:
             self._history.missing.clear()
-            told = chain(self._history, last())
-            wanted = sorted(self._history.missing, key=repr)[: MOST_READS - self._reads]
+            explanation = chain(self._history, end_events())
+            wanted = sorted(self._history.missing, key=repr)[: MAX_READS - self._reads]
             if not wanted:
-                return Told(told.steps, told.more or bool(self._history.missing))
+                return Explanation(explanation.steps, explanation.more or bool(self._history.missing))
             await self._fetch(wanted)
 
-    async def deleted(self, experiment_id: int) -> Subject | None:
+    async def find_deleted_experiment(self, experiment_id: int) -> Subject | None:
         """A deleted experiment, which only the log still knows; None if it never existed."""
-        await self._fetch([Thing("experiment", experiment_id)])
-        end = self._history.newest((), (searcher.ExperimentDeleted,))
+        await self._fetch([Entity("experiment", experiment_id)])
+        end = self._history.find_newest((), (searcher.ExperimentDeleted,))
         if end is None:
             return None
         id = str(experiment_id)
         return Subject(kind="experiment", id=id, state=end.event.state, experiment_id=experiment_id)
 
-    async def at(self, position: int) -> Stored | None:
+    async def message_at(self, position: int) -> Stored | None:
         """The message at a position of CONTROL, or None. Raises `Refused` (unavailable)."""
-        async with _available():
+        async with _read_timeout():
             first, last = await self._journal.bounds(subjects.CONTROL)
             if not first <= position <= last:
                 return None
-            found = await read_once(
+            found = await read_range(
                 self._journal, subjects.CONTROL, after=position - 1, before=position + 1, keep=1
             )
         return found[0] if found else None
 
-    async def latest(self, before: int | None, newest: int, where: Sequence[str]) -> Told:
+    async def latest_events(self, before: int | None, newest: int, where: Sequence[str]) -> Explanation:
         """The newest events before a position, oldest first, looking back a limited distance.
 
         The events of a rarely active owner are far apart, so each read covers twice the distance of the one
         before.
         """
         found: list[Recorded] = []
-        async with _available():
+        async with _read_timeout():
             _, last = await self._journal.bounds(subjects.CONTROL)
             end = min(before or last + 1, last + 1)
             start = end - 1
-            for far in (NEAR * 2**look for look in range(MOST_LOOKS if where else 1)):
-                until, start = start + 1, max(start - far, 0)
+            for distance in (SEARCH_WINDOW * 2**look for look in range(MAX_OWNER_READS if where else 1)):
+                until, start = start + 1, max(start - distance, 0)
                 left = newest + 1 - len(found)
-                found[:0] = await self._read(where, after=start, before=until, keep=left, wanted=_no_decision)
+                found[:0] = await self._read(
+                    where, after=start, before=until, keep=left, wanted=_is_no_decision
+                )
                 if start == 0 or len(found) > newest:
                     break
         self._history.add(Cause("", end), found)
-        told = story(self._history, newest)
-        return Told(told.steps, start > 0 or told.more)
+        explanation = newest_steps(self._history, newest)
+        return Explanation(explanation.steps, start > 0 or explanation.more)
 
-    async def timeline(self, experiment_id: int) -> list[Stretch]:
+    async def timeline(self, experiment_id: int) -> list[Period]:
         """How an experiment spent its time. Raises `Refused` (unavailable)."""
-        where = (*subjects.story_of_experiment(experiment_id), subjects.allocations_of(str(experiment_id)))
-        async with _available():
-            return timeline(await self._read(where, keep=MOST_RUNS))
+        where = (*subjects.history_of_experiment(experiment_id), subjects.allocations_of(str(experiment_id)))
+        async with _read_timeout():
+            return timeline(await self._read(where, keep=MAX_TIMELINE_EVENTS))
 
-    async def story(self, subject: Subject, before: int | None, newest: int) -> Told:
+    async def full_history(self, subject: Subject, before: int | None, newest: int) -> Explanation:
         """The subject's events before a position, oldest first, limited to the `newest` ones."""
-        async with _available():
-            events = await self._story(subject, before, newest + 1)
+        async with _read_timeout():
+            events = await self._subject_events(subject, before, newest + 1)
         self._history.add(Cause("", before or 0), events)
-        return story(self._history, newest)
+        return newest_steps(self._history, newest)
 
-    async def _story(self, subject: Subject, before: int | None, keep: int) -> list[Recorded]:
+    async def _subject_events(self, subject: Subject, before: int | None, keep: int) -> list[Recorded]:
         if subject.kind != "allocation":
-            return await self._read(_filters(subject), before=before, keep=keep, wanted=_tells_of(subject))
+            return await self._read(
+                _filters(subject), before=before, keep=keep, wanted=_concerns_subject(subject)
+            )
         (id,) = subject.allocation_ids
         found = await self._allocation(id)
         if subject.trial_id is not None:
-            found += await self._read([subjects.about_trial(subject.trial_id)])
-        own = [r for r in found if getattr(r.event, "allocation_id", id) == id]
+            found += await self._read([subjects.decisions_about_trial(subject.trial_id)])
+        run_events = [r for r in found if getattr(r.event, "allocation_id", id) == id]
         run = id.rpartition(".")[2]
-        own = [r for r in own if hasattr(r.event, "allocation_id") or str(getattr(r.event, "run", "")) == run]
-        return [r for r in own if before is None or r.position < before]
+        run_events = [
+            r
+            for r in run_events
+            if hasattr(r.event, "allocation_id") or str(getattr(r.event, "run", "")) == run
+        ]
+        return [r for r in run_events if before is None or r.position < before]
 
-    async def _fetch(self, wanted: Sequence[Missing]) -> None:
+    async def _fetch(self, missing: Sequence[Missing]) -> None:
         """Read the missing things and causes into the history."""
-        self._reads += len(wanted)
-        async with _available():
-            found = await asyncio.gather(*(self._load(one) for one in wanted))
-        for one, events in zip(wanted, found, strict=True):
+        self._reads += len(missing)
+        async with _read_timeout():
+            found = await asyncio.gather(*(self._load(one) for one in missing))
+        for one, events in zip(missing, found, strict=True):
             self._history.add(one, events)
-            if isinstance(one, Thing) and one.kind == "allocation":
+            if isinstance(one, Entity) and one.kind == "allocation":
                 self._history.trial_of.setdefault(str(one.id), self._trial_of(str(one.id)))
 
     async def _load(self, what: Missing) -> list[Recorded]:
         if isinstance(what, Cause):
-            found = await self._read((), after=max(what.before - LOOK_BACK, 0), before=what.before)
+            found = await self._read(
+                (), after=max(what.before - CAUSE_SEARCH_DISTANCE, 0), before=what.before
+            )
             return [one for one in found if one.id == what.id]
         match what.kind:
             case "experiment":
-                return await self._read(subjects.story_of_experiment(int(what.id)))
+                return await self._read(subjects.history_of_experiment(int(what.id)))
             case "trial":
-                return await self._read(subjects.story_of_trial(int(what.id)))
+                return await self._read(subjects.history_of_trial(int(what.id)))
             case "deletions":
                 return await self._read([subjects.deletions_of(int(what.id))])
             case "allocation":
                 return await self._allocation(str(what.id))
             case "worker":
-                return await self._read(subjects.story_of_worker(str(what.id)))
+                return await self._read(subjects.history_of_worker(str(what.id)))
             case "pool":
                 pool = str(what.id)
-                return await self._read(subjects.story_of_pool(pool), wanted=_names_pool(pool))
+                return await self._read(subjects.history_of_pool(pool), wanted=_mentions_pool(pool))
 
     async def _allocation(self, id: str) -> list[Recorded]:
         """The scheduler's decisions about an allocation, and its workers' events while it ran."""
-        found = await self._read([subjects.about_allocation(id)])
+        found = await self._read([subjects.decisions_about_allocation(id)])
         assigned = next((r for r in found if type(r.event) is scheduler.AllocationAssigned), None)
         if assigned is None:
             return found
         hosts = {part.worker_id for part in assigned.event.parts}
-        filters = [subject for host in hosts for subject in subjects.on_worker(host)]
+        filters = [subject for host in hosts for subject in subjects.run_events_of_worker(host)]
         first, last = assigned.position, found[-1].position
-        over = type(found[-1].event) is scheduler.AllocationEnded
-        near_start = min(first + NEAR, last) if over else first + NEAR
-        windows = [(first, near_start), (max(last - NEAR, first + NEAR - 1), last)]
+        has_ended = type(found[-1].event) is scheduler.AllocationEnded
+        near_start = min(first + SEARCH_WINDOW, last) if has_ended else first + SEARCH_WINDOW
+        windows = [(first, near_start), (max(last - SEARCH_WINDOW, first + SEARCH_WINDOW - 1), last)]
         for after, before in windows:
             if after < before:
-                found += await self._read(filters, after=after, before=before, wanted=_speaks_of(id))
+                found += await self._read(
+                    filters, after=after, before=before, wanted=_mentions_allocation(id)
+                )
         return found
 
     async def _read(
@@ -181,78 +193,78 @@ class Reader:
         *,
         after: int = 0,
         before: int | None = None,
-        keep: int = KEEP,
+        keep: int = MAX_EVENTS_PER_ENTITY,
         wanted: Callable[[Stored], bool] = lambda _: True,
     ) -> list[Recorded]:
-        found = await read_once(
+        found = await read_range(
             self._journal,
             subjects.CONTROL,
             after=after,
             before=before,
             subjects=filters,
             keep=keep,
-            wanted=wanted,
+            predicate=wanted,
         )
-        return [recorded for message in found if (recorded := decoded(message)) is not None]
+        return [recorded for message in found if (recorded := decode(message)) is not None]
 
 
 @contextlib.asynccontextmanager
-async def _available() -> AsyncIterator[None]:
+async def _read_timeout() -> AsyncIterator[None]:
     """Bound the time of reads: a feed would wait for its broker forever."""
     try:
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(READ_TIMEOUT_S):
             yield
-    except CANNOT_READ as error:
+    except READ_ERRORS as error:
         raise unavailable(f"the log cannot be read just now: {error!r}; try again") from error
 
 
 def _filters(subject: Subject) -> list[str]:
     """The subjects with the whole story of a subject."""
     if subject.kind == "worker":
-        return list(subjects.story_of_worker(subject.id))
+        return list(subjects.history_of_worker(subject.id))
     if subject.kind == "pool":
-        return list(subjects.story_of_pool(subject.id))
+        return list(subjects.history_of_pool(subject.id))
     id = subject.experiment_id
     if subject.trial_id is None:
-        return list(subjects.story_of_experiment(id))
-    own = subjects.everything_of_trial(subject.trial_id)
+        return list(subjects.history_of_experiment(id))
+    trial_subjects = subjects.all_events_of_trial(subject.trial_id)
     if subject.kind == "checkpoint":
-        own = (*own, subjects.deletions_of(id))
-    return [*own, subjects.allocations_of(subject.task_id), *subjects.story_of_experiment(id)]
+        trial_subjects = (*trial_subjects, subjects.deletions_of(id))
+    return [*trial_subjects, subjects.allocations_of(subject.task_id), *subjects.history_of_experiment(id)]
 
 
-def _tells_of(subject: Subject) -> Callable[[Stored], bool]:
+def _concerns_subject(subject: Subject) -> Callable[[Stored], bool]:
     """Leave out deletions of other checkpoints, and heartbeats."""
     if subject.kind == "pool":
-        return _names_pool(subject.id)
-    others = subjects.deletions_of(subject.experiment_id).removesuffix(">")
+        return _mentions_pool(subject.id)
+    deletions_prefix = subjects.deletions_of(subject.experiment_id).removesuffix(">")
     mark = subject.id.encode()
 
-    def tells(message: Stored) -> bool:
-        other = message.subject.startswith(others) and mark not in message.body
-        return not other and not message.subject.endswith(".heartbeat")
+    def concerns(message: Stored) -> bool:
+        is_other_deletion = message.subject.startswith(deletions_prefix) and mark not in message.body
+        return not is_other_deletion and not message.subject.endswith(".heartbeat")
 
-    return tells
+    return concerns
 
 
-def _names_pool(pool: str) -> Callable[[Stored], bool]:
+def _mentions_pool(pool: str) -> Callable[[Stored], bool]:
     """Keep only the workers requested by one pool."""
     mark = f'"pool":"{pool}"'.encode()
     return lambda message: mark in message.body
 
 
-def _no_decision(message: Stored) -> bool:
+def _is_no_decision(message: Stored) -> bool:
     """Leave out decision records, which only head batches."""
     return not message.subject.endswith(".decision")
 
 
-def _speaks_of(allocation_id: str) -> Callable[[Stored], bool]:
+def _mentions_allocation(allocation_id: str) -> Callable[[Stored], bool]:
     """Keep events about one allocation. Others on the same worker are not even decoded."""
     mark = allocation_id.encode()
     return lambda message: mark in message.body or message.subject.endswith(".lost")
 
 
-def decoded(message: Stored) -> Recorded | None:
+def decode(message: Stored) -> Recorded | None:
     """Decode an event; None if it is unreadable or does not match its subject."""
     recorded = read_event(message)
     return None if type(recorded.event) is Unknown else recorded

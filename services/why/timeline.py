@@ -10,13 +10,13 @@ import msgspec
 from det_contracts.envelope import Recorded
 from det_contracts.events import scheduler, searcher
 
-What = Literal["paused", "waited", "ran", "stopping"]
+Activity = Literal["paused", "waited", "ran", "stopping"]
 
 
-class Stretch(msgspec.Struct, frozen=True, kw_only=True):
+class Period(msgspec.Struct, frozen=True, kw_only=True):
     """A period of one activity."""
 
-    what: What
+    what: Activity
     since: float
     """Seconds since the epoch."""
     until: float | None
@@ -28,31 +28,31 @@ class Stretch(msgspec.Struct, frozen=True, kw_only=True):
     """Position of the event that started it."""
 
 
-class _Now(msgspec.Struct):
+class _Status(msgspec.Struct):
     paused: bool = True
     stopping: bool = False
     over: bool = False
 
 
-def timeline(events: Iterable[Recorded]) -> list[Stretch]:
+def timeline(events: Iterable[Recorded]) -> list[Period]:
     """The periods of an experiment from submission to end, in order and without gaps."""
-    found: list[Stretch] = []
-    now, held = _Now(), set[str]()
+    found: list[Period] = []
+    status, running = _Status(), set[str]()
     for recorded in events:
-        _move(now, held, recorded.event)
-        what = _what(now, held)
+        _apply_event(status, running, recorded.event)
+        what = _current_activity(status, running)
         if found and found[-1].until is None:
             if what == found[-1].what:
                 continue
             found[-1] = msgspec.structs.replace(found[-1], until=recorded.at)
         if what is not None and (not found or found[-1].what != what):
-            found.append(_stretch(what, recorded))
+            found.append(_start_period(what, recorded))
     return [one for one in found if one.until is None or one.until > one.since]
 
 
-def _stretch(what: What, recorded: Recorded) -> Stretch:
+def _start_period(what: Activity, recorded: Recorded) -> Period:
     reason = str(getattr(recorded.event, "reason", ""))
-    return Stretch(
+    return Period(
         what=what,
         since=recorded.at,
         until=None,
@@ -62,35 +62,35 @@ def _stretch(what: What, recorded: Recorded) -> Stretch:
     )
 
 
-def _what(now: _Now, held: set[str]) -> What | None:
-    if now.over:
+def _current_activity(status: _Status, running: set[str]) -> Activity | None:
+    if status.over:
         return None
-    if now.stopping:
+    if status.stopping:
         return "stopping"
-    if now.paused:
+    if status.paused:
         return "paused"
-    return "ran" if held else "waited"
+    return "ran" if running else "waited"
 
 
-def _move(now: _Now, held: set[str], event: object) -> None:
+def _apply_event(status: _Status, running: set[str], event: object) -> None:
     match event:
         case searcher.ExperimentActivated():
-            now.paused = False
+            status.paused = False
         case searcher.ExperimentPaused():
-            now.paused = True
+            status.paused = True
         case searcher.ExperimentStopping():
-            now.stopping = True
+            status.stopping = True
         case searcher.ExperimentEnded():
-            now.over = True
+            status.over = True
         case scheduler.AllocationAssigned(allocation_id=id, kind="TRIAL"):
-            held.add(id)
+            running.add(id)
         case scheduler.AllocationEnded(allocation_id=id):
-            held.discard(id)
+            running.discard(id)
 
 
-def totals(stretches: Iterable[Stretch], now: float) -> dict[str, float]:
+def totals(periods: Iterable[Period], now: float) -> dict[str, float]:
     """Total seconds of each activity."""
     found: dict[str, float] = {}
-    for one in stretches:
+    for one in periods:
         found[one.what] = found.get(one.what, 0.0) + (one.until or now) - one.since
     return found

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from det_contracts import codec, events, subjects
+from services.why.event_descriptions import DESCRIBERS, describe
 from services.why.history import History
-from services.why.sentences import SENTENCES, words
 from tests.history.recording import read
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -72,7 +72,7 @@ def test_no_recorded_decision_kept_its_reason_to_itself(path):
 def clumsy(kind):
     """What is wrong with the sentence that tells of an event of a kind."""
     event = codec.decode((GOLDEN / f"{kind.name}.v{kind.version}.json").read_bytes(), 1).event
-    what = words(event, History()).what
+    what = describe(event, History()).what
     return {
         "says too little": len(what.split()) <= 2,
         "has spaces around it": what != what.strip(),
@@ -82,8 +82,8 @@ def clumsy(kind):
 
 def test_every_event_can_be_told_in_words():
     kinds = [kind for kind in codec.kinds() if kind.record is not events.Decision]
-    without = [kind.name for kind in kinds if kind.record not in SENTENCES]
-    assert not without, "add a sentence to services/why/sentences.py for:" + told_apart(without)
+    without = [kind.name for kind in kinds if kind.record not in DESCRIBERS]
+    assert not without, "add a sentence to services/why/event_descriptions.py for:" + told_apart(without)
     faults = []
     for kind in kinds:
         wrong, what = clumsy(kind)

@@ -9,13 +9,13 @@ from det_contracts import subjects
 from services.archive.cutting import Cutter, Limits
 from services.archive.sealing import Sealer
 from services.kit.archive.log import ArchivedLog
-from services.kit.archive.saved import ask_saved, tell_saved
+from services.kit.archive.saved import fetch_saved_positions, serve_saved_position
 from services.kit.archive.segments import Segments
 from services.kit.blobs import DirectoryBlobs
-from services.kit.jetstream_api import ask
-from services.kit.log import Gone, NotStored, OutcomeUnknown
+from services.kit.jetstream_api import request
+from services.kit.log import NotStored, OutcomeUnknown, PositionRemoved
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
-from services.kit.log_range import read_once
+from services.kit.log_range import read_range
 from services.local.remake import remake
 from tests.archive.places import NOW, progressed
 
@@ -54,7 +54,7 @@ def test_readers_see_no_cut_and_only_the_archive_may(broker, tmp_path):
         async with connected(broker, "intake") as intake, connected(broker, "archive") as archive:
             await filled(intake, 5 * COUNT + 5)
             sealer, cutter, stream = working(archive, segments)
-            whole = await read_once(stream, CONTROL, keep=10**6)
+            whole = await read_range(stream, CONTROL, keep=10**6)
             while await sealer.seal() is not None:
                 pass
             # The services' own credentials do not suffice: nobody answers them.
@@ -68,14 +68,14 @@ def test_readers_see_no_cut_and_only_the_archive_may(broker, tmp_path):
                 while len(found) < len(whole):
                     found += (await feed.batch()).messages
             assert found[: len(whole)] == whole
-            assert (await read_once(log, CONTROL, keep=10**6))[: len(whole)] == whole
+            assert (await read_range(log, CONTROL, keep=10**6))[: len(whole)] == whole
             story = ["control.trial.3.>"]
-            assert await read_once(log, CONTROL, subjects=story) == [
+            assert await read_range(log, CONTROL, subjects=story) == [
                 one for one in whole if one.subject.startswith("control.trial.3.")
             ]
             assert await log.last(whole[0].subject) is not None
-            with pytest.raises(Gone, match="STEADFAST_ARCHIVE"):
-                await read_once(JetStreamLog(intake), CONTROL)
+            with pytest.raises(PositionRemoved, match="STEADFAST_ARCHIVE"):
+                await read_range(JetStreamLog(intake), CONTROL)
 
     asyncio.run(work())
 
@@ -84,8 +84,8 @@ def test_a_stream_that_was_made_for_ever_is_told_and_remade(broker, tmp_path):
     async def work():
         connection = await broker.connect(broker.authority.operator())
         await filled(connection, 2 * COUNT)
-        config = (await ask(connection, f"STREAM.INFO.{CONTROL}", {}))["config"]
-        answer = await ask(connection, f"STREAM.UPDATE.{CONTROL}", config | {"deny_purge": True})
+        config = (await request(connection, f"STREAM.INFO.{CONTROL}", {}))["config"]
+        answer = await request(connection, f"STREAM.UPDATE.{CONTROL}", config | {"deny_purge": True})
         assert answer["config"]["deny_purge"]
         # Services start with it as it is.
         await ensure_streams(connection.jetstream())
@@ -93,9 +93,9 @@ def test_a_stream_that_was_made_for_ever_is_told_and_remade(broker, tmp_path):
         assert await sealer.seal() is not None
         with pytest.raises(NotStored, match=r"services\.local\.remake"):
             await cutter.cut({"toy": 10**9})
-        whole = await read_once(stream, CONTROL, keep=10**6)
+        whole = await read_range(stream, CONTROL, keep=10**6)
         await remake(connection)
-        assert await read_once(stream, CONTROL, keep=10**6) == whole
+        assert await read_range(stream, CONTROL, keep=10**6) == whole
         assert await cutter.cut({"toy": 10**9}) == COUNT
         await connection.close()
 
@@ -106,11 +106,13 @@ def test_the_slowest_process_of_a_service_counts(broker):
     async def work():
         async with connected(broker, "gateway") as one, connected(broker, "archive") as archive:
             for position in (70, None, 30):
-                await tell_saved(one, "gateway", lambda position=position: position)
+                await serve_saved_position(one, "gateway", lambda position=position: position)
             await one.flush()
             # On a busy machine answers take their time.
             async with asyncio.timeout(60):
-                while (found := await ask_saved(archive, ("gateway", "searcher"), 1.0))["gateway"] != 30:
+                while (found := await fetch_saved_positions(archive, ("gateway", "searcher"), 1.0))[
+                    "gateway"
+                ] != 30:
                     assert found["gateway"] in (0, 70), "who did not answer in time does not count"
             assert found["searcher"] == 0
 

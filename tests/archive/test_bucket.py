@@ -9,7 +9,7 @@ import pytest
 from det_contracts import subjects
 from services.kit import blobs
 from services.kit.log import BadSegment
-from services.kit.log_range import read_once
+from services.kit.log_range import read_range
 from tests.archive.places import Place
 from tests.fixtures.s3_server import BUCKET, KEY, SECRET, s3_server
 
@@ -51,7 +51,7 @@ def place(server, tmp_path):
 
 
 async def everything(log):
-    return await read_once(log, CONTROL, after=0, keep=10**6)
+    return await read_range(log, CONTROL, after=0, keep=10**6)
 
 
 def test_what_was_cut_is_read_from_the_bucket(place):
@@ -61,7 +61,7 @@ def test_what_was_cut_is_read_from_the_bucket(place):
         assert await place.cutter.cut(ALL) == 50
         assert (await place.stream.bounds(CONTROL))[0] == 51
         assert await everything(place.log) == place.whole()
-        story = await read_once(
+        story = await read_range(
             place.log, CONTROL, after=0, subjects=("control.trial.3.progressed",), keep=100
         )
         assert story == [one for one in place.whole() if one.subject == "control.trial.3.progressed"]

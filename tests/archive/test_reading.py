@@ -11,8 +11,8 @@ from det_contracts import subjects
 from services.kit.archive import segments as segments_module
 from services.kit.archive.log import SEALED
 from services.kit.archive.segment import digest_of, write_header
-from services.kit.log import BadSegment, Gone
-from services.kit.log_range import read_once
+from services.kit.log import BadSegment, PositionRemoved
+from services.kit.log_range import read_range
 from tests.archive.places import Place
 
 CONTROL = subjects.CONTROL
@@ -24,7 +24,7 @@ def place(tmp_path):
 
 
 async def everything(log, after=0, filters=()):
-    return await read_once(log, CONTROL, after=after, subjects=filters, keep=10**6)
+    return await read_range(log, CONTROL, after=after, subjects=filters, keep=10**6)
 
 
 async def cut_all(place, saved=10**9):
@@ -37,7 +37,7 @@ def test_the_log_reads_as_before_from_every_position(place):
         await place.seal()
         assert await cut_all(place) == 50
         assert (await place.stream.bounds(CONTROL))[0] == 51
-        with pytest.raises(Gone):
+        with pytest.raises(PositionRemoved):
             await everything(place.stream)
         for after in range(len(place.whole())):
             assert await everything(place.log, after) == place.whole()[after:]
@@ -126,13 +126,13 @@ def test_what_is_nowhere_is_refused(place):
         await place.fill(30)
         await place.seal()
         await place.stream.forget(CONTROL, 35)
-        with pytest.raises(Gone, match="begins at position"):
+        with pytest.raises(PositionRemoved, match="begins at position"):
             await everything(place.log)
 
     async def without_an_archive():
         await place.fill(30)
         await place.stream.forget(CONTROL, 5)
-        with pytest.raises(Gone):
+        with pytest.raises(PositionRemoved):
             await everything(place.log)
 
     asyncio.run(work())

@@ -10,12 +10,12 @@ import pytest
 from det_contracts import codec, subjects
 from det_contracts.events.archive import SegmentSealed
 from services.archive import cutting
-from services.archive.work import Work
+from services.archive.archiver import Archiver
 from services.kit.archive.log import SEALED
 from services.kit.blobs import DirectoryBlobs
 from services.kit.log import BadSegment, Draft, FenceLost, LogTruncated, NotStored, OutcomeUnknown
 from services.kit.log_memory import MemoryLog
-from services.kit.log_range import read_once
+from services.kit.log_range import read_range
 from tests.archive.places import NOW, Place, draft
 
 CONTROL = subjects.CONTROL
@@ -109,7 +109,7 @@ def breaking(tmp_path, **options):
 
 
 async def all_of(place):
-    return await read_once(place.log, CONTROL, keep=10**6)
+    return await read_range(place.log, CONTROL, keep=10**6)
 
 
 async def seal_and_cut(place):
@@ -175,7 +175,7 @@ def test_any_mixture_of_writing_sealing_and_cutting_loses_nothing(tmp_path):
             first, _ = await place.stream.bounds(CONTROL)
             assert first <= saved + 1
         after = chance.randrange(len(place.whole()) + 1)
-        found = await read_once(place.log, CONTROL, after=after, keep=10**6)
+        found = await read_range(place.log, CONTROL, after=after, keep=10**6)
         assert found == place.whole()[after:], f"seed {seed}"
 
     async def work():
@@ -243,7 +243,7 @@ def test_nothing_is_removed_that_the_archive_has_not(tmp_path):
         victim.write_bytes(victim.read_bytes()[:-1] + b"x")
         with pytest.raises(BadSegment, match=r"from \d+ to \d+"):
             await place.cutter.cut(ALL)
-        assert (await read_once(place.stream, CONTROL, after=0, keep=1000))[-1].position >= 40
+        assert (await read_range(place.stream, CONTROL, after=0, keep=1000))[-1].position >= 40
 
     asyncio.run(work())
 
@@ -328,10 +328,10 @@ def test_what_fails_is_told_and_tried_again(tmp_path, error):
         async def saved():
             return ALL
 
-        work = Work(sealer, cutter, saved, look_s=0.01)
-        await work.once()
+        work = Archiver(sealer, cutter, saved, interval_s=0.01)
+        await work.run_once()
         assert str(error) in work.failure
-        await work.once()
+        await work.run_once()
         assert not work.failure
         assert (work.archived, work.removed) == (20, 20)
 
@@ -346,8 +346,8 @@ def test_only_who_leads_works(tmp_path):
         async def saved():
             return ALL
 
-        work = Work(place.sealer, place.cutter, saved, look_s=0.01, leading=lambda: False)
-        await work.once()
+        work = Archiver(place.sealer, place.cutter, saved, interval_s=0.01, is_leader=lambda: False)
+        await work.run_once()
         assert not place.files()
 
     asyncio.run(work())

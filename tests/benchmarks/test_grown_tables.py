@@ -8,9 +8,9 @@ import pytest
 from benchmarks.aged import Life
 from benchmarks.kit import grown_tables
 from benchmarks.kit.ages import Cycle, Shift, recorded
+from services.kit.cancellation import cancel_and_wait
 from services.kit.migrate import open_database
 from services.kit.snapshot_store import DatabaseSaver
-from services.kit.task_ending import end
 
 CYCLE = Cycle(experiments=2, each=3)
 FIRST = Shift(experiments=0, trials=0, at=1_700_000_000.0)
@@ -31,15 +31,15 @@ async def _lived(owner, file, cycles):
         rules.state,
         fold_version=rules.fold_version,
         roots=rules.roots,
-        project=service.project,
+        projection=service.projection,
     )
     saving = asyncio.create_task(saver.run())
     life, found = Life(rules, saver, (await saver.load())[0], {"CONTROL": 0}), []
     for number in range(cycles):
         await life.take(list(recorded(CYCLE.events, CYCLE.later(FIRST, number))))
-        await saver.reach(life.positions["CONTROL"], within_s=60)
+        await saver.wait_for_position(life.positions["CONTROL"], within_s=60)
         found.append(grown_tables.read(file))
-    await end(saving)
+    await cancel_and_wait(saving)
     database.close()
     return found
 

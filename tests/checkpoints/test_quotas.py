@@ -4,14 +4,14 @@ import pytest
 
 from det_contracts.events import checkpoints, gateway, searcher, trial
 from det_contracts.expconf import complete
-from det_contracts.news import AskStorage
 from det_contracts.problems import Refused
+from det_contracts.script_queries import AskStorage
 from services.checkpoints.app import RULES
 from services.checkpoints.domain import State
-from services.checkpoints.news import storage_refusal
+from services.checkpoints.script_answers import storage_refusal
 from services.kit.overlay import view_of
 from services.kit.quotas import limits
-from services.kit.quotas.sizes import in_bytes
+from services.kit.quotas.sizes import format_bytes
 from services.kit.testing import Fold
 
 CONFIG = complete(
@@ -87,7 +87,7 @@ class Stored:
         )
 
     def used(self):
-        return limits.used(self.state, self.state.owed)
+        return limits.usage_of(self.state, self.state.storage_usage)
 
     def said(self, size=0, trial_id=1):
         return storage_refusal(self.state, trial_id, AskStorage(size))
@@ -143,7 +143,7 @@ def test_an_experiment_that_is_deleted_counts_no_more(stored):
         searcher.TrialsDeleted(1, (1,), ("1.r",), "t"), searcher.ExperimentDeleted(1, "DELETED", "t")
     )
     assert stored.used() == {"user-3": 0}
-    assert not stored.state.owed.by_owner
+    assert not stored.state.storage_usage.by_owner
 
 
 def test_bytes_move_with_their_experiment_and_with_its_project(stored):
@@ -171,14 +171,17 @@ def test_a_rebuild_counts_the_same_and_a_view_counts_by_itself(stored):
     state = stored.state
     names = ("experiments", "trials", "checkpoints", "homes", "quotas", "people", "people_names", "weights")
     again = State(**{name: dict(getattr(state, name)) for name in names})
-    assert (again.owed.by_owner, again.owed.by_place) == (state.owed.by_owner, state.owed.by_place)
+    assert (again.storage_usage.by_owner, again.storage_usage.by_place) == (
+        state.storage_usage.by_owner,
+        state.storage_usage.by_place,
+    )
     view = view_of(state)
-    view.owed.add(1, limits.account_of(view, 1), -600)
-    assert (limits.used(view, view.owed), stored.used()) == ({"user-3": 0}, {"user-3": 600})
+    view.storage_usage.add(1, limits.account_of(view, 1), -600)
+    assert (limits.usage_of(view, view.storage_usage), stored.used()) == ({"user-3": 0}, {"user-3": 600})
 
 
 @pytest.mark.parametrize(
     ("size", "words"), [(0, "0 B"), (999, "999 B"), (1000, "1 kB"), (999_600, "1 MB"), (5 * 10**17, "500 PB")]
 )
 def test_sizes_are_told_in_words(size, words):
-    assert in_bytes(size) == words
+    assert format_bytes(size) == words

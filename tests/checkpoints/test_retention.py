@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.checkpoints.retention import Candidate, Keep, kept
+from services.checkpoints.retention import Candidate, Keep, kept_uuids
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors/scheduling-vectors.json").read_text())[
     "checkpoint_retention"
@@ -37,7 +37,7 @@ def case_name(case):
 def test_vectors(case, smaller_is_better):
     keep = Keep(case["save_experiment_best"], case["save_trial_best"], case["save_trial_latest"])
     found = candidates(1 if smaller_is_better else -1)
-    assert sorted(map(int, kept(found, keep, smaller_is_better=smaller_is_better))) == case["saved"]
+    assert sorted(map(int, kept_uuids(found, keep, smaller_is_better=smaller_is_better))) == case["saved"]
 
 
 def one(uuid, **more):
@@ -46,21 +46,23 @@ def one(uuid, **more):
 
 def test_equal_metrics_keep_the_older_validation():
     found = [one("new", metric=0.5, validated=9), one("old", metric=0.5, validated=2)]
-    assert kept(found, Keep(1, 0, 0), smaller_is_better=True) == {"old"}
-    assert kept(found, Keep(1, 0, 0), smaller_is_better=False) == {"old"}
+    assert kept_uuids(found, Keep(1, 0, 0), smaller_is_better=True) == {"old"}
+    assert kept_uuids(found, Keep(1, 0, 0), smaller_is_better=False) == {"old"}
 
 
 def test_equal_steps_keep_what_was_stored_later():
     found = [one("first", steps=5, stored=1), one("second", steps=5, stored=2)]
-    assert kept(found, Keep(0, 0, 1), smaller_is_better=True) == {"second"}
+    assert kept_uuids(found, Keep(0, 0, 1), smaller_is_better=True) == {"second"}
 
 
 def test_a_checkpoint_without_a_validation_is_never_the_best():
-    assert kept([one("none"), one("bad", metric=1e9)], Keep(5, 5, 0), smaller_is_better=True) == {"bad"}
+    assert kept_uuids([one("none"), one("bad", metric=1e9)], Keep(5, 5, 0), smaller_is_better=True) == {"bad"}
 
 
 def test_what_others_start_from_stays():
-    assert kept([one("a"), one("b")], Keep(0, 0, 0), smaller_is_better=True, protected={"a", "x"}) == {"a"}
+    assert kept_uuids([one("a"), one("b")], Keep(0, 0, 0), smaller_is_better=True, protected={"a", "x"}) == {
+        "a"
+    }
 
 
 checkpoints = st.lists(
@@ -81,14 +83,14 @@ keeps = st.builds(Keep, st.integers(0, 4), st.integers(0, 3), st.integers(0, 3))
 @given(checkpoints, keeps, st.booleans())
 def test_keeping_twice_is_keeping_once(found, keep, smaller_is_better):
     """So the rule may be asked again whenever something has moved."""
-    stay = kept(found, keep, smaller_is_better=smaller_is_better)
+    stay = kept_uuids(found, keep, smaller_is_better=smaller_is_better)
     left = [c for c in found if c.uuid in stay]
-    assert kept(left, keep, smaller_is_better=smaller_is_better) == stay
+    assert kept_uuids(left, keep, smaller_is_better=smaller_is_better) == stay
 
 
 @given(checkpoints, keeps)
 def test_no_more_stays_than_was_asked_for(found, keep):
-    stay = kept(found, keep, smaller_is_better=True)
+    stay = kept_uuids(found, keep, smaller_is_better=True)
     assert stay <= {c.uuid for c in found}
     trials = {c.trial_id for c in found}
     assert len(stay) <= keep.experiment_best + len(trials) * (keep.trial_best + keep.trial_latest)

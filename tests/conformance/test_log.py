@@ -11,7 +11,7 @@ from det_contracts.limits import WITNESS_MESSAGES
 from services.kit.log import BATCH_LIMIT, Draft, Fence, FenceLost, LogTruncated, NotStored
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
 from services.kit.log_memory import MemoryLog, matches
-from services.kit.log_range import read_once
+from services.kit.log_range import read_range
 
 FENCED = subjects.decision("tests")
 
@@ -313,7 +313,7 @@ def test_a_reader_hears_of_whatever_ends_its_reading(broker):
             async def fails():
                 raise KeyError("state")
 
-            feed._consume = fails
+            feed._create_consumer = fails
             feed._broken.set()
             with pytest.raises(KeyError):
                 await asyncio.wait_for(feed.batch(), 60)
@@ -328,36 +328,36 @@ def test_a_reader_knows_how_much_is_left_until_it_asks_for_more(broker):
         for number in range(10):
             await log.append(draft(f"first-{number}"))
         async with log.read(subjects.CONTROL, after=2) as feed:
-            assert feed.behind.left == 8
+            assert feed.lag.left == 8
             taken = 0
             while taken < 8:
                 before, taken = taken, taken + len((await feed.batch()).messages)
                 # What was handed out last may still be at work.
-                assert feed.behind.left == 8 - before
+                assert feed.lag.left == 8 - before
             more = asyncio.ensure_future(feed.batch())
             await asyncio.sleep(0)
-            assert feed.behind.left == 0
+            assert feed.lag.left == 0
             await log.append(draft("second"))
             assert len((await more).messages) == 1
-            assert feed.behind.left == 1
-            assert feed.behind.age_s >= 0
+            assert feed.lag.left == 1
+            assert feed.lag.age_s >= 0
 
     asyncio.run(_with(jetstream(broker), work))
 
 
 def test_reading_once_ends_at_the_end_or_at_a_position(run):
     async def work(log):
-        assert await read_once(log, subjects.CONTROL) == []
+        assert await read_range(log, subjects.CONTROL) == []
         for about in (1, 2, 3):
             for what in ("came", "went"):
                 await log.append(draft(what, about=about))
-        everything = await read_once(log, subjects.CONTROL)
+        everything = await read_range(log, subjects.CONTROL)
         assert [m.position for m in everything] == [1, 2, 3, 4, 5, 6]
-        between = await read_once(log, subjects.CONTROL, after=2, before=5)
+        between = await read_range(log, subjects.CONTROL, after=2, before=5)
         assert [m.position for m in between] == [3, 4]
-        went = await read_once(log, subjects.CONTROL, before=6, subjects=["control.tests.thing.*.went"])
+        went = await read_range(log, subjects.CONTROL, before=6, subjects=["control.tests.thing.*.went"])
         assert [m.position for m in went] == [2, 4]
-        assert await read_once(log, subjects.CONTROL, subjects=["control.tests.other.>"]) == []
+        assert await read_range(log, subjects.CONTROL, subjects=["control.tests.other.>"]) == []
 
     run(work)
 
@@ -367,9 +367,9 @@ def test_reading_once_keeps_the_newest_that_are_wanted(run):
         fence = await log.append_batch(
             decided(1, *(draft(f"x{n}") for n in range(700))), fence=Fence(FENCED, 0)
         )
-        newest = await read_once(log, subjects.CONTROL, keep=3)
+        newest = await read_range(log, subjects.CONTROL, keep=3)
         assert [m.position for m in newest] == [699, 700, fence]
-        odd = await read_once(log, subjects.CONTROL, keep=2, wanted=lambda m: m.position % 2 == 1)
+        odd = await read_range(log, subjects.CONTROL, keep=2, predicate=lambda m: m.position % 2 == 1)
         assert [m.position for m in odd] == [699, 701]
 
     run(work)

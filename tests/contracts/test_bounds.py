@@ -12,7 +12,7 @@ from det_contracts.problems import Refused
 
 BEYOND = "x" * (STATED_BYTES + 1)
 FREE = (inspect.StrType, inspect.AnyType, inspect.RawType, inspect.CustomType)
-OF_SCRIPTS = {("trial.operation_completed", "metric"), ("trial.checkpoint_stored", "metadata", "name")}
+SCRIPT_FIELDS = {("trial.operation_completed", "metric"), ("trial.checkpoint_stored", "metadata", "name")}
 """What a custom searcher or the user's own code makes of them: as large as a fact may be, and no larger."""
 
 
@@ -63,9 +63,9 @@ def _is_nothing(info):
 
 def cases():
     for kind in OWNER_OF:
-        if kind.__struct_config__.tag not in bounds.OF_OPERATORS:
+        if kind.__struct_config__.tag not in bounds.OPERATOR_COMMANDS:
             for path in texts(inspect.type_info(kind)):
-                if not set(path) & set(bounds.AS_LARGE_AS_A_MESSAGE):
+                if not set(path) & set(bounds.UNBOUNDED_OBJECTS):
                     yield pytest.param(kind, path, id=f"{kind.__name__}-{'.'.join(map(str, path))}")
 
 
@@ -132,8 +132,8 @@ def test_a_refusal_names_the_field_and_its_limit(command, said):
 
 
 def test_every_text_that_a_script_states_has_a_limit_in_its_record():
-    """What workers state is looked at by `worker.beyond_limits`, which walks values as this does."""
+    """What workers state is looked at by `worker.limit_problem`, which walks values as this does."""
     stated = [kind for kind in codec.kinds() if kind.name.startswith("trial.")]
     found = {(kind.name, *path) for kind in stated for path in texts(inspect.type_info(kind.record))}
     assert len(stated) > 5
-    assert found == OF_SCRIPTS
+    assert found == SCRIPT_FIELDS

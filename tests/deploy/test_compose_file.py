@@ -14,7 +14,7 @@ import yaml
 
 from services.archive.settings import Settings as ArchiveSettings
 from services.kit.settings import ServiceSettings, load
-from services.provisioner.pools import engines_of
+from services.provisioner.pools import load_engines
 from services.provisioner.settings import Settings as ProvisionerSettings
 from services.scheduler.pools import read_pools
 from tests.fixtures.compose import FILE, OURS, SERVICES, interpolated, own_volumes, read_file, volumes
@@ -122,7 +122,7 @@ def test_pools_that_grow_are_known_to_all_who_must_know_and_by_default_there_are
     document = yaml.safe_load(FILE.read_text())
     file = ROOT / interpolated(document["configs"]["pools"]["file"], {})
     assert [*read_pools(file).pools] == ["default", "on-demand"]
-    assert [*engines_of(ProvisionerSettings(), file)] == ["on-demand"]
+    assert [*load_engines(ProvisionerSettings(), file)] == ["on-demand"]
 
 
 def test_the_provisioner_tells_its_workers_what_a_worker_is_told():

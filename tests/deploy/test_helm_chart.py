@@ -11,7 +11,7 @@ import yaml
 
 from services.archive.settings import Settings as ArchiveSettings
 from services.kit.settings import ServiceSettings, load
-from services.provisioner.pools import engines_of
+from services.provisioner.pools import load_engines
 from services.provisioner.settings import Settings as ProvisionerSettings
 from services.scheduler.pools import read_pools
 from tests.fixtures.compose import read_file
@@ -179,7 +179,7 @@ def engine(large, tmp_path):
     (tmp_path / "pools.yaml").write_text(of(large, "ConfigMap", "lab-pools")["data"]["pools.yaml"])
     assert [*read_pools(tmp_path / "pools.yaml").pools] == ["default", "gpu"]
     settings = ProvisionerSettings(pools=tmp_path / "pools.yaml", cluster_id="steadfast")
-    return engines_of(settings, tmp_path / "pools.yaml")["gpu"]
+    return load_engines(settings, tmp_path / "pools.yaml")["gpu"]
 
 
 def test_pools_of_the_chart_are_workers_that_reach_it(engine):
@@ -224,7 +224,7 @@ def may(objects, policy, direction, pod_labels, namespace, port):
 
 def test_scripts_reach_the_broker_the_gateway_and_one_another_and_nothing_else(small, tmp_path):
     (tmp_path / "pools.yaml").write_text(of(small, "ConfigMap", "lab-pools")["data"]["pools.yaml"])
-    engine = engines_of(ProvisionerSettings(cluster_id="steadfast"), tmp_path / "pools.yaml")["default"]
+    engine = load_engines(ProvisionerSettings(cluster_id="steadfast"), tmp_path / "pools.yaml")["default"]
     worker = engine.pod("default-1")["metadata"]["labels"]
     assert matches(of(small, "NetworkPolicy", "lab-workers")["spec"]["podSelector"], worker)
     labels = {name: pod["metadata"]["labels"] for name, pod in pods(small)}
@@ -314,7 +314,7 @@ def test_the_examples_of_the_guide_are_taken(tmp_path):
     assert {problem(one, version) for one in found for version in VERSIONS} == {""}
     assert of(found, "StatefulSet", "lab-nats")["spec"]["replicas"] == 3
     (tmp_path / "pools.yaml").write_text(pools)
-    pod = engines_of(ProvisionerSettings(), tmp_path / "pools.yaml")["gpu"].pod("gpu-1")
+    pod = load_engines(ProvisionerSettings(), tmp_path / "pools.yaml")["gpu"].pod("gpu-1")
     assert problem(pod) == ""
     (rights,) = yaml.safe_load(re.search(r"^rules: .*$", GUIDE.read_text(), re.MULTILINE)[0])["rules"]
     assert of(found, "Role", "lab-provisioner")["rules"] == [rights]

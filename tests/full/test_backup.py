@@ -82,7 +82,7 @@ def test_what_was_backed_up_under_load_is_restored_elsewhere(local_cluster, tmp_
     half = tmp_path / "half"
     shutil.copytree(target, half)
     (half / "streams" / "CONTROL").write_bytes((target / "streams" / "CONTROL").read_bytes()[:-100])
-    refused(there, half, KEY, r"half a backup, or damaged: streams/CONTROL")
+    refused(there, half, KEY, r"is incomplete or damaged: streams/CONTROL")
     (half / "manifest.json").unlink()
     refused(there, half, KEY, "not a complete backup")
 

@@ -18,7 +18,7 @@ from services.kit.snapshot import Snapshot
 from tests.fixtures.earlier_release import earlier_release as earlier_release
 from tests.fixtures.earlier_release import runs_from
 from tests.fixtures.local_cluster import LocalCluster, wait_for
-from tests.fixtures.reading import _connected, read_control, reported
+from tests.fixtures.reading import _with_client, read_control, reported
 from tests.history.facts import ALL, fold
 
 pytestmark = pytest.mark.timeout(900)
@@ -100,7 +100,7 @@ class Upgrade:
         async def work(client):
             await client.jetstream().publish(codec.subject_of(event), body)
 
-        asyncio.run(_connected(self.cluster, work))
+        asyncio.run(_with_client(self.cluster, work))
 
     def command(self):
         """A task of somebody's own that is over; its id."""
@@ -125,7 +125,7 @@ def control(cluster):
                 if batch.caught_up:
                     return found
 
-    return asyncio.run(_connected(cluster, work))
+    return asyncio.run(_with_client(cluster, work))
 
 
 def stored(cluster, owner):

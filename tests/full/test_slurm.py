@@ -6,9 +6,12 @@ import sys
 import pytest
 
 from tests.fixtures.local_cluster import LocalCluster, wait_for
-from tests.fixtures.slurm import Slurm, why_not
+from tests.fixtures.slurm import Slurm, why_unavailable
 
-pytestmark = [pytest.mark.timeout(1200), pytest.mark.skipif(bool(why_not()), reason=why_not())]
+pytestmark = [
+    pytest.mark.timeout(1200),
+    pytest.mark.skipif(bool(why_unavailable()), reason=why_unavailable()),
+]
 
 POOLS = """
 resource_pools:

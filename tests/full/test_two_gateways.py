@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fixtures.gateways import HOW_MANY
+from tests.fixtures.gateways import GATEWAYS_VARIABLE
 from tests.live.test_two_gateways import CONFIG, SCRIPT
 
 ROOT = Path(__file__).parents[2]
@@ -35,7 +35,7 @@ def test_all_is_as_with_one_gateway(file, tmp_path):
     done = subprocess.run(
         [*command, f"--basetemp={tmp_path / 'inner'}"],
         cwd=ROOT,
-        env=os.environ | {HOW_MANY: "2"},
+        env=os.environ | {GATEWAYS_VARIABLE: "2"},
         capture_output=True,
         text=True,
         check=False,

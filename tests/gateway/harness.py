@@ -17,9 +17,9 @@ from det_contracts import codec, commands, queries, subjects
 from det_contracts.commands import Answer
 from det_contracts.problems import Refused, unavailable
 from services.catalogue.catalogue import Catalogue
-from services.catalogue.newest import Newest
+from services.catalogue.log_end import LogEnd
 from services.catalogue.peers import Peers
-from services.catalogue.store import project
+from services.catalogue.store import write_rows
 from services.checkpoints.app import RULES as CHECKPOINTS
 from services.gateway.app import RULES
 from services.gateway.http.server import application
@@ -30,7 +30,7 @@ from services.intake.relay import Relay
 from services.kit.blobs import DirectoryBlobs
 from services.kit.conditions import Conditions
 from services.kit.credentials import Authority
-from services.kit.health_signs import Signs
+from services.kit.health_reports import HealthReports
 from services.kit.log import Draft, Stored
 from services.kit.log_memory import MemoryLog
 from services.kit.process_metrics import Measures
@@ -119,7 +119,7 @@ class StandIn:
             value = await value
         return Answer(self.position(), value)
 
-    async def say(self, subject: str, body: bytes) -> None:
+    async def publish(self, subject: str, body: bytes) -> None:
         if self.deaf:
             raise unavailable("the message bus cannot be reached; try again")
         self.said.append((subject, body))
@@ -141,17 +141,17 @@ class Harness:
         self.loop = replica_of.loop if replica_of else asyncio.new_event_loop()
         self.journal = replica_of.journal if replica_of else MemoryLog()
         self.database = open_sqlite(folder / "gateway.db", "gateway")
-        saver = DatabaseSaver(self.database, "gateway", RULES.state, project=project, roots=RULES.roots)
+        saver = DatabaseSaver(self.database, "gateway", RULES.state, projection=write_rows, roots=RULES.roots)
         self.runner = Runner(RULES, self.journal, saver)
         self.peers = StandIn()
         self.peers.close = self.runner.command
         self.peers.append = self.append
         self.peers.log = lambda: self.journal.streams["CONTROL"]
         self.peers.position = lambda: len(self.journal.streams["CONTROL"])
-        self.catalogue = Catalogue(self.runner, saver, self.database, Newest(self._end_of_log))
+        self.catalogue = Catalogue(self.runner, saver, self.database, LogEnd(self._end_of_log))
         live = Live(self.catalogue, self.journal)
-        saver.watch(live.note)
-        self.conditions, self.signs = Conditions("gateway"), Signs()
+        saver.watch(live.notify_changes)
+        self.conditions, self.signs = Conditions("gateway"), HealthReports()
         self.backend = Backend(
             settings=Settings(
                 **{"cluster_id": "c-1", "cluster_name": "test", "allowed_hosts": "gateway"} | settings
@@ -191,7 +191,7 @@ class Harness:
 
     def settle(self) -> None:
         """Wait until records and tables show the whole log."""
-        self.run(self.catalogue.reach(len(self.journal.streams["CONTROL"])))
+        self.run(self.catalogue.wait_for_position(len(self.journal.streams["CONTROL"])))
 
     def said(self, kind: type) -> list[Any]:
         """The facts of a kind in the log, once all that was stated is there."""
@@ -219,7 +219,7 @@ class Harness:
 
     def let_in(self, user: str = "determined") -> None:
         """Be a user whose session lies in no log, as on a replica that is behind: the log begins empty."""
-        token = tokens.issue(self.backend.token_key, tokens.begin(user, time.time()))
+        token = tokens.issue(self.backend.token_key, tokens.new_session(user, time.time()))
         self.client.headers["Authorization"] = f"Bearer {token}"
 
     def log_in(self, user: str = "determined") -> str:

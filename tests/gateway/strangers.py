@@ -98,7 +98,7 @@ def furnish(world, *more):
     world.given(gateway.UserSet(user_id=USERS["gone"], username="gone", active=False, reason="left"))
     world.tokens |= {
         "nobody": "",
-        "expired": tokens.issue(KEY, tokens.begin("olga", time.time() - tokens.VALID_S - 1)),
+        "expired": tokens.issue(KEY, tokens.new_session("olga", time.time() - tokens.VALID_S - 1)),
         # A worker is told the tokens of what runs on it, and can make none: it has no key that counts.
         "worker": task_tokens.issue(b"a key of its own", "1.r1.1"),
         "script": task_tokens.issue(TASK_KEY, "1.r1.1"),

@@ -99,8 +99,8 @@ def test_days_and_months_are_added_up_by_user_label_and_pool(used):
 
 def test_what_is_added_up_is_read_in_portions_however_much_it_is(used, monkeypatch):
     """A million runs of a year took a gigabyte and half a minute, record by record."""
-    monkeypatch.setattr(runs, "AT_ONCE", 2)
-    monkeypatch.setattr(runs, "held", None)
+    monkeypatch.setattr(runs, "FETCH_SIZE", 2)
+    monkeypatch.setattr(runs, "runs_between", None)
     for trial in range(3, 10):
         used.given(stories.trial_created(trial), *stories.running(trial), at=NOON + trial)
         used.given(stories.allocation_ended(trial), at=NOON + trial + 3600)

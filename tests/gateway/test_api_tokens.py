@@ -5,7 +5,7 @@ import time
 import pytest
 
 from det_contracts.events.gateway import AccessToken
-from services.kit.passwords import hashed
+from services.kit.passwords import client_hash
 from services.people import tokens
 
 TOKENS = "/api/v1/tokens"
@@ -76,7 +76,7 @@ def test_no_token_makes_another_one_or_changes_the_password(gateway):
     token = bearer(make(gateway)["token"])
     for method, path, body in (
         ("POST", TOKENS, {"name": "more"}),
-        ("POST", "/api/v1/users/2/password", hashed("x")),
+        ("POST", "/api/v1/users/2/password", client_hash("x")),
         ("PATCH", "/api/v1/users/2", {"password": "x"}),
         ("GET", "/api/v1/users/2/sessions", None),
         ("DELETE", "/api/v1/users/2/sessions", None),

@@ -12,9 +12,9 @@ from det_contracts.envelope import Recorded
 from det_contracts.events import checkpoints, scheduler, searcher, webhooks
 from det_contracts.events import gateway as gateway_events
 from det_contracts.events.gateway import WorkspaceSet
-from services.catalogue.audit import Filter, following, rows
+from services.catalogue.audit import Filter, rows, rows_after
+from services.why.event_descriptions import describe
 from services.why.history import History
-from services.why.sentences import words
 from tests.gateway import stories as story
 from tests.gateway.harness import Harness
 
@@ -100,7 +100,7 @@ def test_a_rebuilt_table_is_the_same(busy, tmp_path):
     other = Harness(tmp_path / "other", busy)
 
     def rows(harness):
-        return harness.run(harness.catalogue.read(lambda c: following(c, Filter(), 1000, 0)))
+        return harness.run(harness.catalogue.read(lambda c: rows_after(c, Filter(), 1000, 0)))
 
     assert rows(other) == rows(busy) != []
     other.close()
@@ -122,7 +122,7 @@ def test_what_is_remembered_of_a_request_is_no_entry_beside_what_it_made(owner):
 
 def test_a_change_is_told_in_a_sentence_that_fits_one_field_and_several():
     changes = ({"labels": ["a"]}, {"labels": ["a"], "notes": "b"}, {})
-    told = [words(searcher.ExperimentRevised(7, one, "asked"), History()).what for one in changes]
+    told = [describe(searcher.ExperimentRevised(7, one, "asked"), History()).what for one in changes]
     assert told == [
         "experiment 7 was changed: labels",
         "experiment 7 was changed: labels, notes",

@@ -22,7 +22,7 @@ def sent(gateway):
         ContextItem(path="data/x.txt", content=base64.b64encode(b"x").decode(), mtime=1_700_000_000),
         ContextItem(path="train.py", content=base64.b64encode(b"print()").decode()),
     ]
-    with archive.packed(items) as (context, file):
+    with archive.pack(items) as (context, file):
         gateway.backend.blobs.put(context.digest, file)
     made = story.created(1, name="My exp / one")
     import msgspec

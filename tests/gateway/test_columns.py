@@ -7,13 +7,13 @@ import json
 import pytest
 
 from services.catalogue.columns import experiments, trials
-from services.catalogue.columns.column import WHOLE, Column, sorts, table_of
+from services.catalogue.columns.column import INTEGER, Column, columns_by_name, sort_columns
 from services.catalogue.listing import EXPERIMENT_SORTS, TRIAL_SORTS
 from services.catalogue.store import EXPERIMENTS
-from services.gateway.http.answers import of_columns
+from services.gateway.http.answers import record_shape
 from tests.gateway import stories as story
 
-QUEUED = Column("queuedRuns", "Waiting runs", WHOLE, lambda one: one.queued)
+QUEUED = Column("queuedRuns", "Waiting runs", INTEGER, lambda one: one.queued)
 
 
 @pytest.fixture
@@ -46,14 +46,14 @@ def test_one_more_row_is_one_more_column(one_more):
     assert one_more.get("/api/v1/experiments/2")["experiment"]["queuedRuns"] == 1
     rows = one_more.get("/api/v1/experiments-search", columns="queuedRuns", sort="id=asc")["experiments"]
     assert [row["values"]["queuedRuns"] for row in rows] == [0, 1, 0]
-    assert of_columns("E", experiments.COLUMNS, dict).__annotations__["queuedRuns"] is int
+    assert record_shape("E", experiments.COLUMNS, dict).__annotations__["queuedRuns"] is int
 
 
 def test_a_row_that_says_how_0_25_calls_its_order_can_be_ordered_by():
-    columns = table_of([*experiments.COLUMNS.values()])
-    assert sorts(columns, EXPERIMENTS).keys() == EXPERIMENT_SORTS.keys()
+    columns = columns_by_name([*experiments.COLUMNS.values()])
+    assert sort_columns(columns, EXPERIMENTS).keys() == EXPERIMENT_SORTS.keys()
     without = {name: one for name, one in columns.items() if one.sort != "NUM_TRIALS"}
-    assert EXPERIMENT_SORTS.keys() - sorts(without, EXPERIMENTS).keys() == {"NUM_TRIALS"}
+    assert EXPERIMENT_SORTS.keys() - sort_columns(without, EXPERIMENTS).keys() == {"NUM_TRIALS"}
 
 
 @pytest.mark.parametrize("columns", [experiments.COLUMNS, trials.COLUMNS], ids=["experiments", "trials"])

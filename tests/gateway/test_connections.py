@@ -12,7 +12,7 @@ from uvicorn.config import Config
 from uvicorn.server import ServerState
 
 from services.web import connection
-from services.web.connection import Connections, Patient
+from services.web.connection import Connections, HttpConnection
 
 HEAD = b"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
 
@@ -122,7 +122,7 @@ class Server:
 
     def connected(self, address="10.0.0.1"):
         wire = Wire(address)
-        wire.protocol = Patient(self.connections, self._config, self._state, {}, self.clock)
+        wire.protocol = HttpConnection(self.connections, self._config, self._state, {}, self.clock)
         wire.protocol.connection_made(wire)
         return wire
 
@@ -212,14 +212,14 @@ def test_a_body_that_stops_is_not_waited_for():
 
 
 def test_a_slow_body_that_goes_on_comes_whole():
-    size = 20 * connection.LEAST_BYTES
+    size = 20 * connection.MIN_WINDOW_BYTES
 
     async def story(server):
         wire = server.connected()
         wire.protocol.data_received(HEAD % size)
         for _ in range(20):
             await server.clock.passes(connection.WINDOW_S - 1)
-            wire.protocol.data_received(b"x" * connection.LEAST_BYTES)
+            wire.protocol.data_received(b"x" * connection.MIN_WINDOW_BYTES)
             await settled()
             assert wire.reads
         assert body_of(wire) == b"%d" % size

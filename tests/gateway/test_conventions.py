@@ -10,7 +10,7 @@ from det_contracts.events import scheduler
 from det_contracts.problems import Problem, Refused, invalid
 from services.kit import paging
 from services.kit.paging import Window
-from services.web import errors, framing
+from services.web import body_limits, errors
 from tests.gateway import stories as story
 
 
@@ -28,7 +28,7 @@ def test_errors_have_one_shape_inside_the_api_and_another_outside(gateway):
 
 
 def test_the_table_of_codes():
-    table = {(meaning.number, meaning.name, meaning.status) for meaning in errors.MEANINGS.values()}
+    table = {(meaning.number, meaning.name, meaning.status) for meaning in errors.API_ERRORS.values()}
     assert table == {
         (3, "InvalidArgument", 400),
         (5, "NotFound", 404),
@@ -85,8 +85,8 @@ def test_unknown_fields_and_nulls_are_ignored(gateway):
 
 
 def test_what_is_too_large_is_413(gateway, monkeypatch):
-    monkeypatch.setattr(framing, "LIMIT_BYTES", 50)
-    monkeypatch.setattr(framing, "CREATE_LIMIT_BYTES", 80)
+    monkeypatch.setattr(body_limits, "LIMIT_BYTES", 50)
+    monkeypatch.setattr(body_limits, "CREATE_LIMIT_BYTES", 80)
     message = gateway.refused(413, "POST", "/api/v1/auth/login", b"x" * 51)
     assert message == "the request is too large: at most 50 bytes are taken; send less at once"
     assert gateway.send("POST", "/api/v1/experiments", b"x" * 51).status_code == 400
@@ -106,7 +106,7 @@ def test_what_is_too_large_is_413(gateway, monkeypatch):
 
 @pytest.mark.parametrize("noun", ["metrics", "training_metrics", "validation_metrics"])
 def test_a_report_that_no_message_holds_is_413_before_it_is_read(gateway, monkeypatch, noun):
-    monkeypatch.setattr(framing, "REPORT_LIMIT_BYTES", 50)
+    monkeypatch.setattr(body_limits, "REPORT_LIMIT_BYTES", 50)
     message = gateway.refused(413, "POST", f"/api/v1/trials/7/{noun}", b"x" * 51)
     assert message == "the request is too large: at most 50 bytes are taken; send less at once"
     gateway.refused(400, "POST", "/api/v1/trials/profiler/metrics", b"x" * 51)

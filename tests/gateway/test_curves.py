@@ -7,7 +7,7 @@ import pytest
 from det_contracts import queries
 from det_contracts.events import searcher
 from det_contracts.problems import unavailable
-from services.gateway.determined import watching
+from services.gateway.determined import change_stream
 from tests.gateway import stories as story
 
 STREAM = "/api/v1/experiments/1/metrics-stream"
@@ -190,7 +190,7 @@ def test_a_sample_holds_the_best_trials_first(curves):
 
 
 def test_a_stream_tells_what_changed_until_the_experiment_ends(curves, monkeypatch):
-    monkeypatch.setattr(watching, "PERIOD_S", 0.01)
+    monkeypatch.setattr(change_stream, "PERIOD_S", 0.01)
     told = []
 
     async def answer(query):

@@ -105,7 +105,7 @@ async def until(fact):
 def impatient(monkeypatch):
     monkeypatch.setattr(connection, "LOOK_EVERY_S", 0.05)
     monkeypatch.setattr(connection, "WINDOW_S", 1.0)
-    monkeypatch.setattr(tunnels, "STALLED_S", 0.5)
+    monkeypatch.setattr(tunnels, "STALL_TIMEOUT_S", 0.5)
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from services.gateway.running.settings import Settings, disks
+from services.kit.cancellation import cancel_and_wait
 from services.kit.conditions import DISK_LOW, Conditions
 from services.kit.disk_space import Disks
-from services.kit.task_ending import end
 from tests.gateway import stories as story
 
 YAML = """
@@ -82,11 +82,11 @@ def test_too_little_room_is_a_condition_until_there_is_more(tmp_path):
     async def work():
         conditions = Conditions("gateway")
         watched = Disks({"log": tmp_path}, NO_DISK_HAS_MIB)
-        telling = asyncio.create_task(watched.tell(conditions))
+        telling = asyncio.create_task(watched.report_shortage(conditions))
         async with asyncio.timeout(60):
             while not conditions.current():
                 await asyncio.sleep(0.01)
-        await end(telling)
+        await cancel_and_wait(telling)
         (told,) = conditions.current()
         assert told.condition == DISK_LOW
         assert f"free at {tmp_path}" in told.message

@@ -57,7 +57,7 @@ def test_the_newest_events_of_the_cluster_page_by_page(ran):
 
 
 def test_what_one_owner_stated_is_found_behind_much_of_others(ran, monkeypatch):
-    monkeypatch.setattr("services.why.reader.NEAR", 4)
+    monkeypatch.setattr("services.why.reader.SEARCH_WINDOW", 4)
     known = ran.get("/api/v1/events", owner="worker", limit=1000)["steps"]
     ran.given(*(searcher.ExperimentPaused(1, f"again {n}") for n in range(40)))
     told = ran.get("/api/v1/events", owner="worker", limit=1000)
@@ -66,7 +66,7 @@ def test_what_one_owner_stated_is_found_behind_much_of_others(ran, monkeypatch):
     newest = ran.get("/api/v1/events", owner="worker", limit=1)
     assert (newest["steps"], newest["more"]) == (known[-1:], True)
     # Where there is nothing far and wide, it is said that more may lie further back.
-    monkeypatch.setattr("services.why.reader.MOST_LOOKS", 2)
+    monkeypatch.setattr("services.why.reader.MAX_OWNER_READS", 2)
     assert ran.get("/api/v1/events", owner="worker") == {"steps": [], "more": True}
 
 

@@ -12,7 +12,7 @@ import pytest
 from det_contracts import queries
 from det_contracts.commands import ChangeExperiment
 from det_contracts.events import searcher
-from det_contracts.problems import not_found, precondition, unavailable
+from det_contracts.problems import failed_precondition, not_found, unavailable
 from tests.gateway import stories as story
 
 REQUIRED = [
@@ -120,7 +120,7 @@ def test_refusals_of_the_owner_reach_the_client(gateway):
 
         gateway.peers.on_command = on_command
 
-    refuse(precondition("experiment in terminal state"))
+    refuse(failed_precondition("experiment in terminal state"))
     answer = gateway.send("POST", "/api/v1/experiments/1/pause")
     assert answer.status_code == 400
     assert answer.json() == {

@@ -3,18 +3,18 @@
 import pytest
 
 from services.gateway.running import first_password
-from services.gateway.running.settings import Settings, is_open_to_others
-from services.kit.passwords import hashed
+from services.gateway.running.settings import Settings, is_remotely_reachable
+from services.kit.passwords import client_hash
 from services.kit.settings import BadSettings
 from tests.gateway.harness import Harness
 
 
-def settle(gateway, **settings):
-    gateway.run(first_password.settle(Settings(**settings), gateway.catalogue, gateway.backend.peers))
+def apply(gateway, **settings):
+    gateway.run(first_password.apply(Settings(**settings), gateway.catalogue, gateway.backend.peers))
 
 
 def status_of_login(gateway, name, password):
-    body = {"username": name, "password": hashed(password), "isHashed": True}
+    body = {"username": name, "password": client_hash(password), "isHashed": True}
     answer = gateway.send("POST", "/api/v1/auth/login", body)
     gateway.client.cookies.clear()
     return answer.status_code
@@ -22,42 +22,42 @@ def status_of_login(gateway, name, password):
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.9", "localhost", "::1"])
 def test_on_loopback_both_have_none(gateway, host):
-    settle(gateway, host=host)
+    apply(gateway, host=host)
     assert status_of_login(gateway, "admin", "") == 200
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "gpu-3.example.org"])  # noqa: S104
 def test_elsewhere_the_gateway_does_not_start(gateway, host):
     with pytest.raises(BadSettings) as refused:
-        settle(gateway, host=host)
+        apply(gateway, host=host)
     for word in ("'admin' and 'determined'", host, "STEADFAST_INITIAL_PASSWORD", "det user change-password"):
         assert word in str(refused.value)
 
 
 def test_nor_behind_a_proxy(gateway):
-    assert is_open_to_others(Settings(trusted_proxies="127.0.0.1"))
+    assert is_remotely_reachable(Settings(trusted_proxies="127.0.0.1"))
     with pytest.raises(BadSettings):
-        settle(gateway, trusted_proxies="127.0.0.1")
+        apply(gateway, trusted_proxies="127.0.0.1")
 
 
 def test_both_get_that_of_the_settings_once(gateway, tmp_path):
-    settle(gateway, host="0.0.0.0", initial_password="first")  # noqa: S104
+    apply(gateway, host="0.0.0.0", initial_password="first")  # noqa: S104
     for name in ("admin", "determined"):
         assert status_of_login(gateway, name, "") == 401
         assert status_of_login(gateway, name, "first") == 200
     file = tmp_path / "password"
     file.write_text("other\n")
-    settle(gateway, host="0.0.0.0", initial_password_file=file)  # noqa: S104
+    apply(gateway, host="0.0.0.0", initial_password_file=file)  # noqa: S104
     assert status_of_login(gateway, "admin", "first") == 200
-    settle(gateway, host="0.0.0.0")  # noqa: S104
+    apply(gateway, host="0.0.0.0")  # noqa: S104
 
 
 def test_who_has_one_keeps_it(gateway, tmp_path):
     gateway.log_in("admin")
-    gateway.send("POST", "/api/v1/users/1/password", hashed("mine"))
+    gateway.send("POST", "/api/v1/users/1/password", client_hash("mine"))
     file = tmp_path / "password"
     file.write_text("first\n")
-    settle(gateway, host="0.0.0.0", initial_password_file=file)  # noqa: S104
+    apply(gateway, host="0.0.0.0", initial_password_file=file)  # noqa: S104
     assert status_of_login(gateway, "admin", "mine") == 200
     assert status_of_login(gateway, "determined", "first") == 200
 
@@ -65,13 +65,13 @@ def test_who_has_one_keeps_it(gateway, tmp_path):
 def test_who_may_not_act_needs_none(gateway):
     gateway.log_in("admin")
     gateway.send("PATCH", "/api/v1/users/2", {"active": False})
-    gateway.send("POST", "/api/v1/users/1/password", hashed("mine"))
-    settle(gateway, host="0.0.0.0")  # noqa: S104
+    gateway.send("POST", "/api/v1/users/1/password", client_hash("mine"))
+    apply(gateway, host="0.0.0.0")  # noqa: S104
 
 
 def test_a_file_that_cannot_be_read_is_told(gateway, tmp_path):
     with pytest.raises(BadSettings, match=r"STEADFAST_INITIAL_PASSWORD_FILE=.*none cannot be read"):
-        settle(gateway, initial_password_file=tmp_path / "none")
+        apply(gateway, initial_password_file=tmp_path / "none")
 
 
 def test_where_others_reach_it_nobody_logs_in_without_a_password(tmp_path):

@@ -9,7 +9,7 @@ import json
 import pytest
 
 from det_contracts import queries, reports, subjects
-from services.gateway.determined.watching import trial_over
+from services.gateway.determined.change_stream import trial_ended
 from services.kit.log import Draft
 from services.live import tails
 from services.live.follow import Follower
@@ -42,10 +42,10 @@ def follower(gateway, rendered=None):
         return json.dumps(line.text).encode() + b"\n"
 
     return Follower(
-        gateway.backend.following,
+        gateway.backend.followed_logs,
         queries.LogPage(task_id="1.r1"),
         state=lambda: gateway.catalogue.state,
-        is_over=trial_over(1),
+        is_over=trial_ended(1),
         recheck=lambda: None,
         render=render,
         kind="text",
@@ -57,7 +57,7 @@ async def whole(one):
 
 
 async def attached(gateway, count):
-    while len(gateway.backend.following.tails) < count:
+    while len(gateway.backend.followed_logs.tails) < count:
         await asyncio.sleep(0)
 
 
@@ -85,7 +85,7 @@ def test_a_log_is_read_and_written_once_for_all_who_follow_it(talking, reads):
     # Once while it grew, and once more at its end.
     assert len(reads) == 2
     assert len(rendered) == len(set(rendered)) == 10
-    assert not talking.backend.following.tails._readers
+    assert not talking.backend.followed_logs.tails._readers
 
 
 def test_who_is_slow_reads_again_what_was_stored_meanwhile(talking, reads, monkeypatch):
@@ -121,7 +121,7 @@ DAMAGED = {
     "too deep where it should be a name": json.dumps(GOOD).encode().replace(b'"task"', b"[" * 5000),
     "lines of another task": json.dumps(GOOD | {"task_id": "2.r1", "lines": []}).encode(),
     "more lines than a batch has": json.dumps(
-        GOOD | {"lines": [[1.0, "stdout", None, None, "x"]] * (reports.LINES_OF_BATCH + 1)}
+        GOOD | {"lines": [[1.0, "stdout", None, None, "x"]] * (reports.MAX_LINES_PER_BATCH + 1)}
     ).encode(),
     "a place that is none": json.dumps(GOOD | {"offset": 1e400, "lines": []}).encode(),
 }
@@ -144,7 +144,7 @@ def test_what_cannot_be_read_ends_nobodys_stream(talking, body):
         await attached(talking, 3)
         await damage()
         await say(talking, 2, "live")
-        while talking.backend.following.tails._readers["1.r1"].position < 5:
+        while talking.backend.followed_logs.tails._readers["1.r1"].position < 5:
             await asyncio.sleep(0)
         await damage()
         await say(talking, 3, "last")
@@ -154,7 +154,7 @@ def test_what_cannot_be_read_ends_nobodys_stream(talking, body):
 
     found, after = talking.run(work())
     assert [*found, after] == [["stored", "in the log", "live", "last"]] * 4
-    skipped = {one.name: one.values for one in talking.backend.following.tails.readings()}
+    skipped = {one.name: one.values for one in talking.backend.followed_logs.tails.readings()}
     assert skipped["log_batches_skipped"][()] >= 3
 
 
@@ -162,19 +162,19 @@ def test_what_waits_for_all_who_are_slow_is_bounded(talking, reads, monkeypatch)
     """Also where each of them follows another log."""
     monkeypatch.setattr(tails, "KEPT_BYTES", 3000)
     talking.given(*(one for id in (2, 3, 4) for one in (story.trial_created(id), *story.running(id))))
-    shared = talking.backend.following.tails
+    shared = talking.backend.followed_logs.tails
 
     async def work():
         async with contextlib.AsyncExitStack() as stack:
             ids = ("1.r1", "2.r1", "3.r1", "4.r1")
-            slow = [await stack.enter_async_context(shared.tail(id, trial_over(int(id[0])))) for id in ids]
+            slow = [await stack.enter_async_context(shared.tail(id, trial_ended(int(id[0])))) for id in ids]
             most = 0
             for number in range(40):
                 for id in ids:
                     await say(talking, number, "x" * 500, task=id)
                 await asyncio.sleep(0.001)
                 most = max(most, shared._kept.bytes)
-            assert any(one.lost for one in slow)
+            assert any(one.overflowed for one in slow)
             # Who was told so holds nothing; the first batch of each is taken whatever there is.
             assert 0 < most < 3000 + 4 * 1000
         assert shared._kept.bytes == 0

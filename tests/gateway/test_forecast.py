@@ -5,7 +5,7 @@ from __future__ import annotations
 from det_contracts.events import scheduler
 from det_contracts.events.scheduler import PoolSettings
 from services.catalogue.peers import PoolRow
-from services.gateway.determined.forecast import Standing, starts
+from services.gateway.determined.forecast import ForecastInput, start_times
 from tests.gateway import stories as story
 
 
@@ -14,37 +14,37 @@ def pool(slots, used, name="p"):
 
 
 def job(owner, **fields):
-    return Standing(owner=owner, pool="p", **fields)
+    return ForecastInput(owner=owner, pool="p", **fields)
 
 
 def test_what_is_free_starts_at_once_and_the_next_when_somebody_ends():
     jobs = [job(1, holds=2, left_s=60.0), job(2, needs=2), job(3, needs=2)]
-    assert starts(jobs, [pool(4, 2)]) == {2: 0.0, 3: 60.0}
+    assert start_times(jobs, [pool(4, 2)]) == {2: 0.0, 3: 60.0}
 
 
 def test_nobody_is_told_a_time_that_nobody_knows():
     jobs = [job(1, holds=4), job(2, needs=1), job(3, needs=1)]
-    assert starts(jobs, [pool(4, 4)]) == {}
+    assert start_times(jobs, [pool(4, 4)]) == {}
 
 
 def test_who_waits_begins_after_those_before_it():
     jobs = [job(1, holds=1, left_s=10.0), job(2, holds=3, left_s=90.0), job(3, needs=4), job(4, needs=1)]
-    found = starts(jobs, [pool(4, 4)])
+    found = start_times(jobs, [pool(4, 4)])
     assert found == {3: 90.0}, "the one behind it would need to know how long that runs"
 
 
 def test_what_can_never_start_stands_in_nobodys_way():
-    assert starts([job(1, needs=64), job(2, needs=1)], [pool(4, 0)]) == {2: 0.0}
+    assert start_times([job(1, needs=64), job(2, needs=1)], [pool(4, 0)]) == {2: 0.0}
 
 
 def test_what_waits_and_has_run_before_gives_its_slots_back_in_time():
     jobs = [job(1, needs=1, left_s=30.0), job(2, needs=1)]
-    assert starts(jobs, [pool(1, 0)]) == {1: 0.0, 2: 30.0}
+    assert start_times(jobs, [pool(1, 0)]) == {1: 0.0, 2: 30.0}
 
 
 def test_other_pools_do_not_matter():
-    jobs = [job(1, needs=1), Standing(owner=2, pool="q", needs=1)]
-    assert starts(jobs, [pool(1, 0), pool(1, 1, "q")]) == {1: 0.0}
+    jobs = [job(1, needs=1), ForecastInput(owner=2, pool="q", needs=1)]
+    assert start_times(jobs, [pool(1, 0), pool(1, 1, "q")]) == {1: 0.0}
 
 
 def test_the_queue_says_when_and_a_preview_says_what_a_move_would_do(gateway):

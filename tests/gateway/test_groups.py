@@ -6,7 +6,7 @@ import pytest
 
 from det_contracts.events.gateway import AuthzSet, GroupRemoved, GroupSet, RolesSet
 from services.kit.authz.permissions import ROLE_IDS, ROLES
-from services.kit.authz.roles import groups_of, held
+from services.kit.authz.roles import grants_held_by, groups_of
 from services.people.groups import holders_in
 
 GROUPS = "/api/v1/groups"
@@ -128,7 +128,7 @@ def test_roles_are_given_and_taken_back(admin):
     assert {one["name"] for one in mine["roles"]} == {"Viewer", "Editor"}
     admin.log_in("admin")
     give(admin, "Editor", group=2, workspace=here, verb="remove")
-    assert held(admin.catalogue.state, "group-2") == ()
+    assert grants_held_by(admin.catalogue.state, "group-2") == ()
     assert len(admin.said(RolesSet)) == 3
     give(admin, "Editor", group=2, workspace=here, verb="remove")
     assert len(admin.said(RolesSet)) == 3, "what is so already is no event"
@@ -172,7 +172,7 @@ def test_a_workspace_takes_the_roles_in_it_along(admin):
     give(admin, "Editor", group=2, workspace=here)
     give(admin, "Viewer", group=2)
     assert admin.send("DELETE", f"/api/v1/workspaces/{here}").status_code == 200
-    assert [one.role for one in held(admin.catalogue.state, "group-2")] == ["Viewer"]
+    assert [one.role for one in grants_held_by(admin.catalogue.state, "group-2")] == ["Viewer"]
     assert list(holders_in(admin.catalogue.state, here)) == []
 
 
@@ -181,7 +181,7 @@ def test_whoever_makes_a_workspace_administers_it_where_roles_count(admin):
     admin.given(AuthzSet("rbac", "tried"))
     admin.log_in("ann")
     here = space(admin)
-    assert [one.role for one in held(admin.catalogue.state, "user-3")] == [
+    assert [one.role for one in grants_held_by(admin.catalogue.state, "user-3")] == [
         "WorkspaceAdmin",
         "WorkspaceCreator",
     ]

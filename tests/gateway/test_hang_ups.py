@@ -68,14 +68,14 @@ def left(gateway):
     """What clients hold at a gateway."""
     backend = gateway.backend
     return {
-        "waiting": len(backend.catalogue.waiting),
-        "pages": backend.live._open,
+        "waiting": len(backend.catalogue.waiters),
+        "pages": backend.live._open_pages,
         "curves": backend.live._curves.running,
-        "followers": len(backend.following.tails),
-        "readers": len(backend.following.tails._readers),
-        "reads": backend.following.reads.inside + backend.following.reads.queued,
-        "streams": backend.limits.streams.inside,
-        "grown": len(gateway.journal._grown._waiting) - gateway.reading,
+        "followers": len(backend.followed_logs.tails),
+        "readers": len(backend.followed_logs.tails._readers),
+        "reads": backend.followed_logs.reads.active + backend.followed_logs.reads.queued,
+        "streams": backend.limits.streams.active,
+        "grown": len(gateway.journal._append_signal._waiting) - gateway.reading,
     }
 
 
@@ -94,7 +94,7 @@ def test_who_hangs_up_at_any_await_leaves_nothing_and_freezes_nobody(busy, name,
 
     async def work():
         await asyncio.sleep(0)
-        busy.reading = len(busy.journal._grown._waiting)
+        busy.reading = len(busy.journal._append_signal._waiting)
         tasks, at, more = len(asyncio.all_tasks()), 1, True
         while more:
             client = Client(app, *ROUTES[name], token, at, how)
@@ -105,7 +105,7 @@ def test_who_hangs_up_at_any_await_leaves_nothing_and_freezes_nobody(busy, name,
             await busy.append(story.created(busy.experiments + 1))
             busy.experiments += 1
             async with asyncio.timeout(60):
-                await busy.catalogue.reach(len(busy.journal.streams["CONTROL"]))
+                await busy.catalogue.wait_for_position(len(busy.journal.streams["CONTROL"]))
             answer = await busy.client.get(f"{API}/experiments/{busy.experiments}")
             assert answer.status_code == 200, answer.text
         return at

@@ -22,7 +22,7 @@ def told(gateway, **headers):
 
 def sign(gateway, program, condition, about="", message="wrong"):
     trouble = Trouble(condition, about, message, 5.0, program)
-    gateway.signs.note(subjects.health_sign(program, "x"), msgspec.json.encode([trouble]))
+    gateway.signs.record(subjects.health_sign(program, "x"), msgspec.json.encode([trouble]))
 
 
 def test_all_is_up(gateway):
@@ -51,7 +51,9 @@ def test_all_is_up(gateway):
     ],
 )
 def test_each_condition_makes_its_part_and_the_whole_what_they_are(gateway, condition, about, status, part):
-    gateway.conditions.tell(condition, {about: "something is wrong"}, {about: "at 10.0.0.7: /secret/path"})
+    gateway.conditions.set_condition(
+        condition, {about: "something is wrong"}, {about: "at 10.0.0.7: /secret/path"}
+    )
     code, report = told(gateway)
     assert (code, report["status"]) == (503 if status == "down" else 200, status)
     (reason,) = report["reasons"]
@@ -63,7 +65,7 @@ def test_each_condition_makes_its_part_and_the_whole_what_they_are(gateway, cond
     assert report["database"] == report["parts"]["database"]
     # What names hosts and paths is for operators, and anybody may ask here.
     assert "secret" not in str(report)
-    gateway.conditions.tell(condition, {})
+    gateway.conditions.set_condition(condition, {})
     assert told(gateway)[1]["status"] == "up"
 
 
@@ -75,8 +77,8 @@ def test_what_other_processes_say_of_themselves_counts(gateway):
     wrong = {name: state for name, state in report["parts"].items() if state != "up"}
     assert wrong == {"metrics": "degraded", "workers": "degraded"}
     assert {one["program"] for one in report["reasons"]} == {"metrics", "worker x"}
-    gateway.signs.note(subjects.health_sign("metrics", "x"), b"[]")
-    gateway.signs.note(subjects.health_sign("worker", "x"), b"[]")
+    gateway.signs.record(subjects.health_sign("metrics", "x"), b"[]")
+    gateway.signs.record(subjects.health_sign("worker", "x"), b"[]")
     assert told(gateway)[1]["status"] == "up"
 
 
@@ -85,6 +87,6 @@ def test_a_worker_cannot_bring_the_cluster_down_by_what_it_says(gateway):
         for about in ("", "CONTROL", "KV_leases", "searcher"):
             sign(gateway, "worker", condition, about)
             _, report = told(gateway)
-            assert report["status"] == ("degraded" if KINDS[condition].told else "up")
+            assert report["status"] == ("degraded" if KINDS[condition].is_reported else "up")
             assert {name for name, state in report["parts"].items() if state != "up"} <= {"workers"}
-            gateway.signs.note(subjects.health_sign("worker", "x"), b"[]")
+            gateway.signs.record(subjects.health_sign("worker", "x"), b"[]")

@@ -13,7 +13,7 @@ import pytest
 
 from services.gateway.submit import archive, configuration
 from services.kit.offload import Offload
-from services.web import framing, spooled
+from services.web import body_limits, spooled_body
 from tests.gateway.test_create import PATH, YAML
 
 LINES = "\n".join(f"  key{n}: {{type: double, minval: {n}.5, maxval: 1e{3 + n % 9}}}" for n in range(300))
@@ -85,7 +85,7 @@ def test_a_large_context_is_stored_as_a_small_one_and_is_one_request(gateway, el
     key = {"Idempotency-Key": "once"}
     gateway.post(PATH, body, headers=key)
     far = gateway.peers.commands[-1]
-    monkeypatch.setattr(spooled, "SMALL_BYTES", 1 << 30)
+    monkeypatch.setattr(spooled_body, "SMALL_BYTES", 1 << 30)
     gateway.post(PATH, body, headers=key)
     near = gateway.peers.commands[-1]
     assert elsewhere == [("determined", "read")]
@@ -111,7 +111,7 @@ def test_what_is_wrong_with_a_large_context_is_told_as_well(gateway, elsewhere, 
 
 def test_a_context_of_too_many_files_is_refused_before_they_are_read(gateway, elsewhere):
     body = json.dumps({"config": YAML, "modelDefinition": []}).encode()[:-2]
-    body += b",".join([b'{"path":"a"}'] * (archive.MOST_FILES + 1)) + b"]}"
+    body += b",".join([b'{"path":"a"}'] * (archive.MAX_FILES + 1)) + b"]}"
     assert "more than 100000 files" in gateway.refused(400, "POST", PATH, body)
     assert elsewhere == [("determined", "read")]
 
@@ -128,7 +128,7 @@ def test_what_ends_a_process_ends_no_other_work(gateway, elsewhere, monkeypatch)
 
 def test_a_stranger_sends_little(gateway):
     gateway.client.headers.pop("Authorization")
-    body = b'{"username": "' + b"x" * framing.STRANGERS_LIMIT_BYTES + b'"}'
+    body = b'{"username": "' + b"x" * body_limits.ANONYMOUS_LIMIT_BYTES + b'"}'
     assert "not logged in" in gateway.refused(401, "POST", "/api/v1/auth/login", body)
 
     async def chunks():
@@ -142,7 +142,7 @@ def test_a_stranger_sends_little(gateway):
 
 
 def test_a_body_has_so_much_time(gateway, monkeypatch):
-    monkeypatch.setattr(framing, "LONGEST_BODY_S", 0.0)
+    monkeypatch.setattr(body_limits, "LONGEST_BODY_S", 0.0)
 
     async def endless():
         yield b'{"config": "'
@@ -153,11 +153,11 @@ def test_a_body_has_so_much_time(gateway, monkeypatch):
 
     answer = gateway.run(send())
     assert (answer.status_code, "did not arrive completely" in answer.text) == (408, True)
-    assert gateway.backend.limits.uploads.inside == 0
+    assert gateway.backend.limits.uploads.active == 0
 
 
 def test_one_user_has_so_many_large_requests_at_once(gateway, elsewhere):
-    held = [gateway.backend.limits.uploads.enter("determined") for _ in range(4)]
+    held = [gateway.backend.limits.uploads.acquire("determined") for _ in range(4)]
     for one in held:
         gateway.run(one)
     answer = posted(gateway, YAML, [file("x", bytes(400_000))])
@@ -165,7 +165,7 @@ def test_one_user_has_so_many_large_requests_at_once(gateway, elsewhere):
     assert int(answer.headers["Retry-After"]) > 0
     assert "you have 4 large requests" in answer.json()["error"]["error"]
     for _ in range(4):
-        gateway.backend.limits.uploads.leave("determined")
+        gateway.backend.limits.uploads.release("determined")
     assert posted(gateway, YAML, [file("x", bytes(400_000))]).status_code == 200
 
 

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from det_contracts.envelope import Recorded
 from det_contracts.events import searcher
 from services.catalogue import audit
-from services.catalogue.store import CHECKPOINTS, EXPERIMENTS, TRIALS, project
+from services.catalogue.store import CHECKPOINTS, EXPERIMENTS, TRIALS, write_rows
 from services.gateway.app import RULES
 from services.kit.migrate import open_database
 from services.kit.rules import record_types
@@ -43,7 +43,7 @@ def saved(database, *events, actor="user:ann"):
         Snapshot("gateway", RULES.state, RULES.fold_version).save(
             connection, records, {"CONTROL": len(events)}
         )
-        project(connection, records, folded)
+        write_rows(connection, records, folded)
     return state
 
 

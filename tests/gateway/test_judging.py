@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from det_contracts.events.gateway import AuthzSet, Grant, RolesSet
-from services.gateway.running.judging import settle
+from services.gateway.running.authz_mode import apply
 from services.gateway.running.settings import Settings
 from services.kit.settings import BadSettings
 
 
 def state_it(gateway, wanted):
-    gateway.run(settle(Settings(authz=wanted), gateway.catalogue, gateway.backend.peers))
+    gateway.run(apply(Settings(authz=wanted), gateway.catalogue, gateway.backend.peers))
     return [one.mode for one in gateway.said(AuthzSet)]
 
 

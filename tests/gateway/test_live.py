@@ -14,7 +14,7 @@ import pytest
 
 from det_contracts import queries, subjects
 from services.gateway.http.server import listening_socket
-from services.kit.bus import Answerer
+from services.kit.bus import BusServer
 from tests.gateway import stories as story
 from tests.gateway.running import Running, eventually
 
@@ -72,7 +72,7 @@ def test_a_reader_who_goes_away_frees_what_served_him(running):
         async def page(query, stream, position):
             return 0, {"lines": [], "through": 0}
 
-        await Answerer(client, "metrics").hear_queries({queries.LogPage: page})
+        await BusServer(client, "metrics").serve_queries({queries.LogPage: page})
         headers = dict(running.client.headers)
         async with httpx.AsyncClient(base_url=running.client.base_url, headers=headers) as reader:
             path = "/api/v1/trials/1/logs?follow=true"

@@ -212,7 +212,7 @@ def test_a_reader_that_does_not_read_holds_no_more_than_its_topics(gateway):
     slow.told()
     (reader,) = gateway.backend.live._readers["experiments"]
     for _ in range(10_000):
-        gateway.backend.live._tell(["experiments", "experiment.7", "experiment.8", "cluster"])
+        gateway.backend.live._notify(["experiments", "experiment.7", "experiment.8", "cluster"])
     assert reader._changed == {"experiments", "experiment.7"}
     assert slow.told() == {"experiments", "experiment.7"}
     slow.close()
@@ -249,11 +249,11 @@ def test_topics_are_named(gateway):
 def test_one_user_has_so_many_streams(gateway):
     streams = gateway.backend.limits.streams
     for _ in range(gateway.backend.settings.streams_each):
-        gateway.run(streams.enter("determined"))
+        gateway.run(streams.acquire("determined"))
     for path in (f"{API}/live?topics=experiments", f"{API}/master/logs"):
         answer = gateway.send("GET", path)
         assert answer.status_code == 429, answer.text
         assert int(answer.headers["Retry-After"]) > 0
         assert "streams and waiting requests" in answer.json()["error"]["error"]
-    streams.leave("determined")
+    streams.release("determined")
     assert gateway.send("GET", f"{API}/master/logs").status_code == 200

@@ -107,7 +107,7 @@ async def subscribe(running, topics):
 
 @pytest.mark.full
 def test_a_thousand_pages_that_do_not_read_take_little(running):
-    server.allow_many_connections()
+    server.raise_connection_limit()
 
     def live_readers():
         text = running.client.get("/debug/prom/metrics").text

@@ -3,7 +3,7 @@
 import pytest
 
 from det_contracts import queries
-from services.catalogue.peers import Line
+from services.catalogue.peers import LogLine
 from services.gateway.determined.present import cause
 from tests.gateway.talking import say
 
@@ -23,24 +23,24 @@ TRACE = [
 
 def of(texts, first=1):
     return [
-        Line(number, "1.a", "1.a.1", "w", 5.0, None, 1, "task", "stderr", text, number)
+        LogLine(number, "1.a", "1.a.1", "w", 5.0, None, 1, "task", "stderr", text, number)
         for number, text in enumerate(texts, first)
     ]
 
 
 def test_a_traceback_is_read_to_its_last_line_and_to_the_place_in_the_users_code():
-    found = cause.cause(of(TRACE, 10), of(["step 411", "WARNING a long sequence", "step 412"]))
+    found = cause.find_cause(of(TRACE, 10), of(["step 411", "WARNING a long sequence", "step 412"]))
     assert found.first.number == 10
-    assert found.said.text == TRACE[7]
-    assert found.place == cause.Place("/job/model/attention.py", 88, "forward")
+    assert found.error_line.text == TRACE[7]
+    assert found.location == cause.CodeLocation("/job/model/attention.py", 88, "forward")
     assert found.before.text == "WARNING a long sequence"
-    assert cause.in_words(cause.plain(found.said.text)) == "GPU memory ran out"
+    assert cause.describe_error(cause.strip_formatting(found.error_line.text)) == "GPU memory ran out"
 
 
 def test_what_pytorch_puts_before_the_lines_of_a_rank_is_left_out():
-    found = cause.cause(of([f"[rank1]: {line}" if line else line for line in TRACE]), [])
-    assert found.place == cause.Place("/job/model/attention.py", 88, "forward")
-    assert cause.shown(found.said, "")["log"].startswith("torch.OutOfMemoryError")
+    found = cause.find_cause(of([f"[rank1]: {line}" if line else line for line in TRACE]), [])
+    assert found.location == cause.CodeLocation("/job/model/attention.py", 88, "forward")
+    assert cause.short_line(found.error_line, "")["log"].startswith("torch.OutOfMemoryError")
 
 
 def test_of_several_that_led_to_one_another_the_last_says_what_it_was():
@@ -49,11 +49,11 @@ def test_of_several_that_led_to_one_another_the_last_says_what_it_was():
         "During handling of the above exception, another exception occurred:", "",
         TRACE[0], '  File "/job/data.py", line 7, in load', "    raise", "DataError: no 'x' in row 3",
     ]  # fmt: skip
-    found = cause.cause(of(chained), of(["step 1", "step 2"]))
-    assert (found.first.text, found.said.text) == (chained[0], chained[-1])
-    assert found.place == cause.Place("/job/data.py", 7, "load")
+    found = cause.find_cause(of(chained), of(["step 1", "step 2"]))
+    assert (found.first.text, found.error_line.text) == (chained[0], chained[-1])
+    assert found.location == cause.CodeLocation("/job/data.py", 7, "load")
     assert found.before.text == "step 2"
-    assert cause.in_words(chained[-1]) == "DataError"
+    assert cause.describe_error(chained[-1]) == "DataError"
 
 
 @pytest.mark.parametrize(
@@ -66,10 +66,10 @@ def test_of_several_that_led_to_one_another_the_last_says_what_it_was():
     ],
 )
 def test_what_is_cut_short_or_no_traceback_is_no_trouble(lines, said):
-    found = cause.cause(of(lines), [])
-    assert found.said.text == said
+    found = cause.find_cause(of(lines), [])
+    assert found.error_line.text == said
     assert found.before is None
-    assert cause.in_words("1 is wrong") == ""
+    assert cause.describe_error("1 is wrong") == ""
 
 
 def test_the_cause_is_told_with_its_rank_place_and_what_led_to_it(talking):

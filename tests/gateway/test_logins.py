@@ -3,8 +3,8 @@
 import pytest
 
 from services.kit.admission import Busy
-from services.kit.passwords import hashed
-from services.web.logins import MOST_KEPT, Logins, Tries
+from services.kit.passwords import client_hash
+from services.web.logins import MAX_ENTRIES, LoginLimiter, TokenBucket
 from tests.gateway.harness import Harness
 
 
@@ -12,7 +12,7 @@ def fail(logins, name, address, now, times=1):
     """How many tries with a wrong password are let through."""
     for done in range(times):
         try:
-            logins.begin(name, address, now).failed()
+            logins.start_attempt(name, address, now).failed()
         except Busy:
             return done
     return times
@@ -23,46 +23,46 @@ def lets_in(logins, name, address, now):
 
 
 def test_tries_come_back_one_by_one():
-    tries = Tries(3, every_s=10)
+    tries = TokenBucket(3, every_s=10)
     for _ in range(3):
         assert tries.wait_s("a", 100) == 0
-        tries.take("a", 100)
+        tries.consume("a", 100)
     assert tries.wait_s("a", 100) == 10
     assert tries.wait_s("b", 100) == 0
     assert tries.wait_s("a", 110) == 0
-    tries.give_back("a", 100)
+    tries.refund("a", 100)
     assert tries.wait_s("a", 100) == 0
     assert tries.wait_s("a", 10_000) == 0
 
 
 def test_no_more_is_remembered_than_there_is_room_for():
-    tries = Tries(3, every_s=10)
-    for number in range(MOST_KEPT + 10):
-        tries.take(str(number), 0)
-    assert len(tries._used_until) == MOST_KEPT
+    tries = TokenBucket(3, every_s=10)
+    for number in range(MAX_ENTRIES + 10):
+        tries.consume(str(number), 0)
+    assert len(tries._used_until) == MAX_ENTRIES
     for _ in range(3):
-        tries.take("x", 0)
-        tries.give_back("x", 0)
+        tries.consume("x", 0)
+        tries.refund("x", 0)
     assert "x" not in tries._used_until
 
 
 def test_who_guesses_one_name_is_put_off_with_when_to_come_again():
-    logins = Logins()
+    logins = LoginLimiter()
     allowed = fail(logins, "ann", "10.0.0.1", 0, times=100)
     assert allowed == 12
     with pytest.raises(Busy) as busy:
-        logins.begin("ann", "10.0.0.1", 0)
+        logins.start_attempt("ann", "10.0.0.1", 0)
     assert busy.value.retry_after_s == 10
     assert lets_in(logins, "ann", "10.0.0.1", 10)
 
 
 def test_who_guesses_many_names_is_put_off():
-    logins = Logins()
+    logins = LoginLimiter()
     assert sum(fail(logins, f"user-{number}", "10.0.0.1", 0) for number in range(100)) == 24
 
 
 def test_one_attacker_keeps_nobody_else_out():
-    logins = Logins()
+    logins = LoginLimiter()
     for second in range(3600):
         fail(logins, "ann", "10.0.0.1", second, times=5)
         if second % 60 == 0:
@@ -71,17 +71,17 @@ def test_one_attacker_keeps_nobody_else_out():
 
 
 def test_not_even_many_attackers_keep_anybody_out_of_a_machine_of_theirs():
-    logins = Logins()
-    logins.begin("ann", "10.0.0.2", 0).succeeded(0)
+    logins = LoginLimiter()
+    logins.start_attempt("ann", "10.0.0.2", 0).succeeded(0)
     for number in range(256):
         fail(logins, "ann", f"10.1.0.{number}", 0, times=5)
     with pytest.raises(Busy):
-        logins.begin("ann", "10.0.0.3", 0)
+        logins.start_attempt("ann", "10.0.0.3", 0)
     assert lets_in(logins, "ann", "10.0.0.2", 0)
 
 
 def test_all_addresses_of_an_ipv6_site_are_one():
-    logins = Logins()
+    logins = LoginLimiter()
     assert sum(fail(logins, "ann", f"2001:db8::{number}", 0) for number in range(1, 100)) == 12
     assert lets_in(logins, "ann", "2001:db8:1::1", 0)
     assert fail(logins, "bob", "::ffff:10.0.0.1", 0, times=20) == 12
@@ -89,9 +89,9 @@ def test_all_addresses_of_an_ipv6_site_are_one():
 
 
 def test_right_passwords_use_nothing_up():
-    logins = Logins()
+    logins = LoginLimiter()
     for _ in range(1000):
-        logins.begin("ann", "10.0.0.1", 0).succeeded(0)
+        logins.start_attempt("ann", "10.0.0.1", 0).succeeded(0)
 
 
 # -- over REST
@@ -114,7 +114,7 @@ def cheap(monkeypatch):
 
     hasher = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
     monkeypatch.setattr(passwords, "_ARGON2", hasher)
-    monkeypatch.setattr(passwords, "_NOBODYS", hasher.hash("x"))
+    monkeypatch.setattr(passwords, "_DUMMY_HASH", hasher.hash("x"))
 
 
 def test_too_many_wrong_passwords_are_429_with_retry_after(gateway, cheap):
@@ -153,7 +153,7 @@ def test_a_password_of_a_version_before_is_renewed_when_it_is_used(gateway):
 
     from det_contracts.events.gateway import PasswordSet, UserSet
 
-    sent, salt = hashed("pw"), bytes(range(16))
+    sent, salt = client_hash("pw"), bytes(range(16))
     old = hashlib.scrypt(sent.encode(), salt=salt, n=2**14, r=8, p=1, maxmem=2**26).hex()
     gateway.given(UserSet(user_id=3, username="ann", reason="x"))
     gateway.given(PasswordSet(user_id=3, salt=salt.hex(), hashed=old, reason="x"))
@@ -180,14 +180,14 @@ def test_a_password_that_is_set_while_another_is_checked_wins(gateway):
     import asyncio
 
     from det_contracts.commands import Password, SetPassword
-    from services.gateway.http import signing_in
+    from services.gateway.http import sign_in
     from services.kit import passwords
 
     async def race():
-        first, second = passwords.kept("first"), passwords.kept("second")
+        first, second = passwords.to_stored("first"), passwords.to_stored("second")
         await gateway.peers.command(SetPassword(user_id=2, password=first, user="admin"))
-        trying = asyncio.ensure_future(signing_in.with_password(gateway.backend, "determined", "first", "a"))
-        while not gateway.backend.limits.passwords.places.inside:
+        trying = asyncio.ensure_future(sign_in.authenticate(gateway.backend, "determined", "first", "a"))
+        while not gateway.backend.limits.passwords.admission.active:
             await asyncio.sleep(0)
         # What the check compares with is at hand by now.
         await gateway.peers.command(SetPassword(user_id=2, password=second, user="admin"))

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from det_contracts.queries import ReportVerdict
-from services.web import framing
-from services.web.framing import PLAIN_VALUES, REPORT_VALUES, Values
+from services.web import body_limits
+from services.web.body_limits import PLAIN_VALUES, REPORT_VALUES, ValueCounter
 from tests.gateway import stories as story
 
 RUN = {"trialId": 1, "trialRunId": 1, "stepsCompleted": 1}
@@ -37,17 +37,17 @@ def values_in(value):
 @given(json_values, st.lists(st.integers(1, 7), min_size=1, max_size=40))
 def test_values_are_counted_wherever_the_parts_end_and_whatever_texts_hold(value, sizes):
     body = json.dumps(value, ensure_ascii=False).encode()
-    counted, at = Values(), 0
+    counted, at = ValueCounter(), 0
     for size in [*sizes, len(body)]:
-        counted.take(body[at : at + size])
+        counted.feed(body[at : at + size])
         at += size
     assert counted.count == values_in(value)
 
 
 def test_what_is_no_json_is_counted_as_well():
-    counted = Values()
+    counted = ValueCounter()
     for part in (b'"a', b'\\"', b",[{", b'"', b",,,", b'"\\', b'\\"', b","):
-        counted.take(part)
+        counted.feed(part)
     assert counted.count == 4
 
 
@@ -97,6 +97,6 @@ def test_what_holds_as_many_as_it_may_does_not_hold_up_the_loop(gateway, longest
 
 
 def test_what_another_process_reads_is_not_counted():
-    large = (framing.CREATE_PATH, "/api/v1/commands", "/proxy/1/x")
-    assert [framing._most_values(path) for path in large] == [0, 0, 0]
-    assert re.fullmatch(framing.REPORT_PATHS, REPORT)
+    large = (body_limits.CREATE_PATH, "/api/v1/commands", "/proxy/1/x")
+    assert [body_limits._max_values(path) for path in large] == [0, 0, 0]
+    assert re.fullmatch(body_limits.REPORT_PATHS, REPORT)

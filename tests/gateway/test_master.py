@@ -128,7 +128,9 @@ def test_the_newest_that_nobody_can_read_come_first(story_told):
 
 
 def test_records_that_nothing_can_be_decided_about_are_listed(gateway):
-    gateway.conditions.tell(conditions.DECISIONS_PARKED, {"trial 7": "nothing can be decided about trial 7"})
+    gateway.conditions.set_condition(
+        conditions.DECISIONS_PARKED, {"trial 7": "nothing can be decided about trial 7"}
+    )
     (found,) = gateway.get("/api/v1/master/parked")["parked"]
     assert (found["about"], found["message"]) == ("trial 7", "nothing can be decided about trial 7")
 
@@ -139,7 +141,7 @@ STANDS = Trouble(
 
 
 def test_a_service_that_stands_still_at_an_event_is_listed_with_the_error(gateway):
-    gateway.signs.note("health.sign.searcher.r1", msgspec.json.encode([STANDS]))
+    gateway.signs.record("health.sign.searcher.r1", msgspec.json.encode([STANDS]))
     (found,) = gateway.get("/api/v1/master/parked")["standing"]
     action = found.pop("action")
     assert "det master skip-event" in action
@@ -162,7 +164,7 @@ def test_an_administrator_has_a_service_skip_the_event_at_which_it_stands(gatewa
     gateway.log_in("admin")
     told = gateway.refused(400, "POST", path, wish)
     assert "the searcher does not stand still at event 41 of CONTROL; see 'det master parked'" in told
-    gateway.signs.note("health.sign.searcher.r1", msgspec.json.encode([STANDS]))
+    gateway.signs.record("health.sign.searcher.r1", msgspec.json.encode([STANDS]))
     assert "does not stand still at event 42" in gateway.refused(400, "POST", path, wish | {"position": 42})
     assert "reason: say why" in gateway.refused(400, "POST", path, wish | {"reason": " "})
     gateway.post(path, wish)
@@ -172,7 +174,7 @@ def test_an_administrator_has_a_service_skip_the_event_at_which_it_stands(gatewa
     assert "the searcher skips event 41 of CONTROL already" in gateway.refused(400, "POST", path, wish)
     # The newest decision names all of them: it alone is looked for by whoever starts.
     other = msgspec.structs.replace(STANDS, about="LOGS 7 logs.1")
-    gateway.signs.note("health.sign.searcher.r1", msgspec.json.encode([other]))
+    gateway.signs.record("health.sign.searcher.r1", msgspec.json.encode([other]))
     gateway.post(path, wish | {"stream": "LOGS", "position": 7})
     assert gateway.said(EventSkipped)[-1].skipped == (SkippedEvent("CONTROL", 41), SkippedEvent("LOGS", 7))
 
@@ -199,7 +201,7 @@ def test_an_administrator_has_a_database_rebuilt_and_sees_how_far_it_is(gateway)
     told = gateway.refused(400, "POST", path, {"program": "worker vm"})
     assert "'worker vm' has no database; give one of checkpoints, gateway, scheduler, " in told
     told = msgspec.structs.replace(STANDS, condition="rebuilding", about="", message="event 7 of 41")
-    gateway.signs.note("health.sign.searcher.r1", msgspec.json.encode([told]))
+    gateway.signs.record("health.sign.searcher.r1", msgspec.json.encode([told]))
     programs = {one["program"]: one["progress"] for one in gateway.get(path)["programs"]}
     assert "metrics" not in programs
     assert (programs["searcher"], programs["scheduler"]) == ("event 7 of 41", "")

@@ -7,10 +7,10 @@ import asyncio
 import pytest
 import sqlalchemy as sa
 
-from services.catalogue.newest import Newest
+from services.catalogue.log_end import LogEnd
 from services.catalogue.store import EXPERIMENTS
 from services.kit.log import OutcomeUnknown
-from services.web import framing
+from services.web import body_limits
 from tests.gateway import stories as story
 from tests.gateway.harness import Harness
 
@@ -77,7 +77,7 @@ def test_a_password_changed_at_one_gateway_holds_at_the_other(gateway, slow):
     assert old.status_code == 401, old.text
 
 
-@pytest.mark.parametrize("size", [1, framing.STRANGERS_LIMIT_BYTES + 1])
+@pytest.mark.parametrize("size", [1, body_limits.ANONYMOUS_LIMIT_BYTES + 1])
 def test_a_token_made_at_one_gateway_opens_the_other_one_for_large_requests_too(gateway, slow, size):
     gateway.log_in("admin")
     token = gateway.post("/api/v1/tokens", {"name": "for a script"})["token"]
@@ -93,13 +93,13 @@ def test_what_is_known_is_shown_while_the_broker_is_away(gateway):
     async def away():
         raise OutcomeUnknown("nobody answers")
 
-    gateway.catalogue._newest._end = away
+    gateway.catalogue._log_end._end = away
     assert gateway.get("/api/v1/experiments/1")["experiment"]["id"] == 1
     assert gateway.run(gateway.catalogue.catch_up()) is False
 
 
 def test_a_gateway_that_stays_behind_shows_what_it_knows(gateway, slow, monkeypatch):
-    monkeypatch.setattr("services.catalogue.catalogue.BEHIND_S", 0.01)
+    monkeypatch.setattr("services.catalogue.catalogue.CATCH_UP_TIMEOUT_S", 0.01)
     slow.let_in()
     gateway.run(gateway.append(story.created(1)))
     assert slow.send("GET", "/api/v1/experiments/1").status_code == 404
@@ -124,7 +124,7 @@ class Broker:
 def test_many_requests_share_one_question_but_never_an_older_one():
     async def story():
         broker = Broker()
-        newest = Newest(broker)
+        newest = LogEnd(broker)
         first = [asyncio.create_task(newest.position()) for _ in range(50)]
         await _until(lambda: broker.asked)
         broker.end = 9
@@ -141,7 +141,7 @@ def test_many_requests_share_one_question_but_never_an_older_one():
 def test_who_hangs_up_takes_nobody_elses_answer_along():
     async def story():
         broker = Broker()
-        newest = Newest(broker)
+        newest = LogEnd(broker)
         one, other = (asyncio.create_task(newest.position()) for _ in range(2))
         await _until(lambda: broker.asked)
         one.cancel()
@@ -165,7 +165,7 @@ def test_a_question_that_fails_is_told_to_those_who_asked_and_asked_anew():
                 raise answer
             return answer
 
-        newest = Newest(end)
+        newest = LogEnd(end)
         told = await asyncio.gather(newest.position(), newest.position(), return_exceptions=True)
         assert [str(one) for one in told] == ["a defect"] * 2
         assert await newest.position() == 9
@@ -194,7 +194,7 @@ def test_a_gateway_that_shares_a_database_shows_what_another_one_wrote_there(gat
         # this one may not.
         gates[2].set()
         gateway.run(_until(lambda: other.catalogue.position == 2))
-        gateway.run(other.catalogue.reach(2))
+        gateway.run(other.catalogue.wait_for_position(2))
         gates[3].set()
         other.let_in("admin")
         assert [one["id"] for one in other.get("/api/v1/experiments")["experiments"]] == [1, 2]
@@ -218,7 +218,7 @@ class _Ahead:
     """A saver whose tables were written by another gateway."""
 
     def __init__(self, gateway):
-        self.stored = gateway.catalogue._saver.stored
+        self.saved_position = gateway.catalogue._saver.saved_position
 
-    async def reach(self, position):
+    async def wait_for_position(self, position):
         return None

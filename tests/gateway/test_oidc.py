@@ -10,8 +10,8 @@ from det_contracts.events.gateway import GroupSet, SessionOpened, SignedIn, User
 from services.gateway.running.settings import Settings
 from services.kit.rules import Call
 from services.kit.settings import BadSettings
-from services.people.oidc import asking, pending, provider
-from services.people.oidc.settings import checked
+from services.people.oidc import pending, provider, provider_http
+from services.people.oidc.settings import check_settings
 from services.web.pacing import Pacing
 from tests.gateway.harness import Harness
 from tests.gateway.lying_provider import CLIENT, LyingProvider, query_of
@@ -310,10 +310,10 @@ def test_whatever_a_provider_says_is_no_failure(gateway, liar, path):
 
 
 def test_a_provider_that_never_ends_is_left(gateway, liar, monkeypatch):
-    monkeypatch.setattr(asking, "WITHIN_S", 0.2)
+    monkeypatch.setattr(provider_http, "WITHIN_S", 0.2)
     liar.server.stops_half_way = True
     assert gateway.send("GET", START).status_code == 502
-    assert gateway.backend.limits.sign_ins.places.inside == 0
+    assert gateway.backend.limits.sign_ins.admission.active == 0
 
 
 def test_a_provider_leads_nowhere_else(gateway, liar):
@@ -323,7 +323,7 @@ def test_a_provider_leads_nowhere_else(gateway, liar):
         inside = ("https://10.0.0.1/",) if name != "authorization_endpoint" else ()
         for url in ("http://10.0.0.1/", "file:///etc/passwd", *inside, "http://[::1", 7):
             liar.server.lies["/.well-known/openid-configuration"] = liar.metadata() | {name: url}
-            gateway.backend.provider._kept = None
+            gateway.backend.provider._cached = None
             answer = gateway.send("GET", START)
             if answer.status_code == 303:
                 answer = come_back(gateway, query_of(answer.headers["location"])["state"])
@@ -576,9 +576,9 @@ def test_the_sign_in_page_is_told_where_to_go(gateway):
 )
 def test_settings_that_do_not_fit_are_told(settings):
     known = {"oidc_issuer": "https://idp.example", "oidc_client_id": CLIENT}
-    assert checked(Settings(**known)) is not None
+    assert check_settings(Settings(**known)) is not None
     with pytest.raises(BadSettings, match="STEADFAST_OIDC_"):
-        checked(Settings(**known | settings))
+        check_settings(Settings(**known | settings))
 
 
 def test_a_secret_comes_from_a_file(made, tmp_path):

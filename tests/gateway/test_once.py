@@ -13,7 +13,7 @@ from services.gateway.app import RULES as GATEWAY
 from services.gateway.determined.routes import not_implemented
 from services.gateway.http.document import document
 from services.gateway.http.server import application
-from services.kit.idempotency import Made
+from services.kit.idempotency import RequestResult
 from services.kit.rules import Call
 from services.scheduler.app import RULES as SCHEDULER
 from services.searcher.app import RULES as SEARCHER
@@ -51,7 +51,7 @@ CREATIONS = {
     "/projects/{id}/notes": ({"name": "a", "contents": "b"}, {"name": "a", "contents": "c"}),
 }
 VERBS = {
-    *("token", "retry"),
+    *("token", "rebuild", "retry", "skip"),
     *("search", "by-ids", "by-assignability", "add-assignments", "remove-assignments"),
     *("activate", "pause", "cancel", "kill", "archive", "unarchive", "move", "pin", "unpin", "enable"),
     *(
@@ -176,7 +176,7 @@ def test_every_owner_answers_what_it_made_before(command):
     owners = {rules.owner: rules for rules in (SEARCHER, SCHEDULER, CHECKPOINTS, WEBHOOKS, GATEWAY)}
     rules = owners[commands.OWNER_OF[command]]
     state = rules.state()
-    state.creations["r-1"] = Made("k", "d", 7)
+    state.creations["r-1"] = RequestResult("k", "d", 7)
     asked = Anything(Once("r-1", "k", "d"))
     ruling = rules.commands[command](state, asked, Call("c", 0.0))
     assert (ruling.value, list(ruling.events)) == (7, [])

@@ -105,7 +105,7 @@ def test_a_store_that_says_it_slowly_is_left(allowing, inside, monkeypatch):
     monkeypatch.setattr("services.gateway.submit.probe.WITHIN_S", 0.2)
     inside.slowly = True
     assert "does not answer as an S3 store does" in tried(allowing, inside.url)
-    assert allowing.backend.limits.probes.places.inside == 0
+    assert allowing.backend.limits.probes.admission.active == 0
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])

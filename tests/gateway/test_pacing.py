@@ -6,10 +6,10 @@ import pytest
 
 from services.kit.admission import Busy
 from services.people import tokens
-from services.people.sessions import client_of
+from services.people.sessions import rate_limit_key
 from services.web import pacing
-from services.web.paced import PLACE, Paced
 from services.web.pacing import Pacing
+from services.web.pacing_middleware import SLOT_KEY, PacingMiddleware
 from tests.gateway.harness import Harness
 
 ME = "/api/v1/me"
@@ -37,8 +37,8 @@ def many(gateway, count, path=ME, **options):
     return gateway.run(ask())
 
 
-def places(gateway):
-    return gateway.backend.limits.pacing.places
+def admission(gateway):
+    return gateway.backend.limits.pacing.admission
 
 
 def test_so_many_are_in_hand_as_many_wait_and_the_others_come_again(made, monkeypatch):
@@ -56,7 +56,7 @@ def test_so_many_are_in_hand_as_many_wait_and_the_others_come_again(made, monkey
         done, _ = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
         while len(done) < 4:
             done, _ = await asyncio.wait(asked, timeout=0.01)
-        held = len(inside), places(gateway).queued
+        held = len(inside), admission(gateway).queued
         open_.set()
         return held, await asyncio.gather(*asked)
 
@@ -66,7 +66,7 @@ def test_so_many_are_in_hand_as_many_wait_and_the_others_come_again(made, monkey
     assert (codes.count(200), codes.count(429)) == (6, 4)
     refused = next(answer for answer in answers if answer.status_code == 429)
     assert refused.headers["retry-after"] == "1"
-    assert (places(gateway).inside, places(gateway).queued) == (0, 0)
+    assert (admission(gateway).active, admission(gateway).queued) == (0, 0)
 
 
 def test_another_client_does_not_wait_for_it(made, monkeypatch):
@@ -83,7 +83,7 @@ def test_another_client_does_not_wait_for_it(made, monkeypatch):
 
     async def ask():
         asked = [asyncio.ensure_future(gateway.client.get(ME, headers={"Authorization": mine})) for _ in "ab"]
-        while not places(gateway).queued:
+        while not admission(gateway).queued:
             await asyncio.sleep(0)
         found = await gateway.client.get(ME, headers=hers)
         open_.set()
@@ -109,7 +109,7 @@ def test_who_asks_much_faster_is_told_when_to_come_again(made, monkeypatch):
     answer = gateway.send("GET", ME)
     assert answer.status_code == 429
     assert int(answer.headers["retry-after"]) >= 1
-    assert places(gateway).inside == 0
+    assert admission(gateway).active == 0
 
 
 def test_who_says_nobody_has_the_share_of_an_address(made, monkeypatch):
@@ -119,7 +119,7 @@ def test_who_says_nobody_has_the_share_of_an_address(made, monkeypatch):
     codes = many(gateway, 20, "/api/v1/master")
     assert 0 < codes.count(429) < 20
     assert gateway.send("GET", ME).status_code == 200
-    assert places(gateway).inside == 0
+    assert admission(gateway).active == 0
 
 
 def test_any_number_where_there_is_no_limit(made):
@@ -132,8 +132,8 @@ def test_a_stream_holds_no_place_once_it_begins():
         rules, begun, over = Pacing(1, 0.0), asyncio.Event(), asyncio.Event()
 
         async def stream(scope, receive, send):
-            await scope[PLACE].take("ann")
-            held = rules.places.inside
+            await scope[SLOT_KEY].acquire("ann")
+            held = rules.admission.active
             await send({"type": "http.response.start"})
             begun.held = held
             begun.set()
@@ -142,12 +142,12 @@ def test_a_stream_holds_no_place_once_it_begins():
         async def send(message):
             """Nobody reads it."""
 
-        going_on = asyncio.ensure_future(Paced(stream, rules)({"type": "http"}, None, send))
+        going_on = asyncio.ensure_future(PacingMiddleware(stream, rules)({"type": "http"}, None, send))
         await begun.wait()
-        assert (begun.held, rules.places.inside) == (1, 0)
+        assert (begun.held, rules.admission.active) == (1, 0)
         over.set()
         await going_on
-        assert rules.places.inside == 0
+        assert rules.admission.active == 0
 
     asyncio.run(played())
 
@@ -156,27 +156,27 @@ def test_a_stream_holds_no_place_once_it_begins():
 def test_what_is_refused_gives_its_place_back(made, path):
     gateway = made()
     assert gateway.send("GET", path).status_code in (403, 404)
-    assert places(gateway).inside == 0
+    assert admission(gateway).active == 0
 
 
 def test_who_hangs_up_gives_back_their_place_wherever_they_were():
     async def played():
         rules = Pacing(1, 0.0)
-        await rules.enter("ann")
-        waiting = asyncio.ensure_future(rules.enter("ann"))
+        await rules.acquire("ann")
+        waiting = asyncio.ensure_future(rules.acquire("ann"))
         await asyncio.sleep(0)
         waiting.cancel()
         await asyncio.wait([waiting])
-        rules.places.leave("ann")
-        assert (rules.places.inside, rules.places.queued) == (0, 0)
+        rules.admission.release("ann")
+        assert (rules.admission.active, rules.admission.queued) == (0, 0)
         slow = Pacing(1, 1.0)
         slow._rate.wait_s = lambda who, now: 5.0
-        waiting = asyncio.ensure_future(slow.enter("ann"))
+        waiting = asyncio.ensure_future(slow.acquire("ann"))
         await asyncio.sleep(0)
-        assert slow.places.inside == 1
+        assert slow.admission.active == 1
         waiting.cancel()
         await asyncio.wait([waiting])
-        assert slow.places.inside == 0
+        assert slow.admission.active == 0
 
     asyncio.run(played())
 
@@ -186,10 +186,10 @@ def test_who_waits_too_long_is_refused(monkeypatch):
 
     async def played():
         rules = Pacing(1, 0.0)
-        await rules.enter("ann")
+        await rules.acquire("ann")
         with pytest.raises(Busy):
-            await rules.enter("ann")
-        await rules.enter("bob")
+            await rules.acquire("ann")
+        await rules.acquire("bob")
 
     asyncio.run(played())
 
@@ -198,4 +198,4 @@ def test_a_script_and_a_token_have_shares_of_their_own():
     person = tokens.Session("s", "ann", 0.0)
     token = tokens.Session("t", "ann", 0.0, api_token="t")
     script = tokens.Session("1.r1.1", "ann", 0.0, allocation="1.r1.1")
-    assert len({client_of(one) for one in (person, token, script)}) == 3
+    assert len({rate_limit_key(one) for one in (person, token, script)}) == 3

@@ -67,7 +67,7 @@ def test_what_the_build_packed_is_sent_to_who_can_read_it(built):
     assert (content, packing) == (b"as packed by the build", "br")
     for takes, sent in (("gzip, deflate, br", "br"), ("br;q=1.0, gzip;q=0.8", "br"), ("identity", "")):
         visit = SimpleNamespace(request=SimpleNamespace(headers={"accept-encoding": takes}))
-        assert page._packing(visit) == sent
+        assert page._best_encoding(visit) == sent
     for takes in ("gzip", "gzip, br;q=0"):
         other = built.send("GET", "/det/assets/index-abc.js", headers={"Accept-Encoding": takes})
         assert other.headers["content-encoding"] == "gzip"

@@ -6,7 +6,7 @@ import pytest
 
 from det_contracts.events import checkpoints, metrics, searcher
 from services.kit import pager
-from services.kit.roots import loaded
+from services.kit.roots import get_loaded
 from tests.gateway import stories as story
 from tests.gateway.harness import Harness
 
@@ -63,7 +63,7 @@ def stays(tmp_path):
 @pytest.fixture
 def aged(tmp_path, monkeypatch):
     """A gateway from which whatever may leave has left."""
-    monkeypatch.setattr(pager, "ROOM", 0)
+    monkeypatch.setattr(pager, "MAX_IDLE_RECORDS", 0)
     (tmp_path / "aged").mkdir()
     harness = Harness(tmp_path / "aged")
     harness.let_in()
@@ -74,7 +74,7 @@ def aged(tmp_path, monkeypatch):
 def is_away(gateway, id=1):
     state = gateway.catalogue.state
     return all(
-        loaded(table, key) is None
+        get_loaded(table, key) is None
         for table, key in (
             (state.submissions, id),
             (state.trials, 10 * id),
@@ -133,21 +133,21 @@ def test_an_answer_is_what_it_was(stays, aged, path, params):
 
 
 def test_a_list_of_experiments_brings_nothing_but_what_was_submitted(aged):
-    before = aged.runner.pager.brought
+    before = aged.runner.pager.roots_loaded
     listed = aged.get("/api/v1/experiments", lean="true")["experiments"]
     assert [one["trialIds"] for one in listed if one["id"] == 2] == [[20, 21]]
     searching = {"sort": "hp.lr=asc", "columns": "metric.loss,searcherType", "lean": "true"}
     assert len(aged.get("/api/v1/experiments-search", **searching)["experiments"]) == EXPERIMENTS + 1
-    assert aged.runner.pager.brought == before
+    assert aged.runner.pager.roots_loaded == before
     aged.get("/api/v1/experiments")
-    assert aged.runner.pager.brought == before + EXPERIMENTS
+    assert aged.runner.pager.roots_loaded == before + EXPERIMENTS
 
 
 def test_a_search_shows_best_trials_without_their_experiments(aged, stays):
     """Of a hundred experiments all would be loaded for one trial each, and others would have to go."""
-    before = aged.runner.pager.brought
+    before = aged.runner.pager.roots_loaded
     found, expected = (one.get("/api/v1/experiments-search")["experiments"] for one in (aged, stays))
-    assert aged.runner.pager.brought == before + EXPERIMENTS
+    assert aged.runner.pager.roots_loaded == before + EXPERIMENTS
     best = [one["bestTrial"] for one in found]
     assert [one and one["id"] for one in best] == [None, 41, 31, 21, 11]
     assert best == [one["bestTrial"] for one in expected]
@@ -156,9 +156,9 @@ def test_a_search_shows_best_trials_without_their_experiments(aged, stays):
 
 def test_one_who_sees_part_is_told_of_runs_without_their_experiments(aged):
     """Whether a run may be seen follows from its experiment's own record, which is always there."""
-    brought = aged.runner.pager.brought
+    brought = aged.runner.pager.roots_loaded
     assert len(aged.get("/api/v1/resources/allocation/raw", **HELD)["resourceEntries"]) == 2 * EXPERIMENTS
-    assert aged.runner.pager.brought == brought
+    assert aged.runner.pager.roots_loaded == brought
 
 
 def test_what_happens_to_an_experiment_that_is_away_happens_to_all_of_it(aged):
@@ -178,5 +178,5 @@ def test_what_happens_to_an_experiment_that_is_away_happens_to_all_of_it(aged):
 
 def test_what_is_not_over_stays(aged):
     state = aged.catalogue.state
-    assert loaded(state.trials, 900) is not None
-    assert loaded(state.submissions, 90) is not None
+    assert get_loaded(state.trials, 900) is not None
+    assert get_loaded(state.submissions, 90) is not None

@@ -10,7 +10,7 @@ from det_contracts.problems import Refused
 from det_contracts.roots import Roots
 from services.gateway.submit.probe import probe
 from services.kit.addresses import Addresses
-from services.kit.storage import gives_back
+from services.kit.storage import can_write_and_read
 from services.kit.storage import probe as try_before_start
 from tests.fixtures.s3_server import BUCKET, KEY, SECRET, s3_server
 
@@ -59,7 +59,7 @@ def test_nothing_is_left_where_a_link_led_that_is_changed_meanwhile(tmp_path, mo
         return write(file, content)
 
     monkeypatch.setattr(os, "write", changed)
-    assert gives_back(link, b"x")
+    assert can_write_and_read(link, b"x")
     assert list(before.iterdir()) == list(after.iterdir()) == []
 
 

@@ -15,23 +15,23 @@ import services.gateway
 from services.web import errors
 from services.web.query import (
     NOTHING,
-    Asks,
     Flag,
+    FromQuery,
     Instant,
     MaybeFlag,
     Number,
     Paged,
-    Spelling,
+    QueryNamesMiddleware,
     Users,
-    names,
-    one_of,
-    respelled,
+    enum_value,
+    enum_values,
+    normalize_names,
 )
 
 
 class Everything(Paged, Users):
-    sort_by: Annotated[str, one_of("SORT_BY_", ("ID", "NAME"))] = "NAME"
-    states: Annotated[list[str], names("STATE_", ("A", "B"))] = NOTHING
+    sort_by: Annotated[str, enum_value("SORT_BY_", ("ID", "NAME"))] = "NAME"
+    states: Annotated[list[str], enum_values("STATE_", ("A", "B"))] = NOTHING
     since: Number = Field(None, alias="from")
     inner: str = Field("", alias="a.bC")
     follow: Flag = False
@@ -44,10 +44,10 @@ def ask():
     """What a route of `Everything` has read of a query, or the text of its refusal."""
     app = FastAPI()
     errors.install(app)
-    app.add_middleware(Spelling)
+    app.add_middleware(QueryNamesMiddleware)
 
     @app.get("/api/v1/everything")
-    def everything(query: Asks[Everything]) -> dict[str, object]:
+    def everything(query: FromQuery[Everything]) -> dict[str, object]:
         return query.model_dump()
 
     with TestClient(app) as client:
@@ -106,7 +106,7 @@ def test_what_is_refused(ask, query, said):
 
 
 def test_names_are_respelled_and_values_are_not():
-    taken = respelled(b"order_by=a_b&labels.metric_type=%C3%A4%20&x&a%5Fb=%ff&&=")
+    taken = normalize_names(b"order_by=a_b&labels.metric_type=%C3%A4%20&x&a%5Fb=%ff&&=")
     assert taken == b"orderBy=a_b&labels.metricType=%C3%A4%20&x&aB=%ff&&="
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from det_contracts.commands import ChangeExperiment, ChangeJob, ReviseExperiment
 from det_contracts.events import checkpoints, scheduler, searcher
-from det_contracts.problems import precondition
+from det_contracts.problems import failed_precondition
 from tests.gateway import stories as story
 
 ONE = "/api/v1/experiments/1"
@@ -147,7 +147,7 @@ def test_a_deleted_experiment_is_gone_from_all_lists(three):
 def test_bulk_actions_answer_per_id(three):
     def refuse(command):
         if command.experiment_id == 2:
-            raise precondition("Experiment is not in terminal state.")
+            raise failed_precondition("Experiment is not in terminal state.")
 
     three.peers.on_command = refuse
     answer = three.send("POST", "/api/v1/experiments/archive", {"experimentIds": [1, 2]})

@@ -285,9 +285,9 @@ def test_of_all_gathers_the_last_whole_one_is_kept_until_the_run_ends(busy):
 @pytest.mark.parametrize(
     ("limit", "told"),
     [
-        ("MOST_ROUND_BYTES", "the members of allocation 1.r1.1 give 2004 bytes to one all-gather"),
-        ("MOST_RUN_BYTES", "allocation 1.r1.1 has gathered 1002 bytes in 1 shares"),
-        ("MOST_KEPT_BYTES", "all runs together hold too much"),
+        ("MAX_ROUND_BYTES", "the members of allocation 1.r1.1 give 2004 bytes to one all-gather"),
+        ("MAX_RUN_BYTES", "allocation 1.r1.1 has gathered 1002 bytes in 1 shares"),
+        ("MAX_STORED_BYTES", "all runs together hold too much"),
     ],
 )
 def test_what_members_gather_is_limited(busy, monkeypatch, limit, told):

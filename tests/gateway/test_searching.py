@@ -115,7 +115,7 @@ def test_a_tree_that_is_too_deep_is_refused():
     for _ in range(50):
         tree = {"kind": "group", "children": [tree]}
     with pytest.raises(Exception, match="deep"):
-        search.read(json.dumps({"filterGroup": tree}))
+        search.parse(json.dumps({"filterGroup": tree}))
 
 
 def test_an_order_that_makes_no_sense(three):

@@ -12,7 +12,7 @@ from det_contracts import expconf
 from det_contracts.commands import CreateExperiment, SubmitTask
 from services.gateway.submit.masked_text import masked_text
 from services.kit import yamlfile
-from services.kit.sealing import opened
+from services.kit.sealing import open_secrets
 from tests.gateway import stories
 from tests.gateway.harness import SEALER
 
@@ -50,7 +50,7 @@ def submit(gateway, config, **body):
 
 
 def clear(command):
-    return opened(command.config, command.user, SEALER)
+    return open_secrets(command.config, command.user, SEALER)
 
 
 def log_and_commands(gateway):
@@ -198,11 +198,11 @@ def test_a_masked_text_means_the_masked_configuration(written):
     meant = yamlfile.parse(written)
     shown = masked_text(written, meant)
     found = yamlfile.parse(shown)
-    assert expconf.masked(found) == found
+    assert expconf.mask_secrets(found) == found
     secrets = {str(secret) for secret in expconf.secrets_of(meant).values()}
     # What is an alias of a secret, or its anchor's map, is hidden as well.
     linked = {"base"} | ({"name"} if "&k" in written else set())
-    expected = expconf.masked(meant)
+    expected = expconf.mask_secrets(meant)
     assert {k: v for k, v in found.items() if k not in linked} == {
         k: v for k, v in expected.items() if k not in linked
     }

@@ -105,7 +105,7 @@ def test_a_stream_ends_with_the_right_to_it(world, monkeypatch):
     async def losing_the_role():
         url, topics = "/api/v1/live", {"topics": "experiment.1"}
         open_page = asyncio.create_task(world.client.get(url, params=topics, headers=headers))
-        while not world.backend.live._open:
+        while not world.backend.live._open_pages:
             await asyncio.sleep(0)
         await world.append(gateway.RolesSet("user-5", (), "taken by admin"))
         return await open_page

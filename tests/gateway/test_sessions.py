@@ -7,7 +7,7 @@ import pytest
 from det_contracts.commands import OpenSession, RenewSession
 from det_contracts.events.gateway import SessionOpened, UserSet
 from services.catalogue.domain import State, evolve
-from services.kit.passwords import hashed
+from services.kit.passwords import client_hash
 from services.kit.rules import Call
 from services.people import sessions, tokens
 from services.people.commands import COMMANDS
@@ -47,7 +47,7 @@ def test_one_sees_where_one_is_logged_in(gateway):
     assert found[0]["client"] == "x" * 200
     assert found[0]["address"] == "127.0.0.1"
     assert found[0]["userId"] == 2
-    until = max(one.until for _, one in sessions.of_user(gateway.catalogue.state, 2))
+    until = max(one.until for _, one in sessions.open_sessions_of(gateway.catalogue.state, 2))
     assert tokens.VALID_S <= until - before < tokens.VALID_S + 60
 
 
@@ -285,7 +285,7 @@ def test_a_task_changes_no_password_and_sees_no_sessions(gateway):
         ("DELETE", SESSIONS, None),
         ("GET", "/api/v1/tokens", None),
         ("POST", "/api/v1/tokens", {"name": "mine"}),
-        ("POST", "/api/v1/users/2/password", hashed("mine")),
+        ("POST", "/api/v1/users/2/password", client_hash("mine")),
         ("PATCH", "/api/v1/users/2", {"password": "mine"}),
     ):
         answer = gateway.send(method, path, body, headers=bearer(token))

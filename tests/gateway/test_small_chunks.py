@@ -8,7 +8,7 @@ import h11
 import pytest
 from h11._readers import ChunkedReader
 
-from services.web.small_chunks import MOST_HINTS, Gathering, install
+from services.web.small_chunks import MAX_HINTS, JoiningChunkedReader, install
 from tests.gateway.wired import answered, wired
 
 HEAD = b"POST /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -66,7 +66,7 @@ def test_chunks_are_read_as_h11_reads_them(monkeypatch):
     for seed in range(500):
         pieces = [piece for piece in said(random.Random(seed)) if piece]
         plain = events(ChunkedReader, pieces, monkeypatch)
-        ours = events(Gathering, pieces, monkeypatch)
+        ours = events(JoiningChunkedReader, pieces, monkeypatch)
         assert (ours[0], ours[2]) == (plain[0], plain[2]), seed
         assert ours[1] <= plain[1], seed
         ends.add(str(plain[2]))
@@ -77,16 +77,16 @@ def test_chunks_are_read_as_h11_reads_them(monkeypatch):
 def test_what_has_come_is_one_part(monkeypatch):
     for size in (b"1", b"1;a=b", b"0001 ", b"1;" + b"a" * 200, b"1;\r", b"%020d\t" % 1, b"1; \t"):
         chunk = size + b"\r\nx\r\n"
-        body, parts, end = events(Gathering, [chunk * 10_000, b"0\r\n\r\n"], monkeypatch)
+        body, parts, end = events(JoiningChunkedReader, [chunk * 10_000, b"0\r\n\r\n"], monkeypatch)
         assert (body, parts, end) == (b"x" * 10_000, 1, [])
 
 
 def test_a_body_of_ever_more_small_chunks_is_refused_and_one_of_larger_ones_is_not(monkeypatch):
     small, large = b"1\r\nx\r\n" * 1_000, (b"20\r\n" + b"x" * 32 + b"\r\n") * 1_000
-    assert events(Gathering, [small] * 100, monkeypatch)[2] is h11.RemoteProtocolError
-    assert events(Gathering, [*[large] * 100, b"0\r\n\r\n"], monkeypatch)[2] == []
+    assert events(JoiningChunkedReader, [small] * 100, monkeypatch)[2] is h11.RemoteProtocolError
+    assert events(JoiningChunkedReader, [*[large] * 100, b"0\r\n\r\n"], monkeypatch)[2] == []
     one_by_one = [*[b"1\r\nx\r\n"] * 60_000, b"0\r\n\r\n"]
-    assert events(Gathering, one_by_one, monkeypatch)[2] == []
+    assert events(JoiningChunkedReader, one_by_one, monkeypatch)[2] == []
 
 
 def test_hints_come_to_an_end():
@@ -94,7 +94,7 @@ def test_hints_come_to_an_end():
     wire = h11.Connection(h11.CLIENT)
     wire.send(h11.Request(method="GET", target="/", headers=[("Host", "x")]))
     wire.receive_data(b"HTTP/1.1 103 Early Hints\r\n\r\n" * 10_000)
-    for _ in range(MOST_HINTS):
+    for _ in range(MAX_HINTS):
         assert isinstance(wire.next_event(), h11.InformationalResponse)
     with pytest.raises(h11.RemoteProtocolError, match="more than"):
         wire.next_event()

@@ -35,7 +35,9 @@ def test_it_shows_nothing_to_strangers(gateway):
 
 def test_it_says_what_is_wrong_with_the_cluster(gateway):
     assert "Something is wrong" not in gateway.send("GET", "/det/live").text
-    gateway.conditions.tell(names.NOBODY_LEADS, {"searcher": "nobody decides for the <b>searcher</b>"})
+    gateway.conditions.set_condition(
+        names.NOBODY_LEADS, {"searcher": "nobody decides for the <b>searcher</b>"}
+    )
     text = gateway.send("GET", "/det/live").text
     assert "nobody decides for the &lt;b&gt;searcher&lt;/b&gt;, since 20" in text
 

@@ -10,7 +10,7 @@ import pytest
 
 from det_contracts.events.gateway import Served
 from services.kit import task_tokens
-from services.web.task_pages import moved
+from services.web.task_pages import rewrite_links
 from services.web.tickets import BadTicket, seal, unseal
 from tests.gateway import stories as story
 from tests.gateway.harness import KEY, TASK_KEY
@@ -146,7 +146,7 @@ def test_what_a_page_asks_for_holds_its_ticket_however_the_page_comes(size):
             yield whole[at : at + size]
 
     async def all_of():
-        return b"".join([one async for one in moved(parts(), b"/proxy/n-1/", b"/proxy/n-1/~t/")])
+        return b"".join([one async for one in rewrite_links(parts(), b"/proxy/n-1/", b"/proxy/n-1/~t/")])
 
     assert asyncio.run(all_of()) == whole.replace(b"/proxy/n-1/", b"/proxy/n-1/~t/")
 

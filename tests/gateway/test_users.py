@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from services.kit.passwords import hashed
+from services.kit.passwords import client_hash
 
 AGENT = {"agentUid": 5, "agentGid": 0, "agentUser": "a", "agentGroup": "g"}
 
@@ -22,7 +22,7 @@ def make(gateway, name="ann", **more):
 
 
 def try_to_log_in(gateway, name, password):
-    body = {"username": name, "password": hashed(password), "isHashed": True}
+    body = {"username": name, "password": client_hash(password), "isHashed": True}
     answer = gateway.send("POST", "/api/v1/auth/login", body)
     gateway.client.cookies.clear()
     return answer
@@ -42,7 +42,7 @@ def test_a_user_is_made_and_logs_in(admin):
 def test_the_log_holds_no_password(admin):
     make(admin)
     bodies = b"".join(message.body for message in admin._stream())
-    assert hashed("pw").encode() not in bodies
+    assert client_hash("pw").encode() not in bodies
     assert b"password_set" in bodies
 
 
@@ -91,7 +91,7 @@ def test_only_administrators_make_and_change_others(gateway):
 
 
 def test_a_new_password_ends_sessions_from_before(gateway):
-    answer = gateway.send("POST", "/api/v1/users/2/password", hashed("new"))
+    answer = gateway.send("POST", "/api/v1/users/2/password", client_hash("new"))
     assert answer.status_code == 200, answer.text
     gateway.refused(401, "GET", "/api/v1/me")
     assert try_to_log_in(gateway, "determined", "").status_code == 401

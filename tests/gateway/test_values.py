@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.catalogue.api_values import instant
+from services.catalogue.api_values import format_time
 
 
 @pytest.mark.parametrize(
@@ -19,4 +19,4 @@ from services.catalogue.api_values import instant
     ],
 )
 def test_every_number_is_shown_as_a_time(at, shown):
-    assert instant(at) == shown
+    assert format_time(at) == shown

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from services.catalogue import waiting
-from services.catalogue.waiting import WITHIN, Fact
+from services.catalogue import waiters
+from services.catalogue.waiters import EXPERIMENT_OR_TRIALS, Fact
 from tests.gateway import stories as story
 
 POLLS = 10_000
@@ -37,7 +37,7 @@ def never(_):
 
 
 async def begun(gateway, facts):
-    tasks = [asyncio.create_task(gateway.catalogue.until(fact)) for fact in facts]
+    tasks = [asyncio.create_task(gateway.catalogue.wait_until(fact)) for fact in facts]
     await asyncio.sleep(0)
     return tasks
 
@@ -60,7 +60,7 @@ def test_folds_that_concern_nobody_look_after_nobody(gateway, looks):
     gateway.run(asyncio.sleep(0))
     assert looks.count == POLLS + 1
     gateway.run(end(tasks))
-    assert len(gateway.catalogue.waiting) == 0
+    assert len(gateway.catalogue.waiters) == 0
 
 
 def test_who_waits_for_the_same_record_is_looked_after_in_slices(gateway, looks):
@@ -68,7 +68,7 @@ def test_who_waits_for_the_same_record_is_looked_after_in_slices(gateway, looks)
     before, slices = looks.count, []
 
     async def fold():
-        gateway.catalogue.waiting.note([("experiments", 1), ("experiments", 1)])
+        gateway.catalogue.waiters.on_records_changed([("experiments", 1), ("experiments", 1)])
         while looks.count < before + POLLS:
             seen = looks.count
             await asyncio.sleep(0)
@@ -76,13 +76,13 @@ def test_who_waits_for_the_same_record_is_looked_after_in_slices(gateway, looks)
 
     gateway.run(fold())
     assert sum(slices) == POLLS
-    assert max(slices) <= waiting.AT_ONCE
+    assert max(slices) <= waiters.MAX_CHECKS_PER_TURN
     gateway.run(end(tasks))
 
 
 def test_each_hears_of_what_it_waits_for(gateway, looks):
     one = looks.fact(lambda state: 1 in state.trials, ("trials", 1))
-    any_of_two = looks.fact(lambda state: 2 in state.trials, (WITHIN, 2), ("trials", 2))
+    any_of_two = looks.fact(lambda state: 2 in state.trials, (EXPERIMENT_OR_TRIALS, 2), ("trials", 2))
     at_once = looks.fact(lambda state: True)
     first, second, third = gateway.run(begun(gateway, [one, any_of_two, at_once]))
     assert third.done()
@@ -91,7 +91,7 @@ def test_each_hears_of_what_it_waits_for(gateway, looks):
     assert not second.done()
     gateway.given(story.trial_created(2, experiment_id=2))
     gateway.run(asyncio.wait_for(second, 60))
-    assert len(gateway.catalogue.waiting) == 0
+    assert len(gateway.catalogue.waiters) == 0
 
 
 def test_what_fails_fails_for_its_asker_alone(gateway, looks):
@@ -127,4 +127,4 @@ def test_who_goes_away_while_it_is_woken_takes_nobody_along(gateway, looks):
         assert stays.exception() is None
 
     gateway.run(work())
-    assert len(gateway.catalogue.waiting) == 0
+    assert len(gateway.catalogue.waiters) == 0

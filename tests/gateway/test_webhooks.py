@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from det_contracts.events import webhooks as events
-from det_contracts.telling import TryWebhook
+from det_contracts.webhook_commands import TryWebhook
 from services.kit.sealing import FOR_WEBHOOKS
 from tests.gateway.harness import SEALER
 

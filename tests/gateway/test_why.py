@@ -197,7 +197,7 @@ def test_a_run_that_is_wanted_is_looked_up_whatever_its_experiment(cluster):
 
 
 def test_a_run_is_told_alike_however_much_its_worker_did_meanwhile(gateway, monkeypatch):
-    monkeypatch.setattr(reader, "NEAR", 4)
+    monkeypatch.setattr(reader, "SEARCH_WINDOW", 4)
     gateway.given(
         stories.worker_here(),
         stories.created(1),
@@ -221,14 +221,14 @@ def test_a_log_that_does_not_answer_is_said_to_be_away(cluster, monkeypatch):
     async def never(*_, **__):
         await asyncio.sleep(3600)
 
-    monkeypatch.setattr(reader, "PATIENCE_S", 0.01)
-    monkeypatch.setattr(reader, "read_once", never)
+    monkeypatch.setattr(reader, "READ_TIMEOUT_S", 0.01)
+    monkeypatch.setattr(reader, "read_range", never)
     for asked in ("trial/1", "trial/1?all=true"):
         assert "cannot be read just now" in cluster.refused(503, "GET", f"/api/v1/why/{asked}")
 
 
 def test_what_would_take_too_many_reads_is_cut_and_says_so(cluster, monkeypatch):
-    monkeypatch.setattr(reader, "MOST_READS", 2)
+    monkeypatch.setattr(reader, "MAX_READS", 2)
     answer = cluster.get("/api/v1/why/experiment/1")
     assert said(answer) == WHOLE[:3]
     assert answer["more"]

@@ -139,7 +139,7 @@ def test_task_container_defaults_go_under_configurations(with_defaults):
     config = submit(with_defaults, text)
     assert config["environment"]["environment_variables"]["cpu"] == ["HF_HOME=/data/hf", "A=low", "A=high"]
     assert config["bind_mounts"][0]["host_path"] == "/data"
-    of_pool = task_defaults.read(with_defaults.backend.settings.pools).of("a100")
+    of_pool = task_defaults.read(with_defaults.backend.settings.pools).for_pool("a100")
     assert of_pool == {"resources": {"shm_size": 1 << 33}}, "in place of the cluster's"
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from det_contracts import subjects
 from services.kit.log_jetstream import JetStreamLog
 from tests.fixtures.local_cluster import LocalCluster, wait_for
-from tests.fixtures.reading import _connected
+from tests.fixtures.reading import _with_client
 from tests.history.facts import facts_of
 from tests.history.recording import write
 
@@ -118,7 +118,7 @@ class Recording:
                             break
             return found
 
-        return asyncio.run(_connected(self.cluster, work))
+        return asyncio.run(_with_client(self.cluster, work))
 
 
 def main():

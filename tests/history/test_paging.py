@@ -26,7 +26,7 @@ async def folded(rules, log, database):
     saver = DatabaseSaver(
         database, rules.owner, rules.state, fold_version=rules.fold_version, roots=rules.roots
     )
-    runner = Runner(rules, log, saver, leading=lambda: False)
+    runner = Runner(rules, log, saver, is_leader=lambda: False)
     task = asyncio.create_task(runner.run())
     await until(
         lambda: (
@@ -36,7 +36,7 @@ async def folded(rules, log, database):
             )
         )
     )
-    await saver.reach(runner.positions["CONTROL"])
+    await saver.wait_for_position(runner.positions["CONTROL"])
     task.cancel()
     await asyncio.wait([task])
     return runner
@@ -51,7 +51,7 @@ def indexes(state):
 
 @pytest.mark.parametrize("owner", PAGED)
 def test_what_comes_and_goes_is_as_if_it_stayed(owner, tmp_path, monkeypatch):
-    monkeypatch.setattr(pager, "ROOM", 0)
+    monkeypatch.setattr(pager, "MAX_IDLE_RECORDS", 0)
     monkeypatch.setattr("services.kit.snapshot_store.SAVE_EVERY_S", 0.001)
     monkeypatch.setattr("services.kit.log_memory.READ_LIMIT", 20)
     rules, log = ALL[owner], MemoryLog()
@@ -61,8 +61,9 @@ def test_what_comes_and_goes_is_as_if_it_stayed(owner, tmp_path, monkeypatch):
     for _ in range(2):
         # The second one begins with what the first one has left in the database.
         runner = asyncio.run(folded(rules, log, database))
-    assert runner.pager.left > 0 or any(
-        len(dict(getattr(runner.state, table))) < len(getattr(right, table)) for table in rules.roots.of
+    assert runner.pager.roots_evicted > 0 or any(
+        len(dict(getattr(runner.state, table))) < len(getattr(right, table))
+        for table in rules.roots.root_lookups
     )
     for table in record_types(rules.state):
         for id in getattr(right, table):

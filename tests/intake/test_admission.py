@@ -20,7 +20,7 @@ EXITED = worker.AllocationExited(worker_id="w1", allocation_id="1.a.1", exit_cod
 
 
 def message(event, subject="witness.trial.7", actor="trial:7", position=5, trace="", **envelope):
-    stated = codec.opened(codec.encode(event, id="mine", actor=actor, at=STATED_AT))
+    stated = codec.decode_envelope(codec.encode(event, id="mine", actor=actor, at=STATED_AT))
     return Stored(subject, position, msgspec.json.encode(msgspec.structs.replace(stated, **envelope)), trace)
 
 
@@ -40,7 +40,7 @@ def test_a_fact_comes_under_its_own_subject_with_the_time_of_the_intake():
     recorded, draft = admitted(message(PROGRESS, trace="00-ab-cd-01"))
     assert draft.subject == "control.trial.7.progressed"
     assert (recorded.event, recorded.at, recorded.actor, recorded.witness) == (PROGRESS, NOW, "trial:7", 5)
-    assert codec.opened(draft.body).stated_at == STATED_AT
+    assert codec.decode_envelope(draft.body).stated_at == STATED_AT
     assert draft.trace == "00-ab-cd-01"
 
 

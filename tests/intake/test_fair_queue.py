@@ -7,13 +7,13 @@ import pytest
 
 from det_contracts import subjects
 from services.intake.edge import Edge
-from services.intake.fair_queue import HELD, HELD_EACH, Turns, sender_of
+from services.intake.fair_queue import MAX_QUEUED_BYTES, MAX_QUEUED_BYTES_EACH, FairQueue, sender_of
 from services.intake.measures import IntakeMeasures
 from services.kit.log_memory import MemoryLog
 
 
 def test_senders_come_in_turn_and_each_in_its_own_order():
-    turns = Turns()
+    turns = FairQueue()
     for number in range(3):
         turns.put("a", f"a{number}", 1)
     turns.put("b", "b0", 1)
@@ -23,15 +23,15 @@ def test_senders_come_in_turn_and_each_in_its_own_order():
 
 
 def test_one_sender_takes_a_part_of_the_room_alone():
-    turns = Turns()
-    assert turns.put("a", 1, HELD_EACH)
+    turns = FairQueue()
+    assert turns.put("a", 1, MAX_QUEUED_BYTES_EACH)
     assert not turns.put("a", 2, 1)
-    for other in range(HELD // HELD_EACH - 1):
-        assert turns.put(f"b{other}", 3, HELD_EACH)
+    for other in range(MAX_QUEUED_BYTES // MAX_QUEUED_BYTES_EACH - 1):
+        assert turns.put(f"b{other}", 3, MAX_QUEUED_BYTES_EACH)
     assert not turns.put("late", 4, 1)
     assert turns.take() == 1
     assert turns.put("late", 4, 1)
-    assert turns.put("a", 5, HELD_EACH - 1)
+    assert turns.put("a", 5, MAX_QUEUED_BYTES_EACH - 1)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_one_sender_takes_a_part_of_the_room_alone():
         (subjects.witness_of_trial(12), "trial 12"),
         ("reports.12.loss", "trial 12"),
         ("witness.worker.w1", "worker w1"),
-        (subjects.orders_heard("w1"), "worker w1"),
+        (subjects.newest_orders_check("w1"), "worker w1"),
         (subjects.lines_of_worker("w1"), "lines w1"),
         ("", "trial "),
     ],
@@ -77,11 +77,11 @@ def test_a_flood_of_one_sender_lets_another_one_through():
 async def _flood():
     connection = Slow()
     edge = asyncio.create_task(Edge(connection, MemoryLog(), IntakeMeasures(subjects.INTAKE)).run())
-    while subjects.at_edge(">") not in connection.heard:
+    while subjects.edge_subject(">") not in connection.heard:
         await asyncio.sleep(0)
-    say = connection.heard[subjects.at_edge(">")]
+    say = connection.heard[subjects.edge_subject(">")]
     for trial in [*[1] * 10_000, 2]:
-        subject = subjects.at_edge(subjects.witness_of_trial(trial))
+        subject = subjects.edge_subject(subjects.witness_of_trial(trial))
         await say(SimpleNamespace(subject=subject, data=b"x", reply="", headers=None))
     for _ in range(3):
         connection.go.release()

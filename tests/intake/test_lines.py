@@ -9,7 +9,7 @@ import pytest
 
 from det_contracts import subjects
 from services.intake.edge import Edge
-from services.intake.lines import Head, NotTheirs, Placements, head_of
+from services.intake.lines import Head, LinesRefused, Placements, head_of
 from services.intake.measures import IntakeMeasures
 from services.kit.credentials import worker_inbox
 from services.kit.log import Draft, NeverStored
@@ -200,7 +200,7 @@ def test_a_worker_that_forges_is_not_heard_for_a_while_and_costs_one_look():
             await connection.say("w2", lines(WIDE, "w2"))
             await connection.until("refused", "logs.3.c")
             await connection.say("w1", lines(MINE))
-            assert connection.edge.held == 0
+            assert connection.edge.queued_bytes == 0
             await connection.say("w2", lines(WIDE, "w2"))
             await connection.until("refused", "logs.3.c", "logs.3.c")
             assert len([one for one in journal.asked if ".9.z." in one]) == 1
@@ -247,7 +247,7 @@ def test_what_was_not_assigned_yet_is_looked_up_again():
         assert await placements.look_up(MINE) is None
         await journal.append(assigned(MINE, ("w1",)))
         assert (await placements.look_up(MINE)).workers == {"w1"}
-        assert placements.known(MINE) is not None
+        assert placements.cached(MINE) is not None
 
     asyncio.run(work())
 
@@ -257,5 +257,5 @@ UNREADABLE = ("of a source", "no", "deep")
 
 @pytest.mark.parametrize("body", [body for name, body in FORGED.items() if name.startswith(UNREADABLE)])
 def test_what_is_said_of_a_batch_is_read_before_anything_is_looked_up(body):
-    with pytest.raises(NotTheirs):
+    with pytest.raises(LinesRefused):
         head_of(subjects.lines_of_worker("w1"), body)

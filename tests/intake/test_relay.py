@@ -9,12 +9,12 @@ from det_contracts import codec, subjects
 from det_contracts.events import Decision, trial, worker
 from services.intake import relay as module
 from services.intake.relay import Relay
+from services.kit.cancellation import cancel_and_wait
 from services.kit.inbox import Inbox
 from services.kit.log import Draft, Fence, FenceLost, NotStored, OutcomeUnknown
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
 from services.kit.log_memory import MemoryLog
 from services.kit.records import read_event
-from services.kit.task_ending import end
 from tests.fixtures.intake import admitting
 from tests.fixtures.waiting import until
 
@@ -124,7 +124,7 @@ def test_what_is_admitted_makes_room_for_its_sender():
         log = MemoryLog()
         async with admitting(log):
             await log.append(progress(0))
-            await until(lambda: log.forgotten[subjects.WITNESS] == 1)
+            await until(lambda: log.removed_through[subjects.WITNESS] == 1)
 
     asyncio.run(work())
 
@@ -229,19 +229,19 @@ def test_an_inbox_is_read_when_all_that_was_stated_is_in_the_log():
     async def work():
         log, now = MemoryLog(), 100.0
         inbox = Inbox(log, lambda: now)
-        assert await inbox.is_read()
+        assert await inbox.is_fully_folded()
         await log.append(progress(1))
         await log.append(Draft(subjects.witness_of_trial(8), b"", "bad"))
-        assert not await inbox.is_read()
-        assert inbox.wait(50.0) > 0
+        assert not await inbox.is_fully_folded()
+        assert inbox.seconds_until(50.0) > 0
         async with admitting(log):
             await until(lambda: decisions(log) and decisions(log)[-1].to == 2)
-        inbox.folded(control(log))
-        assert await inbox.is_read()
-        assert inbox.wait(50.0) == 0
+        inbox.on_folded(control(log))
+        assert await inbox.is_fully_folded()
+        assert inbox.seconds_until(50.0) == 0
         later = Inbox(log, lambda: now)
-        await later.look_back(len(log.streams[subjects.CONTROL]))
-        assert await later.is_read()
+        await later.restore_position(len(log.streams[subjects.CONTROL]))
+        assert await later.is_fully_folded()
 
     asyncio.run(work())
 
@@ -265,11 +265,13 @@ def test_three_relays_that_are_killed_at_random_admit_each_fact_once(broker):
         async def live(number):
             mine = await broker.connect()
             while not over.done():
-                running = asyncio.create_task(Relay(JetStreamLog(mine), leading=lambda: leads[number]).run())
+                running = asyncio.create_task(
+                    Relay(JetStreamLog(mine), is_leader=lambda: leads[number]).run()
+                )
                 # In the end one lives for long, as this machine may be busy.
                 within_s = 5.0 if calm else 0.02 + 0.2 * chance.random()
                 await asyncio.wait([running, over], timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
-                await end(running)
+                await cancel_and_wait(running)
                 leads[:] = [True, False, False] if calm else [chance.random() < 0.6 for _ in leads]
             await mine.close()
 

@@ -4,13 +4,13 @@ import asyncio
 import contextlib
 
 from services.kit.runner import Runner
-from services.kit.snapshot_store import InMemory
+from services.kit.snapshot_store import NullSaver
 
 
 @contextlib.asynccontextmanager
 async def running_runner(log, rules, saver=None, **options):
     """Run rules; fails where the runner ends by itself."""
-    runner = Runner(rules, log, saver or InMemory(rules.state), **options)
+    runner = Runner(rules, log, saver or NullSaver(rules.state), **options)
     task = asyncio.create_task(runner.run())
     try:
         await asyncio.wait_for(runner.ready.wait(), 60)

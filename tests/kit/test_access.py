@@ -120,7 +120,7 @@ def test_one_leads_and_another_takes_over(broker):
         await until(lambda: second.active)
         assert not first.active
         tasks.append(asyncio.create_task(third.hold()))
-        second._give_back = _nothing
+        second._release = _nothing
         tasks[1].cancel()
         await until(lambda: third.active)
         tasks[2].cancel()

@@ -33,26 +33,26 @@ OTHERS = [
 @pytest.mark.parametrize("address", PUBLIC)
 def test_public_addresses(address):
     assert is_public(ipaddress.ip_address(address))
-    assert Addresses().may("store", 443, address)
+    assert Addresses().is_allowed("store", 443, address)
 
 
 @pytest.mark.parametrize("address", OTHERS)
 def test_other_addresses(address):
     assert not is_public(ipaddress.ip_address(address))
-    assert not Addresses(["http://minio:9000"]).may("store", 9000, address)
+    assert not Addresses(["http://minio:9000"]).is_allowed("store", 9000, address)
 
 
 def test_what_settings_allow():
     found = Addresses(["http://minio:9000", "https://s3.lan", None, ""], "10.1.0.0/16, ::1/128,nas:443,old")
     own = [("minio", 9000), ("MinIO", 9000), ("s3.lan", 443), ("nas", 443), ("old", 1), ("old", 2)]
     for host, port in own:
-        assert found.may(host, port, "10.9.9.9"), (host, port)
+        assert found.is_allowed(host, port, "10.9.9.9"), (host, port)
     for host, port in (("minio", 9001), ("s3.lan", 80), ("nas", 80), ("minio.evil", 9000)):
-        assert not found.may(host, port, "10.9.9.9"), (host, port)
-    assert found.may("any", 1, "10.1.2.3")
-    assert found.may("any", 1, "::1")
-    assert found.is_own("http://minio:9000/")
-    assert not found.is_own("http://minio:9001")
+        assert not found.is_allowed(host, port, "10.9.9.9"), (host, port)
+    assert found.is_allowed("any", 1, "10.1.2.3")
+    assert found.is_allowed("any", 1, "::1")
+    assert found.is_configured("http://minio:9000/")
+    assert not found.is_configured("http://minio:9001")
 
 
 @pytest.mark.parametrize("wrong", ["10.1.0.0/99", "10.1.2.3/8"])

@@ -22,7 +22,7 @@ class Inside:
         self.go = asyncio.Event()
 
     async def enter(self, who):
-        async with self.places.place(who):
+        async with self.places.hold(who):
             self.order.append(who)
             self.now[who] += 1
             assert self.now[who] <= self.limits["each"]
@@ -57,7 +57,7 @@ def test_one_user_does_not_take_the_places_of_others():
         await settled()
         assert inside.order[4:] == ["a"]
         await ended(tasks)
-        assert inside.places.inside == inside.places.queued == 0
+        assert inside.places.active == inside.places.queued == 0
 
     asyncio.run(work())
 
@@ -103,14 +103,14 @@ def test_whoever_goes_away_at_whatever_turn_leaves_its_place(seed):
                 chance.choice(tasks).cancel()
         inside.go.set()
         await asyncio.gather(*tasks, return_exceptions=True)
-        assert inside.places.inside == inside.places.queued == 0
-        assert not inside.places._inside
-        assert not inside.places._wanting
+        assert inside.places.active == inside.places.queued == 0
+        assert not inside.places._active
+        assert not inside.places._queued_by_user
         # All places are there again.
         inside.go.clear()
         last = [asyncio.create_task(inside.enter(who)) for who in "efg"]
         await settled()
-        assert inside.places.inside == 3
+        assert inside.places.active == 3
         await ended(last)
 
     asyncio.run(work())

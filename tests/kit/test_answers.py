@@ -6,7 +6,7 @@ import contextlib
 import pytest
 from nats.errors import NoRespondersError
 
-from services.kit.bus import Answerer
+from services.kit.bus import BusServer
 from services.kit.credentials import trial_inbox
 from tests.fixtures.waiting import until
 
@@ -50,7 +50,7 @@ def violations(broker):
 async def _after_a_restart(broker):
     errors, thinking = [], Thinking()
     service, script = await service_of(broker, "searcher", errors), await script_of(broker, 12, errors)
-    await Answerer(service, "searcher").hear_scripts("news", thinking.work)
+    await BusServer(service, "searcher").serve_scripts("news", thinking.work)
     await service.flush()
     waiting = asyncio.create_task(asked(script, 12))
     await until(lambda: thinking.asked)
@@ -75,7 +75,7 @@ def test_an_answer_after_a_restart_of_the_broker_is_no_violation(broker):
 async def _to_one_who_has_left(broker):
     errors, thinking = [], Thinking()
     service, script = await service_of(broker, "metrics", errors), await script_of(broker, 12, errors)
-    await Answerer(service, "searcher").hear_scripts("news", thinking.work)
+    await BusServer(service, "searcher").serve_scripts("news", thinking.work)
     await service.flush()
     waiting = asyncio.create_task(asked(script, 12))
     await until(lambda: thinking.asked)
@@ -97,7 +97,7 @@ async def _answers_lead_nowhere_else(broker):
     errors, heard, thinking = [], [], Thinking()
     service, gateway = await service_of(broker, "searcher", errors), await service_of(broker, "gateway", [])
     script = await script_of(broker, 12, [])
-    await Answerer(service, "searcher").hear_scripts("news", thinking.work)
+    await BusServer(service, "searcher").serve_scripts("news", thinking.work)
 
     async def hear(message):
         heard.append(message)

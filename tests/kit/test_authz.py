@@ -17,8 +17,8 @@ from det_contracts.problems import Refused
 from services.checkpoints.app import RULES as CHECKPOINTS
 from services.gateway.app import RULES as GATEWAY
 from services.kit.authz import acting
-from services.kit.authz.commands import COMMANDS, judged
-from services.kit.authz.judge import Person, Thing, Wish, require
+from services.kit.authz.access_check import AccessRequest, Person, Target, require
+from services.kit.authz.commands import COMMANDS, add_access_checks
 from services.kit.authz.needs import ROWS
 from services.kit.authz.permissions import (
     ADMINISTRATION,
@@ -31,9 +31,9 @@ from services.kit.authz.permissions import (
     ROLE_IDS,
     ROLES,
 )
-from services.kit.bus import Answerer, Asker
+from services.kit.bus import BusClient, BusServer
+from services.kit.cancellation import cancel_and_wait
 from services.kit.rules import Call
-from services.kit.task_ending import end
 from services.kit.testing import Fold
 from services.metrics.app import RULES as METRICS
 from services.scheduler.app import RULES as SCHEDULER
@@ -48,7 +48,7 @@ def user(id, name, **more):
     return gateway.UserSet(user_id=id, username=name, reason="made", **more)
 
 
-class Known:
+class RightsLookup:
     """Olga's experiment 1; Ann was called Olga once."""
 
     people: ClassVar = {
@@ -67,13 +67,13 @@ class Known:
     def grants(self, user_id):
         return ()
 
-    def thing(self, kind, id):
-        return Thing("olga") if id == 1 else None
+    def target(self, kind, id):
+        return Target("olga") if id == 1 else None
 
 
 def may(name, *wish, script=""):
     try:
-        require(Known(), name, [Wish(*wish)], script=script)
+        require(RightsLookup(), name, [AccessRequest(*wish)], script=script)
     except Refused as refusal:
         return str(refusal)
     return "yes"
@@ -122,7 +122,7 @@ def test_a_command_without_a_row_cannot_be_ruled_on():
         pass
 
     with pytest.raises(LookupError, match="Fresh has no row"):
-        judged({Fresh: None}, lambda state: Known())
+        add_access_checks({Fresh: None}, lambda state: RightsLookup())
 
 
 def test_every_permission_is_explained_and_needed_somewhere():
@@ -283,12 +283,12 @@ def test_the_bus_says_whether_a_script_asks():
             calls.append(call.script)
             return 1, None
 
-        answerer = Answerer(bus, "searcher")
-        await answerer.hear_commands({commands.KillTrial: handle})
+        bus_server = BusServer(bus, "searcher")
+        await bus_server.serve_commands({commands.KillTrial: handle})
         for script in ("1.r1.1", ""):
             acting.SCRIPT.set(script)
-            await Asker(bus).command(commands.KillTrial(trial_id=1, user="ann"))
-        await end(answerer._ticking)
+            await BusClient(bus).command(commands.KillTrial(trial_id=1, user="ann"))
+        await cancel_and_wait(bus_server._clock_task)
         return calls
 
     assert asyncio.run(story_of_both()) == ["1.r1.1", ""]

@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 
 from services.kit import conditions as names
 from services.kit.awake_clock import AwakeClock
-from services.kit.conditions import KINDS, Conditions, Lasting, Standstill
+from services.kit.conditions import KINDS, Conditions, DurationFilter, Standstill
 
 ROOT = Path(__file__).parents[2]
 
@@ -17,16 +17,16 @@ def test_a_condition_has_the_time_of_its_beginning_and_the_words_of_now():
     clock = [10.0]
     one = Conditions("metrics", lambda: clock[0])
     with capture_logs() as logged:
-        one.tell(names.LOG_LAGS, {"LOGS": "at 5"})
+        one.set_condition(names.LOG_LAGS, {"LOGS": "at 5"})
         clock[0] = 13.0
-        one.tell(names.LOG_LAGS, {"LOGS": "at 6", "REPORTS": "at 1"})
+        one.set_condition(names.LOG_LAGS, {"LOGS": "at 6", "REPORTS": "at 1"})
         assert [(it.about, it.message, it.since) for it in one.current()] == [
             ("LOGS", "at 6", 10.0),
             ("REPORTS", "at 1", 13.0),
         ]
         clock[0] = 20.0
-        one.tell(names.LOG_LAGS, {"REPORTS": "at 1"})
-        one.tell(names.LOG_LAGS, {})
+        one.set_condition(names.LOG_LAGS, {"REPORTS": "at 1"})
+        one.set_condition(names.LOG_LAGS, {})
     assert one.current() == []
     assert [(line["event"], line["about"], line.get("seconds")) for line in logged] == [
         ("condition.began", "LOGS", None),
@@ -39,10 +39,10 @@ def test_a_condition_has_the_time_of_its_beginning_and_the_words_of_now():
 def test_what_comes_back_is_new():
     clock = [10.0]
     one = Conditions("metrics", lambda: clock[0])
-    one.tell(names.BROKER_AWAY, {"": "away"})
-    one.tell(names.BROKER_AWAY, {})
+    one.set_condition(names.BROKER_AWAY, {"": "away"})
+    one.set_condition(names.BROKER_AWAY, {})
     clock[0] = 12.0
-    one.tell(names.BROKER_AWAY, {"": "away"})
+    one.set_condition(names.BROKER_AWAY, {"": "away"})
     assert [it.since for it in one.current()] == [12.0]
 
 
@@ -67,19 +67,19 @@ def test_time_in_which_a_process_was_not_there_does_not_count():
 
 
 def test_only_what_lasts_is_told_and_begins_again_when_it_comes_back():
-    lasting = Lasting(5.0)
-    assert lasting.look(0.0, {"a": "x", "b": "y"}) == {}
-    assert lasting.look(4.0, {"a": "x"}) == {}
-    assert lasting.look(5.0, {"a": "z", "b": "y"}) == {"a": "z"}
-    assert lasting.look(9.0, {"b": "y"}) == {}
-    assert lasting.look(10.0, {"a": "x", "b": "y"}) == {"b": "y"}
+    lasting = DurationFilter(5.0)
+    assert lasting.update(0.0, {"a": "x", "b": "y"}) == {}
+    assert lasting.update(4.0, {"a": "x"}) == {}
+    assert lasting.update(5.0, {"a": "z", "b": "y"}) == {"a": "z"}
+    assert lasting.update(9.0, {"b": "y"}) == {}
+    assert lasting.update(10.0, {"a": "x", "b": "y"}) == {"b": "y"}
 
 
 def test_to_stand_still_is_to_have_something_to_do_and_not_to_do_it():
     still = Standstill()
-    assert still.look(0.0, left=True, progress=7) == 0.0
-    assert still.look(60.0, left=True, progress=7) == 60.0
+    assert still.update(0.0, has_work=True, progress=7) == 0.0
+    assert still.update(60.0, has_work=True, progress=7) == 60.0
     # The smallest step is progress.
-    assert still.look(61.0, left=True, progress=8) == 0.0
-    assert still.look(70.0, left=False, progress=8) == 0.0
-    assert still.look(75.0, left=True, progress=8) == 5.0
+    assert still.update(61.0, has_work=True, progress=8) == 0.0
+    assert still.update(70.0, has_work=False, progress=8) == 0.0
+    assert still.update(75.0, has_work=True, progress=8) == 5.0

@@ -15,8 +15,8 @@ from det_contracts.queries import LogPage
 from services.checkpoints.app import SERVICE
 from services.kit import conditions as names
 from services.kit import host, process
-from services.kit.bus import Answerer, Asker
-from services.kit.connection import ClosedForGood, connect, leave
+from services.kit.bus import BusClient, BusServer
+from services.kit.connection import ConnectionClosed, close, connect
 from services.kit.self_watch import SelfWatch
 from worker import app
 from worker.identity import Identity
@@ -61,8 +61,8 @@ def test_a_service_that_the_broker_shuts_out_ends_and_says_why(settings, monkeyp
 
     monkeypatch.setattr(host, "connect", kept)
     # Whoever notices, and however many do.
-    for error in process.single_errors(ExceptionGroup("", asyncio.run(work()))):
-        assert isinstance(error, ClosedForGood)
+    for error in process.flatten_errors(ExceptionGroup("", asyncio.run(work()))):
+        assert isinstance(error, ConnectionClosed)
         assert "unknown protocol operation" in str(error).lower()
 
 
@@ -96,12 +96,12 @@ def test_a_worker_that_the_broker_shuts_out_ends(broker, settings, tmp_path, mon
         await host.ensure_streams(service.jetstream())
         try:
             async with asyncio.timeout(60):
-                await app._until_stopped(mine, Identity("w", "folder-of-w"), None)
+                await app._run(mine, Identity("w", "folder-of-w"), None)
         finally:
-            await leave(service)
+            await close(service)
 
     monkeypatch.setattr(app, "connect", kept)
-    monkeypatch.setattr(app.process, "leave", left)
+    monkeypatch.setattr(app.process, "exit_now", left)
     with pytest.raises(Left, match="1"), capture_logs() as lines:
         asyncio.run(work())
     assert (
@@ -116,19 +116,19 @@ def test_what_is_too_large_for_the_broker_is_said_at_once(settings):
 
     async def work():
         connection = await connect(settings, "tests")
-        await Answerer(connection, "metrics").hear_queries({LogPage: page})
-        asker = Asker(connection)
+        await BusServer(connection, "metrics").serve_queries({LogPage: page})
+        bus_client = BusClient(connection)
         with pytest.raises(Refused, match=r"the answer is too large: 9,000,\d+ bytes; ask for less"):
-            await asker.query(LogPage(task_id="1.t"))
+            await bus_client.query(LogPage(task_id="1.t"))
         with pytest.raises(Refused, match=r"the request is too large: 9,000,\d+ bytes"):
-            await asker.query(LogPage(task_id="x" * 9_000_000))
-        await leave(connection)
+            await bus_client.query(LogPage(task_id="x" * 9_000_000))
+        await close(connection)
 
     asyncio.run(work())
 
 
 def test_a_service_waits_for_its_database_and_says_so(settings, tmp_path, monkeypatch):
-    monkeypatch.setattr(host, "DATABASE_AGAIN_S", 0.05)
+    monkeypatch.setattr(host, "DATABASE_RETRY_S", 0.05)
     later = dataclasses.replace(settings, database_url=f"sqlite:///{tmp_path}/later/checkpoints.db")
     watched = []
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from services.kit import disk_space
-from services.kit.disk_space import Disks, no_space, size_in_words, space_at, stream_limit
+from services.kit.disk_space import Disks, format_size, no_space_error, space_at, stream_limit
 
 GIB = 1 << 30
 MIB = 1 << 20
@@ -37,7 +37,7 @@ def test_the_space_is_that_of_the_disk_also_before_the_folder_is_made(tmp_path):
     [(0, "0 bytes"), (999, "999 bytes"), (1000, "0.977 KiB"), (3 * MIB, "3 MiB"), (1.5 * GIB, "1.5 GiB")],
 )
 def test_sizes_in_words(count, words):
-    assert size_in_words(count) == words
+    assert format_size(count) == words
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_what_is_kept_for_what_runs(disk, tmp_path, total, setting_mib, kept):
     disks = Disks({"log": tmp_path}, setting_mib)
     assert disks.shortage({}, {}) == ""
     disk.free = kept - 1
-    assert f"{size_in_words(kept)} are reserved" in disks.shortage({}, {})
+    assert f"{format_size(kept)} are reserved" in disks.shortage({}, {})
 
 
 def test_a_refusal_says_what_is_where_and_what_is_missing(disk, tmp_path):
@@ -65,7 +65,7 @@ def test_a_refusal_says_what_is_where_and_what_is_missing(disk, tmp_path):
         f"the disk of the code has 3 GiB free at {tmp_path / 'code'}; 2 GiB are needed and 2 GiB are "
         "reserved for running work (STEADFAST_DISK_RESERVE_MIB): make room for 1 GiB more there"
     )
-    problem = no_space("the experiment", missing).problem
+    problem = no_space_error("the experiment", missing).problem
     assert problem.code == "no_space"
     assert problem.message == f"the experiment is refused: {missing}. Running work continues"
 
@@ -80,7 +80,7 @@ def test_a_disk_that_is_away_is_not_full(monkeypatch, tmp_path):
 
 def test_what_operators_see(disk, tmp_path):
     disks = Disks({"log": tmp_path})
-    asyncio.run(disks.look())
+    asyncio.run(disks.refresh())
     found = {reading.name: dict(reading.values) for reading in disks.readings()}
     assert found == {
         "disk_free_bytes": {("log",): 50 * GIB},

@@ -58,7 +58,7 @@ class Release:
     def __init__(self, database, version, *, tables=False):
         self.version = version
         self.type, self.record = (State, Sum) if version == 1 else (NewerState, NewerSum)
-        more = {"project": project, "empty": empty} if tables else {}
+        more = {"projection": project, "clear_projection": empty} if tables else {}
         self.saver = DatabaseSaver(
             database,
             "toy",
@@ -84,7 +84,7 @@ class Release:
             event = Recorded(position, None, "", "", 0.0, "", "CONTROL")
             await self.saver.changed(self.state, {("sums", name)}, [event], {"CONTROL": position})
         task = asyncio.create_task(self.saver.run())
-        await self.saver.reach(upto)
+        await self.saver.wait_for_position(upto)
         task.cancel()
 
 
@@ -166,7 +166,7 @@ def test_versions_before_the_last_one_are_forgotten_and_what_the_log_is_known_by
         assert not await database.read(lambda c: c.execute(rows).all())
         newest = Snapshot("toy", NewerState, 9)
         assert await database.read(newest.marks) == {"CONTROL": Mark(3, 0)}
-        assert await database.read(newest.known) == {"CONTROL": 3}
+        assert await database.read(newest.furthest_positions) == {"CONTROL": 3}
 
     asyncio.run(work())
 
@@ -175,8 +175,8 @@ def test_it_is_said_that_the_log_is_folded_anew(database):
     async def work(version):
         rebuild = Rebuild("toy", "")
         with capture_logs() as told:
-            await rebuild.look(None, database, Snapshot("toy", State, version), {"CONTROL": ()})
-        return rebuild.wait(), [(line["event"], line["stored"], line["mine"]) for line in told]
+            await rebuild.check(None, database, Snapshot("toy", State, version), {"CONTROL": ()})
+        return rebuild.starting_note(), [(line["event"], line["stored"], line["mine"]) for line in told]
 
     assert asyncio.run(work(2)) == ("", [])
     asyncio.run(lived(database, 1, 3))

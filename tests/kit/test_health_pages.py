@@ -12,7 +12,7 @@ from det_contracts.envelope import Recorded
 from services.kit import conditions as names
 from services.kit import health
 from services.kit.conditions import KINDS, Conditions
-from services.kit.health import HealthPages, same_once
+from services.kit.health import HealthPages, deduplicate
 from services.kit.process_metrics import Measures
 from services.kit.self_watch import SelfWatch
 from services.kit.settings import ServiceSettings
@@ -48,7 +48,7 @@ def on_pages(conditions, work, measures=None):
 
 def test_a_service_runs_where_its_pages_cannot_be_shown(conditions):
     async def work(page, port):
-        with SelfWatch("searcher", ServiceSettings(health_port=port), Measures("searcher")).shown():
+        with SelfWatch("searcher", ServiceSettings(health_port=port), Measures("searcher")).serve_pages():
             return await page("/healthz")
 
     assert on_pages(conditions, work) == (200, "ok\n")
@@ -59,7 +59,7 @@ def test_what_cannot_be_read_is_an_error_and_not_silence(conditions):
         raise ValueError("no such number")
 
     measures = Measures("searcher")
-    measures.read(failing)
+    measures.register(failing)
     status, text = on_pages(conditions, lambda page, _: page("/metrics"), measures)
     assert (status, "no such number" in text) == (500, True)
 
@@ -70,7 +70,7 @@ def test_the_numbers(conditions):
     measures.decided(2, 0.1)
     measures.refused()
     measures.skipped("future.thing")
-    conditions.tell(names.NOBODY_LEADS, {"scheduler": "nobody decides for the scheduler"})
+    conditions.set_condition(names.NOBODY_LEADS, {"scheduler": "nobody decides for the scheduler"})
     status, text = on_pages(conditions, lambda page, _: page("/metrics"), measures)
     assert status == 200
     assert 'steadfast_events_folded_total{owner="searcher",stream="CONTROL"} 3.0' in text
@@ -83,7 +83,7 @@ def test_the_numbers(conditions):
 
 @pytest.mark.parametrize("condition", KINDS)
 def test_each_condition_is_told_with_its_time_and_what_to_do(conditions, condition):
-    conditions.tell(condition, {"CONTROL": "something of CONTROL is wrong"})
+    conditions.set_condition(condition, {"CONTROL": "something of CONTROL is wrong"})
 
     async def work(page, _):
         return [await page(path) for path in ("/healthz", "/readyz", "/livez", "/else")]
@@ -91,13 +91,13 @@ def test_each_condition_is_told_with_its_time_and_what_to_do(conditions, conditi
     told, ready, alive, nothing = on_pages(conditions, work)
     assert told == (503, f"{condition}: something of CONTROL is wrong, since 1970-01-01T00:00:00Z. "
                          f"{KINDS[condition].action}\n")  # fmt: skip
-    assert ready == ((200, "ok\n") if KINDS[condition].ready else told)
+    assert ready == ((200, "ok\n") if KINDS[condition].serves_requests else told)
     assert alive == (200, "ok\n")
     assert nothing[0] == 404
 
 
 def test_an_orchestrator_takes_no_gateway_away_for_a_broker_or_a_service_that_is_gone():
-    assert {kind for kind, known in KINDS.items() if known.ready} == {
+    assert {kind for kind, known in KINDS.items() if known.serves_requests} == {
         names.BROKER_AWAY, names.NOBODY_LEADS, names.REPLICA_BEHIND, names.STREAM_REFUSES,
         names.DECISIONS_PARKED, names.DECISIONS_STAND_STILL, names.DISK_LOW, names.ARCHIVE_FAILS,
         names.ENGINE_AWAY,
@@ -106,7 +106,7 @@ def test_an_orchestrator_takes_no_gateway_away_for_a_broker_or_a_service_that_is
 
 def test_they_answer_while_the_event_loop_stands_still(conditions, monkeypatch):
     monkeypatch.setattr(health, "METRICS_S", 0.05)
-    conditions.tell(names.LOOP_BLOCKED, {"": "the event loop stands still"})
+    conditions.set_condition(names.LOOP_BLOCKED, {"": "the event loop stands still"})
     answers = []
 
     async def work(page, port):
@@ -130,10 +130,10 @@ def test_who_hangs_up_or_says_nothing_is_in_nobodys_way(conditions, monkeypatch)
 
     async def work(page, port):
         for said in (b"", b"GET", b"GET /healthz HTTP/1.1\r\n", b"\xff\r\n\r\n", b"x" * 20_000):
-            for _ in range(health.MOST_REQUESTS):
+            for _ in range(health.MAX_REQUESTS):
                 with socket.create_connection(("127.0.0.1", port)) as one:
                     one.sendall(said)
-        silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(2 * health.MOST_REQUESTS)]
+        silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(2 * health.MAX_REQUESTS)]
         try:
             while True:
                 try:
@@ -152,10 +152,10 @@ def test_what_several_processes_see_is_told_once_and_what_each_has_of_its_own_by
     clock = [2.0]
     mine, other = Conditions("gateway", lambda: clock[0]), Conditions("metrics", lambda: clock[0])
     for one in (mine, other):
-        one.tell(names.NOBODY_LEADS, {"searcher": "nobody decides for the searcher"})
+        one.set_condition(names.NOBODY_LEADS, {"searcher": "nobody decides for the searcher"})
         clock[0] -= 1.0
-        one.tell(names.LOG_LAGS, {"CONTROL": "CONTROL is not read"})
-    found = {(one.condition, one.program, one.since) for one in same_once(mine.current() + other.current())}
+        one.set_condition(names.LOG_LAGS, {"CONTROL": "CONTROL is not read"})
+    found = {(one.condition, one.program, one.since) for one in deduplicate(mine.current() + other.current())}
     assert found == {
         ("nobody_leads", "metrics", 1.0),
         ("log_lags", "gateway", 1.0),

@@ -13,7 +13,7 @@ import pytest
 from nats.js.errors import NotFoundError
 
 from det_contracts import subjects
-from services.kit.credentials import OF_OWNER, OWNERS, mint_trial, trial_inbox, worker_inbox
+from services.kit.credentials import OWNER_SUBJECTS, OWNERS, mint_trial, trial_inbox, worker_inbox
 from services.kit.lease import Lease
 from services.kit.log import Draft, Fence
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
@@ -176,7 +176,7 @@ class Platform:
         self.log = JetStreamLog(self.service)
         await self.log.append(Draft("control.gateway.secret", b"salt and hash", "s"))
         for worker in (WORKER, NEIGHBOUR):
-            await Consumers(self.service).make(worker)
+            await Consumers(self.service).ensure(worker)
             subject = subjects.orders(worker)
             await self.log.append_batch(
                 [Draft(subject, b"orders of " + worker.encode(), worker)], fence=Fence(subject, 0)
@@ -408,7 +408,7 @@ def test_no_service_but_the_intake_says_how_streams_are_and_none_takes_consumers
                     mine = json.dumps(config | {"name": "MINE", "subjects": ["mine.>"]}).encode()
                     await own.say("$JS.API.STREAM.CREATE.MINE", mine)
                 for what in ("DELETE", "PURGE", "SNAPSHOT", "LEADER.STEPDOWN"):
-                    if f"$JS.API.STREAM.{what}.{stream}" not in OF_OWNER.get(owner, ()):
+                    if f"$JS.API.STREAM.{what}.{stream}" not in OWNER_SUBJECTS.get(owner, ()):
                         await own.say(f"$JS.API.STREAM.{what}.{stream}", b"{}")
             for worker in (WORKER, NEIGHBOUR):
                 for what in ("DELETE", "PAUSE", "UNPIN", "MSG.NEXT"):

@@ -7,7 +7,7 @@ import pytest
 from det_contracts import subjects
 from det_contracts.envelope import Recorded
 from det_contracts.events import Decision, trial
-from services.kit.inbox import AGAIN_S, Inbox
+from services.kit.inbox import RETRY_S, Inbox
 from services.kit.log import Draft, OutcomeUnknown
 from services.kit.log_memory import MemoryLog
 
@@ -24,11 +24,11 @@ class Lab:
         asyncio.run(self.journal.append(draft))
 
     def is_read(self):
-        return asyncio.run(self.inbox.is_read())
+        return asyncio.run(self.inbox.is_fully_folded())
 
     def intake_reached(self, position):
         decision = Decision(owner=subjects.INTAKE, seen=0, count=0, replica="r", to=position)
-        self.inbox.folded([Recorded(1, decision, "d", subjects.INTAKE, self.now)])
+        self.inbox.on_folded([Recorded(1, decision, "d", subjects.INTAKE, self.now)])
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_what_lies_unread_is_waited_for(lab):
     for number in range(3):
         lab.says(number)
     assert not lab.is_read()
-    assert lab.inbox.wait(due=0.0) == AGAIN_S
+    assert lab.inbox.seconds_until(due=0.0) == RETRY_S
     lab.intake_reached(2)
     assert not lab.is_read()
     lab.intake_reached(3)
@@ -50,7 +50,7 @@ def test_what_lies_unread_is_waited_for(lab):
 def test_a_fact_that_was_admitted_counts_as_read(lab):
     lab.says(1)
     fact = trial.Progressed(trial_id=1, run=1, units=1.0)
-    lab.inbox.folded([Recorded(2, fact, "f", "trial:1", lab.now, witness=1)])
+    lab.inbox.on_folded([Recorded(2, fact, "f", "trial:1", lab.now, witness=1)])
     assert lab.is_read()
 
 

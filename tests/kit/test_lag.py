@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from services.kit.lag import GRAIN_S, SAVING, Behind, Lags, Oldest
+from services.kit.lag import RESOLUTION_S, SAVING, Lag, LagMonitor, WorstLag
 
 
 class Clock:
@@ -14,28 +14,28 @@ class Clock:
         self.now = 100.0
         self.waited = 7.0
 
-    def behind(self):
-        return Behind(lambda: self.now, lambda: self.waited)
+    def lag(self):
+        return Lag(lambda: self.now, lambda: self.waited)
 
 
 def test_nothing_is_old_where_all_is_done():
     clock = Clock()
-    one = clock.behind()
-    one.known(5)
-    one.done(5)
+    one = clock.lag()
+    one.set_total(5)
+    one.set_done(5)
     clock.now += 100
     assert (one.age_s, one.left) == (0.0, 0)
 
 
 def test_the_oldest_of_what_is_left_counts():
     clock = Clock()
-    one = clock.behind()
-    one.known(5)
+    one = clock.lag()
+    one.set_total(5)
     clock.now += 3
-    one.known(8)
-    one.done(4)
+    one.set_total(8)
+    one.set_done(4)
     assert (one.age_s, one.left) == (3.0, 4)
-    one.done(5)
+    one.set_done(5)
     assert (one.age_s, one.left) == (0.0, 3)
     clock.now += 2
     assert one.age_s == 2.0
@@ -43,29 +43,29 @@ def test_the_oldest_of_what_is_left_counts():
 
 def test_a_stream_that_never_rests_and_is_followed_closely_is_not_old():
     clock = Clock()
-    one = clock.behind()
+    one = clock.lag()
     for total in range(1, 1000):
-        one.known(total)
-        one.done(total - 1)
+        one.set_total(total)
+        one.set_done(total - 1)
         clock.now += 0.1
-        assert one.age_s <= 0.1 + GRAIN_S
+        assert one.age_s <= 0.1 + RESOLUTION_S
     assert one.left == 1
 
 
 def test_the_kernel_is_not_asked_for_each_message_that_comes_by_itself():
     now, asked = [100.0], []
-    one = Behind(lambda: now[0], lambda: asked.append(now[0]) or 7.0)
+    one = Lag(lambda: now[0], lambda: asked.append(now[0]) or 7.0)
     for total in range(1, 101):
-        one.known(total)
-        one.done(total)
+        one.set_total(total)
+        one.set_done(total)
         now[0] += 0.01
-    assert len(asked) <= 100 * 0.01 / GRAIN_S + 1
+    assert len(asked) <= 100 * 0.01 / RESOLUTION_S + 1
 
 
 def test_the_time_that_this_process_waited_for_a_processor_is_no_age():
     clock = Clock()
-    one = clock.behind()
-    one.known(1)
+    one = clock.lag()
+    one.set_total(1)
     clock.now += 20
     clock.waited += 18
     assert one.age_s == 2.0
@@ -73,9 +73,9 @@ def test_the_time_that_this_process_waited_for_a_processor_is_no_age():
 
 def test_what_may_become_old_on_purpose_is_so_much_younger():
     clock = Clock()
-    one = clock.behind()
+    one = clock.lag()
     one.allowed_s = 5.0
-    one.known(1)
+    one.set_total(1)
     clock.now += 4
     assert one.age_s == 0.0
     clock.now += 4
@@ -84,97 +84,97 @@ def test_what_may_become_old_on_purpose_is_so_much_younger():
 
 def test_what_is_removed_unread_is_not_waited_for():
     clock = Clock()
-    one = clock.behind()
-    one.known(5)
+    one = clock.lag()
+    one.set_total(5)
     clock.now += 1
-    one.known(10)
-    one.known(7)
+    one.set_total(10)
+    one.set_total(7)
     assert (one.age_s, one.left) == (1.0, 7)
-    one.done(5)
+    one.set_done(5)
     assert (one.age_s, one.left) == (0.0, 2)
-    one.known(5)
+    one.set_total(5)
     assert one.left == 0
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20), st.floats(0, 3))))
 def test_what_is_left_is_what_was_said_last(steps):
     clock = Clock()
-    one = clock.behind()
+    one = clock.lag()
     done = 0
     for total, progress, seconds in steps:
-        one.known(max(total, done))
+        one.set_total(max(total, done))
         assert one.left == max(total, done) - done
         done = min(done + progress, max(total, done))
-        one.done(done)
+        one.set_done(done)
         assert one.left == max(total, done) - done
-        assert (one.left == 0) == (one._known == type(one._known)())
+        assert (one.left == 0) == (one._known_totals == type(one._known_totals)())
         clock.now += seconds
 
 
-def told(lags, clock, one, seconds, judged=True):
+def told(lags, clock, one, seconds, enforced=True):
     clock.now += seconds
     with capture_logs() as logged:
-        lags.look({"CONTROL": one}, judged=judged)
+        lags.check({"CONTROL": one}, enforced=enforced)
     return [(line["event"], line["seconds"]) for line in logged]
 
 
 def test_each_lag_is_told_once_and_its_end_with_its_length():
     clock = Clock()
-    one, lags = clock.behind(), Lags(5.0, {"CONTROL": 3}.__getitem__)
-    one.known(9)
+    one, lags = clock.lag(), LagMonitor(5.0, {"CONTROL": 3}.__getitem__)
+    one.set_total(9)
     assert told(lags, clock, one, 4) == []
     assert told(lags, clock, one, 2) == [("log.lags", 6.0)]
     assert told(lags, clock, one, 2) == []
-    one.done(9)
+    one.set_done(9)
     assert told(lags, clock, one, 1) == [("log.caught_up", 8.0)]
-    one.known(10)
+    one.set_total(10)
     assert told(lags, clock, one, 7) == [("log.lags", 7.0)]
 
 
 def test_while_nobody_judges_nothing_is_told_and_nothing_gets_old():
     clock = Clock()
-    one, lags = clock.behind(), Lags(5.0, {"CONTROL": 3}.__getitem__)
-    one.known(9)
-    assert told(lags, clock, one, 60, judged=False) == []
+    one, lags = clock.lag(), LagMonitor(5.0, {"CONTROL": 3}.__getitem__)
+    one.set_total(9)
+    assert told(lags, clock, one, 60, enforced=False) == []
     assert told(lags, clock, one, 4) == []
     assert told(lags, clock, one, 2) == [("log.lags", 6.0)]
 
 
 def test_a_limit_of_0_is_none():
     clock = Clock()
-    one, lags = clock.behind(), Lags(0.0, {"CONTROL": 3}.__getitem__)
-    one.known(9)
+    one, lags = clock.lag(), LagMonitor(0.0, {"CONTROL": 3}.__getitem__)
+    one.set_total(9)
     assert told(lags, clock, one, 60) == []
 
 
 def test_what_lags_is_told_in_words_for_as_long_as_it_does():
     clock, position = Clock(), {"LOGS": 3, SAVING: 2}
-    one, two, lags = clock.behind(), clock.behind(), Lags(5.0, position.__getitem__)
-    one.known(9)
-    two.known(4)
-    assert lags.look({"LOGS": one, SAVING: two}, judged=True) == {}
+    one, two, lags = clock.lag(), clock.lag(), LagMonitor(5.0, position.__getitem__)
+    one.set_total(9)
+    two.set_total(4)
+    assert lags.check({"LOGS": one, SAVING: two}, enforced=True) == {}
     clock.now += 6
-    assert lags.look({"LOGS": one, SAVING: two}, judged=True) == {
+    assert lags.check({"LOGS": one, SAVING: two}, enforced=True) == {
         "LOGS": "LOGS is not read, at position 3 with 9 more behind it",
         SAVING: "folded events are not saved, at position 2 with 4 more behind it",
     }
-    two.done(4)
+    two.set_done(4)
     position["LOGS"] = 4
-    assert lags.look({"LOGS": one, SAVING: two}, judged=True) == {
+    assert lags.check({"LOGS": one, SAVING: two}, enforced=True) == {
         "LOGS": "LOGS is not read, at position 4 with 9 more behind it"
     }
 
 
 def test_of_two_who_know_the_one_who_says_the_worst_is_believed():
     clock = Clock()
-    feed, end = clock.behind(), clock.behind()
-    both = Oldest(feed, end)
-    end.known(7)
+    feed, end = clock.lag(), clock.lag()
+    both = WorstLag(feed, end)
+    end.set_total(7)
     clock.now += 3
-    feed.known(1)
+    feed.set_total(1)
     assert (both.age_s, both.left, both.completed) == (3.0, 7, 0)
-    end.done(7)
+    end.set_done(7)
     assert (both.age_s, both.left, both.completed) == (0.0, 1, 7)
     clock.now += 1
-    both.begin_again()
+    both.restart_age()
     assert both.age_s == 0.0

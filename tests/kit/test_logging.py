@@ -16,7 +16,7 @@ def printed(capsys):
     """What was printed since it was asked last; afterwards logs are as before."""
     before = structlog.get_config()
     yield lambda: capsys.readouterr().err
-    vars(logging.NOW).update(vars(logging.Printing()))
+    vars(logging.OUTPUT).update(vars(logging.LogOutput()))
     structlog.configure(**before)
 
 
@@ -29,9 +29,9 @@ def test_a_level_counts_for_loggers_that_have_printed_before(printed):
     log = structlog.get_logger().bind()
     log.info("first")
     log.debug("unheard")
-    logging.NOW.heed(said("level", "DEBUG"))
+    logging.OUTPUT.apply(said("level", "DEBUG"))
     log.debug("heard")
-    logging.NOW.heed(said("level", "ERROR"))
+    logging.OUTPUT.apply(said("level", "ERROR"))
     log.warning("unheard")
     log.error("last")
     found = [json.loads(line) for line in printed().splitlines()]
@@ -46,10 +46,10 @@ def test_colors_are_for_people_and_leave_json_alone(printed):
     for form, colored in (("console", True), ("json", False)):
         logging.configure(form, "INFO")
         log = structlog.get_logger().bind()
-        logging.NOW.heed(said("color", "on"))
+        logging.OUTPUT.apply(said("color", "on"))
         log.warning("first")
         assert ("\x1b[" in printed()) is colored
-        logging.NOW.heed(said("color", "off"))
+        logging.OUTPUT.apply(said("color", "off"))
         log.warning("second")
         assert "\x1b[" not in printed()
 
@@ -58,12 +58,12 @@ def test_what_was_stated_before_a_process_started_is_heeded(printed):
     async def work():
         log = MemoryLog()
         logging.configure("console", "INFO")
-        await logging.look_back(log)
-        assert (logging.NOW.level, logging.NOW.color) == ("INFO", False)
+        await logging.apply_stored_settings(log)
+        assert (logging.OUTPUT.level, logging.OUTPUT.color) == ("INFO", False)
         for number, event in enumerate((said("level", "DEBUG"), said("color", "on"), said("level", "ERROR"))):
             await log.append(draft(event, f"stated-{number}"))
-        await logging.look_back(log)
-        assert (logging.NOW.level, logging.NOW.color) == ("ERROR", True)
+        await logging.apply_stored_settings(log)
+        assert (logging.OUTPUT.level, logging.OUTPUT.color) == ("ERROR", True)
 
     run(work)
 
@@ -73,7 +73,7 @@ def test_whoever_folds_the_log_hears_of_it():
 
     async def work():
         log = MemoryLog()
-        async with running(log, print_as=heard.append) as runner:
+        async with running(log, apply_logging=heard.append) as runner:
             await log.append(draft(said("level", "DEBUG"), "stated"))
             await log.append(draft(DecisionsRetried(owner="others", reason="test"), "after"))
             await until(lambda: runner.positions["CONTROL"] >= 2)

@@ -9,7 +9,7 @@ import time
 import pytest
 from structlog.testing import capture_logs
 
-from services.kit.loop_watchdog import LoopWatchdog, watching
+from services.kit.loop_watchdog import LoopWatchdog, watch_loop
 from services.kit.processor_waits import MachineTime, waited_s
 from tests.fixtures.waiting import until
 
@@ -30,7 +30,7 @@ def hold_the_interpreter():
 async def told_of(work, stalls):
     """Do `work` on a watched loop until so many stalls are told, one after the other; returns what was."""
     counted = []
-    with capture_logs() as logged, watching(LIMIT_S, counted.append):
+    with capture_logs() as logged, watch_loop(LIMIT_S, counted.append):
         for number in range(1, stalls + 1):
             for _ in range(TRIES):
                 # The watchdog has looked, and looks again.
@@ -62,11 +62,11 @@ def test_who_keeps_all_other_threads_from_running_is_seen_too():
 
 
 def test_a_loop_that_does_not_come_back_is_told_all_the_same(monkeypatch):
-    monkeypatch.setattr("services.kit.loop_watchdog.TOLD_AFTER_S", 2 * LIMIT_S)
+    monkeypatch.setattr("services.kit.loop_watchdog.REPORT_AFTER_S", 2 * LIMIT_S)
     told = threading.Event()
 
     async def work():
-        with watching(LIMIT_S, lambda seconds: told.set()):
+        with watch_loop(LIMIT_S, lambda seconds: told.set()):
             await asyncio.sleep(LIMIT_S)
             # Nothing but the watchdog ends this.
             assert told.wait(60)
@@ -82,9 +82,9 @@ def test_a_stall_that_was_the_machines_after_all_is_not_told():
 
     async def work():
         watchdog = LoopWatchdog(LIMIT_S, lambda seconds: None)
-        watchdog._judge(2 * LIMIT_S, over=False)
-        watchdog._judge(LIMIT_S / 2, over=True)
-        return watchdog._told
+        watchdog._update_stall(2 * LIMIT_S, over=False)
+        watchdog._update_stall(LIMIT_S / 2, over=True)
+        return watchdog._is_reported
 
     assert not asyncio.run(work())
 
@@ -92,7 +92,7 @@ def test_a_stall_that_was_the_machines_after_all_is_not_told():
 def test_a_limit_of_0_starts_nothing():
     async def work():
         before = threading.active_count()
-        with watching(0.0, lambda seconds: None):
+        with watch_loop(0.0, lambda seconds: None):
             assert threading.active_count() == before
 
     asyncio.run(work())
@@ -140,7 +140,7 @@ def work(monkeypatch):
 @pytest.fixture
 def machine(tasks, work):
     machine = MachineTime(ME, tasks.folder)
-    machine.begin()
+    machine.start_interval()
     return machine
 
 
@@ -182,7 +182,7 @@ def test_a_process_that_was_stopped_is_excused(machine, tasks, work):
 
 def test_where_nobody_counts_waits_being_late_excuses(tmp_path, work):
     machine = MachineTime(ME, tmp_path / "none")
-    machine.begin()
+    machine.start_interval()
     work[0] += 0.25
     assert machine.taken_s(late_s=1.0) == pytest.approx(0.75)
 

@@ -10,12 +10,12 @@ from det_contracts import codec, subjects
 from det_contracts.events import trial
 from services.intake.relay import Relay
 from services.kit import jetstream_feed, stream_check
-from services.kit.jetstream_api import ask_until_answered, is_leaders
+from services.kit.jetstream_api import is_from_leader, request_with_retry
 from services.kit.log import Draft, LogTruncated, Mark
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
-from services.kit.log_range import read_once
+from services.kit.log_range import read_range
 from services.kit.snapshot import Snapshot
-from services.kit.stream_check import Broken, StreamCheck, nanoseconds
+from services.kit.stream_check import ReadBroken, StreamCheck, nanoseconds
 from tests.fixtures.databases import open_sqlite
 
 CONTROL = subjects.CONTROL
@@ -237,7 +237,7 @@ def test_a_short_look_back_is_judged_too(broker):
             await ensure_streams(connection.jetstream())
             await write(connection, 5)
             log = JetStreamLog(connection, {CONTROL: Mark(3, 1)})
-            assert "position 3 holds" in await refusal(read_once(log, CONTROL, after=0, before=2))
+            assert "position 3 holds" in await refusal(read_range(log, CONTROL, after=0, before=2))
 
     asyncio.run(work())
 
@@ -278,7 +278,7 @@ LEADERLESS = {"leader": "", "replicas": [{"name": "n1"}, {"name": "n3"}]}
     [(None, True), (LEADER, True), (FOLLOWER, False), (LEADERLESS, False), ({"name": "c"}, False)],
 )
 def test_only_the_leader_knows_the_end(cluster, knows):
-    assert is_leaders({"cluster": cluster} if cluster else {}) is knows
+    assert is_from_leader({"cluster": cluster} if cluster else {}) is knows
 
 
 class Asked:
@@ -302,15 +302,15 @@ def check(monkeypatch):
 
     def judged(state, cluster, position, looks=1, name=CONTROL):
         asked = Asked(state, cluster)
-        monkeypatch.setattr(stream_check, "ask", asked.ask)
+        monkeypatch.setattr(stream_check, "request", asked.ask)
         monkeypatch.setattr(stream_check.time, "monotonic", lambda: now[0])
         one = StreamCheck(None, name, {})
         for _ in range(looks):
             now[0] += 1.0
             try:
-                asyncio.run(one.look(position))
+                asyncio.run(one.verify(position))
                 told = "well"
-            except (Broken, LogTruncated) as error:
+            except (ReadBroken, LogTruncated) as error:
                 told = type(error).__name__
         return told
 
@@ -322,19 +322,19 @@ def test_one_broker_is_believed_at_once(check):
     assert check(stream(4), None, 5) == "LogTruncated"
     assert check(stream(4), {"leader": "n1"}, 5) == "LogTruncated"
     assert check(stream(9, messages=8), None, 5) == "LogTruncated"
-    assert check(stream(9, first=7, messages=3), None, 5) == "Gone", "it may lie in the archive"
+    assert check(stream(9, first=7, messages=3), None, 5) == "PositionRemoved", "it may lie in the archive"
     assert check({"first_seq": 0, "last_seq": 0, "messages": 0}, None, 0) == "well"
 
 
 def test_what_a_replica_says_that_is_behind_is_never_believed(check):
-    assert check(stream(4), FOLLOWER, 5, looks=100) == "Broken"
-    assert check(stream(4), LEADERLESS, 5, looks=100) == "Broken"
+    assert check(stream(4), FOLLOWER, 5, looks=100) == "ReadBroken"
+    assert check(stream(4), LEADERLESS, 5, looks=100) == "ReadBroken"
 
 
 def test_a_leader_of_several_must_say_so_for_a_while(check):
-    assert check(stream(4), LEADER, 5, looks=3) == "Broken"
+    assert check(stream(4), LEADER, 5, looks=3) == "ReadBroken"
     assert check(stream(4), LEADER, 5, looks=8) == "LogTruncated"
-    assert check(stream(9, messages=8), LEADER, 5, looks=3) == "Broken"
+    assert check(stream(9, messages=8), LEADER, 5, looks=3) == "ReadBroken"
     assert check(stream(9, messages=8), LEADER, 5, looks=8) == "LogTruncated"
 
 
@@ -367,7 +367,7 @@ def test_an_intake_whose_inbox_alone_is_lost_says_how_to_go_on_and_that_is_so(br
                 assert f"nats stream purge WITNESS --seq {last + 1} " in text
                 assert "database" not in text
             purge = {"seq": last + 1}
-            answer = await ask_until_answered(connection, f"STREAM.PURGE.{subjects.WITNESS}", purge)
+            answer = await request_with_retry(connection, f"STREAM.PURGE.{subjects.WITNESS}", purge)
             assert answer["success"]
             again = Relay(log)
             working = asyncio.create_task(again.run())

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from det_contracts.problems import Refused, precondition
+from det_contracts.problems import Refused, failed_precondition
 from services.kit import offload
 from services.kit.admission import Busy
 from services.kit.job import Job
@@ -30,7 +30,7 @@ def double(argument, *files):
 
 
 def refuse(argument):
-    raise precondition(f"not for {argument}")
+    raise failed_precondition(f"not for {argument}")
 
 
 def fail(argument):
@@ -67,7 +67,7 @@ def in_one(work):
                 return await work(heavy)
         finally:
             await heavy.close()
-            assert heavy.places.inside == heavy.places.queued == 0
+            assert heavy.admission.active == heavy.admission.queued == 0
 
     return asyncio.run(whole())
 
@@ -154,7 +154,7 @@ def test_who_goes_away_stops_nothing_and_its_place_is_given_back(tmp_path):
                 await asyncio.sleep(0)
             task.cancel()
             await asyncio.wait([task])
-        while heavy.places.inside:
+        while heavy.admission.active:
             await asyncio.sleep(0.01)
         return (await heavy.run("a", DOUBLE, {"value": 4}))["value"]
 

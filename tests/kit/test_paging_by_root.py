@@ -17,12 +17,12 @@ from services.kit.database import METADATA, POSITIONS, SNAPSHOTS, Database
 from services.kit.log import Draft
 from services.kit.log_memory import MemoryLog
 from services.kit.records import read_event
-from services.kit.roots import PagedTable, PageFault, Roots, loaded
+from services.kit.roots import PagedTable, PageFault, Roots, get_loaded
 from services.kit.rules import Rules
 from services.kit.runner import Runner
 from services.kit.snapshot_store import DatabaseSaver
 from services.kit.sorted_keys import SortedKeys
-from tests.fixtures.paging import Gated, page_early, running
+from tests.fixtures.paging import GatedLog, page_early, running
 from tests.fixtures.waiting import until
 
 GROUPS, ITEMS = 6, 30
@@ -110,41 +110,41 @@ def react(state, key):
 
 
 def of_item(state, id):
-    known = loaded(state.items, id)
+    known = get_loaded(state.items, id)
     return None if known is None else str(known.group)
 
 
 def members(state, root):
-    if loaded(state.groups, int(root)) is not None:
+    if get_loaded(state.groups, int(root)) is not None:
         yield "groups", int(root)
     yield from (("items", id) for id in state.items_of.ids(int(root)))
 
 
 def is_over(state, root):
-    known = loaded(state.groups, int(root))
+    known = get_loaded(state.groups, int(root))
     return known is not None and known.over
 
 
 def index(state, keys):
     for table, id in keys:
         if table == "items":
-            state.items_of.add(loaded(state.items, id).group, id)
+            state.items_of.add(get_loaded(state.items, id).group, id)
 
 
 def unindex(state, keys):
     for table, id in keys:
         if table == "items":
-            state.items_of.discard(loaded(state.items, id).group, id)
+            state.items_of.discard(get_loaded(state.items, id).group, id)
 
 
 ROOTS = Roots(
-    of={"groups": lambda state, id: str(id), "items": of_item},
+    root_lookups={"groups": lambda state, id: str(id), "items": of_item},
     members=members,
     is_over=is_over,
     index=index,
     unindex=unindex,
     # What `PreemptionAcknowledged` says of a group is not among it: that one is loaded by the fold itself.
-    named_by={"trial_id": "items", "experiment_id": "groups"},
+    reference_fields={"trial_id": "items", "experiment_id": "groups"},
 )
 RULES = Rules(owner="toy", state=State, evolve=evolve, react=react, roots=ROOTS)
 
@@ -152,8 +152,8 @@ RULES = Rules(owner="toy", state=State, evolve=evolve, react=react, roots=ROOTS)
 class Replica:
     def __init__(self, database, log, leads, roots=ROOTS):
         self.leads = leads
-        self.saver = DatabaseSaver(database, "toy", State, leading=lambda: self.leads, roots=roots)
-        self.runner = Runner(RULES, log, self.saver, leading=lambda: self.leads)
+        self.saver = DatabaseSaver(database, "toy", State, is_leader=lambda: self.leads, roots=roots)
+        self.runner = Runner(RULES, log, self.saver, is_leader=lambda: self.leads)
 
 
 @pytest.fixture(autouse=True)
@@ -222,7 +222,7 @@ async def at_rest(log, *replicas):
 def test_a_follower_that_is_behind_ends_with_the_fold_from_zero(tmp_path_factory, before, behind, after):
     async def work(database):
         log, numbers = MemoryLog(), iter(range(1_000))
-        gated = Gated(log, subjects.CONTROL)
+        gated = GatedLog(log, subjects.CONTROL)
         leader, follower = Replica(database, log, leads=True), Replica(database, gated, leads=False)
 
         async def all_of(events):
@@ -236,17 +236,17 @@ def test_a_follower_that_is_behind_ends_with_the_fold_from_zero(tmp_path_factory
             gated.shut(subjects.CONTROL)
             await all_of(behind)
             await at_rest(log, leader)
-            await leader.saver.reach(leader.runner.positions[subjects.CONTROL])
+            await leader.saver.wait_for_position(leader.runner.positions[subjects.CONTROL])
             gated.open(subjects.CONTROL)
             await all_of(after)
             await at_rest(log, leader, follower)
             right = from_zero(log)
             for one in (leader, follower):
                 look_at(one.runner.state, right)
-            await leader.saver.reach(leader.runner.positions[subjects.CONTROL])
+            await leader.saver.wait_for_position(leader.runner.positions[subjects.CONTROL])
             # Whoever takes over, and whoever starts from the database, too.
             leader.leads, follower.leads = False, True
-            follower.runner.lead()
+            follower.runner.on_leadership_change()
             await all_of([trial.Progressed(1, 1, 1.0), searcher.TrialIdled(1 + 1 % GROUPS, 1, True, "")])
             await at_rest(log, leader, follower)
             fresh = Replica(database, log, leads=False)
@@ -268,10 +268,10 @@ async def lived(log, database, groups):
             await log.append(draft(trial.Progressed(group - 1 or GROUPS, 1, 1.0), f"p{group}"))
             await log.append(draft(searcher.TrialIdled(group, 1, True, ""), f"i{group}"))
         await at_rest(log, leader)
-        await leader.saver.reach(leader.runner.positions[subjects.CONTROL])
+        await leader.saver.wait_for_position(leader.runner.positions[subjects.CONTROL])
         await log.append(draft(trial.Progressed(1, 1, 1.0), "more"))
         await at_rest(log, leader)
-        await leader.saver.reach(leader.runner.positions[subjects.CONTROL])
+        await leader.saver.wait_for_position(leader.runner.positions[subjects.CONTROL])
     return leader
 
 
@@ -279,15 +279,15 @@ def test_what_is_at_rest_leaves_and_a_start_leaves_it_where_it_is(tmp_path):
     async def work(database):
         log = MemoryLog()
         leader = await lived(log, database, GROUPS)
-        assert leader.runner.pager.left > 0
+        assert leader.runner.pager.roots_evicted > 0
         assert len(dict(leader.runner.state.groups)) < GROUPS
         fresh = Replica(database, log, leads=False)
         async with running(fresh):
             await at_rest(log, fresh)
             assert len(dict(fresh.runner.state.groups)) < GROUPS
-            assert fresh.runner.pager.brought == 0
+            assert fresh.runner.pager.roots_loaded == 0
             look_at(fresh.runner.state, from_zero(log))
-            assert fresh.runner.pager.brought > 0
+            assert fresh.runner.pager.roots_loaded > 0
 
     with opened(tmp_path) as database:
         asyncio.run(work(database))
@@ -309,18 +309,20 @@ def test_a_replica_that_is_behind_does_not_mix_in_what_another_has_saved_since(l
 
     async def work(database):
         log = MemoryLog()
-        gated = Gated(log, subjects.CONTROL)
+        gated = GatedLog(log, subjects.CONTROL)
         await lived(log, database, GROUPS)
         behind = Replica(database, gated, leads=False)
         async with running(behind):
             await at_rest(log, behind)
-            away = next(id for id in range(1, GROUPS + 1) if loaded(behind.runner.state.groups, id) is None)
+            away = next(
+                id for id in range(1, GROUPS + 1) if get_loaded(behind.runner.state.groups, id) is None
+            )
             gated.shut(subjects.CONTROL)
             other = Replica(database, log, leads=True)
             async with running(other):
                 await log.append(later(away))
                 await at_rest(log, other)
-                await other.saver.reach(other.runner.positions[subjects.CONTROL])
+                await other.saver.wait_for_position(other.runner.positions[subjects.CONTROL])
             with pytest.raises(PageFault):
                 behind.runner.state.groups.get(away)
             gated.open(subjects.CONTROL)
@@ -350,9 +352,9 @@ def test_a_table_looks_elsewhere_for_what_it_has_not():
 @contextlib.contextmanager
 def counted_looks(one, monkeypatch):
     """What is asked of the database about records, on the loop or in a thread."""
-    looks, now, later = [], one.saver.pages_now, one.saver.ask
-    monkeypatch.setattr(one.saver, "pages_now", lambda *about: looks.append(about) or now(*about))
-    monkeypatch.setattr(one.saver, "ask", lambda *about: looks.append(about) or later(*about))
+    looks, now, later = [], one.saver.pages_blocking, one.saver.query
+    monkeypatch.setattr(one.saver, "pages_blocking", lambda *about: looks.append(about) or now(*about))
+    monkeypatch.setattr(one.saver, "query", lambda *about: looks.append(about) or later(*about))
     yield looks
 
 
@@ -379,7 +381,7 @@ def test_what_is_not_there_is_looked_for_once(tmp_path, monkeypatch):
 
 
 def test_what_an_event_begins_is_not_looked_for(tmp_path, monkeypatch):
-    begins = dataclasses.replace(ROOTS, begins={trial.PreemptionAcknowledged: "trial_id"})
+    begins = dataclasses.replace(ROOTS, creation_events={trial.PreemptionAcknowledged: "trial_id"})
 
     async def work(database):
         log = MemoryLog()
@@ -413,10 +415,10 @@ def test_what_was_not_there_is_found_once_it_was_put_and_has_left_the_memory(tmp
                 await log.append(draft(trial.Progressed(group - 1 or GROUPS, 1, 1.0), f"p{group}"))
                 await log.append(draft(searcher.TrialIdled(group, 1, True, ""), f"i{group}"))
             await at_rest(log, one)
-            await one.saver.reach(one.runner.positions[subjects.CONTROL])
+            await one.saver.wait_for_position(one.runner.positions[subjects.CONTROL])
             await log.append(draft(trial.Progressed(1, 1, 1.0), "more"))
             await at_rest(log, one)
-            assert one.runner.pager.left > 0
+            assert one.runner.pager.roots_evicted > 0
             right = from_zero(log)
             # Items first: as long as it is away nobody knows the group of one.
             assert {id: one.runner.state.items.get(id) for id in right.items} == right.items

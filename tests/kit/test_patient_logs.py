@@ -11,7 +11,7 @@ logging.configure({form!r}, "INFO", service="it")
 for size in (1, 100_000):
     structlog.get_logger().warning("disk.full", text="x" * size)
 print("went on", flush=True)
-process.leave(3)
+process.exit_now(3)
 """
 
 

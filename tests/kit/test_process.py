@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from services.kit.process import STUCK
+from services.kit.process import STUCK_STATUS
 from tests.fixtures.local_cluster import wait_for
 
 pytestmark = pytest.mark.live
@@ -23,14 +23,14 @@ from services.kit.self_watch import SelfWatch
 from services.kit.settings import ServiceSettings
 
 logging.configure("json", "INFO")
-process.LAST_WORDS_S = 0.5
+process.EXIT_TIMEOUT_S = 0.5
 
 def blocks():
     {blocks}
 
 async def work():
     settings = ServiceSettings(loop_blocked_s={limit_s}, stuck_s={stuck_s})
-    with SelfWatch("searcher", settings, Measures("searcher")).watching_loop():
+    with SelfWatch("searcher", settings, Measures("searcher")).watch_loop():
         await asyncio.sleep(0.3)
         print("begun", flush=True)
         blocks()
@@ -71,7 +71,7 @@ def start():
 def test_a_loop_that_never_comes_back_ends_the_process_with_all_stacks(start):
     process = start("time.sleep(10**6)")
     _, told = process.communicate(timeout=60)
-    assert process.returncode == STUCK
+    assert process.returncode == STUCK_STATUS
     assert " in blocks\n" in told
     assert '"event": "process.stuck"' in told
     assert "the event loop has been stalled for" in told

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from services.kit.process import _tasks
+from services.kit.process import _task_stacks
 
 
 async def innermost():
@@ -17,7 +17,7 @@ def test_a_task_is_shown_down_to_what_it_waits_for():
     async def work():
         task = asyncio.create_task(outermost(), name="stuck")
         await asyncio.sleep(0)
-        (told,) = [one for one in _tasks() if one.startswith("stuck: ")]
+        (told,) = [one for one in _task_stacks() if one.startswith("stuck: ")]
         task.cancel()
         return told
 
@@ -29,7 +29,7 @@ def test_a_task_is_shown_down_to_what_it_waits_for():
 def test_a_task_that_has_not_begun_has_a_place():
     async def work():
         task = asyncio.create_task(innermost(), name="new")
-        (told,) = [one for one in _tasks() if one.startswith("new: ")]
+        (told,) = [one for one in _task_stacks() if one.startswith("new: ")]
         task.cancel()
         return told
 

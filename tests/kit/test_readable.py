@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from services.kit.readable import readable
+from services.kit.readable import wait_until_readable
 
 
 @pytest.fixture
@@ -23,12 +23,12 @@ def test_what_comes_is_waited_for(pipe):
     read, write, _ = pipe
 
     async def work():
-        waiting = asyncio.ensure_future(readable(read, 60))
+        waiting = asyncio.ensure_future(wait_until_readable(read, 60))
         await asyncio.sleep(0)
         os.write(write, b"x")
         assert await waiting
         # It stays there for the caller, who may wait once more.
-        assert await readable(read, 60)
+        assert await wait_until_readable(read, 60)
 
     asyncio.run(work())
     assert os.read(read, 1) == b"x"
@@ -37,14 +37,14 @@ def test_what_comes_is_waited_for(pipe):
 def test_an_end_that_is_closed_is_told(pipe):
     read, write, close = pipe
     close(write)
-    assert asyncio.run(readable(read, 60))
+    assert asyncio.run(wait_until_readable(read, 60))
 
 
 def test_silence_ends_after_its_time_and_leaves_the_descriptor_alone(pipe):
     read, write, _ = pipe
-    assert not asyncio.run(readable(read, 0.01))
+    assert not asyncio.run(wait_until_readable(read, 0.01))
     os.write(write, b"x")
-    assert asyncio.run(readable(read, 60))
+    assert asyncio.run(wait_until_readable(read, 60))
 
 
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="this system knows processes by numbers alone")
@@ -52,7 +52,7 @@ def test_a_process_that_ends_is_told():
     child = subprocess.Popen([sys.executable, "-c", "pass"])
     watched = os.pidfd_open(child.pid)
     try:
-        assert asyncio.run(readable(watched, 60))
+        assert asyncio.run(wait_until_readable(watched, 60))
     finally:
         os.close(watched)
         child.wait()

@@ -21,9 +21,9 @@ def readings(rebuild):
 
 
 def test_damage_is_said_while_the_log_is_folded():
-    assert Rebuild("metrics", "").wait() == ""
+    assert Rebuild("metrics", "").starting_note() == ""
     damaged = Rebuild("metrics", "it is cut")
-    assert damaged.wait() == "; the database was damaged (it is cut) and is being rebuilt"
+    assert damaged.starting_note() == "; the database was damaged (it is cut) and is being rebuilt"
     assert readings(damaged)["database_damaged"] == {(): 1.0}
 
 
@@ -36,9 +36,9 @@ def test_how_far_a_rebuild_is_is_said_only_if_one_was_asked_for(tmp_path):
         database = open_database(f"sqlite:///{tmp_path}/{position}.db", "searcher")
         snapshot = Snapshot("searcher", STATE)
         if position:
-            await database.write(lambda c: snapshot.forget_all(c, position))
+            await database.write(lambda c: snapshot.delete_all(c, position))
         rebuild = Rebuild("searcher", "")
-        await rebuild.look(Journal(), database, snapshot, ["CONTROL"])
+        await rebuild.check(Journal(), database, snapshot, ["CONTROL"])
         database.close()
         return rebuild.progress(7)
 
@@ -61,7 +61,7 @@ def test_what_cannot_be_made_again_is_told(broker, tmp_path, read_before):
             row = {"owner": "metrics", "stream": "REPORTS", "position": 3}
             await database.write(lambda c: c.execute(POSITIONS.insert(), row))
         rebuild = Rebuild("metrics", "")
-        await rebuild.look(JetStreamLog(connection), database, Snapshot("metrics", STATE), STREAMS)
+        await rebuild.check(JetStreamLog(connection), database, Snapshot("metrics", STATE), STREAMS)
         database.close()
         await connection.close()
         return readings(rebuild)["database_lost_messages"]

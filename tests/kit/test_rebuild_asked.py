@@ -9,7 +9,7 @@ from det_contracts import subjects
 from det_contracts.events import gateway
 from services.kit.database import METADATA, SNAPSHOTS, Database
 from services.kit.log_memory import MemoryLog
-from services.kit.process import START_AGAIN, StartAgain, single_errors
+from services.kit.process import START_AGAIN, StartAgain, flatten_errors
 from services.kit.runner import Runner
 from services.kit.snapshot_store import DatabaseSaver
 from tests.fixtures.waiting import until
@@ -44,13 +44,13 @@ class Service:
     def __init__(self, database):
         self.log, self.database = MemoryLog(), database
 
-    def saver(self, leading=lambda: True, tables=True):
-        more = {"project": project, "empty": empty} if tables else {}
-        return DatabaseSaver(self.database, "toy", State, leading=leading, **more)
+    def saver(self, is_leader=lambda: True, tables=True):
+        more = {"projection": project, "clear_projection": empty} if tables else {}
+        return DatabaseSaver(self.database, "toy", State, is_leader=is_leader, **more)
 
-    def run(self, leading=lambda: True, rules=RULES):
-        saver = self.saver(leading)
-        runner = Runner(rules, self.log, saver, leading=leading)
+    def run(self, is_leader=lambda: True, rules=RULES):
+        saver = self.saver(is_leader)
+        runner = Runner(rules, self.log, saver, is_leader=is_leader)
         return runner, saver, asyncio.create_task(runner.run())
 
     async def lived(self, work, **options):
@@ -65,15 +65,15 @@ class Service:
             raise working.exception()
         if task.cancelled():
             return ""
-        (error,) = single_errors(task.exception())
+        (error,) = flatten_errors(task.exception())
         assert isinstance(error, StartAgain), error
         return str(error)
 
     async def settled(self, runner, saver):
-        await until(lambda: runner.ready.is_set() and not runner._touched)
+        await until(lambda: runner.ready.is_set() and not runner._unreacted)
         end = len(self.log.streams[subjects.CONTROL])
         await until(lambda: runner.positions["CONTROL"] >= end)
-        await saver.reach(end, within_s=60)
+        await saver.wait_for_position(end, within_s=60)
 
     async def for_ever(self, runner, saver):
         await asyncio.Event().wait()
@@ -133,14 +133,14 @@ def test_who_follows_starts_again_with_who_leads_and_saves_nothing_over_it(datab
         service = Service(database)
         await say(service.log, (1, 1.0))
         assert await service.lived(service.settled) == ""
-        follower, _, task = service.run(leading=lambda: False)
+        follower, _, task = service.run(is_leader=lambda: False)
         await until(lambda: follower.ready.is_set())
         await service.log.append(draft(ASKED, "ask"))
         await until(lambda: follower.positions["CONTROL"] == len(service.log.streams["CONTROL"]))
         assert not task.done()
         assert "as event" in await service.lived(service.for_ever)
         await asyncio.wait([task])
-        (error,) = single_errors(task.exception())
+        (error,) = flatten_errors(task.exception())
         assert str(error) == "another replica rebuilds the database from the log"
         # Had it begun to lead in between, it would have stored changes without what they change.
         late = service.saver()
@@ -156,11 +156,11 @@ def test_nothing_is_read_from_a_database_that_is_being_emptied(database):
         service = Service(database)
         saver = service.saver()
         await saver.load()
-        await database.write(lambda c: saver._snapshot.forget_all(c, 7))
+        await database.write(lambda c: saver._snapshot.delete_all(c, 7))
         with pytest.raises(Exception, match="the database is being rebuilt from the log"):
-            saver.pages_now([("accounts", 1)], [], lambda _: False)
+            saver.pages_blocking([("accounts", 1)], [], lambda _: False)
         with pytest.raises(Exception, match="the database is being rebuilt from the log"):
-            await saver.ask(lambda s, c: s.alone(c, [("accounts", 1)]))
+            await saver.query(lambda s, c: s.records(c, [("accounts", 1)]))
 
     asyncio.run(work())
 
@@ -186,7 +186,7 @@ def test_a_replica_that_could_fold_what_is_skipped_is_rebuilt_without_it(databas
 
 
 def test_the_process_ends_with_a_status_of_its_own(monkeypatch):
-    from services.kit import until_stopped
+    from services.kit import service_process
 
     left = []
 
@@ -197,11 +197,11 @@ def test_the_process_ends_with_a_status_of_its_own(monkeypatch):
         left.append(status)
         raise Left
 
-    monkeypatch.setattr(until_stopped.process, "leave", leave)
+    monkeypatch.setattr(service_process.process, "exit_now", leave)
 
     async def serving():
         raise ExceptionGroup("", [StartAgain("as asked for")])
 
     with pytest.raises(Left):
-        asyncio.run(until_stopped._until_stopped(serving()))
+        asyncio.run(service_process._run_until_signal(serving()))
     assert left == [START_AGAIN]

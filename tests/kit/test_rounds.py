@@ -10,7 +10,7 @@ from det_contracts import codec, subjects
 from det_contracts.events import Decision, gateway, metrics, scheduler, trial
 from det_contracts.limits import EVENT_BYTES
 from det_contracts.problems import Refused, invalid
-from services.kit.command_queue import Pending, Waiting
+from services.kit.command_queue import CommandQueue, Pending
 from services.kit.log import Draft, NotStored, OutcomeUnknown
 from services.kit.log_memory import MemoryLog
 from services.kit.rules import Call, Rules, Ruling
@@ -252,7 +252,7 @@ def test_a_command_of_thousands_of_events_is_cut_into_rounds():
 
 
 def test_a_command_without_end_is_given_up(monkeypatch):
-    monkeypatch.setattr("services.kit.rounds.MOST_PARTS", 3)
+    monkeypatch.setattr("services.kit.rounds.MAX_ROUNDS_PER_COMMAND", 3)
 
     async def work():
         async with running(MemoryLog()) as runner:
@@ -316,7 +316,7 @@ class Full(MemoryLog):
 
 
 def test_a_log_without_space_is_told_at_once_and_tried_again(monkeypatch):
-    monkeypatch.setattr("services.kit.runner.REFUSED_AGAIN_S", 0.01)
+    monkeypatch.setattr("services.kit.runner.REFUSED_RETRY_S", 0.01)
 
     async def work():
         log = Full()
@@ -385,7 +385,7 @@ def test_a_message_that_nobody_can_read_stops_nobody(subject, body):
 
 def test_commands_wait_in_turn_by_person():
     async def work():
-        waiting = Waiting(limit=8, limit_of_one=5)
+        waiting = CommandQueue(limit=8, limit_per_user=5)
         for n in range(5):
             waiting.put(Pending(Number(user="ann"), call(f"a{n}")))
         with pytest.raises(Refused, match="5 of them of 'ann'") as refused:
@@ -395,16 +395,16 @@ def test_commands_wait_in_turn_by_person():
             waiting.put(Pending(Number(user="bob"), call(f"b{n}")))
         with pytest.raises(Refused, match="8 commands wait"):
             waiting.put(Pending(Number(user="eve"), call("e0")))
-        first = [waiting.take() for _ in range(4)]
+        first = [waiting.pop() for _ in range(4)]
         assert [pending.call.id for pending in first] == ["ca0", "cb0", "ca1", "cb1"]
-        waiting.back(first[2:])
-        gone = waiting.take()
+        waiting.put_back(first[2:])
+        gone = waiting.pop()
         assert gone.call.id in ("ca1", "cb1")
-        waiting.back([gone])
+        waiting.put_back([gone])
         gone.answer.cancel()
-        rest = [waiting.take() for _ in range(5)]
+        rest = [waiting.pop() for _ in range(5)]
         assert gone not in rest
-        assert waiting.take() is None
+        assert waiting.pop() is None
         assert len(waiting) == 0
 
     run(work)

@@ -21,7 +21,7 @@ from services.kit.log_memory import MemoryLog
 from services.kit.records import read_event
 from services.kit.rules import Call, Rules, Ruling, dump
 from services.kit.runner import Poison, Runner
-from services.kit.snapshot_store import DatabaseSaver, InMemory
+from services.kit.snapshot_store import DatabaseSaver, NullSaver
 from tests.fixtures.waiting import until
 from tests.kit.running_runner import running_runner
 
@@ -144,7 +144,7 @@ class Swallowing(MemoryLog):
 def test_who_ends_it_while_a_decision_is_answered_does_end_it():
     async def work():
         log = Swallowing()
-        runner = Runner(RULES, log, InMemory(State))
+        runner = Runner(RULES, log, NullSaver(State))
         task = asyncio.create_task(runner.run())
         await log.append(ask(1))
         await asyncio.wait_for(log.asked.wait(), 60)
@@ -174,19 +174,19 @@ def test_what_is_about_to_be_decided_and_comes_to_no_end_can_be_seen():
     async def work():
         log = Hanging()
         async with running(log) as runner:
-            await until(lambda: not runner.deciding()[0])
+            await until(lambda: not runner.decision_progress()[0])
             await log.append(ask(1))
             await until(lambda: log.asked)
-            before = runner.deciding()
+            before = runner.decision_progress()
             assert before[0]
             log.let.set()
-            await until(lambda: answered(runner) == 1 and not runner.deciding()[0])
-            assert runner.deciding()[1] > before[1]
+            await until(lambda: answered(runner) == 1 and not runner.decision_progress()[0])
+            assert runner.decision_progress()[1] > before[1]
 
     asyncio.run(work())
 
 
-class Told(InMemory):
+class Told(NullSaver):
     """Notes the keys that it is told of."""
 
     def __init__(self):
@@ -206,7 +206,7 @@ def test_what_moved_is_told_in_the_order_of_the_log():
         for id in ids:
             await log.append(ask(id))
             await log.append(ask(id, tag="again"))
-        async with running(log, saver=told, leading=lambda: False):
+        async with running(log, saver=told, is_leader=lambda: False):
             await until(lambda: len(told.keys) >= len(ids))
         assert told.keys == [("accounts", id) for id in ids]
 
@@ -330,11 +330,11 @@ def test_a_command_that_was_stored_late_is_obeyed_once():
 def test_a_command_that_was_given_up_is_not_obeyed_later():
     async def work():
         log, leads = MemoryLog(), False
-        async with running(log, leading=lambda: leads) as runner:
+        async with running(log, is_leader=lambda: leads) as runner:
             with pytest.raises(Refused, match="could not decide within"):
                 await runner.command(Bump(1), Call("late", 0.0), within_s=0.02)
             leads = True
-            runner.lead()
+            runner.on_leadership_change()
             assert (await runner.command(Bump(2), Call("now", 0.0)))[1] == 0.0
             await until(lambda: answered(runner, 2) == 1)
         assert 1 not in runner.state.accounts
@@ -351,12 +351,12 @@ def test_somebody_elses_decision_is_read_before_the_next_one():
             await log.append(ask(1))
             await until(lambda: answered(runner) == 1)
         with pytest.raises(FenceLost):
-            await log.append_batch([Draft(subjects.decision("toy"), b"{}", "g")], fence=_fence(1))
+            await log.append_batch([Draft(subjects.decision("toy"), b"{}", "g")], fence=_fence_position(1))
 
     asyncio.run(work())
 
 
-def _fence(last):
+def _fence_position(last):
     from services.kit.log import Fence
 
     return Fence(subjects.decision("toy"), last)
@@ -376,7 +376,7 @@ def test_due_times_become_facts_once_each_also_over_a_restart():
         now = 1000.0
         async with running(log, TIMED, clock=clock) as runner:
             await until(lambda: runner.state.accounts[1].passed == 2)
-            await runner.reach((await log.bounds(subjects.CONTROL))[1])
+            await runner.wait_for_position((await log.bounds(subjects.CONTROL))[1])
         facts = [codec.decode(m.body, 1).event for m in log.streams[subjects.CONTROL]]
         assert [f.due_at for f in facts if isinstance(f, scheduler.DeadlinePassed)] == [100.0, 200.0]
 
@@ -406,7 +406,7 @@ def test_an_event_that_cannot_be_folded_is_logged_with_its_story():
         log = MemoryLog()
         await log.append(ask(7, 1.0))
         await log.append(ask(7, -1.0))
-        runner = Runner(RULES, log, InMemory(State))
+        runner = Runner(RULES, log, NullSaver(State))
         with capture_logs() as lines:
             task = asyncio.create_task(runner.run())
             await until(runner.standstill.stands.is_set)
@@ -436,11 +436,11 @@ def test_only_who_leads_decides():
     async def work():
         log, leads = MemoryLog(), False
         await log.append(ask(1))
-        async with running(log, leading=lambda: leads) as runner:
-            await runner.reach(1)
+        async with running(log, is_leader=lambda: leads) as runner:
+            await runner.wait_for_position(1)
             assert not decided(log)
             leads = True
-            runner.lead()
+            runner.on_leadership_change()
             await until(lambda: answered(runner) == 1)
 
     asyncio.run(work())
@@ -471,8 +471,8 @@ def test_a_snapshot_and_the_rest_of_the_log_are_the_whole_log(seed, tmp_path):
             saver = DatabaseSaver(database, "toy", State)
             async with running(log, saver=saver) as resumed:
                 last = (await log.bounds(subjects.CONTROL))[1]
-                await resumed.reach(last)
-                await saver.reach(last)
+                await resumed.wait_for_position(last)
+                await saver.wait_for_position(last)
                 assert dump(resumed.state) == dump(whole.state)
             stored, positions = await DatabaseSaver(database, "toy", State).load()
             assert dump(stored) == dump(whole.state)
@@ -487,7 +487,7 @@ def test_asking_for_a_position_that_does_not_come_says_where_it_is():
     async def work():
         async with running(MemoryLog()) as runner:
             with pytest.raises(Refused, match="not yet at 9"):
-                await runner.reach(9, within_s=0.05)
+                await runner.wait_for_position(9, within_s=0.05)
 
     asyncio.run(work())
 
@@ -504,7 +504,7 @@ def test_clients_that_hang_up_while_they_wait_hold_up_nobody():
         async with running(log) as runner, asyncio.timeout(60):
             for number in range(40):
                 at = runner.positions[subjects.CONTROL] + 1
-                clients = [asyncio.create_task(runner.reach(at)) for _ in range(20)]
+                clients = [asyncio.create_task(runner.wait_for_position(at)) for _ in range(20)]
                 await log.append(ask(1, tag=str(number)))
                 for client in clients[:-1]:
                     await hang_up(client)
@@ -514,7 +514,7 @@ def test_clients_that_hang_up_while_they_wait_hold_up_nobody():
     asyncio.run(work())
 
 
-class Noted(InMemory):
+class Noted(NullSaver):
     """Remembers how many events each portion brought, and where it ended."""
 
     def __init__(self):
@@ -599,7 +599,7 @@ def test_whoever_decided_nothing_behind_what_is_archived_makes_an_empty_decision
                 await log.append(draft(sealed, f"sealed-{len(log.streams[subjects.CONTROL])}"))
                 end = len(log.streams[subjects.CONTROL])
                 await until(lambda end=end: runner.positions[subjects.CONTROL] >= end)
-            await until(lambda: runner._fence > through)
+            await until(lambda: runner._fence_position > through)
             await log.forget(subjects.CONTROL, through)
             await log.append(ask(2))
             await until(lambda: answered(runner, 2) == 1)
@@ -614,14 +614,14 @@ def test_news_come_with_events_and_with_leadership():
         async with running(MemoryLog()) as runner:
             await runner.command(Bump(1), Call("c", 0.0), within_s=60)
             await until(lambda: answered(runner) == 1)
-            known = runner._news.position
+            known = runner._changes.position
             assert known > 0
-            waiting = asyncio.ensure_future(runner.news(known))
+            waiting = asyncio.ensure_future(runner.wait_for_change(known))
             await asyncio.sleep(0)
             assert not waiting.done(), "nothing has happened since"
-            runner.lead()
+            runner.on_leadership_change()
             assert await waiting > known
-            waiting = asyncio.ensure_future(runner.news(runner._news.position))
+            waiting = asyncio.ensure_future(runner.wait_for_change(runner._changes.position))
             await runner.command(Bump(1), Call("d", 0.0), within_s=60)
             assert await waiting > known
 

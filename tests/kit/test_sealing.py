@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.kit.sealing import CannotOpen, Sealer, is_sealed, opened, sealed, sealer_from
+from services.kit.sealing import CannotOpen, Sealer, is_sealed, open_secrets, seal_secrets, sealer_from
 from services.kit.settings import BadSettings
 
 CONFIG = {
@@ -24,24 +24,24 @@ def sealer():
 
 
 def test_nothing_secret_is_left_and_all_of_it_comes_back(sealer):
-    lying = sealed(CONFIG, "ann", sealer)
+    lying = seal_secrets(CONFIG, "ann", sealer)
     assert not [secret for secret in SECRETS if secret in str(lying)]
     assert lying["hyperparameters"] == {"token": "kept"}
     assert lying["environment"]["environment_variables"]["cpu"][::2] == ["A=1", "X_KEY="]
-    assert opened(lying, "ann", sealer) == CONFIG
-    assert lying != sealed(CONFIG, "ann", sealer)
+    assert open_secrets(lying, "ann", sealer) == CONFIG
+    assert lying != seal_secrets(CONFIG, "ann", sealer)
 
 
 def test_what_is_sealed_is_for_one_owner_and_one_cluster(sealer):
-    lying = sealed(CONFIG, "ann", sealer)
+    lying = seal_secrets(CONFIG, "ann", sealer)
     with pytest.raises(
         CannotOpen, match=r"checkpoint_storage\.access_key cannot be opened.*not sealed for bob"
     ):
-        opened(lying, "bob", sealer)
+        open_secrets(lying, "bob", sealer)
     with pytest.raises(CannotOpen, match="STEADFAST_SEALING_KEY"):
-        opened(lying, "ann", Sealer(b"2" * 32))
+        open_secrets(lying, "ann", Sealer(b"2" * 32))
     with pytest.raises(CannotOpen, match="has no STEADFAST_SEALING_KEY"):
-        opened(lying, "ann", None)
+        open_secrets(lying, "ann", None)
 
 
 @pytest.mark.parametrize("text", ["sealed:1:", "sealed:1:AAAA", "sealed:1:ü", "sealed:1:" + "A" * 200])
@@ -52,9 +52,9 @@ def test_what_was_never_sealed(sealer, text):
 
 
 def test_an_old_log_and_a_cluster_without_a_key_have_them_in_the_clear(sealer):
-    assert opened(CONFIG, "ann", sealer) == CONFIG
-    assert sealed(CONFIG, "ann", None) == CONFIG
-    assert opened(CONFIG, "ann", None) == CONFIG
+    assert open_secrets(CONFIG, "ann", sealer) == CONFIG
+    assert seal_secrets(CONFIG, "ann", None) == CONFIG
+    assert open_secrets(CONFIG, "ann", None) == CONFIG
 
 
 def test_key_files(tmp_path):

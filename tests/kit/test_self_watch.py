@@ -4,23 +4,23 @@ from types import SimpleNamespace
 
 import pytest
 
-from services.kit.cluster_look import LEASES, NOBODY_S, OWNERS, STREAMS, Look, StreamSeen
-from services.kit.lag import SAVING, Behind
+from services.kit.cluster_monitor import LEASES, NO_LEADER_S, OWNERS, STREAMS, ClusterReport, StreamReport
+from services.kit.lag import SAVING, Lag
 from services.kit.process_metrics import Measures
-from services.kit.self_watch import DECIDES_S, SAVING_PATIENCE, Facts, SelfWatch
+from services.kit.self_watch import MAX_ROUND_S, SAVING_LIMIT_FACTOR, SelfWatch, WatchSources
 from services.kit.settings import ServiceSettings
 from services.kit.standstill import Failed
 from services.local.supervisor import SERVICES
 
 STUCK_S = 60.0
 LAGS_S = 5.0
-WELL = Look({name: StreamSeen(last=7) for name in STREAMS}, OWNERS)
+WELL = ClusterReport({name: StreamReport(last=7) for name in STREAMS}, OWNERS)
 
 
 class World:
     """A service and what surrounds it, on a clock that only `run` moves; a well one to begin with."""
 
-    deciding = False, 0
+    decision_progress = False, 0
 
     def __init__(self, *, reads_all=True):
         self.now = 1000.0
@@ -32,16 +32,16 @@ class World:
         self.failed = None
         self.saves = True
         self.folded = self.saved = 7
-        self.feed, self.saving = (Behind(lambda: self.now, lambda: 0.0) for _ in range(2))
+        self.feed, self.saving = (Lag(lambda: self.now, lambda: 0.0) for _ in range(2))
         self.ended = []
         settings = ServiceSettings(stuck_s=STUCK_S, log_lags_s=LAGS_S)
         self.watch = SelfWatch("searcher", settings, Measures("searcher"), self.ended.append)
-        self.watch._control = Behind(lambda: self.now, lambda: 0.0)
-        self.facts = Facts(
+        self.watch._control_lag = Lag(lambda: self.now, lambda: 0.0)
+        self.facts = WatchSources(
             connection=self,
             look=SimpleNamespace(),
             starting=lambda: self.starting,
-            behind=lambda: {"CONTROL": self.feed, SAVING: self.saving},
+            lag=lambda: {"CONTROL": self.feed, SAVING: self.saving},
             position=lambda name: self.saved if name == SAVING else self.folded,
             reads_all=reads_all,
             refusals=lambda: self.refusals,
@@ -49,7 +49,7 @@ class World:
             parked=lambda: self.parked,
             failed=lambda: self.failed,
             saves=lambda: self.saves,
-            deciding=lambda: self.deciding,
+            decision_progress=lambda: self.decision_progress,
         )
 
     is_connected = property(lambda self: self.connected)
@@ -60,11 +60,11 @@ class World:
             self.now += 1.0
             each()
             self.facts.look.last = self.seen
-            self.watch.look(self.facts, self.now)
+            self.watch.check(self.facts, self.now)
         return {(one.condition, one.about) for one in self.watch.conditions.current()}
 
     def without(self, *owners):
-        self.seen = Look(WELL.streams, tuple(owner for owner in OWNERS if owner not in owners))
+        self.seen = ClusterReport(WELL.streams, tuple(owner for owner in OWNERS if owner not in owners))
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_nothing_is_wrong_with_what_works(world):
 
 def test_nobody_leads_once_a_lease_was_free_for_longer_than_a_change_takes(world):
     world.without("searcher", "metrics")
-    assert world.run(NOBODY_S) == set()
+    assert world.run(NO_LEADER_S) == set()
     assert world.run(1) == {("nobody_leads", "searcher"), ("nobody_leads", "metrics")}
     world.without("metrics")
     assert world.run(1) == {("nobody_leads", "metrics")}
@@ -93,7 +93,7 @@ def test_nobody_leads_once_a_lease_was_free_for_longer_than_a_change_takes(world
 
 
 def test_where_the_leases_cannot_be_read_nobody_leads(world):
-    world.seen = Look({**WELL.streams, LEASES: StreamSeen(problem="no leader")}, ())
+    world.seen = ClusterReport({**WELL.streams, LEASES: StreamReport(problem="no leader")}, ())
     found = world.run(10)
     assert found == {("stream_refuses", LEASES)} | {("nobody_leads", owner) for owner in OWNERS}
     words = [one.message for one in world.watch.conditions.current() if one.about == "searcher"]
@@ -101,8 +101,8 @@ def test_where_the_leases_cannot_be_read_nobody_leads(world):
 
 
 def test_a_replica_that_is_not_current(world):
-    late = StreamSeen(last=7, replicas=("nats-2 is offline",))
-    world.seen = Look({**WELL.streams, "CONTROL": late}, OWNERS)
+    late = StreamReport(last=7, replicas=("nats-2 is offline",))
+    world.seen = ClusterReport({**WELL.streams, "CONTROL": late}, OWNERS)
     assert world.run(5) == set()
     assert world.run(10) == {("replica_behind", "CONTROL")}
     (told,) = world.watch.conditions.current()
@@ -122,20 +122,20 @@ def test_a_stream_that_takes_nothing_is_told_at_once_with_the_brokers_words(worl
 
 
 def test_a_broker_that_is_away_ends_nobody_however_long_and_whatever_is_left(world):
-    world.feed.known(100)
-    world.saving.known(3)
+    world.feed.set_total(100)
+    world.saving.set_total(3)
     world.connected = False
     assert world.run(10 * STUCK_S) == {("broker_away", "")}
     world.connected = True
-    world.feed.done(100)
-    world.saving.done(3)
+    world.feed.set_done(100)
+    world.saving.set_done(3)
     assert world.run(1) == set()
     assert world.ended == []
 
 
 def test_a_broker_that_is_there_and_says_nothing_ends_nobody(world):
-    world.feed.known(100)
-    for seen in (None, Look({**WELL.streams, "CONTROL": StreamSeen(problem="no answer")}, OWNERS)):
+    world.feed.set_total(100)
+    for seen in (None, ClusterReport({**WELL.streams, "CONTROL": StreamReport(problem="no answer")}, OWNERS)):
         world.seen = seen
         world.run(5 * STUCK_S)
     assert world.ended == []
@@ -143,8 +143,8 @@ def test_a_broker_that_is_there_and_says_nothing_ends_nobody(world):
 
 def test_a_database_that_fails_is_told_and_ends_nobody(world):
     world.failing = "connection refused at 10.0.0.7"
-    world.saving.known(5)
-    world.feed.known(100)
+    world.saving.set_total(5)
+    world.feed.set_total(100)
     assert ("database_fails", "") in world.run(20 * STUCK_S)
     assert world.ended == []
     (told,) = [one for one in world.watch.conditions.current() if one.condition == "database_fails"]
@@ -153,7 +153,7 @@ def test_a_database_that_fails_is_told_and_ends_nobody(world):
 
 
 def test_reading_that_stands_still_is_told_and_then_ends_the_process(world):
-    world.feed.known(100)
+    world.feed.set_total(100)
     assert world.run(LAGS_S + 1) == {("log_lags", "CONTROL")}
     world.run(STUCK_S - LAGS_S - 1)
     assert world.ended == []
@@ -163,7 +163,7 @@ def test_reading_that_stands_still_is_told_and_then_ends_the_process(world):
 
 
 def test_so_does_reading_that_only_believes_to_be_at_the_end(world):
-    world.seen = Look({**WELL.streams, "CONTROL": StreamSeen(last=8)}, OWNERS)
+    world.seen = ClusterReport({**WELL.streams, "CONTROL": StreamReport(last=8)}, OWNERS)
     assert world.feed.left == 0
     assert world.run(LAGS_S + 2) == {("log_lags", "CONTROL")}
     world.run(STUCK_S)
@@ -172,13 +172,13 @@ def test_so_does_reading_that_only_believes_to_be_at_the_end(world):
 
 def test_who_reads_a_part_of_the_log_is_not_measured_by_its_end():
     world = World(reads_all=False)
-    world.seen = Look({**WELL.streams, "CONTROL": StreamSeen(last=800)}, OWNERS)
+    world.seen = ClusterReport({**WELL.streams, "CONTROL": StreamReport(last=800)}, OWNERS)
     assert world.run(2 * STUCK_S) == set()
     assert world.ended == []
 
 
 def test_who_is_behind_and_gets_on_lives(world):
-    world.feed.known(10**6)
+    world.feed.set_total(10**6)
 
     def slowly():
         # One event in almost as long as it may stand still.
@@ -190,7 +190,7 @@ def test_who_is_behind_and_gets_on_lives(world):
 
 def test_who_catches_up_after_a_start_lags_nothing_and_ends_only_when_it_stands_still(world):
     world.starting = "folding the log"
-    world.feed.known(10**6)
+    world.feed.set_total(10**6)
 
     def quickly():
         world.folded += 1000
@@ -202,8 +202,8 @@ def test_who_catches_up_after_a_start_lags_nothing_and_ends_only_when_it_stands_
 
 
 def test_saving_that_stands_still_is_given_longer(world):
-    world.saving.known(3)
-    assert world.run(SAVING_PATIENCE * STUCK_S) == {("log_lags", SAVING)}
+    world.saving.set_total(3)
+    assert world.run(SAVING_LIMIT_FACTOR * STUCK_S) == {("log_lags", SAVING)}
     assert world.ended == []
     world.run(2)
     assert world.ended
@@ -211,18 +211,18 @@ def test_saving_that_stands_still_is_given_longer(world):
 
 def test_who_leaves_saving_to_the_leader_is_not_ended_for_it(world):
     world.saves = False
-    world.saving.known(3)
-    world.run(10 * SAVING_PATIENCE * STUCK_S)
+    world.saving.set_total(3)
+    world.run(10 * SAVING_LIMIT_FACTOR * STUCK_S)
     assert world.ended == []
 
 
 def test_decisions_that_stand_still_are_told_and_end_the_process_after_a_while(world):
-    world.deciding = True, 3
-    assert world.run(DECIDES_S) == set()
+    world.decision_progress = True, 3
+    assert world.run(MAX_ROUND_S) == set()
     assert world.run(2) == {("decisions_stand_still", "")}
-    world.deciding = True, 4
+    world.decision_progress = True, 4
     assert world.run(1) == set()
-    world.run(max(STUCK_S, DECIDES_S))
+    world.run(max(STUCK_S, MAX_ROUND_S))
     assert world.ended == []
     world.run(2)
     assert world.ended
@@ -230,38 +230,38 @@ def test_decisions_that_stand_still_are_told_and_end_the_process_after_a_while(w
 
 @pytest.mark.parametrize("why", ["broker", "stream", "nothing"])
 def test_nobody_is_blamed_for_decisions_that_something_else_keeps(world, why):
-    world.deciding = why != "nothing", 3
+    world.decision_progress = why != "nothing", 3
     world.connected = why != "broker"
     if why == "stream":
-        world.seen = Look({**WELL.streams, "CONTROL": StreamSeen(problem="no leader")}, OWNERS)
-    found = world.run(10 * max(STUCK_S, DECIDES_S))
+        world.seen = ClusterReport({**WELL.streams, "CONTROL": StreamReport(problem="no leader")}, OWNERS)
+    found = world.run(10 * max(STUCK_S, MAX_ROUND_S))
     assert "decisions_stand_still" not in {condition for condition, _ in found}
     assert world.ended == []
 
 
 def test_a_loop_that_stands_still_is_told_at_once_and_ends_the_process_after_a_while(world):
-    world.watch.looked(0.6)
+    world.watch.on_loop_check(0.6)
     assert [one.condition for one in world.watch.conditions.current()] == ["loop_blocked"]
-    world.watch.looked(0.0)
+    world.watch.on_loop_check(0.0)
     assert world.watch.conditions.current() == []
-    world.watch.looked(STUCK_S)
+    world.watch.on_loop_check(STUCK_S)
     assert world.ended == []
-    world.watch.looked(STUCK_S + 0.1)
+    world.watch.on_loop_check(STUCK_S + 0.1)
     assert world.ended
 
 
 def test_with_a_setting_of_0_nothing_ends_it(world):
     settings = ServiceSettings(stuck_s=0.0)
     world.watch = SelfWatch("searcher", settings, Measures("searcher"), world.ended.append)
-    world.feed.known(100)
+    world.feed.set_total(100)
     world.run(10 * STUCK_S)
-    world.watch.looked(10 * STUCK_S)
+    world.watch.on_loop_check(10 * STUCK_S)
     assert world.ended == []
 
 
 def test_who_stands_still_at_an_event_tells_which_and_is_not_restarted_for_it(world):
     world.failed = Failed("CONTROL", 8, "control.trial.7.progressed", "KeyError(7)")
-    world.feed.known(100)
+    world.feed.set_total(100)
     assert ("event_fails", "CONTROL 8 control.trial.7.progressed") in world.run(10 * STUCK_S)
     (told,) = [one for one in world.watch.conditions.current() if one.condition == "event_fails"]
     assert (told.message, told.detail) == ("it stands still at event 8 of CONTROL", "KeyError(7)")

@@ -45,10 +45,15 @@ def project(connection, records, events):
 class Replica:
     """Folds two streams of numbers by hand, and leaves the rest to the saver."""
 
-    def __init__(self, database, *, leads, backlog=20_000):
+    def __init__(self, database, *, leads, backlog_limit=20_000):
         self.leads = leads
         self.saver = DatabaseSaver(
-            database, "toy", State, project=project, leading=lambda: self.leads, backlog=backlog
+            database,
+            "toy",
+            State,
+            projection=project,
+            is_leader=lambda: self.leads,
+            backlog_limit=backlog_limit,
         )
         self.state = State()
         self.at = {"CONTROL": 0, "REPORTS": 0}
@@ -104,9 +109,9 @@ def test_a_start_reads_what_is_loaded_and_goes_through_nothing_else(database):
     """Both indexes begin with the owner: by the wrong one a start reads all that ever was."""
     asked = []
     sa.event.listen(database.engine, "before_cursor_execute", lambda *told: asked.append(told[2:4]))
-    database.look(Snapshot("toy", State).load)
+    database.read_sync(Snapshot("toy", State).load)
     statement, values = next(one for one in asked if "away = 0" in one[0])
-    plan = database.look(
+    plan = database.read_sync(
         lambda c: c.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", tuple(values)).fetchall()
     )
     assert [row[-1] for row in plan] == ["SEARCH snapshots USING INDEX snapshots_loaded (owner=?)"]
@@ -117,18 +122,18 @@ def test_what_is_folded_is_behind_until_it_is_saved(database):
         leader, follower = Replica(database, leads=True), Replica(database, leads=False)
         for replica in (leader, follower):
             await replica.fold("CONTROL", 10)
-            assert replica.saver.behind.left == 1
-        since = follower.saver.behind._known[0].at
+            assert replica.saver.lag.left == 1
+        since = follower.saver.lag._known_totals[0].at
         async with running(leader, follower):
-            await leader.saver.reach(10)
-            assert leader.saver.behind.left == 0
+            await leader.saver.wait_for_position(10)
+            assert leader.saver.lag.left == 0
             # It has nothing to do but to follow: no time of its own runs.
-            while follower.saver.behind._known[0].at == since:
+            while follower.saver.lag._known_totals[0].at == since:
                 await asyncio.sleep(0.01)
             follower.leads = True
             await follower.fold("CONTROL", 11)
-            await follower.saver.reach(11)
-            assert follower.saver.behind.left == 0
+            await follower.saver.wait_for_position(11)
+            assert follower.saver.lag.left == 0
 
     asyncio.run(work())
 
@@ -140,10 +145,10 @@ def test_a_follower_takes_over_without_writing_anything_twice(database):
             for replica in (first, second):
                 await replica.fold("REPORTS", 5)
                 await replica.fold("CONTROL", 10)
-            await first.saver.reach(10)
+            await first.saver.wait_for_position(10)
             first.leads, second.leads = False, True
             await second.fold("CONTROL", 14)
-            await second.saver.reach(14)
+            await second.saver.wait_for_position(14)
         assert await stored(database) == whole(14, 5)
 
     asyncio.run(work())
@@ -155,15 +160,15 @@ def test_who_is_behind_in_one_stream_loses_nothing_of_the_other(database):
         async with running(first, second):
             await first.fold("REPORTS", 8)
             await first.fold("CONTROL", 2)
-            await first.saver.reach(2)
+            await first.saver.wait_for_position(2)
             first.leads, second.leads = False, True
             await second.fold("CONTROL", 6)
             await second.fold("REPORTS", 3)
             with pytest.raises(Refused, match="not yet at 6"):
-                await second.saver.reach(6, within_s=0.3)
+                await second.saver.wait_for_position(6, within_s=0.3)
             assert await stored(database) == whole(2, 8)
             await second.fold("REPORTS", 9)
-            await second.saver.reach(6)
+            await second.saver.wait_for_position(6)
         assert await stored(database) == whole(6, 9)
 
     asyncio.run(work())
@@ -171,17 +176,17 @@ def test_who_is_behind_in_one_stream_loses_nothing_of_the_other(database):
 
 def test_folding_waits_for_saving_but_never_for_what_cannot_be_saved_yet(database):
     async def work():
-        first, second = Replica(database, leads=True), Replica(database, leads=False, backlog=3)
+        first, second = Replica(database, leads=True), Replica(database, leads=False, backlog_limit=3)
         async with running(first, second):
             await first.fold("CONTROL", 50)
-            await first.saver.reach(50)
+            await first.saver.wait_for_position(50)
             first.leads, second.leads = False, True
             async with asyncio.timeout(60):
                 for position in range(1, 31):
                     await second.fold("REPORTS", position)
                 for position in range(10, 61, 10):
                     await second.fold("CONTROL", position)
-                await second.saver.reach(60)
+                await second.saver.wait_for_position(60)
         assert await stored(database) == whole(60, 30)
 
     asyncio.run(work())
@@ -192,21 +197,21 @@ def test_what_waits_is_saved_at_once_when_half_of_what_may_wait_does(database, m
     monkeypatch.setattr(snapshot_store, "SAVE_EVERY_S", 3600.0)
 
     async def work():
-        one = Replica(database, leads=True, backlog=10)
+        one = Replica(database, leads=True, backlog_limit=10)
         async with running(one):
             await one.fold("CONTROL", 5)
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.05):
-                    await until(lambda: one.saver.saved.get("CONTROL") == 5)
+                    await until(lambda: one.saver.saved_positions.get("CONTROL") == 5)
             await one.fold("CONTROL", 6)
-            await until(lambda: one.saver.saved.get("CONTROL") == 6)
+            await until(lambda: one.saver.saved_positions.get("CONTROL") == 6)
 
     asyncio.run(work())
 
 
 def test_a_follower_lets_go_of_what_the_leader_has_written(database):
     async def work():
-        first, second = Replica(database, leads=True), Replica(database, leads=False, backlog=3)
+        first, second = Replica(database, leads=True), Replica(database, leads=False, backlog_limit=3)
         async with running(first, second), asyncio.timeout(60):
             await asyncio.gather(first.fold("CONTROL", 20), second.fold("CONTROL", 20))
             await asyncio.gather(first.fold("CONTROL", 40), second.fold("CONTROL", 40))
@@ -226,7 +231,7 @@ def test_clients_that_hang_up_while_they_wait_hold_up_nobody(database):
         replica = Replica(database, leads=True)
         async with running(replica), asyncio.timeout(60):
             for position in range(1, 40):
-                clients = [asyncio.create_task(replica.saver.reach(position)) for _ in range(20)]
+                clients = [asyncio.create_task(replica.saver.wait_for_position(position)) for _ in range(20)]
                 await replica.fold("CONTROL", position)
                 for number, client in enumerate(clients[:-1]):
                     # At each of the first turns one is cut off, then all that are left.
@@ -248,7 +253,7 @@ def test_whoever_stops_it_at_any_turn_does_stop_it(database):
         task = asyncio.create_task(replica.saver.run())
         await replica.fold("CONTROL", 1)
         await asyncio.sleep(0.01)
-        asking = asyncio.create_task(replica.saver.reach())
+        asking = asyncio.create_task(replica.saver.wait_for_position())
         for _ in range(turns):
             await asyncio.sleep(0)
         task.cancel()
@@ -281,8 +286,8 @@ def test_a_database_that_fails_is_tried_again_and_neither_loses_nor_doubles_anyt
             # What comes meanwhile waits with it.
             await replica.fold("REPORTS", 4)
             fails[0] = False
-            await replica.saver.reach(10)
-            assert replica.saver.behind.left == 0
+            await replica.saver.wait_for_position(10)
+            assert replica.saver.lag.left == 0
         sa.event.remove(database.engine, "before_cursor_execute", begin)
         assert database.failure == ""
         assert await stored(database) == whole(10, 4)
@@ -297,7 +302,7 @@ def test_what_is_wrong_with_what_is_saved_ends_the_service(database):
 
     async def work():
         replica = Replica(database, leads=True)
-        replica.saver._project = broken
+        replica.saver._projection = broken
         task = asyncio.create_task(replica.saver.run())
         await replica.fold("CONTROL", 1)
         with pytest.raises(sa.exc.IntegrityError):

@@ -31,7 +31,7 @@ def agree(index, known):
         assert list(index.descending(first)) == mine[::-1]
         assert index.first(first) == (mine[0] if mine else None)
         assert index.count(first) == len(mine)
-        assert list(index.upto(first)) == [key for key in rows if key[0] <= first]
+        assert list(index.up_to(first)) == [key for key in rows if key[0] <= first]
         assert list(index.scan(first, after="a")) == [key for key in mine if key[1] > "a"]
         for second in "abc":
             both = [key for key in mine if key[1] == second]

@@ -9,8 +9,8 @@ import pytest
 import sqlalchemy as sa
 
 from services.kit import sqlite_files
-from services.kit.database import Damaged, Database, Unreadable
-from services.kit.files import KEPT, aside
+from services.kit.database import Database, DatabaseDamaged, UnreadableRecord
+from services.kit.files import MAX_DAMAGED_COPIES, damaged_copies
 from services.kit.migrate import open_database
 from services.kit.snapshot import Snapshot
 from services.searcher.app import SERVICE
@@ -85,7 +85,7 @@ def test_damage_is_found_at_the_start_and_the_file_kept(path, name):
     database = open_database(url(path), OWNER)
     assert words in database.damaged
     database.close()
-    (kept,) = aside(path, sqlite_files.COMPANIONS)
+    (kept,) = damaged_copies(path, sqlite_files.COMPANIONS)
     assert kept.read_bytes() == before
     assert count(path) == 0
 
@@ -95,7 +95,7 @@ def test_an_empty_file_is_a_new_one(path):
     database = open_database(url(path), OWNER)
     assert "empty" in database.damaged
     database.close()
-    assert not aside(path)
+    assert not damaged_copies(path)
 
 
 def test_a_sound_file_is_left_alone(path):
@@ -122,7 +122,7 @@ def test_damage_inside_is_found_where_the_last_user_did_not_close(path):
     database = open_database(url(left), OWNER)
     assert database.damaged
     database.close()
-    assert len(aside(left, sqlite_files.COMPANIONS)) == 1
+    assert len(damaged_copies(left, sqlite_files.COMPANIONS)) == 1
 
 
 def test_a_damaged_wal_costs_what_was_in_it_and_no_more(path):
@@ -157,7 +157,7 @@ def test_a_look_inside_takes_no_longer_than_it_may(path, monkeypatch):
             pass
 
     monkeypatch.setattr(sqlite_files, "threading", SimpleNamespace(Timer=AtOnce))
-    assert sqlite_files._checked(Interrupted()) == "ok"
+    assert sqlite_files._quick_check(Interrupted()) == "ok"
     assert rung
     assert left.exists()
 
@@ -168,12 +168,12 @@ def test_damage_that_is_met_while_running_ends_the_process_and_the_next_start_be
     async def story():
         database = open_database(url(path), OWNER)
         assert database.damaged == ""
-        watch = asyncio.create_task(database.until_damaged())
+        watch = asyncio.create_task(database.raise_when_damaged())
         await asyncio.sleep(0)
         overwrite(path, 8 * PAGE, b"\xff" * (path.stat().st_size - 8 * PAGE))
         with pytest.raises(sa.exc.DatabaseError, match="malformed"):
             await database.read(lambda c: c.exec_driver_sql("select sum(length(body)) from snapshots").all())
-        with pytest.raises(Damaged, match="malformed"):
+        with pytest.raises(DatabaseDamaged, match="malformed"):
             async with asyncio.timeout(60):
                 await watch
         database.close()
@@ -193,7 +193,7 @@ def test_a_record_whose_bytes_changed_is_damage(path):
 
     async def story():
         database = open_database(url(path), OWNER)
-        with pytest.raises(Unreadable, match="experiments '0'"):
+        with pytest.raises(UnreadableRecord, match="experiments '0'"):
             await database.read(Snapshot(OWNER, SERVICE.rules.state).load)
         database.close()
 
@@ -215,11 +215,11 @@ def test_other_errors_are_no_damage(path):
 
 
 def test_few_damaged_files_are_kept(path):
-    for number in range(KEPT + 2):
+    for number in range(MAX_DAMAGED_COPIES + 2):
         path.write_bytes(b"nonsense %d" % number * 20)
         open_database(url(path), OWNER).close()
-    kept = [one.read_bytes() for one in aside(path, sqlite_files.COMPANIONS)]
-    assert kept == [b"nonsense %d" % number * 20 for number in range(2, KEPT + 2)]
+    kept = [one.read_bytes() for one in damaged_copies(path, sqlite_files.COMPANIONS)]
+    assert kept == [b"nonsense %d" % number * 20 for number in range(2, MAX_DAMAGED_COPIES + 2)]
 
 
 @pytest.mark.parametrize("of", ["sqlite://", "sqlite:///:memory:", "postgresql://u:p@h/d"])

@@ -16,7 +16,7 @@ from services.kit.log_memory import MemoryLog
 from services.kit.portions import portions_of
 from services.kit.rules import Call, Rules, Ruling
 from services.kit.runner import Runner
-from services.kit.snapshot_store import DatabaseSaver, InMemory
+from services.kit.snapshot_store import DatabaseSaver, NullSaver
 from services.local.skip import CannotSkip, skip
 from services.searcher.app import RULES as SEARCHER
 from tests.fixtures.waiting import until
@@ -108,7 +108,7 @@ RETRY = gateway.DecisionsRetried(owner="toy", reason="test")
 
 @contextlib.asynccontextmanager
 async def running(log, saver=None, rules=RULES, **options):
-    runner = Runner(rules, log, saver or InMemory(rules.state), **options)
+    runner = Runner(rules, log, saver or NullSaver(rules.state), **options)
     task = asyncio.create_task(runner.run())
     try:
         yield runner
@@ -145,7 +145,7 @@ def test_it_stands_before_what_it_cannot_fold_and_says_at_which_event():
             with pytest.raises(Refused, match="toy cannot process event 2 of CONTROL, and stands still"):
                 await runner.command(Bump(1), Call("c", 0.0), within_s=60)
             with pytest.raises(Refused, match="event 2 of CONTROL"):
-                await runner.reach(3, within_s=60)
+                await runner.wait_for_position(3, within_s=60)
 
     asyncio.run(work())
 
@@ -247,7 +247,7 @@ def test_with_a_database_it_goes_on_from_what_is_saved_and_stands_again_after_a_
         async with running(log, saver()) as runner:
             await say(log, (1, 1.0))
             await until(lambda: runner.state.accounts.get(1) == Account(1.0, 1))
-            waiting = asyncio.create_task(runner.reach(10**6, within_s=60))
+            waiting = asyncio.create_task(runner.wait_for_position(10**6, within_s=60))
             await say(log, (1, 1.0), (2, 3.0), (1, 5.0))
             await stands(runner)
             assert runner.state.accounts[1].asked == 2.0
@@ -303,7 +303,7 @@ def test_the_searcher_itself_goes_on_without_one_event():
         await log.append(
             draft(gateway.UserSet(user_id=9, username="ann", admin=True, active=True, reason=""), "u")
         )
-        async with running(log, rules=replace(SEARCHER, evolve=stumbles), leading=lambda: False) as runner:
+        async with running(log, rules=replace(SEARCHER, evolve=stumbles), is_leader=lambda: False) as runner:
             await stands(runner)
             await log.append(draft(skipping(1, owner="searcher"), "skip"))
             await until(lambda: runner.positions["CONTROL"] == 3)

@@ -14,15 +14,15 @@ import pytest
 from nats.errors import Error as NatsError
 
 from det_contracts import subjects
-from services.intake.edge import Edge, passed
+from services.intake.edge import Edge, forwarded_headers
 from services.intake.measures import IntakeMeasures
-from services.kit import client
+from services.kit import nats_client
 from services.kit.credentials import mint_trial, trial_inbox, worker_inbox
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
 from tests.fixtures.broker import RealBroker
 from tests.fixtures.lines import assigned, lines
 from tests.fixtures.three_brokers import ThreeBrokers
-from worker.order_feed import Hearing
+from worker.order_feed import OrderFeed
 
 # The client library leaves the sockets of broken connections to the garbage collector.
 pytestmark = [
@@ -67,7 +67,7 @@ SAID_BY_TRIAL = [subjects.witness_of_trial(TRIAL), subjects.reports(TRIAL)]
 SAID_BY_WORKER = [
     subjects.witness_of_worker(WORKER),
     subjects.lines_of_worker(WORKER),
-    subjects.orders_heard(WORKER),
+    subjects.newest_orders_check(WORKER),
 ]
 ANSWERED_S, STORED_S = 1.0, 30.0
 
@@ -100,14 +100,14 @@ class World:
     def _of_trial(self, id: int) -> str:
         return mint_trial(self.brokers.authority.trial_signing_seed, self.brokers.authority.scripts, id)
 
-    async def connect(self, name: str, credentials: str, **options: object) -> client.Client:
+    async def connect(self, name: str, credentials: str, **options: object) -> nats_client.Client:
         path = self.brokers.folder / f"{name}.creds"
         path.write_text(credentials)
 
         async def on_error(error: Exception) -> None:
             """What is told of brokers that are killed is no news."""
 
-        found = await client.connect(
+        found = await nats_client.connect(
             self.brokers.url.split(","),
             user_credentials=str(path),
             max_reconnect_attempts=-1,
@@ -119,14 +119,14 @@ class World:
         self._stack.push_async_callback(found.close)
         return found
 
-    async def say(self, sender: client.Client, subject: str, **options: object) -> dict:
+    async def say(self, sender: nats_client.Client, subject: str, **options: object) -> dict:
         """What the stream answers; empty where nobody does."""
         with contextlib.suppress(NatsError, TimeoutError):
             body = lines("1.a.1", WORKER) if subject == SAID_BY_WORKER[1] else b"x"
             return json.loads((await sender.request(subject, body, timeout=ANSWERED_S, **options)).data)
         return {}
 
-    async def say_until_stored(self, sender: client.Client, subject: str) -> None:
+    async def say_until_stored(self, sender: nats_client.Client, subject: str) -> None:
         deadline = time.monotonic() + STORED_S
         while "error" in (answer := await self.say(sender, subject)) or not answer:
             assert time.monotonic() < deadline, f"{subject}: nothing is stored any more, but {answer}"
@@ -193,7 +193,7 @@ def test_over_three_brokers_a_repeat_is_stored_once_and_a_worker_learns_whether_
         again = await world.say(world.script, subjects.reports(TRIAL), headers={"Nats-Msg-Id": "a"})
         assert (again["seq"], again["duplicate"]) == (first["seq"], True)
         stored = await world.operator.jetstream().publish(subjects.orders(WORKER), b"orders")
-        hearing = Hearing(world.worker, WORKER)
+        hearing = OrderFeed(world.worker, WORKER)
         assert await hearing.is_newest(stored.seq)
         assert not await hearing.is_newest(stored.seq + 1)
 
@@ -204,8 +204,8 @@ def test_only_what_senders_need_goes_on():
     id, trace = {"Nats-Msg-Id": "a"}, {"traceparent": "00-1-2-01"}
     asked = {BY_SUBJECT: "7", f"{BY_SUBJECT}-Subject": "orders.worker.w1", "Nats-Rollup": "sub"}
     everything = {name: "1" for one in HEADERS for name in one} | id | trace | asked
-    assert passed("reports.1.metrics", everything) == id | trace
-    assert passed("orders.heard.w1", everything) == asked
-    assert passed("reports.1.metrics", {}) is None
+    assert forwarded_headers("reports.1.metrics", everything) == id | trace
+    assert forwarded_headers("orders.heard.w1", everything) == asked
+    assert forwarded_headers("reports.1.metrics", {}) is None
     for value in ("a\nNats-Expected-Last-Msg-Id: b", "a\r", "\ufffd", "", "x" * 1000):
-        assert passed("reports.1.metrics", {"Nats-Msg-Id": value}) is None
+        assert forwarded_headers("reports.1.metrics", {"Nats-Msg-Id": value}) is None

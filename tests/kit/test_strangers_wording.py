@@ -9,7 +9,7 @@ import contextlib
 import pytest
 
 from det_contracts import subjects
-from services.kit.connection import connect, leave
+from services.kit.connection import close, connect
 from services.kit.credentials import trial_inbox, worker_inbox
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
 from services.kit.settings import ServiceSettings
@@ -92,7 +92,7 @@ def test_no_subject_and_no_header_deafens_who_listens(broker, tmp_path):
     async def work():
         async with contextlib.AsyncExitStack() as stack:
             listening = await connect(settings, "listening")
-            stack.push_async_callback(leave, listening)
+            stack.push_async_callback(close, listening)
             await ensure_streams(listening.jetstream())
             script = await broker.connect(broker.trial_credentials(12), inbox_prefix=trial_inbox(12))
             stack.push_async_callback(script.close)

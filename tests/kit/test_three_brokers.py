@@ -10,7 +10,7 @@ from det_contracts import subjects
 from services.kit.lease import BUCKET, Lease
 from services.kit.log import Draft, Fence, FenceLost, NotStored, OutcomeUnknown
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
-from worker.order_feed import Hearing
+from worker.order_feed import OrderFeed
 
 # The client library leaves the sockets of broken connections to the garbage collector.
 pytestmark = [
@@ -167,7 +167,7 @@ def test_a_worker_that_asks_for_its_newest_orders_breaks_no_copy_of_them(three_b
         js = connection.jetstream()
         await ensure_streams(js, replicas=3)
         await eventually(lambda: whole(connection, subjects.ORDERS))
-        hearing = Hearing(connection, "w")
+        hearing = OrderFeed(connection, "w")
         for number in range(3):
             stored = await js.publish(subjects.orders("w"), b"%d" % number)
             assert await hearing.is_newest(stored.seq)

@@ -35,14 +35,14 @@ from tests.fixtures.s3_server import BUCKET, KEY, SECRET, s3_server
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tls")
-    return certificates.keep(folder, folder / "secrets", "127.0.0.1")
+    return certificates.ensure_certificates(folder, folder / "secrets", "127.0.0.1")
 
 
 @pytest.fixture(scope="module")
 def strangers(tmp_path_factory):
     """Of another authority."""
     folder = tmp_path_factory.mktemp("strangers")
-    return certificates.keep(folder, folder / "secrets", "127.0.0.1")
+    return certificates.ensure_certificates(folder, folder / "secrets", "127.0.0.1")
 
 
 def of_broker(made):

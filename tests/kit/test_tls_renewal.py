@@ -28,7 +28,7 @@ from tests.fixtures.s3_server import BUCKET, KEY, SECRET, s3_server
 
 def authority_in(folder):
     """A new authority, and a certificate of it."""
-    return certificates.keep(folder, folder / "secrets", "127.0.0.1")
+    return certificates.ensure_certificates(folder, folder / "secrets", "127.0.0.1")
 
 
 @pytest.fixture

@@ -21,10 +21,10 @@ class Said(msgspec.Struct, frozen=True):
 
 
 def trail_of(*told):
-    made = trace_context.Trail()
+    made = trace_context.EventSpans()
     messages = [Stored("s", at, b"", span) for at, (_, _, span) in enumerate(told, 1)]
     events = [Recorded(at, event, id, "", 0.0) for at, (id, event, _) in enumerate(told, 1)]
-    made.note(messages, events)
+    made.record_events(messages, events)
     return made
 
 
@@ -48,11 +48,11 @@ def test_an_exporter_that_is_not_there_is_told():
 def test_the_first_answer_belongs_to_what_its_run_came_from_and_others_to_their_causes():
     told = ("e-1", Asked("a-1"), "one"), ("e-2", Asked("a-2"), "two"), ("e-3", Said(7), "three")
     known = trail_of(*told)
-    assert known.behind(Asked("a-1"), "e-2") == "one"
-    assert known.behind(Asked("a-1"), "e-3") == "three"
-    assert known.behind(Asked("a-3"), "e-2") == "two"
-    assert known.behind(Said(7), "e-3") == "three"
-    assert known.behind(Said(7), "unknown") == ""
+    assert known.cause_of(Asked("a-1"), "e-2") == "one"
+    assert known.cause_of(Asked("a-1"), "e-3") == "three"
+    assert known.cause_of(Asked("a-3"), "e-2") == "two"
+    assert known.cause_of(Said(7), "e-3") == "three"
+    assert known.cause_of(Said(7), "unknown") == ""
 
 
 def test_events_without_a_trace_leave_none():
@@ -61,9 +61,9 @@ def test_events_without_a_trace_leave_none():
 
 
 def test_what_is_oldest_is_forgotten(monkeypatch):
-    monkeypatch.setattr(trace_context, "REMEMBERED", 2)
+    monkeypatch.setattr(trace_context, "MAX_SPANS", 2)
     known = trail_of(*((f"e-{n}", Said(n), str(n)) for n in range(5)))
-    assert [known.behind(Said(0), f"e-{n}") for n in range(5)] == ["", "", "", "3", "4"]
+    assert [known.cause_of(Said(0), f"e-{n}") for n in range(5)] == ["", "", "", "3", "4"]
 
 
 def test_no_exporter_is_loaded_without_need():

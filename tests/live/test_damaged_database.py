@@ -6,7 +6,7 @@ import sqlite3
 
 import pytest
 
-from services.kit.files import aside
+from services.kit.files import damaged_copies
 from services.kit.sqlite_files import COMPANIONS
 from tests.fixtures.local_cluster import wait_for
 
@@ -69,7 +69,7 @@ def test_files_that_are_damaged_at_the_start_are_made_again(cluster):
         wait_for(lambda owner=owner: times_made_again(cluster, owner), 60, f"{owner} to notice")
     assert answers(cluster) == before
     for owner in OWNERS:
-        assert len(aside(file_of(cluster, owner), COMPANIONS)) == 1
+        assert len(damaged_copies(file_of(cluster, owner), COMPANIONS)) == 1
 
 
 @pytest.mark.full

@@ -3,7 +3,7 @@
 import pytest
 import requests
 
-from services.local.broker_care import write_error
+from services.local.broker_recovery import write_error
 from tests.fixtures.local_cluster import LocalCluster, wait_for
 
 pytestmark = pytest.mark.timeout(600)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.kit import started
+from services.kit import process_records
 from tests.fixtures.local_cluster import wait_for
 
 pytestmark = pytest.mark.timeout(600)
@@ -46,7 +46,7 @@ def test_a_pool_grows_from_nothing_for_a_search_and_shrinks_again(local_cluster,
     home = cluster.home.path / "on-demand" / "default"
     assert agents(cluster) == set()
     id = cluster.create("config.yaml", tmp_path)
-    wait_for(lambda: started.running(home / "default-1"), 60, "the first worker to be started")
+    wait_for(lambda: process_records.running_pid(home / "default-1"), 60, "the first worker to be started")
     # It remembers nothing, and finds again what it has started.
     cluster.kill("provisioner")
     assert cluster.wait_for_end(id)["state"] == "STATE_COMPLETED"

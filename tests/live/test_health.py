@@ -38,7 +38,7 @@ def report(cluster):
 
 def all_well(cluster):
     def well():
-        found = {one.name: one.wrong for one in status.look(cluster.home)}
+        found = {one.name: one.problems for one in status.program_statuses(cluster.home)}
         everyone = found.keys() == {"broker", *SERVICES, *cluster.workers()}
         return everyone and not any(found.values()) and report(cluster)["status"] == "up"
 

@@ -12,7 +12,7 @@ from determined.core._distributed import DummyDistributedContext
 from determined.core._train import TrainContext
 from determined.transport.bus import BusTransport
 from determined.transport.bus_thread import BusThread
-from services.kit.bus import Asker
+from services.kit.bus import BusClient
 from services.kit.log_jetstream import ensure_streams
 from tests.fixtures.metrics_service import asked
 from tests.fixtures.metrics_service import credentials as credentials
@@ -39,17 +39,17 @@ def report(url, credentials, trial, done):
     done.set()
 
 
-async def stored(asker, trial):
+async def stored(bus_client, trial):
     """How many training reports can be read."""
-    found = await asked(asker, TrialSummaries([trial]))
+    found = await asked(bus_client, TrialSummaries([trial]))
     return found.get(str(trial), {}).get("summary", {}).get("training", {}).get("loss", {}).get("count", 0)
 
 
-async def every_report(asker, trial, group):
+async def every_report(bus_client, trial, group):
     """All rows of a group, page by page."""
     found, after, more = [], None, True
     while more:
-        page = await asked(asker, Reports(trial_ids=[trial], group=group, after=after, limit=5000))
+        page = await asked(bus_client, Reports(trial_ids=[trial], group=group, after=after, limit=5000))
         found += page["rows"]
         last = page["rows"][-1]
         after = (last["trial_id"], last["run"], last["steps_completed"], last["id"])
@@ -65,28 +65,30 @@ def test_no_point_is_missing_or_doubled(metrics, broker, credentials):
 async def _with_kills(metrics, url, credentials):
     client = await nats.connect(url, user_credentials=str(credentials))
     await ensure_streams(client.jetstream())
-    asker = Asker(client)
+    bus_client = BusClient(client)
     ends = [threading.Event() for _ in TRIALS]
     for trial, end in zip(TRIALS, ends, strict=True):
         threading.Thread(target=report, args=(url, credentials, trial, end), daemon=True).start()
     for _ in range(KILLS):
-        before = await stored(asker, TRIALS[0])
+        before = await stored(bus_client, TRIALS[0])
         # Killed as soon as it has stored more, or has stored all there is.
-        while (now := await stored(asker, TRIALS[0])) == before and now < REPORTS:
+        while (now := await stored(bus_client, TRIALS[0])) == before and now < REPORTS:
             pass
         metrics.kill()
         metrics.start()
     for trial, end in zip(TRIALS, ends, strict=True):
         assert await asyncio.to_thread(end.wait, 120)
-        while await stored(asker, trial) < REPORTS:
+        while await stored(bus_client, trial) < REPORTS:
             pass
-        rows = await every_report(asker, trial, "training")
+        rows = await every_report(bus_client, trial, "training")
         assert [row["steps_completed"] for row in rows] == list(range(1, REPORTS + 1))
         assert all(row["metrics"]["step"] == row["steps_completed"] for row in rows)
-        validations = await every_report(asker, trial, "validation")
+        validations = await every_report(bus_client, trial, "validation")
         assert [row["steps_completed"] for row in validations] == list(range(2000, REPORTS + 1, 2000))
-        (curve,) = await asked(asker, Buckets(trial_ids=[trial], names=["loss"], group="training", width=50))
+        (curve,) = await asked(
+            bus_client, Buckets(trial_ids=[trial], names=["loss"], group="training", width=50)
+        )
         assert (curve["count"], sum(curve["counts"])) == (REPORTS, REPORTS)
-        summary = (await asked(asker, TrialSummaries([trial])))[str(trial)]["summary"]["training"]
+        summary = (await asked(bus_client, TrialSummaries([trial])))[str(trial)]["summary"]["training"]
         assert summary["step"]["sum"] == REPORTS * (REPORTS + 1) / 2
     await client.close()

@@ -9,7 +9,7 @@ import nats
 import pytest
 
 from det_contracts.queries import LogFields, LogPage
-from services.kit.bus import Asker
+from services.kit.bus import BusClient
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
 from tests.fixtures.lines import as_stored
 from tests.fixtures.metrics_service import asked
@@ -41,18 +41,18 @@ def write(folder, done):
     done.set()
 
 
-async def every_line(asker, query):
+async def every_line(bus_client, query):
     found = []
     while True:
-        page = await asked(asker, query)
+        page = await asked(bus_client, query)
         found += page["lines"]
         if not page["more"]:
             return found
         query = msgspec.structs.replace(query, after_id=page["cursor"])
 
 
-async def stored(asker, task):
-    return (await asked(asker, LogFields(task)))["lines"]
+async def stored(bus_client, task):
+    return (await asked(bus_client, LogFields(task)))["lines"]
 
 
 @pytest.mark.full
@@ -63,7 +63,7 @@ def test_no_line_is_missing_or_doubled(metrics, broker, credentials, tmp_path):
 async def _with_kills(metrics, url, credentials, folder):
     client = await nats.connect(url, user_credentials=str(credentials))
     await ensure_streams(client.jetstream())
-    asker, journal = Asker(client), Intake(client)
+    bus_client, journal = BusClient(client), Intake(client)
     shipping = []
     for task in TASKS:
         written = threading.Event()
@@ -71,21 +71,21 @@ async def _with_kills(metrics, url, credentials, folder):
         await asyncio.to_thread((folder / task / "spool").parent.mkdir, exist_ok=True, parents=True)
         shipping.append(asyncio.create_task(ship(journal, task, folder / task, written)))
     for _ in range(KILLS):
-        before = await stored(asker, TASKS[0])
-        while (now := await stored(asker, TASKS[0])) == before and now < LINES:
+        before = await stored(bus_client, TASKS[0])
+        while (now := await stored(bus_client, TASKS[0])) == before and now < LINES:
             await asyncio.sleep(0)
         metrics.kill()
         metrics.start()
     await asyncio.gather(*shipping)
     for task in TASKS:
-        while await stored(asker, task) < LINES:
+        while await stored(bus_client, task) < LINES:
             await asyncio.sleep(0.05)
-        found = await every_line(asker, LogPage(task_id=task, limit=0))
+        found = await every_line(bus_client, LogPage(task_id=task, limit=0))
         assert [line["text"] for line in found] == [f"line {n}" for n in range(LINES)]
         assert [line["number"] for line in found] == list(range(1, LINES + 1))
-        backwards = await every_line(asker, LogPage(task_id=task, limit=0, descending=True))
+        backwards = await every_line(bus_client, LogPage(task_id=task, limit=0, descending=True))
         assert backwards == found[::-1]
-        (one,) = await every_line(asker, LogPage(task_id=task, text="line 54321"))
+        (one,) = await every_line(bus_client, LogPage(task_id=task, text="line 54321"))
         assert one["number"] == 54322
     await client.close()
 

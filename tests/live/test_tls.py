@@ -60,8 +60,12 @@ def test_nothing_is_answered_in_the_clear(secured):
 
 
 def test_its_state_is_shown(secured, capsys):
-    wait_for(lambda: not any(one.wrong for one in status.look(secured.home)), 30, "all of it to be well")
-    assert status.show(secured.home, secured.plan) == status.WELL
+    wait_for(
+        lambda: not any(one.problems for one in status.program_statuses(secured.home)),
+        30,
+        "all of it to be well",
+    )
+    assert status.show(secured.home, secured.plan) == status.HEALTHY
     assert ": 1 worker\n" in capsys.readouterr().out
 
 

@@ -12,8 +12,8 @@ from tests.fixtures.browser import AXE, MARKS, SCHEMES, SECONDS, violations
 from tests.fixtures.browser import browser as browser
 from tests.fixtures.browser import signed_in as signed_in
 from tests.fixtures.local_cluster import wait_for
-from tests.fixtures.outside import Outside
-from tests.fixtures.painting import NOTE, reporting, until_painted_s
+from tests.fixtures.outside import UnmanagedExperiment
+from tests.fixtures.painting import RECORD_PAINTS, measure_paint_s, reporting
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 expect = playwright.expect
@@ -139,15 +139,15 @@ def drag(page, figure, start, end):
 
 @pytest.mark.full
 def test_a_report_is_on_the_screen_at_once_while_a_hundred_trials_are_active(cluster, signed_in):
-    outside = Outside(cluster, "a-hundred", trials=100)
+    outside = UnmanagedExperiment(cluster, "a-hundred", trials=100)
     watched, *others = outside.trials
     outside.report(watched, 1, loss=999)
     page = signed_in(cluster)
     page.goto(f"/det/trials/{watched}")
     expect(chart(page, "loss").locator("output")).to_have_text("999")
-    page.evaluate(NOTE)
+    page.evaluate(RECORD_PAINTS)
     with reporting(outside, others):
-        waited = [until_painted_s(page, outside, watched, value) for value in range(100, 120)]
+        waited = [measure_paint_s(page, outside, watched, value) for value in range(100, 120)]
     texts = [text for text, _ in page.evaluate("painted") if text]
     assert list(dict.fromkeys(texts))[-20:] == [str(value) for value in range(100, 120)]
     print(f"report to painted: median {sorted(waited)[10] * 1000:.0f} ms, most {max(waited) * 1000:.0f} ms")
@@ -483,7 +483,7 @@ def test_a_point_of_a_curve_leads_to_the_log_at_that_time(cluster, signed_in, tm
 @pytest.mark.full
 def test_trials_that_a_script_makes_outside_are_all_shown(cluster, signed_in):
     """Their experiment is called a single one, whatever their number."""
-    outside = Outside(cluster, "several-outside", trials=3)
+    outside = UnmanagedExperiment(cluster, "several-outside", trials=3)
     for trial in outside.trials:
         outside.report(trial, 1, loss=trial)
     page = signed_in(cluster)
@@ -496,7 +496,7 @@ def test_trials_that_a_script_makes_outside_are_all_shown(cluster, signed_in):
 
 def test_what_the_worker_samples_is_drawn_over_time_whatever_the_others_are(cluster, signed_in):
     """Its steps are seconds since the run began, not batches."""
-    outside = Outside(cluster, "sampled-outside", trials=1)
+    outside = UnmanagedExperiment(cluster, "sampled-outside", trials=1)
     (trial,) = outside.trials
     outside.report(trial, 1, loss=1)
     began = datetime.now(UTC)

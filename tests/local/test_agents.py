@@ -22,7 +22,7 @@ def test_an_added_worker_has_its_own_id_and_settings(tmp_path):
 
 def test_only_clusters_that_run_here_can_be_joined(tmp_path, monkeypatch):
     monkeypatch.setenv("STEADFAST_HOME", str(tmp_path))
-    Home("idle").keep(Plan(name="idle", port=1234))
+    Home("idle").write_plan(Plan(name="idle", port=1234))
     with pytest.raises(CannotStart, match="port 1234"):
         agents.agent_up("localhost", 1234, "x", pool="default", slots=1, gpu=False)
     with pytest.raises(CannotStart, match="of this machine, not of '192"):
@@ -69,4 +69,4 @@ def test_a_master_and_agents_added_one_by_one(tmp_path, monkeypatch):
     assert agents.agent_down(None) == []
     for process in agents._started:
         process.wait(60)
-    assert control.workers_here(cluster.address) is None
+    assert control.count_workers(cluster.address) is None

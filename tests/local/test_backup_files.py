@@ -6,31 +6,31 @@ import io
 import pytest
 
 from det_contracts import subjects
-from services.kit.jetstream_api import ask
+from services.kit.jetstream_api import request
 from services.kit.log import Draft
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
-from services.kit.log_range import read_once
-from services.local.backup import CannotBackUp, back_up, box_of, opened
+from services.kit.log_range import read_range
+from services.local.backup import CannotBackUp, back_up, decrypt_keys, key_box
 from services.local.home import Home, Plan
-from services.local.restore import checked
-from services.local.stream_copies import CannotCopy, put_in, take_out
+from services.local.restore import verify_backup
+from services.local.stream_copies import CannotCopy, export_stream, import_stream
 
 CONTROL = subjects.CONTROL
 
 
 def test_keys_open_with_their_key_alone():
     salt = b"s" * 16
-    sealed = box_of(b"the right key", salt).encrypt(b"keys")
-    assert opened(box_of(b"the right key", salt), sealed) == b"keys"
+    sealed = key_box(b"the right key", salt).encrypt(b"keys")
+    assert decrypt_keys(key_box(b"the right key", salt), sealed) == b"keys"
     with pytest.raises(CannotBackUp, match="not the key"):
-        opened(box_of(b"another key", salt), sealed)
+        decrypt_keys(key_box(b"another key", salt), sealed)
 
 
 def test_what_is_no_cluster_and_what_does_not_run_is_told(tmp_path):
     home = Home("test", tmp_path)
     with pytest.raises(CannotBackUp, match="no cluster 'test'"):
         back_up(home, tmp_path / "backup", b"a long key")
-    home.keep(Plan("test"))
+    home.write_plan(Plan("test"))
     with pytest.raises(CannotBackUp, match="is not running"):
         back_up(home, tmp_path / "backup", b"a long key")
     assert not (tmp_path / "backup").exists()
@@ -40,7 +40,7 @@ def test_what_is_no_cluster_and_what_does_not_run_is_told(tmp_path):
 def test_a_list_that_is_damaged_is_told(tmp_path, text):
     (tmp_path / "manifest.json").write_text(text)
     with pytest.raises(CannotBackUp, match="damaged"):
-        checked(tmp_path)
+        verify_backup(tmp_path)
 
 
 @pytest.mark.live
@@ -52,18 +52,18 @@ def test_a_stream_that_was_cut_short_is_refused(broker):
         log = JetStreamLog(connection)
         for number in range(300):
             await log.append(Draft(f"control.tests.thing.{number}.happened", b"x" * 500, f"id-{number}"))
-        whole = await read_once(log, CONTROL)
+        whole = await read_range(log, CONTROL)
         kept = io.BytesIO()
-        known = await take_out(connection, CONTROL, kept.write)
+        known = await export_stream(connection, CONTROL, kept.write)
         with pytest.raises(CannotCopy, match=CONTROL):
-            await put_in(connection, CONTROL, known, io.BytesIO(kept.getvalue()))
-        await ask(connection, f"STREAM.DELETE.{CONTROL}", {})
+            await import_stream(connection, CONTROL, known, io.BytesIO(kept.getvalue()))
+        await request(connection, f"STREAM.DELETE.{CONTROL}", {})
         with pytest.raises(CannotCopy, match="does not provide"):
-            await take_out(connection, CONTROL, kept.write)
+            await export_stream(connection, CONTROL, kept.write)
         with pytest.raises(CannotCopy, match=CONTROL):
-            await put_in(connection, CONTROL, known, io.BytesIO(kept.getvalue()[:-2000]))
-        await put_in(connection, CONTROL, known, io.BytesIO(kept.getvalue()))
-        assert await read_once(log, CONTROL) == whole
+            await import_stream(connection, CONTROL, known, io.BytesIO(kept.getvalue()[:-2000]))
+        await import_stream(connection, CONTROL, known, io.BytesIO(kept.getvalue()))
+        assert await read_range(log, CONTROL) == whole
         await connection.close()
 
     asyncio.run(work())

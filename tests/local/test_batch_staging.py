@@ -35,50 +35,50 @@ def staging(tmp_path, stream, memory):
 
 
 def test_the_folder_of_batches_leads_to_memory(staging, stream, memory):
-    staging.look()
+    staging.update_links()
     place = (stream / NAME).resolve().parent
     assert place.parent == memory
     assert place.stat().st_mode & 0o777 == 0o700
-    staging.look()
+    staging.update_links()
     assert [place] == list(memory.iterdir())
 
 
 def test_a_batch_that_is_under_way_stays_where_it_is(staging, stream):
     (stream / NAME / "one").mkdir(parents=True)
-    staging.look()
+    staging.update_links()
     assert (stream / NAME / "one").is_dir()
     (stream / NAME / "one").rmdir()
-    staging.look()
+    staging.update_links()
     assert (stream / NAME).is_symlink()
 
 
 def test_what_others_removed_from_memory_comes_back(staging, stream, memory):
-    staging.look()
+    staging.update_links()
     for place in memory.iterdir():
         shutil.rmtree(place)
-    staging.look()
+    staging.update_links()
     assert (stream / NAME).is_dir()
 
 
 def test_where_memory_is_short_batches_lie_on_the_disk(staging, stream, monkeypatch):
-    staging.look()
+    staging.update_links()
     monkeypatch.setattr(batch_staging, "ROOM", 1 << 60)
-    staging.look()
+    staging.update_links()
     assert not os.path.lexists(stream / NAME)
-    staging.look()
+    staging.update_links()
     assert not os.path.lexists(stream / NAME)
 
 
 def test_where_there_is_no_such_memory_nothing_is_done(tmp_path, stream):
-    BatchStaging(tmp_path / "broker", tmp_path / "none").look()
+    BatchStaging(tmp_path / "broker", tmp_path / "none").update_links()
     assert not os.path.lexists(stream / NAME)
 
 
 def test_a_supervisor_that_was_killed_leaves_nothing_for_good(staging, stream, memory, tmp_path):
-    staging.look()
+    staging.update_links()
     (stream / NAME).unlink()
     after = BatchStaging(tmp_path / "broker", memory)
-    after.look()
+    after.update_links()
     assert len(list(memory.iterdir())) == 1
     after.clear()
     assert list(memory.iterdir()) == []
@@ -87,7 +87,7 @@ def test_a_supervisor_that_was_killed_leaves_nothing_for_good(staging, stream, m
 def test_what_is_left_of_logs_that_are_gone_is_removed_by_the_next_supervisor(
     staging, stream, memory, tmp_path
 ):
-    staging.look()
+    staging.update_links()
     other = BatchStaging(tmp_path / "other", memory)
     other.sweep()
     assert len(list(memory.iterdir())) == 1
@@ -98,26 +98,26 @@ def test_what_is_left_of_logs_that_are_gone_is_removed_by_the_next_supervisor(
 
 @pytest.mark.parametrize("mode", [0o777, 0o750])
 def test_a_folder_that_others_may_write_to_or_read_is_not_used(staging, stream, memory, mode):
-    staging.look()
+    staging.update_links()
     (place,) = memory.iterdir()
     place.chmod(mode)
-    staging.look()
+    staging.update_links()
     assert not os.path.lexists(stream / NAME)
 
 
 def test_a_link_that_somebody_put_there_is_not_followed(staging, stream, memory, tmp_path):
-    staging.look()
+    staging.update_links()
     (place,) = memory.iterdir()
     shutil.rmtree(place)
     place.symlink_to(tmp_path)
-    staging.look()
+    staging.update_links()
     staging.clear()
     assert not os.path.lexists(stream / NAME)
     assert stream.is_dir()
 
 
 def test_nothing_is_left_at_the_end(staging, stream, memory):
-    staging.look()
+    staging.update_links()
     staging.clear()
     assert list(memory.iterdir()) == []
     assert not os.path.lexists(stream / NAME)
@@ -132,7 +132,7 @@ async def follows_and_removes(broker, memory):
     connection = await broker.connect()
     await ensure_streams(connection.jetstream())
     staging = BatchStaging(broker.folder, memory)
-    staging.look()
+    staging.update_links()
     link = next(broker.folder.rglob(subjects.CONTROL)) / NAME
     assert link.is_symlink()
     seen = link.stat().st_mtime_ns
@@ -149,5 +149,5 @@ async def follows_and_removes(broker, memory):
     assert await JetStreamLog(connection).bounds(subjects.CONTROL) == (1, end)
     await connection.close()
     assert not link.is_symlink()
-    staging.look()
+    staging.update_links()
     assert link.is_symlink()

@@ -7,14 +7,14 @@ import pytest
 from cryptography import x509
 
 from services.local import certificates
-from services.local.certificate_care import keep_certificates
+from services.local.certificate_renewal import renew_certificates
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
 def keep(tmp_path):
-    return lambda host="127.0.0.1", now=NOW: certificates.keep(
+    return lambda host="127.0.0.1", now=NOW: certificates.ensure_certificates(
         tmp_path / "tls", tmp_path / "secrets", host, now
     )
 
@@ -85,7 +85,7 @@ def test_it_is_renewed_while_the_cluster_runs_and_the_broker_reads_it(keep):
         shown_then.append(shown(keep(now=NOW + timedelta(days=340))).not_valid_after_utc)
 
     with pytest.raises(Enough):
-        asyncio.run(keep_certificates(look, reload_broker, 0.0))
+        asyncio.run(renew_certificates(look, reload_broker, 0.0))
     assert shown_then == [NOW + timedelta(days=340 + certificates.CERTIFICATE_DAYS)]
 
 
@@ -99,5 +99,5 @@ def test_a_disk_that_cannot_be_read_is_told_and_looked_at_again(keep, capsys):
         return now()
 
     with pytest.raises(KeyboardInterrupt):
-        asyncio.run(keep_certificates(look, pytest.fail, 0.0))
+        asyncio.run(renew_certificates(look, pytest.fail, 0.0))
     assert "no space left" in capsys.readouterr().err

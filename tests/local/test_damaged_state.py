@@ -5,9 +5,9 @@ import json
 import pytest
 
 from services.kit import files
-from services.kit.files import aside, write_whole
-from services.local.home import Home, Plan, Wish
-from services.local.keys import KeysDamaged, keep_secret, write_keys
+from services.kit.files import damaged_copies, write_atomic
+from services.local.home import Home, Plan, ProgramRequest
+from services.local.keys import KeysDamaged, ensure_secret, write_keys
 from services.local.preconditions import is_running
 from services.local.supervisor import Cluster
 
@@ -17,16 +17,16 @@ DAMAGED = [b"", b"\0" * 100, b'{"name": "te', b"[]", b"\xff\xfe"]
 @pytest.mark.parametrize("content", DAMAGED, ids=["empty", "zeros", "cut", "list", "no text"])
 def test_a_damaged_file_is_told_and_none(tmp_path, capsys, content):
     home = Home("test", tmp_path)
-    home.keep(Plan(name="test"))
-    home.ask("searcher", Wish(stopped=True))
+    home.write_plan(Plan(name="test"))
+    home.write_request("searcher", ProgramRequest(stopped=True))
     for name in ("plan.json", "wish-searcher.json", "processes.json"):
         home.folder()
         (home.path / name).write_bytes(content)
         assert home.read(name) is None
         assert str(home.path / name) in capsys.readouterr().err
-        (kept,) = aside(home.path / name)
+        (kept,) = damaged_copies(home.path / name)
         assert kept.read_bytes() == content
-    assert (home.plan(), home.wish("searcher"), is_running(home)) == (None, Wish(), False)
+    assert (home.plan(), home.read_request("searcher"), is_running(home)) == (None, ProgramRequest(), False)
 
 
 def test_ports_that_were_lost_are_chosen_again(tmp_path, capsys):
@@ -60,13 +60,13 @@ def test_damaged_keys_are_not_made_anew(tmp_path, content):
 
 def test_an_empty_secret_is_made_again_and_any_other_is_left(tmp_path, capsys):
     path = tmp_path / "token-key"
-    first = keep_secret(path).read_text()
-    assert keep_secret(path).read_text() == first
+    first = ensure_secret(path).read_text()
+    assert ensure_secret(path).read_text() == first
     path.write_text("")
-    assert len(keep_secret(path).read_text()) == 64
+    assert len(ensure_secret(path).read_text()) == 64
     assert "empty" in capsys.readouterr().err
     path.write_text("chosen by hand, 32 bytes at least")
-    assert keep_secret(path).read_text() == "chosen by hand, 32 bytes at least"
+    assert ensure_secret(path).read_text() == "chosen by hand, 32 bytes at least"
 
 
 def test_what_is_written_is_flushed_before_it_has_the_name(tmp_path, monkeypatch):
@@ -74,7 +74,7 @@ def test_what_is_written_is_flushed_before_it_has_the_name(tmp_path, monkeypatch
     path.write_bytes(b"before")
     seen = []
     monkeypatch.setattr(files.os, "fsync", lambda _: seen.append(path.read_bytes()))
-    write_whole(path, b"after")
+    write_atomic(path, b"after")
     # The content, while the name still means the old one; then the folder, which has the new one.
     assert seen == [b"before", b"after"]
     assert list(tmp_path.iterdir()) == [path]
@@ -89,5 +89,5 @@ def test_what_cannot_be_written_leaves_everything_as_it_was(tmp_path, monkeypatc
 
     monkeypatch.setattr(files.os, "fsync", full)
     with pytest.raises(OSError, match="No space"):
-        write_whole(path, b"after")
+        write_atomic(path, b"after")
     assert {one: one.read_bytes() for one in tmp_path.iterdir()} == {path: b"before"}

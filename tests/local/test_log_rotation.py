@@ -60,6 +60,6 @@ def test_who_follows_goes_on_with_the_emptied_log(tmp_path, capsys):
 def test_settings_that_are_refused_are_found_in_an_emptied_log(tmp_path):
     log = tmp_path / "gateway.log"
     log.write_text("long before, long before, long before\n")
-    before = logs.ends(tmp_path)
+    before = logs.log_sizes(tmp_path)
     log.write_text("settings.refused\n")
     assert logs.refusals(tmp_path, before) == ["  gateway: settings.refused"]

@@ -11,8 +11,8 @@ from services.gateway.running.settings import Settings, default_storage
 from services.local import __main__ as command
 from services.local import master_file, supervisor
 from services.local.home import Home, Plan
-from services.local.master_names import HEEDED, OWN_STORAGES, UNUSED
-from services.local.preconditions import CannotStart, check_alike
+from services.local.master_names import SUPPORTED, SUPPORTED_STORAGES, UNUSED
+from services.local.preconditions import CannotStart, check_same_options
 from services.scheduler.pools import read_pools
 
 TASKS = "task_container_defaults"
@@ -70,10 +70,12 @@ def pools_read(tmp_path, found):
     path = tmp_path / "pools.json"
     path.write_text(json.dumps(found.pools))
     task_defaults.read.cache_clear()
-    return read_pools(path), task_defaults.read(path).plain()
+    return read_pools(path), task_defaults.read(path).to_dict()
 
 
-@pytest.mark.parametrize("name", [name for name in HEEDED if name.startswith("resource_") or TASKS in name])
+@pytest.mark.parametrize(
+    "name", [name for name in SUPPORTED if name.startswith("resource_") or TASKS in name]
+)
 def test_a_setting_of_pools_is_heeded(name, tmp_path):
     last = name.rpartition(".")[2]
     if name == "resource_manager.type":
@@ -125,7 +127,7 @@ STORAGES = [
 ]
 
 
-@pytest.mark.parametrize("storage", STORAGES, ids=OWN_STORAGES)
+@pytest.mark.parametrize("storage", STORAGES, ids=SUPPORTED_STORAGES)
 def test_the_checkpoint_storage_is_heeded(storage):
     found = master_file.read({"checkpoint_storage": storage})
     assert default_storage(Settings(checkpoints=found.settings["STEADFAST_CHECKPOINTS"])) == storage
@@ -138,21 +140,21 @@ def test_the_port_is_heeded():
 
 def test_each_heeded_setting_has_a_test():
     tried = {f"checkpoint_storage.{name}" for storage in STORAGES for name in storage}
-    pools = {name for name in HEEDED if name.startswith("resource_") or TASKS in name}
-    assert HEEDED.keys() == tried | pools | VARIABLES.keys() | {"port"}
+    pools = {name for name in SUPPORTED if name.startswith("resource_") or TASKS in name}
+    assert SUPPORTED.keys() == tried | pools | VARIABLES.keys() | {"port"}
 
 
 @pytest.mark.parametrize("name", UNUSED)
 def test_a_setting_without_effect_is_named_with_the_reason(name):
     found = master_file.read(placed(name, {"any": "value"}))
-    (note,) = found.notes()
+    (note,) = found.warnings()
     assert note == f"Note: {name.replace('[]', '[0]')} has no effect: {UNUSED[name]}"
     assert (found.settings, found.port) == ({}, None)
     assert found.pools in ({}, {"resource_pools": [{}]})
 
 
 def test_nothing_is_both():
-    assert HEEDED.keys() & UNUSED.keys() == set()
+    assert SUPPORTED.keys() & UNUSED.keys() == set()
 
 
 @pytest.mark.parametrize(
@@ -182,7 +184,7 @@ def test_what_makes_no_sense_is_refused_with_its_place(content, told):
 def test_what_is_like_no_known_name_is_told_and_does_no_harm():
     file = master_file.read({"zzz": {"a": 1}, 1: 1, "cluster_name": "lab", "db": {"zzz": 2}})
     assert file.settings == {"STEADFAST_CLUSTER_NAME": "lab"}
-    (note,) = file.notes()
+    (note,) = file.warnings()
     assert note.startswith("Note: zzz, 1, db.zzz have no effect: unknown setting")
 
 
@@ -256,19 +258,19 @@ def test_two_files_with_pools_are_refused(started, capsys):
 def test_the_supervisor_writes_the_file_of_the_pools(tmp_path):
     home = Home("test", tmp_path)
     content = {"resource_pools": [{"pool_name": "a"}]}
-    plan = supervisor._with_pools_file(Plan(name="test", pools_content=content), home)
+    plan = supervisor._add_pools_file(Plan(name="test", pools_content=content), home)
     assert json.loads(Path(plan.pools_file).read_text()) == content
-    assert supervisor._with_pools_file(Plan(name="test"), home).pools_file == ""
+    assert supervisor._add_pools_file(Plan(name="test"), home).pools_file == ""
 
 
 def test_what_may_be_secret_is_not_shown(tmp_path):
     home = Home("test", tmp_path)
-    home.keep(Plan(name="test", settings={"A": "secret", "B": "secret"}))
+    home.write_plan(Plan(name="test", settings={"A": "secret", "B": "secret"}))
     wanted = Plan(
         name="test", settings={"A": "hidden"}, pools_content={"task_container_defaults": {"a": "hidden"}}
     )
     with pytest.raises(CannotStart) as refused:
-        check_alike(wanted, home, fresh=False)
+        check_same_options(wanted, home, fresh=False)
     told = str(refused.value)
     assert "secret" not in told
     assert "hidden" not in told

@@ -12,7 +12,7 @@ import pytest
 
 from services.kit import broker
 from services.local.__main__ import _next_steps, _parser
-from services.local.home import Home, Plan, Wish
+from services.local.home import Home, Plan, ProgramRequest
 from services.local.processes import Child, Program, is_alive
 from services.local.supervisor import Cluster, worker_ids
 
@@ -55,7 +55,7 @@ def test_the_command_line(tmp_path):
 def test_a_plan_is_found_again(tmp_path):
     home = Home("test", tmp_path)
     plan = Plan(name="test", agents=2, pools=["a"], settings={"STEADFAST_X": "1"})
-    home.keep(plan)
+    home.write_plan(plan)
     assert Home("test", tmp_path).plan() == plan
 
 
@@ -94,16 +94,16 @@ def test_a_program_is_stopped_and_started_with_other_settings(tmp_path):
         return log.read_text().split() if log.exists() else []
 
     async def story():
-        child = Child(program, lambda name, pid: pids.append(pid), home.wish)
+        child = Child(program, lambda name, pid: pids.append(pid), home.read_request)
         keeping = asyncio.create_task(child.keep_running())
         await until(lambda: said() == ["None"])
         os.kill(pids[-1], signal.SIGKILL)
         await until(lambda: said() == ["None", "None"])
-        home.ask("it", Wish(stopped=True))
+        home.write_request("it", ProgramRequest(stopped=True))
         os.kill(pids[-1], signal.SIGKILL)
         await until(lambda: not is_alive(pids[-1]))
         assert len(pids) == 2
-        home.ask("it", Wish(settings={"WORD": "hello"}))
+        home.write_request("it", ProgramRequest(settings={"WORD": "hello"}))
         await until(lambda: keeping.done() or said() == ["None", "None", "hello"])
         await child.stop()
         await keeping
@@ -118,7 +118,7 @@ class SlowToStart:
     def __init__(self):
         self.asked, self.go, self.environments = asyncio.Event(), asyncio.Event(), []
 
-    def takes(self, command, environment):
+    def forkable_module(self, command, environment):
         return "it"
 
     async def start(self, module, environment, output):
@@ -134,7 +134,7 @@ async def being_started(folder):
     """A child that is just being started; with what starts it, its home, and the processes it has had."""
     home, pids, slow = Home("test", folder), [], SlowToStart()
     program = Program("it", ["sleep", "600"], {}, folder / "log")
-    child = Child(program, lambda name, pid: pids.append(pid), home.wish, slow)
+    child = Child(program, lambda name, pid: pids.append(pid), home.read_request, slow)
     keeping = asyncio.create_task(child.keep_running())
     await asyncio.wait_for(slow.asked.wait(), DEADLINE_S)
     yield child, slow, home, pids
@@ -158,7 +158,7 @@ def test_a_wish_that_comes_while_it_is_being_started_is_heeded(tmp_path):
     async def story():
         async with being_started(tmp_path) as (child, slow, home, _):
             slow.asked.clear()
-            home.ask("it", Wish(settings={"WORD": "hello"}))
+            home.write_request("it", ProgramRequest(settings={"WORD": "hello"}))
             slow.go.set()
             await asyncio.wait_for(slow.asked.wait(), DEADLINE_S)
             await child.stop()

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from det_contracts import subjects
-from services.kit.jetstream_api import ask, ask_until_answered
+from services.kit.jetstream_api import request, request_with_retry
 from services.kit.lease import Lease
 from services.kit.log import Draft
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
@@ -23,7 +23,7 @@ async def old_streams(connection):
     for stream in LAZY:
         lazy = await config(connection, stream) | {"compression": "s2", "persist_mode": "async"}
         await js.delete_stream(stream)
-        answer = await ask(connection, f"STREAM.CREATE.{stream}", lazy)
+        answer = await request(connection, f"STREAM.CREATE.{stream}", lazy)
         assert answer["config"]["persist_mode"] == "async"
 
 
@@ -42,7 +42,7 @@ async def read(log, count, after=0):
 
 
 async def config(connection, stream):
-    return (await ask_until_answered(connection, f"STREAM.INFO.{stream}", {}))["config"]
+    return (await request_with_retry(connection, f"STREAM.INFO.{stream}", {}))["config"]
 
 
 def test_old_streams_work_as_they_are(broker):
@@ -137,10 +137,10 @@ def test_they_are_made_anew_though_no_change_is_answered(broker, monkeypatch):
         before = await read(log, 5)
 
         async def unanswered(*arguments):
-            await ask(*arguments)
+            await request(*arguments)
             raise TimeoutError
 
-        monkeypatch.setattr(module, "ask", unanswered)
+        monkeypatch.setattr(module, "request", unanswered)
         await remake(connection)
         assert await read(JetStreamLog(connection, log.marks), 5) == before
         for stream in LAZY:

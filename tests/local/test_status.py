@@ -27,7 +27,7 @@ def shown(home, capsys, **messages):
     conditions = Conditions("searcher", clock=lambda: 0.0)
     with capture_logs():
         for name, message in messages.items():
-            conditions.tell(name, {"": message})
+            conditions.set_condition(name, {"": message})
 
     async def work():
         pages = HealthPages(conditions, Measures("searcher"))
@@ -47,11 +47,11 @@ def test_each_program_with_all_that_is_wrong_with_it(home, capsys):
     me = os.getpid()
     home.write("processes.json", {"supervisor": me, "searcher": me})
     code, lines = shown(home, capsys)
-    assert code == status.WELL
+    assert code == status.HEALTHY
     assert lines[1].split() == ["searcher", str(me), "well"]
     wrong = {names.BROKER_AWAY: "there is no connection", names.LOG_LAGS: "CONTROL is not read"}
     code, lines = shown(home, capsys, **wrong)
-    assert code == status.WRONG
+    assert code == status.UNHEALTHY
     assert "broker_away: there is no connection, since 1970" in lines[1]
     assert "log_lags: CONTROL is not read, since 1970" in lines[2]
 
@@ -61,6 +61,6 @@ def test_what_does_not_run_or_answer_is_said_to(home, capsys):
     ended.wait()
     home.write("processes.json", {"supervisor": os.getpid(), "scheduler": ended.pid, "metrics": os.getpid()})
     code, lines = shown(home, capsys)
-    assert code == status.WRONG
+    assert code == status.UNHEALTHY
     assert "is not running" in lines[1]
     assert "does not answer within" in lines[2]

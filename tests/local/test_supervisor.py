@@ -4,7 +4,7 @@ import asyncio
 import subprocess
 import sys
 
-from services.local.supervisor import when_ended
+from services.local.supervisor import call_when_ended
 
 
 def sleeping():
@@ -14,7 +14,7 @@ def sleeping():
 async def heard_of(pid, then=lambda: None):
     """Wait until the end of a process is noticed."""
     noticed = asyncio.Event()
-    with when_ended(pid, noticed.set):
+    with call_when_ended(pid, noticed.set):
         assert not noticed.is_set()
         then()
         async with asyncio.timeout(60):
@@ -32,7 +32,7 @@ def test_a_process_that_is_gone_is_noticed_at_once():
 
     async def heard():
         noticed = asyncio.Event()
-        with when_ended(watched.pid, noticed.set):
+        with call_when_ended(watched.pid, noticed.set):
             assert noticed.is_set()
 
     asyncio.run(heard())
@@ -40,7 +40,7 @@ def test_a_process_that_is_gone_is_noticed_at_once():
 
 def test_none_is_watched_without_a_number():
     async def unheard():
-        with when_ended(0, lambda: 1 / 0):
+        with call_when_ended(0, lambda: 1 / 0):
             await asyncio.sleep(0)
 
     asyncio.run(unheard())

@@ -24,10 +24,10 @@ def home(tmp_path):
 
 def test_each_difference_is_shown_with_what_to_do(home):
     plan = Plan(name="test", port=8080, slots=2)
-    home.keep(plan)
-    preconditions.check_alike(plan, home, fresh=False)
+    home.write_plan(plan)
+    preconditions.check_same_options(plan, home, fresh=False)
     with pytest.raises(CannotStart) as refused:
-        preconditions.check_alike(replace(plan, port=9, settings={"A": "1"}), home, fresh=True)
+        preconditions.check_same_options(replace(plan, port=9, settings={"A": "1"}), home, fresh=True)
     lines = str(refused.value).splitlines()
     assert lines[1:4] == ["  port: 8080 -> 9", "  settings.A: new", "  data: kept -> deleted"]
     assert all(word in lines[-1] for word in ("--force", "--port", "--master-port", "--cluster-name"))
@@ -120,11 +120,11 @@ def test_a_new_cluster_that_others_reach_needs_a_password(home):
 
 
 def test_of_the_first_password_a_hash_is_kept(home):
-    assert home.first_password() is None
-    home.keep_first_password("secret")
-    path = home.first_password()
+    assert home.initial_password_file() is None
+    home.store_initial_password("secret")
+    path = home.initial_password_file()
     assert path.stat().st_mode & 0o077 == 0
-    assert passwords.fits(passwords.hashed("secret"), passwords.from_setting(path.read_text()))
+    assert passwords.matches(passwords.client_hash("secret"), passwords.from_setting(path.read_text()))
 
 
 @pytest.mark.full
@@ -152,5 +152,5 @@ def test_a_cluster_is_opened_to_others_with_a_password_only(tmp_path, monkeypatc
 
 
 def status_of_login(cluster, password):
-    login = {"username": "admin", "password": passwords.hashed(password), "isHashed": True}
+    login = {"username": "admin", "password": passwords.client_hash(password), "isHashed": True}
     return requests.post(f"{cluster.address}/api/v1/auth/login", json=login, timeout=60).status_code

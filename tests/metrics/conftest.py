@@ -28,7 +28,7 @@ class Tables:
             world.save(connection)
 
     def ask(self, query):
-        answer = self.database.look(lambda connection: READS[type(query)](connection, query))
+        answer = self.database.read_sync(lambda connection: READS[type(query)](connection, query))
         return msgspec.json.decode(msgspec.json.encode(answer))
 
     def state(self):

@@ -132,7 +132,7 @@ def test_many_names_make_short_chunks(told, tables, monkeypatch):
         names = {f"n{n}": [n] if n % 2 else [n / 7] for n in range(1000)} | {"text": [f"{number}"]}
         ask = told(reports(training([number], **names), number=number))
     (sealed,) = rows_in(tables, sa.select(CHUNKS.c.reports).where(CHUNKS.c.level == chunks.SEALED))
-    assert sealed[0] == chunks.room(1001)
+    assert sealed[0] == chunks.chunk_capacity(1001)
     assert chunks.SMALLEST < sealed[0] < 40
     (curve,) = ask(Buckets(trial_ids=[1], names=["n778"]))
     assert curve["last"] == [778 / 7] * 39

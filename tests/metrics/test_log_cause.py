@@ -31,7 +31,7 @@ def test_the_first_error_in_time_counts_not_the_lowest_rank_nor_the_order_of_arr
 def test_an_error_that_a_rank_has_gone_on_after_is_none_of_the_failure(told):
     ask = told(
         lines("skipped a batch", level="ERROR", rank=0, at=1.0),
-        lines(*(f"step {n}" for n in range(cause.BEHIND + 1)), rank=0, at=2.0, offset=1),
+        lines(*(f"step {n}" for n in range(cause.MAX_LINES_AFTER_ERROR + 1)), rank=0, at=2.0, offset=1),
         lines("out of memory", level="ERROR", rank=3, at=5.0, offset=2),
     )
     found = ask(LogCause("1.a"))
@@ -42,7 +42,7 @@ def test_an_error_that_a_rank_has_gone_on_after_is_none_of_the_failure(told):
 def test_of_one_failure_the_first_error_counts_and_not_what_it_led_to(told):
     ask = told(
         lines("long gone", level="ERROR", rank=0, at=1.0),
-        lines(*(f"step {n}" for n in range(cause.BETWEEN + 1)), rank=0, at=2.0, offset=1),
+        lines(*(f"step {n}" for n in range(cause.MAX_LINES_BETWEEN_ERRORS + 1)), rank=0, at=2.0, offset=1),
         lines(*TRACE, rank=0, at=3.0, offset=2),
         lines("cannot clean up", level="ERROR", rank=0, at=3.5, offset=5),
     )
@@ -79,7 +79,7 @@ def test_what_the_platform_says_counts_where_the_script_said_nothing(told):
 def test_where_everybody_has_gone_on_the_newest_error_is_told(told):
     ask = told(
         lines("first", "second", level="ERROR", rank=0),
-        lines(*(f"step {n}" for n in range(cause.BEHIND + 1)), rank=0, offset=5),
+        lines(*(f"step {n}" for n in range(cause.MAX_LINES_AFTER_ERROR + 1)), rank=0, offset=5),
     )
     assert text_of(ask, ask(LogCause("1.a"))["line"]) == "second"
 

@@ -20,7 +20,7 @@ from services.metrics.logs import scan, tiers
 from services.metrics.logs.queries import log_page
 from services.metrics.logs.tables import CHUNKS
 from services.metrics.settings import MetricsSettings
-from services.metrics.trimming import wanted
+from services.metrics.trimming import required_trim
 from tests.fixtures.databases import POSTGRESQL_IN_FULL
 from tests.metrics.world import lines
 
@@ -234,7 +234,7 @@ def test_a_line_is_rewritten_once_per_tier_at_most():
     chance = random.Random(1)
     for _ in range(20_000):
         weights.append(chance.choice([1, 1, 1, 5, 40]))
-        count = tiers.merged(weights)
+        count = tiers.merge_count(weights)
         if count > 1:
             total = sum(weights[-count:])
             rewritten += total - weights[-1]
@@ -250,7 +250,7 @@ def test_chunks_of_a_task_are_few_whatever_it_writes_at_once():
     weights = []
     for _ in range(5000):
         weights.append(chance.choice([1, 1, 300, 3, 5000, 20_000, 40, 1]))
-        count = tiers.merged(weights)
+        count = tiers.merge_count(weights)
         weights[-count:] = [sum(weights[-count:])]
         found = [tiers.tier_of(weight) for weight in weights]
         assert found == sorted(found, reverse=True)
@@ -390,7 +390,7 @@ def test_what_is_too_old_goes_up_to_the_first_line_that_is_not(world, tables, sm
 
     def trim(**settings):
         asked = MetricsSettings(**settings)
-        return tables.database.look(lambda connection: wanted(connection, asked, NOW))
+        return tables.database.read_sync(lambda connection: required_trim(connection, asked, NOW))
 
     # Position 58 holds the first line that is younger; a clock that is years ahead holds nothing.
     assert trim(log_keep_days=43.5).through == 57
@@ -409,13 +409,13 @@ def test_what_is_too_much_goes_oldest_first(world, tables, monkeypatch):
     with tables.database.engine.connect() as connection:
         stored = dict(connection.execute(sa.select(CHUNKS.c.last_id, CHUNKS.c.stored)).all())
     asked = MetricsSettings(log_keep_mib=1)
-    trim = tables.database.look(lambda connection: wanted(connection, asked, NOW))
+    trim = tables.database.read_sync(lambda connection: required_trim(connection, asked, NOW))
     ends = sorted(stored)
     left = sum(stored[end] for end in ends if end >= (trim.through + 1) * 4096)
     assert 0 < left <= 1024 * 1024
     world.add(LogsTrimmed(through=trim.through, reason=trim.reason)).fold()
     tables.save(world)
-    again = tables.database.look(lambda connection: wanted(connection, asked, NOW))
+    again = tables.database.read_sync(lambda connection: required_trim(connection, asked, NOW))
     assert again.through == 0
     assert world.state.trimmed["LOGS"].through == trim.through
 
@@ -436,7 +436,7 @@ def test_lines_of_the_first_schema_are_taken_along(tmp_path):
         connection.execute(sa.insert(POSITIONS), {"owner": "metrics", "stream": "LOGS", "position": 39})
     database.close()
     database = open_database(url, "metrics")
-    page = database.look(lambda connection: log_page(connection, LogPage(task_id="1.a", limit=0)))
+    page = database.read_sync(lambda connection: log_page(connection, LogPage(task_id="1.a", limit=0)))
     assert {line["id"]: line["text"] for line in page["lines"]} == texts_
     assert {key: page["lines"][5][key] for key in row} == row
     assert not sa.inspect(database.engine).has_table("lines")

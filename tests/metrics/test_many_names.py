@@ -15,7 +15,7 @@ ROOM = 4000
 @pytest.fixture
 def ask(tables, world, monkeypatch):
     monkeypatch.setattr(statistics, "ANSWER_BYTES", ROOM)
-    monkeypatch.setattr(statistics, "KEPT_NAMES", 200)
+    monkeypatch.setattr(statistics, "MAX_NAMES_PER_GROUP", 200)
 
     def tell(*what):
         world.add(*what).fold()
@@ -64,9 +64,9 @@ def test_statistics_are_kept_of_so_many_names_and_of_no_longer_ones(ask, monkeyp
 
 def test_what_an_earlier_release_kept_of_more_names_is_told_of_so_many(ask, monkeypatch):
     monkeypatch.setattr(statistics, "ANSWER_BYTES", 10**9)
-    monkeypatch.setattr(statistics, "KEPT_NAMES", 500)
+    monkeypatch.setattr(statistics, "MAX_NAMES_PER_GROUP", 500)
     assert len(ask(reports(training([5], **named(300))))["1"]["summary"]["training"]) == 300
-    monkeypatch.setattr(statistics, "KEPT_NAMES", 200)
+    monkeypatch.setattr(statistics, "MAX_NAMES_PER_GROUP", 200)
     assert len(ask(reports(training([6], **named(1)), number=2))["1"]["summary"]["training"]) == 200
 
 
@@ -85,7 +85,7 @@ def columns(monkeypatch):
 
 
 def test_names_beyond_what_is_kept_are_not_worked_through(ask, columns, monkeypatch):
-    monkeypatch.setattr(statistics, "KEPT_NAMES_OF_TRIAL", 300)
+    monkeypatch.setattr(statistics, "MAX_NAMES_PER_TRIAL", 300)
     ask(reports(training([1], **named(5000))))
     assert len(columns) == 200
     ask(reports(*(series(f"group{n}", [2], named(50, 50 * n)) for n in range(100)), number=2))
@@ -112,7 +112,7 @@ def test_what_the_search_goes_by_is_kept_among_any_number_of_names(ask, columns,
 def test_groups_of_a_trial_are_kept_up_to_a_number(ask, world, monkeypatch):
     """Also where each of them has nothing but the epoch, which is kept among any number of names."""
     monkeypatch.setattr(statistics, "ANSWER_BYTES", 10**9)
-    monkeypatch.setattr(fold, "KEPT_GROUPS", 20)
+    monkeypatch.setattr(fold, "MAX_GROUPS_PER_TRIAL", 20)
     many = [series(f"group{number}", [2], {"epoch": [1]}) for number in range(100)]
     ask(reports(*many[:50], number=1), reports(training([1], loss=[0.5]), trial=2))
     found = ask(reports(*many[50:], training([3], loss=[0.25]), validation([3], loss=[0.75]), number=2))["1"]

@@ -56,7 +56,7 @@ def test_what_was_not_stated_is_stated(database_of):
         for id, body in ((7, OLD), (8, {"id": 8, "pending": []}))
     ]
     database = database_of("0003", {SNAPSHOTS: rows})
-    state, _ = database.look(Snapshot("metrics", State).load)
+    state, _ = database.read_sync(Snapshot("metrics", State).load)
     assert [one.steps_completed for one in react(state, ("trials", 7))] == [20, 30]
     assert not react(state, ("trials", 8))
 
@@ -78,4 +78,4 @@ def test_seconds_of_samples_no_longer_count_as_batches(database_of):
     ]  # fmt: skip
     database = database_of("0005", {TRIALS: trials, STRANDS: strands, CHUNKS: chunks})
     query = sa.select(TRIALS.c.total_batches).order_by(TRIALS.c.trial_id)
-    assert database.look(lambda connection: connection.execute(query).scalars().all()) == [10, 99, 99]
+    assert database.read_sync(lambda connection: connection.execute(query).scalars().all()) == [10, 99, 99]

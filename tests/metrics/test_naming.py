@@ -6,7 +6,7 @@ from det_contracts.envelope import Recorded
 from det_contracts.events import metrics, searcher
 from det_contracts.reports import ReportBatch, Series
 from services.metrics.app import RULES
-from services.metrics.domain import Judged, LogLines
+from services.metrics.domain import JudgedBatch, LogLines
 
 GONE = searcher.ExperimentDeleted(1, "DELETED", "deleted by bob")
 STATED = metrics.Validated(trial_id=1, number=1, run=1, steps_completed=3, metric=0.5, reported_at=0.0)
@@ -43,22 +43,22 @@ def lines(offset):
 
 def test_a_finding_is_named_whether_the_report_or_the_decision_came_first():
     one, two = RULES.state(), RULES.state()
-    assert ("findings", "1#1") in named(one, Judged(batch())) & named(one, STATED)
+    assert ("findings", "1#1") in named(one, JudgedBatch(batch())) & named(one, STATED)
     assert ("findings", "1#1") in named(two, STATED)
 
 
 def test_reports_of_what_is_deleted_are_named():
     state = RULES.state()
     named(state, GONE)
-    assert named(state, Judged(batch())) == {("trials", 1), ("groups", "1/validation")}
+    assert named(state, JudgedBatch(batch())) == {("trials", 1), ("groups", "1/validation")}
     assert not state.trials
 
 
 @pytest.mark.parametrize(("offset", "keys"), [(7, {("sources", "1.a.1 w task")}), (-1, set())])
 def test_lines_of_what_is_deleted_are_named_where_they_are_counted(offset, keys):
     before, after = RULES.state(), RULES.state()
-    assert named(before, Judged(lines(offset))) == keys
+    assert named(before, JudgedBatch(lines(offset))) == keys
     assert set(before.sources) == {id for _, id in keys}
     named(after, GONE)
-    assert named(after, Judged(lines(offset))) == keys
+    assert named(after, JudgedBatch(lines(offset))) == keys
     assert not after.sources

@@ -15,13 +15,13 @@ from services.kit.database import POSITIONS, SNAPSHOTS
 from services.kit.log import Draft
 from services.kit.log_memory import MemoryLog
 from services.kit.records import read_event
-from services.kit.roots import loaded
+from services.kit.roots import get_loaded
 from services.kit.runner import Runner
 from services.kit.snapshot_store import DatabaseSaver
 from services.metrics.app import RULES
 from services.metrics.domain import State
 from tests.fixtures.databases import open_sqlite
-from tests.fixtures.paging import Gated, page_early, running
+from tests.fixtures.paging import GatedLog, page_early, running
 from tests.fixtures.waiting import until
 from tests.metrics.world import lines, reports, validation
 
@@ -32,8 +32,8 @@ STREAMS = (subjects.CONTROL, subjects.REPORTS, subjects.LOGS)
 class Replica:
     def __init__(self, database, log, leads, roots=RULES.roots):
         self.leads = leads
-        self.saver = DatabaseSaver(database, "metrics", State, leading=lambda: self.leads, roots=roots)
-        self.runner = Runner(RULES, log, self.saver, leading=lambda: self.leads)
+        self.saver = DatabaseSaver(database, "metrics", State, is_leader=lambda: self.leads, roots=roots)
+        self.runner = Runner(RULES, log, self.saver, is_leader=lambda: self.leads)
 
     @property
     def state(self):
@@ -102,7 +102,7 @@ async def at_rest(log, *replicas, streams=STREAMS):
 
 
 async def saved(log, leader):
-    await leader.saver.reach(leader.runner.positions[subjects.CONTROL])
+    await leader.saver.wait_for_position(leader.runner.positions[subjects.CONTROL])
 
 
 def from_zero(log):
@@ -138,7 +138,7 @@ def test_a_follower_behind_in_some_streams_ends_with_the_fold_from_zero(
 ):
     async def work(database):
         log, numbers = MemoryLog(), iter(range(1, 1_000))
-        gated = Gated(log, *STREAMS)
+        gated = GatedLog(log, *STREAMS)
         leader, follower = Replica(database, log, leads=True), Replica(database, gated, leads=False)
 
         async def lived(steps):
@@ -163,7 +163,7 @@ def test_a_follower_behind_in_some_streams_ends_with_the_fold_from_zero(
             look_at(follower.state, right)
             await saved(log, leader)
             leader.leads, follower.leads = False, True
-            follower.runner.lead()
+            follower.runner.on_leadership_change()
             await lived([(1, "report"), (2, "lines"), (3, "ended")])
             await at_rest(log, leader, follower)
             await saved(log, follower)
@@ -200,14 +200,14 @@ def test_what_is_settled_leaves_and_a_start_leaves_it_where_it_is(database):
             await append(log, of_trial(TRIALS + 1, "report", 2), 1_001)
             await at_rest(log, leader)
             await saved(log, leader)
-            assert loaded(leader.state.trials, 1) is None
+            assert get_loaded(leader.state.trials, 1) is None
             # Who lives on stays, however little room there is.
-            assert loaded(leader.state.trials, TRIALS + 1) is not None
+            assert get_loaded(leader.state.trials, TRIALS + 1) is not None
         fresh = Replica(database, log, leads=False)
         async with running(fresh):
             await at_rest(log, fresh)
-            assert loaded(fresh.state.trials, 1) is None
-            assert fresh.runner.pager.brought == 0
+            assert get_loaded(fresh.state.trials, 1) is None
+            assert fresh.runner.pager.roots_loaded == 0
             look_at(fresh.state, from_zero(log))
 
     asyncio.run(work())
@@ -237,14 +237,14 @@ def test_what_a_release_has_saved_that_pages_nothing_is_found_under_its_root(dat
                 await append(log, of_trial(TRIALS + 1, "report", number), 1_000 + number)
                 await at_rest(log, this)
                 await saved(log, this)
-            assert loaded(this.state.trials, 1) is None
+            assert get_loaded(this.state.trials, 1) is None
             look_at(this.state, from_zero(log))
         with database.engine.begin() as connection:
-            kinds = list(RULES.roots.of)
-            rootless = sa.select(sa.func.count()).where(
+            kinds = list(RULES.roots.root_lookups)
+            keys_without_root = sa.select(sa.func.count()).where(
                 SNAPSHOTS.c.root.is_(None), SNAPSHOTS.c.kind.in_(kinds)
             )
-            assert connection.scalar(rootless) == 0
+            assert connection.scalar(keys_without_root) == 0
             assert set(connection.scalars(sa.select(POSITIONS.c.stream))) == set(STREAMS)
 
     asyncio.run(work())
@@ -255,15 +255,15 @@ def test_a_follower_that_is_behind_meets_new_trials_without_loading_all_anew(dat
 
     async def work():
         log = MemoryLog()
-        gated = Gated(log, *STREAMS)
+        gated = GatedLog(log, *STREAMS)
         leader, follower = Replica(database, log, leads=True), Replica(database, gated, leads=False)
         async with running(leader, follower):
             await some_trials(log, 3)
             await at_rest(log, leader, follower)
             await saved(log, leader)
-            await until(lambda: follower.saver.is_kept(follower.saver.folded))
+            await until(lambda: follower.saver.is_saved(follower.saver.folded_portions))
             faults = []
-            monkeypatch.setattr(follower.runner, "_fault", faults.append)
+            monkeypatch.setattr(follower.runner, "_on_fault", faults.append)
             gated.shut(subjects.LOGS)
             for trial in range(4, TRIALS):
                 await append(log, of_trial(trial, "lines", 1), 100 + trial)

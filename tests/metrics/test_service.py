@@ -65,12 +65,12 @@ class Held:
 
 @contextlib.asynccontextmanager
 async def running(log, tables, **settings):
-    saver = DatabaseSaver(tables.database, "metrics", State, project=project)
+    saver = DatabaseSaver(tables.database, "metrics", State, projection=project)
     runner = Runner(RULES, log, saver)
     parts = SimpleNamespace(
         runner=runner,
         journal=log,
-        leading=lambda: True,
+        is_leader=lambda: True,
         settings=MetricsSettings(**settings),
         database=tables.database,
     )
@@ -111,9 +111,9 @@ def test_a_trial_is_settled_only_after_all_its_reports(tables):
             last = await log.put(
                 searcher.TrialEnded(trial_id=1, state="COMPLETED", restarts=0, reason="done")
             )
-            await runner.reach(last)
+            await runner.wait_for_position(last)
             before = await log.put(metrics.Settled(trial_id=99, reason="a beat of the log"))
-            await runner.reach(before)
+            await runner.wait_for_position(before)
             assert not [e for e in log.control() if e.trial_id == 1]
             log.flows.set()
             await until(lambda: len(log.control()) == 3)
@@ -137,7 +137,7 @@ def test_what_a_script_can_send_does_not_stop_the_service(tables):
             await log.append(Draft("logs.1.a", b"{}", "d"))
             await log.put(reports(training([1], a=[1]), trial=2), id="e")
             await until(lambda: len(tables.ask(Reports(trial_ids=[2]))["rows"]) == 1)
-            await saver.reach(2)
+            await saver.wait_for_position(2)
         assert log.control() == []
 
     asyncio.run(work())
@@ -151,9 +151,9 @@ def test_stopped_and_started_again_it_states_and_stores_nothing_twice(tables):
                 await log.put(reports(validation([number], loss=[0.1 * number]), number=number))
                 await until(lambda number=number: len(log.control()) == number)
                 if number % 2:
-                    await saver.reach((await log.bounds(subjects.CONTROL))[1])
+                    await saver.wait_for_position((await log.bounds(subjects.CONTROL))[1])
         async with running(log, tables) as (_, saver):
-            await saver.reach((await log.bounds(subjects.CONTROL))[1])
+            await saver.wait_for_position((await log.bounds(subjects.CONTROL))[1])
         assert [e.number for e in log.control()] == [1, 2, 3, 4, 5]
         assert [r["steps_completed"] for r in tables.ask(Reports(trial_ids=[1]))["rows"]] == [1, 2, 3, 4, 5]
 
@@ -178,7 +178,7 @@ def test_log_lines_that_are_too_old_are_trimmed_by_a_decision_that_a_rebuild_rep
         live = tables.ask(asked)
         tables.drop()
         async with running(log, tables) as (_, saver):
-            await saver.reach((await log.bounds(subjects.CONTROL))[1])
+            await saver.wait_for_position((await log.bounds(subjects.CONTROL))[1])
             await until(lambda: tables.ask(asked)["lines"] == live["lines"])
         assert len(log.control()) == 1
 
@@ -222,7 +222,7 @@ def test_curves_of_trials_that_ended_long_ago_go_and_a_rebuild_forgets_them_too(
         assert live[0]["1"]["best_validation"]["steps_completed"] == 3
         tables.drop()
         async with running(log, tables) as (_, saver):
-            await saver.reach((await log.bounds(subjects.CONTROL))[1])
+            await saver.wait_for_position((await log.bounds(subjects.CONTROL))[1])
             assert [tables.ask(query) for query in asked] == live
 
     asyncio.run(work())

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.metrics.domain.steps import LIMIT, Stretch, add, contains
+from services.metrics.domain.steps import MAX_STRETCHES, Stretch, add, contains
 
 
 def filled(numbers):
@@ -29,8 +29,8 @@ def test_a_step_back_after_a_restart_opens_a_second_stretch():
 
 
 def test_what_is_irregular_stays_bounded_and_forgets_the_oldest():
-    numbers = [n * n for n in range(4 * LIMIT)]
+    numbers = [n * n for n in range(4 * MAX_STRETCHES)]
     steps = filled(numbers)
-    assert len(steps) <= LIMIT
+    assert len(steps) <= MAX_STRETCHES
     assert contains(steps, numbers[-1])
     assert not contains(steps, numbers[10])

@@ -5,14 +5,14 @@ import sys
 import pytest
 
 from services.metrics.reports.summary import Summary, add
-from services.metrics.values import finite, number
+from services.metrics.values import as_finite, as_number
 
 
 def summed(*values):
     summary = Summary()
     for steps, value in enumerate(values):
         summary = add(summary, steps, value)
-    return summary.plain()
+    return summary.to_public()
 
 
 def test_numbers():
@@ -40,7 +40,7 @@ def test_anything_else_is_other(value):
 
 def test_last_is_that_of_the_most_steps():
     summary = add(add(add(Summary(), 10, "a"), 5, "b"), 10, "c")
-    assert summary.plain()["last"] == "c"
+    assert summary.to_public()["last"] == "c"
 
 
 def test_sums_stay_finite():
@@ -48,6 +48,6 @@ def test_sums_stay_finite():
 
 
 def test_whole_numbers_too_large_for_a_float_are_no_numbers():
-    assert number(10**400) is None
-    assert finite(10**400) is None
+    assert as_number(10**400) is None
+    assert as_finite(10**400) is None
     assert summed(10**400)["type"] == "other"

@@ -9,11 +9,11 @@ from services.kit.settings import BadSettings
 from services.provisioner.engines import kubernetes
 from services.provisioner.engines.kubernetes import KubernetesEngine
 from services.provisioner.engines.kubernetes_settings import KubernetesSettings
-from services.provisioner.engines.protocol import EngineAway, EngineRefused
-from services.provisioner.plan import Wanted, Wish
-from services.provisioner.rounds import look_once
+from services.provisioner.engines.protocol import EngineRefused, EngineUnavailable
+from services.provisioner.plan import DesiredPool, DesiredWorker
+from services.provisioner.reconciliation import reconcile_pool
 from tests.fixtures.http_server import serving
-from tests.fixtures.kubernetes_api import Api
+from tests.fixtures.kubernetes_api import FakeKubernetesApi
 from tests.fixtures.kubernetes_schemas import VERSIONS, problem
 from tests.fixtures.local_cluster import wait_for
 
@@ -25,7 +25,7 @@ WAITS_FOR_ROOM = (
 
 @pytest.fixture
 def api():
-    one = Api()
+    one = FakeKubernetesApi()
     with serving(one.server):
         yield one
         for events in one._watches:
@@ -43,8 +43,8 @@ def make(api, tmp_path):
     return engine
 
 
-def look(engine):
-    return {one.worker_id: one for one in asyncio.run(engine.look())}
+def list_workers(engine):
+    return {one.worker_id: one for one in asyncio.run(engine.list_workers())}
 
 
 def started(engine, api, id="gpu-1"):
@@ -56,9 +56,9 @@ def test_a_worker_is_made_once_and_found_by_a_provisioner_that_knows_nothing_of_
     name = started(make(), api)
     assert started(make(), api) == name
     assert list(api.pods) == [name]
-    one = look(make())["gpu-1"]
+    one = list_workers(make())["gpu-1"]
     assert (one.handle, one.phase, one.detail) == (name, "queued", f"pod {name}: Pending")
-    assert look(make(pool="cpu")) == look(make(cluster="c2")) == {}
+    assert list_workers(make(pool="cpu")) == list_workers(make(cluster="c2")) == {}
 
 
 @pytest.mark.parametrize("id", ["Gpu_Pool-1", "gpu-pool-1", "gpu_pool-1", f"{'long' * 40}-1"])
@@ -67,7 +67,7 @@ def test_whatever_a_pool_is_called_its_pods_have_names_of_their_own(make, api, i
     engine = make(pool=pool, cluster="a cluster of ours")
     asyncio.run(make(pool="gpu_pool").start("gpu_pool-1"))
     started(engine, api, id)
-    assert list(look(engine)) == [id]
+    assert list(list_workers(engine)) == [id]
     assert len(api.pods) == 2
 
 
@@ -75,7 +75,7 @@ def test_a_pod_runs_on_a_node_and_has_an_end(make, api):
     engine = make(time_limit_s=3600)
     name = started(engine, api)
     api.status(name, {"phase": "Running", "startTime": "2026-01-01T00:00:00Z"}, spec={"nodeName": "n7"})
-    one = look(engine)["gpu-1"]
+    one = list_workers(engine)["gpu-1"]
     assert (one.phase, one.detail) == ("running", f"pod {name} on node n7")
     assert one.ends_at == 1767225600 + 3600
 
@@ -88,7 +88,7 @@ def test_why_a_pod_waits_is_told_without_what_changes_all_the_time(make, api):
         text = WAITS_FOR_ROOM.format(nodes=nodes, taints=taints, gpus=gpus)
         condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": text}
         api.status(name, {"phase": "Pending", "conditions": [condition]})
-        told.add(look(engine)["gpu-1"].detail)
+        told.add(list_workers(engine)["gpu-1"].detail)
     (detail,) = told
     assert "Insufficient nvidia.com/gpu, node(s) had untolerated taint {a: b}" in detail
     assert "Unschedulable" in detail
@@ -101,7 +101,7 @@ def test_an_image_that_cannot_be_pulled_is_told_and_the_pod_is_cleared_away(make
     waiting = {"waiting": {"reason": "ImagePullBackOff", "message": text}}
     status = {"name": "worker", "image": "", "imageID": "", "ready": False, "restartCount": 0}
     api.status(name, {"phase": "Pending", "containerStatuses": [status | {"state": waiting}]})
-    one = look(engine)["gpu-1"]
+    one = list_workers(engine)["gpu-1"]
     assert one.phase == "over"
     assert text in one.detail
     asyncio.run(engine.forget(one))
@@ -129,7 +129,7 @@ def test_why_a_pod_has_ended_is_told(make, api, status, says):
         worker = {"name": "worker", "image": "", "imageID": "", "ready": False, "restartCount": 0}
         status = {"containerStatuses": [worker | {"state": state}]}
     api.status(name, {"phase": "Failed", **status})
-    one = look(engine)["gpu-1"]
+    one = list_workers(engine)["gpu-1"]
     assert one.phase == "over"
     assert says in one.detail
 
@@ -140,7 +140,7 @@ def test_a_pod_that_must_leave_its_node_says_why_and_until_when(make, api):
     api.status(name, {"phase": "Running"})
     before = time.time()
     api.evict(name, "PreemptionByScheduler", "preempting to accommodate a higher priority pod")
-    one = look(engine)["gpu-1"]
+    one = list_workers(engine)["gpu-1"]
     assert one.phase == "running"
     assert "must leave: PreemptionByScheduler: preempting to accommodate" in one.detail
     assert before + 100 < one.ends_at < before + 300
@@ -150,16 +150,16 @@ def test_a_node_that_does_not_answer_is_no_end(make, api):
     engine = make()
     name = started(engine, api)
     api.status(name, {"phase": "Unknown"})
-    assert look(engine)["gpu-1"].phase == "running"
+    assert list_workers(engine)["gpu-1"].phase == "running"
 
 
 def test_a_running_pod_is_given_its_time_to_end_and_one_that_is_gone_is_no_error(make, api):
     engine = make(grace_s=60)
     name = started(engine, api)
     api.status(name, {"phase": "Running"})
-    one = look(engine)["gpu-1"]
+    one = list_workers(engine)["gpu-1"]
     asyncio.run(engine.stop(one))
-    assert look(engine)["gpu-1"].ends_at > time.time()
+    assert list_workers(engine)["gpu-1"].ends_at > time.time()
     assert "gracePeriodSeconds" not in str(api.requests)
     del api.pods[name]
     asyncio.run(engine.stop(one))
@@ -174,10 +174,10 @@ def test_a_quota_is_a_refusal_in_the_words_of_kubernetes(make, api):
 def test_a_lost_answer_to_a_request_is_no_second_pod(make, api):
     engine = make()
     api.loses_answers = True
-    with pytest.raises(EngineAway):
+    with pytest.raises(EngineUnavailable):
         asyncio.run(engine.start("gpu-1"))
     api.loses_answers = False
-    assert list(look(engine)) == ["gpu-1"]
+    assert list(list_workers(engine)) == ["gpu-1"]
     started(engine, api)
     assert len(api.pods) == 1
 
@@ -186,27 +186,27 @@ def test_a_lost_answer_to_a_request_is_no_second_pod(make, api):
 def test_of_an_answer_that_is_none_nothing_follows(make, api, code):
     engine = make()
     api.answers = [(code, "not now", {})] * 2
-    with pytest.raises(EngineAway, match="not now"):
+    with pytest.raises(EngineUnavailable, match="not now"):
         asyncio.run(engine.start("gpu-1"))
     api.answers = [(code, "not now", {})] * 2
-    with pytest.raises(EngineAway, match="not now"):
-        asyncio.run(engine.look())
+    with pytest.raises(EngineUnavailable, match="not now"):
+        asyncio.run(engine.list_workers())
     assert api.pods == {}
 
 
 def test_a_list_that_may_not_be_asked_for_is_no_empty_list(make, tmp_path):
-    with pytest.raises(EngineAway, match="no such right"):
-        asyncio.run(make(namespace="another").look())
+    with pytest.raises(EngineUnavailable, match="no such right"):
+        asyncio.run(make(namespace="another").list_workers())
 
 
 def test_an_api_server_that_asks_to_wait_is_left_alone(make, api):
     engine = make()
     api.answers = [(429, "too many requests", {"Retry-After": "30"})]
-    with pytest.raises(EngineAway, match="too many requests"):
-        asyncio.run(engine.look())
+    with pytest.raises(EngineUnavailable, match="too many requests"):
+        asyncio.run(engine.list_workers())
     asked = len(api.requests)
-    with pytest.raises(EngineAway, match="is limiting our requests"):
-        asyncio.run(engine.look())
+    with pytest.raises(EngineUnavailable, match="is limiting our requests"):
+        asyncio.run(engine.list_workers())
     assert len(api.requests) == asked
 
 
@@ -216,28 +216,28 @@ def test_a_long_list_comes_in_pages_and_from_the_beginning_where_a_page_is_too_o
     for number in range(1, 6):
         started(engine, api, f"gpu-{number}")
     api.lists_lag = True
-    assert sorted(look(engine)) == [f"gpu-{number}" for number in range(1, 6)]
+    assert sorted(list_workers(engine)) == [f"gpu-{number}" for number in range(1, 6)]
     assert not api.lists_lag
 
 
 def test_where_nobody_answers_the_engine_is_away(make, api, tmp_path):
     for text in (api.kubeconfig(token="old"), api.kubeconfig().replace(api.url, "http://127.0.0.1:1")):
         (tmp_path / "kubeconfig").write_text(text)
-        with pytest.raises(EngineAway, match="the API server of Kubernetes"):
-            asyncio.run(make().look())
-    with pytest.raises(EngineAway, match="the API server of Kubernetes"):
-        asyncio.run(make(kubeconfig=str(tmp_path / "none")).look())
+        with pytest.raises(EngineUnavailable, match="the API server of Kubernetes"):
+            asyncio.run(make().list_workers())
+    with pytest.raises(EngineUnavailable, match="the API server of Kubernetes"):
+        asyncio.run(make(kubeconfig=str(tmp_path / "none")).list_workers())
 
 
 def test_a_proxy_that_answers_in_its_place_is_an_engine_that_is_away(make, api):
     api.answers_in_html = True
-    with pytest.raises(EngineAway):
-        asyncio.run(make().look())
+    with pytest.raises(EngineUnavailable):
+        asyncio.run(make().list_workers())
 
 
 async def _hears(engine, api, does):
-    await engine.look()
-    hears = asyncio.create_task(engine.changed())
+    await engine.list_workers()
+    hears = asyncio.create_task(engine.wait_for_change())
     await asyncio.to_thread(wait_for, lambda: api.watched, 20, "somebody to watch")
     assert not hears.done()
     await asyncio.to_thread(does)
@@ -253,7 +253,7 @@ def test_what_changes_is_heard_at_once(make, api):
 
 
 def test_a_watch_that_is_too_old_is_no_harm(make, api):
-    with pytest.raises(EngineAway, match="too old"):
+    with pytest.raises(EngineUnavailable, match="too old"):
         asyncio.run(_hears(make(), api, api.expire_watches))
 
 
@@ -261,12 +261,14 @@ def test_pools_are_told_by_the_same_round_as_of_any_engine(make, api):
     engine, told = make(), []
 
     async def ask():
-        return Wish(pool="gpu", newest=1, workers=(Wanted(id="gpu-1", number=1, phase="wanted"),))
+        return DesiredPool(
+            pool="gpu", newest=1, workers=(DesiredWorker(id="gpu-1", number=1, phase="wanted"),)
+        )
 
     async def tell(report):
         told.append(report)
 
-    assert asyncio.run(look_once("gpu", engine, ask, tell)) == ""
+    assert asyncio.run(reconcile_pool("gpu", engine, ask, tell)) == ""
     ((report,),) = [one.workers for one in told]
     assert (report.worker_id, report.phase) == ("gpu-1", "queued")
     assert len(api.pods) == 1

@@ -2,21 +2,21 @@
 
 import asyncio
 
-from services.provisioner.engines.protocol import EngineAway, EngineRefused, Seen
-from services.provisioner.plan import Wanted, Wish, plan
-from services.provisioner.rounds import look_once
+from services.provisioner.engines.protocol import EngineRefused, EngineUnavailable, ListedWorker
+from services.provisioner.plan import DesiredPool, DesiredWorker, plan
+from services.provisioner.reconciliation import reconcile_pool
 
 
 def wanted(number=1, **more):
-    return Wanted(id=f"gpu-{number}", number=number, **{"phase": "wanted"} | more)
+    return DesiredWorker(id=f"gpu-{number}", number=number, **{"phase": "wanted"} | more)
 
 
 def wish(*workers, newest=9, **more):
-    return Wish(pool="gpu", newest=newest, workers=workers, **more)
+    return DesiredPool(pool="gpu", newest=newest, workers=workers, **more)
 
 
 def seen(number=1, phase="running", handle="7", **more):
-    return Seen(worker_id=f"gpu-{number}", handle=handle, phase=phase, **more)
+    return ListedWorker(worker_id=f"gpu-{number}", handle=handle, phase=phase, **more)
 
 
 def test_what_is_wanted_and_not_listed_is_started():
@@ -55,7 +55,7 @@ def test_what_nobody_wants_is_stopped_but_not_what_an_old_answer_cannot_know():
 
 
 def test_what_is_called_otherwise_is_left_alone():
-    stranger = Seen(worker_id="other-cluster", handle="1", phase="running")
+    stranger = ListedWorker(worker_id="other-cluster", handle="1", phase="running")
     assert plan(wish(newest=0), [stranger]).stop == ()
 
 
@@ -84,7 +84,7 @@ class Engine:
         if what in self.raises:
             raise self.raises[what]
 
-    async def look(self):
+    async def list_workers(self):
         self._do("look")
         return [seen(4, handle="4")]
 
@@ -108,12 +108,14 @@ def look(engine, answer):
     async def tell(command):
         told.append(command)
 
-    problem = asyncio.run(look_once("gpu", engine, ask, tell))
+    problem = asyncio.run(reconcile_pool("gpu", engine, ask, tell))
     return problem, told
 
 
 def test_an_engine_that_does_not_answer_says_nothing_about_workers():
-    problem, (told,) = look(Engine(look=EngineAway("squeue: no answer")), wish(wanted(phase="running")))
+    problem, (told,) = look(
+        Engine(look=EngineUnavailable("squeue: no answer")), wish(wanted(phase="running"))
+    )
     assert problem == told.problem == "squeue: no answer"
     assert told.workers == ()
 
@@ -123,7 +125,7 @@ def test_what_is_refused_is_over_and_what_is_unknown_is_not_reported():
     assert [(one.worker_id, one.phase, one.detail) for one in told.workers] == [
         ("gpu-1", "over", "no such partition")
     ]
-    problem, (told,) = look(Engine(start=EngineAway("timeout")), wish(wanted()))
+    problem, (told,) = look(Engine(start=EngineUnavailable("timeout")), wish(wanted()))
     assert (problem, told.problem, told.workers) == ("timeout", "timeout", ())
 
 

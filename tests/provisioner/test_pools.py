@@ -5,14 +5,14 @@ import sys
 import pytest
 
 from services.kit.settings import BadSettings
-from services.provisioner.pools import engines_of
-from services.provisioner.settings import Settings, checked
+from services.provisioner.pools import load_engines
+from services.provisioner.settings import Settings, require_pools_file
 
 
 def engines(tmp_path, text):
     (tmp_path / "pools.yaml").write_text(text)
     settings = Settings(provisioner_home=tmp_path / "home", pools=tmp_path / "pools.yaml")
-    return engines_of(settings, checked(settings))
+    return load_engines(settings, require_pools_file(settings))
 
 
 def test_only_pools_with_a_provider_have_an_engine(tmp_path):
@@ -39,7 +39,7 @@ resource_pools:
 
 def test_the_file_must_be_named():
     with pytest.raises(BadSettings, match="STEADFAST_POOLS is not set"):
-        checked(Settings())
+        require_pools_file(Settings())
 
 
 def test_only_a_pool_on_kubernetes_needs_its_client(tmp_path, monkeypatch):

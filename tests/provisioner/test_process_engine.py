@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from services.kit import started
+from services.kit import process_records
 from services.provisioner.engines.process import ProcessEngine, ProcessSettings
 from services.provisioner.engines.protocol import EngineRefused
 from tests.fixtures.local_cluster import wait_for
@@ -35,26 +35,26 @@ def make(tmp_path):
         return made[-1]
 
     yield engine
-    for pid in started.left_by(tmp_path):
+    for pid in process_records.leftover_pids(tmp_path):
         os.kill(pid, signal.SIGKILL)
     for child in [child for one in made for child in one._children]:
         child.wait()
 
 
-def look(engine):
-    return {one.worker_id: one for one in asyncio.run(engine.look())}
+def list_workers(engine):
+    return {one.worker_id: one for one in asyncio.run(engine.list_workers())}
 
 
 def until(engine, phase):
-    wait_for(lambda: look(engine)["gpu-1"].phase == phase, 20, f"gpu-1 to be {phase}")
-    return look(engine)["gpu-1"]
+    wait_for(lambda: list_workers(engine)["gpu-1"].phase == phase, 20, f"gpu-1 to be {phase}")
+    return list_workers(engine)["gpu-1"]
 
 
 def test_a_worker_is_started_with_its_id_and_found_by_another_provisioner(make, tmp_path):
     engine = make()
-    assert look(engine) == {}
+    assert list_workers(engine) == {}
     detail = asyncio.run(engine.start("gpu-1"))
-    one = look(make())["gpu-1"]
+    one = list_workers(make())["gpu-1"]
     assert (one.phase, one.detail) == ("running", detail)
     environment = Path(f"/proc/{one.handle}/environ").read_text().split("\0")
     for wanted in (
@@ -67,7 +67,7 @@ def test_a_worker_is_started_with_its_id_and_found_by_another_provisioner(make, 
     asyncio.run(make().stop(one))
     until(engine, "over")
     asyncio.run(engine.forget(one))
-    assert look(engine) == {}
+    assert list_workers(engine) == {}
     assert not (tmp_path / "gpu-1").exists()
 
 
@@ -80,20 +80,27 @@ def test_what_a_worker_said_last_is_told(make):
 def test_a_worker_of_which_nothing_was_noted_is_found_by_its_lock(make, tmp_path):
     engine = make(HOLDS_ITS_LOCK)
     asyncio.run(engine.start("gpu-1"))
-    pid = started.running(tmp_path / "gpu-1")
+    pid = process_records.running_pid(tmp_path / "gpu-1")
     wait_for(lambda: (tmp_path / "gpu-1" / "home" / "lock").exists(), 20, "the lock")
-    (tmp_path / "gpu-1" / started.FILE).unlink()
-    wait_for(lambda: started.running(tmp_path / "gpu-1") == pid, 20, "the holder of the lock to be found")
-    assert look(engine)["gpu-1"].phase == "running"
+    (tmp_path / "gpu-1" / process_records.FILE).unlink()
+    wait_for(
+        lambda: process_records.running_pid(tmp_path / "gpu-1") == pid,
+        20,
+        "the holder of the lock to be found",
+    )
+    assert list_workers(engine)["gpu-1"].phase == "running"
 
 
 def test_a_worker_that_was_never_recorded_is_cleared_away_once_it_has_ended(make, tmp_path):
     """Its provisioner was killed between starting and recording it."""
     engine = make()
     asyncio.run(engine.start("gpu-1"))
-    pid = started.running(tmp_path / "gpu-1")
-    (tmp_path / "gpu-1" / started.FILE).unlink()
-    assert (look(engine)["gpu-1"].phase, look(engine)["gpu-1"].handle) == ("running", str(pid))
+    pid = process_records.running_pid(tmp_path / "gpu-1")
+    (tmp_path / "gpu-1" / process_records.FILE).unlink()
+    assert (list_workers(engine)["gpu-1"].phase, list_workers(engine)["gpu-1"].handle) == (
+        "running",
+        str(pid),
+    )
     os.kill(pid, signal.SIGKILL)
     one = until(engine, "over")
     assert one.detail.startswith("it has ended: ")
@@ -104,43 +111,43 @@ def test_a_worker_that_was_never_recorded_is_cleared_away_once_it_has_ended(make
 def test_a_recorded_lock_whose_holder_is_gone_is_over_though_its_scripts_run(make, tmp_path):
     engine = make(LEAVES_A_CHILD)
     asyncio.run(engine.start("gpu-1"))
-    wait_for(lambda: len(started.left_by(tmp_path)) == 2, 20, "the worker's child")
-    pid = started.running(tmp_path / "gpu-1")
+    wait_for(lambda: len(process_records.leftover_pids(tmp_path)) == 2, 20, "the worker's child")
+    pid = process_records.running_pid(tmp_path / "gpu-1")
     (tmp_path / "gpu-1" / "home").mkdir(exist_ok=True)
-    (tmp_path / "gpu-1" / "home" / started.LOCK).write_text(str(pid))
-    (tmp_path / "gpu-1" / started.FILE).unlink()
+    (tmp_path / "gpu-1" / "home" / process_records.LOCK).write_text(str(pid))
+    (tmp_path / "gpu-1" / process_records.FILE).unlink()
     os.kill(pid, signal.SIGKILL)
     one = until(engine, "over")
-    assert started.left_by(tmp_path)
+    assert process_records.leftover_pids(tmp_path)
     asyncio.run(engine.forget(one))
-    wait_for(lambda: not started.left_by(tmp_path), 20, "all of it to be gone")
+    wait_for(lambda: not process_records.leftover_pids(tmp_path), 20, "all of it to be gone")
 
 
 def test_a_folder_in_which_nothing_was_started_is_cleared_away(make, tmp_path):
     engine = make()
     (tmp_path / "gpu-1").mkdir()
     asyncio.run(engine.forget(until(engine, "over")))
-    assert look(engine) == {}
+    assert list_workers(engine) == {}
 
 
 def test_another_process_of_the_same_number_is_not_the_worker(make, tmp_path):
     engine = make()
     asyncio.run(engine.start("gpu-1"))
-    started.note(tmp_path / "gpu-1", os.getpid())
-    text = (tmp_path / "gpu-1" / started.FILE).read_text()
-    (tmp_path / "gpu-1" / started.FILE).write_text(text.replace('"began":"', '"began":"9'))
-    assert look(engine)["gpu-1"].phase == "over"
+    process_records.record(tmp_path / "gpu-1", os.getpid())
+    text = (tmp_path / "gpu-1" / process_records.FILE).read_text()
+    (tmp_path / "gpu-1" / process_records.FILE).write_text(text.replace('"began":"', '"began":"9'))
+    assert list_workers(engine)["gpu-1"].phase == "over"
 
 
 def test_what_a_killed_worker_leaves_behind_is_ended(make, tmp_path):
     engine = make(LEAVES_A_CHILD)
     asyncio.run(engine.start("gpu-1"))
-    wait_for(lambda: len(started.left_by(tmp_path)) == 2, 20, "the worker's child")
-    os.kill(started.running(tmp_path / "gpu-1"), signal.SIGKILL)
+    wait_for(lambda: len(process_records.leftover_pids(tmp_path)) == 2, 20, "the worker's child")
+    os.kill(process_records.running_pid(tmp_path / "gpu-1"), signal.SIGKILL)
     one = until(engine, "over")
-    assert started.left_by(tmp_path)
+    assert process_records.leftover_pids(tmp_path)
     asyncio.run(engine.forget(one))
-    wait_for(lambda: not started.left_by(tmp_path), 20, "all of it to be gone")
+    wait_for(lambda: not process_records.leftover_pids(tmp_path), 20, "all of it to be gone")
 
 
 def test_what_cannot_be_started_is_refused(tmp_path):

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from services.provisioner.engines.protocol import EngineAway, EngineRefused, Seen
+from services.provisioner.engines.protocol import EngineRefused, EngineUnavailable, ListedWorker
 from services.provisioner.engines.slurm import SlurmEngine
 from services.provisioner.engines.slurm_script import SlurmSettings, script
 
@@ -39,7 +39,7 @@ def slurm(tmp_path, monkeypatch):
 
 def test_jobs_of_this_pool_and_cluster_are_seen(slurm, tmp_path):
     engine = slurm(squeue=f"echo $SLURM_TIME_FORMAT > {tmp_path}/format; cat <<'END'\n{LISTED}END")
-    found = asyncio.run(engine.look())
+    found = asyncio.run(engine.list_workers())
     assert [(one.worker_id, one.handle, one.phase, one.detail, one.ends_at) for one in found] == [
         ("gpu-1", "7", "running", "job 7", 1795390322.0),
         ("gpu-2", "8", "queued", "job 8: PENDING, Resources", 0.0),
@@ -59,15 +59,15 @@ def test_jobs_of_this_pool_and_cluster_are_seen(slurm, tmp_path):
     ],
 )
 def test_a_squeue_that_does_not_answer_is_no_empty_list(slurm, command, says):
-    with pytest.raises(EngineAway, match=says):
-        asyncio.run(slurm(timeout=0.2 if "sleep" in command else 20.0, squeue=command).look())
+    with pytest.raises(EngineUnavailable, match=says):
+        asyncio.run(slurm(timeout=0.2 if "sleep" in command else 20.0, squeue=command).list_workers())
 
 
 def test_where_slurm_is_not_installed_the_engine_is_away(slurm, monkeypatch, tmp_path):
     engine = slurm()
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(EngineAway, match="squeue cannot be run here"):
-        asyncio.run(engine.look())
+    with pytest.raises(EngineUnavailable, match="squeue cannot be run here"):
+        asyncio.run(engine.list_workers())
 
 
 def test_a_job_is_submitted_with_the_script_of_its_worker(slurm, tmp_path):
@@ -82,28 +82,30 @@ def test_a_job_is_submitted_with_the_script_of_its_worker(slurm, tmp_path):
 def test_what_slurm_refuses_is_told_in_its_words_and_what_it_may_have_taken_is_not_known(slurm):
     with pytest.raises(EngineRefused, match="Invalid partition"):
         asyncio.run(slurm(sbatch="echo 'sbatch: error: Invalid partition' >&2; exit 1").start("gpu-1"))
-    with pytest.raises(EngineAway, match="Socket timed out"):
+    with pytest.raises(EngineUnavailable, match="Socket timed out"):
         asyncio.run(slurm(sbatch="echo 'sbatch: error: Socket timed out' >&2; exit 1").start("gpu-1"))
 
 
 def test_only_the_job_of_that_worker_is_cancelled(slurm, tmp_path):
-    one = Seen(worker_id="gpu-1", handle="7", phase="running")
+    one = ListedWorker(worker_id="gpu-1", handle="7", phase="running")
     asyncio.run(slurm(scancel="true").stop(one))
     assert (tmp_path / "scancel.words").read_text() == "--quiet --name=steadfast.c1.gpu-1 7\n"
 
 
 def test_a_job_that_has_ended_meanwhile_is_no_engine_that_is_away(slurm):
-    one = Seen(worker_id="gpu-1", handle="7", phase="running")
+    one = ListedWorker(worker_id="gpu-1", handle="7", phase="running")
     asyncio.run(slurm(scancel="exit 1").stop(one))
-    with pytest.raises(EngineAway, match="Unable to contact"):
+    with pytest.raises(EngineUnavailable, match="Unable to contact"):
         asyncio.run(slurm(scancel="echo Unable to contact slurm controller >&2; exit 1").stop(one))
 
 
 def test_a_job_that_can_never_start_is_cancelled_and_one_that_ended_is_left_alone(slurm, tmp_path):
     engine = slurm(scancel="true")
-    asyncio.run(engine.forget(Seen(worker_id="gpu-1", handle="7", phase="over", detail="job 7: TIMEOUT")))
+    asyncio.run(
+        engine.forget(ListedWorker(worker_id="gpu-1", handle="7", phase="over", detail="job 7: TIMEOUT"))
+    )
     assert not (tmp_path / "scancel.words").exists()
-    held = Seen(
+    held = ListedWorker(
         worker_id="gpu-1", handle="7", phase="over", detail="job 7: PENDING, launch failed requeued held"
     )
     asyncio.run(engine.forget(held))

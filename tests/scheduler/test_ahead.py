@@ -81,9 +81,11 @@ def whole(state):
     """Its records, its indexes, and who holds what."""
     indexes = {name: list(one) for name, one in vars(state).items() if isinstance(one, SortedKeys)}
     jobs = range(-5, 8)
-    places = {id: (sorted(state.places.held_on(id)), state.places.taken_on(id)) for id in state.workers}
-    of_jobs = {job: sorted(state.places.of_job(job)) for job in jobs}
-    return dump(state), indexes, places, of_jobs, sorted(state.places.out_of_touch)
+    occupancy = {
+        id: (sorted(state.occupancy.held_on(id)), state.occupancy.taken_on(id)) for id in state.workers
+    }
+    of_jobs = {job: sorted(state.occupancy.of_job(job)) for job in jobs}
+    return dump(state), indexes, occupancy, of_jobs, sorted(state.occupancy.unconfirmed_lost)
 
 
 def again(state):

@@ -75,7 +75,7 @@ def test_what_was_folded_is_not_read_again():
         log = Counted()
         facts = Facts(log)
         story = [experiment(1), trial(5), requested(5, 1), assigned(5, 1), requested(5, 2), assigned(5, 2)]
-        facts.folded(await log.say(*story))
+        facts.on_folded(await log.say(*story))
         found = await read_briefing(facts, "5.r.2", ALONE)
         assert (found.config, found.trial.seed, found.trial.steps_completed) == ({"n": 1}, 5, 2)
         # With the span that it was decided in, which is no part of the event.
@@ -111,7 +111,7 @@ def test_only_so_much_is_remembered(kind, monkeypatch):
         log = Counted()
         facts = Facts(log)
         made = {ExperimentCreated: experiment, TrialCreated: trial, RunRequested: lambda id: requested(id, 1)}
-        facts.folded(await log.say(*(made[kind](id) for id in range(1, 6))))
+        facts.on_folded(await log.say(*(made[kind](id) for id in range(1, 6))))
         assert [await facts.last(kind, id) for id in (3, 4, 5)] == [made[kind](id) for id in (3, 4, 5)]
         assert log.asked == []
         assert await facts.last(kind, 1) == made[kind](1)

@@ -8,7 +8,7 @@ from det_contracts.events.scheduler import Provider
 from det_contracts.problems import Refused
 from det_contracts.provisioning import ReportWorkers, SeenWorker
 from det_contracts.queries import Fits, Provisioning, Waiting
-from services.scheduler.domain.provisioned import FIRST_PAUSE_S, GONE_AFTER_S
+from services.scheduler.domain.provisioned import MIN_BACKOFF_S, MISSING_GRACE_S
 from services.scheduler.policy.autoscale import demand_of
 from services.scheduler.policy.book import book_of
 from services.scheduler.policy.records import PoolSettings, Request
@@ -211,7 +211,7 @@ def test_a_job_that_is_put_back_into_the_queue_has_its_time_again(grow):
 def test_after_failures_a_pool_waits_longer_each_time_and_says_so(grow):
     cluster = grow()
     cluster.request(1)
-    pause = FIRST_PAUSE_S
+    pause = MIN_BACKOFF_S
     for number in range(1, 4):
         (event,) = report(cluster, f"default-{number}", phase="over", detail="sbatch: invalid partition")
         assert event.failed
@@ -229,11 +229,11 @@ def test_a_list_that_lags_behind_loses_no_worker(grow):
     cluster.request(1)
     report(cluster, phase="queued")
     report(cluster, phase="missing", detail="")
-    later(cluster, GONE_AFTER_S - 1)
+    later(cluster, MISSING_GRACE_S - 1)
     report(cluster, phase="queued")
-    assert of(scheduler.WorkerDismissed, later(cluster, GONE_AFTER_S)) == []
+    assert of(scheduler.WorkerDismissed, later(cluster, MISSING_GRACE_S)) == []
     report(cluster, phase="missing", detail="")
-    (event,) = of(scheduler.WorkerDismissed, later(cluster, GONE_AFTER_S))
+    (event,) = of(scheduler.WorkerDismissed, later(cluster, MISSING_GRACE_S))
     assert event.reason == "its engine does not list it any more"
     assert event.failed
 
@@ -243,7 +243,7 @@ def test_a_worker_that_is_here_is_believed_more_than_its_engine(grow):
     cluster.request(1)
     cluster.worker("default-1")
     report(cluster, phase="over", detail="COMPLETED")
-    assert of(scheduler.WorkerDismissed, later(cluster, 10 * GONE_AFTER_S)) == []
+    assert of(scheduler.WorkerDismissed, later(cluster, 10 * MISSING_GRACE_S)) == []
     (event,) = of(scheduler.WorkerDismissed, leaves(cluster))
     assert not event.failed
 
@@ -354,4 +354,4 @@ def test_what_is_placed_in_the_same_pass_does_not_count():
     book = book_of(PoolSettings(), waiting=requests)
     demand = demand_of(book, slots_per_instance=1, max_zero_slot=0, placed={"0", "1"})
     assert demand.instances == 3
-    assert demand_of(book, slots_per_instance=1, max_zero_slot=0, enough=2).instances == 2
+    assert demand_of(book, slots_per_instance=1, max_zero_slot=0, stop_at=2).instances == 2

@@ -22,18 +22,18 @@ def clock(monkeypatch):
 
 @pytest.fixture
 def watch(clock):
-    return heartbeats.Watch(PATIENCE_S)
+    return heartbeats.HeartbeatMonitor(PATIENCE_S)
 
 
 def beat(watch, worker_id="w1", session="s1"):
-    asyncio.run(watch.on_beat(SimpleNamespace(subject=f"heartbeat.{worker_id}", data=session.encode())))
+    asyncio.run(watch.on_heartbeat(SimpleNamespace(subject=f"heartbeat.{worker_id}", data=session.encode())))
 
 
 def after(seconds, clock, watch, cluster):
     """Look every second; who is silent at the end."""
     for _ in range(int(seconds)):
         clock.at += 1.0
-        found = watch.silent(cluster.state)
+        found = watch.silence_reports(cluster.state)
     return [(report.worker_id, report.session) for report in found]
 
 
@@ -69,23 +69,23 @@ def test_sessions_that_are_over_are_forgotten(cluster, clock, watch):
         beat(watch, session=f"old-{number}")
     beat(watch)
     after(30, clock, watch, cluster)
-    assert watch._heard == {"w1": {"s1": 1000.0}}
+    assert watch._last_heartbeats == {"w1": {"s1": 1000.0}}
 
 
 def test_workers_that_are_not_known_are_forgotten(cluster, clock, watch):
     cluster.worker("gone")
     beat(watch, "stranger", "s9")
     after(1, clock, watch, cluster)
-    assert set(watch._heard) == {"stranger"}
+    assert set(watch._last_heartbeats) == {"stranger"}
     cluster.told(WorkerLeft("gone", "s1"), scheduler.WorkerForgotten("gone", "away for long"))
     after(PATIENCE_S + 1, clock, watch, cluster)
-    assert (watch._heard, watch._met) == ({}, {})
+    assert (watch._last_heartbeats, watch._first_seen) == ({}, {})
 
 
 def test_nobody_was_silent_while_nobody_listened(cluster, clock, watch):
     cluster.worker()
     after(20, clock, watch, cluster)
-    watch.begin_again()
+    watch.restart()
     assert after(25, clock, watch, cluster) == []
     assert after(1, clock, watch, cluster) == [("w1", "s1")]
 
@@ -111,36 +111,36 @@ def fenced(cluster):
     return cluster
 
 
-def given_up(seconds, clock, watch, cluster):
+def give_up_commands(seconds, clock, watch, cluster):
     for _ in range(int(seconds)):
         clock.at += 1.0
-        watch.silent(cluster.state)
-        found = watch.given_up(cluster.state)
+        watch.silence_reports(cluster.state)
+        found = watch.give_up_commands(cluster.state)
     return [(command.allocation_id, command.worker_id) for command in found]
 
 
 def test_what_its_host_must_have_ended_is_given_up_and_starts_elsewhere(fenced, clock, watch):
-    assert given_up(40 + heartbeats.GRACE_S + 1, clock, watch, fenced) == []
-    assert given_up(1, clock, watch, fenced) == [("1.t1.1", "w1")]
+    assert give_up_commands(40 + heartbeats.GRACE_S + 1, clock, watch, fenced) == []
+    assert give_up_commands(1, clock, watch, fenced) == [("1.t1.1", "w1")]
     (ended,) = fenced.rule(GiveUp("1.t1.1", "w1", 46.0))
     assert (ended.outcome, ended.reason) == ("worker_lost", "worker w1 was lost")
     assert fenced.rule(GiveUp("1.t1.1", "w1", 46.0)) == []
 
 
 def test_the_wait_begins_anew_where_nobody_listened(fenced, clock, watch):
-    given_up(30, clock, watch, fenced)
-    watch.begin_again()
-    assert given_up(40, clock, watch, fenced) == []
+    give_up_commands(30, clock, watch, fenced)
+    watch.restart()
+    assert give_up_commands(40, clock, watch, fenced) == []
     clock.at += 600
-    assert given_up(40, clock, watch, fenced) == []
-    assert given_up(7, clock, watch, fenced) == [("1.t1.1", "w1")]
+    assert give_up_commands(40, clock, watch, fenced) == []
+    assert give_up_commands(7, clock, watch, fenced) == [("1.t1.1", "w1")]
 
 
 def test_its_own_word_ends_the_wait(fenced, clock, watch):
-    given_up(30, clock, watch, fenced)
+    give_up_commands(30, clock, watch, fenced)
     (ended,) = fenced.told(AllocationExited(worker_id="w1", allocation_id="1.t1.1", exit_code=137))
     assert ended.outcome == "worker_lost"
-    assert given_up(60, clock, watch, fenced) == []
+    assert give_up_commands(60, clock, watch, fenced) == []
 
 
 @pytest.mark.parametrize(("instance", "over"), [("", True), ("another folder", False)])

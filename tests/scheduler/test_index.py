@@ -24,9 +24,9 @@ def picture(state):
         }
         for name, book in state.index.books.items()
     }
-    places = state.places
-    held = {w: (sorted(places.held_on(w)), places.taken_on(w)) for w in state.workers}
-    return books, held, {job: sorted(places.of_job(job)) for job in range(1, 8)}
+    occupancy = state.occupancy
+    held = {w: (sorted(occupancy.held_on(w)), occupancy.taken_on(w)) for w in state.workers}
+    return books, held, {job: sorted(occupancy.of_job(job)) for job in range(1, 8)}
 
 
 def anew(state):
@@ -53,7 +53,7 @@ class Chance:
     def host(self):
         name = f"w{self.random.randint(1, 4)}"
         slots = sorted(self.random.sample(range(4), self.random.randint(1, 4)))
-        held = [id for id in self.cluster.state.places.held_on(name) if self.random.random() < 0.7]
+        held = [id for id in self.cluster.state.occupancy.held_on(name) if self.random.random() < 0.7]
         session = f"s{self.random.random()}"
         pool = self.random.choice(["default", "b"])
         self.cluster.worker(name, slots, session, held, 10**9, pool)

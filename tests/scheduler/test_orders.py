@@ -8,11 +8,11 @@ import pytest
 
 from det_contracts import codec, subjects
 from det_contracts.events import scheduler, searcher, worker
-from det_contracts.orders import NEW, Briefing, Gang, Standing, WorkerOrders
+from det_contracts.orders import NO_ORDERS_YET, Briefing, Gang, Standing, WorkerOrders
 from services.kit.log import Draft, Fence
 from services.kit.log_memory import MemoryLog
 from services.kit.runner import Runner
-from services.kit.snapshot_store import InMemory
+from services.kit.snapshot_store import NullSaver
 from services.scheduler import orders
 from services.scheduler.app import RULES
 
@@ -20,7 +20,7 @@ DEADLINE_S = 60
 CONFIG = {"name": "x", "resources": {"slots_per_trial": 1, "resource_pool": "default"}, "max_restarts": 0}
 
 
-class Watched(InMemory):
+class Watched(NullSaver):
     """Tells of what was folded, as the saver of a real service does."""
 
     listener = None
@@ -47,12 +47,12 @@ class Cluster:
     def schedulers(self, count=1):
         for number in range(count):
             saver = Watched(RULES.state)
-            runner = Runner(RULES, self.log, saver, leading=lambda number=number: self.leader == number)
+            runner = Runner(RULES, self.log, saver, is_leader=lambda number=number: self.leader == number)
             parts = SimpleNamespace(
                 runner=runner,
                 journal=self.log,
                 saver=saver,
-                leading=lambda number=number: self.leader == number,
+                is_leader=lambda number=number: self.leader == number,
             )
             self.runners.append(runner)
             self.writers.append(orders.OrdersWriter(parts, self._make, "token of {}".format))
@@ -67,7 +67,9 @@ class Cluster:
             body = codec.encode(event, id=f"e{self._said}", actor="test", at=float(self._said))
             await self.log.append(Draft(codec.subject_of(event), body, f"e{self._said}"))
 
-    async def register(self, worker_id="w", slots=2, session="s1", running=(), reads_after=NEW, instance="i"):
+    async def register(
+        self, worker_id="w", slots=2, session="s1", running=(), reads_after=NO_ORDERS_YET, instance="i"
+    ):
         offered = tuple(worker.Slot(n, "cpu", f"cpu-{n}", "CPU") for n in range(slots))
         await self.say(
             worker.WorkerRegistered(
@@ -349,11 +351,17 @@ def test_what_was_briefed_stays_although_its_briefing_has_grown(monkeypatch):
             worker_id="w", position=9, session="s", presence="here", allocations=tuple(standing)
         )
 
-    told = orders.fitting(given(900, 900), None)
+    told = orders.trim_to_message(given(900, 900), None)
     assert (told.position, ids(told)) == (9, ["1", "2"])
     grown = given(1200, 1200)
-    assert (orders.fitting(grown, told).position, ids(orders.fitting(grown, told))) == (9, ["1", "2"])
-    assert (orders.fitting(grown, None).position, ids(orders.fitting(grown, None))) == (1, ["1"])
+    assert (orders.trim_to_message(grown, told).position, ids(orders.trim_to_message(grown, told))) == (
+        9,
+        ["1", "2"],
+    )
+    assert (orders.trim_to_message(grown, None).position, ids(orders.trim_to_message(grown, None))) == (
+        1,
+        ["1"],
+    )
 
 
 def test_another_leader_goes_on_and_the_old_one_is_refused(play):
@@ -367,7 +375,7 @@ def test_another_leader_goes_on_and_the_old_one_is_refused(play):
         await cluster.told(lambda orders: True, "late")
         # It finds what the other one wrote as it must be.
         assert len(cluster.messages()) == len({m.position for m in cluster.messages()})
-        await cluster.until(lambda: cluster.writers[1].is_told("w"))
+        await cluster.until(lambda: cluster.writers[1].has_current_orders("w"))
         before = cluster.messages()
         cluster.leader = 0
         await cluster.request(2)
@@ -389,7 +397,7 @@ def test_older_orders_never_take_the_place_of_newer_ones(play):
         await cluster.register("another")
         await cluster.told(lambda orders: True, "another")
         assert cluster.messages() == [newer]
-        assert not cluster.writers[0].is_told("w")
+        assert not cluster.writers[0].has_current_orders("w")
 
     play(story)
 
@@ -420,7 +428,7 @@ def test_orders_of_a_log_that_is_gone_are_replaced(play, monkeypatch):
         cluster.schedulers()
         now = await cluster.told(lambda orders: orders.position < 1000)
         assert ids(now) == ["1.r.1"]
-        await cluster.until(lambda: cluster.writers[0].is_told("w"))
+        await cluster.until(lambda: cluster.writers[0].has_current_orders("w"))
 
     play(story)
 
@@ -432,28 +440,28 @@ def test_a_worker_that_lives_and_was_never_registered_is_called_back(play, clust
     now = [100.0]
     monkeypatch.setattr(heartbeats, "since_boot", lambda: now[0])
     cluster.worker()
-    watch = heartbeats.Watch(25.0)
+    watch = heartbeats.HeartbeatMonitor(25.0)
 
     def beats(seconds):
         for _ in range(int(seconds)):
             now[0] += 1.0
             for id, session in (("w1", "other"), ("gone", "s7")):
                 beat = SimpleNamespace(subject=subjects.heartbeat(id), data=session.encode())
-                asyncio.run(watch.on_beat(beat))
-            watch.silent(cluster.state)
-            found = watch.unknown(cluster.state)
+                asyncio.run(watch.on_heartbeat(beat))
+            watch.silence_reports(cluster.state)
+            found = watch.unregistered_workers(cluster.state)
         return found
 
     assert beats(20) == []
     assert beats(10) == [("gone", "s7")]
     now[0] += 20.0
-    assert watch.unknown(cluster.state) == []
+    assert watch.unregistered_workers(cluster.state) == []
 
     async def story(cluster):
         cluster.schedulers()
         await cluster.register("another")
         await cluster.told(lambda orders: True, "another")
-        cluster.writers[0].call_back("gone", "s7")
+        cluster.writers[0].request_registration("gone", "s7")
         orders = await cluster.told(lambda orders: True, "gone")
         assert (orders.session, orders.presence, orders.allocations) == ("s7", "lost", ())
         await cluster.register("gone", session="s8")
@@ -468,7 +476,7 @@ def test_nobody_is_given_up_before_the_host_can_know(cluster, monkeypatch):
     now = [100.0]
     monkeypatch.setattr(heartbeats, "since_boot", lambda: now[0])
     told = []
-    watch = heartbeats.Watch(25.0, lambda worker_id: worker_id in told)
+    watch = heartbeats.HeartbeatMonitor(25.0, lambda worker_id: worker_id in told)
     cluster.pool(on_lost="fence", fence_after_s=9.0)
     cluster.job()
     cluster.worker()
@@ -477,8 +485,8 @@ def test_nobody_is_given_up_before_the_host_can_know(cluster, monkeypatch):
     cluster.told(scheduler.WorkerLost("w1", "silent"))
     for _ in range(3):
         now[0] += 100.0
-        assert watch.given_up(cluster.state) == []
+        assert watch.give_up_commands(cluster.state) == []
     told.append("w1")
-    assert watch.given_up(cluster.state) == []
+    assert watch.give_up_commands(cluster.state) == []
     now[0] += 9.0 + heartbeats.GRACE_S + 0.1
-    assert [one.worker_id for one in watch.given_up(cluster.state)] == ["w1"]
+    assert [one.worker_id for one in watch.give_up_commands(cluster.state)] == ["w1"]

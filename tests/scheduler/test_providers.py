@@ -4,7 +4,7 @@ import pytest
 
 from services.kit.settings import BadSettings
 from services.scheduler.pools import read_pools
-from services.scheduler.providers import read_provider, seconds
+from services.scheduler.providers import parse_seconds, read_provider
 
 
 def test_the_names_of_0_25_mean_the_same():
@@ -55,8 +55,8 @@ def test_what_makes_no_sense_is_told_with_its_place(given, says):
 
 
 def test_durations():
-    assert [seconds(text) for text in ("20m", "1d", 5, 0)] == [1200.0, 86400.0, 5.0, 0.0]
-    assert [seconds(text) for text in ("", "m", "1x", -1, True, None)] == [None] * 6
+    assert [parse_seconds(text) for text in ("20m", "1d", 5, 0)] == [1200.0, 86400.0, 5.0, 0.0]
+    assert [parse_seconds(text) for text in ("", "m", "1x", -1, True, None)] == [None] * 6
 
 
 def test_the_file_of_pools_has_it(tmp_path):

@@ -302,7 +302,7 @@ def test_the_queue_shows_who_is_kept_out(limited):
 
 
 def picture(state):
-    state.index.gate.settle()
+    state.index.gate.update_books()
     return {name: book.waiting for name, book in state.index.books.items()}
 
 
@@ -352,17 +352,17 @@ def test_whatever_happens_no_quota_is_passed_and_a_rebuild_agrees(limited, seed)
 
     for _ in range(80):
         events = chance.choice([quota, group, move, ask, ask, ask, end, end, change])()
-        had = limits.used(limited.state, limited.state.index.gate.usage)
+        had = limits.usage_of(limited.state, limited.state.index.gate.usage)
         new = set(assigned(events))
         for id in new:
             account = limits.account_of(limited.state, limited.state.allocations[id].experiment_id)
-            for holder in limits.limiting(limited.state, account, "slots"):
+            for holder in limits.limiting_holders(limited.state, account, "slots"):
                 assert had[holder] <= limits.limit_of(limited.state, holder, "slots"), holder
         names = ("workers", "allocations", "jobs", "pools", "pauses", "homes", "project_homes", "people")
         names += ("people_names", "groups", "groups_of", "quotas")
         again = State(**{name: dict(getattr(limited.state, name)) for name in names})
         assert picture(again) == picture(limited.state)
-        assert limits.used(again, again.index.gate.usage) == had
+        assert limits.usage_of(again, again.index.gate.usage) == had
 
 
 @pytest.mark.parametrize("jobs", [1, 300], ids=["one job", "many jobs"])
@@ -383,9 +383,9 @@ def test_what_it_takes_does_not_grow_with_what_waits(limited, quota, slots, jobs
     gate = limited.state.index.gate
 
     def cost():
-        gate.stir()
+        gate.mark_stale()
         with Meter().counting() as meter:
-            gate.settle()
+            gate.update_books()
         return meter.steps
 
     before = cost()

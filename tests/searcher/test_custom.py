@@ -91,7 +91,7 @@ def test_early_exits_and_progress_are_told(custom):
 
 
 def test_of_progress_that_nobody_reads_the_newest_stays(custom, monkeypatch):
-    monkeypatch.setattr("services.searcher.methods.custom.MANY", 10)
+    monkeypatch.setattr("services.searcher.methods.custom.MERGE_PROGRESS_FROM", 10)
     post(custom, 1, A, B, TrainTo("a", 500), TrainTo("b", 500))
     for units in range(100):
         custom.told(trial.Progressed(1, 1, float(units)))

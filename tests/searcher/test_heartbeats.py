@@ -18,7 +18,7 @@ from services.kit.log_memory import MemoryLog
 from services.kit.process_metrics import Measures
 from services.kit.rules import Call, dump
 from services.kit.runner import Runner
-from services.kit.snapshot_store import InMemory
+from services.kit.snapshot_store import NullSaver
 from services.searcher import heartbeats
 from services.searcher.app import RULES
 from services.searcher.unmanaged import ReportScriptSilent
@@ -44,24 +44,24 @@ class Replica:
     """A searcher with its watch: the real loop over a log, in virtual time."""
 
     def __init__(self, cluster, *, leads):
-        self.cluster, self.leads, self.on_beat = cluster, leads, None
+        self.cluster, self.leads, self.on_heartbeat = cluster, leads, None
         self.runner = Runner(
-            RULES, cluster.journal, InMemory(RULES.state), leading=lambda: self.leads, clock=cluster.time
+            RULES, cluster.journal, NullSaver(RULES.state), is_leader=lambda: self.leads, clock=cluster.time
         )
         parts = SimpleNamespace(
             connection=SimpleNamespace(subscribe=self._subscribe),
             journal=cluster.journal,
-            leading=lambda: self.leads,
+            is_leader=lambda: self.leads,
             measures=Measures("searcher"),
             runner=self.runner,
         )
         cluster.replicas.append(self)
         begin = asyncio.get_running_loop().create_task
-        self.tasks = [begin(self.runner.run()), begin(heartbeats.watch(parts))]
+        self.tasks = [begin(self.runner.run()), begin(heartbeats.monitor_heartbeats(parts))]
 
     async def _subscribe(self, subject, cb):
         assert subject == "alive.*"
-        self.on_beat = cb
+        self.on_heartbeat = cb
 
     async def command(self, command):
         await self.runner.ready.wait()
@@ -98,11 +98,11 @@ class Cluster:
         return first
 
     async def _beat(self):
-        message = SimpleNamespace(subject=subjects.alive(1), data=b"1")
+        message = SimpleNamespace(subject=subjects.script_heartbeat(1), data=b"1")
         while True:
             for replica in self.replicas if self.lives else ():
-                if replica.on_beat is not None:
-                    await replica.on_beat(message)
+                if replica.on_heartbeat is not None:
+                    await replica.on_heartbeat(message)
             await asyncio.sleep(BEAT_S)
 
     def told(self, *kinds):
@@ -155,7 +155,7 @@ async def test_a_script_that_falls_silent_is_lost_and_one_that_is_back_goes_on(c
     await asyncio.sleep(10)
     assert cluster.trial == "ERROR"
     ((_, lost_at),) = cluster.told(searcher.TrialEnded)
-    assert 960 + PATIENCE_S < lost_at < 960 + PATIENCE_S + 3 * heartbeats.LOOK_EVERY_S
+    assert 960 + PATIENCE_S < lost_at < 960 + PATIENCE_S + 3 * heartbeats.POLL_EVERY_S
     await asyncio.sleep(10_000)
     quiet = cluster.size
     cluster.lives = True
@@ -190,7 +190,7 @@ async def test_a_leader_that_changes_blames_nobody_who_lives(cluster):
         await asyncio.sleep(400)
         first.leads, other.leads = other.leads, first.leads
         for one in (first, other):
-            one.runner.lead()
+            one.runner.on_leadership_change()
     assert cluster.told(searcher.TrialOverdue) == []
     # What the new leader heard as a follower is no silence of before, either.
     cluster.lives = False
@@ -263,7 +263,7 @@ def outside(searching):
     return SimpleNamespace(fold=fold, state=fold.state, listener=Listener(lambda: fold.now))
 
 
-def live(outside, seconds, *, every=heartbeats.GAP_S - 10, trials=range(1, 51)):
+def live(outside, seconds, *, every=heartbeats.MAX_GAP_S - 10, trials=range(1, 51)):
     """Scripts beat and the watch looks; returns what it reported, all of which was decided upon."""
     until, reports = outside.fold.now + seconds, []
     while outside.fold.now < until:
@@ -293,7 +293,7 @@ def test_a_year_of_beats_leaves_log_state_and_watch_as_they_were(outside, monkey
     grown = {name for name, table in after.items() if len(table) > len(before[name])}
     # How many trials have failed is counted from the first one on.
     assert grown == {"tallies"}
-    assert (heard, len(outside.listener.watch._heard), outside.listener.watch._new) == (50, 2, {})
+    assert (heard, len(outside.listener.watch._heard), outside.listener.watch._recently_heard) == (50, 2, {})
 
 
 def test_a_watch_that_stood_still_blames_nobody(outside):
@@ -307,8 +307,8 @@ def test_a_watch_that_stood_still_blames_nobody(outside):
 def test_strangers_are_forgotten(outside):
     for id in range(1000, 1500):
         outside.listener.hear(id, 1)
-    outside.listener.begin_again(outside.state)
-    assert (outside.listener.watch._heard, outside.listener.watch._new) == ({}, {})
+    outside.listener.restart(outside.state)
+    assert (outside.listener.watch._heard, outside.listener.watch._recently_heard) == ({}, {})
     for id in range(1000, 1500):
         outside.listener.hear(id, 1)
     told = [len(outside.listener.reports(outside.state)) for _ in range(4)]
@@ -320,7 +320,7 @@ def test_strangers_are_forgotten(outside):
 @pytest.mark.parametrize("body", [b"", b"x", b"-1"])
 def test_what_is_no_sign_of_life_is_none(outside, subject, body):
     message = SimpleNamespace(subject=subject, data=body)
-    asyncio.run(outside.listener.watch.on_beat(message))
+    asyncio.run(outside.listener.watch.on_heartbeat(message))
     assert outside.listener.watch._heard == {}
 
 

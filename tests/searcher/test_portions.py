@@ -7,7 +7,7 @@ from det_contracts.events import checkpoints, searcher
 from services.searcher import react
 from services.searcher.app import RULES
 from services.searcher.domain import state as records
-from services.searcher.domain.state import standing
+from services.searcher.domain.state import trial_status
 
 MANY = 10
 AT_ONCE = 3
@@ -16,8 +16,8 @@ RANDOM = {"name": "random", "max_length": 10, "max_trials": MANY}
 
 @pytest.fixture(autouse=True)
 def _small_portions(monkeypatch):
-    monkeypatch.setattr(records, "AT_ONCE", AT_ONCE)
-    monkeypatch.setattr(react, "AT_ONCE", AT_ONCE)
+    monkeypatch.setattr(records, "MAX_TRIALS_PER_PASS", AT_ONCE)
+    monkeypatch.setattr(react, "MAX_TRIALS_PER_PASS", AT_ONCE)
 
 
 def of(kind, events):
@@ -88,8 +88,8 @@ def test_a_change_of_mind_reaches_all_that_heard_of_the_first(searching):
     (stop,) = RULES.react(searching.state, key)
     searching.fold.given(stop, searcher.ExperimentActivated(1, "activated by bob"))
     searching.decide()
-    standings = [standing(one) for _, one in sorted(searching.state.trials.items())]
-    assert standings == ["leaving"] + ["running"] * (MANY - 1)
+    statuses = [trial_status(one) for _, one in sorted(searching.state.trials.items())]
+    assert statuses == ["leaving"] + ["running"] * (MANY - 1)
     searching.end_run(1, "killed")
     assert searching.state.trials[1].run == 2
 
@@ -106,7 +106,7 @@ def test_an_experiment_is_forgotten_in_portions(searching):
     assert all(one.task_ids[0].startswith("1.") and len(one.task_ids) == len(one.trial_ids) for one in some)
     assert last == searcher.ExperimentDeleted(1, "DELETED", "none of its checkpoints is left")
     state = searching.state
-    assert not any((state.trials, state.tasks, state.searches, list(state.standing)))
+    assert not any((state.trials, state.tasks, state.searches, list(state.trials_by_status)))
 
 
 def test_an_old_log_names_all_trials_at_the_end(searching):
@@ -116,4 +116,4 @@ def test_an_old_log_names_all_trials_at_the_end(searching):
     change(searching, "delete")
     searching.fold.given(searcher.ExperimentDeleted(1, "DELETED", "gone", tuple(range(1, MANY + 1))))
     state = searching.state
-    assert not any((state.trials, state.tasks, state.searches, list(state.standing)))
+    assert not any((state.trials, state.tasks, state.searches, list(state.trials_by_status)))

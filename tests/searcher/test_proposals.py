@@ -10,7 +10,7 @@ from det_contracts.problems import Refused
 from services.kit.rules import dump
 from services.kit.testing import Fold
 from services.searcher.app import RULES
-from services.searcher.domain.state import LIVE
+from services.searcher.domain.state import LIVE_STATUSES
 from services.searcher.methods import optuna_sampler
 
 TPE = {
@@ -36,8 +36,8 @@ def created(events):
 def play(searching):
     """A search whose trials report the hyperparameter `lr`; returns how they were announced."""
     searching.submit(TPE)
-    while searching.state.has_live(1):
-        trial = min(t.id for t in searching.state.trials_of(1, *LIVE))
+    while searching.state.has_live_trials(1):
+        trial = min(t.id for t in searching.state.trials_of(1, *LIVE_STATUSES))
         searching.finish(trial, searching.state.trials[trial].hparams["lr"])
     return created(searching.fold.decided)
 

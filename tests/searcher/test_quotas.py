@@ -42,7 +42,7 @@ def task(number, user="ann"):
 
 
 def has(limited):
-    return limits.used(limited.state, limited.state.owed)["user-3"]
+    return limits.usage_of(limited.state, limited.state.open_jobs)["user-3"]
 
 
 def test_one_experiment_too_many_is_refused_and_changes_nothing(limited):
@@ -85,7 +85,7 @@ def test_a_workspace_is_limited_whoever_asks_and_wherever_it_is_filed(limited):
     )
     id = limited.submit(SINGLE)
     limited.told(gateway.ExperimentMoved(id, 2, "test"))
-    assert limits.used(limited.state, limited.state.owed) == {"workspace-2": 1}
+    assert limits.usage_of(limited.state, limited.state.open_jobs) == {"workspace-2": 1}
     config = complete({**CONFIG, "searcher": {"metric": "loss", **SINGLE}}, seed=7, name="test")
     wish = CreateExperiment(user="ben", config=config, original_config="", activate=True, project_id=2)
     with pytest.raises(Refused, match="workspace 'nlp' has 1 of the 0 jobs"):
@@ -117,14 +117,14 @@ def test_a_rebuild_counts_the_same(limited):
     state = limited.state
     names = ("experiments", "trials", "open_tasks", "homes", "quotas", "people", "people_names", "tasks")
     again = State(**{name: dict(getattr(state, name)) for name in names})
-    assert limits.used(again, again.owed) == limits.used(state, state.owed) == {"user-3": 2}
+    assert limits.usage_of(again, again.open_jobs) == limits.usage_of(state, state.open_jobs) == {"user-3": 2}
 
 
 def test_what_a_round_has_let_through_counts_for_the_next_of_it(limited):
     """Commands of one round are ruled on in a view, which counts by itself and changes nothing below."""
     limited.told(task(1))
     view = view_of(limited.state)
-    view.owed.put(99, limits.account_of(view, 99), 1)
-    view.owed.drop(-1)
-    assert (view.owed.amount(99), view.owed.amount(-1)) == (1, 0)
-    assert (limited.state.owed.amount(99), has(limited)) == (0, 1)
+    view.open_jobs.set(99, limits.account_of(view, 99), 1)
+    view.open_jobs.remove(-1)
+    assert (view.open_jobs.amount(99), view.open_jobs.amount(-1)) == (1, 0)
+    assert (limited.state.open_jobs.amount(99), has(limited)) == (0, 1)

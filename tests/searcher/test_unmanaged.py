@@ -20,10 +20,10 @@ from services.searcher.unmanaged import ReportScriptHeard, ReportScriptSilent
 from tests.searcher.listening import Listener
 
 PATIENCE_S = 300.0
-LOOK_S = heartbeats.GAP_S / 2
+LOOK_S = heartbeats.MAX_GAP_S / 2
 
 
-class Outside:
+class UnmanagedExperiment:
     """One unmanaged experiment, scripts that say what they do, and the watch that listens to them."""
 
     def __init__(self, searching, **search):
@@ -96,7 +96,7 @@ class Outside:
 
 @pytest.fixture
 def outside(searching):
-    return Outside(searching)
+    return UnmanagedExperiment(searching)
 
 
 def kinds(events):
@@ -408,7 +408,7 @@ def test_ended_as_something_else(outside):
 
 
 def test_without_a_length_there_is_no_operation(searching):
-    outside = Outside(searching, name="custom", max_length=None)
+    outside = UnmanagedExperiment(searching, name="custom", max_length=None)
     outside.start(outside.trial())
     assert (outside.state.trials[1].seq, search_progress(outside.state, SearchProgress([1]))) == (
         0,
@@ -425,7 +425,7 @@ def test_without_a_length_there_is_no_operation(searching):
     ],
 )
 def test_an_end_from_outside_says_who_wanted_it(searching, command, reason):
-    outside = Outside(searching)
+    outside = UnmanagedExperiment(searching)
     outside.trial()
     outside.start()
     outside.rule(command)

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from functools import lru_cache
 
 from det_contracts import subjects as names
-from services.kit.lag import Behind
+from services.kit.lag import Lag
 from services.kit.log import Batch, LogTruncated, NotStored
 from services.kit.log_memory import MemoryLog, matches, stream_of
 
@@ -14,9 +14,9 @@ READ_LIMIT = 60
 SERVERS = 3
 IN_FLIGHT = 50
 """Maximum number of batches that were begun but neither finished nor abandoned."""
-ABANDONED_S = 10.0
+BATCH_TIMEOUT_S = 10.0
 """The broker abandons an unfinished batch after this time."""
-REMEMBERED_S = 120.0
+DEDUP_WINDOW_S = 120.0
 """Deduplication window: a message with a known id is not stored again."""
 
 
@@ -24,7 +24,7 @@ class Server:
     """One broker, as its readers see it."""
 
     def __init__(self):
-        self.stands_at = None
+        self.lags_at = None
         """Per stream, how many messages it has while it lags behind the others; None while it keeps up."""
 
 
@@ -36,8 +36,8 @@ class Disk(MemoryLog):
         self._watch = watch
         self._readers = {stream: [] for stream in names.STREAM_SUBJECTS}
         self._grown_streams = {}
-        self._remembered = deque()
-        self._begun = deque()
+        self._dedup_window = deque()
+        self._open_batches = deque()
         self.servers = [Server() for _ in range(SERVERS)]
         self.leader = self.servers[0]
         """The broker that accepts appends; None during an election."""
@@ -50,36 +50,36 @@ class Disk(MemoryLog):
     # -- appending
 
     async def append(self, draft):
-        self._check()
+        self._expire_or_reject()
         position = await super().append(draft)
-        self._tell()
+        self._wake_readers()
         return position
 
     async def append_batch(self, drafts, *, fence):
-        self._check()
-        if len(drafts) > 1 and len(self._begun) >= IN_FLIGHT:
+        self._expire_or_reject()
+        if len(drafts) > 1 and len(self._open_batches) >= IN_FLIGHT:
             raise NotStored(f"{fence.subject}: {IN_FLIGHT} batches are in flight")
         position = await super().append_batch(drafts, fence=fence)
-        self._tell()
+        self._wake_readers()
         return position
 
-    def _check(self):
+    def _expire_or_reject(self):
         now = get_running_loop().time()
-        while self._remembered and self._remembered[0][0] < now - REMEMBERED_S:
-            self._ids.pop(self._remembered.popleft()[1], None)
-        while self._begun and self._begun[0] < now - ABANDONED_S:
-            self._begun.popleft()
+        while self._dedup_window and self._dedup_window[0][0] < now - DEDUP_WINDOW_S:
+            self._ids.pop(self._dedup_window.popleft()[1], None)
+        while self._open_batches and self._open_batches[0] < now - BATCH_TIMEOUT_S:
+            self._open_batches.popleft()
         if self.refuses:
             raise NotStored(self.refuses)
 
     def begin(self, batches=1):
         """Begin batches that are never finished."""
-        self._begun.extend([get_running_loop().time()] * batches)
+        self._open_batches.extend([get_running_loop().time()] * batches)
 
     def _store(self, draft):
         position = super()._store(draft)
         stored = self._last[draft.subject]
-        self._remembered.append((get_running_loop().time(), draft.id))
+        self._dedup_window.append((get_running_loop().time(), draft.id))
         self._grown_streams[stream_of(draft.subject)] = None
         self._watch(stored)
         return position
@@ -87,23 +87,23 @@ class Disk(MemoryLog):
     def repeat(self, draft):
         """Store a message again whose id the deduplication window has forgotten."""
         self._store(draft)
-        self._tell()
+        self._wake_readers()
 
     # -- reading
 
     def stop(self, server):
         """Stop replication to a broker; it does not notice."""
         self.stops += 1
-        server.stands_at = {stream: len(kept) for stream, kept in self.streams.items()}
+        server.lags_at = {stream: len(kept) for stream, kept in self.streams.items()}
 
-    def go_on(self, server):
+    def resume(self, server):
         """Let the broker catch up."""
-        server.stands_at = None
+        server.lags_at = None
         for readers in self._readers.values():
             for reader in readers:
                 reader.wake()
 
-    def _tell(self):
+    def _wake_readers(self):
         for stream in self._grown_streams:
             for reader in self._readers[stream]:
                 reader.wake()
@@ -128,65 +128,65 @@ class Reader:
 
     def __init__(self, disk, stream, after, filters, line):
         self._kept = disk.streams[stream]
-        self._forgotten = disk.forgotten
+        self._forgotten = disk.removed_through
         self._stream = stream
         self._at = after
         self._filters = filters
         self._line = line
         self._server = disk.servers[0]
-        self._told = False
+        self._is_end_reported = False
         self._waiter = None
-        self._coming = False
-        self.behind = Behind()
+        self._is_waking = False
+        self.lag = Lag()
 
     def _end(self):
         """How many messages its broker has."""
         server = self._server if self._line is None else self._line.server
-        return len(self._kept) if server.stands_at is None else server.stands_at[self._stream]
+        return len(self._kept) if server.lags_at is None else server.lags_at[self._stream]
 
     def wake(self):
         """Notify the reader that there may be something new."""
-        if self._waiter is not None and not self._coming and self._new():
-            self._set_out()
+        if self._waiter is not None and not self._is_waking and self._has_new():
+            self._schedule_wake()
 
-    def _set_out(self):
-        self._coming = True
+    def _schedule_wake(self):
+        self._is_waking = True
         get_running_loop().call_later(self._line.pace() if self._line else 0.0, self._arrive)
 
     def _arrive(self):
         if self._line is not None and self._line.cut:
             get_running_loop().call_later(1.0, self._arrive)
             return
-        self._coming, waiter, self._waiter = False, self._waiter, None
+        self._is_waking, waiter, self._waiter = False, self._waiter, None
         if not waiter.done():
             waiter.set_result(None)
 
-    def _new(self):
+    def _has_new(self):
         """Skip messages that are filtered out or deleted; returns whether there is another one."""
         kept, end = self._kept, self._end()
         self._at = max(self._at, self._forgotten[self._stream])
         if self._filters:
-            while self._at < end and not wanted(self._filters, kept[self._at].subject):
+            while self._at < end and not matches_any(self._filters, kept[self._at].subject):
                 self._at += 1
         return self._at < end
 
     async def batch(self):
         if self._waiter is None or self._waiter.done():
             self._waiter = get_running_loop().create_future()
-        if not self._coming and (self._new() or not self._told):
-            self._set_out()
+        if not self._is_waking and (self._has_new() or not self._is_end_reported):
+            self._schedule_wake()
         await self._waiter
         self._at = max(self._at, self._forgotten[self._stream])
         until = min(self._at + READ_LIMIT, max(self._end(), self._at))
         found = self._kept[self._at : until]
         if self._filters:
-            found = [message for message in found if wanted(self._filters, message.subject)]
+            found = [message for message in found if matches_any(self._filters, message.subject)]
         self._at = until
-        self._told = caught_up = self._at >= self._end()
+        self._is_end_reported = caught_up = self._at >= self._end()
         return Batch(found, caught_up)
 
 
 @lru_cache(maxsize=100_000)
-def wanted(filters, subject):
+def matches_any(filters, subject):
     """Whether a subject matches one of the filters."""
     return any(matches(one, subject) for one in filters)

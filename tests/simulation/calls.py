@@ -25,7 +25,7 @@ def check_cause(ledger, recorded, now):
 
 OF_EXPERIMENTS = (ChangeExperiment, ReviseExperiment)
 
-WISHES = {
+STATES_BEFORE = {
     "pause": ("ACTIVE",),
     "cancel": ("ACTIVE", "PAUSED"),
     "kill": ("ACTIVE", "PAUSED"),
@@ -60,6 +60,6 @@ def is_not_as_answered(ledger, command, position, value):
         return _still_runs(ledger, command.task_id)
     if isinstance(command, ChangeExperiment):
         state = ledger.experiments[command.experiment_id].state.at(position)
-        if state in WISHES.get(command.action, ()):
+        if state in STATES_BEFORE.get(command.action, ()):
             return f"{command.action} of experiment {command.experiment_id} was confirmed, it is {state}"
     return None

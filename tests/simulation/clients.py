@@ -11,9 +11,9 @@ from det_contracts import subjects
 from det_contracts.commands import ChangeExperiment, RemoveWorkspace, ReviseExperiment, SetWorkspace
 from det_contracts.problems import Refused
 from det_contracts.queries import LogPage
-from services.catalogue.waiting import Fact
+from services.catalogue.waiters import Fact
 from services.live.follow import Follower
-from services.live.tails import fresh_of
+from services.live.tails import decode_batch
 from tests.simulation.violation import Violation
 
 CLIENTS = 3
@@ -21,7 +21,7 @@ PATIENCE_S = 30.0
 MOST_STEPS = 14
 
 
-class HangsUp(Coroutine):
+class HangUpAfter(Coroutine):
     """The work of a request whose client disconnects at the `at`-th await, as noticed by its server."""
 
     def __init__(self, work, at):
@@ -64,7 +64,7 @@ class Client:
     async def _visit(self, gateway):
         name = self.chance.choices(list(VISITS), [often for often, _ in VISITS.values()])[0]
         at = self.chance.choice((0, self.chance.randrange(1, MOST_STEPS)))
-        request = gateway.process.run(HangsUp(VISITS[name][1](self, gateway), at))
+        request = gateway.process.run(HangUpAfter(VISITS[name][1](self, gateway), at))
         gateway.visitors[request] = None
         request.add_done_callback(gateway.visitors.pop)
         try:
@@ -82,7 +82,7 @@ class Client:
         gateway.floor = max(gateway.floor, request.result())
         self.world.ledger.count(f"visits: {name}")
 
-    def judge(self, wrong, name="reads follow what was answered"):
+    def report_if_wrong(self, wrong, name="reads follow what was answered"):
         """Fail the run if `wrong` is not empty."""
         if wrong:
             self.world.fail(Violation(name, f"{self.name}: {wrong}"))
@@ -134,11 +134,11 @@ async def read(client, gateway):
     id, state, at = chance.choice(known), gateway.catalogue.state, gateway.catalogue.position
     found, right = _LOOKS[kind](state, id), registers.at(kind, id, at)
     if at < floor:
-        client.judge(f"{gateway.name} shows position {at}, {floor} was answered before")
+        client.report_if_wrong(f"{gateway.name} shows position {at}, {floor} was answered before")
     # Until it is renamed, an object has the name from its configuration.
     gone = kind == "name" and registers.at("state", id, at) == "DELETED"
     if right is not None and found != right and found != _GONE.get(right, right) and not gone:
-        client.judge(f"{kind} {id} is '{found}' at {at} of {gateway.name}, the log says '{right}'")
+        client.report_if_wrong(f"{kind} {id} is '{found}' at {at} of {gateway.name}, the log says '{right}'")
     return at
 
 
@@ -148,13 +148,15 @@ async def list_all(client, gateway):
     rows = await gateway.catalogue.read(lambda shelf: dict(shelf.rows))
     after = gateway.catalogue.position
     if before < floor:
-        client.judge(f"{gateway.name} lists position {before}, {floor} was answered before")
+        client.report_if_wrong(f"{gateway.name} lists position {before}, {floor} was answered before")
     for id in client.world.registers.keys("state"):
         row = rows.get(("experiments", id))
         found = row.state if row is not None else None
         right = client.world.registers.between("state", id, before, after)
         if found not in right and not (found is None and "DELETED" in right):
-            client.judge(f"experiment {id} is listed as '{found}' from {before} on, the log says {right}")
+            client.report_if_wrong(
+                f"experiment {id} is listed as '{found}' from {before} on, the log says {right}"
+            )
     return before
 
 
@@ -165,16 +167,18 @@ async def look(client, gateway):
         for _ in range(client.chance.randrange(1, 5)):
             event = await anext(events)
             if event.startswith(b"id: "):
-                after = _check_told(client, after, event)
+                after = _check_notified(client, after, event)
     return after or 0
 
 
-def _check_told(client, after, event):
+def _check_notified(client, after, event):
     head, _, data = event.partition(b"\n")
     at = int(head[4:])
     topics = msgspec.json.decode(data.partition(b"data: ")[2])["topics"]
     if after is not None and "workspaces" not in topics and client.world.registers.places_changed(after, at):
-        client.judge(f"nobody told that workspaces changed between {after} and {at}", "pages are told")
+        client.report_if_wrong(
+            f"nobody told that workspaces changed between {after} and {at}", "pages are told"
+        )
     return at
 
 
@@ -202,12 +206,12 @@ async def follow(client, gateway):
     # What the log holds twice may be shown twice: see README, "Known".
     once = [line for line, count in Counter(_written(disk, task)).items() if count == 1]
     if any(seen.count(line) > 1 for line in once):
-        client.judge(f"lines of {task} are told twice: {seen}", "each line once")
+        client.report_if_wrong(f"lines of {task} are told twice: {seen}", "each line once")
     # A lagging broker knows of no more than it has.
-    if disk.stops == stops and all(one.stands_at is None for one in disk.servers):
+    if disk.stops == stops and all(one.lags_at is None for one in disk.servers):
         missing = set(_written(disk, task, world.registers.log_end.get(trial.id, 0))) - set(seen)
         if missing:
-            client.judge(f"lines of {task} are missing: {missing}", "each line once")
+            client.report_if_wrong(f"lines of {task} are missing: {missing}", "each line once")
     return 0
 
 
@@ -219,7 +223,7 @@ def _is_over(state, trial_id):
 def _written(disk, task, end=None):
     wanted = subjects.logs(task)
     messages = [one for one in disk.streams[subjects.LOGS][:end] if one.subject == wanted]
-    fresh = [one for one in map(fresh_of, messages) if one is not None]
+    fresh = [one for one in map(decode_batch, messages) if one is not None]
     return [
         f"{line.allocation_id} {line.worker_id} {line.text}".encode() for one in fresh for line in one.lines
     ]

@@ -45,8 +45,8 @@ async def power(world, chance):
     for replica in world.of(owner):
         if replica.up:
             replica.crash()
-    for shelf in world.shelves(owner):
-        shelf.go_back(chance)
+    for shelf in world.databases(owner):
+        shelf.lose_newest_commits(chance)
     await asyncio.sleep(chance.expovariate(0.3))
     for replica in world.of(owner):
         _start(world, replica)
@@ -133,14 +133,14 @@ async def leader(world, chance):
         disk.stop(old)
         _leave(world, old)
     await asyncio.sleep(seconds)
-    disk.leader = chance.choice([one for one in disk.servers if one.stands_at is None])
+    disk.leader = chance.choice([one for one in disk.servers if one.lags_at is None])
     if gone:
         await asyncio.sleep(chance.expovariate(0.1))
-        disk.go_on(old)
+        disk.resume(old)
 
 
 def _all_keep_up(disk):
-    return all(one.stands_at is None for one in disk.servers)
+    return all(one.lags_at is None for one in disk.servers)
 
 
 def _leave(world, server):
@@ -160,7 +160,7 @@ async def follower(world, chance):
     world.fault("follower", f"a broker is behind for {seconds} s")
     disk.stop(slow)
     await asyncio.sleep(seconds)
-    disk.go_on(slow)
+    disk.resume(slow)
 
 
 async def batches(world, chance):
@@ -197,7 +197,7 @@ async def stopped(world, chance):
     if led and seconds > LEASE_S:
         _take_over(world, one, chance)
     await asyncio.sleep(max(seconds - LEASE_S, 0))
-    process.go_on()
+    process.resume()
     if led and seconds > LEASE_S:
         # It learns that it has lost its lease when it tries to renew it.
         await asyncio.sleep(0.6 * chance.random())
@@ -360,7 +360,7 @@ FAULTS = {
 """Name to (weight, fault)."""
 
 
-async def trouble(world, running):
+async def inject_faults(world, running):
     """Break things at random, several at once if they overlap; `running` holds the faults under way."""
     chance = world.plan.chance("faults")
     table = {name: row for name, row in FAULTS.items() if name not in world.plan.off}
@@ -369,25 +369,25 @@ async def trouble(world, running):
         await asyncio.sleep(chance.expovariate(1 / world.plan.fault_every_s))
         name = chance.choices(list(table), weights)[0]
         task = asyncio.get_running_loop().create_task(table[name][1](world, chance))
-        task.add_done_callback(lambda done: _over(world, done))
+        task.add_done_callback(lambda done: _on_fault_done(world, done))
         running.append(task)
 
 
-def _over(world, task):
+def _on_fault_done(world, task):
     if not task.cancelled() and task.exception() is not None:
         world.fail(task.exception())
 
 
-def mend(world):
+def repair_all(world):
     """Repair everything, and break nothing from now on."""
     plan = dataclasses.replace(world.plan, losses=0.0, repeats=0.0, stalls=0.0)
     world.plan_now = plan
-    _mend(world.disk)
+    _repair_log(world.disk)
     for owner in world.owners:
         for number, replica in enumerate(world.of(owner)):
             replica.ahead_s = 0.0
             replica.lead(number == 0)
-            replica.process.go_on()
+            replica.process.resume()
             _start(world, replica)
             replica.line.heal(plan)
     for one in world.provisioners:
@@ -398,16 +398,16 @@ def mend(world):
         one.deaf = False
         one.awake.set()
         one.line.heal(plan)
-        one.process.go_on()
+        one.process.resume()
         if not one.up:
             one.start()
 
 
-def _mend(disk):
+def _repair_log(disk):
     disk.full, disk.refuses = False, ""
     for server in disk.servers:
-        disk.go_on(server)
+        disk.resume(server)
     disk.leader = disk.leader or disk.servers[0]
 
 
-__all__ = ["FAULTS", "mend", "trouble", "worker_events"]
+__all__ = ["FAULTS", "inject_faults", "repair_all", "worker_events"]

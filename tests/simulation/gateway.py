@@ -5,14 +5,14 @@ from det_contracts.commands import Answer
 from det_contracts.problems import unavailable
 from det_contracts.queries import LogPage
 from services.catalogue.catalogue import Catalogue
-from services.catalogue.newest import Newest
+from services.catalogue.log_end import LogEnd
 from services.catalogue.peers import Peers
 from services.gateway.app import RULES
 from services.live import Live
-from services.live.follow import Following
-from services.live.tails import LINES_PER_MESSAGE, Tails, fresh_of
-from tests.simulation.replica import QUIET, Replica
-from tests.simulation.shelf import ShelfSaver
+from services.live.follow import FollowerResources
+from services.live.tails import LINES_PER_MESSAGE, Tails, decode_batch
+from tests.simulation.fake_database import FakeSaver
+from tests.simulation.replica import NO_METRICS, Replica
 
 __all__ = ["RULES", "Asks", "Gateway"]
 REBUILD_PATIENCE_S = 600.0
@@ -29,8 +29,14 @@ class Gateway(Replica):
         """Answers must show CONTROL at least up to here, since a client has seen it."""
 
     def _new_saver(self):
-        return ShelfSaver(
-            self.shelf, "gateway", RULES.state, lambda: True, QUIET, project=project, roots=RULES.roots
+        return FakeSaver(
+            self.shelf,
+            "gateway",
+            RULES.state,
+            lambda: True,
+            NO_METRICS,
+            projection=project,
+            roots=RULES.roots,
         )
 
     def start(self):
@@ -48,28 +54,28 @@ class Gateway(Replica):
     async def _end_of_log(self):
         return (await self.line.bounds(subjects.CONTROL))[1]
 
-    async def beside(self, parts):
+    async def run_background_tasks(self, parts):
         """Like the start of `services.gateway.app.serve_http`."""
-        self.catalogue = Catalogue(parts.runner, parts.saver, parts.database, Newest(self._end_of_log))
+        self.catalogue = Catalogue(parts.runner, parts.saver, parts.database, LogEnd(self._end_of_log))
         self.live = Live(self.catalogue, parts.journal)
         self.peers = Peers(Asks(self._world), self.catalogue)
-        self.following = Following(self.peers, Tails(parts.journal, self.catalogue))
+        self.following = FollowerResources(self.peers, Tails(parts.journal, self.catalogue))
         await parts.runner.ready.wait()
-        await parts.saver.reach(self.catalogue.position, within_s=REBUILD_PATIENCE_S)
-        self.live.begin()
-        parts.saver.watch(self.live.note)
+        await parts.saver.wait_for_position(self.catalogue.position, within_s=REBUILD_PATIENCE_S)
+        self.live.start_recording()
+        parts.saver.watch(self.live.notify_changes)
         self.serves = True
 
     def left_behind(self):
         """State that is still held for disconnected clients; empty if there is none."""
         kept = {
-            "waiters": len(self.catalogue.waiting),
-            "pages": self.live._open,
+            "waiters": len(self.catalogue.waiters),
+            "pages": self.live._open_pages,
             "followers": len(self.following.tails),
             "readers": len(self.following.tails._readers),
-            "asking": self.saver._asking,
-            "questions": int(self.catalogue._newest._next is not None),
-            "reads": len(self.saver._known._marks) + len(self.saver._kept._marks),
+            "asking": self.saver._waiting_readers,
+            "questions": int(self.catalogue._log_end._next is not None),
+            "reads": len(self.saver._folded_position._marks) + len(self.saver._saved_portions._marks),
         }
         return {what: count for what, count in kept.items() if count}
 
@@ -82,7 +88,7 @@ def project(shelf, records, events):
 
 
 class Asks:
-    """Reaches the owners, like `services.kit.bus.Asker`."""
+    """Reaches the owners, like `services.kit.bus.BusClient`."""
 
     def __init__(self, world):
         self._world = world
@@ -96,7 +102,7 @@ class Asks:
             raise unavailable("nobody answers that here")
         return Answer(0, self._log_page(query))
 
-    async def say(self, subject, body):
+    async def publish(self, subject, body):
         raise unavailable("no script outside of the cluster is played here")
 
     def _log_page(self, query):
@@ -107,16 +113,16 @@ class Asks:
         through = leaders[0].runner.positions[subjects.LOGS]
         wanted, seen, lines = subjects.logs(query.task_id), {}, []
         for message in self._world.disk.streams[subjects.LOGS][:through]:
-            if message.subject != wanted or (fresh := fresh_of(message)) is None:
+            if message.subject != wanted or (fresh := decode_batch(message)) is None:
                 continue
-            if fresh.offset > seen.get(fresh.place, -1):
-                seen[fresh.place] = fresh.offset
+            if fresh.offset > seen.get(fresh.source_key, -1):
+                seen[fresh.source_key] = fresh.offset
                 lines += [one for one in fresh.lines if one.id > query.after_id]
         more = len(lines) > query.limit
         lines = lines[: query.limit]
         cursor = lines[-1].id if more else through * LINES_PER_MESSAGE
-        return {"lines": [_told(one) for one in lines], "through": through, "more": more, "cursor": cursor}
+        return {"lines": [_as_line(one) for one in lines], "through": through, "more": more, "cursor": cursor}
 
 
-def _told(line):
+def _as_line(line):
     return {name: getattr(line, name) for name in line.__struct_fields__}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from det_contracts import subjects
 from det_contracts.envelope import Unknown
 from det_contracts.events import Decision, checkpoints, metrics, scheduler, searcher
-from det_contracts.states import EXPERIMENT_MOVES, OVER, TRIAL_MOVES
+from det_contracts.states import EXPERIMENT_TRANSITIONS, OVER, TRIAL_TRANSITIONS
 from tests.simulation.provisioner import MOST
 from tests.simulation.verdict import expected
 from tests.simulation.violation import Violation
@@ -119,7 +119,7 @@ def experiment_moves_along_the_table(ledger, event, stated):
     known = ledger.experiments.get(event.experiment_id)
     to = {searcher.ExperimentActivated: "ACTIVE", searcher.ExperimentPaused: "PAUSED"}.get(type(event))
     to = to or getattr(event, "to", None) or getattr(event, "state", "DELETING")
-    if to not in EXPERIMENT_MOVES[known.state.now]:
+    if to not in EXPERIMENT_TRANSITIONS[known.state.now]:
         return f"experiment {known.id} cannot go from {known.state.now} to {to}"
     return None
 
@@ -190,7 +190,7 @@ def resumes_from_the_newest_checkpoint(ledger, event, stated):
 def trial_moves_along_the_table(ledger, event, stated):
     known = ledger.trials[event.trial_id]
     to = getattr(event, "to", None) or event.state
-    if to not in TRIAL_MOVES[known.state.now]:
+    if to not in TRIAL_TRANSITIONS[known.state.now]:
         return f"trial {known.id} cannot go from {known.state.now} to {to}"
     return None
 

@@ -14,11 +14,11 @@ from det_contracts.events.scheduler import PoolSettings
 from det_contracts.expconf import complete
 from det_contracts.states import OVER
 from tests.simulation import story
-from tests.simulation.faults import mend
-from tests.simulation.happened import Happened
-from tests.simulation.held import BATCHES, HOLD, Gates
+from tests.simulation.faults import repair_all
+from tests.simulation.gated_scripts import BATCHES, HOLD, Gates
 from tests.simulation.loop import virtual_loop
 from tests.simulation.plan import KINDS, plan_of
+from tests.simulation.scenario_queries import ScenarioQueries
 from tests.simulation.simulate import ask_at_the_end, come_to_rest
 from tests.simulation.violation import Violation
 from tests.simulation.worker import Worker
@@ -29,7 +29,7 @@ LOOK_EVERY_S = 0.1
 POOLS = {"default": PoolSettings(scheduler="priority", preemption=True), "other": PoolSettings()}
 
 
-class Lab(Happened):
+class Lab(ScenarioQueries):
     """Equal workers, and trials that wait at their experiment's gate until it is opened.
 
     A seed decides how fast messages and scripts are, and whether services have second replicas; nothing
@@ -44,7 +44,7 @@ class Lab(Happened):
         self._loop = self._open.enter_context(virtual_loop())
         plan = plan_of(seed, off=KINDS)
         self._open.enter_context(parts(self._loop.time, plan))
-        self._do(self._begin(plan, agents, slots, pools))
+        self._run(self._begin(plan, agents, slots, pools))
 
     async def _begin(self, plan, agents, slots, pools):
         self.world = World(plan)
@@ -67,32 +67,32 @@ class Lab(Happened):
     def __exit__(self, *_):
         self._open.close()
 
-    def _do(self, work):
+    def _run(self, work):
         try:
             return self._loop.run_until_complete(work)
         except Violation as violation:
-            raise AssertionError(self._told(violation)) from violation
+            raise AssertionError(self._describe_failure(violation)) from violation
 
-    def _told(self, failure):
+    def _describe_failure(self, failure):
         return story.tell(self.world, failure, "pytest tests/simulation/test_scenarios.py")
 
-    def _now(self, act, *words):
+    def _call_in_loop(self, act, *words):
         """Run a synchronous function in the loop."""
 
         async def do():
             act(*words)
 
-        self._do(do())
+        self._run(do())
 
     def rest(self):
         """Open all gates, restart what is stopped, let everything end, and run the checks at the end."""
         self._gates.open.update(e.config["name"] for e in self.events(searcher.ExperimentCreated))
-        self._do(self._rest())
+        self._run(self._rest())
 
     async def _rest(self):
         for one in self.world.workers.values():
             one.awake.set()
-        mend(self.world)
+        repair_all(self.world)
         await come_to_rest(self.world)
         await ask_at_the_end(self.world)
 
@@ -100,19 +100,19 @@ class Lab(Happened):
 
     def until(self, fact, what):
         """Let time pass until a fact holds; fails with the story of the run if it does not."""
-        self._do(self._until(fact, what))
+        self._run(self._until(fact, what))
 
     async def _until(self, fact, what):
         deadline = self._loop.time() + PATIENCE_S
         while not fact():
-            assert self._loop.time() < deadline, self._told(f"waited in vain for {what}")
+            assert self._loop.time() < deadline, self._describe_failure(f"waited in vain for {what}")
             await self.world.sleep(LOOK_EVERY_S)
 
     def wait(self, seconds):
         """Let virtual time pass."""
-        self._do(self.world.sleep(seconds))
+        self._run(self.world.sleep(seconds))
 
-    def end_of(self, experiment):
+    def wait_for_end(self, experiment):
         """The final state of an experiment, once it has ended."""
         known = self.world.ledger.experiments[experiment]
         self.until(lambda: known.state.now in OVER, f"experiment {experiment} to end")
@@ -121,7 +121,7 @@ class Lab(Happened):
     def finished(self, *experiments):
         """Wait for the end; all trials must have succeeded without a restart."""
         for id in experiments:
-            assert self.end_of(id) == "COMPLETED"
+            assert self.wait_for_end(id) == "COMPLETED"
             assert {self.restarts(trial) for trial in self.trials(id)} == {0}
 
     # -- what people do
@@ -145,13 +145,13 @@ class Lab(Happened):
         return id, self.trials(id)
 
     def _ask(self, owner, command):
-        _, value = self._do(self.world.ask(owner, command))
+        _, value = self._run(self.world.ask(owner, command))
         return value
 
     def kill(self, experiment):
         """Kill an experiment, and wait for its end."""
         self._ask("searcher", ChangeExperiment(experiment_id=experiment, action="kill", user="ann"))
-        assert self.end_of(experiment) == "CANCELED"
+        assert self.wait_for_end(experiment) == "CANCELED"
 
     def disable(self, worker_id, drain=False):
         """Disable a worker; its runs are killed unless `drain` is set."""
@@ -186,34 +186,34 @@ class Lab(Happened):
 
     def stop(self, worker_id):
         """The worker's process dies; its runs live on."""
-        self._now(self._worker(worker_id).kill)
+        self._call_in_loop(self._worker(worker_id).kill)
 
     def start(self, worker_id, slots=None):
         """Restart a stopped worker, perhaps with other slots."""
         one = self._worker(worker_id)
         one.slots = one.slots if slots is None else slots
-        self._now(one.start)
+        self._call_in_loop(one.start)
 
     def change_slots(self, worker_id, slots):
         """A worker detects different slots, and reports them as soon as it can."""
         one = self._worker(worker_id)
-        self._now(one.process.run, one.change_slots(slots))
+        self._call_in_loop(one.process.run, one.change_slots(slots))
 
     def leave(self, worker_id):
         """Stop a worker on purpose, as by SIGTERM: it ends its runs."""
         one = self._worker(worker_id)
-        self._do(one.do(one.leave()))
+        self._run(one.do(one.leave()))
 
     def lose_machine(self, worker_id):
         """A worker is lost with all its runs, as when its machine loses power."""
-        self._now(self._worker(worker_id).reboot)
+        self._call_in_loop(self._worker(worker_id).reboot)
 
-    def broker_goes(self):
+    def stop_broker(self):
         """The broker is away: nobody reaches it, heartbeats get lost, scripts go on."""
         for line in self._lines():
             line.cut = True
 
-    def broker_returns(self):
+    def start_broker(self):
         for line in self._lines():
             line.cut = False
 
@@ -235,13 +235,13 @@ class Lab(Happened):
 
     def thaw(self, owner):
         for replica in self.world.of(owner):
-            self._now(replica.process.go_on)
+            self._call_in_loop(replica.process.resume)
 
     def twin(self, worker_id):
         """Start another worker with the same id, on another host; returns it."""
         one = self._worker(worker_id)
         second = Worker(self.world, one.id, one.slots, one.pool)
-        self._now(second.start)
+        self._call_in_loop(second.start)
         return second
 
     def hang(self, worker_id):
@@ -249,11 +249,11 @@ class Lab(Happened):
         self._worker(worker_id).awake.clear()
 
     def wake(self, worker_id):
-        self._now(self._worker(worker_id).awake.set)
+        self._call_in_loop(self._worker(worker_id).awake.set)
 
     def kill_as_space_runs_out(self, experiment):
         """From the moment the experiment is being killed, the log has no space for anything."""
-        self._do(self._kill_as_space_runs_out(experiment))
+        self._run(self._kill_as_space_runs_out(experiment))
 
     async def _kill_as_space_runs_out(self, experiment):
         wish = ChangeExperiment(experiment_id=experiment, action="kill", user="ann")

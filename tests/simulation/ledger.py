@@ -114,11 +114,11 @@ class Ledger:
             self.facts[recorded.witness] = recorded.position
         if isinstance(recorded.event, Decision) and recorded.event.owner == INTAKE:
             self.admitted_before, self.admitted = self.admitted, recorded.event.to
-        note = _NOTES.get(type(recorded.event))
-        if note is not None:
-            note(self, recorded.event, recorded.position)
+        recorder = _RECORDERS.get(type(recorded.event))
+        if recorder is not None:
+            recorder(self, recorded.event, recorded.position)
 
-    def spoken_of(self, event):
+    def trial_of_fact(self, event):
         """The trial whose current run states something; None for an old run or no trial."""
         known = self.trials.get(event.trial_id)
         return known if known and known.run == event.run and not known.over else None
@@ -174,11 +174,11 @@ def _validated(ledger, event, position):
 
 
 def _state(name=None):
-    def note(ledger, event, position):
+    def recorder(ledger, event, position):
         to = name or getattr(event, "to", None) or event.state
         ledger.experiments[event.experiment_id].state.add(position, to)
 
-    return note
+    return recorder
 
 
 def _trial_created(ledger, event, position):
@@ -370,7 +370,7 @@ def _exited(ledger, event, position):
 
 
 def _completed(ledger, event, position):
-    known = ledger.spoken_of(event)
+    known = ledger.trial_of_fact(event)
     if known is None or not known.asked() or known.asked().now != (event.seq, event.length):
         return
     if event.seq in known.completed:
@@ -382,20 +382,20 @@ def _completed(ledger, event, position):
 
 
 def _progressed(ledger, event, position):
-    known = ledger.spoken_of(event)
+    known = ledger.trial_of_fact(event)
     if known is not None:
         ledger.advance(known.experiment, TrialProgress(known.request_id, event.units), position)
 
 
 def _acknowledged(ledger, event, position):
-    known = ledger.spoken_of(event)
+    known = ledger.trial_of_fact(event)
     if known is not None:
         known.acked.setdefault(event.run, position)
         ledger.count("acknowledgements")
 
 
 def _early(ledger, event, position):
-    known = ledger.spoken_of(event)
+    known = ledger.trial_of_fact(event)
     if known is not None:
         known.early.setdefault(event.run, (position, event.reason))
         ledger.count("early exits")
@@ -404,7 +404,7 @@ def _early(ledger, event, position):
 def _stored(ledger, event, position):
     if event.trial_id in ledger.trials:
         ledger.stored.setdefault(event.uuid, ledger.trials[event.trial_id].experiment)
-    known = ledger.spoken_of(event)
+    known = ledger.trial_of_fact(event)
     if known is not None:
         known.checkpoints.append((position, event.uuid, event.steps_completed))
         ledger.count("checkpoints")
@@ -438,7 +438,7 @@ def _dismissed(ledger, event, position):
     ledger.count("workers dismissed")
 
 
-_NOTES = {
+_RECORDERS = {
     scheduler.WorkerWanted: _wanted,
     scheduler.WorkerReleased: _released,
     scheduler.WorkerDismissed: _dismissed,

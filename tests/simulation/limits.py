@@ -17,8 +17,8 @@ class Limits:
     message: int = limits.MESSAGE_BYTES
     event: int = limits.EVENT_BYTES
     stated: int = limits.STATED_BYTES
-    events: int = rounds.EVENTS
-    round: int = rounds.BYTES
+    events: int = rounds.MAX_EVENTS
+    round: int = rounds.MAX_BYTES
     briefings: int = orders.BRIEFINGS_BYTES
 
 
@@ -30,12 +30,12 @@ SMALL = Limits(message=24_000, event=20_000, stated=7_000, events=12, round=9_00
 ALL = (USUAL, USUAL, USUAL, FEW, SMALL)
 
 
-def obeyed(chosen):
+def limits_in_force(chosen):
     """Make the services use these limits."""
     stack = ExitStack()
     for target, name, value in (
-        (rounds, "EVENTS", chosen.events),
-        (rounds, "BYTES", chosen.round),
+        (rounds, "MAX_EVENTS", chosen.events),
+        (rounds, "MAX_BYTES", chosen.round),
         (rounds, "EVENT_BYTES", chosen.event),
         (log_memory, "EVENT_BYTES", chosen.event),
         (orders, "EVENT_BYTES", chosen.event),

@@ -11,7 +11,7 @@ from heapq import heappop, heappush
 
 from tests.simulation.stopping import PROCESS, Stoppable
 
-GRAIN_S = 1e-6
+RESOLUTION_S = 1e-6
 """Float sums differ in their last digits, which must not make a timer late."""
 
 
@@ -64,7 +64,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     def call_later(self, delay, callback, *args, context=None):
         self._calls += 1
         call = _Call((self.now + delay, self._calls, callback, args, context or copy_context()))
-        if delay < GRAIN_S:
+        if delay < RESOLUTION_S:
             self._ready.append(call)
         else:
             heappush(self._timers, call)
@@ -84,7 +84,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self._ready.append(first)
         if first[0] > self.now:
             self.now = first[0]
-        until = self.now + GRAIN_S
+        until = self.now + RESOLUTION_S
         while timers and timers[0][0] < until:
             self._ready.append(heappop(timers))
 

@@ -38,17 +38,17 @@ class Promptness:
                 del self._waiting[owner][key]
             elif waiting[0] <= seen:
                 waiting[1] += 1
-                self._judge(waiting[1], f"{owner} decides nothing about {key}", recorded)
-        self._look_at_times(rules, truth, recorded)
+                self._check_rounds(waiting[1], f"{owner} decides nothing about {key}", recorded)
+        self._check_timers(rules, truth, recorded)
 
-    def _look_at_times(self, rules, truth, recorded):
+    def _check_timers(self, rules, truth, recorded):
         due = rules.due(truth)
         known, rounds = self._due.get(rules.owner, (None, 0))
         rounds = rounds + 1 if due == known and due is not None and due <= recorded.at else 0
         self._due[rules.owner] = due, rounds
-        self._judge(rounds, f"{rules.owner} does not state that {due} has come", recorded)
+        self._check_rounds(rounds, f"{rules.owner} does not state that {due} has come", recorded)
 
-    def _judge(self, rounds, what, recorded):
+    def _check_rounds(self, rounds, what, recorded):
         self.longest = max(self.longest, rounds)
         if rounds > self._most:
             raise Violation("nothing starves", f"{what} in {rounds} rounds", recorded.event)

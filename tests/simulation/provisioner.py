@@ -7,8 +7,8 @@ import msgspec
 from det_contracts.events.scheduler import Provider
 from det_contracts.problems import Refused, unavailable
 from det_contracts.queries import Provisioning
-from services.provisioner.plan import Wish
-from services.provisioner.rounds import look_once
+from services.provisioner.plan import DesiredPool
+from services.provisioner.reconciliation import reconcile_pool
 from tests.simulation.engine import POOL, SLOTS
 
 MOST = 3
@@ -40,7 +40,7 @@ class Provisioner:
     def start(self):
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run())
-            self._task.add_done_callback(self._over)
+            self._task.add_done_callback(self._on_task_done)
 
     def crash(self):
         """Die at any point."""
@@ -48,7 +48,7 @@ class Provisioner:
             self._task.cancel()
             self._task = None
 
-    def _over(self, task):
+    def _on_task_done(self, task):
         if not task.cancelled() and task.exception() is not None:
             self._world.fail(task.exception())
 
@@ -56,19 +56,19 @@ class Provisioner:
         while True:
             await asyncio.sleep(EVERY_S)
             try:
-                await look_once(POOL, self._world.engine, self._wish, self._tell)
+                await reconcile_pool(POOL, self._world.engine, self._query_request, self._send_command)
             except Refused:
                 continue
 
-    async def _tell(self, command):
+    async def _send_command(self, command):
         await self._world.ask("scheduler", command)
 
-    async def _wish(self):
+    async def _query_request(self):
         """Ask any replica, also one that has not caught up."""
         there = self._world.answering("scheduler")
         if not there:
             raise unavailable("no scheduler")
         chosen = self._world.plan.chance(f"wish-{self._world.new_id()}").choice(there)
         rows = chosen.rules.answers[Provisioning](chosen.runner.state, Provisioning())
-        found = msgspec.convert(rows, list[Wish])
-        return next((row for row in found if row.pool == POOL), Wish(pool=POOL))
+        found = msgspec.convert(rows, list[DesiredPool])
+        return next((row for row in found if row.pool == POOL), DesiredPool(pool=POOL))

@@ -23,9 +23,9 @@ class Registers:
     def take(self, recorded, end_of_logs):
         """Record one event of CONTROL."""
         event, position = recorded.event, recorded.position
-        note = _NOTES.get(type(event))
-        if note is not None:
-            key, value = note(event)
+        recorder = _RECORDERS.get(type(event))
+        if recorder is not None:
+            key, value = recorder(event)
             if value is not None:
                 self._known.setdefault(key, History(None)).add(position, value)
         if isinstance(event, gateway.WorkspaceSet | gateway.WorkspaceRemoved):
@@ -53,13 +53,13 @@ class Registers:
 
 
 def _state(value=None):
-    def note(event):
+    def recorder(event):
         return ("state", event.experiment_id), value or getattr(event, "to", None) or event.state
 
-    return note
+    return recorder
 
 
-_NOTES = {
+_RECORDERS = {
     gateway.WorkspaceSet: lambda e: (("workspace", e.workspace_id), e.name),
     gateway.WorkspaceRemoved: lambda e: (("workspace", e.workspace_id), "gone"),
     searcher.ExperimentCreated: lambda e: (("state", e.experiment_id), "PAUSED"),

@@ -3,17 +3,17 @@
 from asyncio import TaskGroup, get_running_loop
 from types import SimpleNamespace
 
-from det_contracts.news import AskLeave, AskOperations
 from det_contracts.problems import unavailable
+from det_contracts.script_queries import AskLeave, AskOperations
 from services.kit.runner import Runner
-from services.kit.script_questions import News
-from services.kit.suspension import Awake
+from services.kit.script_requests import RecordWaiters
+from services.kit.suspension import SuspensionDetector
 from services.metrics import settling
 from services.scheduler import heartbeats, orders
-from services.scheduler.news import say_leave
-from services.searcher.news import say_operations
+from services.scheduler.script_answers import leave_handler
+from services.searcher.script_answers import operations_handler
+from tests.simulation.fake_database import FakeSaver
 from tests.simulation.line import Line
-from tests.simulation.shelf import ShelfSaver
 from tests.simulation.stopping import Process
 from tests.simulation.violation import Violation
 
@@ -49,32 +49,32 @@ class Replica:
         self.process = Process()
         self.line = Line(world.disk, world.chance, world.plan_now, world.tell, self._on_closed)
         self.saver = self._new_saver()
-        self.news = News(self.saver)
+        self.news = RecordWaiters(self.saver)
         self.runner = Runner(
             self.rules,
             self.line,
             self.saver,
-            leading=lambda: self.leads,
+            is_leader=lambda: self.leads,
             clock=self.clock,
             replica=self.name,
-            measures=QUIET,
+            measures=NO_METRICS,
             new_id=world.new_id,
             stopwatch=lambda: 0.0,
         )
         self._run(self.runner.run())
         self._run(self._fails_if_it_stands(self.runner.standstill))
-        self._awake = Awake(get_running_loop().time)
-        self._run(self._awake.run())
+        self._suspension = SuspensionDetector(get_running_loop().time)
+        self._run(self._suspension.run())
         parts = SimpleNamespace(
             runner=self.runner,
             saver=self.saver,
             database=self.shelf,
             journal=self.line,
-            leading=lambda: self.leads,
+            is_leader=lambda: self.leads,
             connection=SimpleNamespace(subscribe=self._subscribe),
-            measures=QUIET,
+            measures=NO_METRICS,
         )
-        self._run(self.beside(parts))
+        self._run(self.run_background_tasks(parts))
 
     async def _fails_if_it_stands(self, standstill):
         await standstill.stands.wait()
@@ -82,11 +82,13 @@ class Replica:
 
     def _new_saver(self):
         rules = self.rules
-        return ShelfSaver(self.shelf, rules.owner, rules.state, lambda: self.leads, QUIET, roots=rules.roots)
+        return FakeSaver(
+            self.shelf, rules.owner, rules.state, lambda: self.leads, NO_METRICS, roots=rules.roots
+        )
 
-    async def beside(self, parts):
+    async def run_background_tasks(self, parts):
         """Tasks beside the runner."""
-        work = BESIDE.get(self.rules.owner)
+        work = BACKGROUND_TASKS.get(self.rules.owner)
         if work is not None:
             await work(parts)
 
@@ -94,25 +96,25 @@ class Replica:
         self._world.fail(Violation("nobody sends what the broker does not take", f"{self.name}: {why}"))
 
     async def rule(self, command, call, within_s):
-        """Rule on a command sent to this process, like `bus.Answerer`."""
+        """Rule on a command sent to this process, like `bus.BusServer`."""
         if not self.up:
             raise unavailable(f"{self.name} is gone")
-        if self._awake.overslept():
+        if self._suspension.was_suspended():
             raise unavailable(f"{self.name} was stopped for a while")
         return await self.runner.command(command, call, within_s=within_s)
 
     async def _subscribe(self, subject, cb):
         self.on_beat = cb
 
-    def hear_beat(self, worker_id, session):
+    def on_heartbeat(self, worker_id, session):
         """A worker's heartbeat."""
         if self.up and not self.line.cut and hasattr(self, "on_beat"):
-            beat = SimpleNamespace(subject=f"heartbeat.{worker_id}", data=session.encode())
-            self.process.run(self.on_beat(beat))
+            heartbeat = SimpleNamespace(subject=f"heartbeat.{worker_id}", data=session.encode())
+            self.process.run(self.on_beat(heartbeat))
 
     def tell(self, trial_id, ask):
         """A task that answers a script; it ends with the process."""
-        say = TOLD[type(ask)](self.runner, self.news)
+        say = SCRIPT_ANSWERS[type(ask)](self.runner, self.news)
         task = self.process.run(say(trial_id, ask))
         self._tasks.append(task)
         task.add_done_callback(lambda _: self._tasks.remove(task) if task in self._tasks else None)
@@ -120,10 +122,10 @@ class Replica:
 
     def _run(self, work):
         task = self.process.run(work)
-        task.add_done_callback(self._over)
+        task.add_done_callback(self._on_task_done)
         self._tasks.append(task)
 
-    def _over(self, task):
+    def _on_task_done(self, task):
         if not task.cancelled() and task.exception() is not None:
             self._world.fail(Violation("services stay up", f"{self.name}: {why(task.exception())}"))
 
@@ -131,21 +133,21 @@ class Replica:
         """Record how many roots have come and gone."""
         if self.up and self.runner.pager is not None:
             counts = self._world.ledger.counts
-            counts["roots let go"] = counts.get("roots let go", 0) + self.runner.pager.left
-            counts["roots brought"] = counts.get("roots brought", 0) + self.runner.pager.brought
+            counts["roots let go"] = counts.get("roots let go", 0) + self.runner.pager.roots_evicted
+            counts["roots brought"] = counts.get("roots brought", 0) + self.runner.pager.roots_loaded
 
     def lead(self, leads):
         self.leads = leads
         if self.up:
-            self.runner.lead()
+            self.runner.on_leadership_change()
 
     def crash(self):
         """Die at any point."""
         self.count_roots()
         for task in self._tasks:
-            task.remove_done_callback(self._over)
+            task.remove_done_callback(self._on_task_done)
             task.cancel()
-        self.process.go_on()
+        self.process.resume()
         self._tasks, self.runner = [], None
 
     end = crash
@@ -161,7 +163,7 @@ def _ignored(*_, **__):
     return None
 
 
-class _Quiet:
+class _NoMetrics:
     """Metrics that nobody reads."""
 
     def __getattr__(self, name):
@@ -169,7 +171,7 @@ class _Quiet:
         return _ignored
 
 
-QUIET = _Quiet()
+NO_METRICS = _NoMetrics()
 
 
 async def watch_workers(parts):
@@ -178,7 +180,9 @@ async def watch_workers(parts):
     async with TaskGroup() as tasks:
         tasks.create_task(writer.run())
         tasks.create_task(
-            heartbeats.watch(parts, heartbeats.RECONNECT_WAIT_S, writer.is_told, writer.call_back)
+            heartbeats.monitor_heartbeats(
+                parts, heartbeats.RECONNECT_WAIT_S, writer.has_current_orders, writer.request_registration
+            )
         )
 
 
@@ -186,5 +190,5 @@ async def _ignored_soon(_):
     return None
 
 
-TOLD = {AskOperations: say_operations, AskLeave: say_leave}
-BESIDE = {"scheduler": watch_workers, "metrics": settling.settle_ended_trials}
+SCRIPT_ANSWERS = {AskOperations: operations_handler, AskLeave: leave_handler}
+BACKGROUND_TASKS = {"scheduler": watch_workers, "metrics": settling.settle_ended_trials}

@@ -6,12 +6,12 @@ import msgspec
 
 from det_contracts import codec, subjects
 from det_contracts.events import trial
-from det_contracts.news import AskLeave, AskOperations
 from det_contracts.reports import ReportBatch, Series, report_id
+from det_contracts.script_queries import AskLeave, AskOperations
 from services.kit.log import Draft, NotConfirmed, TooLarge
 from tests.simulation.stopping import outside
 
-MANNERS = {
+BEHAVIOURS = {
     "good": 60,
     "crashes": 14,
     "invalid": 4,
@@ -49,15 +49,15 @@ class Process:
         kind = _PROGRAM_OF.get(self.assigned.kind) or ("companion" if self.rank else "chief")
         work = self.world.programs[kind](self)
         # The process and its shim outlive the worker's process.
-        self._task = outside(self._live(work))
+        self._task = outside(self._run_program(work))
         if self.assigned.fence_s:
-            self._shim = outside(self._keep_fence())
+            self._shim = outside(self._watch_fence())
         self._key = self.id, self.host.instance
         self.world.processes[self._key] = self
         if self.rank == 0:
             self.world.chiefs[self.id] = self
 
-    async def _live(self, work):
+    async def _run_program(self, work):
         try:
             code = await work.run()
         except Exception as error:
@@ -65,7 +65,7 @@ class Process:
             raise
         self._end(code)
 
-    async def _keep_fence(self):
+    async def _watch_fence(self):
         """What the shim does while the host runs, independent of the worker's process."""
         loop, contact = asyncio.get_running_loop(), self.host.contact_at
         while loop.time() - contact <= self.assigned.fence_s:
@@ -107,7 +107,7 @@ class Deletion:
         return 1 if self._chance.random() < 0.1 else 0
 
 
-class Own:
+class OwnTask:
     """A user's command or TensorBoard: it ends by itself, well or badly, or is stopped."""
 
     def __init__(self, process):
@@ -156,17 +156,17 @@ class Script:
         assigned = process.assigned
         self.allocation, self.trial, self.run_number = assigned.allocation_id, assigned.trial_id, assigned.run
         self.chance = world.plan.chance(self.allocation)
-        self.manner = self._manner()
+        self.manner = self._behaviour()
         self._op = (0, 0)
         self._idled = 0
         self._preempted = False
         self._moved = asyncio.Event()
         self._checkpoints = self._batches = self._facts = 0
 
-    def _manner(self):
+    def _behaviour(self):
         if "scripts" in self.world.plan.off:
             return "good"
-        manner = self.chance.choices(list(MANNERS), list(MANNERS.values()))[0]
+        manner = self.chance.choices(list(BEHAVIOURS), list(BEHAVIOURS.values()))[0]
         self.world.tell("script", f"{self.allocation} {manner}") if manner != "good" else None
         return manner
 
@@ -175,7 +175,10 @@ class Script:
     async def run(self):
         await asyncio.sleep(self.chance.random())
         await self._brief()
-        hearing = [asyncio.ensure_future(self._hear_operations()), asyncio.ensure_future(self._hear_leave())]
+        hearing = [
+            asyncio.ensure_future(self._poll_operations()),
+            asyncio.ensure_future(self._poll_preemption()),
+        ]
         try:
             return await self._train(self.process.briefing.trial.steps_completed)
         finally:
@@ -185,7 +188,7 @@ class Script:
     async def _brief(self):
         """Scenarios read their briefing here, before anything else."""
 
-    async def _hear_operations(self):
+    async def _poll_operations(self):
         seen = None
         while True:
             said = await self._news("searcher", AskOperations(self.run_number, seen))
@@ -195,7 +198,7 @@ class Script:
                 self._idled = max(self._idled, said.idled)
                 self._moved.set()
 
-    async def _hear_leave(self):
+    async def _poll_preemption(self):
         seen = None
         while True:
             said = await self._news("scheduler", AskLeave(self.allocation, seen))
@@ -348,5 +351,5 @@ class Script:
         await self._send(Draft(subjects.reports(self.trial), msgspec.json.encode(batch), id))
 
 
-PROGRAMS = {"deletion": Deletion, "own": Own, "chief": Script, "companion": Companion}
+PROGRAMS = {"deletion": Deletion, "own": OwnTask, "chief": Script, "companion": Companion}
 """What a process runs, by its role in the allocation."""

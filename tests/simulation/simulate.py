@@ -12,10 +12,10 @@ from det_contracts.states import OVER
 from services.kit.rules import every_key
 from tests.simulation import story
 from tests.simulation.clients import clients
-from tests.simulation.faults import mend, trouble
+from tests.simulation.fake_database import FakeSnapshot, states_differ
+from tests.simulation.faults import inject_faults, repair_all
 from tests.simulation.loop import VirtualLoop, run
 from tests.simulation.plan import plan_of
-from tests.simulation.shelf import ShelfSnapshot, differ
 from tests.simulation.users import administrator, people
 from tests.simulation.violation import Violation
 from tests.simulation.world import World, parts
@@ -59,7 +59,7 @@ def simulate(seed, off=(), steps=300, also=(), **worse):
             except Violation as violation:
                 world.fail(violation)
             finally:
-                world.go_on()
+                world.resume()
 
     # A seed leaves little garbage, and constant collection takes a tenth of its time.
     gc.disable()
@@ -77,7 +77,7 @@ async def _live(world, also):
     loop = asyncio.get_running_loop()
     world.start()
     broken = [loop.create_task(own(world, world.plan.chance("own"))) for own in also]
-    tasks = [loop.create_task(people(world)), loop.create_task(trouble(world, broken))]
+    tasks = [loop.create_task(people(world)), loop.create_task(inject_faults(world, broken))]
     tasks += [loop.create_task(one) for one in (administrator(world), *clients(world))]
     chance = world.plan.chance("looks")
     while world.steps < world.plan.steps and loop.time() < TROUBLE_S:
@@ -90,7 +90,7 @@ async def _live(world, also):
         task.cancel()
     await world.sleep(0.1)
     world.tell("peace", "nothing breaks any more")
-    mend(world)
+    repair_all(world)
     await come_to_rest(world)
     await ask_at_the_end(world)
     for owner in world.rules:
@@ -185,7 +185,7 @@ def every_fact_is_admitted_once(world):
 def is_refused(world, stated):
     """Whether a message in WITNESS may have been refused: it is damaged, or a superseded registration."""
     try:
-        event = codec.check(codec.opened(stated.body))
+        event = codec.decode_event(codec.decode_envelope(stated.body))
     except codec.BadRecord:
         return True
     return isinstance(event, WorkerRegistered)
@@ -205,11 +205,11 @@ def what_is_saved_is_the_fold(world):
     """What replicas would load from a database equals the truth."""
     for owner, rules in world.rules.items():
         ends = {stream: len(world.disk.streams[stream]) for stream in rules.streams}
-        for shelf in world.shelves(owner):
-            state, positions = ShelfSnapshot(rules.state).load(shelf, whole=True)
+        for shelf in world.databases(owner):
+            state, positions = FakeSnapshot(rules.state).load(shelf, whole=True)
             if positions != ends:
                 raise Violation("all is saved in the end", f"{owner}: {positions} of {ends}")
-            if differ(state, world.truth[owner]):
+            if states_differ(state, world.truth[owner]):
                 raise Violation("what is saved is the fold", owner)
 
 
@@ -318,7 +318,7 @@ def rebuild_is_the_same(world):
     The truth is already such a fold, in the order in which messages were stored. For readers of CONTROL alone
     it is the same, provided that no fold has changed a record that others fold, too.
     """
-    afresh = list(world.reading.afresh(world.disk.streams[subjects.CONTROL]))
+    decode_again = list(world.reading.decode_again(world.disk.streams[subjects.CONTROL]))
     for owner, rules in world.rules.items():
         if list(rules.streams) == [subjects.CONTROL]:
             continue
@@ -326,11 +326,13 @@ def rebuild_is_the_same(world):
         for stream in rules.streams:
             messages = world.disk.streams[stream]
             again = (
-                afresh if stream == subjects.CONTROL else (rules.decode[stream](m, stream) for m in messages)
+                decode_again
+                if stream == subjects.CONTROL
+                else (rules.decode[stream](m, stream) for m in messages)
             )
             for recorded in again:
                 tuple(rules.evolve(state, recorded))
-        if differ(state, world.truth[owner]):
+        if states_differ(state, world.truth[owner]):
             raise Violation("a rebuild is the same", owner)
 
 

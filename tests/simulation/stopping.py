@@ -19,7 +19,7 @@ class Process:
         """From now on its tasks take no step. Timers keep running, and take effect when it continues."""
         self.stopped = True
 
-    def go_on(self):
+    def resume(self):
         """Run everything that was held back."""
         self.stopped = False
         waiting, self._waiting = self._waiting, []

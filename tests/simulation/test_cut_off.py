@@ -12,10 +12,10 @@ from det_contracts.events import scheduler, searcher, trial
 from services.scheduler import heartbeats
 from services.scheduler.domain import hosts as scheduling_hosts
 from services.scheduler.heartbeats import RECONNECT_WAIT_S
-from tests.simulation.held import BATCHES
+from tests.simulation.gated_scripts import BATCHES
 from tests.simulation.lab import Lab
 from tests.simulation.script import Process
-from tests.simulation.worker import BEAT_S
+from tests.simulation.worker import HEARTBEAT_S
 
 ALL = list(range(1, BATCHES + 1))
 FENCE_S = 40.0
@@ -76,9 +76,9 @@ def test_a_worker_that_is_cut_off_for_a_moment_keeps_its_run(fenced):
     experiment, trial_id, place = held(fenced)
     for _ in range(2):
         fenced.cut_off(place)
-        fenced.wait(RECONNECT_WAIT_S - BEAT_S - 2)
+        fenced.wait(RECONNECT_WAIT_S - HEARTBEAT_S - 2)
         fenced.reconnect(place)
-        fenced.wait(2 * BEAT_S)
+        fenced.wait(2 * HEARTBEAT_S)
     fenced.open("held")
     fenced.finished(experiment)
     assert fenced.runs(trial_id) == 1
@@ -120,10 +120,10 @@ def test_whose_signs_of_life_are_lost_alone_ends_its_runs_first(fenced):
 
 def test_a_fence_ends_runs_that_the_broker_left_alone_and_counts_no_failure(fenced):
     experiment, trial_id, place = held(fenced)
-    fenced.broker_goes()
+    fenced.stop_broker()
     fenced.wait(FENCE_S + 5)
     assert not fenced.processes(place)
-    fenced.broker_returns()
+    fenced.start_broker()
     fenced.told(trial_id, 2)
     fenced.open("held")
     fenced.finished(experiment)
@@ -171,7 +171,7 @@ def test_another_worker_in_its_place_does_not_vouch_for_what_it_ran(fenced):
     fenced.open("held")
     fenced.finished(experiment)
     assert fenced.outcomes(trial_id) == ["worker_lost", "succeeded"]
-    fenced._now(second.reboot)
+    fenced._call_in_loop(second.reboot)
     fenced.reconnect(place)
 
 
@@ -208,13 +208,13 @@ def shims_without_fences(patch):
     async def never(self):
         await asyncio.sleep(0)
 
-    patch.setattr(Process, "_keep_fence", never)
+    patch.setattr(Process, "_watch_fence", never)
 
 
 def lost_is_over(patch):
     """Everything that is lost counts as over."""
-    lose = scheduling_hosts._lose
-    patch.setattr(scheduling_hosts, "_lose", lambda *words, over: lose(*words, over=True))
+    lose = scheduling_hosts._mark_lost
+    patch.setattr(scheduling_hosts, "_mark_lost", lambda *words, over: lose(*words, over=True))
 
 
 @pytest.mark.parametrize("plant", [given_up_at_once, shims_without_fences, lost_is_over])

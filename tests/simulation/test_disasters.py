@@ -120,7 +120,7 @@ def after_some_time(then):
             world.start()
             working = loop.create_task(people(world))
             log = world.disk.streams[subjects.CONTROL]
-            while world.steps < 150 or not any(subjects.is_witnessed(m.subject) for m in log):
+            while world.steps < 150 or not any(subjects.is_fact_of_script(m.subject) for m in log):
                 await world.sleep(5.0)
                 assert loop.time() < 3000, "too little happened"
             working.cancel()
@@ -187,7 +187,7 @@ def test_what_nobody_can_read_stops_nobody(seed):
 @pytest.mark.parametrize("owner", OWNERS)
 def test_a_flipped_bit_in_what_a_script_wrote_stops_nobody(owner):
     async def flip(world):
-        _damaged(world, subjects.is_witnessed)
+        _damaged(world, subjects.is_fact_of_script)
         return await outcome(world, owner, from_nothing=True)
 
     assert after_some_time(flip) is None

@@ -57,7 +57,7 @@ async def refused_by_who_cannot_know():
         asking = asyncio.ensure_future(ask(first, pause(id)))
         await asyncio.sleep(1)
         early = asking.done()
-        world.disk.go_on(first.line.server)
+        world.disk.resume(first.line.server)
         try:
             await asking
         except Refused as refusal:

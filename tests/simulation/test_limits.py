@@ -5,7 +5,7 @@ import sys
 
 from det_contracts import limits
 from tests.simulation import world
-from tests.simulation.limits import SMALL, obeyed
+from tests.simulation.limits import SMALL, limits_in_force
 
 assert world
 
@@ -18,7 +18,7 @@ def _services():
 def test_nobody_who_writes_to_the_log_goes_by_another_size_of_events():
     knows = [module for module in _services() if "EVENT_BYTES" in vars(module)]
     assert len(knows) >= 3
-    with obeyed(SMALL):
+    with limits_in_force(SMALL):
         assert [module.__name__ for module in knows if vars(module)["EVENT_BYTES"] != SMALL.event] == []
 
 

@@ -15,10 +15,10 @@ from services.kit.log_memory import MemoryLog
 from services.kit.quotas import limits
 from services.kit.rounds import Round
 from services.kit.runner import Runner
-from services.kit.suspension import Awake
+from services.kit.suspension import SuspensionDetector
 from services.provisioner import plan
 from services.scheduler.domain import State, hosts, provisioned
-from services.scheduler.domain.letting_in import LettingIn
+from services.scheduler.domain.admission import AdmissionPass
 from services.searcher import verdict
 from services.searcher.domain import fold
 from services.searcher.methods.ranking import Ranking
@@ -61,12 +61,12 @@ def lost_preemption_ack(patch):
 
 def tie_the_wrong_way(patch):
     """Of two equal results, the later one is ahead."""
-    place = Ranking.place
+    position = Ranking.position
 
     def turned(self, metric, *, before_equals=False):
-        return place(self, metric, before_equals=not before_equals)
+        return position(self, metric, before_equals=not before_equals)
 
-    patch.setattr(Ranking, "place", turned)
+    patch.setattr(Ranking, "position", turned)
 
 
 def slot_freed_too_early(patch):
@@ -97,7 +97,7 @@ def stale_read(patch):
 
     async def last(self, subject):
         kept = self._disk.streams[subjects.CONTROL]
-        end = len(kept) if self.server.stands_at is None else self.server.stands_at[subjects.CONTROL]
+        end = len(kept) if self.server.lags_at is None else self.server.lags_at[subjects.CONTROL]
         return next((m for m in reversed(kept[:end]) if m.subject == subject), None)
 
     patch.setattr(Line, "last", last)
@@ -108,7 +108,7 @@ def stale_read(patch):
 def rounds_without_end(patch):
     """A round holds everything that is due, whatever the broker's limits."""
     patch.setattr(Round, "fits", lambda self, more: True)
-    patch.setattr(Round, "prefix", lambda self, more: more)
+    patch.setattr(Round, "fitting", lambda self, more: more)
 
 
 def unknown_is_failed(patch):
@@ -118,12 +118,12 @@ def unknown_is_failed(patch):
 
 def stopped_unnoticed(patch):
     """A process that was stopped executes a command from long ago."""
-    patch.setattr(Awake, "overslept", lambda self: False)
+    patch.setattr(SuspensionDetector, "was_suspended", lambda self: False)
 
 
 def second_worker_taken(patch):
     """A worker is registered although another one has its id."""
-    patch.setattr(hosts, "takes_over", lambda *_: False)
+    patch.setattr(hosts, "is_different_worker", lambda *_: False)
 
 
 def taken_over_without_a_look(patch):
@@ -137,15 +137,15 @@ def taken_over_without_a_look(patch):
 
 def beyond_quotas(patch):
     """An admitted allocation is not counted for those after it."""
-    patch.setattr(LettingIn, "_has_room", lambda self, lane: True)
-    patch.setattr(limits, "used", lambda state, usage, holders=None: dict.fromkeys(state.quotas, 0))
+    patch.setattr(AdmissionPass, "_has_room", lambda self, lane: True)
+    patch.setattr(limits, "usage_of", lambda state, usage, holders=None: dict.fromkeys(state.quotas, 0))
 
 
 def shown_before_it_is_read(patch):
     """A gateway asks where the log ends, and answers before it has read that far."""
 
     async def hasty(self):
-        return await self._newest.position() > 0
+        return await self._log_end.position() > 0
 
     patch.setattr(Catalogue, "catch_up", hasty)
 

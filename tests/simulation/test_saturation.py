@@ -33,9 +33,9 @@ def test_nothing_is_kept_of_what_was_asked():
     world = saturate(1, [toggles, toggles, switches], answers=3000)
     for replica in (one for one in world.replicas if one.leads and hasattr(one, "runner")):
         runner = replica.runner
-        assert not runner._touched
-        assert not runner._sent
-        assert not runner._waiting
+        assert not runner._unreacted
+        assert not runner._unconfirmed
+        assert not runner._commands
     for owner, state in world.truth.items():
         # Two experiments with two trials each, some runs and workers.
         assert len(every_key(state)) < 100, owner

@@ -11,12 +11,12 @@ import pytest
 
 from det_contracts.events import scheduler, worker
 from services.scheduler.heartbeats import RECONNECT_WAIT_S
-from tests.simulation.held import BATCHES
+from tests.simulation.gated_scripts import BATCHES
 from tests.simulation.lab import Lab
-from tests.simulation.worker import BEAT_S
+from tests.simulation.worker import HEARTBEAT_S
 
 ALL = list(range(1, BATCHES + 1))
-BACK_IN_TIME_S = RECONNECT_WAIT_S - BEAT_S - 2
+BACK_IN_TIME_S = RECONNECT_WAIT_S - HEARTBEAT_S - 2
 """The last heartbeat may be as old as the interval between two."""
 
 
@@ -72,7 +72,7 @@ def test_a_failed_part_ends_the_whole_gang(lab):
     # The other rank waits at its gate, unaware: it is ended because its peer has failed.
     lab.fail("broken", rank=1, code=7)
     experiment, (trial,) = lab.submit("broken", slots=8)
-    assert lab.end_of(experiment) == "ERROR"
+    assert lab.wait_for_end(experiment) == "ERROR"
     (ended,) = lab.events(scheduler.AllocationEnded, trial_id=trial)
     assert (ended.outcome, ended.exit_code) == ("failed", 7)
     assert not any(lab.processes(name) for name in lab.workers())
@@ -237,7 +237,7 @@ def test_what_the_log_refused_to_store_is_decided_as_soon_as_it_takes_it(lab):
     lab.wait(5)
     assert lab.state(experiment) == "STOPPING_KILLED"
     lab.make_space()
-    assert lab.end_of(experiment) == "CANCELED"
+    assert lab.wait_for_end(experiment) == "CANCELED"
 
 
 def test_a_worker_that_hung_for_too_long_gives_up_what_others_took_over(lab):

@@ -5,7 +5,7 @@ import pytest
 from det_contracts.events import scheduler
 from services.scheduler.heartbeats import LOOK_EVERY_S, RECONNECT_WAIT_S
 from tests.simulation.lab import Lab
-from tests.simulation.worker import BEAT_S
+from tests.simulation.worker import HEARTBEAT_S
 
 LONG_S = 2 * RECONNECT_WAIT_S
 
@@ -23,7 +23,7 @@ def held(lab):
     experiment, trials = lab.submit("held", slots=4, trials=5)
     lab.until_held(*trials)
     yield lab
-    lab.wait(RECONNECT_WAIT_S + BEAT_S)
+    lab.wait(RECONNECT_WAIT_S + HEARTBEAT_S)
     assert lab.events(scheduler.WorkerLost) == []
     lab.open("held")
     lab.finished(experiment)
@@ -32,26 +32,26 @@ def held(lab):
 
 @pytest.mark.parametrize("seconds", [31.0, LONG_S])
 def test_an_outage_of_the_broker_loses_no_worker(held, seconds):
-    held.broker_goes()
+    held.stop_broker()
     held.wait(seconds)
-    held.broker_returns()
+    held.start_broker()
 
 
 def test_an_outage_again_and_again_loses_no_worker(held):
     for _ in range(4):
-        held.broker_goes()
+        held.stop_broker()
         held.wait(RECONNECT_WAIT_S / 2)
-        held.broker_returns()
-        held.wait(BEAT_S / 2)
+        held.start_broker()
+        held.wait(HEARTBEAT_S / 2)
 
 
 @pytest.mark.parametrize("away", ["broker", "intake", "scheduler"])
 def test_a_worker_that_gets_slots_during_an_outage_keeps_what_it_runs(held, away):
     """It keeps registering until it is answered, and then learns the outcome of all of it."""
-    held.broker_goes() if away == "broker" else held.freeze(away)
+    held.stop_broker() if away == "broker" else held.freeze(away)
     held.change_slots(held.workers()[0], 5)
     held.wait(LONG_S)
-    held.broker_returns() if away == "broker" else held.thaw(away)
+    held.start_broker() if away == "broker" else held.thaw(away)
 
 
 def test_a_scheduler_that_was_stopped_blames_nobody(held):
@@ -62,9 +62,9 @@ def test_a_scheduler_that_was_stopped_blames_nobody(held):
 
 def test_a_scheduler_that_comes_to_lead_listens_first(held):
     for replica in held.world.of("scheduler"):
-        held._now(replica.lead, False)
+        held._call_in_loop(replica.lead, False)
     held.wait(LONG_S)
-    held._now(held.world.of("scheduler")[0].lead, True)
+    held._call_in_loop(held.world.of("scheduler")[0].lead, True)
 
 
 def test_who_registered_while_the_intake_was_away_is_not_lost(held):
@@ -87,13 +87,13 @@ def test_what_is_said_while_the_intake_is_away_for_an_hour_is_heard_after_it(lab
     lab.until_held(*trials)
     replicas = lab.world.of("intake")
     for one in replicas:
-        one.process.stop() if how == "stopped" else lab._now(one.lead, False)
+        one.process.stop() if how == "stopped" else lab._call_in_loop(one.lead, False)
     lab.open("busy")
     lab.wait(HOUR_S)
     assert lab.state(experiment) == "ACTIVE"
     for one in replicas:
-        lab._now(one.process.go_on)
-    lab._now(replicas[0].lead, True)
+        lab._call_in_loop(one.process.resume)
+    lab._call_in_loop(replicas[0].lead, True)
     lab.finished(experiment)
     assert [lab.runs(trial) for trial in trials] == [1] * 5
     assert lab.events(scheduler.WorkerLost) == []
@@ -102,11 +102,11 @@ def test_what_is_said_while_the_intake_is_away_for_an_hour_is_heard_after_it(lab
 def test_a_worker_that_died_during_an_outage_is_given_up_after_it(lab):
     """The other side: a worker that stays silent once all listen again is given up, in bounded time."""
     gone = lab.workers()[0]
-    lab.broker_goes()
+    lab.stop_broker()
     lab.stop(gone)
     lab.wait(LONG_S)
-    lab.broker_returns()
+    lab.start_broker()
     lab.wait(RECONNECT_WAIT_S - LOOK_EVERY_S)
     assert lab.events(scheduler.WorkerLost) == []
-    lab.wait(BEAT_S + 3 * LOOK_EVERY_S + 10)
+    lab.wait(HEARTBEAT_S + 3 * LOOK_EVERY_S + 10)
     assert [e.worker_id for e in lab.events(scheduler.WorkerLost)] == [gone]

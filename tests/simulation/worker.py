@@ -6,7 +6,7 @@ import msgspec
 
 from det_contracts import subjects
 from det_contracts.events import worker
-from det_contracts.orders import NEW, WorkerOrders
+from det_contracts.orders import NO_ORDERS_YET, WorkerOrders
 from det_contracts.reports import LogBatch, LogLine, log_id
 from services.kit.log import Draft, NotConfirmed, TooLarge
 from tests.simulation import stopping
@@ -18,9 +18,9 @@ from worker.identity import Identity
 from worker.last_contact import Contact
 from worker.registration import IdTaken, Presence
 
-BEAT_S = 8.0
+HEARTBEAT_S = 8.0
 AGAIN_S = 3.0
-ANSWERED_S = 30.0
+REGISTRATION_TIMEOUT_S = 30.0
 """A worker that ended is restarted after this time."""
 KILLED = 137
 STOPPED = "the worker is stopped"
@@ -68,7 +68,7 @@ class Worker:
         """Cleared while its process hangs: its scripts live on, and messages to it wait."""
         self.awake.set()
         self.address = "10.0.0.1"
-        self.position = NEW
+        self.position = NO_ORDERS_YET
         self.sequence = 0
         """Sequence number of the orders that it last acted on, on disk."""
         self.consumed = 0
@@ -113,17 +113,17 @@ class Worker:
             clock=self._world.clock,
             holder=self._holder,
         )
-        self._current = asyncio.Event()
+        self._orders_current = asyncio.Event()
         self._contact = Contact(self._is_current, self._note_contact)
         self._answered = set()
-        self._one_at_a_time = asyncio.Lock()
+        self._registration_lock = asyncio.Lock()
         self._leaving = False
         self._duties = [self._spawn(self._work())]
 
     @property
     def settled(self):
         """It has registered, reads orders, and is not leaving."""
-        return self.up and self._current.is_set() and not self._leaving
+        return self.up and self._orders_current.is_set() and not self._leaving
 
     @property
     def session(self):
@@ -135,7 +135,7 @@ class Worker:
 
     def _spawn(self, work):
         task = self.process.run(work)
-        task.add_done_callback(self._over)
+        task.add_done_callback(self._on_task_done)
         self._tasks.append(task)
         return task
 
@@ -143,7 +143,7 @@ class Worker:
         """Run work in the process, for as long as it lives."""
         await asyncio.wait([self._spawn(work)])
 
-    def _over(self, task):
+    def _on_task_done(self, task):
         if not task.cancelled() and task.exception() is not None:
             error = task.exception()
             self._world.fail(
@@ -156,7 +156,7 @@ class Worker:
         self.awake.set()
         for task in self._tasks:
             task.cancel()
-        self.process.go_on()
+        self.process.resume()
         self._tasks = []
 
     end = kill
@@ -169,7 +169,7 @@ class Worker:
 
     def forget_all(self):
         """A new disk."""
-        self.position, self.sequence, self.orders, self.processes = NEW, 0, {}, {}
+        self.position, self.sequence, self.orders, self.processes = NO_ORDERS_YET, 0, {}, {}
         self.contact_at = 0.0
         self._new_folder()
 
@@ -196,16 +196,16 @@ class Worker:
 
     async def _work(self):
         for order in self.orders.values():
-            self._take_up(order)
+            self._create_run(order)
         # Resume runs only now: what was lost with the machine must be reported as that, not by what is found.
         found = list(self._runs.values())
         await self._register([run.id for run in found if not self._is_lost(run)])
         for run in found:
-            self._spawn(self._carry_out(run))
-        self._duties.append(self._spawn(self._beat()))
-        self._duties.append(self._spawn(self._contact.keep()))
-        self._duties.append(self._spawn(self._insist()))
-        await self._listen()
+            self._spawn(self._execute(run))
+        self._duties.append(self._spawn(self._send_heartbeats()))
+        self._duties.append(self._spawn(self._contact.run_forever()))
+        self._duties.append(self._spawn(self._repeat_unanswered_registration()))
+        await self._follow_orders()
 
     async def _is_current(self):
         newest = await self.last(subjects.orders(self.id))
@@ -226,7 +226,7 @@ class Worker:
     async def change_slots(self, slots):
         """Some accelerators failed, or came back."""
         self.slots = slots
-        async with self._one_at_a_time:
+        async with self._registration_lock:
             if self._leaving:
                 return
             await self._register(list(self._runs))
@@ -247,14 +247,14 @@ class Worker:
             except IdTaken:
                 # It ends, with everything that it ran; its supervisor restarts it.
                 self._world.ledger.count("ids taken")
-                self._give_way()
+                self._kill_all_runs()
                 await asyncio.sleep(AGAIN_S)
 
     async def _holder(self):
         await self.awake.wait()
         return None if self.line.cut else await self._world.holder(self.id)
 
-    def _give_way(self):
+    def _kill_all_runs(self):
         for run in list(self._runs.values()):
             self._kill(run, "another one has its id")
 
@@ -280,57 +280,57 @@ class Worker:
         await self.awake.wait()
         return await self.line.last(subject)
 
-    async def _beat(self):
+    async def _send_heartbeats(self):
         while True:
             await self.awake.wait()
             if not self.line.cut and not self.deaf:
-                await self._world.beat(self.id, self.session)
-            await asyncio.sleep(BEAT_S)
+                await self._world.send_heartbeat(self.id, self.session)
+            await asyncio.sleep(HEARTBEAT_S)
 
-    async def _insist(self):
+    async def _repeat_unanswered_registration(self):
         """Retry without an answer: if several want the id at once, one may be passed over."""
         while True:
             session = self.session
-            await asyncio.sleep(ANSWERED_S)
+            await asyncio.sleep(REGISTRATION_TIMEOUT_S)
             if self.session == session and session not in self._answered:
-                await self._come_back()
+                await self._register_again()
 
-    async def _listen(self):
+    async def _follow_orders(self):
         mine = [subjects.orders(self.id)]
         async with self.line.read(subjects.ORDERS, after=self.consumed, subjects=mine) as feed:
             while True:
                 batch = await feed.batch()
                 await self.awake.wait()
                 if batch.messages:
-                    await self._hear(batch.messages[-1])
+                    await self._handle_orders(batch.messages[-1])
 
     # -- orders
 
-    async def _hear(self, stored):
+    async def _handle_orders(self, stored):
         """The newest orders; older ones are not kept."""
         orders = msgspec.json.decode(stored.body, type=WorkerOrders)
         try:
-            self._presence.check(orders)
+            self._presence.raise_if_refused(orders)
         except IdTaken:
             # It ends, with everything that it ran; its supervisor restarts it.
             self._world.ledger.count("ids taken")
-            self._give_way()
+            self._kill_all_runs()
             await asyncio.sleep(AGAIN_S)
-            await self._come_back()
+            await self._register_again()
         answered = self.session in self._answered
-        mine, own = orders.session == self.session, self._presence.is_own(orders.session)
+        mine, own = orders.session == self.session, self._presence.is_own_session(orders.session)
         if mine:
             self._answered.add(orders.session)
-        elif self._current.is_set() and orders.presence == "here" and not own:
-            self._give_way()
+        elif self._orders_current.is_set() and orders.presence == "here" and not own:
+            self._kill_all_runs()
             await asyncio.sleep(AGAIN_S)
-            await self._come_back()
+            await self._register_again()
         elif answered:
-            await self._come_back()
-        if mine and (orders.position >= self.position or self.position == NEW):
+            await self._register_again()
+        if mine and (orders.position >= self.position or self.position == NO_ORDERS_YET):
             await self._act_on(orders)
             self.position, self.sequence = orders.position, stored.position
-            self._current.set()
+            self._orders_current.set()
         self.consumed = stored.position
 
     async def _act_on(self, orders):
@@ -339,16 +339,16 @@ class Worker:
             if run.id not in told and run.order.position <= orders.position:
                 self._kill(run, "it is over as far as the cluster knows")
                 run.order.over = True
-                self._clear_away(run)
+                self._remove_if_over(run)
             elif run.id in told and told[run.id].end:
                 self._kill(run, told[run.id].end)
         for one in orders.allocations:
             if one.allocation_id not in self.orders and not one.lost:
-                await self._take_on(one)
+                await self._accept_or_decline(one)
         if orders.presence == "lost":
-            await self._come_back()
+            await self._register_again()
 
-    async def _take_on(self, one):
+    async def _accept_or_decline(self, one):
         if one.end or one.briefing is None:
             lost = not one.end and not one.problem
             fact = worker.AllocationExited(
@@ -357,34 +357,34 @@ class Worker:
             await self._state(fact)
             return
         order = self.orders[one.allocation_id] = Order(one.briefing, one.position)
-        self._spawn(self._carry_out(self._take_up(order)))
+        self._spawn(self._execute(self._create_run(order)))
 
-    async def _come_back(self):
+    async def _register_again(self):
         """Given up for lost but alive: register again, with a new session."""
-        async with self._one_at_a_time:
+        async with self._registration_lock:
             await self._register(list(self._runs))
 
-    def _take_up(self, order):
+    def _create_run(self, order):
         run = self._runs[order.assigned.allocation_id] = Run(order)
         if self._lacks_slots(order) and not order.killed:
             order.killed = "it lost slots that it ran on"
         return run
 
-    async def _carry_out(self, run):
+    async def _execute(self, run):
         if not run.order.reported:
             code, message = await self._follow(run)
             process = self.processes.get(run.id)
             await self._report(run, code, message, lost=process is not None and process.fenced)
         run.done = True
-        self._clear_away(run)
+        self._remove_if_over(run)
 
     async def _follow(self, run):
         process = self.processes.get(run.id)
         if process is None and not run.killed:
             # Orders that are read again after a restart may be obsolete: wait for the rest of the log.
-            await self._current.wait()
+            await self._orders_current.wait()
             if run.order.assigned.fence_s:
-                await self._contact.fresh()
+                await self._contact.wait_until_fresh()
             await asyncio.sleep(0.5 * self._world.chance.random())
             await self.awake.wait()
             if not run.killed:
@@ -455,7 +455,7 @@ class Worker:
         if run.id in self.processes:
             self.processes[run.id].kill()
 
-    def _clear_away(self, run):
+    def _remove_if_over(self, run):
         if run.done and run.order.over:
             self._runs.pop(run.id, None)
             self.orders.pop(run.id, None)

@@ -7,7 +7,7 @@ from unittest import mock
 
 import msgspec
 
-from det_contracts import codec, news, subjects
+from det_contracts import codec, script_queries, subjects
 from det_contracts.envelope import Unknown
 from det_contracts.events import Decision, searcher
 from det_contracts.problems import Refused, invalid, unavailable
@@ -28,27 +28,27 @@ from services.kit import listening, pager, runner, snapshot_store, suspension
 from services.kit.rules import Call, dump, every_key
 from services.metrics import settling
 from services.metrics.app import RULES as METRICS
-from services.provisioner import rounds
+from services.provisioner import reconciliation
 from services.scheduler import heartbeats, orders
 from services.scheduler.app import RULES as SCHEDULER
-from services.scheduler.news import holder
+from services.scheduler.script_answers import holder_answer
 from services.searcher.app import RULES as SEARCHER
 from tests.simulation import calls, invariants, searches
 from tests.simulation.broker import Disk
 from tests.simulation.engine import LyingEngine
+from tests.simulation.fake_database import Copies, FakeDatabase, FakeSnapshot, states_differ, whole
 from tests.simulation.gateway import RULES as GATEWAY
 from tests.simulation.gateway import Gateway
 from tests.simulation.intake import Intake
 from tests.simulation.invariants import Stated
 from tests.simulation.ledger import Ledger
-from tests.simulation.limits import obeyed
+from tests.simulation.limits import limits_in_force
 from tests.simulation.loop import run
 from tests.simulation.provisioner import Provisioner
-from tests.simulation.reading import Reading
 from tests.simulation.registers import Registers
-from tests.simulation.replica import QUIET, Replica
+from tests.simulation.replica import NO_METRICS, Replica
 from tests.simulation.script import PROGRAMS
-from tests.simulation.shelf import Copies, Shelf, ShelfSnapshot, differ, whole
+from tests.simulation.shared_decoder import SharedDecoder
 from tests.simulation.story import Story
 from tests.simulation.violation import Violation
 from tests.simulation.worker import Worker
@@ -100,7 +100,7 @@ class World:
         self._watched = None
         self._batch = ("", 0, 0)
         self._failed = asyncio.get_running_loop().create_future()
-        self.reading = Reading()
+        self.reading = SharedDecoder()
         all_rules = (SEARCHER, SCHEDULER, CHECKPOINTS, METRICS, *[GATEWAY] * (plan.gateways > 0))
         self.rules = {rules.owner: self.reading.shared(rules) for rules in all_rules}
         self.truth = {owner: rules.state() for owner, rules in self.rules.items()}
@@ -121,12 +121,12 @@ class World:
             return [Intake(self, number) for number in range(self.plan.intakes)]
         if owner == "gateway":
             # Each has a database of its own, or all of them share one.
-            one = Shelf(self.chance)
+            one = FakeDatabase(self.chance)
             return [
-                Gateway(self, number, one if self.plan.share else Shelf(self.chance))
+                Gateway(self, number, one if self.plan.share else FakeDatabase(self.chance))
                 for number in range(self.plan.gateways)
             ]
-        shelf, count = Shelf(self.chance), 1 + (self.chance.random() < 0.5)
+        shelf, count = FakeDatabase(self.chance), 1 + (self.chance.random() < 0.5)
         return [Replica(self, self.rules[owner], number, shelf) for number in range(count)]
 
     # -- small things that all use
@@ -154,16 +154,16 @@ class World:
     def of(self, owner):
         return [r for r in self.replicas if r.rules.owner == owner]
 
-    def shelves(self, owner):
+    def databases(self, owner):
         """The databases of a service."""
         return list({id(one.shelf): one.shelf for one in self.of(owner) if owner in self.rules}.values())
 
     def answering(self, owner):
         return [r for r in self.of(owner) if r.answers]
 
-    async def beat(self, worker_id, session):
+    async def send_heartbeat(self, worker_id, session):
         for replica in self.of("scheduler"):
-            replica.hear_beat(worker_id, session)
+            replica.on_heartbeat(worker_id, session)
 
     async def ask(self, owner, command):
         """Ask like the gateway: (position, value), or `Refused` as unavailable after a while."""
@@ -202,7 +202,7 @@ class World:
             await asyncio.sleep(0.5)
             return None
         work = self.chance.choice(there).tell(trial_id, ask)
-        await asyncio.wait([work], timeout=news.WAIT_S + 5.0)
+        await asyncio.wait([work], timeout=script_queries.WAIT_S + 5.0)
         lost = self.chance.random() < self.plan_now.losses
         if lost or not work.done() or work.cancelled():
             await asyncio.sleep(0.5)
@@ -216,7 +216,7 @@ class World:
         await asyncio.sleep(0.05 * self.chance.random())
         # A process that has ended meanwhile does not answer.
         there = [one for one in there if one.up and one.runner.ready.is_set()]
-        return holder(self.chance.choice(there).runner.state, worker_id) if there else None
+        return holder_answer(self.chance.choice(there).runner.state, worker_id) if there else None
 
     def _check_refused(self, command, refusal, before):
         wrong = calls.is_refused_wrongly(self.ledger, command, refusal, before)
@@ -351,7 +351,7 @@ class World:
         ):
             return False
         state = whole(replica.rules, replica.runner.state, replica.shelf, replica.runner.pager)
-        if differ(state, self.truth[replica.rules.owner]):
+        if states_differ(state, self.truth[replica.rules.owner]):
             found, right = dump(state), dump(self.truth[replica.rules.owner])
             what = next(
                 f"{kind} {id}: {found[kind].get(id)} is not {right[kind].get(id)}"
@@ -388,10 +388,10 @@ class World:
         self.workers[one.id] = one
         one.start()
 
-    def go_on(self):
+    def resume(self):
         """Continue every stopped process."""
         for one in (*self.replicas, *self.workers.values()):
-            one.process.go_on()
+            one.process.resume()
 
     async def sleep(self, seconds):
         """Let time pass; returns early when something went wrong."""
@@ -406,13 +406,13 @@ class NeverBehind:
 
     allowed_s = 0.0
 
-    def known(self, total):
+    def set_total(self, total):
         pass
 
-    def done(self, total):
+    def set_done(self, total):
         pass
 
-    def begin_again(self):
+    def restart_age(self):
         pass
 
 
@@ -421,27 +421,27 @@ def parts(loop_time, plan):
     clock = SimpleNamespace(monotonic=loop_time, time=lambda: EPOCH + loop_time())
     stack = ExitStack()
     ids = plan.chance("ids")
-    stack.enter_context(obeyed(plan.limits))
+    stack.enter_context(limits_in_force(plan.limits))
     for target, name, value in (
         (listening, "time", clock),
         (heartbeats, "since_boot", loop_time),
         (heartbeats, "LOOK_EVERY_S", LOOK_EVERY_S),
         (orders, "LOOK_EVERY_S", LOOK_EVERY_S),
-        (orders, "log", QUIET),
-        (registration, "log", QUIET),
+        (orders, "log", NO_METRICS),
+        (registration, "log", NO_METRICS),
         (fact_outbox, "new_id", lambda: f"{ids.getrandbits(128):032x}"),
         (last_contact, "since_boot", loop_time),
         (settling, "time", clock),
         (settling, "LOOK_EVERY_S", LOOK_EVERY_S),
         (snapshot_store, "SAVE_EVERY_S", LOOK_EVERY_S),
-        (snapshot_store, "Behind", NeverBehind),
-        (snapshot_store, "Snapshot", lambda owner, state, fold_version: ShelfSnapshot(state)),
-        (pager, "ROOM", ROOM),
+        (snapshot_store, "Lag", NeverBehind),
+        (snapshot_store, "Snapshot", lambda owner, state, fold_version: FakeSnapshot(state)),
+        (pager, "MAX_IDLE_RECORDS", ROOM),
         (suspension, "TICK_S", LOOK_EVERY_S),
         # So that reports are announced in portions.
-        (rounds, "REPORTED_AT_ONCE", 2),
-        (runner, "log", QUIET),
-        (relay, "log", QUIET),
+        (reconciliation, "MAX_WORKERS_PER_REPORT", 2),
+        (runner, "log", NO_METRICS),
+        (relay, "log", NO_METRICS),
     ):
         stack.enter_context(mock.patch.object(target, name, value))
     return stack

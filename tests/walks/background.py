@@ -7,9 +7,9 @@ from det_contracts.custom_search import CreateTrial as CustomTrial
 from det_contracts.events import gateway, scheduler, trial, webhooks, worker
 from det_contracts.events.scheduler import PoolSettings, Provider
 from det_contracts.expconf import complete
-from det_contracts.telling import SetWebhook
+from det_contracts.webhook_commands import SetWebhook
 from services.metrics.commands import Settle
-from services.metrics.domain.state import Ended, Gone, Trimmed
+from services.metrics.domain.state import DeletedExperiment, EndedTrial, Trimmed
 
 ONE_STEP = {"name": "single", "metric": "loss", "max_length": 100}
 
@@ -266,7 +266,7 @@ class Background(Users):
         for number in self.each():
             once = Once(f"m{number}", f"m{number}", "d")
             self.cluster.ask(commands.SetModel(name=f"model{number}", user="ann", once=once))
-        stored = [one.uuid for one in self.cluster.states["checkpoints"].stored_by(self.trial)]
+        stored = [one.uuid for one in self.cluster.states["checkpoints"].checkpoints_of_trial(self.trial)]
         for uuid in stored[1:]:
             self.cluster.ask(commands.SetVersion(model_id=1, checkpoint=uuid, user="ann"))
 
@@ -329,9 +329,9 @@ class Background(Users):
         """What would take long to come by."""
         known = self.cluster.states["metrics"]
         for number in self.each():
-            known.gone[10_000 + number] = Gone(10_000 + number)
+            known.gone[10_000 + number] = DeletedExperiment(10_000 + number)
             known.dropped[20_000 + number] = Trimmed(1)
-            known.ended[30_000 + number] = Ended(30_000 + number)
+            known.ended[30_000 + number] = EndedTrial(30_000 + number)
         for name in ("gateway", "searcher", "scheduler", "checkpoints", "webhooks"):
             state = self.cluster.states[name]
             creations = state.creations

@@ -12,7 +12,7 @@ from services.checkpoints.app import RULES as CHECKPOINTS
 from services.gateway.app import RULES as GATEWAY
 from services.kit.rules import Call
 from services.metrics.app import RULES as METRICS
-from services.metrics.domain import Judged, LogLines
+from services.metrics.domain import JudgedBatch, LogLines
 from services.scheduler.app import RULES as SCHEDULER
 from services.searcher.app import RULES as SEARCHER
 from services.webhooks.app import RULES as WEBHOOKS
@@ -92,7 +92,7 @@ class Cluster:
             smaller_is_better=True,
             series=[Series(group, list(steps), [1.0] * len(steps), columns, [])],
         )
-        self._fold("metrics", self._recorded(subjects.REPORTS, Judged(batch)), ReportBatch)
+        self._fold("metrics", self._recorded(subjects.REPORTS, JudgedBatch(batch)), ReportBatch)
         if decide:
             self.decide()
 
@@ -107,7 +107,7 @@ class Cluster:
             count=1,
             lines=msgspec.Raw(b"[]"),
         )
-        self._fold("metrics", self._recorded(subjects.LOGS, Judged(lines)), LogLines)
+        self._fold("metrics", self._recorded(subjects.LOGS, JudgedBatch(lines)), LogLines)
 
     # -- what the services make of it
 

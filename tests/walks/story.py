@@ -1,7 +1,7 @@
 """A little of everything that can happen: every kind of event, command and query."""
 
 from det_contracts import commands, queries
-from det_contracts.administering import BindPool, RetryDecisions, SetLogging
+from det_contracts.administration import BindPool, RebuildDatabase, RetryDecisions, SetLogging, SkipEvent
 from det_contracts.commands import Password
 from det_contracts.creation import Once
 from det_contracts.custom_search import CreateTrial as CustomTrial
@@ -11,7 +11,7 @@ from det_contracts.events.gateway import Grant
 from det_contracts.events.scheduler import PoolSettings, Provider
 from det_contracts.ids import TASK_PORTS
 from det_contracts.provisioning import ReportWorkers, SeenWorker
-from det_contracts.telling import RemoveWebhook, SetWebhook, TryWebhook
+from det_contracts.webhook_commands import RemoveWebhook, SetWebhook, TryWebhook
 from services.metrics.commands import Drop, Trim
 from services.scheduler.commands import GiveUp, ReportSilence
 from services.searcher.unmanaged import ReportScriptHeard, ReportScriptSilent
@@ -96,7 +96,7 @@ class Story(Users):
 
     def searches(self):
         id = self.submit(SEARCH, pool="story")
-        while self.searcher.has_live(id):
+        while self.searcher.has_live_trials(id):
             some = [one for one in self.searcher.trials_of(id, "running")]
             for one in some:
                 self.start(one.id)
@@ -251,6 +251,13 @@ class Story(Users):
         ask(commands.SetQuota(holder=f"group-{group}", jobs=1, user="admin"))
         ask(commands.RemoveGroup(group_id=group, user="admin"))
         ask(RetryDecisions(owner="searcher", user="admin"))
+        ask(
+            SkipEvent(
+                owner="searcher", stream="CONTROL", position=10**9, subject="control.searcher.experiment.1",
+                error="KeyError(7)", reason="written by a release that was withdrawn", user="admin",
+            )
+        )  # fmt: skip
+        ask(RebuildDatabase(owner="searcher", user="admin"))
         ask(SetLogging(level="info", color=False, user="admin"))
         ask(commands.SetAuthz(mode="basic"))
         ask(commands.SetWorkspace(workspace_id=space, pinned=True, user="admin"))
@@ -282,7 +289,7 @@ class Story(Users):
 
     def registry(self):
         model = self.ask(commands.SetModel(name="fresh", user="ann", once=Once("y", "y", "d")))
-        stored = [one.uuid for one in self.cluster.states["checkpoints"].stored_by(self.of.trial)]
+        stored = [one.uuid for one in self.cluster.states["checkpoints"].checkpoints_of_trial(self.of.trial)]
         for into, uuid in ((model, stored[-1]), (1, stored[-2])):
             self.ask(commands.SetVersion(model_id=into, checkpoint=uuid, user="ann"))
         number = self.cluster.states["checkpoints"].models[1].numbers
@@ -322,7 +329,7 @@ class Story(Users):
         made = {"kind": "SLACK", "host": "h", "url": "u", "signing_key": "k", "user": "admin"}
         hook = self.ask(SetWebhook(states=("PAUSED",), once=Once("h", "h", "d"), **made))
         self.change(self.submit(pool="none"), "pause")
-        due = self.cluster.states["webhooks"].next_of(hook).told.delivery_id
+        due = self.cluster.states["webhooks"].next_delivery(hook).told.delivery_id
         result = {"took_s": 1.0, "chance": 0.5}
         self.ask(StateAttempt(delivery_id=due, attempt=1, status=500, problem="500", **result))
         self.ask(StateAttempt(delivery_id=due, attempt=2, status=204, **result))
@@ -367,7 +374,7 @@ class Story(Users):
     def deletion(self):
         """A few checkpoints go, files of one, and then all of an experiment."""
         known = self.cluster.states["checkpoints"]
-        first = next(known.stored_by(self.of.trial)).uuid
+        first = next(known.checkpoints_of_trial(self.of.trial)).uuid
         self.ask(commands.DeleteCheckpoints(uuids=(first,), globs=("*",), user="ann"))
         task = known.checkpoints[first].task
         self.ask(commands.ListFiles(uuid=first, resources={"model": 3}, task_id=task))

@@ -12,8 +12,8 @@ from det_contracts import commands
 from det_contracts.creation import Once
 from det_contracts.events import gateway, scheduler, trial, worker
 from det_contracts.events.scheduler import PoolSettings
-from services.kit.idempotency import KEPT_S
-from services.people.tokens import LONGEST_S
+from services.kit.idempotency import KEY_LIFETIME_S
+from services.people.tokens import MAX_SESSION_S
 from services.scheduler.commands import GiveUp, ReportSilence
 from services.scheduler.domain.records import CLOSED_WORKERS_KEPT_S, TASKS_KEPT_S, WORKERS_KEPT_S
 from services.searcher.unmanaged import ReportScriptHeard, ReportScriptSilent
@@ -148,8 +148,8 @@ def test_all_of_it_has_been_there():
     assert records["scheduler.tasks"] == records["gateway.tasks"] == rounds(TASKS_KEPT_S)
     assert records["scheduler.workers"] - 1 == records["gateway.away"] == rounds(WORKERS_KEPT_S)
     for owner, each in (("searcher", 1), ("scheduler", 1), ("checkpoints", 1), ("gateway", 4)):
-        assert records[f"{owner}.creations"] == each * (1 + rounds(KEPT_S))
-    assert records["gateway.sessions"] == 1 + rounds(LONGEST_S)
+        assert records[f"{owner}.creations"] == each * (1 + rounds(KEY_LIFETIME_S))
+    assert records["gateway.sessions"] == 1 + rounds(MAX_SESSION_S)
     assert records["metrics.sources"] == rounds(TASKS_KEPT_S)
     assert records["gateway.gatherings"] == records["gateway.shares"] == 0
 

@@ -5,7 +5,7 @@ import sqlalchemy as sa
 
 from det_contracts.events.metrics import LogsTrimmed, PointsDropped
 from det_contracts.events.searcher import ExperimentDeleted, TrialsDeleted
-from services.catalogue.store import project as project_gateway
+from services.catalogue.store import write_rows as project_gateway
 from services.kit.rules import every_key
 from services.metrics.store import project as project_metrics
 from tests.fixtures.databases import open_sqlite

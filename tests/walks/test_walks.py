@@ -57,14 +57,15 @@ FEW_RECORDS = {
     "searcher.totals", "searcher.tallies", "scheduler.totals", "checkpoints.totals", "checkpoints.tallies",
     "gateway.highest", "gateway.gathered", "metrics.trimmed", "scheduler.pools", "scheduler.supplies",
     "webhooks.totals", "webhooks.webhooks", "webhooks.owed", "webhooks.judging",
-    "gateway.bindings", "searcher.bindings", "scheduler.bindings",
+    "gateway.skips", "gateway.bindings", "searcher.bindings", "scheduler.bindings",
     "gateway.judging", "searcher.judging", "scheduler.judging", "checkpoints.judging",
     "checkpoints.origins",
 }  # fmt: skip
 """Tables with a record for the whole cluster, a state or a pool, or for few experiments of the background."""
 PORTIONS = [
-    (searcher_state, "AT_ONCE"), (searcher_react, "AT_ONCE"), (metrics_react, "AT_ONCE"),
-    (scheduler_react, "AT_ONCE"), (custom, "MOST_EVENTS"), (custom_search, "LONGEST_RUN"),
+    (searcher_state, "MAX_TRIALS_PER_PASS"), (searcher_react, "MAX_TRIALS_PER_PASS"),
+    (metrics_react, "AT_ONCE"),
+    (scheduler_react, "AT_ONCE"), (custom, "MAX_EVENTS"), (custom_search, "MAX_RUN_LENGTH"),
 ]  # fmt: skip
 """What is done in portions: here in small ones."""
 

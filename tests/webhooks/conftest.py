@@ -3,7 +3,7 @@
 import pytest
 
 from det_contracts.events import searcher
-from det_contracts.telling import SetWebhook
+from det_contracts.webhook_commands import SetWebhook
 from services.kit.testing import Fold
 from services.webhooks.app import RULES
 

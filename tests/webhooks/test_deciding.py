@@ -7,11 +7,11 @@ from det_contracts.events import gateway, searcher
 from det_contracts.events.webhooks import DeliveryDue, DeliveryGivenUp, DeliveryTried
 from det_contracts.problems import Refused
 from det_contracts.queries import Deliveries, Webhooks
-from det_contracts.telling import RemoveWebhook, TryWebhook
+from det_contracts.webhook_commands import RemoveWebhook, TryWebhook
 from services.kit.rules import dump
 from services.kit.testing import Fold
 from services.webhooks.app import RULES
-from services.webhooks.commands import MOST_WEBHOOKS, StateAttempt, pause_s
+from services.webhooks.commands import MAX_WEBHOOKS, StateAttempt, pause_s
 from services.webhooks.domain import state as limits
 from services.webhooks.queries import deliveries, webhooks
 from tests.webhooks.conftest import created, ended
@@ -85,23 +85,23 @@ def test_nothing_is_told_of_what_happened_before(hooks):
 def test_a_delivery_that_arrived_is_over(hooks):
     hook = hooks.make()
     (due,) = hooks.told(ended(1))
-    assert hooks.state.next_of(hook).told is due
+    assert hooks.state.next_delivery(hook).told is due
     (tried,) = attempt(hooks, due.delivery_id)
     assert (tried.attempt, tried.next_at, tried.reason) == (1, None, "the receiver answered 204")
     assert hooks.state.deliveries[due.delivery_id].state == "DELIVERED"
-    assert hooks.state.next_of(hook) is None
+    assert hooks.state.next_delivery(hook) is None
 
 
 def test_pauses_grow_and_in_the_end_it_is_given_up(hooks):
     hooks.make()
     (due,) = hooks.told(ended(1))
     waits = []
-    for number in range(1, limits.MOST_TRIES):
+    for number in range(1, limits.MAX_TRIES):
         (tried,) = attempt(hooks, due.delivery_id, number, "the receiver answered 500")
         waits.append(tried.next_at - hooks.fold.now)
         hooks.fold.now = tried.next_at
     assert waits == [10, 30, 90, 270, 810, 2430, 7290, 21600, 21600]
-    last, over = attempt(hooks, due.delivery_id, limits.MOST_TRIES, "the receiver answered 500")
+    last, over = attempt(hooks, due.delivery_id, limits.MAX_TRIES, "the receiver answered 500")
     assert last.next_at is None
     assert over == DeliveryGivenUp(
         due.delivery_id, 1, "attempt 10, the last one, failed: the receiver answered 500"
@@ -137,7 +137,7 @@ def test_a_test_is_tried_once_and_before_all_others(hooks):
     hook = hooks.make()
     hooks.told(ended(1))
     id = hooks.fold.rule(TryWebhook(webhook_id=hook, user="admin")).value
-    assert hooks.state.next_of(hook).told.delivery_id == id
+    assert hooks.state.next_delivery(hook).told.delivery_id == id
     assert hooks.state.deliveries[id].reason == "tested by admin"
     tried, over = attempt(hooks, id, 1, "it did not answer")
     assert (tried.next_at, type(over)) == (None, DeliveryGivenUp)
@@ -190,9 +190,9 @@ def test_a_webhook_removed_while_something_is_owed_to_it(hooks):
 
 
 def test_how_many_there_may_be(hooks):
-    for _ in range(MOST_WEBHOOKS):
+    for _ in range(MAX_WEBHOOKS):
         hooks.make()
-    with pytest.raises(Refused, match=f"there are {MOST_WEBHOOKS} webhooks already"):
+    with pytest.raises(Refused, match=f"there are {MAX_WEBHOOKS} webhooks already"):
         hooks.make()
 
 
@@ -205,7 +205,7 @@ def test_a_state_is_the_same_after_a_restart(hooks):
     again = RULES.state(**{name: dict(getattr(hooks.state, name)) for name in dump(hooks.state)})
     for index in ("listeners", "owed_to", "waiting", "over", "of_webhook", "made_at"):
         assert list(getattr(again, index)) == list(getattr(hooks.state, index)), index
-    assert again.next_of(hook) == hooks.state.next_of(hook)
+    assert again.next_delivery(hook) == hooks.state.next_delivery(hook)
 
 
 def test_folding_twice_is_folding_once(hooks):

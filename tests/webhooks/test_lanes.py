@@ -7,8 +7,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from det_contracts.problems import unavailable
-from services.kit.position_waiters import Reached
-from services.webhooks.lanes import FIRST_REST_S, LONGEST_REST_S, LONGEST_WAIT_S, Lanes
+from services.kit.awaitable_position import AwaitablePosition
+from services.webhooks.lanes import MAX_BACKOFF_S, MAX_WAIT_S, MIN_BACKOFF_S, Lanes
 from services.webhooks.sending import Result
 from tests.simulation.loop import run
 from tests.webhooks.conftest import ended
@@ -22,7 +22,7 @@ class Cluster:
     def __init__(self, hooks):
         self.hooks = hooks
         self.fold = hooks.fold
-        self.count = Reached()
+        self.count = AwaitablePosition()
         self.looks = 0
         self.leads = True
         self.sent = []
@@ -42,13 +42,13 @@ class Cluster:
         self.looks += 1
         return self.fold.state
 
-    async def news(self, after):
-        await self.count.reach(after + 1)
+    async def wait_for_change(self, after):
+        await self.count.wait_for_position(after + 1)
         return self.count.position
 
     def moved(self):
         self.fold.decide()
-        self.count.move(self.count.position + 1)
+        self.count.advance(self.count.position + 1)
 
     def told(self, *events):
         self.fold.given(*events)
@@ -103,7 +103,7 @@ def test_news_wakes_it_and_without_any_it_hardly_looks(hooks):
 
     async def story(cluster):
         await asyncio.sleep(3600.0)
-        assert cluster.looks <= 2 * (3600 / LONGEST_WAIT_S + 1), "nobody polls"
+        assert cluster.looks <= 2 * (3600 / MAX_WAIT_S + 1), "nobody polls"
         cluster.told(ended(1))
         await asyncio.sleep(0.05)
         assert cluster.urls() == ["http://a/"], "it did not wait for anything"
@@ -180,11 +180,11 @@ def test_a_lane_that_fails_rests_longer_each_time_and_goes_on_in_the_end(hooks, 
         assert len(cluster.sent) == 5
         times = [at for at, _, _ in cluster.sent]
         pauses = [later - earlier for earlier, later in itertools.pairwise(times)]
-        assert pauses == pytest.approx([FIRST_REST_S * n for n in (1, 2, 4, 8)], abs=0.1)
+        assert pauses == pytest.approx([MIN_BACKOFF_S * n for n in (1, 2, 4, 8)], abs=0.1)
         assert len({id for _, _, id in cluster.sent}) == 1, "under the same id"
         what = "lane.failed" if isinstance(error, RuntimeError) else "attempt.not_stored"
         assert [line["event"] for line in logged] == [what] * 4
-        await asyncio.sleep(LONGEST_REST_S * 10)
+        await asyncio.sleep(MAX_BACKOFF_S * 10)
         assert len(cluster.sent) == 5, "and not again once it is stored"
 
     played(hooks, story)
@@ -206,7 +206,7 @@ def test_while_one_lane_fails_others_are_told(hooks):
         cluster.fold.given(ended(1))
         cluster.fold.decide()
         bad = next(one.told.delivery_id for one in cluster.fold.state.deliveries.values())
-        cluster.count.move(1)
+        cluster.count.advance(1)
         await asyncio.sleep(30.0)
         assert cluster.urls().count("http://good/") == 1
         assert cluster.urls().count("http://bad/") > 2

@@ -2,15 +2,15 @@
 
 from det_contracts.envelope import Recorded
 from det_contracts.events import Decision, checkpoints, scheduler, searcher, trial, worker
-from services.why.chain import chain, story
-from services.why.history import Cause, History, Thing
-from services.why.subject import Subject, ends
+from services.why.chain import chain, newest_steps
+from services.why.history import Cause, Entity, History
+from services.why.subject import Subject, current_state_events
 from tests.gateway import stories
 
 ALL = [
-    *(Thing("experiment", id) for id in (1, 2)),
-    *(Thing("trial", id) for id in (1, 2, 3)),
-    *(Thing("deletions", id) for id in (1, 2)),
+    *(Entity("experiment", id) for id in (1, 2)),
+    *(Entity("trial", id) for id in (1, 2, 3)),
+    *(Entity("deletions", id) for id in (1, 2)),
 ]
 
 
@@ -36,7 +36,7 @@ class Story:
 
     def allocations(self):
         ids = {id for r in self.events if (id := getattr(r.event, "allocation_id", ""))}
-        return [Thing("allocation", id) for id in ids]
+        return [Entity("allocation", id) for id in ids]
 
     def begin(self, experiment_id=1):
         user = "user:ada"
@@ -78,7 +78,7 @@ def of_trial(id, run=1, experiment_id=1, state="COMPLETED"):
 def told(made, asked):
     """Names of the events of the chain, newest first; asides in brackets."""
     history = made.history()
-    found = chain(history, ends(history, asked))
+    found = chain(history, current_state_events(history, asked))
     assert not history.missing
     by_place = {r.position: type(r.event).__name__ for r in made.events}
     return [f"({by_place[s.position]})" if s.aside else by_place[s.position] for s in found.steps]
@@ -118,7 +118,7 @@ def test_a_killed_trial_leads_back_to_who_killed_it_and_no_further():
 
 def test_each_step_says_when_who_and_why_in_words():
     history = killed().history()
-    steps = chain(history, ends(history, of_trial(1))).steps
+    steps = chain(history, current_state_events(history, of_trial(1))).steps
     assert [(s.actor, s.what, s.reason) for s in (steps[0], steps[2], steps[-1])] == [
         ("searcher", "trial 1 was canceled", "killed by ada"),
         ("worker:w-1", "run 1 of trial 1 left w-1 with exit code 137", ""),
@@ -178,7 +178,7 @@ def test_a_preempted_run_leads_to_the_report_that_promoted_its_rival():
     run = subject("allocation", "1.r1.1", "TERMINATED", trial_id=1, allocation_ids=("1.r1.1",))
     assert told(made, run) == ["AllocationEnded", "AllocationExited", "PreemptRequested", *PROMOTED]
     history = made.history()
-    steps = chain(history, ends(history, run)).steps
+    steps = chain(history, current_state_events(history, run)).steps
     assert steps[2].what == "run 1 of trial 1 was asked to save and leave its slots to run 2 of trial 2"
     assert steps[2].reason == "slots wanted by job 9 (priority 10)"
     assert "the script of trial 2 reported 0.93 for operation 1" in [s.what for s in steps]
@@ -251,7 +251,7 @@ def test_a_lost_worker_ends_what_ran_on_it():
     made.add(ended, actor="scheduler")
     history = made.history()
     run = subject("allocation", "1.r1.1", "TERMINATED", trial_id=1, allocation_ids=("1.r1.1",))
-    assert [s.what for s in chain(history, ends(history, run)).steps] == [
+    assert [s.what for s in chain(history, current_state_events(history, run)).steps] == [
         "run 1 of trial 1 was lost with its agent",
         "agent w-1 was given up for lost",
     ]
@@ -314,18 +314,18 @@ def test_a_decision_without_a_table_of_its_own_is_followed_by_its_cause():
 def test_what_is_missing_is_named():
     made = killed()
     history = History()
-    chain(history, ends(history, of_trial(1)))
-    assert history.missing == {Thing("trial", 1), Thing("allocation", "1.r1.1")}
+    chain(history, current_state_events(history, of_trial(1)))
+    assert history.missing == {Entity("trial", 1), Entity("allocation", "1.r1.1")}
     stopping = Story()
     stopping.add(searcher.ExperimentStopping(1, "STOPPING_ERROR", "all trials failed"), cause="far away")
     history = stopping.history()
-    assert len(chain(history, ends(history, subject("experiment", 1))).steps) == 1
+    assert len(chain(history, current_state_events(history, subject("experiment", 1))).steps) == 1
     assert history.missing == {Cause("far away", 1)}
     history.add(Cause("far away", 1), ())
     history.missing.clear()
-    chain(history, ends(history, subject("experiment", 1)))
+    chain(history, current_state_events(history, subject("experiment", 1)))
     assert not history.missing
-    assert made.history(Thing("experiment", 1)).missing == set()
+    assert made.history(Entity("experiment", 1)).missing == set()
 
 
 def test_long_chains_are_cut_at_the_old_end():
@@ -337,7 +337,7 @@ def test_long_chains_are_cut_at_the_old_end():
         made.add(searcher.OperationSet(1, seq + 1, seq + 1, "the search wants it trained further"))
     made.add(searcher.TrialStopping(1, "STOPPING_CANCELED", "canceled"))
     history = made.history()
-    found = chain(history, [made.events[-2]], longest=10)
+    found = chain(history, [made.events[-2]], max_steps=10)
     assert found.more
     assert [s.position for s in found.steps] == list(range(len(made.events) - 1, len(made.events) - 11, -1))
 
@@ -346,8 +346,11 @@ def test_the_whole_story_is_in_order_without_what_only_frames_it():
     made = killed()
     made.add(Decision("searcher", 1, 1, "r"))
     history = made.history()
-    whole = story(history, 100)
+    whole = newest_steps(history, 100)
     assert [s.position for s in whole.steps] == list(range(1, len(made.events)))
     assert not whole.more
-    assert [s.position for s in story(history, 2).steps] == [len(made.events) - 2, len(made.events) - 1]
-    assert story(history, 2).more
+    assert [s.position for s in newest_steps(history, 2).steps] == [
+        len(made.events) - 2,
+        len(made.events) - 1,
+    ]
+    assert newest_steps(history, 2).more

@@ -3,8 +3,8 @@
 from det_contracts.envelope import Recorded
 from det_contracts.events import scheduler, worker
 from services.why.chain import chain
-from services.why.history import Cause, History, Thing
-from services.why.subject import Subject, ends
+from services.why.history import Cause, Entity, History
+from services.why.subject import Subject, current_state_events
 
 EVENTS = [
     scheduler.WorkerWanted(worker_id="gpu-1", pool="gpu", number=1, reason="1 request waits"),
@@ -31,14 +31,14 @@ EVENTS = [
 
 def told(kind, id):
     history = History()
-    for thing in (Thing("pool", "gpu"), Thing("worker", "gpu-1"), Thing("worker", "cpu-1")):
+    for thing in (Entity("pool", "gpu"), Entity("worker", "gpu-1"), Entity("worker", "cpu-1")):
         history.add(thing, ())
     history.add(
         Cause("", 0),
         [Recorded(at, one, str(at), "scheduler", float(at), "") for at, one in enumerate(EVENTS)],
     )
     subject = Subject(kind=kind, id=id, state="", experiment_id=0)
-    return [(step.what, step.reason) for step in chain(history, ends(history, subject)).steps]
+    return [(step.what, step.reason) for step in chain(history, current_state_events(history, subject)).steps]
 
 
 def test_a_workers_story_goes_back_to_who_waited_for_it():

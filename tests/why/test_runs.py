@@ -4,8 +4,8 @@ import pytest
 
 from det_contracts.events import scheduler, searcher, trial, worker
 from services.why.chain import chain
-from services.why.history import Cause, History, Thing
-from services.why.subject import Subject, ends
+from services.why.history import Cause, Entity, History
+from services.why.subject import Subject, current_state_events
 from tests.gateway import stories
 from tests.why.test_chain import Story
 
@@ -14,7 +14,7 @@ RUN = "1.r1.1"
 
 def told(made, asked):
     history = made.history()
-    return [step.what for step in chain(history, ends(history, asked)).steps]
+    return [step.what for step in chain(history, current_state_events(history, asked)).steps]
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_what_a_kill_lacks_is_asked_for():
     made = Story()
     made.add(scheduler.KillRequested(RUN, "agent disabled: w-1"), actor="scheduler", cause="far away")
     history = History()
-    history.add(Thing("allocation", RUN), made.events)
+    history.add(Entity("allocation", RUN), made.events)
     chain(history, made.events)
     assert Cause("far away", 1) in history.missing
 

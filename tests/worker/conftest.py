@@ -70,9 +70,9 @@ class Runs:
 def runs(tmp_path, eventually):
     made = Runs(tmp_path, eventually)
     yield made
-    for run, state in process.find(tmp_path / "runs").items():
+    for run, state in process.find_runs(tmp_path / "runs").items():
         if state == "running":
             process.kill(run)
             made.ended(run)
         elif state == "lost":
-            process.bury(run, "end of the test")
+            process.end_lost_run(run, "end of the test")

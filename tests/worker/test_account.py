@@ -10,35 +10,35 @@ from det_contracts.events.gateway import AgentUser
 from tests.fixtures.other_users import needs_root
 from worker import account, app
 from worker.account import Account, Accounts, BadAccount
-from worker.user_folders import Places, hand_over
+from worker.user_folders import UserFolders, chown_tree
 
 
 def test_a_setting_names_a_user_with_or_without_a_group():
     nobody = pwd.getpwnam("nobody")
-    assert account.parse("nobody").uid == nobody.pw_uid
-    assert account.parse("nobody:12").gid == 12
-    assert account.parse("12345:67") == Account(12345, 67, "uid-12345")
+    assert account.parse_account("nobody").uid == nobody.pw_uid
+    assert account.parse_account("nobody:12").gid == 12
+    assert account.parse_account("12345:67") == Account(12345, 67, "uid-12345")
 
 
 @pytest.mark.parametrize("text", ["no-such-user", "nobody:no-such-group", "4294967000", "root", "0:5", "5:0"])
 def test_a_setting_that_means_nobody_or_root(text):
     with pytest.raises(BadAccount, match=r"UID:GID|root's \(0\)"):
-        account.parse(text)
+        account.parse_account(text)
 
 
 def test_a_linked_user_is_never_root():
-    assert account.linked(AgentUser(7, 8, "ann", "staff")).uid == 7
+    assert account.linked_account(AgentUser(7, 8, "ann", "staff")).uid == 7
     for uid, gid in ((0, 5), (5, 0), (-1, 5), (2**32 - 1, 5), (5, 2**40)):
         with pytest.raises(BadAccount, match="link-with-agent-user"):
-            account.linked(AgentUser(uid, gid, "ann", "staff"))
+            account.linked_account(AgentUser(uid, gid, "ann", "staff"))
 
 
 def test_the_owners_account_goes_before_the_setting(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     chosen = Accounts("12345:67")
-    assert chosen.of(None).uid == 12345
-    assert chosen.of(AgentUser(7, 8, "ann", "staff")).uid == 7
-    assert Accounts("").of(None) is None
+    assert chosen.choose(None).uid == 12345
+    assert chosen.choose(AgentUser(7, 8, "ann", "staff")).uid == 7
+    assert Accounts("").choose(None) is None
     assert "can read the keys" in Accounts("").warning
     assert not chosen.warning
 
@@ -47,7 +47,7 @@ def test_a_worker_that_is_not_root_cannot_choose(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(BadAccount, match="runs as root"):
         Accounts("nobody")
-    assert Accounts("").of(AgentUser(7, 8, "ann", "staff")) is None
+    assert Accounts("").choose(AgentUser(7, 8, "ann", "staff")) is None
 
 
 def test_a_worker_refuses_to_start_with_a_user_that_is_not_there(monkeypatch, capsys, tmp_path):
@@ -92,11 +92,11 @@ def test_a_folder_that_others_can_swap_is_refused(tmp_path):
     root.mkdir()
     root.chmod(0o777)
     with pytest.raises(OSError, match="STEADFAST_WORKER_TASKS"):
-        Places(root, "w").make("1")
+        UserFolders(root, "w").make("1")
     root.chmod(0o755)
     os.chown(root, 5, 5)
     with pytest.raises(OSError, match="STEADFAST_WORKER_TASKS"):
-        Places(root, "w").make("1")
+        UserFolders(root, "w").make("1")
 
 
 @needs_root
@@ -104,16 +104,16 @@ def test_a_folder_is_its_users_alone_and_goes_without_following_links(tmp_path):
     root, outside = tmp_path / "tasks", tmp_path / "outside"
     outside.mkdir(mode=0o755)
     (outside / "kept").write_text("")
-    places = Places(root, "worker-1234567890")
+    places = UserFolders(root, "worker-1234567890")
     place = places.make("7.r.1")
     (place / "link").symlink_to(outside)
     (place / "workdir" / "deep").mkdir(parents=True)
-    hand_over(place, Account(5, 6, "ann"))
+    chown_tree(place, Account(5, 6, "ann"))
     assert {path.lstat().st_uid for path in (place, *place.rglob("*"))} == {5}
     assert outside.stat().st_uid == 0
     assert place.stat().st_mode & 0o777 == 0o700
     places.make("7.r.2")
-    places.clear_all_but({"7.r.2"})
+    places.remove_all_except({"7.r.2"})
     assert [path.name for path in places.folder.iterdir()] == ["7.r.2"]
     assert (outside / "kept").exists()
     assert outside.stat().st_mode & 0o777 == 0o755

@@ -14,15 +14,15 @@ from det_contracts.events import Decision
 from det_contracts.events.scheduler import AllocationAssigned, Part, WorkerLost
 from det_contracts.events.worker import AllocationExited, AllocationStarted, WorkerLeft, WorkerRegistered
 from det_contracts.ids import container_id
-from det_contracts.news import Holder
 from det_contracts.orders import Briefing, Gang, Standing, WorkerOrders
 from det_contracts.reports import LogBatch
+from det_contracts.script_queries import Holder
 from services.kit.log import Draft
 from tests.fixtures.intake import admitting
-from tests.fixtures.lines import LogOfWorkers
+from tests.fixtures.lines import WorkerLog
 from worker import app, process
 from worker.identity import Identity
-from worker.order_feed import Heard
+from worker.order_feed import OrderMessage
 from worker.orders import ActedOn, Order, Orders
 from worker.settings import WorkerSettings
 
@@ -55,7 +55,7 @@ class Told:
                     self._host.newest = newest
                     self._host.sequence += 1
             if self._host.sequence > self._acted_on:
-                return Heard(self._host.sequence, self._host.newest)
+                return OrderMessage(self._host.sequence, self._host.newest)
             await asyncio.sleep(0.01)
 
     async def acted_on(self, heard):
@@ -72,7 +72,7 @@ class Host:
     """A worker's home and a log; runs are laid out by hand."""
 
     def __init__(self, folder, slots=2):
-        self.log = LogOfWorkers()
+        self.log = WorkerLog()
         self.settings = WorkerSettings(
             worker_id="w",
             worker_home=folder / "home",
@@ -83,7 +83,7 @@ class Host:
         )
         self.me = Identity("w", "folder-of-w", "host-of-w")
         self.orders = Orders(self.settings.worker_home)
-        self.orders.note(ActedOn(0))
+        self.orders.record(ActedOn(0))
         self.sequence, self.newest = 0, b""
         self.holder = None
         self.over = set()
@@ -133,22 +133,22 @@ class Host:
             reason="",
             fence_s=fence_s,
         )
-        self.orders.keep(Order(assigned, started_at=1.0, **more))
+        self.orders.save(Order(assigned, started_at=1.0, **more))
         return self.orders.folder(allocation)
 
     async def work_until(self, done):
         """Let the worker work until the log fulfils a condition; returns the events."""
         worker = app.Worker(self.settings, self.me, Silent())
-        work = asyncio.ensure_future(worker.work())
+        run = asyncio.ensure_future(worker.run())
         try:
             async with admitting(self.log), asyncio.timeout(DEADLINE_S):
                 while not done(events := await self.events()):
-                    assert not work.done(), work.exception()
+                    assert not run.done(), run.exception()
                     await asyncio.sleep(0.01)
                 return events
         finally:
-            work.cancel()
-            await asyncio.gather(work, return_exceptions=True)
+            run.cancel()
+            await asyncio.gather(run, return_exceptions=True)
             for task in worker._runs.tasks:
                 task.cancel()
             await asyncio.gather(*worker._runs.tasks, return_exceptions=True)
@@ -168,7 +168,7 @@ class Host:
 def host(tmp_path, monkeypatch):
     made = Host(tmp_path)
     monkeypatch.setattr(app, "JetStreamLog", lambda connection: made.log)
-    monkeypatch.setattr(app, "Hearing", lambda connection, worker_id: Told(made))
+    monkeypatch.setattr(app, "OrderFeed", lambda connection, worker_id: Told(made))
     return made
 
 
@@ -179,7 +179,7 @@ def exited(events):
 def never_again(folder):
     """A run whose shim and command are gone, and left no word."""
     process.prepare(folder, ["true"], folder, {"PATH": os.environ["PATH"]})
-    gone = process.Identity(2**22 + 1, 1)
+    gone = process.ProcessIdentity(2**22 + 1, 1)
     (folder / "running.json").write_bytes(msgspec.json.encode(process.Running(gone, gone)))
     assert process.state_of(folder) == "lost"
 
@@ -217,13 +217,13 @@ def test_what_ends_with_its_worker_has_not_failed(host):
 
     async def story():
         worker = app.Worker(host.settings, host.me, Silent())
-        work = asyncio.ensure_future(worker.work())
+        run = asyncio.ensure_future(worker.run())
         async with admitting(host.log), asyncio.timeout(DEADLINE_S):
             while not any(isinstance(e, AllocationStarted) for e in await host.events()):
                 await asyncio.sleep(0.01)
-            work.cancel()
-            await asyncio.gather(work, return_exceptions=True)
-            await worker.leave()
+            run.cancel()
+            await asyncio.gather(run, return_exceptions=True)
+            await worker.shut_down()
             assert process.state_of(folder) == "exited"
             while not isinstance((left := await host.events())[-1], WorkerLeft):
                 await asyncio.sleep(0.01)
@@ -243,7 +243,7 @@ def test_what_ends_with_its_worker_has_not_failed(host):
 def test_the_log_of_a_trial_begins_with_where_it_runs(host):
     folder = host.order("first", (0,))
     order = host.orders.get("first")
-    host.orders.keep(msgspec.structs.replace(order, started_at=0.0))
+    host.orders.save(msgspec.structs.replace(order, started_at=0.0))
     process.prepare(folder, ["echo", "a line"], folder, {"PATH": os.environ["PATH"]})
     asyncio.run(host.work_until(exited))
     batches = [msgspec.json.decode(m.body, type=LogBatch) for m in host.log.streams[subjects.LOGS]]
@@ -268,7 +268,7 @@ def test_a_kill_that_came_while_the_shim_began_is_not_forgotten(host, runs):
         # Once: when it is over its folder goes.
         if not said and any(isinstance(e, AllocationStarted) for e in events):
             said.append(True)
-            me = process.Identity(shim.pid, begun)
+            me = process.ProcessIdentity(shim.pid, begun)
             (folder / "running.json.new").write_bytes(msgspec.json.encode(process.Running(me, me)))
             (folder / "running.json.new").rename(folder / "running.json")
         return shim.poll() is not None
@@ -309,10 +309,10 @@ def test_answers_to_its_own_earlier_registrations_are_no_sign_of_another_worker(
             await worker._register((), ())
             sessions.append(worker._presence.session)
             if len(sessions) == 1:
-                assert await worker._answers_us(answer(sessions[0]))
-                worker._current.set()
-        assert not await worker._answers_us(answer(sessions[1]))
-        assert await worker._answers_us(answer(sessions[2]))
+                assert await worker._answers_latest_registration(answer(sessions[0]))
+                worker._orders_current.set()
+        assert not await worker._answers_latest_registration(answer(sessions[1]))
+        assert await worker._answers_latest_registration(answer(sessions[2]))
         assert worker._presence.session == sessions[2]
 
     asyncio.run(story())
@@ -324,7 +324,7 @@ def test_a_device_that_fails_takes_only_its_own_runs_along(host, runs, monkeypat
         folder = host.order(name, slots)
         process.prepare(folder, ["sleep", "600"], folder, {"PATH": os.environ["PATH"]})
         process.start(folder)
-    monkeypatch.setattr(app, "LOOK_AT_SLOTS_S", 0.02)
+    monkeypatch.setattr(app, "SLOT_CHECK_S", 0.02)
     from worker import slots as inventory
 
     there = [inventory.Slot(0, "cuda", "GPU-a", "L4"), inventory.Slot(1, "cuda", "GPU-b", "L4")]
@@ -370,7 +370,7 @@ def registration(me, session):
 async def failure(host, then=None):
     """What a worker ends with; `then` happens once it has registered."""
     worker = app.Worker(host.settings, host.me, Silent())
-    work = asyncio.ensure_future(worker.work())
+    run = asyncio.ensure_future(worker.run())
     async with admitting(host.log), asyncio.timeout(DEADLINE_S):
         while then is not None and not any(isinstance(e, AllocationStarted) for e in await host.events()):
             await asyncio.sleep(0.01)
@@ -378,11 +378,11 @@ async def failure(host, then=None):
             await asyncio.sleep(0.01)
         if then is not None:
             await host.state(then)
-        await asyncio.wait([work])
+        await asyncio.wait([run])
     for task in worker._runs.tasks:
         task.cancel()
     await asyncio.gather(*worker._runs.tasks, return_exceptions=True)
-    return [str(error) for error in app.process.single_errors(work.exception())]
+    return [str(error) for error in app.process.flatten_errors(run.exception())]
 
 
 def running(host, name="mine", **more):
@@ -453,7 +453,7 @@ def test_it_runs_what_it_is_told_and_hears_it_again_without_running_it_again(hos
     assert [e.allocation_id for e in events if isinstance(e, AllocationStarted)] == ["new"]
     assert [(e.allocation_id, e.exit_code) for e in exited(events)] == [("new", 0)]
     # Told once more, by whom it is not over yet for.
-    host.log = LogOfWorkers()
+    host.log = WorkerLog()
     again = asyncio.run(host.work_until(lambda events: host.orders.acted_on().sequence == host.sequence > 0))
     assert not [e for e in again if isinstance(e, AllocationStarted | AllocationExited)]
 
@@ -484,7 +484,7 @@ def test_of_what_another_lost_it_says_nothing(host):
 def test_what_was_told_by_a_log_that_is_gone_ends(host, runs, given_anew):
     """The cluster's log was restored from an older copy: what the worker heard since never happened."""
     folder = host.order("mine", (0,), position=5000)
-    host.orders.note(ActedOn(5000, 40))
+    host.orders.record(ActedOn(5000, 40))
     process.prepare(folder, ["sleep", "600"], folder, {"PATH": os.environ["PATH"]})
     process.start(folder)
     told = host.orders_now

@@ -5,7 +5,7 @@ import pytest
 
 from det_contracts import orders
 from det_contracts.events.scheduler import AllocationAssigned, Part
-from services.kit.sealing import sealed, sealer_from
+from services.kit.sealing import seal_secrets, sealer_from
 from worker.briefing import Gang, share_of
 from worker.run_setup import CannotPrepare, Preparer
 from worker.settings import WorkerSettings
@@ -62,11 +62,11 @@ def test_secrets_are_opened_for_the_owner_of_the_task_alone(tmp_path):
     key = tmp_path / "key"
     key.write_text("ab" * 32)
     config = {"name": "x", "environment": {"environment_variables": {"cpu": ["A_TOKEN=hush"]}}}
-    lying = sealed(config, "ann", sealer_from(key))
+    lying = seal_secrets(config, "ann", sealer_from(key))
     assert "hush" not in str(lying)
     briefing = share_of("a", msgspec.structs.replace(TOLD, config=lying))
     settings = WorkerSettings(sealing_key=key, worker_home=tmp_path)
-    found = Preparer(settings, None, tmp_path)._opened(briefing)
+    found = Preparer(settings, None, tmp_path)._decrypted(briefing)
     assert found.config == found.task.trial.config == config
     another = msgspec.structs.replace(briefing, task=msgspec.structs.replace(briefing.task, user="bob"))
     for preparer, told in (

@@ -4,7 +4,7 @@ import io
 
 from services.kit.blobs import DirectoryBlobs
 from worker import contexts as module
-from worker.contexts import Contexts
+from worker.contexts import ContextCache
 
 
 def key(number):
@@ -12,10 +12,10 @@ def key(number):
 
 
 def test_only_those_that_were_used_last_are_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "KEPT", 5)
+    monkeypatch.setattr(module, "MAX_ARCHIVES", 5)
     now = [1_000_000.0]
     blobs = DirectoryBlobs(tmp_path / "blobs")
-    kept = Contexts(tmp_path / "contexts", blobs, clock=lambda: now[0])
+    kept = ContextCache(tmp_path / "contexts", blobs, clock=lambda: now[0])
     for number in range(30):
         blobs.put(key(number), io.BytesIO(b"%d" % number))
     half = tmp_path / "contexts" / "half.tar.gz.7-7"
@@ -35,9 +35,9 @@ def test_only_those_that_were_used_last_are_kept(tmp_path, monkeypatch):
 
 
 def test_what_may_be_in_use_stays(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "KEPT", 1)
+    monkeypatch.setattr(module, "MAX_ARCHIVES", 1)
     blobs = DirectoryBlobs(tmp_path / "blobs")
-    kept = Contexts(tmp_path / "contexts", blobs, clock=lambda: 1_000_000.0)
+    kept = ContextCache(tmp_path / "contexts", blobs, clock=lambda: 1_000_000.0)
     for number in range(4):
         blobs.put(key(number), io.BytesIO(b"x"))
         kept.get(key(number))

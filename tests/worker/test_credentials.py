@@ -52,12 +52,14 @@ def briefing(trial_id=7):
 def test_a_worker_makes_its_own_under_its_id_where_none_are_named(tmp_path, keys):
     home = tmp_path / "home"
     home.mkdir()
-    mine = credentials.own(WorkerSettings(worker_id="gpu-3", worker_home=home, worker_signing=keys.worker))
+    mine = credentials.add_own_credentials(
+        WorkerSettings(worker_id="gpu-3", worker_home=home, worker_signing=keys.worker)
+    )
     found = claims(mine.nats_credentials.read_text())
     assert (found["name"], found["nats"]["issuer_account"]) == ("gpu-3", AUTHORITY.workers)
     assert mine.nats_credentials.stat().st_mode & 0o077 == 0
     named = WorkerSettings(worker_id="gpu-3", nats_credentials=tmp_path / "x", worker_signing=keys.worker)
-    assert credentials.own(named) is named
+    assert credentials.add_own_credentials(named) is named
 
 
 def test_those_of_scripts_that_run_are_renewed_at_once_and_at_half_of_their_life(tmp_path, keys, monkeypatch):

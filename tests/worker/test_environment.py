@@ -11,7 +11,7 @@ from det_contracts.events.worker import Slot
 from det_contracts.ids import container_id
 from worker.environment import (
     Cluster,
-    Place,
+    Placement,
     Task,
     Trial,
     info_files,
@@ -51,7 +51,7 @@ def task(*, config=None, latest=None, interface=None, hparams=None):
 
 
 def place(slots=CPU):
-    return Place(
+    return Placement(
         workdir=Path("/r/workdir"),
         info_dir=Path("/r/info"),
         slots=slots,

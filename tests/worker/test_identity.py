@@ -8,14 +8,14 @@ import msgspec
 import pytest
 
 from worker import identity
-from worker.identity import CannotBe, Identity, claim
+from worker.identity import Identity, IdentityError, claim
 
 HOLD = """
 import sys, pathlib
-from worker.identity import CannotBe, claim
+from worker.identity import IdentityError, claim
 try:
     print(claim(pathlib.Path(sys.argv[1]), sys.argv[2]).instance, flush=True)
-except CannotBe as error:
+except IdentityError as error:
     sys.exit(str(error))
 sys.stdin.read()
 """
@@ -89,13 +89,13 @@ def test_without_an_id_a_worker_is_called_after_its_host_and_keeps_the_name(tmp_
 
 
 def test_an_id_must_be_a_token(tmp_path):
-    with pytest.raises(CannotBe, match="STEADFAST_WORKER_ID='a b'"):
+    with pytest.raises(IdentityError, match="STEADFAST_WORKER_ID='a b'"):
         claim(tmp_path, "a b")
 
 
 def test_a_damaged_file_says_what_to_do(tmp_path, unlocked):
     (tmp_path / identity.FILE).write_text("{")
-    with pytest.raises(CannotBe, match=r"identity\.json is damaged"):
+    with pytest.raises(IdentityError, match=r"identity\.json is damaged"):
         claim(tmp_path, "w")
 
 

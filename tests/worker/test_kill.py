@@ -7,10 +7,10 @@ import pytest
 from det_contracts import codec, subjects
 from det_contracts.events import scheduler, worker
 from det_contracts.orders import Briefing, Gang
-from tests.fixtures.lines import LogOfWorkers
+from tests.fixtures.lines import WorkerLog
 from worker import process, run
 from worker.orders import Order, Orders
-from worker.warm.wanted import Cold
+from worker.warm.warm_start import ColdStart
 
 ASSIGNED = scheduler.AllocationAssigned(
     allocation_id="1.r.1",
@@ -35,7 +35,7 @@ class Preparer:
 
     def prepare(self, *_):
         self.meanwhile()
-        return Cold("nothing is laid out"), []
+        return ColdStart("nothing is laid out"), []
 
     async def fetch_image(self, *_):
         pass
@@ -55,20 +55,20 @@ def facts(journal):
     return [codec.decode(m.body, m.position).event for m in journal.streams[subjects.WITNESS]]
 
 
-def carry_out(tmp_path, order, before=None, preparer=None, turn=None):
+def execute(tmp_path, order, before=None, preparer=None, turn=None):
     """One run from its order to its report; returns what was stated of it."""
 
     async def at_once(_):
         return None
 
     async def live():
-        journal, orders = LogOfWorkers(), Orders(tmp_path)
-        orders.keep(order)
+        journal, orders = WorkerLog(), Orders(tmp_path)
+        orders.save(order)
         one = run.Run(order, orders, journal, preparer or Preparer(), (), "w", turn or at_once)
         loop = asyncio.get_running_loop()
         if preparer is not None:
             preparer.meanwhile = lambda: asyncio.run_coroutine_threadsafe(one.kill("a whim"), loop).result(5)
-        work = asyncio.ensure_future(one.carry_out(set()))
+        work = asyncio.ensure_future(one.execute(set()))
         if before is not None:
             await before(one)
         await asyncio.wait_for(work, 60)
@@ -86,7 +86,7 @@ def expect_never_started(stated, started):
 
 
 def test_killed_while_it_is_made_ready_it_never_starts(tmp_path, started):
-    stated, kept = carry_out(tmp_path, Order(ASSIGNED, briefing=TOLD), preparer=Preparer())
+    stated, kept = execute(tmp_path, Order(ASSIGNED, briefing=TOLD), preparer=Preparer())
     expect_never_started(stated, started)
     assert (kept.killed, kept.reported) == ("a whim", True)
 
@@ -99,10 +99,10 @@ def test_killed_while_it_waits_for_its_turn_it_never_starts(tmp_path, started):
         await asyncio.sleep(0)
         await one.kill("a whim")
 
-    stated, _ = carry_out(tmp_path, Order(ASSIGNED, briefing=TOLD), before=kill, turn=never)
+    stated, _ = execute(tmp_path, Order(ASSIGNED, briefing=TOLD), before=kill, turn=never)
     expect_never_started(stated, started)
 
 
 def test_an_order_to_kill_outlives_the_worker(tmp_path, started):
-    stated, _ = carry_out(tmp_path, Order(ASSIGNED, killed="a whim", briefing=TOLD))
+    stated, _ = execute(tmp_path, Order(ASSIGNED, killed="a whim", briefing=TOLD))
     expect_never_started(stated, started)

@@ -4,19 +4,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worker.shim.lines import GOES_ON, PIECE_BYTES, Lines
+from worker.shim.lines import CONTINUATION_MARK, PIECE_BYTES, LineSplitter
 
 
 def joined(pieces, head=b""):
     """The line that was cut: its pieces without the marks."""
-    assert all(piece.endswith(GOES_ON) for piece in pieces[:-1])
-    assert all(piece.startswith(head + GOES_ON) for piece in pieces[1:])
-    text = [pieces[0], *(piece[len(head + GOES_ON) :] for piece in pieces[1:])]
-    return b"".join([piece[: -len(GOES_ON)] for piece in text[:-1]] + text[-1:])
+    assert all(piece.endswith(CONTINUATION_MARK) for piece in pieces[:-1])
+    assert all(piece.startswith(head + CONTINUATION_MARK) for piece in pieces[1:])
+    text = [pieces[0], *(piece[len(head + CONTINUATION_MARK) :] for piece in pieces[1:])]
+    return b"".join([piece[: -len(CONTINUATION_MARK)] for piece in text[:-1]] + text[-1:])
 
 
 def cut(*chunks):
-    lines = Lines()
+    lines = LineSplitter()
     return [line for chunk in chunks for line in lines.feed(chunk)] + lines.finish()
 
 
@@ -43,7 +43,7 @@ def test_a_line_end_in_two_chunks_is_one():
 
 
 def test_a_return_alone_shows_the_line_at_once():
-    assert Lines().feed(b"10%\r") == [b"10%"]
+    assert LineSplitter().feed(b"10%\r") == [b"10%"]
 
 
 @given(st.lists(st.text("ab\n", max_size=5).map(str.encode), max_size=8))
@@ -108,12 +108,12 @@ def test_a_line_of_just_the_longest_length_is_whole(chunk):
 
 
 def test_what_goes_on_is_not_taken_for_a_line_that_says_its_level():
-    text = b"x" * (PIECE_BYTES - len(GOES_ON)) + b"ERROR: no"
-    assert cut(text) == [text[:-9] + GOES_ON, GOES_ON + b"ERROR: no"]
+    text = b"x" * (PIECE_BYTES - len(CONTINUATION_MARK)) + b"ERROR: no"
+    assert cut(text) == [text[:-9] + CONTINUATION_MARK, CONTINUATION_MARK + b"ERROR: no"]
 
 
 def test_what_is_held_back_is_bounded():
-    lines = Lines()
+    lines = LineSplitter()
     for _ in range(100):
         lines.feed(b"y" * 65536)
         assert len(lines.finish()[0]) <= PIECE_BYTES

@@ -8,7 +8,7 @@ import pytest
 
 from det_contracts import subjects
 from det_contracts.reports import LogBatch
-from tests.fixtures.lines import LogOfWorkers
+from tests.fixtures.lines import WorkerLog
 from worker import log_shipping
 from worker.log_shipping import Shipper
 from worker.output_spool import SpoolReader
@@ -45,7 +45,7 @@ def shipped(tmp_path, monkeypatch):
     monkeypatch.setattr(log_shipping, "SLOW_S", 0.001)
 
     async def work(failing):
-        journal, ended, reader = LogOfWorkers(), asyncio.Event(), Reader(tmp_path, failing)
+        journal, ended, reader = WorkerLog(), asyncio.Event(), Reader(tmp_path, failing)
         ended.set()
         async with asyncio.timeout(60):
             await Shipper(journal, "1.t", "1.t.1", "w").ship(reader, ended)

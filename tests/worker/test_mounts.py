@@ -24,7 +24,7 @@ def test_each_run_sees_its_own(tmp_path, monkeypatch):
         info.mkdir(parents=True)
         (info / "who").write_text(name)
         script = f'cat {mounts.INFO}/who; echo "$1" > {mounts.SHARED_FS}/kept; exit 7'
-        argv = mounts.with_container_paths(
+        argv = mounts.wrap_with_mounts(
             ["sh", "-c", script, "sh", "a  word"], info, {"type": "shared_fs", "host_path": str(store)}
         )
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
@@ -37,7 +37,7 @@ def test_each_run_sees_its_own(tmp_path, monkeypatch):
 
 def test_other_storage_is_mounted_nowhere(tmp_path, monkeypatch):
     monkeypatch.setattr(mounts, "INFO", tmp_path / "at")
-    argv = mounts.with_container_paths(["python3", "x.py"], tmp_path, {"type": "s3", "bucket": "b"})
+    argv = mounts.wrap_with_mounts(["python3", "x.py"], tmp_path, {"type": "s3", "bucket": "b"})
     assert argv[-3:] == ["--", "python3", "x.py"]
     assert str(mounts.SHARED_FS) not in argv
 
@@ -46,4 +46,4 @@ def test_a_mount_point_that_cannot_be_made(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setattr(mounts, "INFO", tmp_path / "file" / "info")
     with pytest.raises(mounts.CannotMount, match="STEADFAST_WORKER_CONTAINER_PATHS=false"):
-        mounts.with_container_paths(["true"], tmp_path, {})
+        mounts.wrap_with_mounts(["true"], tmp_path, {})

@@ -10,7 +10,7 @@ from det_contracts.orders import WorkerOrders
 from services.kit.log import Draft, Fence, FenceLost
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
 from services.scheduler import consumers
-from worker.order_feed import Hearing
+from worker.order_feed import OrderFeed
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(60)]
 
@@ -62,8 +62,8 @@ def read(heard):
 
 def test_what_was_not_acted_on_comes_again_and_what_was_does_not(play):
     async def story(service, mine, told):
-        await consumers.Consumers(service).make("w")
-        hearing = Hearing(mine, "w")
+        await consumers.Consumers(service).ensure("w")
+        hearing = OrderFeed(mine, "w")
         for position in (1, 2, 3):
             last = await told.tell(orders(position))
         heard = await hearing.next()
@@ -85,9 +85,9 @@ def test_what_was_not_acted_on_comes_again_and_what_was_does_not(play):
 
 def test_who_asks_before_there_is_a_consumer_hears_as_soon_as_there_is(play):
     async def story(service, mine, told):
-        waiting = asyncio.ensure_future(Hearing(mine, "w").next())
+        waiting = asyncio.ensure_future(OrderFeed(mine, "w").next())
         await told.tell(orders(1))
-        await consumers.Consumers(service).make("w")
+        await consumers.Consumers(service).ensure("w")
         assert read(await waiting) == 1
 
     play(story)
@@ -96,11 +96,11 @@ def test_who_asks_before_there_is_a_consumer_hears_as_soon_as_there_is(play):
 def test_a_consumer_is_made_again_without_harm(play):
     async def story(service, mine, told):
         for _ in range(2):
-            await consumers.Consumers(service).make("w")
+            await consumers.Consumers(service).ensure("w")
         await told.tell(orders(1))
-        hearing = Hearing(mine, "w")
+        hearing = OrderFeed(mine, "w")
         await hearing.acted_on(await hearing.next())
-        await consumers.Consumers(service).make("w")
+        await consumers.Consumers(service).ensure("w")
         await told.tell(orders(2))
         assert read(await hearing.next()) == 2
 
@@ -109,7 +109,7 @@ def test_a_consumer_is_made_again_without_harm(play):
 
 def test_the_leader_of_the_stream_says_which_orders_are_the_newest(play):
     async def story(service, mine, told):
-        hearing = Hearing(mine, "w")
+        hearing = OrderFeed(mine, "w")
         assert await hearing.is_newest(0)
         assert not await hearing.is_newest(1)
         first = await told.tell(orders(1))

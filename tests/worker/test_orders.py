@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from det_contracts.events.scheduler import AllocationAssigned, Part
-from services.kit.files import aside
+from services.kit.files import damaged_copies
 from worker import process
-from worker.orders import LONGEST_REASON, NOTES_BYTES, POSITION_BYTES, ActedOn, Order, Orders
+from worker.orders import MAX_REASON_LENGTH, NOTES_BYTES, POSITION_BYTES, ActedOn, Order, Orders
 from worker.output_spool import Notes, SpoolReader
 from worker.run import Run
 from worker.shim.spool import HEADER, segment_name
@@ -35,10 +35,10 @@ def order(id="1.a.1", position=7, **more):
 
 
 def test_an_order_is_read_back_with_all_that_was_noted(orders):
-    orders.keep(order())
+    orders.save(order())
     assert orders.get("1.a.1") == order()
     noted = order(started_at=3.5, reported=True, killed="because", over=True)
-    orders.keep(noted)
+    orders.save(noted)
     assert list(orders.all()) == [noted]
 
 
@@ -46,16 +46,16 @@ def test_an_order_is_read_back_with_all_that_was_noted(orders):
     "reason", ["\0" * 1000, "\N{PILE OF POO}" * 1000, "x" * 5000], ids=["escaped", "wide", "plain"]
 )
 def test_any_reason_has_room_in_the_notes(orders, reason):
-    orders.keep(order(killed=reason))
-    assert orders.get("1.a.1").killed == reason[:LONGEST_REASON]
+    orders.save(order(killed=reason))
+    assert orders.get("1.a.1").killed == reason[:MAX_REASON_LENGTH]
     assert (orders.folder("1.a.1") / "notes.json").stat().st_size == NOTES_BYTES
 
 
 def test_notes_need_no_free_space_and_change_no_other_file(orders, monkeypatch):
-    orders.keep(order())
+    orders.save(order())
     before = {path: path.stat().st_ino for path in orders.folder("1.a.1").iterdir()}
     monkeypatch.setattr(os, "replace", lambda *_: pytest.fail("a new file would need room"))
-    orders.keep(order(killed="now"))
+    orders.save(order(killed="now"))
     assert {path: path.stat().st_ino for path in orders.folder("1.a.1").iterdir()} == before
 
 
@@ -70,14 +70,14 @@ def test_an_order_of_an_earlier_version_holds_its_notes_itself(orders):
     "content", [b"", b"\0" * 100, b'{"assigned": {"alloc', b"[]"], ids=["empty", "zeros", "cut", "list"]
 )
 def test_a_damaged_order_is_none_and_kept_for_a_look(orders, content):
-    orders.keep(order("1.a.1"))
-    orders.keep(order("1.b.1"))
+    orders.save(order("1.a.1"))
+    orders.save(order("1.b.1"))
     path = orders.folder("1.a.1") / "order.json"
     path.write_bytes(content)
     assert [one.assigned.allocation_id for one in orders.all()] == ["1.b.1"]
-    (kept,) = aside(path)
+    (kept,) = damaged_copies(path)
     assert kept.read_bytes() == content
-    orders.keep(order("1.a.1"))
+    orders.save(order("1.a.1"))
     assert orders.get("1.a.1") is not None
 
 
@@ -85,7 +85,7 @@ def test_a_damaged_order_is_none_and_kept_for_a_look(orders, content):
     "content", [b"", b"\0" * NOTES_BYTES, b'{"started_at": 1'], ids=["empty", "zeros", "cut"]
 )
 def test_damaged_notes_are_as_none(orders, content):
-    orders.keep(order(started_at=1.0))
+    orders.save(order(started_at=1.0))
     (orders.folder("1.a.1") / "notes.json").write_bytes(content)
     assert orders.get("1.a.1") == order(started_at=1.0)
 
@@ -93,7 +93,7 @@ def test_damaged_notes_are_as_none(orders, content):
 def test_what_was_acted_on_is_written_over(orders, tmp_path):
     assert orders.acted_on() is None
     for noted in (ActedOn(2**53, 2**53), ActedOn(5, 1), ActedOn(123)):
-        orders.note(noted)
+        orders.record(noted)
         assert orders.acted_on() == noted
     assert (tmp_path / "position.json").stat().st_size == POSITION_BYTES
 
@@ -105,26 +105,26 @@ def test_an_earlier_version_noted_a_position_alone(orders, tmp_path):
 
 @pytest.mark.parametrize("content", [b"", b"\0" * 32, b"12, 3"], ids=["empty", "zeros", "cut"])
 def test_after_a_damaged_position_what_came_after_the_oldest_order_is_told_again(orders, tmp_path, content):
-    orders.note(ActedOn(100, 3))
+    orders.record(ActedOn(100, 3))
     (tmp_path / "position.json").write_bytes(content)
     assert orders.acted_on() is None
     for id, position in (("1.a.1", 40), ("1.b.1", 60)):
-        orders.keep(order(id, position))
+        orders.save(order(id, position))
     (tmp_path / "position.json").write_bytes(content)
     assert orders.acted_on() == ActedOn(40)
-    assert aside(tmp_path / "position.json")
+    assert damaged_copies(tmp_path / "position.json")
 
 
 @pytest.mark.parametrize("content", [b"", b"\0" * 50, b'{"argv": ['], ids=["empty", "zeros", "cut"])
 def test_a_damaged_specification_keeps_nobody_from_starting(orders, content):
-    orders.keep(order())
+    orders.save(order())
     folder = orders.folder("1.a.1")
     (folder / "spec.json").write_bytes(content)
     run = Run(order(), orders, None, None, (), "w", None)
     assert run.ports() == set()
     (folder / "running.json").write_bytes(content)
     assert process.state_of(folder) == "lost"
-    assert process.bury(folder, "gone").message == "gone"
+    assert process.end_lost_run(folder, "gone").message == "gone"
     assert process.state_of(folder) == "exited"
 
 
@@ -153,7 +153,7 @@ def test_a_spool_of_zeros_is_an_error_of_the_disk(tmp_path):
 def test_damaged_numbers_of_slots_are_made_again(tmp_path):
     notes = tmp_path / "slots.json"
     notes.write_bytes(b"")
-    assert [slot.id for slot in Inventory(notes, 2).look()] == [0, 1]
+    assert [slot.id for slot in Inventory(notes, 2).scan()] == [0, 1]
     written = notes.stat().st_mtime_ns, notes.stat().st_ino
-    assert [slot.id for slot in Inventory(notes, 2).look()] == [0, 1]
+    assert [slot.id for slot in Inventory(notes, 2).scan()] == [0, 1]
     assert (notes.stat().st_mtime_ns, notes.stat().st_ino) == written

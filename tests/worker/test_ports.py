@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from worker.ports import BLOCKS, FIRST, NoPort, Ports, block, choose, is_free, number
+from worker.ports import BLOCKS, FIRST, NoFreePorts, Ports, block, block_number, choose, is_free
 
 
 def test_neighbours_in_the_log_share_no_port():
@@ -23,9 +23,9 @@ def test_all_nodes_find_the_same_ports():
 
 
 def test_clusters_that_share_a_host_begin_elsewhere():
-    assert block(number(40, "one")) == block(number(40, "one"))
-    assert block(number(40, "one")) != block(number(40, "other"))
-    assert number(41, "one") == number(40, "one") + 1
+    assert block(block_number(40, "one")) == block(block_number(40, "one"))
+    assert block(block_number(40, "one")) != block(block_number(40, "other"))
+    assert block_number(41, "one") == block_number(40, "one") + 1
 
 
 def test_one_node_takes_its_own_block_when_it_is_free():
@@ -44,7 +44,7 @@ def test_the_last_block_is_followed_by_the_first():
 
 
 def test_none_left():
-    with pytest.raises(NoPort, match=str(FIRST)):
+    with pytest.raises(NoFreePorts, match=str(FIRST)):
         choose(3, (), lambda port: False)
 
 

@@ -19,18 +19,18 @@ ROOT = Path(__file__).parents[2]
 def test_the_life_of_a_run(runs):
     run = runs.prepare("cat", "fifo")
     os.mkfifo(runs.folder / "fifo")
-    assert process.find(runs.folder / "runs") == {run: "prepared"}
+    assert process.find_runs(runs.folder / "runs") == {run: "prepared"}
     process.start(run)
-    assert process.find(runs.folder / "runs") == {run: "running"}
+    assert process.find_runs(runs.folder / "runs") == {run: "running"}
     assert process.read_exit(run) is None
     (runs.folder / "fifo").write_text("done\n")
     runs.ended(run)
-    assert process.find(runs.folder / "runs") == {run: "exited"}
+    assert process.find_runs(runs.folder / "runs") == {run: "exited"}
     assert not process.send(run, signal.SIGTERM)
 
 
 def test_no_runs(tmp_path):
-    assert process.find(tmp_path / "nowhere") == {}
+    assert process.find_runs(tmp_path / "nowhere") == {}
 
 
 def test_what_a_run_is_given_is_for_its_owner_only(runs):
@@ -77,7 +77,7 @@ def test_kill_9_of_the_worker_does_not_touch_the_run(runs):
     with worker:
         assert worker.stdout.readline() == "started\n"
         os.kill(worker.pid, signal.SIGKILL)
-    assert process.find(runs.folder / "runs") == {run: "running"}
+    assert process.find_runs(runs.folder / "runs") == {run: "running"}
     (runs.folder / "go").touch()
     assert runs.ended(run).code == 4
     assert runs.lines(run) == [("stdout", "first"), ("stdout", "last")]
@@ -101,14 +101,14 @@ def test_kill_of_the_workers_whole_group_does_not_either(runs):
 @pytest.mark.parametrize("script", ["exec sleep 1000", "setsid sleep 1000 & exec sleep 1000"])
 def test_a_run_whose_shim_was_killed_is_buried(runs, eventually, script):
     run = runs.start("sh", "-c", script, DET_INFO_DIR=str(runs.dir()))
-    running = process._running(run)
+    running = process._read_running(run)
     os.kill(running.shim.pid, signal.SIGKILL)
     eventually(lambda: process.state_of(run) == "lost", "the loss")
-    found = process.bury(run, "the shim was killed")
+    found = process.end_lost_run(run, "the shim was killed")
     assert (found.code, found.signal, found.message) == (137, 9, "the shim was killed")
     assert process.state_of(run) == "exited"
-    eventually(lambda: process._orphans(run) == set(), "an empty host")
-    assert process.bury(run, "again") == found
+    eventually(lambda: process._orphaned_pids(run) == set(), "an empty host")
+    assert process.end_lost_run(run, "again") == found
 
 
 def test_a_run_that_is_just_starting_is_never_lost(runs):
@@ -123,8 +123,8 @@ def test_a_run_that_is_just_starting_is_never_lost(runs):
 
 
 def test_another_process_with_the_same_id_is_not_mistaken_for_it():
-    me = process.Identity(os.getpid(), 1)
-    assert not me.alive()
+    me = process.ProcessIdentity(os.getpid(), 1)
+    assert not me.is_alive()
 
 
 def test_damaged_records_are_a_loss_not_a_crash(runs):
@@ -132,5 +132,5 @@ def test_damaged_records_are_a_loss_not_a_crash(runs):
     runs.ended(run)
     (run / "exit.json").write_text("")
     assert process.state_of(run) == "lost"
-    assert process.bury(run, "damaged").code == 137
+    assert process.end_lost_run(run, "damaged").code == 137
     assert process.state_of(run) == "exited"

@@ -7,9 +7,9 @@ import pytest
 from det_contracts import codec, subjects
 from det_contracts.envelope import Recorded
 from det_contracts.events.scheduler import WorkerLost
-from det_contracts.events.worker import AllocationExited, WorkerLeft, WorkerRegistered, takes_over
-from det_contracts.news import Holder
+from det_contracts.events.worker import AllocationExited, WorkerLeft, WorkerRegistered, is_different_worker
 from det_contracts.orders import WorkerOrders
+from det_contracts.script_queries import Holder
 from services.catalogue.domain import State as Shown
 from services.catalogue.domain import evolve as show
 from services.intake.admission import admit
@@ -18,7 +18,7 @@ from services.kit.log_memory import MemoryLog
 from services.kit.settings import BadSettings
 from services.kit.testing import Fold
 from services.scheduler.app import RULES
-from services.scheduler.news import holder
+from services.scheduler.script_answers import holder_answer
 from worker.fact_outbox import draft
 from worker.identity import Identity
 from worker.registration import IdTaken, Presence, check_offer
@@ -38,7 +38,7 @@ class Hosts:
         return Presence(me, "default", f"at-{me.host}", self.log, holder=self._holder if asks else _silence)
 
     async def _holder(self):
-        return holder(self.known(), "w")
+        return holder_answer(self.known(), "w")
 
     def register(self, *workers):
         async def all_at_once():
@@ -95,9 +95,9 @@ def test_of_two_that_begin_together_the_first_has_the_id_and_the_other_hears_so(
     assert hosts.register(first, second) == [None, None]
     orders = told(hosts.known())
     assert orders.session == first.session
-    first.check(orders)
+    first.raise_if_refused(orders)
     with pytest.raises(IdTaken, match="on host host-1"):
-        second.check(orders)
+        second.raise_if_refused(orders)
 
 
 def test_who_is_refused_changes_nothing_that_is_shown(hosts):
@@ -154,10 +154,10 @@ def test_a_worker_of_an_earlier_version_is_believed():
         reads_after=0,
         running=(),
     )
-    assert not takes_over(new, "", "")
-    assert not takes_over(new, "folder-1", "")
-    assert takes_over(new, "folder-1", "host-2")
-    assert takes_over(new, "folder-2", "")
+    assert not is_different_worker(new, "", "")
+    assert not is_different_worker(new, "folder-1", "")
+    assert is_different_worker(new, "folder-1", "host-2")
+    assert is_different_worker(new, "folder-2", "")
 
 
 class NoAnswers(MemoryLog):
@@ -181,7 +181,7 @@ def test_a_registration_whose_answer_is_lost_is_stored_once(hosts):
 
 
 def test_nobody_so_far():
-    assert holder(Fold(RULES).state, "w") is None
+    assert holder_answer(Fold(RULES).state, "w") is None
     assert Holder(True, "a", "b", "c").here
 
 
@@ -197,5 +197,7 @@ def test_what_nobody_would_take_is_told_at_the_start(setting):
 def test_an_exit_with_a_book_for_a_reason_is_admitted_with_its_beginning():
     said = AllocationExited(worker_id="w", allocation_id="1.a.1", message="no\0" + "x" * 50_000)
     made = draft("w", said)
-    stated = codec.check(codec.opened(admit(Stored(made.subject, 1, made.body), 1.0).draft.body))
+    stated = codec.decode_event(
+        codec.decode_envelope(admit(Stored(made.subject, 1, made.body), 1.0).draft.body)
+    )
     assert stated.message == "no\u2400" + "x" * 9_997

@@ -14,7 +14,7 @@ from det_contracts.events.worker import Slot
 from worker import process, startup_hook
 from worker.environment import (
     Cluster,
-    Place,
+    Placement,
     Task,
     Trial,
     info_files,
@@ -59,7 +59,7 @@ def run_files(runs):
             trial=trial,
         )
         cluster = Cluster(master_url="http://127.0.0.1:8080", cluster_id="c", agent_id="w")
-        place = Place(
+        place = Placement(
             workdir=root / "workdir",
             info_dir=root / "info",
             slots=(Slot(0, "cpu", "cpu-0", "CPU"),),
@@ -69,7 +69,7 @@ def run_files(runs):
         write_info(place.info_dir, info_files(task, cluster, place), {})
         argv = expconf.entrypoint_command(command, slots=1)
         if startup_hook.HOOK in files:
-            argv = startup_hook.with_hook(argv)
+            argv = startup_hook.add_hook(argv)
         process.prepare(runs.dir(), argv, place.workdir, variables(task, cluster, place, os.environ))
         process.start(runs.dir())
         ended = runs.ended(runs.dir())

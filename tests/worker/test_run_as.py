@@ -78,11 +78,11 @@ def test_it_is_killed_with_all_that_came_of_it(runs):
 
 def test_it_is_buried_when_its_shim_is_gone(runs):
     run = started(runs, "sleep", "1000")
-    running = process._running(run)
+    running = process._read_running(run)
     os.kill(running.shim.pid, 9)
     runs.eventually(lambda: process.state_of(run) == "lost", "the loss")
-    process.bury(run, "gone")
-    runs.eventually(lambda: not running.command.alive(), "the end of the command")
+    process.end_lost_run(run, "gone")
+    runs.eventually(lambda: not running.command.is_alive(), "the end of the command")
 
 
 def test_a_working_directory_that_it_cannot_enter(runs, tmp_path):
@@ -120,7 +120,7 @@ def test_a_mount_leads_nowhere_where_it_could_not_go(runs, open_folder):
 def test_the_shim_has_no_settings_of_the_platform(runs, monkeypatch):
     monkeypatch.setenv("STEADFAST_S3_SECRET_KEY", "secret")
     run = started(runs, "sleep", "1000")
-    shim = process._running(run).shim.pid
+    shim = process._read_running(run).shim.pid
     assert b"STEADFAST_" not in Path(f"/proc/{shim}/environ").read_bytes()
     spec = json.loads((run / "spec.json").read_text())
     assert spec["run_as"]["uid"] == ANN

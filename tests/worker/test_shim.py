@@ -35,7 +35,7 @@ def test_bytes_returns_and_an_unfinished_line(runs):
 def test_100_mb_without_a_newline(runs):
     run = runs.start("sh", "-c", "head -c 100000000 /dev/zero | tr '\\0' x; echo; echo all; exec sleep 1000")
     runs.said(run, "all")
-    shim = process._running(run).shim.pid
+    shim = process._read_running(run).shim.pid
     status = Path(f"/proc/{shim}/status").read_text()
     peak_kb = int(status.partition("VmHWM:")[2].split()[0])
     texts = [text for _, text in runs.lines(run)]
@@ -131,7 +131,7 @@ def test_kill_ends_everything_at_once(runs):
     assert not process.kill(run)
 
 
-def alive(run):
+def is_alive(run):
     """Processes that carry the run's mark, apart from shims."""
     mark = f"MARK={run}".encode()
     return [pid for pid in host_processes.all_pids() if mark in process._environment(pid)]
@@ -150,7 +150,7 @@ def test_what_is_left_over_is_ended(runs, script):
     found = runs.ended(run)
     assert found.code == 5
     assert found.left_over >= 1
-    assert alive(run) == []
+    assert is_alive(run) == []
     assert "that the command had left behind" in runs.lines(run)[-1][1]
 
 
@@ -177,15 +177,15 @@ time.sleep(1000)
 def test_what_will_not_leave_is_killed(runs):
     run = runs.start("sh", "-c", "trap '' TERM; (while :; do sleep 0.1; done) & exit 0", MARK=str(runs.dir()))
     assert runs.ended(run).code == 0
-    assert alive(run) == []
+    assert is_alive(run) == []
 
 
 def test_a_writer_that_is_gone_with_the_folder_leaves_no_shim(runs, eventually):
     run = runs.start("sleep", "1000")
-    running = process._running(run)
+    running = process._read_running(run)
     process.kill(run)
     remove(run)
-    eventually(lambda: not (running.shim.alive() or running.command.alive()), "the end of both")
+    eventually(lambda: not (running.shim.is_alive() or running.command.is_alive()), "the end of both")
     remove(run)
 
 
@@ -211,7 +211,7 @@ class Contact:
         self._file = ContactFile(path)
 
     def ago(self, seconds):
-        self._file.note(since_boot() - seconds)
+        self._file.record(since_boot() - seconds)
 
     def fence(self, after_s):
         return process.Fence(str(self.path), after_s)

@@ -38,7 +38,7 @@ def gpus(monkeypatch):
 
 @pytest.mark.usefixtures("gpus")
 def test_each_gpu_is_a_slot():
-    assert [(s.id, s.kind, s.uuid, s.brand) for s in slots.offered()] == [
+    assert [(s.id, s.kind, s.uuid, s.brand) for s in slots.detect_slots()] == [
         (0, "cuda", "GPU-aa", "NVIDIA H200"),
         (1, "cuda", "GPU-bb", "NVIDIA H200"),
         (2, "cuda", "GPU-cc", "NVIDIA L4"),
@@ -47,7 +47,7 @@ def test_each_gpu_is_a_slot():
 
 def test_bytes_of_older_bindings(monkeypatch):
     monkeypatch.setitem(sys.modules, "pynvml", fake_nvml(GPUS[:1], texts=str.encode))
-    assert slots.offered()[0].uuid == "GPU-aa"
+    assert slots.detect_slots()[0].uuid == "GPU-aa"
 
 
 @pytest.mark.usefixtures("gpus")
@@ -63,12 +63,12 @@ def test_visible_limits_them_and_ids_still_count_from_0(visible, uuids):
 
 @pytest.mark.usefixtures("gpus")
 def test_none_visible_means_a_cpu_host():
-    assert [slot.kind for slot in slots.offered(visible="")] == ["cpu"]
+    assert [slot.kind for slot in slots.detect_slots(visible="")] == ["cpu"]
 
 
 @pytest.mark.usefixtures("gpus")
 def test_artificial_slots_win_over_gpus():
-    assert [(slot.id, slot.kind, slot.uuid) for slot in slots.offered(artificial=2)] == [
+    assert [(slot.id, slot.kind, slot.uuid) for slot in slots.detect_slots(artificial=2)] == [
         (0, "cpu", "cpu-0"),
         (1, "cpu", "cpu-1"),
     ]
@@ -76,19 +76,19 @@ def test_artificial_slots_win_over_gpus():
 
 def test_no_driver_is_one_cpu_slot(monkeypatch):
     monkeypatch.setitem(sys.modules, "pynvml", fake_nvml(GPUS, broken=True))
-    (slot,) = slots.offered()
+    (slot,) = slots.detect_slots()
     assert slot.kind == "cpu"
     assert slot.brand
 
 
 def test_no_bindings_is_one_cpu_slot(monkeypatch):
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    assert [slot.kind for slot in slots.offered()] == ["cpu"]
+    assert [slot.kind for slot in slots.detect_slots()] == ["cpu"]
 
 
 def test_a_negative_number_is_refused():
     with pytest.raises(ValueError, match="-1 slots"):
-        slots.offered(artificial=-1)
+        slots.detect_slots(artificial=-1)
 
 
 def test_a_device_that_fails_leaves_the_ids_of_the_others(monkeypatch, tmp_path):
@@ -96,7 +96,7 @@ def test_a_device_that_fails_leaves_the_ids_of_the_others(monkeypatch, tmp_path)
 
     def look(*devices):
         monkeypatch.setitem(sys.modules, "pynvml", fake_nvml(devices))
-        return {slot.uuid: slot.id for slot in inventory.look()}
+        return {slot.uuid: slot.id for slot in inventory.scan()}
 
     assert look(*GPUS) == {"GPU-aa": 0, "GPU-bb": 1, "GPU-cc": 2}
     assert look(*GPUS[1:]) == {"GPU-bb": 1, "GPU-cc": 2}
@@ -121,5 +121,5 @@ def test_a_device_that_does_not_answer_hides_no_other(monkeypatch):
 
 def test_damaged_notes_count_for_nothing(monkeypatch, tmp_path):
     (tmp_path / "slots.json").write_text("{")
-    found = slots.Inventory(tmp_path / "slots.json", 3).look()
+    found = slots.Inventory(tmp_path / "slots.json", 3).scan()
     assert [(slot.id, slot.uuid) for slot in found] == [(0, "cpu-0"), (1, "cpu-1"), (2, "cpu-2")]

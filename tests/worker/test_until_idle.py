@@ -29,20 +29,20 @@ def wait(tmp_path, monkeypatch):
 
 def test_it_waits_until_the_last_run_is_over(wait, tmp_path):
     orders = Orders(tmp_path)
-    orders.keep(order(id="1.a.1"))
-    orders.keep(order(id="1.b.1"))
+    orders.save(order(id="1.a.1"))
+    orders.save(order(id="1.b.1"))
 
     def happens(at):
         if at >= 5:
-            orders.keep(msgspec.structs.replace(order(id="1.a.1"), over=True))
+            orders.save(msgspec.structs.replace(order(id="1.a.1"), over=True))
         if at >= 9:
-            orders.keep(msgspec.structs.replace(order(id="1.b.1"), over=True))
+            orders.save(msgspec.structs.replace(order(id="1.b.1"), over=True))
 
     assert wait(60, happens) == 9
 
 
 def test_it_waits_no_longer_than_there_is_time(wait, tmp_path):
-    Orders(tmp_path).keep(order())
+    Orders(tmp_path).save(order())
     assert wait(60) == 60
 
 

@@ -17,7 +17,7 @@ from services.kit import host_processes
 from worker import process, utilisation
 from worker.settings import WorkerSettings
 from worker.utilisation import reporting
-from worker.utilisation.gpus import Gpus, library
+from worker.utilisation.gpus import Gpus, load_nvml
 from worker.utilisation.reporting import Watcher, batches, poster
 from worker.utilisation.sampling import PAGE_BYTES, TICKS_S, Sampler, processes_of
 
@@ -110,7 +110,7 @@ def test_gpus_are_told_by_their_place_in_the_run_and_their_memory_by_process(pro
 
 def test_without_a_driver_there_is_nothing_of_gpus(proc, monkeypatch):
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    assert library() is None
+    assert load_nvml() is None
     assert Gpus(None).sample("w", ["GPU-1"], {}) == {}
 
 
@@ -136,7 +136,7 @@ def test_a_request_names_each_figure_with_the_seconds_since_the_run_began():
 
 def run_of(folder, *, token="t", trial=7):  # noqa: S107
     """A run whose command is this process."""
-    me = process.Identity(os.getpid(), host_processes.started(os.getpid()))
+    me = process.ProcessIdentity(os.getpid(), host_processes.started(os.getpid()))
     folder.mkdir(exist_ok=True)
     (folder / "running.json").write_bytes(msgspec.json.encode(process.Running(me, me)))
     told = SimpleNamespace(token=token, trial=None if trial is None else SimpleNamespace(trial_id=trial))
@@ -155,7 +155,7 @@ def test_only_runs_of_trials_that_go_on_are_reported_each_with_its_own_token(tmp
     runs |= {"command": run_of(tmp_path / "command", trial=None), "none": run_of(tmp_path / "none", token="")}
     runs["old"] = run_of(tmp_path / "old")
     runs["old"].order.briefing = None
-    asyncio.run(watcher.look(runs))
+    asyncio.run(watcher.sample_all(runs))
     ((token, body),) = sent
     assert token == "a"
     names = {one["labels"]["name"] for one in body["batches"]}
@@ -173,7 +173,7 @@ def test_a_gateway_that_is_away_is_told_once_and_missed_by_nobody(tmp_path, monk
     watcher = Watcher("w", Gpus(Nvml()), post)
     runs = {"a": run_of(tmp_path / "a")}
     for _ in range(4):
-        asyncio.run(watcher.look(runs))
+        asyncio.run(watcher.sample_all(runs))
     assert said == ["away", "again"]
 
 

@@ -132,7 +132,7 @@ def test_code_that_lies_too_deep(tmp_path, places):
 
 
 def test_too_many_members(tmp_path, places, monkeypatch):
-    monkeypatch.setattr(workdir, "MOST_MEMBERS", 3)
+    monkeypatch.setattr(workdir, "MAX_MEMBERS", 3)
     with pytest.raises(BadContext, match="more than 3 files"):
         unpack(archive(tmp_path / "c.tar.gz", *[(str(n), None) for n in range(4)]), *places)
 

@@ -40,7 +40,7 @@ class Apptainer:
         """Empty: the shim ends the processes below it."""
         return []
 
-    def look_command(self, image: str) -> list[str]:
+    def inspect_command(self, image: str) -> list[str]:
         """Empty: the run command itself fetches images, into the user's cache."""
         return []
 
@@ -60,7 +60,7 @@ class Apptainer:
         secrets = {"USERNAME": registry.username, "PASSWORD": registry.password}
         return {f"APPTAINER_DOCKER_{name}": value for name, value in secrets.items() if value}
 
-    def unmet(self, container: Container) -> list[str]:
+    def unsupported_requests(self, container: Container) -> list[str]:
         """Reports that containers share the host's network, and which credentials are not used."""
         problems = []
         if container.network != "host":

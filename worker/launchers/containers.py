@@ -16,19 +16,19 @@ import structlog
 from det_contracts.expconf.environment import DEFAULT_IMAGES
 from det_contracts.roots import Roots
 from services.kit.allowed_paths import is_within
-from services.kit.files import write_whole
+from services.kit.files import write_atomic
 from worker import process
 from worker.account import Account
 from worker.environment import PORTS
-from worker.launchers import BadLauncher, asked, engine_named, inside
+from worker.launchers import BadLauncher, container_request, engine_named, variables_file
 from worker.launchers.engine import Container, Engine, Mount, Registry, cli_environment
 from worker.ports import Ports
 from worker.settings import WorkerSettings
 
-FILE = "container.json"
+IMAGE_FILE = "container.json"
 ID_FILE = "container.id"
 LABEL = "steadfast.instance"
-LOOK_S = 60.0
+COMMAND_TIMEOUT_S = 60.0
 
 log = structlog.get_logger()
 
@@ -44,7 +44,7 @@ class Image(msgspec.Struct, frozen=True):
     registry: Registry | None = None
 
 
-class Laid(msgspec.Struct, frozen=True, kw_only=True):
+class ShimCommand(msgspec.Struct, frozen=True, kw_only=True):
     """What the shim is to run."""
 
     argv: list[str]
@@ -78,51 +78,57 @@ class Containers:
         self._settings = settings
         self._instance = instance
         self._roots = roots
-        self._words = asked.operators_words(settings)
+        self._engine_options = container_request.operator_options(settings)
 
-    def lay_out(self, run_dir: Path, task: Task, wanted: asked.Asked) -> Laid:
+    def prepare_container(
+        self, run_dir: Path, task: Task, request: container_request.ContainerRequest
+    ) -> ShimCommand:
         """Write down what a run needs for its container. Raises `Refused`, or `OSError` from the disk."""
-        unset = inside.write_variables(task.info_dir, task.variables)
-        container = self._container(run_dir, task, wanted)
-        image = Image(container.image, wanted.force_pull, wanted.registry)
-        if self._engine.look_command(container.image):
-            write_whole(run_dir / FILE, msgspec.json.encode(image), lasting=False)
+        unset = variables_file.write_variables(task.info_dir, task.variables)
+        container = self._container(run_dir, task, request)
+        image = Image(container.image, request.force_pull, request.registry)
+        if self._engine.inspect_command(container.image):
+            write_atomic(run_dir / IMAGE_FILE, msgspec.json.encode(image), durable=False)
         environment = cli_environment(os.environ)
         # These identify a run on the host, whatever started it.
         ports_by_name = dict(zip(PORTS, map(str, task.ports.all()), strict=True))
         ports_by_name[process.INFO_DIR] = str(task.info_dir)
         ending = self._engine.end_command(container.name)
         account = task.account if self._engine.as_task_user else None
-        return Laid(
+        return ShimCommand(
             argv=self._engine.command(container),
             env={**environment, **ports_by_name, **_home(account, task), **self._engine.secrets(container)},
             end=process.End(tuple(ending), environment) if ending else None,
             run_as=None if account is None else process.RunAs(account.uid, account.gid),
-            notices=[*_unset(unset), *_devices(wanted), *self._engine.unmet(container)],
+            notices=[
+                *_unset_notices(unset),
+                *_device_notices(request),
+                *self._engine.unsupported_requests(container),
+            ],
         )
 
-    def _container(self, run_dir: Path, task: Task, wanted: asked.Asked) -> Container:
+    def _container(self, run_dir: Path, task: Task, request: container_request.ContainerRequest) -> Container:
         settings, account = self._settings, task.account
-        asked.check_capabilities(wanted, settings)
+        container_request.check_capabilities(request, settings)
         return Container(
             name=self.name_of(task.allocation_id),
             labels={LABEL: self._instance, "steadfast.allocation": task.allocation_id},
-            image=asked.check_image(wanted.image or self._default_image(task)),
-            argv=inside.with_variables(task.argv, task.info_dir),
+            image=container_request.check_image(request.image or self._default_image(task)),
+            argv=variables_file.add_variables(task.argv, task.info_dir),
             workdir=str(task.workdir),
-            mounts=tuple(self._mounts(task, wanted)),
+            mounts=tuple(self._mounts(task, request)),
             uid=os.geteuid() if account is None else account.uid,
             gid=os.getegid() if account is None else account.gid,
             gpus=task.gpus,
-            shm_bytes=wanted.shm_bytes,
-            ports=(*task.ports.all(), *wanted.ports),
+            shm_bytes=request.shm_bytes,
+            ports=(*task.ports.all(), *request.ports),
             network=settings.worker_container_network,
-            add_capabilities=wanted.add_capabilities,
-            drop_capabilities=wanted.drop_capabilities,
-            options=self._words,
+            add_capabilities=request.add_capabilities,
+            drop_capabilities=request.drop_capabilities,
+            options=self._engine_options,
             id_file=str(run_dir / ID_FILE),
-            force_pull=wanted.force_pull,
-            registry=wanted.registry,
+            force_pull=request.force_pull,
+            registry=request.registry,
         )
 
     def name_of(self, allocation_id: str) -> str:
@@ -132,22 +138,22 @@ class Containers:
     def _default_image(self, task: Task) -> str:
         return self._settings.worker_image or DEFAULT_IMAGES["cuda" if task.gpus else "cpu"]
 
-    def _mounts(self, task: Task, wanted: asked.Asked) -> list[Mount]:
+    def _mounts(self, task: Task, request: container_request.ContainerRequest) -> list[Mount]:
         def check(mount: Mount) -> Mount:
-            return asked.check_mount(mount, self._settings, task.account)
+            return container_request.check_mount(mount, self._settings, task.account)
 
-        storage = asked.storage_mounts(task.storage)
+        storage = container_request.storage_mounts(task.storage)
         if task.storage is not None and storage and not is_within(task.storage, self._roots):
             # A `directory` storage outside all roots is inside the container: `bind_mounts` decide what is
             # behind it.
             storage = [] if task.storage["type"] == "directory" else [check(mount) for mount in storage]
         home = task.workdir.parent
-        own = asked.run_mounts(home, task.info_dir, task.workdir)
-        every = [*own, *storage, *(check(mount) for mount in wanted.mounts)]
+        run_folders = container_request.run_mounts(home, task.info_dir, task.workdir)
+        every = [*run_folders, *storage, *(check(mount) for mount in request.mounts)]
         # Only one mount per target, which engines require. The user's mounts come last and win.
         return list({mount.target: mount for mount in every}.values())
 
-    def clear_all_but(self, allocations: Collection[str]) -> None:
+    def remove_all_except(self, allocations: Collection[str]) -> None:
         """End and remove this worker's containers that belong to no run any more. Blocks."""
         command = self._engine.list_command(f"{LABEL}={self._instance}")
         if not command:
@@ -162,7 +168,7 @@ class Containers:
             log.error("containers.not_looked_through", launcher=self._engine.name, error=str(error))
 
 
-def personal(account: Account | None, workdir: Path) -> dict[str, str]:
+def user_variables(account: Account | None, workdir: Path) -> dict[str, str]:
     """The environment of a task in a container, in place of the worker's: the user's name and a home.
 
     Images do not know these users, and libraries ask for the name of the user they run as.
@@ -186,7 +192,7 @@ def check_launcher(settings: WorkerSettings) -> None:
     """Raise `BadLauncher` for settings with which no task could ever start."""
     engine = engine_named(settings.worker_launcher)
     try:
-        asked.operators_words(settings)
+        container_request.operator_options(settings)
     except ValueError as error:
         options = settings.worker_container_options
         raise BadLauncher(f"STEADFAST_WORKER_CONTAINER_OPTIONS='{options}': {error}") from None
@@ -204,13 +210,13 @@ def _output(command: Sequence[str]) -> str:
         capture_output=True,
         text=True,
         check=True,
-        timeout=LOOK_S,
+        timeout=COMMAND_TIMEOUT_S,
         env=cli_environment(os.environ),
     )
     return done.stdout
 
 
-def _unset(names: Sequence[str]) -> list[str]:
+def _unset_notices(names: Sequence[str]) -> list[str]:
     return [
         f"environment.environment_variables: {name!r} is not set, as the shell of a container "
         "cannot export that name"
@@ -218,7 +224,7 @@ def _unset(names: Sequence[str]) -> list[str]:
     ]
 
 
-def _devices(wanted: asked.Asked) -> list[str]:
-    if not wanted.devices:
+def _device_notices(request: container_request.ContainerRequest) -> list[str]:
+    if not request.devices:
         return []
     return ["resources.devices is not used: only the worker's operator gives devices to containers"]

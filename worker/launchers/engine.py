@@ -86,7 +86,7 @@ class Engine(Protocol):
         """The command that ends and removes a container in any state; empty if it ends with `command`."""
         ...
 
-    def look_command(self, image: str) -> list[str]:
+    def inspect_command(self, image: str) -> list[str]:
         """The command that succeeds if an image is present; empty if `command` fetches images itself."""
         ...
 
@@ -105,7 +105,7 @@ class Engine(Protocol):
         """Environment variables for the command itself, in addition to `cli_environment`."""
         ...
 
-    def unmet(self, container: Container) -> list[str]:
+    def unsupported_requests(self, container: Container) -> list[str]:
         """Requests of a container that the engine cannot fulfil, in words for the user."""
         ...
 

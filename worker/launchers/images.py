@@ -13,39 +13,39 @@ from pathlib import Path
 import msgspec
 
 from services.kit import subprocesses
-from services.kit.files import write_whole
-from worker.launchers.containers import FILE, Image
+from services.kit.files import write_atomic
+from worker.launchers.containers import IMAGE_FILE, Image
 from worker.launchers.engine import Engine, Registry, cli_environment
 
 CREDENTIALS = "registry"
 DOCKER_HUB = "https://index.docker.io/v1/"
-LONGEST = 500
+MAX_ERROR_LENGTH = 500
 
 
 class CannotFetch(Exception):
     """An image is not present and cannot be fetched; the text is for the user."""
 
 
-async def fetch(engine: Engine, run_dir: Path, say: Callable[[str], Awaitable[None]]) -> None:
+async def fetch(engine: Engine, run_dir: Path, report_progress: Callable[[str], Awaitable[None]]) -> None:
     """Make sure that the image of a run is on this host. May be cancelled and repeated.
 
     `say` tells the user that fetching takes a while. Raises `CannotFetch`.
     """
     try:
-        image = msgspec.json.decode((run_dir / FILE).read_bytes(), type=Image)
+        image = msgspec.json.decode((run_dir / IMAGE_FILE).read_bytes(), type=Image)
     except FileNotFoundError:
         return
-    if not image.force_pull and not (await _run(engine.look_command(image.name)))[0]:
+    if not image.force_pull and not (await _run(engine.inspect_command(image.name)))[0]:
         return
-    await say(f"pulling image {image.name}")
+    await report_progress(f"pulling image {image.name}")
     folder = run_dir / CREDENTIALS
     try:
         credentials = _write(folder, image) if image.registry is not None else None
-        code, words = await _run(engine.pull_command(image.name, credentials))
+        code, error_output = await _run(engine.pull_command(image.name, credentials))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     if code:
-        raise CannotFetch(f"the image {image.name} cannot be pulled by {engine.name}: {words}")
+        raise CannotFetch(f"the image {image.name} cannot be pulled by {engine.name}: {error_output}")
 
 
 async def _run(command: Sequence[str]) -> tuple[int, str]:
@@ -66,14 +66,14 @@ async def _run(command: Sequence[str]) -> tuple[int, str]:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
         raise
-    return process.returncode or 0, output.decode(errors="replace").strip()[-LONGEST:]
+    return process.returncode or 0, output.decode(errors="replace").strip()[-MAX_ERROR_LENGTH:]
 
 
 def _write(folder: Path, image: Image) -> Path:
     """Write a `config.json` with the credentials, which only the engine reads, and only while it pulls."""
     folder.mkdir(mode=0o700, exist_ok=True)
-    content = {"auths": {server_of(image): entry(image.registry or Registry())}}
-    write_whole(folder / "config.json", msgspec.json.encode(content), lasting=False)
+    content = {"auths": {server_of(image): auth_entry(image.registry or Registry())}}
+    write_atomic(folder / "config.json", msgspec.json.encode(content), durable=False)
     return folder
 
 
@@ -89,7 +89,7 @@ def server_of(image: Image) -> str:
     return first if named else DOCKER_HUB
 
 
-def entry(registry: Registry) -> dict[str, str]:
+def auth_entry(registry: Registry) -> dict[str, str]:
     """Credentials in the format of the engines' configuration files."""
     pair = f"{registry.username}:{registry.password}".encode()
     auth = registry.auth or (base64.b64encode(pair).decode() if registry.username else "")

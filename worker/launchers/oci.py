@@ -49,7 +49,7 @@ class Docker:
         """The command that ends and removes a container in any state."""
         return [self.name, "rm", "--force", name]
 
-    def look_command(self, image: str) -> list[str]:
+    def inspect_command(self, image: str) -> list[str]:
         """The command that succeeds if an image is present."""
         return [self.name, "image", "inspect", image]
 
@@ -66,7 +66,7 @@ class Docker:
         """Empty: registries are only accessed before the run."""
         return {}
 
-    def unmet(self, container: Container) -> list[str]:
+    def unsupported_requests(self, container: Container) -> list[str]:
         """Empty: this engine can do everything that can be requested."""
         return []
 

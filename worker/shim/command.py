@@ -8,7 +8,7 @@ import signal
 import time
 
 from services.kit.host_processes import descendants, send
-from worker.shim.lines import Lines
+from worker.shim.lines import LineSplitter
 from worker.shim.spool import STDERR, STDOUT, Spool
 
 TYPE_CHECKING = False
@@ -28,7 +28,7 @@ class CannotStart(Exception):
     """The command does not exist or may not be run; the text is for the user."""
 
 
-class Became(BaseException):
+class EnteredCommand(BaseException):
     """Raised in the child: it is the command's process from here on and must run no more shim code."""
 
     def __init__(self, main: Any) -> None:
@@ -46,33 +46,34 @@ class Command:
         run_as: dict[str, Any] | None = None,
         become: Callable[..., NoReturn] | None = None,
     ) -> None:
-        """`become` turns the child into the command and raises `Became` in it. The default executes it."""
+        """`become` turns the child into the command and raises `EnteredCommand` in it. The default executes
+        it."""
         self.status: int | None = None
         """As returned by waitpid; None while the command runs."""
         self.left_over = 0
         """How many processes still existed when the command had ended."""
-        self.outputs: dict[int, tuple[int, Lines]] = {}
+        self.outputs: dict[int, tuple[int, LineSplitter]] = {}
         """Pipe ends that may still deliver output, each with its stream and line splitter."""
-        self._asked: set[int] = set()
+        self._terminated: set[int] = set()
         self._kill_at: float | None = None
         self.killed = False
         """Whether everything was killed on request."""
-        self._adopts = _adopt_orphans()
+        self._is_subreaper = _become_subreaper()
         self._change_user = _change_user(run_as)
         self.pid = self._spawn(argv, cwd, env, become or _become)
 
     def _spawn(self, argv: list[str], cwd: str, env: dict[str, str], become: Callable[..., NoReturn]) -> int:
-        out, err, told = os.pipe(), os.pipe(), os.pipe()
+        out, err, error_pipe = os.pipe(), os.pipe(), os.pipe()
         pid = os.fork()
         if pid == 0:
-            become(argv, cwd, env, out[1], err[1], told[1], self._change_user)
-        for _, write in (out, err, told):
+            become(argv, cwd, env, out[1], err[1], error_pipe[1], self._change_user)
+        for _, write in (out, err, error_pipe):
             os.close(write)
         for stream, read in ((STDOUT, out[0]), (STDERR, err[0])):
             os.set_blocking(read, False)
-            _widen(read)
-            self.outputs[read] = (stream, Lines())
-        with open(told[0], "rb") as answer:
+            _enlarge_pipe(read)
+            self.outputs[read] = (stream, LineSplitter())
+        with open(error_pipe[0], "rb") as answer:
             failure = answer.read()
         if failure:
             os.waitpid(pid, 0)
@@ -114,7 +115,7 @@ class Command:
     def kill(self) -> None:
         """Kill the command and everything it started, without a grace period."""
         self.killed, self._kill_at = True, time.monotonic()
-        send(self._alive(), signal.SIGKILL)
+        send(self._live_pids(), signal.SIGKILL)
 
     def reap(self) -> bool:
         """Reap ended children. Returns whether any children are left."""
@@ -128,17 +129,17 @@ class Command:
         except ChildProcessError:
             return False
 
-    def clean(self) -> bool:
+    def clean_up(self) -> bool:
         """One step of ending what the command left behind.
 
         Returns True once nothing is left, or on giving up.
         """
-        if not self.reap() and self._adopts:
+        if not self.reap() and self._is_subreaper:
             return True
-        left, now = self._alive(), time.monotonic()
+        left, now = self._live_pids(), time.monotonic()
         # Without adoption, an empty list means that nothing is left. With adoption, reap() has just reported
         # children, so an empty list only means that one was being re-parented.
-        if not left and not self._adopts:
+        if not left and not self._is_subreaper:
             return True
         self.left_over = max(self.left_over, len(left))
         if self._kill_at is None:
@@ -146,11 +147,11 @@ class Command:
         if now >= self._kill_at:
             send(left, signal.SIGKILL)
         else:
-            send(left - self._asked, signal.SIGTERM)
-            self._asked |= left
+            send(left - self._terminated, signal.SIGTERM)
+            self._terminated |= left
         return now >= self._kill_at + GIVE_UP_S
 
-    def _alive(self) -> set[int]:
+    def _live_pids(self) -> set[int]:
         return descendants(os.getpid(), session=self.pid)
 
 
@@ -160,7 +161,7 @@ def _become(
     env: dict[str, str],
     out: int,
     err: int,
-    tell: int,
+    error_fd: int,
     change_user: Callable[..., None],
 ) -> NoReturn:
     """In the child: become the command, or report why that failed."""
@@ -178,9 +179,9 @@ def _become(
         os.execvpe(argv[0], argv, env)  # noqa: S606 - the task's command, which is the user's to choose
     except OSError as error:
         what = cwd if error.filename == cwd else argv[0]
-        os.write(tell, f"cannot start '{what}': {error.strerror}".encode())
+        os.write(error_fd, f"cannot start '{what}': {error.strerror}".encode())
     except BaseException as error:
-        os.write(tell, f"cannot start {argv}: {error!r}".encode())
+        os.write(error_fd, f"cannot start {argv}: {error!r}".encode())
     finally:
         os._exit(127)
 
@@ -192,10 +193,10 @@ def _change_user(run_as: dict[str, Any] | None) -> Callable[..., None]:
     # Imported before the fork, and only if needed, because the shim must start fast.
     from worker.shim.run_as import RunAs
 
-    return RunAs(**run_as).drop
+    return RunAs(**run_as).drop_rights
 
 
-def _widen(pipe: int) -> None:
+def _enlarge_pipe(pipe: int) -> None:
     """Enlarge a pipe so that a pause of the shim does not stall the training."""
     try:
         fcntl.fcntl(pipe, F_SETPIPE_SZ, PIPE_BYTES)
@@ -203,7 +204,7 @@ def _widen(pipe: int) -> None:
         return
 
 
-def _adopt_orphans() -> bool:
+def _become_subreaper() -> bool:
     """Become the parent of orphaned descendants, so that none escapes by starting its own session."""
     try:
         import ctypes

@@ -13,13 +13,13 @@ class Fence:
         self._after_s = after_s
         self._last = 0.0
 
-    def passed(self) -> bool:
+    def has_expired(self) -> bool:
         """Whether the last contact is too long ago."""
         now = time.clock_gettime(time.CLOCK_BOOTTIME)
-        noted = self._read()
+        contact_at = self._read()
         # A time in the future is a line that was read while it was being written.
-        if noted is not None and noted <= now:
-            self._last = noted
+        if contact_at is not None and contact_at <= now:
+            self._last = contact_at
         return now - self._last > self._after_s
 
     def _read(self) -> float | None:

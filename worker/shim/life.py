@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 
 from services.kit.host_processes import started
-from worker.shim.command import Became, CannotStart, Command
+from worker.shim.command import CannotStart, Command, EnteredCommand
 from worker.shim.spool import NOTICE, STDERR, Spool
 
 TYPE_CHECKING = False
@@ -21,8 +21,15 @@ if TYPE_CHECKING:
 
     from worker.shim.fence import Fence
 
-FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH)
-CAUGHT = (signal.SIGCHLD, signal.SIGQUIT, *FORWARDED)
+FORWARDED_SIGNALS = (
+    signal.SIGINT,
+    signal.SIGTERM,
+    signal.SIGHUP,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+    signal.SIGWINCH,
+)
+HANDLED_SIGNALS = (signal.SIGCHLD, signal.SIGQUIT, *FORWARDED_SIGNALS)
 """Signals that the shim handles. None of them is ignored in its script, whatever started the worker."""
 PIPE_GRACE_S = 2.0
 TICK_MS = 50
@@ -59,7 +66,7 @@ class Shim:
         self._command: Command | None = None
         self._fence: Fence | None = None
         self._fenced = False
-        self._unended = ""
+        self._container_error = ""
         """Why a container may still be running."""
 
     def run(self, ready: Callable[[], None]) -> None:
@@ -80,7 +87,7 @@ class Shim:
             self._exit(code=127, message=str(failure))
             ready()
             return
-        self._announce(command.pid)
+        self._record_running(command.pid)
         ready()
         self._watch(command, spec.get("end"))
         self._report(command)
@@ -91,7 +98,7 @@ class Shim:
             self._command.kill()
         self._exit(code=1, message=f"the shim failed: see {os.path.join(self._dir, 'shim.log')}")
 
-    def _announce(self, command_pid: int) -> None:
+    def _record_running(self, command_pid: int) -> None:
         ids = {"shim": os.getpid(), "command": command_pid}
         path = os.path.join(self._dir, "running.json")
         with open(path + ".new", "w") as file:
@@ -104,34 +111,34 @@ class Shim:
             poll.register(fd, select.POLLIN)
         give_up_at: float | None = None
         while True:
-            self._keep_fence(command)
-            for fd, _ in poll.poll(self._patience_ms(command)):
+            self._check_fence(command)
+            for fd, _ in poll.poll(self._poll_timeout_ms(command)):
                 if fd == self._wake:
-                    self._heed(command)
+                    self._handle_signals(command)
                 elif not command.pump(fd, self._spool):
                     poll.unregister(fd)
             if command.status is None:
                 continue
             if end is not None:
                 # First, because what the engine left in our process tree ends with the container.
-                self._unended, end = _end_container(end), None
-            if give_up_at is None and command.clean():
+                self._container_error, end = _end_container(end), None
+            if give_up_at is None and command.clean_up():
                 give_up_at = time.monotonic() + PIPE_GRACE_S
             if give_up_at is not None and (not command.outputs or time.monotonic() > give_up_at):
                 command.finish_output(self._spool)
                 return
 
-    def _patience_ms(self, command: Command) -> int | None:
+    def _poll_timeout_ms(self, command: Command) -> int | None:
         if command.status is not None:
             return TICK_MS
         return None if self._fence is None else FENCE_TICK_MS
 
-    def _keep_fence(self, command: Command) -> None:
-        if self._fence is not None and self._fence.passed():
+    def _check_fence(self, command: Command) -> None:
+        if self._fence is not None and self._fence.has_expired():
             self._fenced = self._fenced or command.status is None
             command.kill()
 
-    def _heed(self, command: Command) -> None:
+    def _handle_signals(self, command: Command) -> None:
         for number in os.read(self._wake, 4096):
             if number == signal.SIGCHLD:
                 command.reap()
@@ -142,14 +149,14 @@ class Shim:
 
     def _report(self, command: Command) -> None:
         if self._through_shell and not command.killed:
-            command.status = self._said_by_shell(command.status or 0)
+            command.status = self._status_as_dash(command.status or 0)
         if command.left_over:
             text = f"ended {command.left_over} process(es) that the command had left behind"
             self._spool.append(NOTICE, [text.encode()])
         if self._fenced:
             self._spool.append(NOTICE, [FENCED.encode()])
-        if self._unended:
-            self._spool.append(NOTICE, [self._unended.encode()])
+        if self._container_error:
+            self._spool.append(NOTICE, [self._container_error.encode()])
         self._spool.close()
         code = os.waitstatus_to_exitcode(command.status or 0)
         self._exit(
@@ -158,10 +165,10 @@ class Shim:
             left_over=command.left_over,
             lost_lines=self._spool.lost_lines,
             lost=self._fenced,
-            message=FENCED if self._fenced else self._unended,
+            message=FENCED if self._fenced else self._container_error,
         )
 
-    def _said_by_shell(self, status: int) -> int:
+    def _status_as_dash(self, status: int) -> int:
         """The exit status of a dash whose only command ended with this status.
 
         Prints dash's message about signals.
@@ -194,20 +201,20 @@ class Shim:
 def _end_container(end_of_run: dict[str, Any]) -> str:
     """Make sure that nothing of the run is left with a container engine. Returns the error, or ""."""
     # Most runs have no container, and the shim must start fast.
-    from worker.shim.engine import end
+    from worker.shim.engine import end_container
 
-    return end(**end_of_run)
+    return end_container(**end_of_run)
 
 
 def main(run_dir: str) -> int:
     """Run what `RUN_DIR/spec.json` says, once. Further calls for the same directory do nothing."""
     if not claim(run_dir):
-        return 0 if _known(run_dir) else 1
-    serve_command(run_dir, _detach(run_dir))
+        return 0 if _has_started(run_dir) else 1
+    run_shim(run_dir, _detach(run_dir))
     return 0
 
 
-def serve_command(
+def run_shim(
     run_dir: str,
     ready: Callable[[], None],
     become: Callable[..., NoReturn] | None = None,
@@ -218,14 +225,14 @@ def serve_command(
     shim = Shim(run_dir, become, through_shell=through_shell)
     try:
         shim.run(ready)
-    except Became:
+    except EnteredCommand:
         raise
     except BaseException:
         shim.abandon()
         raise
 
 
-def _known(run_dir: str) -> bool:
+def _has_started(run_dir: str) -> bool:
     return any(os.path.exists(os.path.join(run_dir, name)) for name in ("running.json", "exit.json"))
 
 
@@ -236,9 +243,9 @@ def claim(run_dir: str) -> bool:
     while time.monotonic() < deadline:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return not _known(run_dir)
+            return not _has_started(run_dir)
         except BlockingIOError:
-            if _known(run_dir):
+            if _has_started(run_dir):
                 return False
             time.sleep(0.01)
     return False
@@ -249,30 +256,30 @@ def _wake_on_signals() -> int:
     os.set_blocking(read, False)
     os.set_blocking(write, False)
     signal.set_wakeup_fd(write, warn_on_full_buffer=False)
-    for number in CAUGHT:
+    for number in HANDLED_SIGNALS:
         signal.signal(number, lambda *_: None)
     return read
 
 
 def _detach(run_dir: str) -> Callable[[], None]:
     """Continue in a new session. The calling process waits for one byte and exits with it."""
-    told, tell = os.pipe()
+    ready_read, ready_write = os.pipe()
     if os.fork():
-        os.close(tell)
-        os._exit(0 if os.read(told, 1) or _known(run_dir) else 1)
-    os.close(told)
-    detached(run_dir)
+        os.close(ready_write)
+        os._exit(0 if os.read(ready_read, 1) or _has_started(run_dir) else 1)
+    os.close(ready_read)
+    start_session(run_dir)
 
     def ready() -> None:
         # A worker that was killed in the meantime does not read this and finds the run by its files.
         with contextlib.suppress(BrokenPipeError):
-            os.write(tell, b"+")
-        os.close(tell)
+            os.write(ready_write, b"+")
+        os.close(ready_write)
 
     return ready
 
 
-def detached(run_dir: str) -> None:
+def start_session(run_dir: str) -> None:
     """Start a new session for this process, with the shim's log as its only stream."""
     os.setsid()
     null = os.open(os.devnull, os.O_RDWR)

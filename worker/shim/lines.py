@@ -4,13 +4,13 @@ from __future__ import annotations
 
 PIECE_BYTES = 32 * 1024
 """Longest line. A longer one is split into several, which are marked as continued."""
-GOES_ON = "\N{HORIZONTAL ELLIPSIS}".encode()
+CONTINUATION_MARK = "\N{HORIZONTAL ELLIPSIS}".encode()
 HEAD_BYTES = 64
 """A line's rank and level are within its first `HEAD_BYTES` bytes."""
 _HEAD = rb"( ?\[rank=[0-9]{1,9}\] ?)?( ?(DEBUG|INFO|WARNING|ERROR|CRITICAL): ?)?"
 
 
-class Lines:
+class LineSplitter:
     """Splits one stream.
 
     A carriage return ends a line too, for progress bars; `\\r\\n` is a single line end.
@@ -33,11 +33,11 @@ class Lines:
         text = self._rest + data
         *lines, rest = text.replace(b"\r\n", b"\n").split(b"\n")
         if b"\r" in text:
-            lines = [part for line in lines for part in _by_returns(line)]
+            lines = [part for line in lines for part in _split_at_returns(line)]
             *done, rest = rest.split(b"\r")
             lines += filter(None, done)
         if self._before or len(text) > PIECE_BYTES:
-            lines = [piece for line in lines for piece in self._ended(line)]
+            lines = [piece for line in lines for piece in self._finish_line(line)]
             *done, rest = self._pieces(rest)
             lines += done
         self._rest = rest
@@ -46,9 +46,9 @@ class Lines:
     def finish(self) -> list[bytes]:
         """Return the last line if it has no line end."""
         rest, self._rest = self._rest, b""
-        return self._ended(rest) if rest else []
+        return self._finish_line(rest) if rest else []
 
-    def _ended(self, line: bytes) -> list[bytes]:
+    def _finish_line(self, line: bytes) -> list[bytes]:
         """All pieces of a complete line."""
         *done, rest = self._pieces(line)
         done.append(self._before + rest)
@@ -58,17 +58,17 @@ class Lines:
     def _pieces(self, line: bytes) -> list[bytes]:
         """Split a long line, but not within a UTF-8 character. The last piece is the rest, without a mark."""
         pieces, start = [], 0
-        while len(line) - start > (room := PIECE_BYTES - len(self._before)):
-            cut = latest = start + room - len(GOES_ON)
+        while len(line) - start > (capacity := PIECE_BYTES - len(self._before)):
+            cut = latest = start + capacity - len(CONTINUATION_MARK)
             while cut > latest - 4 and line[cut] & 0xC0 == 0x80:
                 cut -= 1
-            pieces.append(self._before + line[start:cut] + GOES_ON)
-            self._before = self._before or _head(line) + GOES_ON
+            pieces.append(self._before + line[start:cut] + CONTINUATION_MARK)
+            self._before = self._before or _head(line) + CONTINUATION_MARK
             start = cut
         return [*pieces, line[start:]]
 
 
-def _by_returns(line: bytes) -> list[bytes]:
+def _split_at_returns(line: bytes) -> list[bytes]:
     """Split at carriage returns.
 
     A progress bar begins with one, so the empty part before it is no line; an empty line is.

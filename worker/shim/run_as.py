@@ -26,11 +26,11 @@ class RunAs:
         self._uid, self._gid, self._binds = uid, gid, binds
         self._libc = ctypes.CDLL(None, use_errno=True)
 
-    def drop(self, *ours: int) -> None:
+    def drop_rights(self, *fds: int) -> None:
         """Give up all rights of the shim permanently. `ours` are descriptors that the command may reopen."""
         if self._binds:
             self._mount()
-        for fd in ours:
+        for fd in fds:
             # Opening /dev/stdout requires the rights of the pipe behind it.
             os.fchown(fd, self._uid, self._gid)
         os.umask(UMASK)
@@ -44,12 +44,12 @@ class RunAs:
         self._check(self._libc.unshare(CLONE_NEWNS), "unshare")
         self._check(self._libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None), "/")
         for source, target in self._binds:
-            folder = self._opened(source)
+            folder = self._open_as_user(source)
             seen = f"/proc/self/fd/{folder}".encode()
             self._check(self._libc.mount(seen, os.fsencode(target), None, MS_BIND | MS_REC, None), target)
             os.close(folder)
 
-    def _opened(self, source: str) -> int:
+    def _open_as_user(self, source: str) -> int:
         """Open the folder as this user, because a mount would bypass parents that are closed to the user."""
         self._libc.setfsgid(self._gid)
         self._libc.setfsuid(self._uid)

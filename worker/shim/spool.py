@@ -43,27 +43,27 @@ class Spool:
         self._limit_bytes = limit_bytes
         self._file = -1
         self._start = self._end = 0
-        self._unsaid = 0
+        self._unreported_lines = 0
         self._reason = ""
 
     def append(self, stream: int, lines: list[bytes]) -> None:
         """Store lines of one stream with the current time. Never raises because of the disk."""
         records = _records(stream, lines)
-        if self._unsaid:
-            text = f"{self._unsaid} lines of output were lost here: {self._reason}"
+        if self._unreported_lines:
+            text = f"{self._unreported_lines} lines of output were lost here: {self._reason}"
             records = _records(NOTICE, [text.encode()]) + records
         try:
             self._write(records)
         except OSError as error:
-            self._unsaid += len(lines)
+            self._unreported_lines += len(lines)
             self.lost_lines += len(lines)
             self._reason = error.strerror or str(error)
         else:
-            self._unsaid = 0
+            self._unreported_lines = 0
 
     def close(self) -> None:
         """Record what was lost, if there is space by now."""
-        if self._unsaid:
+        if self._unreported_lines:
             self.append(NOTICE, [])
 
     def _write(self, records: bytes) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 GIGA = 1e9
 
 
-def library() -> Any:
+def load_nvml() -> Any:
     """The initialised bindings, or None without bindings or driver."""
     # Without a driver, any of these calls may fail, each with a different exception.
     with contextlib.suppress(Exception):
@@ -24,7 +24,7 @@ class Gpus:
     """Use and memory of GPUs, and the GPU memory of each process."""
 
     def __init__(self, nvml: Any) -> None:
-        """`nvml` is the result of `library`."""
+        """`nvml` is the result of `load_nvml`."""
         self._nvml = nvml
 
     def sample(self, worker_id: str, uuids: Collection[str], names: Mapping[int, str]) -> dict[str, float]:
@@ -34,22 +34,24 @@ class Gpus:
         for processes. GPUs are numbered in the order of `uuids`, those that the run holds. A GPU that does
         not answer is left out.
         """
-        figures = dict[str, float]()
+        metrics = dict[str, float]()
         if self._nvml is None:
-            return figures
+            return metrics
         for number, uuid in enumerate(uuids):
             with contextlib.suppress(Exception):
                 handle = self._nvml.nvmlDeviceGetHandleByUUID(uuid)
-                whole = f"{worker_id}.{number}"
-                figures[f"gpu_percent.{whole}"] = float(self._nvml.nvmlDeviceGetUtilizationRates(handle).gpu)
+                gpu_name = f"{worker_id}.{number}"
+                metrics[f"gpu_percent.{gpu_name}"] = float(
+                    self._nvml.nvmlDeviceGetUtilizationRates(handle).gpu
+                )
                 used = self._nvml.nvmlDeviceGetMemoryInfo(handle).used
-                figures[f"gpu_memory_gb.{whole}"] = used / GIGA
-                self._add_processes(figures, handle, names)
-        return figures
+                metrics[f"gpu_memory_gb.{gpu_name}"] = used / GIGA
+                self._add_processes(metrics, handle, names)
+        return metrics
 
-    def _add_processes(self, figures: dict[str, float], handle: Any, names: Mapping[int, str]) -> None:
+    def _add_processes(self, metrics: dict[str, float], handle: Any, names: Mapping[int, str]) -> None:
         for process in self._nvml.nvmlDeviceGetComputeRunningProcesses(handle):
             # Drivers in virtual machines do not report the amount.
             if process.pid in names and process.usedGpuMemory is not None:
                 name = f"gpu_memory_gb.{names[process.pid]}"
-                figures[name] = figures.get(name, 0.0) + process.usedGpuMemory / GIGA
+                metrics[name] = metrics.get(name, 0.0) + process.usedGpuMemory / GIGA

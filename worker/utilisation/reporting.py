@@ -18,7 +18,7 @@ from worker import process
 from worker.launchers.containers import ID_FILE
 from worker.run import Run
 from worker.settings import WorkerSettings
-from worker.utilisation.gpus import Gpus, library
+from worker.utilisation.gpus import Gpus, load_nvml
 from worker.utilisation.sampling import Sampler, processes_of
 
 PATH = "/api/v1/trials/profiler/metrics"
@@ -33,10 +33,10 @@ async def watch(settings: WorkerSettings, worker_id: str, runs: Mapping[str, Run
     """Sample the runs of trials every `worker_sample_s` seconds until cancelled. 0: never."""
     if not settings.worker_sample_s:
         return
-    watcher = Watcher(worker_id, Gpus(await asyncio.to_thread(library)), poster(settings))
+    watcher = Watcher(worker_id, Gpus(await asyncio.to_thread(load_nvml)), poster(settings))
     while True:
         await asyncio.sleep(settings.worker_sample_s)
-        await watcher.look(runs)
+        await watcher.sample_all(runs)
 
 
 class Watcher:
@@ -47,19 +47,19 @@ class Watcher:
         self._gpus = gpus
         self._post = post
         self._samplers: dict[str, Sampler] = {}
-        self._is_told = True
+        self._was_last_report_sent = True
 
-    async def look(self, runs: Mapping[str, Run]) -> None:
+    async def sample_all(self, runs: Mapping[str, Run]) -> None:
         """Sample each run of a trial once, and report the result."""
         self._samplers = {id: sampler for id, sampler in self._samplers.items() if id in runs}
         for run in list(runs.values()):
             briefing = run.order.briefing
             if briefing is None or briefing.trial is None or not briefing.token or run.done.is_set():
                 continue
-            figures = await asyncio.to_thread(self._sample, run)
-            if figures:
+            metrics = await asyncio.to_thread(self._sample, run)
+            if metrics:
                 body = batches(
-                    figures, briefing.trial.trial_id, self._worker, run.order.started_at, time.time()
+                    metrics, briefing.trial.trial_id, self._worker, run.order.started_at, time.time()
                 )
                 await self._report(body, briefing.token)
 
@@ -69,7 +69,7 @@ class Watcher:
             running = msgspec.json.decode(text, type=process.Running)
         except (OSError, msgspec.MsgspecError):
             return {}
-        if not running.command.alive():
+        if not running.command.is_alive():
             return {}
         sampler = self._samplers.get(run.id)
         if sampler is None:
@@ -83,15 +83,15 @@ class Watcher:
             await asyncio.to_thread(self._post, body, token)
         except OSError as error:
             # The gateway may be away for long; log that only once.
-            if self._is_told:
+            if self._was_last_report_sent:
                 log.info("utilisation.not_reported", error=str(error))
-            self._is_told = False
+            self._was_last_report_sent = False
         else:
-            self._is_told = True
+            self._was_last_report_sent = True
 
 
 def batches(
-    figures: Mapping[str, float], trial_id: int, worker_id: str, started_at: float, now: float
+    metrics: Mapping[str, float], trial_id: int, worker_id: str, started_at: float, now: float
 ) -> dict[str, Any]:
     """The request that reports figures. Their steps are seconds since the run began."""
     labels = {"trialId": trial_id, "agentId": worker_id, "metricType": KIND}
@@ -100,7 +100,7 @@ def batches(
     return {
         "batches": [
             {"values": [value], "batches": [step], "timestamps": [at], "labels": labels | {"name": name}}
-            for name, value in sorted(figures.items())
+            for name, value in sorted(metrics.items())
         ]
     }
 

@@ -19,7 +19,7 @@ RANK = b"RANK="
 GIGA = 1e9
 
 
-class Seen(msgspec.Struct, frozen=True):
+class ProcessSample(msgspec.Struct, frozen=True):
     """A process at one moment."""
 
     name: str
@@ -47,29 +47,31 @@ class Sampler:
         self._proc = proc
         self._clock = clock
         self._names: dict[tuple[int, bytes], str] = {}
-        self._before: dict[tuple[int, bytes], Seen] = {}
+        self._before: dict[tuple[int, bytes], ProcessSample] = {}
         self._at = clock()
 
     def sample(self, pids: Collection[int]) -> dict[str, float]:
         """Return figures by name: `cpu_cores.rank0`, `memory_gb.rank0`, and those that `Gpus` measures."""
         now = self._clock()
         seconds = max(now - self._at, 1e-9)
-        seen = {key: process for pid in pids if (looked := self._look(pid)) for key, process in (looked,)}
-        figures = dict[str, float]()
+        seen = {
+            key: process for pid in pids if (found := self._read_process(pid)) for key, process in (found,)
+        }
+        metrics = dict[str, float]()
         for key, process in seen.items():
             before = self._before.get(key)
             spent = process.cpu_s - (before.cpu_s if before is not None else 0.0)
-            add(figures, f"cpu_cores.{process.name}", spent / seconds)
-            add(figures, f"memory_gb.{process.name}", process.memory_bytes / GIGA)
+            add(metrics, f"cpu_cores.{process.name}", spent / seconds)
+            add(metrics, f"memory_gb.{process.name}", process.memory_bytes / GIGA)
         self._names = {key: process.name for key, process in seen.items()}
         first, self._before, self._at = not self._before, seen, now
         if first:
             # The time before the first sample is unknown, so there is no rate yet.
-            figures = {name: value for name, value in figures.items() if not name.startswith("cpu")}
+            metrics = {name: value for name, value in metrics.items() if not name.startswith("cpu")}
         names = {pid: process.name for (pid, _), process in seen.items()}
-        return figures | self._gpus.sample(self._worker, self._uuids, names)
+        return metrics | self._gpus.sample(self._worker, self._uuids, names)
 
-    def _look(self, pid: int) -> tuple[tuple[int, bytes], Seen] | None:
+    def _read_process(self, pid: int) -> tuple[tuple[int, bytes], ProcessSample] | None:
         """A process, identified by its pid and start time; None if it is gone."""
         try:
             fields = (self._proc / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
@@ -78,7 +80,7 @@ class Sampler:
         key = pid, fields[19]
         name = self._names.get(key) or self._name(pid)
         cpu_s = (int(fields[11]) + int(fields[12])) * TICKS_S
-        return key, Seen(name, cpu_s, int(fields[21]) * PAGE_BYTES)
+        return key, ProcessSample(name, cpu_s, int(fields[21]) * PAGE_BYTES)
 
     def _name(self, pid: int) -> str:
         """Name a process by the rank that launchers put into its environment."""
@@ -92,9 +94,9 @@ class Sampler:
         return self._worker
 
 
-def add(figures: dict[str, float], name: str, value: float) -> None:
+def add(metrics: dict[str, float], name: str, value: float) -> None:
     """Add up what several processes with the same name use."""
-    figures[name] = figures.get(name, 0.0) + value
+    metrics[name] = metrics.get(name, 0.0) + value
 
 
 def processes_of(shim: int, command: int, id_file: Path | None = None, proc: Path = PROC) -> set[int]:

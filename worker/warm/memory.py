@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 MEMINFO = Path("/proc/meminfo")
-SHARE = 8
+BUDGET_DIVISOR = 8
 """All templates together may take one part in this many of the host's memory."""
-SHORT = 12
+SHORT_DIVISOR = 12
 """All templates end when less than one part in this many of the memory is available."""
 
 
@@ -16,12 +16,12 @@ class Memory:
 
     def __init__(self, meminfo: Path = MEMINFO) -> None:
         self._meminfo = meminfo
-        self.budget = self._bytes("MemTotal") // SHARE
+        self.budget = self._bytes("MemTotal") // BUDGET_DIVISOR
         """Bytes that all templates together may take."""
 
     def is_short(self) -> bool:
         """Whether runs may need the memory that templates hold."""
-        return self._bytes("MemAvailable") < self._bytes("MemTotal") // SHORT
+        return self._bytes("MemAvailable") < self._bytes("MemTotal") // SHORT_DIVISOR
 
     def _bytes(self, name: str) -> int:
         try:

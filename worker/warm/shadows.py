@@ -6,7 +6,7 @@ import os
 from importlib.machinery import all_suffixes
 from pathlib import Path
 
-MOST_ENTRIES = 5000
+MAX_ENTRIES = 5000
 """Code with more files and folders than this is not searched and starts cold."""
 _SUFFIXES = tuple(all_suffixes())
 
@@ -17,7 +17,7 @@ def importable(folder: Path) -> frozenset[str] | None:
     A script may put each of those folders on its path. Returns None if there is too much to search.
     """
     names: set[str] = set()
-    pending, left = [str(folder)], MOST_ENTRIES
+    pending, left = [str(folder)], MAX_ENTRIES
     while pending:
         with os.scandir(pending.pop()) as entries:
             for entry in entries:
@@ -34,7 +34,7 @@ def importable(folder: Path) -> frozenset[str] | None:
     return frozenset(names)
 
 
-def beside(script: Path) -> frozenset[str]:
+def modules_beside(script: Path) -> frozenset[str]:
     """Names of modules beside a script, which take precedence over all packages."""
     return frozenset(
         entry.name.partition(".")[0]

@@ -15,13 +15,13 @@ from typing import IO
 
 import msgspec
 
-from services.kit.readable import readable
-from worker.warm.wanted import Key, Wanted
+from services.kit.readable import wait_until_readable
+from worker.warm.warm_start import Key, WarmStart
 
 SITE = Path(__file__).parent / "inside" / "site"
 NAME = "steadfast_template"
 """Stands for the script on its command line, so that it can be recognised in a process list."""
-MAKE_S = 120.0
+READY_TIMEOUT_S = 120.0
 START_S = 5.0
 STARTED = b"+"
 
@@ -69,16 +69,16 @@ class Template:
             return 0
         return int(text.split("Pss:")[1].split()[0]) * 1024
 
-    async def start(self, wanted: Wanted, run_dir: Path) -> bool:
+    async def start(self, plan: WarmStart, run_dir: Path) -> bool:
         """Start a prepared run. Returns False if it did not start and may be started cold."""
         request = {
             "run": str(run_dir),
-            "main": wanted.main,
-            "is_module": wanted.is_module,
-            "arguments": wanted.arguments,
-            "words": wanted.words,
+            "main": plan.main,
+            "is_module": plan.is_module,
+            "arguments": plan.arguments,
+            "words": plan.words,
             "through_shell": self._through_shell,
-            "ranks": wanted.ranks,
+            "ranks": plan.ranks,
         }
         read, write = os.pipe()
         try:
@@ -89,7 +89,7 @@ class Template:
         finally:
             os.close(write)
         try:
-            return await _byte(read) == STARTED
+            return await _read_byte(read) == STARTED
         finally:
             os.close(read)
 
@@ -106,18 +106,18 @@ async def make(key: Key, names: Sequence[str], modules: Sequence[str]) -> Templa
 
     `names` are variables that runs will have and the template does not.
     """
-    ours, child_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    worker_end, child_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     order = os.memfd_create("template")
     os.pwrite(order, msgspec.json.encode({"modules": modules, "names": names, "env": dict(key.env)}), 0)
-    ours.setblocking(False)
+    worker_end.setblocking(False)
     process = None
     try:
         with child_end:
-            process = await asyncio.to_thread(_begin, key, child_end.fileno(), order)
-        report = await _reported(ours, order, process)
-        return Template(process, ours, report)
+            process = await asyncio.to_thread(_spawn, key, child_end.fileno(), order)
+        report = await _receive_report(worker_end, order, process)
+        return Template(process, worker_end, report)
     except BaseException:
-        ours.close()
+        worker_end.close()
         if process is not None:
             _kill(process)
         raise
@@ -132,7 +132,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _begin(key: Key, control: int, order: int) -> subprocess.Popen[bytes]:
+def _spawn(key: Key, control: int, order: int) -> subprocess.Popen[bytes]:
     env = dict(key.env)
     own = {
         "PYTHONPATH": os.pathsep.join([str(SITE), *([env["PYTHONPATH"]] if "PYTHONPATH" in env else [])]),
@@ -155,16 +155,16 @@ def _begin(key: Key, control: int, order: int) -> subprocess.Popen[bytes]:
         raise NoTemplate(f"its interpreter cannot be started: {error}") from error
 
 
-async def _reported(control: socket.socket, order: int, process: subprocess.Popen[bytes]) -> Report:
+async def _receive_report(control: socket.socket, order: int, process: subprocess.Popen[bytes]) -> Report:
     """Wait for its report. Raises `NoTemplate` if there will be none."""
     streams = [stream for stream in (process.stdout, process.stderr) if stream is not None]
     try:
-        async with asyncio.timeout(MAKE_S):
+        async with asyncio.timeout(READY_TIMEOUT_S):
             ready = await asyncio.get_running_loop().sock_recv(control, 16)
         if not ready:
-            raise NoTemplate(f"its interpreter ended: {_left_in(streams[1])[-500:]}")
+            raise NoTemplate(f"its interpreter ended: {_read_available(streams[1])[-500:]}")
     except TimeoutError:
-        raise NoTemplate(f"it was not ready within {MAKE_S:.0f} s") from None
+        raise NoTemplate(f"it was not ready within {READY_TIMEOUT_S:.0f} s") from None
     except OSError as error:
         raise NoTemplate(f"the connection to it failed: {error}") from error
     finally:
@@ -179,7 +179,7 @@ async def _reported(control: socket.socket, order: int, process: subprocess.Pope
     return report
 
 
-def _left_in(pipe: IO[bytes]) -> str:
+def _read_available(pipe: IO[bytes]) -> str:
     """Read what is in a pipe without waiting for its end, which a child of the interpreter may hold open."""
     os.set_blocking(pipe.fileno(), False)
     try:
@@ -188,6 +188,6 @@ def _left_in(pipe: IO[bytes]) -> str:
         return ""
 
 
-async def _byte(pipe: int) -> bytes:
+async def _read_byte(pipe: int) -> bytes:
     """The first byte from a pipe; empty if it is closed or nothing comes in time."""
-    return os.read(pipe, 1) if await readable(pipe, START_S) else b""
+    return os.read(pipe, 1) if await wait_until_readable(pipe, START_S) else b""

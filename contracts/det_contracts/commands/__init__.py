@@ -1,7 +1,7 @@
 """Commands to owners. The answer is the position at which the command took effect, or a problem."""
 
 from det_contracts.commands.allocations import JoinGather, Serve
-from det_contracts.commands.answers import Answer, given
+from det_contracts.commands.answers import Answer, given_fields
 from det_contracts.commands.checkpoints import (
     DeleteCheckpoints,
     ListFiles,
@@ -123,5 +123,5 @@ __all__ = [
     "SubmitTask",
     "SwitchSlot",
     "SwitchWorker",
-    "given",
+    "given_fields",
 ]

@@ -17,7 +17,7 @@ class Answer(msgspec.Struct, frozen=True):
     problem: Problem | None = None
 
 
-def given(command: msgspec.Struct, *names: str) -> dict[str, Any]:
+def given_fields(command: msgspec.Struct, *names: str) -> dict[str, Any]:
     """Return those of the named fields that the command's sender has set."""
     fields = {name: getattr(command, name) for name in names}
     return {name: value for name, value in fields.items() if value is not msgspec.UNSET}

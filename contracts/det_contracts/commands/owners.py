@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from det_contracts.administering import BindPool, RebuildDatabase, RetryDecisions, SetLogging, SkipEvent
+from det_contracts.administration import BindPool, RebuildDatabase, RetryDecisions, SetLogging, SkipEvent
 from det_contracts.commands import (
     allocations,
     checkpoints,
@@ -13,7 +13,7 @@ from det_contracts.commands import (
     workspaces,
 )
 from det_contracts.provisioning import ReportWorkers
-from det_contracts.telling import RemoveWebhook, SetWebhook, TryWebhook
+from det_contracts.webhook_commands import RemoveWebhook, SetWebhook, TryWebhook
 
 OWNER_OF: dict[type, str] = {
     searcher.CreateExperiment: "searcher",

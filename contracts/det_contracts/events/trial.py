@@ -12,9 +12,9 @@ import msgspec
 from msgspec import Meta
 
 from det_contracts.codec import event
-from det_contracts.limits import TEXT_CHARACTERS, WHOLE
+from det_contracts.limits import MAX_EXACT_INTEGER, TEXT_CHARACTERS
 
-Count = Annotated[int, Meta(ge=0, le=WHOLE)]
+Count = Annotated[int, Meta(ge=0, le=MAX_EXACT_INTEGER)]
 Bytes = Annotated[int, Meta(ge=0, le=2**50)]
 Token = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,64}\Z")]
 Text = Annotated[str, Meta(max_length=TEXT_CHARACTERS, pattern=r"^[^\x00]*\Z")]

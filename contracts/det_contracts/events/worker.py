@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from det_contracts.codec import event
-from det_contracts.limits import NAME_CHARACTERS, TEXT_CHARACTERS, WHOLE, WORKER_SLOTS, is_name
+from det_contracts.limits import MAX_EXACT_INTEGER, NAME_CHARACTERS, TEXT_CHARACTERS, WORKER_SLOTS, is_name
 
 
 class Slot(msgspec.Struct, frozen=True):
@@ -55,7 +55,7 @@ class WorkerRegistered(msgspec.Struct, frozen=True, kw_only=True):
     """What starts its tasks: `process`, or the container engine's name. Older workers had only processes."""
 
 
-def takes_over(event: WorkerRegistered, instance: str, host: str) -> bool:
+def is_different_worker(event: WorkerRegistered, instance: str, host: str) -> bool:
     """Whether the registering worker is another one than that with this folder on this host.
 
     While the latter is present, such a registration has no effect: all readers skip it. Workers of earlier
@@ -101,7 +101,7 @@ class AllocationExited(msgspec.Struct, frozen=True, kw_only=True):
     """
 
 
-def beyond_limits(fact: Any) -> str:
+def limit_problem(fact: Any) -> str:
     """Return which field of a worker's fact is too large or cannot be stored; empty if none.
 
     Checked when facts are admitted, not when they are read: what earlier versions admitted stays in the log.
@@ -111,10 +111,10 @@ def beyond_limits(fact: Any) -> str:
     """
     if isinstance(fact, WorkerRegistered) and len({slot.id for slot in fact.slots}) < len(fact.slots):
         return "slots have the same id twice"
-    return next(_beyond(fact), "")
+    return next(_limit_problems(fact), "")
 
 
-def _beyond(record: Any, within: str = "") -> Iterator[str]:
+def _limit_problems(record: Any, within: str = "") -> Iterator[str]:
     for name in record.__struct_fields__:
         value, path = getattr(record, name), within + name
         most = TEXT_CHARACTERS if name == "message" else NAME_CHARACTERS
@@ -123,10 +123,10 @@ def _beyond(record: Any, within: str = "") -> Iterator[str]:
                 yield f"{path} are {len(value)}: at most {WORKER_SLOTS} are taken"
             for element in value:
                 if isinstance(element, msgspec.Struct):
-                    yield from _beyond(element, f"{path}.")
+                    yield from _limit_problems(element, f"{path}.")
                 elif not is_name(element):
                     yield f"{path} hold a name of {len(element)} characters, or with a NUL"
         elif isinstance(value, str) and (len(value) > most or "\0" in value):
             yield f"{path} has {len(value)} characters, or a NUL: at most {most} are taken, without one"
-        elif isinstance(value, int) and abs(value) > WHOLE:
-            yield f"{path} is beyond {WHOLE}"
+        elif isinstance(value, int) and abs(value) > MAX_EXACT_INTEGER:
+            yield f"{path} is beyond {MAX_EXACT_INTEGER}"

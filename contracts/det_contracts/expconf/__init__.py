@@ -6,12 +6,19 @@ Callers parse YAML themselves, and pass in values from the clock and the random 
 from det_contracts.expconf.complete import complete, merge, sanity_check
 from det_contracts.expconf.entrypoint import BadEntrypoint, entrypoint_command
 from det_contracts.expconf.faults import ConfigErrors
-from det_contracts.expconf.hyperparameters import flat, has_count, is_group, leaves
+from det_contracts.expconf.hyperparameters import flatten, has_count, is_group, leaves
 from det_contracts.expconf.length import Length, Unit
 from det_contracts.expconf.live import LIVE_FIELDS, revise
-from det_contracts.expconf.masking import MASK, is_masked, is_secret_name, masked, secrets_of, with_secrets
-from det_contracts.expconf.names import random_name
+from det_contracts.expconf.masking import (
+    MASK,
+    is_masked,
+    is_secret_name,
+    mask_secrets,
+    replace_secrets,
+    secrets_of,
+)
 from det_contracts.expconf.outline import Known, outline
+from det_contracts.expconf.random_names import random_name
 from det_contracts.expconf.views import (
     Device,
     Resources,
@@ -35,20 +42,20 @@ __all__ = [
     "complete",
     "entrypoint_command",
     "environment_variables",
-    "flat",
+    "flatten",
     "has_count",
     "is_group",
     "is_masked",
     "is_secret_name",
     "leaves",
-    "masked",
+    "mask_secrets",
     "merge",
     "outline",
     "random_name",
+    "replace_secrets",
     "resources",
     "retention",
     "revise",
     "sanity_check",
     "secrets_of",
-    "with_secrets",
 ]

@@ -7,8 +7,8 @@ from typing import Any
 
 from det_contracts.expconf.experiment import EXPERIMENT
 from det_contracts.expconf.faults import COMPLETENESS, SANITY, ConfigErrors, Faults
-from det_contracts.expconf.plain import plain
-from det_contracts.expconf.shims import without_version
+from det_contracts.expconf.json_data import to_json_data
+from det_contracts.expconf.shims import strip_version
 
 ROOT = "<config>"
 NO_ENTRYPOINT = "managed experiments require entrypoint"
@@ -29,16 +29,16 @@ def complete(
     experiment that is not `managed` runs off cluster and needs no entrypoint. Raises `ConfigErrors` with all
     failures of the first stage that has any.
     """
-    config = checked(user)
+    config = normalize(user)
     for index, low in enumerate(defaults):
-        config = EXPERIMENT.merge(config, checked(low, f"<defaults[{index}]>"))
+        config = EXPERIMENT.merge(config, normalize(low, f"<defaults[{index}]>"))
     if managed and not config.get("entrypoint"):
         raise ConfigErrors(COMPLETENESS, (f"{ROOT}.entrypoint: {NO_ENTRYPOINT}",))
-    drawn = {"name": name, "reproducibility": {"experiment_seed": seed}}
-    return finished(EXPERIMENT.merge(config, drawn))
+    generated = {"name": name, "reproducibility": {"experiment_seed": seed}}
+    return fill_defaults(EXPERIMENT.merge(config, generated))
 
 
-def finished(config: dict[str, Any]) -> dict[str, Any]:
+def fill_defaults(config: dict[str, Any]) -> dict[str, Any]:
     """Fill in the schema's defaults in a merged configuration, and check that nothing required is missing."""
     filled: dict[str, Any] = EXPERIMENT.fill(_read(config, Faults()))
     return _read(filled, Faults(final=True))
@@ -50,10 +50,10 @@ def _read(config: dict[str, Any], faults: Faults) -> dict[str, Any]:
     return read
 
 
-def checked(config: object, root: str = ROOT) -> dict[str, Any]:
+def normalize(config: object, root: str = ROOT) -> dict[str, Any]:
     """Normalize a complete or partial configuration. Raises `ConfigErrors` if it is invalid."""
     faults = Faults()
-    data = without_version(plain(config, root, faults), faults)
+    data = strip_version(to_json_data(config, root, faults), faults)
     read: dict[str, Any] = EXPERIMENT.read(data, root, faults)
     faults.raise_any(SANITY)
     return read
@@ -61,7 +61,7 @@ def checked(config: object, root: str = ROOT) -> dict[str, Any]:
 
 def sanity_check(user: object) -> None:
     """Raise `ConfigErrors` if a complete or partial configuration has wrong types, ranges or unions."""
-    checked(user)
+    normalize(user)
 
 
 def merge(high: Mapping[str, Any], low: Mapping[str, Any]) -> dict[str, Any]:
@@ -69,5 +69,5 @@ def merge(high: Mapping[str, Any], low: Mapping[str, Any]) -> dict[str, Any]:
 
     `high` is the more specific side (section 3).
     """
-    merged: dict[str, Any] = EXPERIMENT.merge(checked(high), checked(low))
+    merged: dict[str, Any] = EXPERIMENT.merge(normalize(high), normalize(low))
     return merged

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from det_contracts.expconf.containers import Field, ListOf, MapOf, Record, low_first, unless_taken
+from det_contracts.expconf.composites import Field, ListOf, MapOf, Record, append_missing_by, low_first
 from det_contracts.expconf.pod_spec import POD_SPEC
-from det_contracts.expconf.scalars import Flag, Shape, Text, Unfit, Whole
+from det_contracts.expconf.scalars import BadForm, Boolean, Integer, MultiForm, Text
 
 DEVICES = ("cpu", "cuda", "rocm")
 DEFAULT_IMAGES = {device: f"steadfast/trial:{device}" for device in DEVICES}
@@ -16,14 +16,14 @@ BAD_VARIABLES = "is neither a list of strings nor a map of cpu, cuda, or rocm to
 
 
 def _by_device(value: Any, fits: Callable[[Any], bool], message: str) -> dict[str, Any]:
-    """Return the map, reading the old name `gpu` as `cuda` if that is absent. Raises `Unfit`."""
+    """Return the map, reading the old name `gpu` as `cuda` if that is absent. Raises `BadForm`."""
     if not isinstance(value, dict):
-        raise Unfit(message)
+        raise BadForm(message)
     devices = {key: item for key, item in value.items() if key != "gpu" and item is not None}
     if value.get("gpu") is not None:
         devices.setdefault("cuda", value["gpu"])
     if not devices.keys() <= set(DEVICES) or not all(map(fits, devices.values())):
-        raise Unfit(message)
+        raise BadForm(message)
     return devices
 
 
@@ -35,30 +35,30 @@ def _is_strings(value: object) -> bool:
     return isinstance(value, list) and all(map(_is_string, value))
 
 
-def image(value: Any) -> Any:
-    """Expand an image, or a map of images, to one image per kind of device. Raises `Unfit`."""
+def expand_images(value: Any) -> Any:
+    """Expand an image, or a map of images, to one image per kind of device. Raises `BadForm`."""
     images = dict.fromkeys(DEVICES, value) if isinstance(value, str) else value
     return _by_device(images, _is_string, BAD_IMAGE)
 
 
-def _pairs(value: Any) -> Any:
-    """Convert `{NAME: value}` to a list; return anything else unchanged. Raises `Unfit`."""
+def _pairs_to_list(value: Any) -> Any:
+    """Convert `{NAME: value}` to a list; return anything else unchanged. Raises `BadForm`."""
     if not isinstance(value, dict) or not value or value.keys() & {*DEVICES, "gpu"}:
         return value
     if not all(isinstance(entry, str | int | float) for entry in value.values()):
-        raise Unfit(BAD_VARIABLES)
+        raise BadForm(BAD_VARIABLES)
     if not all(isinstance(name, str) and name and "=" not in name for name in value):
-        raise Unfit(BAD_VARIABLES)
-    return [f"{name}={_spelled(entry)}" for name, entry in value.items()]
+        raise BadForm(BAD_VARIABLES)
+    return [f"{name}={_format_variable(entry)}" for name, entry in value.items()]
 
 
-def _spelled(value: str | int | float) -> str:
+def _format_variable(value: str | int | float) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def variables(value: Any) -> Any:
+def expand_variables(value: Any) -> Any:
     """Expand variables (a list, map of lists, or names with values) to a list of `NAME=VALUE` per device."""
-    value = _pairs(value)
+    value = _pairs_to_list(value)
     lists = dict.fromkeys(DEVICES, value) if isinstance(value, list) else value
     return _by_device(lists, _is_strings, BAD_VARIABLES)
 
@@ -71,24 +71,24 @@ CREDENTIALS = ("password", "auth", "identitytoken", "registrytoken")
 REGISTRY_AUTH = Record({name: TEXT for name in ("username", "email", "serveraddress", *CREDENTIALS)})
 PROXY_PORT = Record(
     {
-        "proxy_port": Field(Whole(1, 65535), needed="now"),
-        "proxy_tcp": Field(Flag(), False),
-        "unauthenticated": Field(Flag(), False),
-        "default_service_id": Field(Flag(), False),
+        "proxy_port": Field(Integer(1, 65535), needed="now"),
+        "proxy_tcp": Field(Boolean(), False),
+        "unauthenticated": Field(Boolean(), False),
+        "default_service_id": Field(Boolean(), False),
     }
 )
 
 ENVIRONMENT = Record(
     {
-        "image": Field(Shape(image, IMAGE), {}),
-        "environment_variables": Field(Shape(variables, VARIABLES), {}),
-        "force_pull_image": Field(Flag(), False),
+        "image": Field(MultiForm(expand_images, IMAGE), {}),
+        "environment_variables": Field(MultiForm(expand_variables, VARIABLES), {}),
+        "force_pull_image": Field(Boolean(), False),
         "registry_auth": Field(REGISTRY_AUTH),
-        "ports": Field(MapOf(Whole()), {}),
-        "proxy_ports": Field(ListOf(PROXY_PORT, unless_taken("proxy_port")), []),
+        "ports": Field(MapOf(Integer()), {}),
+        "proxy_ports": Field(ListOf(PROXY_PORT, append_missing_by("proxy_port")), []),
         "add_capabilities": CAPABILITIES,
         "drop_capabilities": CAPABILITIES,
         "pod_spec": Field(POD_SPEC),
-        "warm": Field(Flag()),
+        "warm": Field(Boolean()),
     }
 )

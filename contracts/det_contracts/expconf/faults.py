@@ -33,7 +33,7 @@ class Faults:
         """Add a failure of the value at a path."""
         self.found.append(f"{at}: {message}")
 
-    def clean(self, at: str) -> bool:
+    def is_clean(self, at: str) -> bool:
         """Whether there is no failure at a path or below it."""
         return not any(fault.startswith((f"{at}:", f"{at}.", f"{at}[")) for fault in self.found)
 
@@ -43,7 +43,7 @@ class Faults:
             raise ConfigErrors(stage, tuple(self.found))
 
 
-def described(value: object) -> str:
+def format_value(value: object) -> str:
     """Format a value for a message: scalars as JSON, cut to 40 characters; containers by their kind."""
     if isinstance(value, dict):
         return "a map"

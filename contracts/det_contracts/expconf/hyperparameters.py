@@ -6,21 +6,21 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from det_contracts.expconf.containers import Field, ListOf, Record, rule
-from det_contracts.expconf.faults import Faults, described
-from det_contracts.expconf.scalars import Node, Real, Text, Whole
+from det_contracts.expconf.composites import Field, ListOf, Record, rule
+from det_contracts.expconf.faults import Faults, format_value
+from det_contracts.expconf.scalars import Integer, Node, Number, Text
 
-ODD_TYPE = (
+BAD_TYPE = (
     'if a hyperparameter object\'s ["type"] is set, it must be one of '
     '"int", "double", "log", const", or "categorical"'
 )
 NO_COUNT = "grid search is in use but count was not provided"
-COUNTED = ("int", "double", "log")
+COUNTED_TYPES = ("int", "double", "log")
 
 Path = tuple[str, ...]
 
 
-def _finite(hp: dict[str, Any]) -> bool:
+def _is_finite(hp: dict[str, Any]) -> bool:
     base = float(hp.get("base", 1))
     try:
         spans = [float(hp["maxval"]) - hp["minval"], base ** hp["minval"], base ** hp["maxval"]]
@@ -32,19 +32,19 @@ def _finite(hp: dict[str, Any]) -> bool:
 def _range(bound: Node, **more: Field) -> Record:
     bounds = {end: Field(bound, needed="now") for end in ("minval", "maxval")}
     return Record(
-        {"type": Field(Text()), **more, **bounds, "count": Field(Whole(1))},
+        {"type": Field(Text()), **more, **bounds, "count": Field(Integer(1))},
         (
             rule("minval maxval", "minval must be less than maxval", lambda hp: hp["minval"] < hp["maxval"]),
-            rule(" ".join((*more, *bounds)), "the range goes beyond what a double can hold", _finite),
+            rule(" ".join((*more, *bounds)), "the range goes beyond what a double can hold", _is_finite),
         ),
     )
 
 
 SAMPLED = {
     "const": Record({"type": Field(Text()), "val": Field(Node(), needed="as key")}),
-    "int": _range(Whole()),
-    "double": _range(Real()),
-    "log": _range(Real(), base=Field(Real(above=0), needed="now")),
+    "int": _range(Integer()),
+    "double": _range(Number()),
+    "log": _range(Number(), base=Field(Number(above=0), needed="now")),
     "categorical": Record(
         {"type": Field(Text()), "vals": Field(ListOf(Node()), needed="now")},
         (rule("vals", "must hold at least one value", lambda hp: bool(hp["vals"]), at=".vals"),),
@@ -57,7 +57,7 @@ class Group(Node, frozen=True):
 
     def read(self, value: Any, at: str, faults: Faults) -> Any:
         if not isinstance(value, dict):
-            faults.add(at, f"must be a map, not {described(value)}")
+            faults.add(at, f"must be a map, not {format_value(value)}")
             return value
         return {name: self._read_one(item, f"{at}.{name}", faults) for name, item in value.items()}
 
@@ -76,7 +76,7 @@ class Group(Node, frozen=True):
             return value
         kind = value["type"]
         if not isinstance(kind, str) or kind not in SAMPLED:
-            faults.add(at, ODD_TYPE)
+            faults.add(at, BAD_TYPE)
             return value
         return SAMPLED[kind].read(value, at, faults)
 
@@ -105,28 +105,28 @@ def leaves(hyperparameters: dict[str, Any], above: Path = ()) -> Iterator[tuple[
             yield (*above, name), value
 
 
-def flat(hyperparameters: dict[str, Any]) -> dict[str, Any]:
+def flatten(hyperparameters: dict[str, Any]) -> dict[str, Any]:
     """Return the hyperparameters with dotted names, for display."""
     return {".".join(path): value for path, value in leaves(hyperparameters)}
 
 
 def has_count(hyperparameter: object) -> bool:
     """Whether the number of grid points of this hyperparameter is known."""
-    if isinstance(hyperparameter, dict) and hyperparameter.get("type") in COUNTED:
+    if isinstance(hyperparameter, dict) and hyperparameter.get("type") in COUNTED_TYPES:
         return hyperparameter.get("count") is not None
     return True
 
 
-def note_uncounted(value: Any, at: str, faults: Faults) -> None:
+def report_uncounted(value: Any, at: str, faults: Faults) -> None:
     """Report every range without a count, at any depth including lists, because a grid cannot use it."""
     if not has_count(value):
         faults.add(at, NO_COUNT)
     if isinstance(value, list):
         for index, item in enumerate(value):
-            note_uncounted(item, f"{at}[{index}]", faults)
+            report_uncounted(item, f"{at}[{index}]", faults)
     elif is_group(value):
         for name, item in value.items():
-            note_uncounted(item, f"{at}.{name}", faults)
+            report_uncounted(item, f"{at}.{name}", faults)
 
 
 HYPERPARAMETERS = Group()

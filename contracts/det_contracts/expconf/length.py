@@ -7,7 +7,7 @@ from typing import Any, Literal, cast
 import msgspec
 
 from det_contracts.expconf.faults import Faults
-from det_contracts.expconf.scalars import Node, Whole
+from det_contracts.expconf.scalars import Integer, Node
 
 Unit = Literal["batches", "records", "epochs"]
 UNITS: tuple[Unit, ...] = ("batches", "records", "epochs")
@@ -31,7 +31,7 @@ class Length(msgspec.Struct, frozen=True):
                 return cls(count, cast(Unit, unit))
         raise ValueError(f"{MESSAGE}, or be an integer; this one is {value!r}")
 
-    def plain(self) -> int | dict[str, int]:
+    def to_config(self) -> int | dict[str, int]:
         """Return the length in the form used in configurations."""
         return self.count if self.unit is None else {self.unit: self.count}
 
@@ -44,13 +44,13 @@ class LengthNode(Node, frozen=True):
 
     def read(self, value: Any, at: str, faults: Faults) -> Any:
         if self.bare and isinstance(value, (int, float)) and not isinstance(value, bool):
-            return Whole(self.low).read(value, at, faults)
+            return Integer(self.low).read(value, at, faults)
         named = {key: count for key, count in value.items() if count is not None} if _is_map(value) else {}
         if len(named) != 1 or not named.keys() <= set(UNITS):
             faults.add(at, MESSAGE)
             return value
         ((unit, count),) = named.items()
-        return {unit: Whole(self.low).read(count, f"{at}.{unit}", faults)}
+        return {unit: Integer(self.low).read(count, f"{at}.{unit}", faults)}
 
 
 def _is_map(value: object) -> bool:

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-from det_contracts.expconf.complete import ROOT, checked, finished
+from det_contracts.expconf.complete import ROOT, fill_defaults, normalize
 from det_contracts.expconf.faults import COMPLETENESS, Faults
 
 BLANK = "`name` must not be an empty or whitespace string"
@@ -40,7 +40,7 @@ def revise(config: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, A
     for field, value in changes.items():
         *above, last = field.split(".")
         (revised[above[0]] if above else revised)[last] = value
-    return finished(checked(revised))
+    return fill_defaults(normalize(revised))
 
 
 def _refusals(field: str, value: object) -> list[str]:

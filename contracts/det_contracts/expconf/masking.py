@@ -10,12 +10,12 @@ from typing import Any
 from det_contracts.expconf.environment import CREDENTIALS
 
 MASK = "********"
-Where = tuple[str, ...]
+SecretPath = tuple[str, ...]
 """Keys that lead to a secret. For an environment variable, the last one is its name."""
-Change = Callable[[Where, Any], Any]
+Change = Callable[[SecretPath, Any], Any]
 
 _STORAGE = ("access_key", "secret_key", "connection_string", "credential")
-OF_SHELLS = (("shell", "private_key"), ("serves", "host_key"))
+SHELL_KEYS = (("shell", "private_key"), ("serves", "host_key"))
 """Where the gateway stores the keys of a shell: the owner's login key and the server's host key."""
 _NAMES = re.compile(
     r"(.*_)?(KEY|KEY_ID|APIKEY|TOKEN|SECRET|CREDENTIALS?|CREDS|PASSWD|PASSPHRASE)|.*PASSWORD.*", re.IGNORECASE
@@ -32,31 +32,31 @@ def is_masked(value: Any) -> bool:
     return isinstance(value, str) and value.count("*") == len(value) >= len(MASK)
 
 
-def masked(config: Mapping[str, Any]) -> dict[str, Any]:
+def mask_secrets(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return a copy in which every secret that is set is replaced by asterisks (sections 2.4 and 2.6)."""
-    return with_secrets(config, lambda where, value: MASK)
+    return replace_secrets(config, lambda where, value: MASK)
 
 
-def secrets_of(config: Mapping[str, Any]) -> dict[Where, Any]:
+def secrets_of(config: Mapping[str, Any]) -> dict[SecretPath, Any]:
     """Return every secret that is set, by its location."""
-    secrets: dict[Where, Any] = {}
+    secrets: dict[SecretPath, Any] = {}
 
-    def note(where: Where, value: Any) -> Any:
+    def note(where: SecretPath, value: Any) -> Any:
         secrets[where] = value
         return value
 
-    with_secrets(config, note)
+    replace_secrets(config, note)
     return secrets
 
 
-def with_secrets(config: Mapping[str, Any], change: Change) -> dict[str, Any]:
+def replace_secrets(config: Mapping[str, Any], change: Change) -> dict[str, Any]:
     """Return a copy with every secret replaced by the result of `change`. Nothing else is copied."""
     shown = dict(config)
     storage = "checkpoint_storage"
     _change_map(shown, storage, lambda inner: _keys(inner, (storage,), _STORAGE, change))
     _change_map(shown, "environment", lambda inner: _environment(inner, change))
     _change_map(shown, "tensorboard", lambda inner: _sources(inner, change))
-    for above, key in OF_SHELLS:
+    for above, key in SHELL_KEYS:
         _change_map(shown, above, partial(_keys, above=(above,), keys=(key,), change=change))
     return shown
 
@@ -68,7 +68,7 @@ def _change_map(within: dict[str, Any], key: str, change: Callable[[dict[str, An
         change(within[key])
 
 
-def _keys(within: dict[str, Any], above: Where, keys: tuple[str, ...], change: Change) -> None:
+def _keys(within: dict[str, Any], above: SecretPath, keys: tuple[str, ...], change: Change) -> None:
     for key in keys:
         if within.get(key) is not None:
             within[key] = change((*above, key), within[key])
@@ -92,11 +92,11 @@ def _environment(within: dict[str, Any], change: Change) -> None:
     _change_map(within, key, by_device)
 
 
-def _variables(listed: list[Any], above: Where, change: Change) -> list[Any]:
+def _variables(listed: list[Any], above: SecretPath, change: Change) -> list[Any]:
     return [_variable(item, above, change) for item in listed]
 
 
-def _variable(item: Any, above: Where, change: Change) -> Any:
+def _variable(item: Any, above: SecretPath, change: Change) -> Any:
     name, _, value = item.partition("=") if isinstance(item, str) else ("", "", "")
     return f"{name}={change((*above, name), value)}" if value and is_secret_name(name) else item
 

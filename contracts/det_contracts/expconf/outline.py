@@ -7,19 +7,29 @@ from typing import Any
 
 import msgspec
 
-from det_contracts.expconf.containers import Field, ListOf, MapOf, Record, Union
+from det_contracts.expconf.composites import Field, ListOf, MapOf, Record, Union
 from det_contracts.expconf.experiment import EXPERIMENT
 from det_contracts.expconf.hyperparameters import SAMPLED, Group
 from det_contracts.expconf.length import LengthNode
-from det_contracts.expconf.scalars import Choice, Flag, Ignored, Node, Nothing, Real, Shape, Text, Whole
+from det_contracts.expconf.scalars import (
+    Boolean,
+    Choice,
+    Ignored,
+    Integer,
+    MultiForm,
+    Node,
+    NullOnly,
+    Number,
+    Text,
+)
 
 LEVELS = 8
 """Maximum path depth. Hyperparameters can be nested indefinitely."""
 KINDS: dict[type[Node], str] = {
     Text: "text",
-    Flag: "true or false",
-    Whole: "whole number",
-    Real: "number",
+    Boolean: "true or false",
+    Integer: "whole number",
+    Number: "number",
     Choice: "word",
     LengthNode: "length",
     Record: "map",
@@ -47,7 +57,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
 def outline() -> list[Known]:
     """Return every field in schema order. A field in several branches of a map is listed once."""
     described: dict[str, Known] = {}
-    for field in _below(EXPERIMENT, "", ()):
+    for field in _fields_below(EXPERIMENT, "", ()):
         former = described.get(field.path)
         # If branches have different defaults, none is given.
         if former is not None:
@@ -58,17 +68,17 @@ def outline() -> list[Known]:
     return list(described.values())
 
 
-def _below(node: Node, at: str, only: tuple[str, ...]) -> Iterator[Known]:
+def _fields_below(node: Node, at: str, only: tuple[str, ...]) -> Iterator[Known]:
     if at.count(".") >= LEVELS:
         return
-    if isinstance(node, Shape):
-        yield from _below(node.inner, at, only)
+    if isinstance(node, MultiForm):
+        yield from _fields_below(node.inner, at, only)
     elif isinstance(node, Record):
         yield from _fields(node, at, only)
     elif isinstance(node, Union):
-        yield _field(node.key, Field(Choice(tuple(_lasting(node))), needed="finally"), at, only)
+        yield _field(node.key, Field(Choice(tuple(_current_branches(node))), needed="finally"), at, only)
         yield from _fields(Record(node.shared), at, only)
-        for word, branch in _lasting(node).items():
+        for word, branch in _current_branches(node).items():
             yield from _fields(branch, at, (word,))
     elif isinstance(node, Group):
         yield _field("type", Field(Choice(tuple(SAMPLED))), f"{at}.*", only)
@@ -77,25 +87,25 @@ def _below(node: Node, at: str, only: tuple[str, ...]) -> Iterator[Known]:
                 Record({n: f for n, f in branch.fields.items() if n != "type"}), f"{at}.*", (word,)
             )
     elif isinstance(node, ListOf):
-        yield from _below(node.item, f"{at}[]", only)
+        yield from _fields_below(node.item, f"{at}[]", only)
     elif isinstance(node, MapOf):
-        yield from _below(node.item, f"{at}.*", only)
+        yield from _fields_below(node.item, f"{at}.*", only)
 
 
-def _lasting(node: Union) -> dict[str, Record]:
+def _current_branches(node: Union) -> dict[str, Record]:
     """Return the branches allowed in new experiments. Removed ones have no fields and accept anything."""
     return {word: branch for word, branch in node.branches.items() if branch.fields}
 
 
 def _fields(record: Record, at: str, only: tuple[str, ...]) -> Iterator[Known]:
     for name, field in record.fields.items():
-        if not isinstance(field.node, Ignored | Nothing):
+        if not isinstance(field.node, Ignored | NullOnly):
             yield _field(name, field, at, only)
-            yield from _below(field.node, f"{at}.{name}" if at else name, only)
+            yield from _fields_below(field.node, f"{at}.{name}" if at else name, only)
 
 
 def _field(name: str, field: Field, at: str, only: tuple[str, ...]) -> Known:
-    node = field.node.inner if isinstance(field.node, Shape) else field.node
+    node = field.node.inner if isinstance(field.node, MultiForm) else field.node
     return Known(
         path=f"{at}.{name}" if at else name,
         kind=KINDS.get(type(node), "anything"),

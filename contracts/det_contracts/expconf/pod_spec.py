@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from det_contracts.expconf.faults import Faults, described
+from det_contracts.expconf.faults import Faults, format_value
 from det_contracts.expconf.scalars import Anything
 
 OWN_CONTAINER = "determined-container"
@@ -36,7 +36,7 @@ class PodSpec(Anything, frozen=True):
 
     def read(self, value: Any, at: str, faults: Faults) -> Any:
         if not isinstance(value, dict):
-            faults.add(at, f"must be a map, not {described(value)}")
+            faults.add(at, f"must be a map, not {format_value(value)}")
             return value
         if _inner(value, "metadata").get("name") is not None:
             faults.add(f"{at}.metadata.name", "pod Name is not a configurable option")

@@ -6,8 +6,8 @@ import re
 from decimal import Decimal
 from typing import Any
 
-from det_contracts.expconf.containers import Field, ListOf, Record, rule, unless_taken
-from det_contracts.expconf.scalars import Flag, Real, Shape, Text, Unfit, Whole
+from det_contracts.expconf.composites import Field, ListOf, Record, append_missing_by, rule
+from det_contracts.expconf.scalars import BadForm, Boolean, Integer, MultiForm, Number, Text
 
 BAD_SIZE = "must be a valid memory size"
 BAD_DEVICE = "is neither a list of --device strings nor a map containing host_path, container_path, and mode"
@@ -24,28 +24,28 @@ DEVICE = Record(
 
 
 def size_bytes(value: Any) -> Any:
-    """Convert a size such as `64m` or `1.5 GiB` to bytes. Suffixes are powers of 1024. Raises `Unfit`."""
+    """Convert a size such as `64m` or `1.5 GiB` to bytes. Suffixes are powers of 1024. Raises `BadForm`."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        raise Unfit(BAD_SIZE)
+        raise BadForm(BAD_SIZE)
     if not isinstance(value, str):
         return value
     match = SIZE.fullmatch(value)
     if match is None:
-        raise Unfit(BAD_SIZE)
+        raise BadForm(BAD_SIZE)
     power = "kmgtp".index(match[2].lower()) + 1 if match[2] else 0
     return int(Decimal(match[1]) * 1024**power)
 
 
-def device(value: Any) -> Any:
-    """Convert a device from `host:container[:mode]` or a map to a map. Raises `Unfit`."""
+def parse_device(value: Any) -> Any:
+    """Convert a device from `host:container[:mode]` or a map to a map. Raises `BadForm`."""
     if isinstance(value, dict):
         named = {key for key, item in value.items() if item is not None}
         if not {"host_path", "container_path"} <= named or not named <= {*DEVICE.fields}:
-            raise Unfit(BAD_DEVICE)
+            raise BadForm(BAD_DEVICE)
         return value
     parts = value.split(":") if isinstance(value, str) else []
     if len(parts) not in (2, 3) or "" in parts:
-        raise Unfit(BAD_DEVICE)
+        raise BadForm(BAD_DEVICE)
     return dict(zip(("host_path", "container_path", "mode"), parts, strict=False))
 
 
@@ -56,15 +56,15 @@ def _within_max_slots(resources: dict[str, Any]) -> bool:
 
 RESOURCES = Record(
     {
-        "slots_per_trial": Field(Whole(0), 1),
-        "max_slots": Field(Whole(0)),
+        "slots_per_trial": Field(Integer(0), 1),
+        "max_slots": Field(Integer(0)),
         "resource_pool": Field(Text(), ""),
-        "priority": Field(Whole(1, 99)),
-        "weight": Field(Real(low=0), 1),
-        "shm_size": Field(Shape(size_bytes, Whole(0))),
-        "devices": Field(ListOf(Shape(device, DEVICE), unless_taken("container_path")), []),
-        "slots": Field(Whole(0)),
-        "native_parallel": Field(Flag(), False),
+        "priority": Field(Integer(1, 99)),
+        "weight": Field(Number(low=0), 1),
+        "shm_size": Field(MultiForm(size_bytes, Integer(0))),
+        "devices": Field(ListOf(MultiForm(parse_device, DEVICE), append_missing_by("container_path")), []),
+        "slots": Field(Integer(0)),
+        "native_parallel": Field(Boolean(), False),
         "agent_label": Field(Text()),
     },
     (

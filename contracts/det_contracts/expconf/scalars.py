@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from det_contracts.expconf.faults import Faults, described
+from det_contracts.expconf.faults import Faults, format_value
 
 
 class Node(msgspec.Struct, frozen=True):
@@ -43,22 +43,22 @@ class Text(Node, frozen=True):
 
     def read(self, value: Any, at: str, faults: Faults) -> Any:
         if not isinstance(value, str):
-            faults.add(at, f"must be a string, not {described(value)}")
+            faults.add(at, f"must be a string, not {format_value(value)}")
         elif self.fits is not None and not self.fits(value):
             faults.add(at, self.otherwise)
         return value
 
 
-class Flag(Node, frozen=True):
+class Boolean(Node, frozen=True):
     """A boolean."""
 
     def read(self, value: Any, at: str, faults: Faults) -> Any:
         if not isinstance(value, bool):
-            faults.add(at, f"must be true or false, not {described(value)}")
+            faults.add(at, f"must be true or false, not {format_value(value)}")
         return value
 
 
-class Whole(Node, frozen=True):
+class Integer(Node, frozen=True):
     """An integer between inclusive bounds. 1e3 counts as 1000."""
 
     low: int = -(2**63)
@@ -68,7 +68,7 @@ class Whole(Node, frozen=True):
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int):
-            faults.add(at, f"must be an integer, not {described(value)}")
+            faults.add(at, f"must be an integer, not {format_value(value)}")
         elif value < self.low and self.high == 2**63 - 1:
             faults.add(at, f"must be at least {self.low}, not {value}")
         elif not self.low <= value <= self.high:
@@ -76,7 +76,7 @@ class Whole(Node, frozen=True):
         return value
 
 
-class Real(Node, frozen=True):
+class Number(Node, frozen=True):
     """A number that is at least `low` and greater than `above`."""
 
     low: float | None = None
@@ -84,7 +84,7 @@ class Real(Node, frozen=True):
 
     def read(self, value: Any, at: str, faults: Faults) -> Any:
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            faults.add(at, f"must be a number, not {described(value)}")
+            faults.add(at, f"must be a number, not {format_value(value)}")
         elif self.low is not None and value < self.low:
             faults.add(at, f"must be at least {self.low:g}, not {value}")
         elif self.above is not None and value <= self.above:
@@ -101,7 +101,7 @@ class Choice(Node, frozen=True):
     def read(self, value: Any, at: str, faults: Faults) -> Any:
         if value not in self.words:
             among = ", ".join(self.words)
-            faults.add(at, self.otherwise or f"must be one of {among}, not {described(value)}")
+            faults.add(at, self.otherwise or f"must be one of {among}, not {format_value(value)}")
         return value
 
 
@@ -115,7 +115,7 @@ class Ignored(Node, frozen=True):
         return None
 
 
-class Nothing(Node, frozen=True):
+class NullOnly(Node, frozen=True):
     """A key of old configurations that may only be null."""
 
     def read(self, value: Any, at: str, faults: Faults) -> Any:
@@ -123,12 +123,13 @@ class Nothing(Node, frozen=True):
         return None
 
 
-class Unfit(Exception):
+class BadForm(Exception):
     """A value has none of the forms that a field accepts. The message lists the forms."""
 
 
-class Shape(Node, frozen=True):
-    """A field with several forms. `normal` converts each to the one that `inner` reads, or raises `Unfit`."""
+class MultiForm(Node, frozen=True):
+    """A field with several forms. `normal` converts each to the one that `inner` reads, or raises
+    `BadForm`."""
 
     normal: Callable[[Any], Any]
     inner: Node
@@ -136,7 +137,7 @@ class Shape(Node, frozen=True):
     def read(self, value: Any, at: str, faults: Faults) -> Any:
         try:
             normal = self.normal(value)
-        except Unfit as unfit:
+        except BadForm as unfit:
             faults.add(at, str(unfit))
             return value
         return self.inner.read(normal, at, faults)

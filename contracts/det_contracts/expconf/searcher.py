@@ -7,22 +7,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from det_contracts.expconf.containers import Field, ListOf, Record, Rule, Union, rule
+from det_contracts.expconf.composites import Field, ListOf, Record, Rule, Union, rule
 from det_contracts.expconf.length import SEARCH_LENGTH, SEARCH_LENGTH_WITH_UNIT, UNITS, Length
-from det_contracts.expconf.scalars import Choice, Flag, Real, Text, Whole
+from det_contracts.expconf.scalars import Boolean, Choice, Integer, Number, Text
 
 REMOVED = ("adaptive", "adaptive_simple", "sync_halving")
 
 MAX_LENGTH = Field(SEARCH_LENGTH, needed="finally")
-MAX_TRIALS = Field(Whole(1), needed="finally")
-CONCURRENT = Field(Whole(0), 16)
-DIVISOR = Field(Real(above=1), 4)
-STOP_ONCE = Field(Flag(), False)
+MAX_TRIALS = Field(Integer(1), needed="finally")
+CONCURRENT = Field(Integer(0), 16)
+DIVISOR = Field(Number(above=1), 4)
+STOP_ONCE = Field(Boolean(), False)
 
 SHARED = {
     "metric": Field(Text(), needed="finally"),
-    "smaller_is_better": Field(Flag(), True),
-    "source_trial_id": Field(Whole()),
+    "smaller_is_better": Field(Boolean(), True),
+    "source_trial_id": Field(Integer()),
     "source_checkpoint_uuid": Field(Text()),
 }
 
@@ -40,12 +40,12 @@ def _rounds_train(searcher: dict[str, Any]) -> bool:
     return Length.of(length).count >= int(rounds)
 
 
-RUNGS = Record({"max_rungs": Field(Whole(1), 5), "divisor": DIVISOR, "stop_once": STOP_ONCE})
-REPLACE = Record({"truncate_fraction": Field(Real(low=0), 0.2)}, (_at_most("truncate_fraction", 0.5),))
+RUNGS = Record({"max_rungs": Field(Integer(1), 5), "divisor": DIVISOR, "stop_once": STOP_ONCE})
+REPLACE = Record({"truncate_fraction": Field(Number(low=0), 0.2)}, (_at_most("truncate_fraction", 0.5),))
 EXPLORE = Record(
     {
-        "resample_probability": Field(Real(low=0), 0.2),
-        "perturb_factor": Field(Real(low=0), 0.2),
+        "resample_probability": Field(Number(low=0), 0.2),
+        "perturb_factor": Field(Number(low=0), 0.2),
     },
     (_at_most("resample_probability", 1), _at_most("perturb_factor", 1)),
 )
@@ -58,7 +58,7 @@ METHODS = {
     "grid": Record({"max_length": MAX_LENGTH, "max_concurrent_trials": CONCURRENT}),
     "async_halving": Record(
         {
-            "num_rungs": Field(Whole(1), needed="finally"),
+            "num_rungs": Field(Integer(1), needed="finally"),
             "max_length": Field(SEARCH_LENGTH_WITH_UNIT, needed="finally"),
             "max_trials": MAX_TRIALS,
             "divisor": DIVISOR,
@@ -72,9 +72,9 @@ METHODS = {
             "max_trials": MAX_TRIALS,
             "mode": Field(Choice(("aggressive", "standard", "conservative")), "standard"),
             "divisor": DIVISOR,
-            "max_rungs": Field(Whole(1), 5),
+            "max_rungs": Field(Integer(1), 5),
             "max_concurrent_trials": CONCURRENT,
-            "bracket_rungs": Field(ListOf(Whole(1)), []),
+            "bracket_rungs": Field(ListOf(Integer(1)), []),
             "stop_once": STOP_ONCE,
         }
     ),
@@ -83,15 +83,15 @@ METHODS = {
             "max_length": MAX_LENGTH,
             "max_trials": MAX_TRIALS,
             "max_concurrent_trials": CONCURRENT,
-            "num_startup_trials": Field(Whole(1), 10),
+            "num_startup_trials": Field(Integer(1), 10),
             "rungs": Field(RUNGS),
         }
     ),
     "pbt": Record(
         {
             "max_length": MAX_LENGTH,
-            "population_size": Field(Whole(1, 1000), needed="finally"),
-            "num_rounds": Field(Whole(1), needed="finally"),
+            "population_size": Field(Integer(1, 1000), needed="finally"),
+            "num_rounds": Field(Integer(1), needed="finally"),
             "replace_function": Field(REPLACE, {}),
             "explore_function": Field(EXPLORE, {}),
         },

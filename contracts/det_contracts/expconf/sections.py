@@ -6,8 +6,8 @@ import posixpath
 import re
 from typing import Any
 
-from det_contracts.expconf.containers import Field, ListOf, Record, low_first, rule, unless_taken
-from det_contracts.expconf.scalars import Choice, Flag, Text, Whole
+from det_contracts.expconf.composites import Field, ListOf, Record, append_missing_by, low_first, rule
+from det_contracts.expconf.scalars import Boolean, Choice, Integer, Text
 
 BAD_PRECISION = "mixed_precision should be a string starting with an uppercase letter 'O'"
 
@@ -32,19 +32,19 @@ BIND_MOUNTS = ListOf(
             "container_path": Field(
                 Text(lambda path: path != ".", 'container_path must not be "."'), needed="now"
             ),
-            "read_only": Field(Flag(), False),
+            "read_only": Field(Boolean(), False),
             "propagation": Field(Text(), "rprivate"),
         }
     ),
-    unless_taken("container_path"),
+    append_missing_by("container_path"),
 )
 
 PROFILING = Record(
     {
-        "enabled": Field(Flag(), False),
-        "begin_on_batch": Field(Whole(0), 0),
-        "end_after_batch": Field(Whole(0)),
-        "sync_timings": Field(Flag(), True),
+        "enabled": Field(Boolean(), False),
+        "begin_on_batch": Field(Integer(0), 0),
+        "end_after_batch": Field(Integer(0)),
+        "sync_timings": Field(Boolean(), True),
     },
     (
         rule(
@@ -57,20 +57,20 @@ PROFILING = Record(
 
 OPTIMIZATIONS = Record(
     {
-        "aggregation_frequency": Field(Whole(1), 1),
-        "average_aggregated_gradients": Field(Flag(), True),
-        "average_training_metrics": Field(Flag(), True),
-        "gradient_compression": Field(Flag(), False),
+        "aggregation_frequency": Field(Integer(1), 1),
+        "average_aggregated_gradients": Field(Boolean(), True),
+        "average_training_metrics": Field(Boolean(), True),
+        "gradient_compression": Field(Boolean(), False),
         "grad_updates_size_file": Field(Text()),
         "mixed_precision": Field(Choice(("O0", "O1", "O2", "O3"), BAD_PRECISION), "O0"),
-        "tensor_fusion_threshold": Field(Whole(0), 64),
-        "tensor_fusion_cycle_time": Field(Whole(0), 5),
-        "auto_tune_tensor_fusion": Field(Flag(), False),
+        "tensor_fusion_threshold": Field(Integer(0), 64),
+        "tensor_fusion_cycle_time": Field(Integer(0), 5),
+        "auto_tune_tensor_fusion": Field(Boolean(), False),
     }
 )
 
 ARGUMENTS = Field(ListOf(Text(), low_first), [])
-SLOTS_PER_NODE = Field(Whole(1))
+SLOTS_PER_NODE = Field(Integer(1))
 SLURM = Record({"slots_per_node": SLOTS_PER_NODE, "gpu_type": Field(Text()), "sbatch_args": ARGUMENTS})
 PBS = Record({"slots_per_node": SLOTS_PER_NODE, "pbsbatch_args": ARGUMENTS})
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from det_contracts.expconf.faults import Faults, described
+from det_contracts.expconf.faults import Faults, format_value
 
 
-def without_version(config: Any, faults: Faults) -> Any:
+def strip_version(config: Any, faults: Faults) -> Any:
     """Return the configuration without its `version`, which must be 0 or absent.
 
     See section 1 of the configuration spec. Older forms of single fields are handled with the field: `gpu` in
@@ -17,5 +17,7 @@ def without_version(config: Any, faults: Faults) -> Any:
         return config
     version = config["version"]
     if version is not None and (version != 0 or isinstance(version, bool)):
-        faults.found.append(f"invalid version: {version if isinstance(version, int) else described(version)}")
+        faults.found.append(
+            f"invalid version: {version if isinstance(version, int) else format_value(version)}"
+        )
     return {key: item for key, item in config.items() if key != "version"}

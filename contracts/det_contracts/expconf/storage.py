@@ -5,31 +5,31 @@ from __future__ import annotations
 import posixpath
 from typing import Any
 
-from det_contracts.expconf.containers import Field, Record, Union, rule
-from det_contracts.expconf.scalars import Shape, Text, Unfit, Whole
+from det_contracts.expconf.composites import Field, Record, Union, rule
+from det_contracts.expconf.scalars import BadForm, Integer, MultiForm, Text
 
 UNKNOWN = """is not an object where object["type"] is one of 'shared_fs', 's3', 'gcs' or 'azure'"""
 OUTSIDE = "storage_path must either be a relative directory or a subdirectory of host_path"
 
 RETENTION = {
-    "save_experiment_best": Field(Whole(0), 0),
-    "save_trial_best": Field(Whole(0), 1),
-    "save_trial_latest": Field(Whole(0), 1),
+    "save_experiment_best": Field(Integer(0), 0),
+    "save_trial_best": Field(Integer(0), 1),
+    "save_trial_latest": Field(Integer(0), 1),
 }
 
 
 def clean_prefix(value: Any) -> Any:
-    """Remove empty and dot parts from a bucket prefix. Raises `Unfit` if it contains `..`."""
+    """Remove empty and dot parts from a bucket prefix. Raises `BadForm` if it contains `..`."""
     if not isinstance(value, str):
         return value
     parts = value.split("/")
     if ".." in parts:
-        raise Unfit("prefix cannot contain /../")
+        raise BadForm("prefix cannot contain /../")
     joined = "/".join(part for part in parts if part not in ("", "."))
     return "/" + joined if value.startswith("/") else joined
 
 
-def within(host_path: str, storage_path: str) -> bool:
+def is_inside(host_path: str, storage_path: str) -> bool:
     """Whether a path, absolute or relative to `host_path`, is inside it."""
     host = posixpath.normpath(host_path)
     return posixpath.commonpath([host, posixpath.normpath(posixpath.join(host, storage_path))]) == host
@@ -37,7 +37,7 @@ def within(host_path: str, storage_path: str) -> bool:
 
 def _storage_path_fits(storage: dict[str, Any]) -> bool:
     host, path = storage.get("host_path"), storage.get("storage_path")
-    return host is None or path is None or within(host, path)
+    return host is None or path is None or is_inside(host, path)
 
 
 class Azure(Record, frozen=True):
@@ -61,7 +61,7 @@ def _without_account(storage: dict[str, Any]) -> dict[str, Any]:
 
 
 TEXT = Field(Text())
-BUCKET = {"bucket": Field(Text(), needed="finally"), "prefix": Field(Shape(clean_prefix, Text()))}
+BUCKET = {"bucket": Field(Text(), needed="finally"), "prefix": Field(MultiForm(clean_prefix, Text()))}
 
 TYPES = {
     "s3": Record({**BUCKET, "access_key": TEXT, "secret_key": TEXT, "endpoint_url": TEXT}),

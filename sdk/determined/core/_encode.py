@@ -13,7 +13,7 @@ from math import isfinite
 from typing import Any
 
 from det_contracts.nesting import VALUE_LEVELS
-from det_contracts.reports import MOST_NAMES
+from det_contracts.reports import MAX_METRICS_PER_REPORT
 
 _AS_IT_IS = frozenset({int, bool, type(None)})
 
@@ -26,9 +26,9 @@ def encode_metrics(metrics: Mapping[str, Any]) -> dict[str, Any]:
     """
     if not isinstance(metrics, Mapping):
         raise TypeError(f"metrics must be a dict of name to value, not {type(metrics).__name__}")
-    if len(metrics) > MOST_NAMES:
+    if len(metrics) > MAX_METRICS_PER_REPORT:
         raise ValueError(
-            f"a report may have at most {MOST_NAMES} metrics, not {len(metrics)}; "
+            f"a report may have at most {MAX_METRICS_PER_REPORT} metrics, not {len(metrics)}; "
             "store such numbers in a file, with a checkpoint"
         )
     encoded: dict[str, Any] = {}

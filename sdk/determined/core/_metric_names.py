@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterable
 
-from det_contracts.reports import KEPT_ALWAYS, KEPT_GROUPS, KEPT_NAMES
+from det_contracts.reports import MAX_GROUPS_PER_TRIAL, MAX_NAMES_PER_GROUP, RESERVED_GROUPS
 
 logger = logging.getLogger("determined.core")
 
@@ -24,18 +24,18 @@ class MetricNames:
             return
         if group in self._full:
             return
-        if known is None and group not in KEPT_ALWAYS and len(self._names) >= KEPT_GROUPS:
+        if known is None and group not in RESERVED_GROUPS and len(self._names) >= MAX_GROUPS_PER_TRIAL:
             self._warn_of_groups(group)
             return
         known = self._names.setdefault(group, set())
         known.update(names)
-        if len(known) > KEPT_NAMES:
+        if len(known) > MAX_NAMES_PER_GROUP:
             self._full.add(group)
             logger.warning(
                 "the %s metrics of this trial have more than %d names: further names are neither stored nor "
                 "charted, apart from the searcher's metric. Report arrays as files, or under fewer names.",
                 group,
-                KEPT_NAMES,
+                MAX_NAMES_PER_GROUP,
             )
 
     def _warn_of_groups(self, group: str) -> None:
@@ -46,6 +46,6 @@ class MetricNames:
             "this trial reports under more than %d groups: metrics of further ones, such as %.100r, are "
             "neither stored nor charted, apart from those of training and validation. Report under fewer "
             "groups, and tell metrics apart by their names.",
-            KEPT_GROUPS,
+            MAX_GROUPS_PER_TRIAL,
             group,
         )

@@ -12,7 +12,7 @@ import sys
 import msgspec
 
 import determined as det
-from det_contracts.roots import OutOfReach, Roots, checkpoint_id
+from det_contracts.roots import OutsideRoots, Roots, valid_checkpoint_id
 from determined import storage
 from determined._info import info_directory
 from determined.core._tensorboard import stored_under_experiment
@@ -34,8 +34,8 @@ def main() -> int:
     globs, failed = order.get("globs"), 0
     for uuid in order["uuids"]:
         try:
-            folder = checkpoint_id(uuid)
-        except OutOfReach as error:
+            folder = valid_checkpoint_id(uuid)
+        except OutsideRoots as error:
             # The checkpoint was reported through the API with an unsafe id. The SDK wrote no files for it.
             logger.warning("%s", error)
             continue

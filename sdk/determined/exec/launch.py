@@ -34,7 +34,7 @@ def main() -> int:
     logging.basicConfig(level=logging.DEBUG if config.get("debug") else logging.INFO, format=det.LOG_FORMAT)
     logger.info(
         "New trial runner in (container %s) on agent %s: %s",
-        *(resources_id, info.agent_id, json.dumps(expconf.masked(config))),
+        *(resources_id, info.agent_id, json.dumps(expconf.mask_secrets(config))),
     )
     logger.info("Validating checkpoint storage ...")
     try:

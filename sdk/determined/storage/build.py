@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import unquote, urlparse
 
-from det_contracts.stores import BY_S3, why_not_offered
+from det_contracts.stores import BY_S3, why_unsupported
 from determined.storage.base import StorageManager
 from determined.storage.directory import SharedFSStorageManager
 from determined.storage.s3 import S3StorageManager
@@ -90,7 +90,7 @@ def build(config: Mapping[str, Any], container_path: str | None = None) -> Stora
     kind = config["type"]
     if not isinstance(kind, str):
         raise ValueError(f"`type` of a storage configuration must be a string, not {type(kind).__name__}")
-    if reason := why_not_offered(kind):
+    if reason := why_unsupported(kind):
         raise NotImplementedError(reason)
     if kind not in _BUILDERS:
         raise TypeError(f"Unknown storage type: {kind}")

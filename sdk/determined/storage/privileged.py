@@ -12,7 +12,7 @@ import pathlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from det_contracts.roots import Roots, holds
+from det_contracts.roots import Roots, contains_path
 from determined.storage.base import StorageManager
 from determined.storage.build import build
 from determined.storage.directory import SharedFSStorageManager
@@ -20,7 +20,7 @@ from determined.storage.listing import Resources, inside
 
 
 def fenced(config: Mapping[str, Any], roots: Roots) -> StorageManager:
-    """Like `build`, but raises `OutOfReach`, a ValueError, for a directory outside the roots."""
+    """Like `build`, but raises `OutsideRoots`, a ValueError, for a directory outside the roots."""
     manager = build(config)
     if not isinstance(manager, SharedFSStorageManager):
         return manager
@@ -48,7 +48,7 @@ class FencedDirectory(SharedFSStorageManager):
         """Return names and sizes, omitting entries that a link leads to elsewhere."""
         folder = self._roots.check_tree(os.path.realpath(self.base_path / inside(src)))
         resources = super().list_resources(src)
-        return {name: size for name, size in resources.items() if holds(folder, _real(folder, name))}
+        return {name: size for name, size in resources.items() if contains_path(folder, _real(folder, name))}
 
 
 def _real(folder: str, name: str) -> str:

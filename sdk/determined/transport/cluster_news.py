@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from det_contracts import news, subjects
+from det_contracts import script_queries, subjects
 from det_contracts.commands import Answer
 from determined.transport.bus_thread import HURRY_S, BusThread
 from determined.transport.protocol import SearcherOp
@@ -66,15 +66,17 @@ class ClusterNews:
         )
 
     async def _hear_operations(self) -> None:
-        seen: news.Operations | None = None
+        seen: script_queries.Operations | None = None
         while True:
-            wait_s = HURRY_S if self._blocked else news.WAIT_S
-            reply = await self._news("searcher", news.AskOperations(self._run, seen, wait_s), wait_s)
+            wait_s = HURRY_S if self._blocked else script_queries.WAIT_S
+            reply = await self._news(
+                "searcher", script_queries.AskOperations(self._run, seen, wait_s), wait_s
+            )
             if reply is not None:
-                seen = msgspec.convert(reply, news.Operations)
+                seen = msgspec.convert(reply, script_queries.Operations)
                 self._take_operations(seen)
 
-    def _take_operations(self, reply: news.Operations) -> None:
+    def _take_operations(self, reply: script_queries.Operations) -> None:
         if reply.over:
             logger.error(
                 "trial %s: a newer run has started; reports of this run no longer count",
@@ -88,28 +90,32 @@ class ClusterNews:
             self._lock.notify_all()
 
     async def _hear_leave(self) -> None:
-        seen: news.Leave | None = None
+        seen: script_queries.Leave | None = None
         while True:
-            reply = await self._news("scheduler", news.AskLeave(self._allocation, seen), news.WAIT_S)
+            reply = await self._news(
+                "scheduler", script_queries.AskLeave(self._allocation, seen), script_queries.WAIT_S
+            )
             if reply is None:
                 continue
-            seen = msgspec.convert(reply, news.Leave)
+            seen = msgspec.convert(reply, script_queries.Leave)
             self.preempted = self.preempted or seen.leave
             if not self.known.done():
                 self.known.set_result(None)
 
     async def _hear_refusals(self) -> None:
-        seen: news.Refusals | None = None
+        seen: script_queries.Refusals | None = None
         while True:
-            reply = await self._news("metrics", news.AskRefusals(self._run, seen), news.WAIT_S)
+            reply = await self._news(
+                "metrics", script_queries.AskRefusals(self._run, seen), script_queries.WAIT_S
+            )
             if reply is not None:
-                seen = msgspec.convert(reply, news.Refusals)
+                seen = msgspec.convert(reply, script_queries.Refusals)
                 self.refusals.extend(seen.reasons)
 
     async def _news(self, owner: str, ask: msgspec.Struct, wait_s: float) -> Any:
         """Return an owner's news since what was last seen, or None if there is none yet."""
         began = time.monotonic()
-        subject = subjects.asked_by_trial(self._trial, owner, "news")
+        subject = subjects.question_of_trial(self._trial, owner, "news")
         body = await self._thread.wait_for_news(
             subject,
             msgspec.json.encode(ask),

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from det_contracts import news, subjects
+from det_contracts import script_queries, subjects
 from det_contracts.commands import Answer
 from determined.transport.bus_thread import BusThread
 from determined.transport.refusals import Refused
@@ -36,7 +36,7 @@ class Questions:
         """Return the experiment's best searcher metric so far. In an outage, the last known value."""
         if self._best is None or self._best.done():
             self._take_best()
-            self._best = self._ask(news.AskBest(self._smaller_is_better))
+            self._best = self._ask(script_queries.AskBest(self._smaller_is_better))
         if self._answers.lasts(self._best):
             self._take_best()
         else:
@@ -57,7 +57,7 @@ class Questions:
         if self._storage is not None and not self._storage.done():
             # The previous request is still unanswered, and a checkpoint must not wait for it.
             return ""
-        self._storage = self._ask(news.AskStorage(size_bytes), "checkpoints")
+        self._storage = self._ask(script_queries.AskStorage(size_bytes), "checkpoints")
         if not self._quotas.lasts(self._storage):
             logger.warning("no service answered whether a storage quota is used up%s", self._thread.trouble)
             self._thread.check()
@@ -70,13 +70,13 @@ class Questions:
 
     def checkpoint_metadata(self, uuid: str) -> dict[str, Any]:
         """Return a checkpoint's metadata from the registry."""
-        asked = self._ask(news.AskMetadata(uuid))
+        asked = self._ask(script_queries.AskMetadata(uuid))
         wait_for(asked, f"the metadata of checkpoint {uuid}", self._thread)
         return dict(_value(asked) or {})
 
     def _ask(self, question: msgspec.Struct, owner: str = "searcher") -> "Future[bytes]":
         # The searcher knows the trial's experiment, and forwards the question to the other services.
-        subject = subjects.asked_by_trial(self._trial, owner, str(type(question).__struct_config__.tag))
+        subject = subjects.question_of_trial(self._trial, owner, str(type(question).__struct_config__.tag))
         return self._thread.submit(self._thread.ask(subject, msgspec.json.encode(question)))
 
 

@@ -4,53 +4,76 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from services.catalogue.columns.column import DATE, REAL, STATE, TEXT, WHOLE, Column, Kept, table_of
+from services.catalogue.columns.column import (
+    DATE,
+    INTEGER,
+    REAL,
+    STATE,
+    TEXT,
+    Column,
+    StoredColumn,
+    columns_by_name,
+)
 from services.catalogue.domain import Checkpoint
 
 C = Column[Checkpoint]
-COLUMNS = table_of(
+COLUMNS = columns_by_name(
     [
-        C("uuid", "UUID", TEXT, lambda one: one.uuid, sort="UUID", kept=(Kept("uuid", sa.String, key=True),)),
+        C(
+            "uuid",
+            "UUID",
+            TEXT,
+            lambda checkpoint: checkpoint.uuid,
+            sort="UUID",
+            stored=(StoredColumn("uuid", sa.String, key=True),),
+        ),
         C(
             "trialId",
             "Trial",
-            WHOLE,
-            lambda one: one.trial_id,
+            INTEGER,
+            lambda checkpoint: checkpoint.trial_id,
             sort="TRIAL_ID",
-            kept=(Kept("trial_id", sa.Integer, index=True),),
+            stored=(StoredColumn("trial_id", sa.Integer, index=True),),
         ),
         C(
             "experimentId",
             "Experiment",
-            WHOLE,
-            lambda one: one.experiment_id,
-            kept=(Kept("experiment_id", sa.Integer, index=True),),
+            INTEGER,
+            lambda checkpoint: checkpoint.experiment_id,
+            stored=(StoredColumn("experiment_id", sa.Integer, index=True),),
         ),
         C(
             "steps",
             "Batches",
-            WHOLE,
-            lambda one: one.steps,
+            INTEGER,
+            lambda checkpoint: checkpoint.steps,
             sort="BATCH_NUMBER",
-            kept=(Kept("steps", sa.BigInteger),),
+            stored=(StoredColumn("steps", sa.BigInteger),),
         ),
         C(
             "reportTime",
             "Stored",
             DATE,
-            lambda one: one.at,
+            lambda checkpoint: checkpoint.at,
             sort="END_TIME",
-            kept=(Kept("stored_at", sa.Float),),
+            stored=(StoredColumn("stored_at", sa.Float),),
         ),
-        C("state", "State", STATE, lambda one: one.state, sort="STATE", kept=(Kept("state", sa.String),)),
+        C(
+            "state",
+            "State",
+            STATE,
+            lambda checkpoint: checkpoint.state,
+            sort="STATE",
+            stored=(StoredColumn("state", sa.String),),
+        ),
         C(
             "searcherMetric",
             "Searcher metric",
             REAL,
-            lambda one: one.metric,
+            lambda checkpoint: checkpoint.metric,
             optional=True,
             sort="SEARCHER_METRIC",
-            kept=(Kept("metric", sa.Float),),
+            stored=(StoredColumn("metric", sa.Float),),
         ),
     ]
 )

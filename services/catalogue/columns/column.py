@@ -9,7 +9,7 @@ from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 import sqlalchemy as sa
 from pydantic import WithJsonSchema
 
-from services.catalogue.api_values import instant, long
+from services.catalogue.api_values import format_int64, format_time
 from services.catalogue.display_state import STATES
 from services.catalogue.domain import State
 
@@ -24,30 +24,30 @@ ShownState = Annotated[str, WithJsonSchema({"type": "string", "enum": [f"STATE_{
 class Type(NamedTuple):
     """The type of a column's values."""
 
-    word: str
+    api_type: str
     """The type for clients of 0.25."""
-    look: str
+    display: str
     """How pages show the value."""
     json: Any
     """The type of a value in JSON."""
-    shown: Callable[[Any], Any] = lambda value: value
+    to_json: Callable[[Any], Any] = lambda value: value
     """Converts a value to JSON. None is always shown as null."""
 
 
 TEXT = Type("TEXT", "text", str)
-WHOLE = Type("NUMBER", "number", int)
+INTEGER = Type("NUMBER", "number", int)
 REAL = Type("NUMBER", "number", float)
-SHARE = Type("NUMBER", "share", float)
-BYTES = Type("NUMBER", "bytes", Long, long)
+FRACTION = Type("NUMBER", "share", float)
+BYTES = Type("NUMBER", "bytes", Long, format_int64)
 SECONDS = Type("NUMBER", "duration", int, int)
-DATE = Type("DATE", "date", Instant, instant)
+DATE = Type("DATE", "date", Instant, format_time)
 FLAG = Type("BOOLEAN", "flag", bool)
 TAGS = Type("TEXT", "tags", list[str], list)
 STATE = Type("TEXT", "state", ShownState, lambda value: f"STATE_{value}")
 
 
 @dataclass(frozen=True)
-class Kept(Generic[R]):
+class StoredColumn(Generic[R]):
     """How a column is stored in the table behind a list."""
 
     name: str
@@ -69,7 +69,7 @@ class Column(Generic[R]):
     type: Type
     of: Callable[[R], Any] = lambda _: None
     """The column's value."""
-    within: Callable[[State, R], Any] | None = None
+    of_state: Callable[[State, R], Any] | None = None
     """The column's value, if it depends on other records."""
     json: str | None = ""
     """The JSON key, if it differs from the name. None: not part of the record's JSON."""
@@ -77,16 +77,16 @@ class Column(Generic[R]):
     """Whether the value may be missing."""
     sort: str = ""
     """The name of the sort order in 0.25, without `SORT_BY_`."""
-    kept: tuple[Kept[R], ...] = ()
+    stored: tuple[StoredColumn[R], ...] = ()
     """The columns in the table behind lists. Sorting uses the last one."""
-    moves: bool = False
+    changes_with_time: bool = False
     """Whether the value changes with time until the record has ended."""
-    told: bool = True
+    listed: bool = True
     """Whether it is in the list of columns. Clients of 0.25 do not know the others."""
 
     def value(self, state: State, record: R) -> Any:
         """The column's value for a record."""
-        return self.of(record) if self.within is None else self.within(state, record)
+        return self.of(record) if self.of_state is None else self.of_state(state, record)
 
     @property
     def key(self) -> str | None:
@@ -97,47 +97,51 @@ class Column(Generic[R]):
 Columns = Mapping[str, Column[Any]]
 
 
-def table_of(columns: Iterable[Column[R]]) -> dict[str, Column[R]]:
+def columns_by_name(columns: Iterable[Column[R]]) -> dict[str, Column[R]]:
     """Columns by name."""
     return {column.name: column for column in columns}
 
 
-def tables_columns(columns: Columns) -> list[sa.Column[Any]]:
+def table_columns(columns: Columns) -> list[sa.Column[Any]]:
     """The columns of the table behind a list."""
     return [
         sa.Column(
-            kept.name,
-            kept.type,
-            primary_key=kept.key,
-            nullable=column.optional and not kept.key,
-            index=kept.index or None,
+            stored.name,
+            stored.type,
+            primary_key=stored.key,
+            nullable=column.optional and not stored.key,
+            index=stored.index or None,
         )
         for column in columns.values()
-        for kept in column.kept
+        for stored in column.stored
     ]
 
 
 def row(columns: Columns, record: Any) -> dict[str, Any]:
     """A record as a row of its table."""
-    return {kept.name: (kept.of or column.of)(record) for column in columns.values() for kept in column.kept}
-
-
-def sorts(columns: Columns, table: sa.Table) -> dict[str, sa.ColumnElement[Any]]:
-    """The columns by which a list can be sorted, by their names in 0.25."""
     return {
-        column.sort: table.c[column.kept[-1].name]
+        stored.name: (stored.of or column.of)(record)
         for column in columns.values()
-        if column.sort and column.kept
+        for stored in column.stored
     }
 
 
-def shown(columns: Columns, state: State, record: Any) -> dict[str, Any]:
+def sort_columns(columns: Columns, table: sa.Table) -> dict[str, sa.ColumnElement[Any]]:
+    """The columns by which a list can be sorted, by their names in 0.25."""
+    return {
+        column.sort: table.c[column.stored[-1].name]
+        for column in columns.values()
+        if column.sort and column.stored
+    }
+
+
+def columns_json(columns: Columns, state: State, record: Any) -> dict[str, Any]:
     """The part of a record's JSON that comes from its columns."""
     found: dict[str, Any] = {}
     for column in columns.values():
         if (key := column.key) is not None:
             value = column.value(state, record)
-            found[key] = None if value is None else column.type.shown(value)
+            found[key] = None if value is None else column.type.to_json(value)
     return found
 
 

@@ -17,13 +17,13 @@ from det_contracts.problems import invalid
 from det_contracts.queries import TrialStatistics
 from services.catalogue.columns.experiments import COLUMNS
 from services.catalogue.domain import Experiment, State
-from services.kit.roots import loaded
+from services.kit.roots import get_loaded
 from services.kit.rules import Key
 
 Values = Mapping[int, Any]
 Getter = Callable[[State, Experiment], Any]
 STATISTICS = ("last", "min", "max", "mean")
-AT_ONCE = 10_000
+MAX_TRIALS_PER_QUERY = 10_000
 """Maximum trials per query, whose answer must fit into one message."""
 HPARAM = "hp."
 METRIC = "metric."
@@ -35,42 +35,42 @@ class Peers(Protocol):
 
     async def progress(self, experiment_ids: Iterable[int]) -> dict[int, float]: ...
 
-    async def ask(self, query: Any) -> Any: ...
+    async def query(self, query: Any) -> Any: ...
 
 
-def known(name: str) -> str:
+def resolve_column(name: str) -> str:
     """The column with that name or JSON key. Raises `Refused` (400) if there is none."""
     name = next((one.name for one in COLUMNS.values() if one.key == name), name)
     if name in COLUMNS or name.startswith((HPARAM, METRIC)) or _STATISTIC.fullmatch(name):
         return name
-    there = ", ".join([*COLUMNS, f"{HPARAM}NAME", f"{METRIC}NAME", f"GROUP.NAME.{'|'.join(STATISTICS)}"])
-    raise invalid(f"there is no column '{name}'; columns are {there}")
+    names = ", ".join([*COLUMNS, f"{HPARAM}NAME", f"{METRIC}NAME", f"GROUP.NAME.{'|'.join(STATISTICS)}"])
+    raise invalid(f"there is no column '{name}'; columns are {names}")
 
 
-class Columns:
+class ColumnCache:
     """All columns requested so far."""
 
     def __init__(self) -> None:
-        self._of: State | None = None
-        self._made: dict[str, dict[int, Any]] = {}
-        self._open: dict[str, set[int]] = {}
+        self._state: State | None = None
+        self._values: dict[str, dict[int, Any]] = {}
+        self._unsettled: dict[str, set[int]] = {}
         """By metric: experiments whose value may still change."""
 
-    def note(self, keys: Iterable[Key]) -> None:
+    def on_records_changed(self, keys: Iterable[Key]) -> None:
         """Update columns after records were folded."""
-        moved = {int(id) for kind, id in keys if kind == "experiments"}
-        if self._of is not None and moved:
-            self._follow(self._of, moved)
+        changed = {int(id) for kind, id in keys if kind == "experiments"}
+        if self._state is not None and changed:
+            self._update(self._state, changed)
         if any(kind == "users" for kind, _ in keys):
-            self._made.pop("user", None)
+            self._values.pop("user", None)
 
-    def _follow(self, state: State, moved: set[int]) -> None:
-        for name, values in self._made.items():
-            if name in self._open:
-                self._open[name] |= moved
+    def _update(self, state: State, changed: set[int]) -> None:
+        for name, values in self._values.items():
+            if name in self._unsettled:
+                self._unsettled[name] |= changed
                 continue
             getter = _getter(name)
-            for id in moved:
+            for id in changed:
                 one = state.experiments.get(id)
                 if one is None:
                     values.pop(id, None)
@@ -79,8 +79,8 @@ class Columns:
 
     async def lookup(self, state: State, peers: Peers, names: Iterable[str]) -> dict[str, Values]:
         """The current values of the named columns. Raises `Refused` (unavailable)."""
-        if state is not self._of:
-            self._of, self._made, self._open = state, {}, {}
+        if state is not self._state:
+            self._state, self._values, self._unsettled = state, {}, {}
         return {name: await self._column(state, peers, name) for name in dict.fromkeys(names)}
 
     async def _column(self, state: State, peers: Peers, name: str) -> Values:
@@ -90,67 +90,73 @@ class Columns:
             )
         if name not in COLUMNS and not name.startswith(HPARAM):
             return await self._metric(state, peers, name)
-        if name not in self._made:
+        if name not in self._values:
             getter = _getter(name)
-            self._made[name] = {one.id: getter(state, one) for one in state.experiments.values()}
-        found = self._made[name]
-        return _until_now(state, name, found) if name in COLUMNS and COLUMNS[name].moves else found
+            self._values[name] = {one.id: getter(state, one) for one in state.experiments.values()}
+        found = self._values[name]
+        return (
+            _with_current_durations(state, name, found)
+            if name in COLUMNS and COLUMNS[name].changes_with_time
+            else found
+        )
 
     async def _metric(self, state: State, peers: Peers, name: str) -> Values:
         """A statistic of each experiment's best trial.
 
         Values that may still change are queried every time.
         """
-        values = self._made.setdefault(name, {})
-        opened = self._open.setdefault(name, set(state.experiments))
-        asked = {id: one for id in opened if (one := state.experiments.get(id)) is not None}
-        group, metric, statistic = _parts(name)
+        values = self._values.setdefault(name, {})
+        unsettled = self._unsettled.setdefault(name, set(state.experiments))
+        queried = {id: one for id in unsettled if (one := state.experiments.get(id)) is not None}
+        group, metric, statistic = _parse_metric_name(name)
         # Determine this before the query, so that a later report is not missed.
-        final = {id for id, one in asked.items() if _settled(state, one)}
-        trials = {id: trial for id, one in asked.items() if (trial := telling(one)) is not None}
-        told = await _statistics(peers, list(trials.values()), group, metric)
-        for id, one in asked.items():
-            found = _plain(told.get(trials.get(id, 0), {}).get(statistic))
-            own = name == f"{METRIC}{one.metric}" and one.best_metric is not None
-            values[id] = one.best_metric if own else found
-        opened -= final
+        final = {id for id, one in queried.items() if _is_final(state, one)}
+        trials = {
+            id: trial for id, one in queried.items() if (trial := representative_trial(one)) is not None
+        }
+        statistics = await _statistics(peers, list(trials.values()), group, metric)
+        for id, one in queried.items():
+            found = _to_scalar(statistics.get(trials.get(id, 0), {}).get(statistic))
+            is_searcher_metric = name == f"{METRIC}{one.metric}" and one.best_metric is not None
+            values[id] = one.best_metric if is_searcher_metric else found
+        unsettled -= final
         return values
 
 
 async def _statistics(peers: Peers, trial_ids: list[int], group: str, name: str) -> dict[int, dict[str, Any]]:
     found: dict[int, dict[str, Any]] = {}
-    for start in range(0, len(trial_ids), AT_ONCE):
-        ids = trial_ids[start : start + AT_ONCE]
+    for start in range(0, len(trial_ids), MAX_TRIALS_PER_QUERY):
+        ids = trial_ids[start : start + MAX_TRIALS_PER_QUERY]
         query = TrialStatistics(trial_ids=ids, group=group, name=name)
-        found.update((int(id), told) for id, told in await peers.ask(query))
+        found.update((int(id), statistics) for id, statistics in await peers.query(query))
     return found
 
 
-def telling(one: Experiment) -> int | None:
+def representative_trial(one: Experiment) -> int | None:
     """The trial whose metrics represent the experiment: its best, or its first if there is no best."""
     return one.best_trial or one.first_trial
 
 
-def _settled(state: State, one: Experiment) -> bool:
+def _is_final(state: State, one: Experiment) -> bool:
     # Paged-out experiments are settled.
-    trial = loaded(state.trials, telling(one) or 0)
+    trial = get_loaded(state.trials, representative_trial(one) or 0)
     return one.ended_at is not None and (trial is None or trial.settled)
 
 
-def _parts(name: str) -> tuple[str, str, str]:
+def _parse_metric_name(name: str) -> tuple[str, str, str]:
     """Group, name and statistic.
 
     `metric.NAME` is the best searcher metric, or another metric's last value.
     """
     if name.startswith(METRIC):
         return "validation", name.removeprefix(METRIC), "last"
-    told = _STATISTIC.fullmatch(name)
-    if told is None:
+    match = _STATISTIC.fullmatch(name)
+    if match is None:
         raise ValueError(f"'{name}' is not a metric column")
-    return told[1], told[2], told[3]
+    return match[1], match[2], match[3]
 
 
-def _until_now(state: State, name: str, ended: Values) -> Values:
+def _with_current_durations(state: State, name: str, ended: Values) -> Values:
     of = COLUMNS[name].of
     return {id: of(state.experiments[id]) if value is None else value for id, value in ended.items()}
 
@@ -160,27 +166,27 @@ def _getter(name: str) -> Getter:
         path = name.removeprefix(HPARAM).split(".")
         return lambda _, one: hyperparameter(one, path)
     column = COLUMNS[name]
-    if column.moves:
+    if column.changes_with_time:
         return lambda state, one: None if one.ended_at is None else column.value(state, one)
     return column.value
 
 
 def hyperparameter(one: Experiment, path: list[str]) -> Any:
     """The constant from the configuration or, for a searched hyperparameter, the best trial's value."""
-    found = _within(msgspec.json.decode(one.hyperparameters), path)
+    found = _value_at(msgspec.json.decode(one.hyperparameters), path)
     if not isinstance(found, dict):
-        return _plain(found)
+        return _to_scalar(found)
     if "val" in found:
-        return _plain(found["val"])
-    return _plain(_within(msgspec.json.decode(one.point), path)) if one.point else None
+        return _to_scalar(found["val"])
+    return _to_scalar(_value_at(msgspec.json.decode(one.point), path)) if one.point else None
 
 
-def _plain(value: Any) -> int | float | str | None:
+def _to_scalar(value: Any) -> int | float | str | None:
     """Convert lists and maps to text, so that all values are comparable."""
     return value if value is None or isinstance(value, int | float | str) else json.dumps(value)
 
 
-def _within(found: Any, path: list[str]) -> Any:
+def _value_at(found: Any, path: list[str]) -> Any:
     for part in path:
         found = found.get(part) if isinstance(found, dict) else None
     return found
@@ -188,12 +194,12 @@ def _within(found: Any, path: list[str]) -> Any:
 
 def hyperparameters(one: Experiment) -> Iterable[str]:
     """Dotted names of the hyperparameters that an experiment sets or searches."""
-    return _names(msgspec.json.decode(one.hyperparameters), "")
+    return _leaf_names(msgspec.json.decode(one.hyperparameters), "")
 
 
-def _names(found: dict[str, Any], above: str) -> Iterable[str]:
+def _leaf_names(found: dict[str, Any], prefix: str) -> Iterable[str]:
     for name, inner in found.items():
         if isinstance(inner, dict) and "type" not in inner:
-            yield from _names(inner, f"{above}{name}.")
+            yield from _leaf_names(inner, f"{prefix}{name}.")
         else:
-            yield f"{above}{name}"
+            yield f"{prefix}{name}"

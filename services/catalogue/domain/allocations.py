@@ -9,8 +9,8 @@ import msgspec
 from det_contracts import ids
 from det_contracts.envelope import Recorded
 from det_contracts.events import checkpoints, gateway, scheduler, searcher, worker
-from det_contracts.states import later
-from services.catalogue.domain.keeping import (
+from det_contracts.states import later_state
+from services.catalogue.domain.indexed_records import (
     close_allocation,
     drop_allocation,
     open_allocation,
@@ -48,14 +48,14 @@ def requested(state: State, recorded: Recorded) -> Iterable[Key]:
             requested_at=recorded.at,
         ),
     )
-    yield from _show(state, event.allocation_id, "", "QUEUED")
+    yield from _change_phase(state, event.allocation_id, "", "QUEUED")
 
 
 def opened(state: State, recorded: Recorded) -> Iterable[Key]:
     """A script outside the cluster started a run. A previous run of the trial ends."""
     event: searcher.RunOpened = recorded.event
     known = state.trials[event.trial_id]
-    yield from closed(state, known, recorded.at, "a newer run of the trial was started")
+    yield from close_run(state, known, recorded.at, "a newer run of the trial was started")
     changed = replace(
         state.trials[known.id],
         own="ACTIVE",
@@ -68,7 +68,7 @@ def opened(state: State, recorded: Recorded) -> Iterable[Key]:
         runner_state=known.runner_state if known.run == event.run else "",
     )
     yield from put_trial(state, changed)
-    again = state.allocations.get(event.allocation_id)
+    previous = state.allocations.get(event.allocation_id)
     yield from open_allocation(
         state,
         Allocation(
@@ -81,15 +81,15 @@ def opened(state: State, recorded: Recorded) -> Iterable[Key]:
             slots=0,
             pool="",
             priority=0,
-            requested_at=again.requested_at if again else recorded.at,
-            started_at=again.started_at if again else recorded.at,
+            requested_at=previous.requested_at if previous else recorded.at,
+            started_at=previous.started_at if previous else recorded.at,
             state="RUNNING",
         ),
     )
-    yield from _show(state, event.allocation_id, "", "RUNNING")
+    yield from _change_phase(state, event.allocation_id, "", "RUNNING")
 
 
-def closed(state: State, known: Trial, at: float, reason: str, *, stopped: bool = False) -> Iterable[Key]:
+def close_run(state: State, known: Trial, at: float, reason: str, *, stopped: bool = False) -> Iterable[Key]:
     """End the current run of an unmanaged trial, for which no scheduler reports the end.
 
     With `stopped`, a person stopped the trial, and its script is told to leave when it asks.
@@ -97,11 +97,11 @@ def closed(state: State, known: Trial, at: float, reason: str, *, stopped: bool 
     id = known.allocation_id
     if id is None or id not in state.live or not state.experiments[known.experiment_id].unmanaged:
         return
-    over = replace(
+    ended_run = replace(
         state.allocations[id], ended_at=at, state="TERMINATED", asked_to_leave=stopped, reason=reason
     )
-    yield from close_allocation(state, over)
-    yield from _show(state, id, "RUNNING", "")
+    yield from close_allocation(state, ended_run)
+    yield from _change_phase(state, id, "RUNNING", "")
 
 
 def submitted(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -196,7 +196,7 @@ def assigned(state: State, recorded: Recorded) -> Iterable[Key]:
         )
     known = state.allocations[event.allocation_id]
     state.allocations[known.id] = replace(
-        known, members=event.parts, state=later(known.state, "ASSIGNED"), reason=event.reason
+        known, members=event.parts, state=later_state(known.state, "ASSIGNED"), reason=event.reason
     )
     yield "allocations", known.id
 
@@ -212,14 +212,14 @@ def started(state: State, recorded: Recorded) -> Iterable[Key]:
         known,
         there=(*known.there, event.worker_id),
         started_at=recorded.at if first else known.started_at,
-        state=later(known.state, "RUNNING"),
+        state=later_state(known.state, "RUNNING"),
     )
     yield "allocations", known.id
     if first:
-        yield from _show(state, known.id, "QUEUED", "RUNNING")
+        yield from _change_phase(state, known.id, "QUEUED", "RUNNING")
 
 
-def asked_to_leave(state: State, recorded: Recorded) -> Iterable[Key]:
+def preemption_requested(state: State, recorded: Recorded) -> Iterable[Key]:
     """The allocation was asked to save a checkpoint and leave."""
     known = state.allocations.get(recorded.event.allocation_id)
     if known is not None:
@@ -242,14 +242,14 @@ def ended(state: State, recorded: Recorded) -> Iterable[Key]:
     known = state.allocations.get(event.allocation_id)
     if known is None or known.ended_at is not None:
         return
-    over = replace(
+    ended_run = replace(
         known, ended_at=recorded.at, state="TERMINATED", outcome=event.outcome, reason=event.reason
     )
-    yield from close_allocation(state, over)
-    yield from _show(state, known.id, "QUEUED" if known.started_at is None else "RUNNING", "")
+    yield from close_allocation(state, ended_run)
+    yield from _change_phase(state, known.id, "QUEUED" if known.started_at is None else "RUNNING", "")
 
 
-def _show(state: State, allocation_id: str, old: Phase, new: Phase) -> Iterable[Key]:
+def _change_phase(state: State, allocation_id: str, old: Phase, new: Phase) -> Iterable[Key]:
     """Move an allocation's count, and its trial's phase, from the old phase to the new one."""
     allocation = state.allocations[allocation_id]
     if allocation.trial_id is None:

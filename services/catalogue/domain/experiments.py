@@ -10,7 +10,7 @@ from det_contracts.envelope import Recorded
 from det_contracts.events import gateway, scheduler, searcher
 from det_contracts.states import TERMINAL
 from det_contracts.states import State as Life
-from services.catalogue.domain.keeping import drop_experiment, drop_trial, put_experiment, put_trial
+from services.catalogue.domain.indexed_records import drop_experiment, drop_trial, put_experiment, put_trial
 from services.catalogue.domain.state import Experiment, State, Submission, Trial
 from services.kit.rules import Key
 
@@ -55,7 +55,7 @@ def created(state: State, recorded: Recorded) -> Iterable[Key]:
     yield from put_experiment(state, fresh)
 
 
-def moved(state: State, recorded: Recorded) -> Iterable[Key]:
+def state_changed(state: State, recorded: Recorded) -> Iterable[Key]:
     """An experiment changed its state, which also affects the state of its open trials."""
     event = recorded.event
     id = event.experiment_id
@@ -64,7 +64,7 @@ def moved(state: State, recorded: Recorded) -> Iterable[Key]:
     changed = replace(state.experiments[id], state=to, reason=event.reason, ended_at=ended_at)
     yield from put_experiment(state, changed)
     for trial_id in list(state.open_trials.ids(id)):
-        yield from put_trial(state, shown(state.trials[trial_id], to, event.reason))
+        yield from put_trial(state, with_effective_state(state.trials[trial_id], to, event.reason))
 
 
 def archived(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -77,14 +77,14 @@ def revised(state: State, recorded: Recorded) -> Iterable[Key]:
     """A person changed an experiment."""
     event: searcher.ExperimentRevised = recorded.event
     known = state.experiments[event.experiment_id]
-    given = event.changes
+    new_values = event.changes
     changed = replace(
         known,
-        name=given.get("name", known.name),
-        description=given.get("description", known.description) or "",
-        labels=tuple(given.get("labels", known.labels) or ()),
-        notes=given.get("notes", known.notes) or "",
-        changes=known.changes | {field: value for field, value in given.items() if field != "notes"},
+        name=new_values.get("name", known.name),
+        description=new_values.get("description", known.description) or "",
+        labels=tuple(new_values.get("labels", known.labels) or ()),
+        notes=new_values.get("notes", known.notes) or "",
+        changes=known.changes | {field: value for field, value in new_values.items() if field != "notes"},
     )
     return put_experiment(state, changed)
 
@@ -141,7 +141,7 @@ def _target(event: object) -> Life:
     raise TypeError(f"{event!r} does not move an experiment")
 
 
-def shown(trial: Trial, experiment: Life, reason: str) -> Trial:
+def with_effective_state(trial: Trial, experiment: Life, reason: str) -> Trial:
     """A trial with its effective state. `reason` is the reason for the experiment's state."""
     if trial.own in TERMINAL or experiment in TERMINAL:
         return trial
@@ -151,7 +151,7 @@ def shown(trial: Trial, experiment: Life, reason: str) -> Trial:
     return replace(trial, state=effective, reason=reason)
 
 
-def moved_to(state: State, recorded: Recorded) -> Iterable[Key]:
+def project_changed(state: State, recorded: Recorded) -> Iterable[Key]:
     """An experiment was moved to another project."""
     event: gateway.ExperimentMoved = recorded.event
     known = state.experiments.get(event.experiment_id)

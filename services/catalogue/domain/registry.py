@@ -8,7 +8,7 @@ import msgspec
 
 from det_contracts.envelope import Recorded
 from det_contracts.events import checkpoints
-from services.catalogue.domain.keeping import drop_model, drop_version, put_model, put_version
+from services.catalogue.domain.indexed_records import drop_model, drop_version, put_model, put_version
 from services.catalogue.domain.state import Model, ModelVersion, State
 from services.kit.rules import Key
 

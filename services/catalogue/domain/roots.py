@@ -10,23 +10,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from det_contracts.events.searcher import TrialCreated
-from services.catalogue.domain.indexes import enter, leave
+from services.catalogue.domain.indexes import add_to_indexes, remove_from_indexes
 from services.catalogue.domain.state import State, validation_key
-from services.kit.roots import ALWAYS_LOADED, Key, Roots, loaded, loaded_by, of_what_names_it
+from services.kit.roots import ALWAYS_LOADED, Key, Roots, get_loaded, loaded_keys, root_by_experiment_id
 
 SUBMISSION = "submission "
-_of_trial = of_what_names_it("trials")
+_trial_root = root_by_experiment_id("trials")
 
 
-def _of_submission(_: State, id: int) -> str:
+def _submission_root(_: State, id: int) -> str:
     return f"{SUBMISSION}{id}"
 
 
-def _of_validation(state: State, key: str) -> str | None:
-    return _of_trial(state, int(key.partition("@")[0]))
+def _validation_root(state: State, key: str) -> str | None:
+    return _trial_root(state, int(key.partition("@")[0]))
 
 
-def _of_allocation(_: State, id: str) -> str:
+def _allocation_root(_: State, id: str) -> str:
     """The root of an experiment's task. Other tasks are few, and stay loaded until they are forgotten."""
     owner, _dot, rest = str(id).partition(".")
     return owner if owner.isdecimal() and (not rest or "." in rest) else ALWAYS_LOADED
@@ -34,14 +34,16 @@ def _of_allocation(_: State, id: str) -> str:
 
 def _members(state: State, root: str) -> Iterable[Key]:
     if root.startswith(SUBMISSION):
-        yield from loaded_by(state, int(root.removeprefix(SUBMISSION)), "submissions")
+        yield from loaded_keys(state, int(root.removeprefix(SUBMISSION)), "submissions")
         return
     id = int(root)
     yield from (("allocations", run) for run in state.runs_of.ids(id))
     for trial_id in state.trials_of.ids(id):
         yield "trials", trial_id
-        yield from (("validations", validation_key(trial_id, at)) for at in state.reached.ids(trial_id))
-        yield from (("checkpoints", uuid) for uuid in state.saved.ids(trial_id))
+        yield from (
+            ("validations", validation_key(trial_id, at)) for at in state.validation_steps.ids(trial_id)
+        )
+        yield from (("checkpoints", uuid) for uuid in state.checkpoints_of.ids(trial_id))
 
 
 def _is_over(state: State, root: str) -> bool:
@@ -53,24 +55,24 @@ def _is_over(state: State, root: str) -> bool:
         return False
     if root.startswith(SUBMISSION):
         return True
-    trials = (loaded(state.trials, trial_id) for trial_id in state.trials_of.ids(id))
+    trials = (get_loaded(state.trials, trial_id) for trial_id in state.trials_of.ids(id))
     return state.open_trials.first(id) is None and all(one is not None and one.settled for one in trials)
 
 
 ROOTS: Roots[State] = Roots(
-    of={
-        "submissions": _of_submission,
-        "trials": _of_trial,
-        "validations": _of_validation,
-        "checkpoints": of_what_names_it("checkpoints"),
-        "allocations": _of_allocation,
+    root_lookups={
+        "submissions": _submission_root,
+        "trials": _trial_root,
+        "validations": _validation_root,
+        "checkpoints": root_by_experiment_id("checkpoints"),
+        "allocations": _allocation_root,
     },
     members=_members,
     is_over=_is_over,
-    index=enter,
-    unindex=leave,
-    begins={TrialCreated: "trial_id"},
-    named_by={
+    index=add_to_indexes,
+    unindex=remove_from_indexes,
+    creation_events={TrialCreated: "trial_id"},
+    reference_fields={
         # Loading any record of an experiment loads all of them, so its id is enough: see `State.load`.
         "experiment_id": "allocations",
         "trial_id": "trials",
@@ -80,5 +82,5 @@ ROOTS: Roots[State] = Roots(
         "uuids": "checkpoints",
     },
     # The end of an experiment changes no record in either root, so both are checked when it changes.
-    beside={"experiments": lambda id: (str(id), f"{SUBMISSION}{id}")},
+    affected_roots={"experiments": lambda id: (str(id), f"{SUBMISSION}{id}")},
 )

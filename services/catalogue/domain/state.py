@@ -318,21 +318,21 @@ class State(People):
     """(experiment, trial that has not ended)."""
     ranked_trials: SortedKeys = derived()  # noqa: RUF009
     """(experiment, best metric, trial). Metrics are signed so that smaller is better."""
-    ranked: SortedKeys = derived()  # noqa: RUF009
+    ranked_validations: SortedKeys = derived()  # noqa: RUF009
     """(trial, metric, run, steps) of every validation, with metrics signed likewise."""
-    reached: SortedKeys = derived()  # noqa: RUF009
+    validation_steps: SortedKeys = derived()  # noqa: RUF009
     """(trial, run, steps) of every validation."""
-    saved: SortedKeys = derived()  # noqa: RUF009
+    checkpoints_of: SortedKeys = derived()  # noqa: RUF009
     """(trial, number, checkpoint)"""
-    saved_at: SortedKeys = derived()  # noqa: RUF009
+    checkpoints_at: SortedKeys = derived()  # noqa: RUF009
     """(trial, steps, number, checkpoint)"""
-    chores: SortedKeys = derived()  # noqa: RUF009
+    runs_without_trial: SortedKeys = derived()  # noqa: RUF009
     """(experiment, allocation that belongs to no trial)."""
     runs_of: SortedKeys = derived()  # noqa: RUF009
     """(experiment, allocation)"""
     live_of: SortedKeys = derived()  # noqa: RUF009
     """(experiment, live allocation)"""
-    numbers: SortedKeys = derived()  # noqa: RUF009
+    versions_of: SortedKeys = derived()  # noqa: RUF009
     """(model, number, version)"""
     task_trials: dict[str, int] = derived()  # noqa: RUF009
     """Trial id by task id. A lookup loads the experiment."""
@@ -340,10 +340,10 @@ class State(People):
     """Number of a share by `request_key`."""
 
     def __post_init__(self) -> None:
-        from services.catalogue.domain.indexes import index
+        from services.catalogue.domain.indexes import build_indexes
 
         super().__post_init__()
-        index(self)
+        build_indexes(self)
 
     def load(self, experiment_id: int) -> None:
         """Load all records of an experiment.

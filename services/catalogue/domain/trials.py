@@ -8,9 +8,9 @@ import msgspec
 
 from det_contracts.envelope import Recorded
 from det_contracts.events import metrics, searcher, trial
-from services.catalogue.domain.allocations import closed
-from services.catalogue.domain.experiments import shown
-from services.catalogue.domain.keeping import put_experiment, put_trial
+from services.catalogue.domain.allocations import close_run
+from services.catalogue.domain.experiments import with_effective_state
+from services.catalogue.domain.indexed_records import put_experiment, put_trial
 from services.catalogue.domain.state import State, Trial
 from services.kit.rules import Key
 
@@ -32,7 +32,7 @@ def created(state: State, recorded: Recorded) -> Iterable[Key]:
         state="ACTIVE",
         reason=event.reason,
     )
-    yield from put_trial(state, shown(fresh, experiment.state, experiment.reason))
+    yield from put_trial(state, with_effective_state(fresh, experiment.state, experiment.reason))
     first = experiment.first_trial or id
     yield from put_experiment(state, replace(experiment, trials=experiment.trials + 1, first_trial=first))
 
@@ -48,8 +48,8 @@ def ended(state: State, recorded: Recorded) -> Iterable[Key]:
     """A trial ended."""
     event: searcher.TrialEnded = recorded.event
     stopped = event.state == "CANCELED"
-    yield from closed(state, state.trials[event.trial_id], recorded.at, event.reason, stopped=stopped)
-    over = replace(
+    yield from close_run(state, state.trials[event.trial_id], recorded.at, event.reason, stopped=stopped)
+    ended_trial = replace(
         state.trials[event.trial_id],
         own=event.state,
         state=event.state,
@@ -58,7 +58,7 @@ def ended(state: State, recorded: Recorded) -> Iterable[Key]:
         restarts=event.restarts,
         ended_at=recorded.at,
     )
-    yield from put_trial(state, over)
+    yield from put_trial(state, ended_trial)
 
 
 def settled(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -68,12 +68,12 @@ def settled(state: State, recorded: Recorded) -> Iterable[Key]:
     return put_trial(state, replace(known, settled=True)) if known is not None else ()
 
 
-def answered(state: State, recorded: Recorded) -> Iterable[Key]:
+def operation_answered(state: State, recorded: Recorded) -> Iterable[Key]:
     """The search method answered an operation, with the next one or with nothing to do."""
     event: searcher.OperationSet | searcher.TrialIdled = recorded.event
     known = state.trials[event.trial_id]
-    upto = event.seq - 1 if isinstance(event, searcher.OperationSet) else event.seq
-    return put_trial(state, replace(known, answered=upto)) if upto > known.answered else ()
+    last_seq = event.seq - 1 if isinstance(event, searcher.OperationSet) else event.seq
+    return put_trial(state, replace(known, answered=last_seq)) if last_seq > known.answered else ()
 
 
 def run_ended(state: State, recorded: Recorded) -> Iterable[Key]:

@@ -23,7 +23,7 @@ from services.checkpoints.domain.state import (
     Validation,
 )
 from services.checkpoints.retention import Keep
-from services.kit.idempotency import keep
+from services.kit.idempotency import fold_result
 
 replace = msgspec.structs.replace
 
@@ -52,7 +52,7 @@ def _experiment_ended(state: State, recorded: Recorded) -> Iterable[Key]:
     return state.put_experiment(replace(state.experiments[recorded.event.experiment_id], ended=True))
 
 
-def _activated(state: State, recorded: Recorded) -> Iterable[Key]:
+def _experiment_activated(state: State, recorded: Recorded) -> Iterable[Key]:
     """An unmanaged experiment may continue after its end."""
     known = state.experiments[recorded.event.experiment_id]
     return state.put_experiment(replace(known, ended=False)) if known.ended else ()
@@ -62,38 +62,38 @@ def _run_opened(state: State, recorded: Recorded) -> Iterable[Key]:
     known = state.trials[recorded.event.trial_id]
     if known.settled:
         yield from state.put_trial(replace(known, settled=False))
-        yield from _unsettled(state, known, 1)
+        yield from _change_unsettled(state, known, 1)
 
 
-def _unsettled(state: State, known: Trial, change: int) -> Iterable[Key]:
+def _change_unsettled(state: State, known: Trial, change: int) -> Iterable[Key]:
     experiment = state.experiments[known.experiment_id]
     return state.put_experiment(replace(experiment, unsettled=experiment.unsettled + change))
 
 
-def _revised(state: State, recorded: Recorded) -> Iterable[Key]:
+def _experiment_revised(state: State, recorded: Recorded) -> Iterable[Key]:
     event: searcher.ExperimentRevised = recorded.event
     known = state.experiments[event.experiment_id]
-    changed = {f: event.changes[key] for f, key in _KEPT_BY.items() if key in event.changes}
+    changed = {f: event.changes[key] for f, key in _RETENTION_SETTINGS.items() if key in event.changes}
     retains = known.retains or bool(changed)
     return state.put_experiment(replace(known, keep=replace(known.keep, **changed), retains=retains))
 
 
-_KEPT_BY = {
+_RETENTION_SETTINGS = {
     "experiment_best": "checkpoint_storage.save_experiment_best",
     "trial_best": "checkpoint_storage.save_trial_best",
     "trial_latest": "checkpoint_storage.save_trial_latest",
 }
 
 
-def _deleting(state: State, recorded: Recorded) -> Iterable[Key]:
+def _experiment_deleting(state: State, recorded: Recorded) -> Iterable[Key]:
     known = state.experiments[recorded.event.experiment_id]
     yield from state.put_experiment(replace(known, deleting=True, sweeps=0))
     # Retry what could not be deleted before, since a person asks for it.
-    for found in list(state.those(known.id, FAILED)):
+    for found in list(state.checkpoints_of_experiment(known.id, FAILED)):
         yield from state.put_checkpoint(replace(found, state="COMPLETED", tries=0))
 
 
-def _emptied(state: State, recorded: Recorded) -> Iterable[Key]:
+def _experiment_emptied(state: State, recorded: Recorded) -> Iterable[Key]:
     known = state.experiments[recorded.event.experiment_id]
     return state.put_experiment(replace(known, deleting=False))
 
@@ -104,7 +104,7 @@ def _trials_deleted(state: State, recorded: Recorded) -> Iterable[Key]:
             yield from state.drop_trial(id)
 
 
-def _deleted(state: State, recorded: Recorded) -> Iterable[Key]:
+def _experiment_deleted(state: State, recorded: Recorded) -> Iterable[Key]:
     event: searcher.ExperimentDeleted = recorded.event
     if event.state != "DELETED":
         return
@@ -119,7 +119,7 @@ def _trial_created(state: State, recorded: Recorded) -> Iterable[Key]:
     event: searcher.TrialCreated = recorded.event
     fresh = Trial(id=event.trial_id, experiment_id=event.experiment_id)
     yield from state.put_trial(fresh)
-    yield from _unsettled(state, fresh, 1)
+    yield from _change_unsettled(state, fresh, 1)
 
 
 def _validated(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -136,13 +136,13 @@ def _settled(state: State, recorded: Recorded) -> Iterable[Key]:
     known = state.trials.get(recorded.event.trial_id)
     if known is None:
         return
-    for steps in list(state.unsaved.ids(known.id)):
+    for steps in list(state.validations_without_checkpoint.ids(known.id)):
         yield from state.drop_validation(known.id, steps)
     yield from state.put_trial(replace(known, settled=True))
-    yield from _unsettled(state, known, 0 if known.settled else -1)
+    yield from _change_unsettled(state, known, 0 if known.settled else -1)
 
 
-def _stored(state: State, recorded: Recorded) -> Iterable[Key]:
+def _checkpoint_stored(state: State, recorded: Recorded) -> Iterable[Key]:
     event: trial.CheckpointStored = recorded.event
     known = state.trials.get(event.trial_id)
     # The id comes from a script, and a task will use it as a path to delete.
@@ -184,8 +184,8 @@ def _deletion_requested(state: State, recorded: Recorded) -> Iterable[Key]:
     )
     for uuid in event.uuids:
         known = state.checkpoints[uuid]
-        asked = replace(known, going=True, task=event.task_id, tries=known.tries + 1, reason=event.reason)
-        yield from state.put_checkpoint(asked)
+        deleting = replace(known, going=True, task=event.task_id, tries=known.tries + 1, reason=event.reason)
+        yield from state.put_checkpoint(deleting)
     yield "deletions", event.task_id
 
 
@@ -240,9 +240,9 @@ def _files_listed(state: State, recorded: Recorded) -> Iterable[Key]:
         # The list of its files stays on record, as clients of Determined expect.
         yield from state.put_checkpoint(replace(known, state="DELETED"))
         return
-    gone = any(path not in event.resources for path in known.resources)
-    partly: CheckpointState = "PARTIALLY_DELETED" if gone else known.state
-    yield from state.put_checkpoint(replace(known, state=partly, resources=event.resources))
+    is_partial = any(path not in event.resources for path in known.resources)
+    new_state: CheckpointState = "PARTIALLY_DELETED" if is_partial else known.state
+    yield from state.put_checkpoint(replace(known, state=new_state, resources=event.resources))
 
 
 def _metadata_set(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -255,32 +255,32 @@ def _metadata_set(state: State, recorded: Recorded) -> Iterable[Key]:
 def _experiment_moved(state: State, recorded: Recorded) -> Iterable[Key]:
     """Another workspace's quota now counts what it has stored."""
     id = recorded.event.experiment_id
-    return state.put_weight(id, state.owed.amount(id)) if state.owed.amount(id) else ()
+    return state.put_weight(id, state.storage_usage.amount(id)) if state.storage_usage.amount(id) else ()
 
 
 _FOLDS: dict[type, Callable[[State, Recorded], Iterable[Key]]] = {
     searcher.ExperimentCreated: _experiment_created,
-    searcher.ExperimentActivated: _activated,
+    searcher.ExperimentActivated: _experiment_activated,
     searcher.ExperimentEnded: _experiment_ended,
     searcher.RunOpened: _run_opened,
-    searcher.ExperimentRevised: _revised,
-    searcher.ExperimentDeleting: _deleting,
+    searcher.ExperimentRevised: _experiment_revised,
+    searcher.ExperimentDeleting: _experiment_deleting,
     searcher.TrialsDeleted: _trials_deleted,
-    searcher.ExperimentDeleted: _deleted,
+    searcher.ExperimentDeleted: _experiment_deleted,
     searcher.TrialCreated: _trial_created,
     metrics.Validated: _validated,
     metrics.Settled: _settled,
-    trial.CheckpointStored: _stored,
+    trial.CheckpointStored: _checkpoint_stored,
     checkpoints.DeletionRequested: _deletion_requested,
     checkpoints.DeletionFinished: _deletion_finished,
-    checkpoints.ExperimentEmptied: _emptied,
+    checkpoints.ExperimentEmptied: _experiment_emptied,
     checkpoints.FilesListed: _files_listed,
     checkpoints.MetadataSet: _metadata_set,
     checkpoints.ModelSet: registry.model_set,
     checkpoints.ModelRemoved: registry.model_removed,
     checkpoints.VersionSet: registry.version_set,
     checkpoints.VersionRemoved: registry.version_removed,
-    checkpoints.CreationKept: keep,
+    checkpoints.CreationKept: fold_result,
     gateway.ExperimentMoved: _experiment_moved,
     scheduler.AllocationEnded: _allocation_ended,
 }

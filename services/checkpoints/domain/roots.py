@@ -11,90 +11,91 @@ from typing import Any
 
 from det_contracts.events.searcher import TrialCreated
 from services.checkpoints.domain.state import (
-    GOING,
+    DELETING,
     Key,
     State,
-    of_validation_key,
-    place,
+    parse_validation_key,
+    status_index_key,
     validation_key,
 )
-from services.kit.roots import Roots, loaded, loaded_by, of_experiment, of_what_names_it
+from services.kit.roots import Roots, experiment_root, get_loaded, loaded_keys, root_by_experiment_id
 from services.kit.sorted_keys import SortedKeys
 
-_of_trial = of_what_names_it("trials")
+_root_of_trial = root_by_experiment_id("trials")
 
 
-def _of_validation(state: State, key: str) -> str | None:
-    return _of_trial(state, of_validation_key(key)[0])
+def _root_of_validation(state: State, key: str) -> str | None:
+    return _root_of_trial(state, parse_validation_key(key)[0])
 
 
 def _members(state: State, root: str) -> Iterable[Key]:
     """All records of an experiment; empty after it was deleted."""
     id = int(root)
-    yield from loaded_by(state, id, "experiments", "homes")
+    yield from loaded_keys(state, id, "experiments", "homes")
     for trial_id in state.trials_of.ids(id):
         yield "trials", trial_id
-        yield from (("validations", validation_key(*key)) for key in state.validated_at.scan(trial_id))
-    yield from (("checkpoints", uuid) for uuid in state.standing.ids(id))
+        yield from (("validations", validation_key(*key)) for key in state.validation_steps.scan(trial_id))
+    yield from (("checkpoints", uuid) for uuid in state.checkpoints_by_status.ids(id))
 
 
 def _is_over(state: State, root: str) -> bool:
-    known = loaded(state.experiments, int(root))
+    known = get_loaded(state.experiments, int(root))
     if known is None or not known.ended or known.unsettled or known.deleting or known.sweeping:
         return False
-    return state.standing.first(known.id, GOING) is None
+    return state.checkpoints_by_status.first(known.id, DELETING) is None
 
 
-def _places(state: State, key: Key) -> Iterator[tuple[SortedKeys, tuple[Any, ...]]]:
-    """The index entries of a loaded record, except in `unsaved`, which depends on two records."""
+def _index_entries(state: State, key: Key) -> Iterator[tuple[SortedKeys, tuple[Any, ...]]]:
+    """The index entries of a loaded record, except in `validations_without_checkpoint`, which depends on two
+    records."""
     name, id = key
     if name == "trials":
         yield state.trials_of, (state.trials[id].experiment_id, id)
     elif name == "checkpoints":
         one = state.checkpoints[id]
-        yield state.standing, place(one)
-        yield state.stored, (one.trial_id, one.order, id)
-        yield state.saved_at, (one.trial_id, one.steps_completed, id)
+        yield state.checkpoints_by_status, status_index_key(one)
+        yield state.stored_by_trial, (one.trial_id, one.order, id)
+        yield state.checkpoint_steps, (one.trial_id, one.steps_completed, id)
     elif name == "validations":
-        yield state.validated_at, of_validation_key(id)
+        yield state.validation_steps, parse_validation_key(id)
 
 
 def _index(state: State, keys: Collection[Key]) -> None:
     for key in keys:
-        for index, at in _places(state, key):
+        for index, at in _index_entries(state, key):
             index.add(*at)
     # After all checkpoints, which tell whether a validation is at the steps of one.
-    for steps in _validated(keys):
-        if state.saved_at.first(*steps) is None:
-            state.unsaved.add(*steps)
+    for steps in _validation_keys(keys):
+        if state.checkpoint_steps.first(*steps) is None:
+            state.validations_without_checkpoint.add(*steps)
 
 
 def _unindex(state: State, keys: Collection[Key]) -> None:
     for key in keys:
-        for index, at in _places(state, key):
+        for index, at in _index_entries(state, key):
             index.discard(*at)
-    for steps in _validated(keys):
-        state.unsaved.discard(*steps)
+    for steps in _validation_keys(keys):
+        state.validations_without_checkpoint.discard(*steps)
 
 
-def _validated(keys: Collection[Key]) -> Iterator[tuple[int, int]]:
-    return (of_validation_key(id) for name, id in keys if name == "validations")
+def _validation_keys(keys: Collection[Key]) -> Iterator[tuple[int, int]]:
+    return (parse_validation_key(id) for name, id in keys if name == "validations")
 
 
 ROOTS: Roots[State] = Roots(
-    of={
-        "experiments": of_experiment,
-        "homes": of_experiment,
-        "trials": _of_trial,
-        "checkpoints": of_what_names_it("checkpoints"),
-        "validations": _of_validation,
+    root_lookups={
+        "experiments": experiment_root,
+        "homes": experiment_root,
+        "trials": _root_of_trial,
+        "checkpoints": root_by_experiment_id("checkpoints"),
+        "validations": _root_of_validation,
     },
     members=_members,
     is_over=_is_over,
     index=_index,
     unindex=_unindex,
-    begins={TrialCreated: "trial_id"},
-    named_by={
+    creation_events={TrialCreated: "trial_id"},
+    reference_fields={
         "experiment_id": "experiments",
         "trial_id": "trials",
         "trial_ids": "trials",

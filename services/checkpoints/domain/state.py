@@ -11,7 +11,7 @@ import msgspec
 from det_contracts.events.checkpoints import ModelSet, VersionSet
 from services.checkpoints.retention import Keep
 from services.kit.authz.people import People
-from services.kit.idempotency import Made, by_age
+from services.kit.idempotency import RequestResult, results_by_age
 from services.kit.quotas.limits import account_of
 from services.kit.quotas.usage import Account, Usage
 from services.kit.rules import derived
@@ -155,7 +155,7 @@ class Totals(msgspec.Struct, frozen=True):
     versions: int = 0
 
 
-REGISTERED, THERE, GOING, GONE, FAILED = "registered", "there", "going", "gone", "failed"
+REGISTERED, STORED, DELETING, DELETED, FAILED = "registered", "there", "going", "gone", "failed"
 """The standings of a checkpoint; see `standing`."""
 
 
@@ -171,7 +171,7 @@ class State(People):
     deletions: dict[str, Deletion] = field(default_factory=dict)
     models: dict[int, Model] = field(default_factory=dict)
     versions: dict[int, VersionSet] = field(default_factory=dict)
-    creations: dict[str, Made] = field(default_factory=dict)
+    creations: dict[str, RequestResult] = field(default_factory=dict)
     tallies: dict[str, Tally] = field(default_factory=dict)
     """By checkpoint state."""
     totals: dict[str, Totals] = field(default_factory=dict)
@@ -183,48 +183,50 @@ class State(People):
     """(time, request id) for every creation"""
     trials_of: SortedKeys = derived()  # noqa: RUF009
     """(experiment, trial)"""
-    standing: SortedKeys = derived()  # noqa: RUF009
+    checkpoints_by_status: SortedKeys = derived()  # noqa: RUF009
     """(experiment, standing, order of storing, checkpoint)"""
-    stored: SortedKeys = derived()  # noqa: RUF009
+    stored_by_trial: SortedKeys = derived()  # noqa: RUF009
     """(trial, order of storing, checkpoint)"""
-    saved_at: SortedKeys = derived()  # noqa: RUF009
+    checkpoint_steps: SortedKeys = derived()  # noqa: RUF009
     """(trial, steps completed, checkpoint)"""
-    validated_at: SortedKeys = derived()  # noqa: RUF009
+    validation_steps: SortedKeys = derived()  # noqa: RUF009
     """(trial, steps completed)"""
-    unsaved: SortedKeys = derived()  # noqa: RUF009
+    validations_without_checkpoint: SortedKeys = derived()  # noqa: RUF009
     """(trial, steps completed) for validations at steps without a checkpoint"""
     started_from: SortedKeys = derived()  # noqa: RUF009
     """(checkpoint, experiment that starts from it)"""
-    heirs: SortedKeys = derived()  # noqa: RUF009
+    dependents: SortedKeys = derived()  # noqa: RUF009
     """(experiment, other experiment that starts from one of its checkpoints)"""
-    numbers: SortedKeys = derived()  # noqa: RUF009
+    version_numbers: SortedKeys = derived()  # noqa: RUF009
     """(model, number, version)"""
-    registered: SortedKeys = derived()  # noqa: RUF009
+    versions_of_checkpoint: SortedKeys = derived()  # noqa: RUF009
     """(checkpoint, version)"""
-    names: dict[str, int] = derived()  # noqa: RUF009
+    model_names: dict[str, int] = derived()  # noqa: RUF009
     """Name -> model"""
 
-    owed: Usage = derived()  # noqa: RUF009
+    storage_usage: Usage = derived()  # noqa: RUF009
     """Bytes that count towards storage quotas, by experiment"""
 
     def __post_init__(self) -> None:
-        self.made_at = by_age(self.creations)
-        self.owed = Usage()
+        self.made_at = results_by_age(self.creations)
+        self.storage_usage = Usage()
         for id, weight in self.weights.items():
-            self.owed.put(id, Account(weight.owner, weight.place), weight.size_bytes)
+            self.storage_usage.set(id, Account(weight.owner, weight.place), weight.size_bytes)
         found = self.checkpoints.values()
         self.trials_of = SortedKeys((trial.experiment_id, id) for id, trial in self.trials.items())
-        self.standing = SortedKeys(place(one) for one in found)
-        self.stored = SortedKeys((one.trial_id, one.order, one.uuid) for one in found)
-        self.saved_at = SortedKeys((one.trial_id, one.steps_completed, one.uuid) for one in found)
-        self.validated_at = SortedKeys(of_validation_key(key) for key in self.validations)
-        self.unsaved = SortedKeys(key for key in self.validated_at if self.saved_at.first(*key) is None)
+        self.checkpoints_by_status = SortedKeys(status_index_key(one) for one in found)
+        self.stored_by_trial = SortedKeys((one.trial_id, one.order, one.uuid) for one in found)
+        self.checkpoint_steps = SortedKeys((one.trial_id, one.steps_completed, one.uuid) for one in found)
+        self.validation_steps = SortedKeys(parse_validation_key(key) for key in self.validations)
+        self.validations_without_checkpoint = SortedKeys(
+            key for key in self.validation_steps if self.checkpoint_steps.first(*key) is None
+        )
         origins = self.origins.items()
         self.started_from = SortedKeys((one.checkpoint, id) for id, one in origins)
-        self.heirs = SortedKeys((one.experiment_id, id) for id, one in origins if one.experiment_id)
-        self.numbers = SortedKeys((v.model_id, v.number, id) for id, v in self.versions.items())
-        self.registered = SortedKeys((v.checkpoint, id) for id, v in self.versions.items())
-        self.names = {model.told.name: id for id, model in self.models.items()}
+        self.dependents = SortedKeys((one.experiment_id, id) for id, one in origins if one.experiment_id)
+        self.version_numbers = SortedKeys((v.model_id, v.number, id) for id, v in self.versions.items())
+        self.versions_of_checkpoint = SortedKeys((v.checkpoint, id) for id, v in self.versions.items())
+        self.model_names = {model.told.name: id for id, model in self.models.items()}
 
     def put_experiment(self, changed: Experiment) -> Iterable[Key]:
         """Store an experiment."""
@@ -232,16 +234,16 @@ class State(People):
             source = self.checkpoints.get(changed.source)
             self.started_from.add(changed.source, changed.id)
             self.origins[changed.id] = Origin(changed.source)
-            yield from self._starts_from(changed.id, source.experiment_id if source is not None else 0)
+            yield from self._record_origin(changed.id, source.experiment_id if source is not None else 0)
         self.experiments[changed.id] = changed
         yield "experiments", changed.id
 
-    def _starts_from(self, id: int, experiment_id: int) -> Iterable[Key]:
+    def _record_origin(self, id: int, experiment_id: int) -> Iterable[Key]:
         """Record whose checkpoint an experiment starts from; 0 if that is unknown."""
         known = self.origins[id]
-        self.heirs.discard(known.experiment_id, id)
+        self.dependents.discard(known.experiment_id, id)
         if experiment_id:
-            self.heirs.add(experiment_id, id)
+            self.dependents.add(experiment_id, id)
         self.origins[id] = Origin(known.checkpoint, experiment_id)
         yield "origins", id
 
@@ -254,7 +256,7 @@ class State(People):
             origin = self.origins.pop(id)
             yield "origins", id
             if origin.experiment_id:
-                self.heirs.discard(origin.experiment_id, id)
+                self.dependents.discard(origin.experiment_id, id)
                 # It no longer protects the checkpoint that it started from.
                 yield "experiments", origin.experiment_id
 
@@ -267,9 +269,9 @@ class State(People):
 
     def drop_trial(self, id: int) -> Iterable[Key]:
         """Forget a trial with its checkpoints and validations."""
-        for uuid in list(self.stored.ids(id)):
+        for uuid in list(self.stored_by_trial.ids(id)):
             yield from self._drop_checkpoint(self.checkpoints[uuid])
-        for steps in list(self.validated_at.ids(id)):
+        for steps in list(self.validation_steps.ids(id)):
             yield from self.drop_validation(id, steps)
         self.trials_of.discard(self.trials.pop(id).experiment_id, id)
         yield "trials", id
@@ -280,55 +282,55 @@ class State(People):
         self.checkpoints[changed.uuid] = changed
         yield "checkpoints", changed.uuid
         if known is None:
-            self.stored.add(changed.trial_id, changed.order, changed.uuid)
-            self.saved_at.add(changed.trial_id, changed.steps_completed, changed.uuid)
-            self.unsaved.discard(changed.trial_id, changed.steps_completed)
-            for heir in list(self.started_from.ids(changed.uuid)):
-                yield from self._starts_from(heir, changed.experiment_id)
-        self.standing.swap(place(known) if known else None, place(changed))
-        yield from self._weigh(known, -1)
-        yield from self._weigh(changed, 1)
+            self.stored_by_trial.add(changed.trial_id, changed.order, changed.uuid)
+            self.checkpoint_steps.add(changed.trial_id, changed.steps_completed, changed.uuid)
+            self.validations_without_checkpoint.discard(changed.trial_id, changed.steps_completed)
+            for dependent in list(self.started_from.ids(changed.uuid)):
+                yield from self._record_origin(dependent, changed.experiment_id)
+        self.checkpoints_by_status.swap(status_index_key(known) if known else None, status_index_key(changed))
+        yield from self._adjust_totals(known, -1)
+        yield from self._adjust_totals(changed, 1)
 
     def _drop_checkpoint(self, known: Checkpoint) -> Iterable[Key]:
         del self.checkpoints[known.uuid]
         yield "checkpoints", known.uuid
-        self.stored.discard(known.trial_id, known.order, known.uuid)
-        self.saved_at.discard(known.trial_id, known.steps_completed, known.uuid)
-        self.standing.discard(*place(known))
-        for heir in list(self.started_from.ids(known.uuid)):
-            yield from self._starts_from(heir, 0)
-        yield from self._weigh(known, -1)
+        self.stored_by_trial.discard(known.trial_id, known.order, known.uuid)
+        self.checkpoint_steps.discard(known.trial_id, known.steps_completed, known.uuid)
+        self.checkpoints_by_status.discard(*status_index_key(known))
+        for dependent in list(self.started_from.ids(known.uuid)):
+            yield from self._record_origin(dependent, 0)
+        yield from self._adjust_totals(known, -1)
 
-    def _weigh(self, one: Checkpoint | None, sign: int) -> Iterable[Key]:
+    def _adjust_totals(self, one: Checkpoint | None, sign: int) -> Iterable[Key]:
         if one is not None:
             tally = self.tallies.get(one.state, Tally())
             size = one.size_bytes
-            yield from self._owe(one.experiment_id, sign * size)
+            yield from self._add_usage(one.experiment_id, sign * size)
             self.tallies[one.state] = Tally(tally.count + sign, tally.size_bytes + sign * size)
             yield "tallies", one.state
 
-    def _owe(self, experiment_id: int, change: int) -> Iterable[Key]:
+    def _add_usage(self, experiment_id: int, change: int) -> Iterable[Key]:
         if change:
-            yield from self.put_weight(experiment_id, self.owed.amount(experiment_id) + change)
+            yield from self.put_weight(experiment_id, self.storage_usage.amount(experiment_id) + change)
 
     def put_weight(self, experiment_id: int, size_bytes: int) -> Iterable[Key]:
         """Record how much an experiment has stored, charged to its current account."""
         account = account_of(self, experiment_id)
         if size_bytes:
             self.weights[experiment_id] = Weight(account.owner, account.place, size_bytes)
-            self.owed.put(experiment_id, account, size_bytes)
+            self.storage_usage.set(experiment_id, account, size_bytes)
         else:
             self.weights.pop(experiment_id, None)
-            self.owed.drop(experiment_id)
+            self.storage_usage.remove(experiment_id)
         yield "weights", experiment_id
 
     def put_validation(self, trial_id: int, steps: int, validation: Validation) -> Iterable[Key]:
         """Store a trial's validation at a number of steps."""
         key = validation_key(trial_id, steps)
         if key not in self.validations:
-            self.validated_at.add(trial_id, steps)
-            if self.saved_at.first(trial_id, steps) is None:
-                self.unsaved.add(trial_id, steps)
+            self.validation_steps.add(trial_id, steps)
+            if self.checkpoint_steps.first(trial_id, steps) is None:
+                self.validations_without_checkpoint.add(trial_id, steps)
         self.validations[key] = validation
         yield "validations", key
 
@@ -336,28 +338,28 @@ class State(People):
         """Forget a validation."""
         key = validation_key(trial_id, steps)
         del self.validations[key]
-        self.validated_at.discard(trial_id, steps)
-        self.unsaved.discard(trial_id, steps)
+        self.validation_steps.discard(trial_id, steps)
+        self.validations_without_checkpoint.discard(trial_id, steps)
         yield "validations", key
 
-    def stored_by(self, trial_id: int) -> Iterator[Checkpoint]:
+    def checkpoints_of_trial(self, trial_id: int) -> Iterator[Checkpoint]:
         """All checkpoints of a trial in the order of storing, whatever their state."""
         if trial_id not in self.trials:
             return iter(())
-        return (self.checkpoints[uuid] for uuid in self.stored.ids(trial_id))
+        return (self.checkpoints[uuid] for uuid in self.stored_by_trial.ids(trial_id))
 
-    def those(self, experiment_id: int, *kinds: str) -> Iterator[Checkpoint]:
+    def checkpoints_of_experiment(self, experiment_id: int, *statuses: str) -> Iterator[Checkpoint]:
         """The checkpoints of an experiment with these standings, oldest first within each.
 
         Without `kinds`, all of them.
         """
         if experiment_id not in self.experiments:
             return iter(())
-        keys: list[tuple[Any, ...]] = [(experiment_id, kind) for kind in kinds] or [(experiment_id,)]
-        return (self.checkpoints[uuid] for key in keys for uuid in self.standing.ids(*key))
+        keys: list[tuple[Any, ...]] = [(experiment_id, kind) for kind in statuses] or [(experiment_id,)]
+        return (self.checkpoints[uuid] for key in keys for uuid in self.checkpoints_by_status.ids(*key))
 
 
-def standing(one: Checkpoint) -> str:
+def deletion_status(one: Checkpoint) -> str:
     """One word that determines what may happen to a checkpoint.
 
     It is "registered" as a version of a model, or a task is deleting it ("going"), or it is simply "there".
@@ -366,13 +368,13 @@ def standing(one: Checkpoint) -> str:
     if one.versions:
         return REGISTERED
     if one.going:
-        return GOING
-    return {"DELETED": GONE, "ERROR": FAILED}.get(one.state, THERE)
+        return DELETING
+    return {"DELETED": DELETED, "ERROR": FAILED}.get(one.state, STORED)
 
 
-def place(one: Checkpoint) -> tuple[int, str, int, str]:
-    """A checkpoint's place in `State.standing`."""
-    return one.experiment_id, standing(one), one.order, one.uuid
+def status_index_key(one: Checkpoint) -> tuple[int, str, int, str]:
+    """A checkpoint's place in `State.checkpoints_by_status`."""
+    return one.experiment_id, deletion_status(one), one.order, one.uuid
 
 
 def validation_key(trial_id: int, steps: int) -> str:
@@ -380,7 +382,7 @@ def validation_key(trial_id: int, steps: int) -> str:
     return f"{trial_id}@{steps}"
 
 
-def of_validation_key(key: str) -> tuple[int, int]:
+def parse_validation_key(key: str) -> tuple[int, int]:
     """The trial and the steps of a validation key."""
     trial_id, _, steps = key.partition("@")
     return int(trial_id), int(steps)

@@ -12,11 +12,11 @@ from det_contracts import queries
 from det_contracts.problems import invalid
 from services.catalogue.domain import Experiment, State, Trial
 from services.catalogue.peers import Peers
-from services.web.query import Asking, Integer
+from services.web.query import Integer, QueryModel
 
-POINTS = 1000
+DEFAULT_POINTS = 1000
 """Default number of points of a curve."""
-MOST_POINTS = 10_000
+MAX_POINTS = 10_000
 """Maximum number of points of a curve, and of one answer of the metrics service."""
 
 
@@ -29,19 +29,19 @@ class Curve(msgspec.Struct, frozen=True):
     """(steps, time, epoch, values by name), ordered by steps."""
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class CurveSelection(msgspec.Struct, frozen=True):
     """The requested part of the curves, and its resolution."""
 
     names: list[str]
     group: str | None
     first: int = 0
     last: int | None = None
-    limit: int = POINTS
+    limit: int = DEFAULT_POINTS
     nearest: int | None = None
     """Return only the point nearest to this batch."""
 
 
-class Windowed(Asking):
+class WindowQuery(QueryModel):
     """Query parameters that select a part of curves."""
 
     start_batches: Integer = 0
@@ -54,29 +54,29 @@ class Windowed(Asking):
         if first < 0 or last < 0 or (last and last < first):
             raise invalid(f"start_batches and end_batches must be a range, not {first} to {last}")
         if limit < 0:
-            raise invalid(f"max_datapoints must not be {limit}; 0 means {POINTS}")
-        return first, last or None, min(limit or POINTS, MOST_POINTS)
+            raise invalid(f"max_datapoints must not be {limit}; 0 means {DEFAULT_POINTS}")
+        return first, last or None, min(limit or DEFAULT_POINTS, MAX_POINTS)
 
 
-async def curves(peers: Peers, trial_ids: list[int], wanted: Wanted) -> list[Curve]:
+async def fetch_curves(peers: Peers, trial_ids: list[int], selection: CurveSelection) -> list[Curve]:
     """Curves by trial and group. Raises `Refused` while the metrics service is unavailable."""
     found: list[Curve] = []
-    points = wanted.limit if wanted.nearest is None else 1
-    for some in parts(trial_ids, max(1, MOST_POINTS // (points * max(1, len(wanted.names))))):
+    points = selection.limit if selection.nearest is None else 1
+    for some in split_ids(trial_ids, max(1, MAX_POINTS // (points * max(1, len(selection.names))))):
         query = queries.Series(
             trial_ids=some,
-            names=wanted.names,
-            group=wanted.group,
-            first=wanted.first,
-            last=wanted.last,
-            limit=wanted.limit,
-            nearest=wanted.nearest,
+            names=selection.names,
+            group=selection.group,
+            first=selection.first,
+            last=selection.last,
+            limit=selection.limit,
+            nearest=selection.nearest,
         )
-        found += msgspec.convert(await peers.ask(query), list[Curve])
+        found += msgspec.convert(await peers.query(query), list[Curve])
     return found
 
 
-def parts(ids: list[int], size: int) -> Iterator[list[int]]:
+def split_ids(ids: list[int], size: int) -> Iterator[list[int]]:
     """Split ids into parts of at most `size`, so that each part's answer fits into one message."""
     for start in range(0, len(ids), size):
         yield ids[start : start + size]
@@ -89,7 +89,7 @@ async def reported_batches(peers: Peers, experiment_id: int, group: str, metric:
     while more:
         after = found[-1] if found else -1
         query = queries.ReportedSteps(experiment_id=experiment_id, group=group, metric=metric, after=after)
-        answer = await peers.ask(query)
+        answer = await peers.query(query)
         found += answer["steps"]
         more = answer["more"]
     return found

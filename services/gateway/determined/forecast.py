@@ -11,11 +11,11 @@ from det_contracts import ids
 from services.catalogue.domain import State
 from services.catalogue.peers import Job, PoolRow
 
-LEAST_PROGRESS = 0.01
+MIN_PROGRESS = 0.01
 """Minimum share of progress below which the remaining time cannot be estimated."""
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
+class ForecastInput(msgspec.Struct, frozen=True, kw_only=True):
     """The inputs of a forecast about one job. Jobs are in queue order."""
 
     owner: int
@@ -27,27 +27,29 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """Remaining seconds; None if unknown."""
 
 
-def left_of(row: Job, state: State, progress: Mapping[int, float], now: float) -> float | None:
+def remaining_s(row: Job, state: State, progress: Mapping[int, float], now: float) -> float | None:
     """Remaining seconds of an experiment that has made progress. Pauses since its start count as work."""
     share, experiment = progress.get(row.experiment_id, 0.0), state.experiments.get(row.experiment_id)
     first = state.trials.get(experiment.first_trial or 0) if experiment else None
     run = state.allocations.get(ids.allocation_id(first.task_id, 1)) if first else None
-    if run is None or run.started_at is None or share < LEAST_PROGRESS:
+    if run is None or run.started_at is None or share < MIN_PROGRESS:
         return None
     return max(0.0, (now - run.started_at) * (1 - share) / share)
 
 
-def standing(rows: Iterable[Job], state: State, progress: Mapping[int, float], now: float) -> list[Standing]:
+def forecast_inputs(
+    rows: Iterable[Job], state: State, progress: Mapping[int, float], now: float
+) -> list[ForecastInput]:
     """Convert the rows of a queue to inputs of a forecast."""
-    return [_standing(row, state, left_of(row, state, progress, now)) for row in rows]
+    return [_forecast_input(row, state, remaining_s(row, state, progress, now)) for row in rows]
 
 
-def _standing(row: Job, state: State, left: float | None) -> Standing:
+def _forecast_input(row: Job, state: State, left: float | None) -> ForecastInput:
     submission = state.submissions.get(row.experiment_id)
     resources = submission.config.get("resources") if submission else None
     each = (resources or {}).get("slots_per_trial") or row.slots_requested
     waits = row.state == "QUEUED"
-    return Standing(
+    return ForecastInput(
         owner=row.experiment_id,
         pool=row.pool,
         needs=min(each, row.slots_requested) if waits else 0,
@@ -56,27 +58,27 @@ def _standing(row: Job, state: State, left: float | None) -> Standing:
     )
 
 
-def starts(jobs: Iterable[Standing], pools: Iterable[PoolRow]) -> dict[int, float]:
+def start_times(jobs: Iterable[ForecastInput], pools: Iterable[PoolRow]) -> dict[int, float]:
     """Seconds until waiting jobs start, in queue order; jobs whose start is unknown are left out.
 
     A job that its pool can never hold does not block the others.
     """
     found: dict[int, float] = {}
-    by_pool: dict[str, list[Standing]] = {}
+    by_pool: dict[str, list[ForecastInput]] = {}
     for job in jobs:
         by_pool.setdefault(job.pool, []).append(job)
     for pool in pools:
-        found |= _starts(by_pool.get(pool.name, []), pool)
+        found |= _pool_start_times(by_pool.get(pool.name, []), pool)
     return found
 
 
-def never(jobs: Iterable[Standing], pools: Iterable[PoolRow]) -> set[int]:
+def unschedulable_jobs(jobs: Iterable[ForecastInput], pools: Iterable[PoolRow]) -> set[int]:
     """Jobs too large for all agents of their pool together. None in a pool that has no agents yet."""
     most = {pool.name: pool.slots for pool in pools if pool.workers}
     return {job.owner for job in jobs if job.needs > most.get(job.pool, job.needs)}
 
 
-def _starts(jobs: list[Standing], pool: PoolRow) -> dict[int, float]:
+def _pool_start_times(jobs: list[ForecastInput], pool: PoolRow) -> dict[int, float]:
     free, now, found = pool.slots - pool.slots_used, 0.0, {}
     ends = [(job.left_s, job.holds) for job in jobs if job.holds and job.left_s is not None]
     heapify(ends)
@@ -84,8 +86,8 @@ def _starts(jobs: list[Standing], pool: PoolRow) -> dict[int, float]:
         if not 0 < job.needs <= pool.slots:
             continue
         while free < job.needs and ends:
-            now, back = heappop(ends)
-            free += back
+            now, released_slots = heappop(ends)
+            free += released_slots
         if free < job.needs:
             break
         found[job.owner] = now

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 STATIC = Path(__file__).parents[1] / "static"
-PLACE = "/* plain.css */"
+STYLE_MARKER = "/* plain.css */"
 
 
 def plain_page(name: str) -> str:
     """The text of a page in `static/`, with the style inserted."""
     style = (STATIC / "plain.css").read_text("utf-8")
-    return (STATIC / name).read_text("utf-8").replace(PLACE, style)
+    return (STATIC / name).read_text("utf-8").replace(STYLE_MARKER, style)

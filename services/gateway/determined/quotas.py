@@ -7,10 +7,10 @@ import asyncio
 import msgspec
 
 from det_contracts import queries
-from services.catalogue.peers import Peers, softly
+from services.catalogue.peers import Peers, query_or_empty
 
 
-class Used(msgspec.Struct, frozen=True):
+class Usage(msgspec.Struct, frozen=True):
     """The usage of one quota holder. A field is None while the service that knows it is unavailable."""
 
     slots: int | None = None
@@ -18,8 +18,8 @@ class Used(msgspec.Struct, frozen=True):
     storage_bytes: int | None = None
 
 
-async def used(peers: Peers, position: int) -> dict[str, Used]:
+async def current_usage(peers: Peers, position: int) -> dict[str, Usage]:
     """The usage of each quota holder, including everything up to `position` in the log."""
-    asked = (queries.JobsUsed(), queries.StorageUsed())
-    had, stored = await asyncio.gather(*(softly(peers, query, position) for query in asked))
-    return {one: Used(**had.get(one, {}), storage_bytes=stored.get(one)) for one in {*had, *stored}}
+    usage_queries = (queries.JobsUsed(), queries.StorageUsed())
+    had, stored = await asyncio.gather(*(query_or_empty(peers, query, position) for query in usage_queries))
+    return {one: Usage(**had.get(one, {}), storage_bytes=stored.get(one)) for one in {*had, *stored}}

@@ -10,7 +10,7 @@ from string import Template
 from services.catalogue.display_state import experiment_state, trial_state
 from services.catalogue.domain import Experiment, State, Worker
 from services.catalogue.usage import HIDDEN
-from services.catalogue.visibility import Sight
+from services.catalogue.visibility import Visibility
 from services.gateway.determined.plain_pages import plain_page
 from services.gateway.determined.present.agent import live_allocations
 
@@ -28,21 +28,25 @@ def page(cluster: str, live: str) -> str:
     return PAGE.substitute(cluster=escape(cluster), live=live)
 
 
-def fragment(state: State, sight: Sight, progress: Mapping[int, float], wrong: Iterable[str] = ()) -> str:
-    """The part that changes. `wrong` lists the cluster's problems, one sentence each."""
-    lines = "".join(f"<li>{escape(one)}" for one in wrong)
+def fragment(
+    state: State, visibility: Visibility, progress: Mapping[int, float], problems: Iterable[str] = ()
+) -> str:
+    """The part that changes. `problems` lists the cluster's problems, one sentence each."""
+    lines = "".join(f"<li>{escape(one)}" for one in problems)
     head = f"<section class=ERROR><h2>Something is wrong</h2><ul>{lines}</ul></section>" if lines else ""
-    return head + _content(state, sight, progress)
+    return head + _content(state, visibility, progress)
 
 
-def _content(state: State, sight: Sight, progress: Mapping[int, float]) -> str:
-    seen = sight.only(lambda one: sight.experiment(one.id), state.experiments.values())
+def _content(state: State, visibility: Visibility, progress: Mapping[int, float]) -> str:
+    seen = visibility.filter_visible(
+        lambda one: visibility.includes_experiment(one.id), state.experiments.values()
+    )
     newest = sorted(seen, key=lambda one: -one.id)[:NEWEST]
     if not newest:
-        return NOTHING_YET + _workers(state, sight)
+        return NOTHING_YET + _workers(state, visibility)
     ranked = next((one for one in newest if one.best_trial is not None), None)
     best = _best_trials(state, ranked) if ranked is not None else ""
-    return _experiments(newest, state, progress) + best + _workers(state, sight)
+    return _experiments(newest, state, progress) + best + _workers(state, visibility)
 
 
 def _experiments(newest: Iterable[Experiment], state: State, progress: Mapping[int, float]) -> str:
@@ -83,9 +87,9 @@ def _best_trials(state: State, experiment: Experiment) -> str:
     return f"<section><h2>{title}</h2>{_table(head, rows)}</section>"
 
 
-def _workers(state: State, sight: Sight) -> str:
+def _workers(state: State, visibility: Visibility) -> str:
     users = {
-        (part.worker_id, slot): f"trial {one.trial_id}" if sight.run(one.id) else HIDDEN
+        (part.worker_id, slot): f"trial {one.trial_id}" if visibility.includes_run(one.id) else HIDDEN
         for one in live_allocations(state)
         for part in one.members
         for slot in part.slots

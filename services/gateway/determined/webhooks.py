@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from det_contracts.events.webhooks import KINDS, TRIGGER_STATES, TriggerState, WebhookKind
 from det_contracts.problems import invalid
-from det_contracts.telling import SetWebhook
+from det_contracts.webhook_commands import SetWebhook
 from services.gateway.http.bodies import WebhookBody, WebhookTrigger
 from services.kit.sealing import FOR_WEBHOOKS, CannotOpen, Sealer, is_sealed
 
@@ -16,24 +16,24 @@ if TYPE_CHECKING:
     from services.gateway.running.backend import Backend
 
 STATE_CHANGE = "TRIGGER_TYPE_EXPERIMENT_STATE_CHANGE"
-LONGEST_URL = 2048
-LONGEST_KEY = 256
+MAX_URL_LENGTH = 2048
+MAX_KEY_LENGTH = 256
 
 
-def wanted(backend: Backend, wish: WebhookBody, user: str) -> SetWebhook:
+def creation_command(backend: Backend, request: WebhookBody, user: str) -> SetWebhook:
     """The command that creates a webhook. Raises `Refused` (400)."""
-    host = _host(wish.url)
-    if is_sealed(wish.url) or is_sealed(wish.signing_key):
+    host = _host(request.url)
+    if is_sealed(request.url) or is_sealed(request.signing_key):
         raise invalid("url, signingKey: sealed values from the log are not accepted; give the plain values")
-    if len(wish.signing_key) > LONGEST_KEY:
-        raise invalid(f"signingKey: at most {LONGEST_KEY} characters are expected")
-    key = wish.signing_key or secrets.token_hex(32)
+    if len(request.signing_key) > MAX_KEY_LENGTH:
+        raise invalid(f"signingKey: at most {MAX_KEY_LENGTH} characters are expected")
+    key = request.signing_key or secrets.token_hex(32)
     return SetWebhook(
-        kind=_kind(wish.webhook_type),
+        kind=_kind(request.webhook_type),
         host=host,
-        url=_sealed(backend.sealer, wish.url),
-        signing_key=_sealed(backend.sealer, key),
-        states=tuple(_state(one) for one in wish.triggers),
+        url=_seal(backend.sealer, request.url),
+        signing_key=_seal(backend.sealer, key),
+        states=tuple(_state(one) for one in request.triggers),
         user=user,
     )
 
@@ -48,8 +48,8 @@ def _host(url: str) -> str:
         raise invalid("url: an address that begins with http:// or https:// is expected, with a host")
     if parsed.username is not None or parsed.password is not None:
         raise invalid("url: give no user and no password in the address; put a secret into its path or query")
-    if len(url) > LONGEST_URL or any(not c.isprintable() or c.isspace() for c in url):
-        raise invalid(f"url: at most {LONGEST_URL:,} printable characters without spaces are expected")
+    if len(url) > MAX_URL_LENGTH or any(not c.isprintable() or c.isspace() for c in url):
+        raise invalid(f"url: at most {MAX_URL_LENGTH:,} printable characters without spaces are expected")
     return f"{host}:{port}" if port is not None else host
 
 
@@ -76,11 +76,11 @@ def _state(trigger: WebhookTrigger) -> TriggerState:
     raise invalid(f"triggers: condition.state is '{trigger.condition.state}', and must be one of {known}")
 
 
-def _sealed(sealer: Sealer | None, text: str) -> str:
+def _seal(sealer: Sealer | None, text: str) -> str:
     return text if sealer is None else sealer.seal(FOR_WEBHOOKS, text)
 
 
-def in_clear(sealer: Sealer | None, text: str) -> str:
+def unseal(sealer: Sealer | None, text: str) -> str:
     """Open a logged value for administrators; empty if this gateway has a different key."""
     if not is_sealed(text):
         return text

@@ -12,23 +12,23 @@ from services.gateway.determined.present.metrics import VALIDATION, checkpoint_w
 from services.gateway.http.visit import UserVisit
 from services.kit import paging
 from services.kit.paging import Span
-from services.web.query import Flag, Grouped, Paged, one_of
+from services.web.query import Flag, Grouped, Paged, enum_value
 
 FILTERS = ("ALL", "CHECKPOINT", "VALIDATION", "CHECKPOINT_OR_VALIDATION")
 BATCHES = ("", "batches", "total_batches", "totalBatches")
 Workload = dict[str, object]
 
 
-class Workloads(Paged, Grouped):
+class WorkloadsQuery(Paged, Grouped):
     """Query parameters that select and sort workloads."""
 
-    filter: Annotated[str, one_of("FILTER_OPTION_", FILTERS)] = "ALL"
+    filter: Annotated[str, enum_value("FILTER_OPTION_", FILTERS)] = "ALL"
     include_batch_metrics: Flag = False
     sort_key: str = ""
 
 
 async def workloads(
-    visit: UserVisit, trial: Trial, query: Workloads
+    visit: UserVisit, trial: Trial, query: WorkloadsQuery
 ) -> tuple[list[Workload], dict[str, int]]:
     """The requested page of workloads, and its pagination."""
     kinds = query.filter
@@ -42,14 +42,14 @@ async def workloads(
 
 
 def _checkpoints(visit: UserVisit, trial: Trial) -> list[Checkpoint]:
-    found = (visit.catalogue.checkpoint(uuid) for uuid in visit.catalogue.state.saved.ids(trial.id))
+    found = (visit.catalogue.checkpoint(uuid) for uuid in visit.catalogue.state.checkpoints_of.ids(trial.id))
     return sorted((one for one in found if one), key=lambda one: one.steps)
 
 
 async def _by_batches(
     visit: UserVisit,
     trial: Trial,
-    query: Workloads,
+    query: WorkloadsQuery,
     group: str | None,
     count: int,
     checkpoints: list[Checkpoint],
@@ -66,25 +66,27 @@ async def _by_batches(
     before = max(0, start - len(checkpoints))
     reports = await report_window(visit.peers, trial.id, group, before, min(end, count))
     steps, saved = [one.steps_completed for one in reports], [one.steps for one in checkpoints]
-    placed: list[tuple[int, Workload]] = []
+    positioned: list[tuple[int, Workload]] = []
     for number, report in enumerate(reports):
-        placed.append((before + number + bisect_left(saved, report.steps_completed), _shown(query, report)))
+        positioned.append(
+            (before + number + bisect_left(saved, report.steps_completed), _shown(query, report))
+        )
     for number, checkpoint in enumerate(checkpoints):
         # If the checkpoint's batch was not read, this place still falls outside the page on the correct side.
-        place = number + before + bisect_right(steps, checkpoint.steps)
-        placed.append((place, {"checkpoint": checkpoint_workload(checkpoint)}))
-    found = [one for place, one in sorted(placed, key=lambda one: one[0]) if start <= place < end]
+        position = number + before + bisect_right(steps, checkpoint.steps)
+        positioned.append((position, {"checkpoint": checkpoint_workload(checkpoint)}))
+    found = [one for position, one in sorted(positioned, key=lambda one: one[0]) if start <= position < end]
     return found[::-1] if span.window.descending else found
 
 
-def _shown(query: Workloads, report: Report) -> Workload:
+def _shown(query: WorkloadsQuery, report: Report) -> Workload:
     return workload(report, with_batches=query.include_batch_metrics)
 
 
 async def _by_metric(
     visit: UserVisit,
     trial: Trial,
-    query: Workloads,
+    query: WorkloadsQuery,
     groups: list[str | None],
     checkpoints: list[Checkpoint],
 ) -> tuple[list[Workload], dict[str, int]]:

@@ -1,7 +1,7 @@
-"""Response shapes for the OpenAPI document. Routes declare theirs with `answering`.
+"""Response shapes for the OpenAPI document. Routes declare theirs with `response_schema`.
 
 A shape is a TypedDict. Where mypy can check the returned value against the shape, the function that builds
-the value declares it as its return type (`Beside` in `present/experiment.py`).
+the value declares it as its return type (`ExtraFields` in `present/experiment.py`).
 `tests/gateway/test_answers.py` checks the actual answers of all routes.
 """
 
@@ -17,17 +17,17 @@ from services.gateway.determined.present import experiment, trial
 from services.gateway.http.records import JobSummary
 
 
-def of_columns(name: str, columns: Columns, beside: type) -> Any:
-    """Return the shape of a record made of `columns` plus the fields of `beside`."""
-    return TypedDict(name, json_types(columns) | get_type_hints(beside))  # type: ignore[operator]
+def record_shape(name: str, columns: Columns, extra_fields: type) -> Any:
+    """Return the shape of a record made of `columns` plus the fields of `extra_fields`."""
+    return TypedDict(name, json_types(columns) | get_type_hints(extra_fields))  # type: ignore[operator]
 
 
 if TYPE_CHECKING:
     Experiment = dict[str, Any]
     Trial = dict[str, Any]
 else:
-    Experiment = of_columns("Experiment", experiments.COLUMNS, experiment.Beside)
-    Trial = of_columns("Trial", trials.COLUMNS, trial.Beside)
+    Experiment = record_shape("Experiment", experiments.COLUMNS, experiment.ExtraFields)
+    Trial = record_shape("Trial", trials.COLUMNS, trial.ExtraFields)
 
 
 class Pagination(TypedDict):
@@ -79,16 +79,16 @@ class ColumnsThere(TypedDict):
     columns: list[Column]
 
 
-def answering(shape: Any) -> dict[str, Any]:
+def response_schema(shape: Any) -> dict[str, Any]:
     """Declare what a route answers: `@router.get(path, **answering(Trials))`."""
     return {"responses": {200: {"model": shape, "description": "Done"}}}
 
 
-def answering_page(noun: str, shape: Any) -> dict[str, Any]:
+def page_schema(noun: str, shape: Any) -> dict[str, Any]:
     """Declare that a route answers a page of records under the name `noun`."""
-    return answering(TypedDict(f"{shape.__name__}Page", {noun: list[shape], "pagination": Pagination}))  # type: ignore[operator]
+    return response_schema(TypedDict(f"{shape.__name__}Page", {noun: list[shape], "pagination": Pagination}))  # type: ignore[operator]
 
 
-def answering_one(noun: str, shape: Any) -> dict[str, Any]:
+def record_schema(noun: str, shape: Any) -> dict[str, Any]:
     """Declare that a route answers one record under the name `noun`."""
-    return answering(TypedDict(f"One{shape.__name__}", {noun: shape}))  # type: ignore[operator]
+    return response_schema(TypedDict(f"One{shape.__name__}", {noun: shape}))  # type: ignore[operator]

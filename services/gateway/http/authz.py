@@ -7,17 +7,17 @@ from collections.abc import Iterator
 from fastapi import Request
 
 from services.catalogue.domain import State
-from services.catalogue.rights import Directory, judge
+from services.catalogue.rights import Directory, authorize
 from services.gateway.http.visit import Visit
 from services.kit.authz import acting
-from services.kit.authz.judge import Wish, forbidden
+from services.kit.authz.access_check import AccessRequest, forbidden
 from services.kit.authz.needs import PARAMETER, needed
 from services.kit.authz.permissions import Kind
 from services.kit.roots import Key
 from services.people import sessions, tokens
 from services.web import tickets
-from services.web.paced import PLACE
-from services.web.pacing import stranger_at
+from services.web.pacing import anonymous_client
+from services.web.pacing_middleware import SLOT_KEY
 from services.web.upgrades import is_upgrade
 
 
@@ -33,8 +33,8 @@ class Guard:
         # Whether a route's path includes the router's prefix depends on the framework's version.
         template = path if self._prefix and path.startswith(f"{self._prefix}/") else self._prefix + path
         permission, kind, reads = needed(request.method, template)
-        ticket = kind == "page" and request.path_params.get("rest", "").startswith(tickets.MARK)
-        visit, place = Visit(request), request.scope[PLACE]
+        ticket = kind == "page" and request.path_params.get("rest", "").startswith(tickets.PREFIX)
+        visit, slot = Visit(request), request.scope[SLOT_KEY]
         # An upgrade with no token authenticates with the shell's key, which the route itself checks.
         keyed = kind == "page" and is_upgrade(request) and visit.token() is None
         if permission != "anybody" or ticket or request.method != "GET":
@@ -42,25 +42,25 @@ class Guard:
             # record.
             await visit.catalogue.catch_up()
         if permission == "anybody" or ticket or keyed:
-            await place.take(stranger_at(visit.address))
+            await slot.acquire(anonymous_client(visit.address))
             return
         session = visit.session()
-        await place.take(sessions.client_of(session))
-        await visit.catalogue.away.bring(_keys(request))
+        await slot.acquire(sessions.rate_limit_key(session))
+        await visit.catalogue.evicted.load(_named_record_keys(request))
         # The session may have been closed while records were loading.
         request.state.session = session = visit.session()
         if session.scope == "read" and not reads:
             raise forbidden("this API token is for reading only; make one with the scope 'all'")
         # Tag every command sent for this request with the script's allocation, so that owners see who acts.
         acting.SCRIPT.set(session.allocation)
-        id = _named(request, kind)
-        request.state.wishes = [Wish(permission, kind, id)]
-        judge(visit.catalogue.state, session, *request.state.wishes)
+        id = _named_id(request, kind)
+        request.state.access_checks = [AccessRequest(permission, kind, id)]
+        authorize(visit.catalogue.state, session, *request.state.access_checks)
         if permission == "speak" and session.allocation:
-            _own_run(visit.catalogue.state, session, kind, id)
+            _check_own_run(visit.catalogue.state, session, kind, id)
 
 
-def _keys(request: Request) -> Iterator[Key]:
+def _named_record_keys(request: Request) -> Iterator[Key]:
     """The records named by the path. They are loaded before the check, without blocking other requests."""
     named = request.path_params
     yield from ((table, text) for name, table in _TABLES.items() if (text := named.get(name, "")))
@@ -73,10 +73,10 @@ def _keys(request: Request) -> Iterator[Key]:
 
 
 def _is_id(text: str) -> bool:
-    return text.isdecimal() and len(text) <= LONGEST_ID
+    return text.isdecimal() and len(text) <= MAX_ID_DIGITS
 
 
-LONGEST_ID = 18
+MAX_ID_DIGITS = 18
 """Maximum number of digits of an id. A longer number cannot name anything."""
 _TABLES = {
     # Loading any record of an experiment loads all of them, so its id is enough.
@@ -86,14 +86,14 @@ _TABLES = {
 }
 
 
-def _named(request: Request, kind: Kind) -> str | None:
+def _named_id(request: Request, kind: Kind) -> str | None:
     found = (request.path_params.get(name) for name in PARAMETER.get(kind, ()))
     return next((text for text in found if text is not None), None)
 
 
-def _own_run(state: State, session: tokens.Session, kind: Kind, id: str | None) -> None:
+def _check_own_run(state: State, session: tokens.Session, kind: Kind, id: str | None) -> None:
     """Restrict a script to its own run, whatever else its owner may act for."""
     known = state.allocations[session.allocation]
     own = {"run": known.id, "trial": str(known.trial_id)}.get(kind)
-    if own is not None and id != own and Directory(state).thing(kind, id) is not None:
+    if own is not None and id != own and Directory(state).target(kind, id) is not None:
         raise forbidden(f"the token is that of {known.id}, which does not belong to {kind} {id}")

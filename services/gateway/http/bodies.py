@@ -143,7 +143,7 @@ class ModelBody(Body):
     workspace_id: Long = 0
     workspace_name: str = ""
 
-    def given(self) -> dict[str, Any]:
+    def changes(self) -> dict[str, Any]:
         """The fields to set, as passed to the command."""
         found = self.model_dump(exclude={"workspace_id", "workspace_name"})
         return {name: value for name, value in found.items() if value is not None}
@@ -165,7 +165,7 @@ class VersionBody(Body):
     metadata: dict[str, Any] | None = None
     labels: tuple[str, ...] | None = None
 
-    def given(self) -> dict[str, Any]:
+    def changes(self) -> dict[str, Any]:
         """The fields to set, as passed to the command."""
         found = self.model_dump(exclude={"checkpoint_uuid"})
         return {name: value for name, value in found.items() if value is not None}
@@ -256,9 +256,9 @@ class Disable(Body):
 
 
 class QueueUpdate(Body):
-    """One update of a job; it contains one or more of the fields in `WISHES`."""
+    """One update of a job; it contains one or more of the fields in `CHANGE_FIELDS`."""
 
-    WISHES: ClassVar = ("aheadOf", "behindOf", "resourcePool", "priority", "weight")
+    CHANGE_FIELDS: ClassVar = ("aheadOf", "behindOf", "resourcePool", "priority", "weight")
 
     job_id: str
     ahead_of: str | None = None

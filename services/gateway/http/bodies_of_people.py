@@ -8,7 +8,7 @@ import msgspec
 
 from det_contracts.events.gateway import AgentUser, TokenScope
 from det_contracts.problems import invalid
-from services.gateway.http.body import Body, Long, Some
+from services.gateway.http.body import Body, BoundedList, Long
 
 _LIFESPAN = re.compile(r"([0-9]{1,6})([hd])")
 
@@ -56,12 +56,12 @@ class AgentUserBody(Body):
     agent_group: str = ""
 
 
-def agent_user(told: AgentUserBody | None) -> AgentUser | None:
+def agent_user(body: AgentUserBody | None) -> AgentUser | None:
     """Convert to the form used in events."""
-    if told is None:
+    if body is None:
         return None
     return msgspec.convert(
-        {"uid": told.agent_uid, "gid": told.agent_gid, "user": told.agent_user, "group": told.agent_group},
+        {"uid": body.agent_uid, "gid": body.agent_gid, "user": body.agent_user, "group": body.agent_group},
         AgentUser,
     )
 
@@ -106,8 +106,8 @@ class GroupBody(Body):
     """POST /groups, PUT /groups/{group_id}"""
 
     name: str | None = None
-    add_users: Some[Long] = []
-    remove_users: Some[Long] = []
+    add_users: BoundedList[Long] = []
+    remove_users: BoundedList[Long] = []
 
 
 class QuotaBody(Body):
@@ -138,7 +138,7 @@ class RoleSearch(Body):
 class RoleIds(Body):
     """POST /roles/search/by-ids"""
 
-    role_ids: Some[Long] = []
+    role_ids: BoundedList[Long] = []
 
 
 class RoleBody(Body):
@@ -172,5 +172,5 @@ class GroupRole(Body):
 class AssignmentsBody(Body):
     """POST /roles/add-assignments, POST /roles/remove-assignments"""
 
-    user_role_assignments: Some[UserRole] = []
-    group_role_assignments: Some[GroupRole] = []
+    user_role_assignments: BoundedList[UserRole] = []
+    group_role_assignments: BoundedList[GroupRole] = []

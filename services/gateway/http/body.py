@@ -14,7 +14,7 @@ from pydantic.alias_generators import to_camel
 Long = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
 """An integer that fits into 64 bits, which is what the databases can store."""
 T = TypeVar("T")
-Some = Annotated[list[T], Field(max_length=1000)]
+BoundedList = Annotated[list[T], Field(max_length=1000)]
 """A list of what one request may assign or remove. It is bounded because each item costs a ruling."""
 
 
@@ -25,16 +25,16 @@ class Body(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _null_is_unset(cls, data: Any, known: ValidationInfo) -> Any:
+    def _null_is_unset(cls, data: Any, info: ValidationInfo) -> Any:
         if not isinstance(data, dict):
             return data
-        if known.mode != "json":
+        if info.mode != "json":
             # In JSON mode the parser has already checked all strings.
-            _check_texts(data)
+            _reject_surrogates(data)
         return {name: value for name, value in data.items() if value is not None}
 
 
-def _check_texts(data: Any) -> None:
+def _reject_surrogates(data: Any) -> None:
     """Raise `ValueError` for lone surrogates: JSON can express them, but they cannot be stored or sent."""
     try:
         msgspec.json.encode(data)

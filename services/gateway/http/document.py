@@ -8,7 +8,7 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from services.web.errors import API, MEANINGS
+from services.web.errors import API, API_ERRORS
 
 _ERROR = {
     "type": "object",
@@ -16,8 +16,8 @@ _ERROR = {
         "error": {
             "type": "object",
             "properties": {
-                "code": {"type": "integer", "enum": sorted(m.number for m in MEANINGS.values())},
-                "reason": {"type": "string", "enum": sorted(m.name for m in MEANINGS.values())},
+                "code": {"type": "integer", "enum": sorted(m.number for m in API_ERRORS.values())},
+                "reason": {"type": "string", "enum": sorted(m.name for m in API_ERRORS.values())},
                 "error": {"type": "string"},
             },
         }
@@ -28,13 +28,13 @@ _METHODS = ("get", "post", "put", "patch", "delete")
 
 def document(app: FastAPI) -> dict[str, Any]:
     """Build the whole document. Called once per application."""
-    made: dict[str, Any] = copy.deepcopy(app.openapi())
-    made["info"] = {
+    openapi_doc: dict[str, Any] = copy.deepcopy(app.openapi())
+    openapi_doc["info"] = {
         "title": "Steadfast",
         "version": "1",
         "description": "Log in by POST /api/v1/auth/login and send the token as bearer.",
     }
-    schemas = made.setdefault("components", {}).setdefault("schemas", {})
+    schemas = openapi_doc.setdefault("components", {}).setdefault("schemas", {})
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
     for schema in schemas.values():
@@ -42,16 +42,16 @@ def document(app: FastAPI) -> dict[str, Any]:
         for property in schema.get("properties", {}).values():
             property.pop("title", None)
     schemas["Error"] = _ERROR
-    made["components"]["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
-    made["security"] = [{"bearer": []}]
-    for path, operations in made["paths"].items():
+    openapi_doc["components"]["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
+    openapi_doc["security"] = [{"bearer": []}]
+    for path, operations in openapi_doc["paths"].items():
         for method in _METHODS:
             if method in operations:
-                _complete(path, method, operations[method])
-    return made
+                _complete_operation(path, method, operations[method])
+    return openapi_doc
 
 
-def _complete(path: str, method: str, operation: dict[str, Any]) -> None:
+def _complete_operation(path: str, method: str, operation: dict[str, Any]) -> None:
     kind = method if path.startswith(API) else f"{method}_raw"
     operation["operationId"] = re.sub(r"\W+", "_", f"{kind}{path.removeprefix(API)}").strip("_")
     operation["tags"] = [path.removeprefix(API).split("/")[1] or "/"]
@@ -62,11 +62,11 @@ def _complete(path: str, method: str, operation: dict[str, Any]) -> None:
     for parameter in operation.get("parameters", []):
         schema = parameter["schema"]
         schema.pop("title", None)
-        if not _is_told(schema):
+        if not _is_default_useful(schema):
             schema.pop("default", None)
 
 
-def _is_told(schema: dict[str, Any]) -> bool:
+def _is_default_useful(schema: dict[str, Any]) -> bool:
     """Whether a default is worth documenting: not empty, and of the type that clients send."""
     default = schema.get("default")
     written = isinstance(default, bool) == (schema.get("type") == "boolean")

@@ -16,7 +16,7 @@ class Renewals:
         self._peers = peers
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
-    def begin(self, session_id: str, until: float) -> None:
+    def start(self, session_id: str, until: float) -> None:
         """Start extending a session until `until`, without waiting for the result."""
         if session_id not in self._tasks:
             self._tasks[session_id] = asyncio.create_task(self._renew(session_id, until))

@@ -74,18 +74,18 @@ from services.gateway.http.visit import Visit
 from services.gateway.running.backend import Backend
 from services.kit.authz.needs import needed
 from services.web import errors, small_chunks
-from services.web.connection import Connections, Patient
-from services.web.counting import Counting
-from services.web.framing import Framing
-from services.web.origins import Origins
-from services.web.paced import Paced
-from services.web.query import Spelling
+from services.web.body_limits import BodyLimitsMiddleware
+from services.web.connection import Connections, HttpConnection
+from services.web.origins import OriginMiddleware
+from services.web.pacing_middleware import PacingMiddleware
+from services.web.query import QueryNamesMiddleware
+from services.web.request_metrics import MetricsMiddleware
 
 log = structlog.get_logger()
 BACKLOG = 512
 CLOSE_PATIENCE_S = 1
-ASK_AFTER_S = 60
-SPARE_FILES = 256
+KEEPALIVE_IDLE_S = 60
+RESERVED_FILES = 256
 """File descriptors kept back for everything but connections."""
 
 
@@ -173,9 +173,9 @@ def prepare() -> None:
 
     It takes more than half a second in all, during which the event loop is blocked.
     """
-    nowhere = {"type": "http", "method": "GET", "path": "/", "root_path": "", "headers": []}
+    request_scope = {"type": "http", "method": "GET", "path": "/", "root_path": "", "headers": []}
     for route in surface().routes:
-        route.matches(dict(nowhere))
+        route.matches(dict(request_scope))
 
 
 def _include(made: APIRouter, part: APIRouter, prefix: str) -> None:
@@ -195,18 +195,18 @@ def application(backend: Backend) -> FastAPI:
     app.state.backend = backend
     errors.install(app)
     if backend.tracer is not None:
-        from services.web.traced import Traced
+        from services.web.tracing_middleware import TracingMiddleware
 
-        app.add_middleware(Traced, tracer=backend.tracer)
-    app.add_middleware(Paced, pacing=backend.limits.pacing)
-    app.add_middleware(Counting, measures=backend.measures)
-    app.add_middleware(Spelling)
-    app.add_middleware(Framing, stranger=functools.partial(_stranger, app))
-    app.add_middleware(Origins, settings=backend.settings)
+        app.add_middleware(TracingMiddleware, tracer=backend.tracer)
+    app.add_middleware(PacingMiddleware, pacing=backend.limits.pacing)
+    app.add_middleware(MetricsMiddleware, measures=backend.measures)
+    app.add_middleware(QueryNamesMiddleware)
+    app.add_middleware(BodyLimitsMiddleware, authenticate=functools.partial(_authentication_problem, app))
+    app.add_middleware(OriginMiddleware, settings=backend.settings)
     return app
 
 
-async def _stranger(app: FastAPI, scope: Scope) -> Problem | None:
+async def _authentication_problem(app: FastAPI, scope: Scope) -> Problem | None:
     """Return why a sender is not authenticated, before much of the body is read; None if it is."""
     visit = Visit(Request({**scope, "app": app}))
     await visit.catalogue.catch_up()
@@ -238,8 +238,8 @@ def listening_socket(host: str, port: int) -> socket.socket:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         # Detect clients whose machine is gone: the kernel sends probes and eventually gives up.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, ASK_AFTER_S)
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, ASK_AFTER_S // 4)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEPALIVE_IDLE_S)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, KEEPALIVE_IDLE_S // 4)
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4)
         listener.bind((host, port))
     except OSError as error:
@@ -248,14 +248,14 @@ def listening_socket(host: str, port: int) -> socket.socket:
     return listener
 
 
-def allow_many_connections() -> int:
+def raise_connection_limit() -> int:
     """Raise the limit of open files to the hard limit, since each open page holds a connection all day.
 
     Returns how many connections fit.
     """
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    return max(most - SPARE_FILES, most // 2)
+    _, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard_limit, hard_limit))
+    return max(hard_limit - RESERVED_FILES, hard_limit // 2)
 
 
 async def serve(
@@ -265,7 +265,7 @@ async def serve(
     small_chunks.install()
     config = uvicorn.Config(
         app,
-        http=functools.partial(Patient, connections),  # type: ignore[arg-type]
+        http=functools.partial(HttpConnection, connections),  # type: ignore[arg-type]
         ws="none",
         loop="none",
         lifespan="off",
@@ -279,11 +279,11 @@ async def serve(
     # Uvicorn itself only accepts file paths, and its errors are less clear.
     config.ssl = tls
     server = Server(config)
-    work = asyncio.ensure_future(server.serve([listener]))
+    serving = asyncio.ensure_future(server.serve([listener]))
     host, port = listener.getsockname()[:2]
     log.info("gateway.listening", host=host, port=port)
     try:
-        await asyncio.shield(work)
+        await asyncio.shield(serving)
     finally:
         server.should_exit = True
-        await asyncio.wait([work])
+        await asyncio.wait([serving])

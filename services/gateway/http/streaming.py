@@ -13,9 +13,9 @@ from starlette.responses import StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from det_contracts.problems import Refused
-from services.catalogue.waiting import Fact
+from services.catalogue.waiters import Fact
+from services.kit.cancellation import cancel_and_wait, keep_reference
 from services.kit.checkpoint_files import FilesMissing
-from services.kit.task_ending import end, keep
 from services.web.tunnels import EXTENSION, Connection
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 log = structlog.get_logger()
-MAY_END_EARLY = (Refused, FilesMissing, httpx.HTTPError)
+STREAM_ERRORS = (Refused, FilesMissing, httpx.HTTPError)
 """Errors of an owner, a storage or a task that may end a stream midway. Any other is a defect of the gateway.
 """
 
@@ -54,24 +54,24 @@ class Stream(StreamingResponse):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the stream until it ends or the client disconnects. Raises `Busy` before sending anything."""
         try:
-            async with _counted(self._visit):
-                await self._while_there(scope, receive, send)
+            async with _stream_slot(self._visit):
+                await self._send_until_disconnect(scope, receive, send)
         finally:
             if self._release is not None:
                 # Finish the release even if this task is cancelled meanwhile.
                 releasing = asyncio.ensure_future(self._release())
-                keep(releasing)
+                keep_reference(releasing)
                 await asyncio.shield(releasing)
 
-    async def _while_there(self, scope: Scope, receive: Receive, send: Send) -> None:
-        work = asyncio.ensure_future(self.stream_response(send))
-        gone = asyncio.ensure_future(self.listen_for_disconnect(receive))
+    async def _send_until_disconnect(self, scope: Scope, receive: Receive, send: Send) -> None:
+        sending = asyncio.ensure_future(self.stream_response(send))
+        disconnected = asyncio.ensure_future(self.listen_for_disconnect(receive))
         try:
-            await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({sending, disconnected}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            await end(work, gone)
-        error = None if work.cancelled() else work.exception()
-        if error is not None and not _broken_off(scope, error):
+            await cancel_and_wait(sending, disconnected)
+        error = None if sending.cancelled() else sending.exception()
+        if error is not None and not _close_if_expected(scope, error):
             raise error
 
     async def stream_response(self, send: Send) -> None:
@@ -93,38 +93,38 @@ class Stream(StreamingResponse):
                 await self.body_iterator.aclose()
 
 
-async def begun(parts: AsyncIterator[T]) -> AsyncIterator[T]:
+async def prefetch_first(parts: AsyncIterator[T]) -> AsyncIterator[T]:
     """Wait for the first part, so that an early failure becomes an ordinary error; return all parts."""
     try:
         first = await anext(parts)
     except StopAsyncIteration:
         return parts
-    return _behind(first, parts)
+    return _prepend(first, parts)
 
 
-async def _behind(first: T, others: AsyncIterator[T]) -> AsyncIterator[T]:
+async def _prepend(first: T, others: AsyncIterator[T]) -> AsyncIterator[T]:
     yield first
     async for one in others:
         yield one
 
 
-def _broken_off(scope: Scope, error: BaseException) -> bool:
+def _close_if_expected(scope: Scope, error: BaseException) -> bool:
     """Whether the stream was cut short by a failure that is not the gateway's own.
 
     The answer has already begun, so the client only learns of it from its closed connection.
     """
     connection: Connection | None = scope.get("extensions", {}).get(EXTENSION)
-    if connection is None or not isinstance(error, MAY_END_EARLY):
+    if connection is None or not isinstance(error, STREAM_ERRORS):
         return False
     log.warning("answer.broken_off", path=scope["path"], why=repr(error))
     connection.break_off()
     return True
 
 
-def _counted(visit: UserVisit | None) -> AbstractAsyncContextManager[None]:
+def _stream_slot(visit: UserVisit | None) -> AbstractAsyncContextManager[None]:
     if visit is None:
         return nullcontext()
-    return visit.backend.limits.streams.place(visit.user.username)
+    return visit.backend.limits.streams.hold(visit.user.username)
 
 
 async def wait_until(visit: UserVisit, fact: Fact, seconds: float) -> bool:
@@ -134,23 +134,23 @@ async def wait_until(visit: UserVisit, fact: Fact, seconds: float) -> bool:
     """
     if fact.holds(visit.catalogue.state):
         return True
-    async with _counted(visit):
-        return await _until_gone(visit, fact, seconds)
+    async with _stream_slot(visit):
+        return await _wait_until_or_disconnect(visit, fact, seconds)
 
 
-async def _until_gone(visit: UserVisit, fact: Fact, seconds: float) -> bool:
-    waiting = asyncio.ensure_future(visit.catalogue.until(fact))
-    gone = asyncio.ensure_future(_gone(visit))
+async def _wait_until_or_disconnect(visit: UserVisit, fact: Fact, seconds: float) -> bool:
+    waiting = asyncio.ensure_future(visit.catalogue.wait_until(fact))
+    disconnected = asyncio.ensure_future(_disconnected(visit))
     try:
-        await asyncio.wait({waiting, gone}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({waiting, disconnected}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        await end(waiting, gone)
+        await cancel_and_wait(waiting, disconnected)
     if not waiting.cancelled():
         waiting.result()
-    return gone.cancelled()
+    return disconnected.cancelled()
 
 
-async def _gone(visit: UserVisit) -> None:
+async def _disconnected(visit: UserVisit) -> None:
     """Return when the client has disconnected."""
     while (await visit.request.receive())["type"] != "http.disconnect":
         pass

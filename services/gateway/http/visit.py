@@ -17,23 +17,25 @@ from starlette.responses import Response
 
 from det_contracts.creation import Creation, Once
 from det_contracts.problems import Problem, Refused, invalid
-from services.catalogue.rights import judge, owner_of
-from services.catalogue.visibility import Sight
+from services.catalogue.catalogue import Catalogue
+from services.catalogue.peers import Peers
+from services.catalogue.rights import authorize, owner_of
+from services.catalogue.visibility import Visibility
 from services.gateway.http.streaming import Stream
 from services.gateway.running.backend import Backend
 from services.kit import task_tokens
-from services.kit.authz.judge import Wish
+from services.kit.authz.access_check import AccessRequest
 from services.kit.authz.permissions import Kind, Permission
-from services.kit.idempotency import made
+from services.kit.idempotency import earlier_result
 from services.people import sessions, tokens, users
 from services.people.domain import User
 from services.web import errors
 
 COOKIE = "auth"
-PLAIN = ("0", "false")
+PRETTY_OFF = ("0", "false")
 """Values of the query parameter `pretty` that turn it off."""
-LONGEST_KEY = 255
-SCRIPTS_HEADER = "grpc-metadata-x-allocation-token"
+MAX_KEY_LENGTH = 255
+ALLOCATION_TOKEN_HEADER = "grpc-metadata-x-allocation-token"  # noqa: S105 - the name of a header
 log = structlog.get_logger()
 
 
@@ -43,8 +45,8 @@ class Visit:
     def __init__(self, request: Request) -> None:
         self.request = request
         self.backend: Backend = request.app.state.backend
-        self.catalogue = self.backend.catalogue
-        self.peers = self.backend.peers
+        self.catalogue: Catalogue = self.backend.catalogue
+        self.peers: Peers = self.backend.peers
 
     @property
     def address(self) -> str:
@@ -61,24 +63,24 @@ class Visit:
     def answer(self, content: Any) -> Response:
         """Build a JSON answer, indented if the query has `?pretty`."""
         body = msgspec.json.encode(content)
-        if self.request.query_params.get("pretty", "0").lower() not in PLAIN:
+        if self.request.query_params.get("pretty", "0").lower() not in PRETTY_OFF:
             body = msgspec.json.format(body, indent=2)
         return Response(body, media_type="application/json")
 
     def token(self) -> str | None:
         """The request's token: a bearer token, the header of Determined's SDK in scripts, or the cookie."""
-        for header in ("authorization", SCRIPTS_HEADER):
+        for header in ("authorization", ALLOCATION_TOKEN_HEADER):
             scheme, _, token = self.request.headers.get(header, "").partition(" ")
             if scheme.lower() == "bearer" and token:
                 return token.strip()
         return self.request.cookies.get(COOKIE)
 
-    def remember(self, answer: Response, token: str) -> None:
+    def set_token_cookie(self, answer: Response, token: str) -> None:
         """Set the token as a cookie for the longest possible session; the server decides when it ends."""
         answer.set_cookie(
             COOKIE,
             token,
-            max_age=int(tokens.LONGEST_S),
+            max_age=int(tokens.MAX_SESSION_S),
             httponly=True,
             samesite="strict",
             secure=self.backend.proxies.is_encrypted(self.request),
@@ -103,14 +105,14 @@ class Visit:
             sessions.check(state, session, now)
         except tokens.BadToken as error:
             raise errors.unauthenticated(f"{error}; run 'det user login'") from None
-        if sessions.is_due(state, session, now):
-            self.backend.renewals.begin(session.id, sessions.prolonged(session.began_at, now))
+        if sessions.is_renewal_due(state, session, now):
+            self.backend.renewals.start(session.id, sessions.renewed_until(session.started_at, now))
         return session
 
     @property
-    def sight(self) -> Sight:
+    def visibility(self) -> Visibility:
         """The part of the catalogue that the caller may see."""
-        return Sight(self.catalogue.state, self.session())
+        return Visibility(self.catalogue.state, self.session())
 
     def _task_session(self, token: str) -> tokens.Session:
         """Return the session of a running task, which acts for the task's owner."""
@@ -120,14 +122,14 @@ class Visit:
                 "tasks cannot log in here: set STEADFAST_TASK_KEY at the gateway and at the scheduler"
             )
         try:
-            said = task_tokens.read(key, token)
+            claims = task_tokens.read(key, token)
         except task_tokens.BadTaskToken as error:
             raise errors.unauthenticated(str(error)) from None
-        allocation = self.catalogue.state.allocations.get(said.allocation)
+        allocation = self.catalogue.state.allocations.get(claims.allocation)
         owner = owner_of(self.catalogue.state, allocation) if allocation is not None else None
         if allocation is None or allocation.ended_at is not None or owner is None:
-            raise errors.unauthenticated(f"allocation {said.allocation} is over, and its session with it")
-        return tokens.Session(said.allocation, owner.username, math.inf, allocation=said.allocation)
+            raise errors.unauthenticated(f"allocation {claims.allocation} is over, and its session with it")
+        return tokens.Session(claims.allocation, owner.username, math.inf, allocation=claims.allocation)
 
 
 class UserVisit(Visit):
@@ -138,7 +140,7 @@ class UserVisit(Visit):
         # The session accepted by `services.gateway.http.authz`, if the request passed there.
         session: tokens.Session = getattr(request.state, "session", None) or self.session()
         self.session_id = session.id
-        self._user_id = users.by_id_of(self.catalogue.state, session.user)
+        self._user_id = users.id_by_name(self.catalogue.state, session.user)
         self.digest = ""
         """Digest of the whole request, if its body was not kept in memory."""
 
@@ -147,52 +149,52 @@ class UserVisit(Visit):
         """The user who sent the request."""
         return users.by_id(self.catalogue.state, self._user_id)
 
-    def see(self, kind: Kind, *ids: object) -> None:
+    def check_view(self, kind: Kind, *ids: object) -> None:
         """Raise `Refused` (404) unless the user may see these things, now and at every later recheck."""
-        wishes = [Wish("view", kind, id) for id in ids]
-        judge(self.catalogue.state, self.session(), *wishes)
-        self.request.state.wishes += wishes
+        access_checks = [AccessRequest("view", kind, id) for id in ids]
+        authorize(self.catalogue.state, self.session(), *access_checks)
+        self.request.state.access_checks += access_checks
 
-    def need(self, permission: Permission, kind: Kind, id: object) -> None:
+    def check_permission(self, permission: Permission, kind: Kind, id: object) -> None:
         """Raise `Refused` early if the owner of the fact would refuse, before a body is stored."""
-        judge(self.catalogue.state, self.session(), Wish(permission, kind, id))
+        authorize(self.catalogue.state, self.session(), AccessRequest(permission, kind, id))
 
     def recheck(self) -> None:
         """Raise `Refused` if the user has lost the right to an answer that is still being sent."""
-        judge(self.catalogue.state, self.session(), *self.request.state.wishes)
+        authorize(self.catalogue.state, self.session(), *self.request.state.access_checks)
 
     async def create(self, command: Creation) -> Any:
         """Run a creating command once per `Idempotency-Key`, and return the answer's value.
 
         Raises `Refused`, also if the key was used before with another request.
         """
-        once = await self._once()
-        known = made(self.catalogue.state.creations, once)
+        once = await self._idempotency_key()
+        known = earlier_result(self.catalogue.state.creations, once)
         if known is not None:
             return known.value
         return await self.peers.command(msgspec.structs.replace(command, once=once))
 
-    async def _once(self) -> Once | None:
+    async def _idempotency_key(self) -> Once | None:
         key = self.request.headers.get("idempotency-key", "")
         if not key:
             return None
-        if len(key) > LONGEST_KEY or not key.isprintable():
-            raise invalid(f"Idempotency-Key: at most {LONGEST_KEY} printable characters are expected")
+        if len(key) > MAX_KEY_LENGTH or not key.isprintable():
+            raise invalid(f"Idempotency-Key: at most {MAX_KEY_LENGTH} printable characters are expected")
         id = hashlib.sha256(f"{self.user.id}:{key}".encode()).hexdigest()[:32]
         return Once(id, key, self.digest or await self._digest())
 
     async def _digest(self) -> str:
         # The digest is keyed with a secret: the request may hold a password, and the log must not help to
         # guess it.
-        said = f"{self.request.method} {self.request.url.path}\n".encode() + await self.request.body()
-        return (await asyncio.to_thread(hmac.digest, self.backend.token_key, said, "sha256")).hex()
+        content = f"{self.request.method} {self.request.url.path}\n".encode() + await self.request.body()
+        return (await asyncio.to_thread(hmac.digest, self.backend.token_key, content, "sha256")).hex()
 
-    def person(self) -> User:
+    def require_login(self) -> User:
         """The user, if they logged in themselves. Raises `Refused` (403) for tasks and API tokens.
 
         A delegated credential must not create another credential, which would outlive it.
         """
-        if not self.session().is_persons:
+        if not self.session().is_personal:
             raise errors.forbidden("passwords, sessions and API tokens need a login: run det user login")
         return self.user
 
@@ -201,19 +203,19 @@ class UserVisit(Visit):
 
         A page is a list of objects, or bytes made by `line`.
         """
-        return Stream(_lines(pages), visit=self, media_type="application/json")
+        return Stream(_encode_pages(pages), visit=self, media_type="application/json")
 
 
-def line(result: Any) -> bytes:
+def encode_line(result: Any) -> bytes:
     """Encode one object of a stream."""
     return msgspec.json.encode({"result": result}) + b"\n"
 
 
-async def _lines(pages: AsyncIterator[Sequence[Any] | bytes]) -> AsyncIterator[bytes]:
+async def _encode_pages(pages: AsyncIterator[Sequence[Any] | bytes]) -> AsyncIterator[bytes]:
     try:
         async for page in pages:
             if page:
-                yield page if isinstance(page, bytes) else b"".join([line(result) for result in page])
+                yield page if isinstance(page, bytes) else b"".join([encode_line(result) for result in page])
     except Refused as refusal:
         yield msgspec.json.encode(errors.line(refusal.problem)) + b"\n"
     except asyncio.CancelledError:
@@ -227,13 +229,13 @@ async def _lines(pages: AsyncIterator[Sequence[Any] | bytes]) -> AsyncIterator[b
             await pages.aclose()
 
 
-async def _anybody(request: Request) -> Visit:
+async def _visit(request: Request) -> Visit:
     return Visit(request)
 
 
-async def _a_user(request: Request) -> UserVisit:
+async def _user_visit(request: Request) -> UserVisit:
     return UserVisit(request)
 
 
-Anybody = Annotated[Visit, Depends(_anybody)]
-Asked = Annotated[UserVisit, Depends(_a_user)]
+Anybody = Annotated[Visit, Depends(_visit)]
+Authenticated = Annotated[UserVisit, Depends(_user_visit)]

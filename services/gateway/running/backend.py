@@ -13,7 +13,7 @@ import httpx
 from det_contracts.roots import Roots
 from services.catalogue.catalogue import Catalogue
 from services.catalogue.peers import Peers
-from services.gateway.determined.beats import Beats
+from services.gateway.determined.heartbeats import HeartbeatThrottle
 from services.gateway.http.renewals import Renewals
 from services.gateway.running.cluster_health import ClusterHealth
 from services.gateway.running.settings import Settings
@@ -27,12 +27,12 @@ from services.kit.process_metrics import Measures
 from services.kit.sealing import Sealer
 from services.kit.sqlite_files import sqlite_file
 from services.live import Live
-from services.live.follow import Following
+from services.live.follow import FollowerResources
 from services.live.tails import Tails
-from services.people.oidc.asking import Asking
-from services.people.oidc.settings import checked
+from services.people.oidc.provider_http import ProviderClient
+from services.people.oidc.settings import check_settings
 from services.web.limits import Limits
-from services.web.logins import Logins
+from services.web.logins import LoginLimiter
 from services.web.proxies import Proxies
 
 if TYPE_CHECKING:
@@ -65,9 +65,9 @@ class Backend:
     """The disks whose free space is checked before anything new is accepted."""
 
     @cached_property
-    def following(self) -> Following:
+    def followed_logs(self) -> FollowerResources:
         """The logs being followed through this gateway."""
-        return Following(self.peers, Tails(self.journal, self.catalogue))
+        return FollowerResources(self.peers, Tails(self.journal, self.catalogue))
 
     @cached_property
     def roots(self) -> Roots:
@@ -93,26 +93,26 @@ class Backend:
         return Renewals(self.peers)
 
     @cached_property
-    def logins(self) -> Logins:
+    def logins(self) -> LoginLimiter:
         """Failed login attempts."""
-        return Logins()
+        return LoginLimiter()
 
     @cached_property
     def provider(self) -> Provider | None:
         """The external sign-in provider, if configured. Raises `BadSettings`."""
-        known = checked(self.settings)
+        known = check_settings(self.settings)
         if known is None:
             return None
         # Imports signature libraries that most gateways never need.
         from services.people.oidc.provider import Provider
 
         addresses = Addresses([known.oidc_issuer], self.settings.reachable)
-        return Provider(known, Asking(addresses, known.tls_ca))
+        return Provider(known, ProviderClient(addresses, known.tls_ca))
 
     @cached_property
-    def beats(self) -> Beats:
+    def heartbeats(self) -> HeartbeatThrottle:
         """Heartbeats that were passed on."""
-        return Beats()
+        return HeartbeatThrottle()
 
     @cached_property
     def limits(self) -> Limits:
@@ -126,16 +126,16 @@ class Backend:
         return Offload()
 
     @cached_property
-    def to_tasks(self) -> httpx.AsyncHTTPTransport:
+    def task_transport(self) -> httpx.AsyncHTTPTransport:
         """Connections to tasks. Not an httpx client, which would share one user's cookies with the others."""
         # Tasks are called without TLS, so do not load the system's certificates.
-        nobody = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        ssl_context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         limits = httpx.Limits(max_keepalive_connections=0)
-        return httpx.AsyncHTTPTransport(verify=nobody, trust_env=False, limits=limits)
+        return httpx.AsyncHTTPTransport(verify=ssl_context, trust_env=False, limits=limits)
 
     async def close(self) -> None:
         """Stop all background work."""
         await self.renewals.close()
-        await self.to_tasks.aclose()
+        await self.task_transport.aclose()
         self.limits.close()
         await self.offload.close()

@@ -9,115 +9,115 @@ from typing import Any
 
 from det_contracts import subjects
 from services.kit import conditions as names
-from services.kit.cluster_look import LEASES, OWNERS
+from services.kit.cluster_monitor import LEASES, OWNERS
 from services.kit.conditions import Conditions, Trouble
-from services.kit.health import same_once
-from services.kit.health_signs import Signs
+from services.kit.health import deduplicate
+from services.kit.health_reports import HealthReports
 
 UP, DEGRADED, DOWN = "up", "degraded", "down"
-DECIDERS = ("searcher", "scheduler", subjects.INTAKE)
+REQUIRED_SERVICES = ("searcher", "scheduler", subjects.INTAKE)
 """Services without which nothing new starts."""
-BROKER_HAS = (names.BROKER_AWAY, names.STREAM_REFUSES, names.REPLICA_BEHIND)
-ME = "gateway"
+BROKER_CONDITIONS = (names.BROKER_AWAY, names.STREAM_REFUSES, names.REPLICA_BEHIND)
+SELF = "gateway"
 
 
 class ClusterHealth:
     """The problems of the cluster, including this gateway's own."""
 
-    def __init__(self, conditions: Conditions, signs: Signs) -> None:
+    def __init__(self, conditions: Conditions, signs: HealthReports) -> None:
         self._conditions = conditions
         self._signs = signs
 
     def report(self, position: int) -> dict[str, Any]:
         """The health report for clients. `position` is how far this gateway has read the log."""
-        wrong = same_once([*self._conditions.current(), *self._signs.current()])
-        parts = _parts(wrong)
+        troubles = deduplicate([*self._conditions.current(), *self._signs.current()])
+        parts = _parts(troubles)
         return {
-            "status": DOWN if any(map(_stops, wrong)) else DEGRADED if wrong else UP,
+            "status": DOWN if any(map(_stops_cluster, troubles)) else DEGRADED if troubles else UP,
             "position": position,
-            "time": _moment(time.time()),
+            "time": _timestamp(time.time()),
             "database": parts["database"],
             "parts": parts,
-            "reasons": [_reason(one) for one in wrong],
+            "reasons": [_reason(trouble) for trouble in troubles],
         }
 
     def parked(self) -> list[dict[str, str]]:
         """Records about which a service cannot decide, each with the reason. For operators only."""
-        return [_reason(one) | {"error": one.detail} for one in self._all(names.DECISIONS_PARKED)]
+        return [_reason(trouble) | {"error": trouble.detail} for trouble in self._all(names.DECISIONS_PARKED)]
 
     def standing(self) -> list[dict[str, Any]]:
         """Services that stand still at an event that they cannot process. For operators only."""
-        return [_standing(one) for one in self._all(names.EVENT_FAILS)]
+        return [_standing(trouble) for trouble in self._all(names.EVENT_FAILS)]
 
     def rebuilding(self) -> dict[str, str]:
         """Services whose database is being rebuilt, each with how far that is."""
-        return {one.program: one.message for one in self._all(names.REBUILDING)}
+        return {trouble.program: trouble.message for trouble in self._all(names.REBUILDING)}
 
     def _all(self, condition: str) -> list[Trouble]:
-        wrong = same_once([*self._conditions.current(), *self._signs.current()])
-        return [one for one in wrong if one.condition == condition]
+        troubles = deduplicate([*self._conditions.current(), *self._signs.current()])
+        return [trouble for trouble in troubles if trouble.condition == condition]
 
 
-def _stops(one: Trouble) -> bool:
+def _stops_cluster(trouble: Trouble) -> bool:
     """Whether this problem prevents all new decisions or answers."""
-    match one.condition:
+    match trouble.condition:
         case names.BROKER_AWAY | names.DATABASE_FAILS:
-            return one.program == ME
+            return trouble.program == SELF
         case names.STREAM_REFUSES:
             # A worker that cannot store anything may be the only one affected.
-            return one.about in (subjects.CONTROL, LEASES) and not _is_worker(one)
+            return trouble.about in (subjects.CONTROL, LEASES) and not _is_worker(trouble)
         case names.NOBODY_LEADS:
-            return one.about in DECIDERS
+            return trouble.about in REQUIRED_SERVICES
     return False
 
 
-def _parts(wrong: Iterable[Trouble]) -> Mapping[str, str]:
+def _parts(troubles: Iterable[Trouble]) -> Mapping[str, str]:
     """The state of each part: down if it stops everything, degraded if it has any problem."""
     parts = dict.fromkeys(("broker", "database", *OWNERS, "workers"), UP)
-    for one in wrong:
-        part = _part(one)
-        gone = one.condition == names.NOBODY_LEADS or _stops(one)
-        parts[part] = DOWN if gone else max(parts.get(part, UP), DEGRADED, key=(UP, DEGRADED, DOWN).index)
+    for trouble in troubles:
+        part = _part(trouble)
+        is_down = trouble.condition == names.NOBODY_LEADS or _stops_cluster(trouble)
+        parts[part] = DOWN if is_down else max(parts.get(part, UP), DEGRADED, key=(UP, DEGRADED, DOWN).index)
     return parts
 
 
-def _part(one: Trouble) -> str:
-    if one.condition in BROKER_HAS and not _is_worker(one):
+def _part(trouble: Trouble) -> str:
+    if trouble.condition in BROKER_CONDITIONS and not _is_worker(trouble):
         return "broker"
-    if one.condition == names.NOBODY_LEADS:
-        return one.about
-    if one.program == ME and one.condition == names.DATABASE_FAILS:
+    if trouble.condition == names.NOBODY_LEADS:
+        return trouble.about
+    if trouble.program == SELF and trouble.condition == names.DATABASE_FAILS:
         return "database"
-    return "workers" if _is_worker(one) else one.program
+    return "workers" if _is_worker(trouble) else trouble.program
 
 
-def _is_worker(one: Trouble) -> bool:
-    return one.program.startswith("worker ")
+def _is_worker(trouble: Trouble) -> bool:
+    return trouble.program.startswith("worker ")
 
 
-def _reason(one: Trouble) -> dict[str, str]:
+def _reason(trouble: Trouble) -> dict[str, str]:
     return {
-        "condition": one.condition,
-        "about": one.about,
-        "program": one.program,
-        "message": one.message,
-        "since": _moment(one.since),
-        "action": one.action,
+        "condition": trouble.condition,
+        "about": trouble.about,
+        "program": trouble.program,
+        "message": trouble.message,
+        "since": _timestamp(trouble.since),
+        "action": trouble.action,
     }
 
 
-def _standing(one: Trouble) -> dict[str, Any]:
-    stream, position, subject = one.about.split(" ", 2)
+def _standing(trouble: Trouble) -> dict[str, Any]:
+    stream, position, subject = trouble.about.split(" ", 2)
     return {
-        "program": one.program,
+        "program": trouble.program,
         "stream": stream,
         "position": int(position),
         "subject": subject,
-        "error": one.detail,
-        "since": _moment(one.since),
-        "action": one.action,
+        "error": trouble.detail,
+        "since": _timestamp(trouble.since),
+        "action": trouble.action,
     }
 
 
-def _moment(at: float) -> str:
+def _timestamp(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

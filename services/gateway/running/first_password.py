@@ -12,7 +12,7 @@ import structlog
 from det_contracts.commands import SetFirstPassword
 from services.catalogue.catalogue import Catalogue
 from services.catalogue.peers import Peers
-from services.gateway.running.settings import Settings, first_password, is_open_to_others
+from services.gateway.running.settings import Settings, first_password, is_remotely_reachable
 from services.kit.settings import BadSettings
 from services.people import users
 
@@ -21,17 +21,17 @@ MISSING = "first_password.missing"
 """Log event written before the gateway refuses to start."""
 
 
-async def settle(settings: Settings, catalogue: Catalogue, peers: Peers) -> None:
+async def apply(settings: Settings, catalogue: Catalogue, peers: Peers) -> None:
     """Give users without a password the configured one. Raises `BadSettings` if it is required but unset."""
-    open_ones = users.without_password(catalogue.state)
-    if not open_ones:
+    users_without_password = users.users_without_password(catalogue.state)
+    if not users_without_password:
         return
     password = await asyncio.to_thread(first_password, settings)
     if password is not None:
-        for user in open_ones:
+        for user in users_without_password:
             await peers.command(SetFirstPassword(user_id=user.id, password=password))
-    elif is_open_to_others(settings):
-        names = " and ".join(f"'{user.username}'" for user in open_ones)
+    elif is_remotely_reachable(settings):
+        names = " and ".join(f"'{user.username}'" for user in users_without_password)
         log.critical(MISSING, users=names, host=settings.host)
         raise BadSettings(
             f"{names} may log in without a password, and other machines reach the gateway at "

@@ -13,7 +13,7 @@ from det_contracts.commands import Password
 from services.kit import blobs, passwords, yamlfile
 from services.kit.allowed_paths import directory_of
 from services.kit.disk_space import Disks
-from services.kit.hosts_named import is_loopback
+from services.kit.host_addresses import is_loopback
 from services.kit.settings import BadSettings
 from services.kit.sqlite_files import sqlite_file
 from services.people.oidc.settings import OidcSettings
@@ -78,7 +78,7 @@ class Settings(OidcSettings):
     """Whether checkpoint directories are on this host, so that they can be probed at submit."""
 
 
-def is_open_to_others(settings: Settings) -> bool:
+def is_remotely_reachable(settings: Settings) -> bool:
     """Whether people on other machines can reach the gateway."""
     return not is_loopback(settings.host) or bool(settings.trusted_proxies)
 

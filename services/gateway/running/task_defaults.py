@@ -19,7 +19,7 @@ from det_contracts import expconf
 from services.kit import pools_file
 
 Object = dict[str, Any]
-PLACES: dict[str, tuple[str, ...]] = {
+CONFIG_PATHS: dict[str, tuple[str, ...]] = {
     "image": ("environment", "image"),
     "force_pull_image": ("environment", "force_pull_image"),
     "registry_auth": ("environment", "registry_auth"),
@@ -33,7 +33,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "pbs": ("pbs",),
 }
 """Where each field goes in an experiment's configuration."""
-WITHOUT_EFFECT = {
+IGNORED_FIELDS = {
     *("network_mode", "dtrain_network_interface", "nccl_port_range", "gloo_port_range", "log_policies"),
     *("cpu_pod_spec", "gpu_pod_spec", "work_dir", "preemption_timeout"),
 }
@@ -46,17 +46,17 @@ class TaskDefaults:
     def __init__(self, cluster: Object | None = None, pools: Mapping[str, Object] | None = None) -> None:
         self._cluster, self._pools = cluster or {}, dict(pools or {})
 
-    def of(self, pool: str) -> Object:
+    def for_pool(self, pool: str) -> Object:
         """The defaults of a pool: its own, or else the cluster's."""
         return self._pools.get(pool, self._cluster)
 
-    def plain(self) -> Object:
-        """Convert to plain data for another process; `from_plain` reads it."""
+    def to_dict(self) -> Object:
+        """Convert to plain data for another process; `from_dict` reads it."""
         return {"cluster": self._cluster, "pools": self._pools}
 
     @classmethod
-    def from_plain(cls, found: Object) -> TaskDefaults:
-        """Read what `plain` returned."""
+    def from_dict(cls, found: Object) -> TaskDefaults:
+        """Read what `to_dict` returned."""
         return cls(found["cluster"], found["pools"])
 
 
@@ -74,26 +74,26 @@ def read(path: Path | None) -> TaskDefaults:
         if isinstance(pool, dict) and pool.get("task_container_defaults") is not None
     }
     cluster = _partial("", top, problems)
-    pools_file.refuse(path, problems)
+    pools_file.raise_problems(path, problems)
     return TaskDefaults(cluster, pools)
 
 
-def _partial(at: str, holder: Mapping[str, Any], problems: list[str]) -> Object:
+def _partial(prefix: str, holder: Mapping[str, Any], problems: list[str]) -> Object:
     """Convert a `task_container_defaults` block to a partial configuration in its normal form."""
-    block, name = holder.get("task_container_defaults"), f"{at}task_container_defaults"
+    block, name = holder.get("task_container_defaults"), f"{prefix}task_container_defaults"
     if block is None:
         return {}
     if not isinstance(block, dict):
         problems.append(f"{name}: a map is expected")
         return {}
-    known = PLACES.keys() | WITHOUT_EFFECT
+    known = CONFIG_PATHS.keys() | IGNORED_FIELDS
     problems += [
         f"{name}.{field} is not a field; there are: {', '.join(sorted(known))}"
         for field in block.keys() - known
     ]
     found: Object = {}
-    for field in PLACES.keys() & block.keys():
-        *above, last = PLACES[field]
+    for field in CONFIG_PATHS.keys() & block.keys():
+        *above, last = CONFIG_PATHS[field]
         inner = found
         for part in above:
             inner = inner.setdefault(part, {})

@@ -24,16 +24,16 @@ from services.gateway.http.bodies import ContextItem
 from services.web.bodies import LIMIT_BYTES
 
 FILE, DIRECTORY = 48, 53
-PATH = b'"path"'
+PATH_KEY = b'"path"'
 MEMORY_BYTES = 8 << 20
-LEVEL = 1
+COMPRESSION_LEVEL = 1
 """Compression level. Code is small, and large files rarely compress well."""
 
 
-MOST_FILES = 100_000
-DEEPEST = 200
+MAX_FILES = 100_000
+MAX_DEPTH = 200
 """Maximum depth of nested folders, since workers have to walk through them."""
-LONGEST_PATH = 2000
+MAX_PATH_LENGTH = 2000
 
 
 class TooLarge(Exception):
@@ -41,14 +41,16 @@ class TooLarge(Exception):
 
 
 @contextmanager
-def packed(items: Sequence[ContextItem]) -> Iterator[tuple[Context, BinaryIO]]:
+def pack(items: Sequence[ContextItem]) -> Iterator[tuple[Context, BinaryIO]]:
     """Pack files into an archive; yield its identity and the archive as an open file. Blocking.
 
     Raises `Refused` (400) for invalid paths and contents, and `TooLarge` above 96 MiB.
     """
     with tempfile.SpooledTemporaryFile(MEMORY_BYTES) as spooled:
         file = cast(BinaryIO, spooled)
-        with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=LEVEL, mtime=0, filename="") as zipped:
+        with gzip.GzipFile(
+            fileobj=file, mode="wb", compresslevel=COMPRESSION_LEVEL, mtime=0, filename=""
+        ) as zipped:
             _write(items, zipped)
         size = file.tell()
         file.seek(0)
@@ -59,14 +61,14 @@ def packed(items: Sequence[ContextItem]) -> Iterator[tuple[Context, BinaryIO]]:
         yield Context(digest.hexdigest(), size), file
 
 
-def check_count(body: mmap.mmap) -> None:
+def check_file_count(body: mmap.mmap) -> None:
     """Refuse a request with too many files before it is parsed into objects."""
-    found, at = 0, body.find(PATH)
+    found, at = 0, body.find(PATH_KEY)
     while at >= 0:
         found += 1
-        if found > MOST_FILES:
-            raise invalid(f"the context holds more than {MOST_FILES} files; see .detignore")
-        at = body.find(PATH, at + 1)
+        if found > MAX_FILES:
+            raise invalid(f"the context holds more than {MAX_FILES} files; see .detignore")
+        at = body.find(PATH_KEY, at + 1)
 
 
 def _write(items: Sequence[ContextItem], target: gzip.GzipFile) -> None:
@@ -90,10 +92,11 @@ def _header(item: ContextItem) -> tarfile.TarInfo:
     name = posixpath.normpath(item.path)
     if not item.path or name.startswith(("/", "../")) or name in (".", "..") or "\0" in name:
         raise invalid(f"the context holds '{item.path}', which lies outside of it")
-    if name.count("/") >= DEEPEST or len(name) > LONGEST_PATH:
+    if name.count("/") >= MAX_DEPTH or len(name) > MAX_PATH_LENGTH:
         raise invalid(
-            f"the context holds '{name[:80]}…', which is longer than {LONGEST_PATH} characters or lies more "
-            f"than {DEEPEST} folders deep"
+            f"the context holds '{name[:80]}…', which is longer than {MAX_PATH_LENGTH} characters or lies "
+            "more "
+            f"than {MAX_DEPTH} folders deep"
         )
     if item.type not in (FILE, DIRECTORY):
         raise invalid(

@@ -12,7 +12,7 @@ import msgspec
 from det_contracts import expconf
 from det_contracts.problems import Refused, invalid
 from services.catalogue.domain import Checkpoint, State
-from services.gateway.submit import below
+from services.gateway.submit import config_defaults
 from services.gateway.submit.jobs import COMPLETE, MERGE
 from services.gateway.submit.masked_text import masked_text
 from services.kit import yamlfile
@@ -48,14 +48,14 @@ async def complete(
         raise invalid(f"the configuration is larger than {TEXT_LIMIT_BYTES} bytes")
     given: dict[str, Any] = {
         "text": text,
-        "under": under if under is not None else below.below(backend),
+        "under": under if under is not None else config_defaults.collect(backend),
         "template": template,
         "unmanaged": unmanaged,
         "seed": int(time.time()),
         "name": expconf.random_name(random.choice),
     }
     if _is_small(text, template):
-        found = complete_here(**given)
+        found = complete_in_process(**given)
     else:
         found = await backend.offload.run(who, COMPLETE, given)
     return found["config"], found["text"]
@@ -68,7 +68,7 @@ def _is_small(text: str, template: dict[str, Any] | None) -> bool:
     return template is None or len(msgspec.json.encode(template)) <= SMALL_BYTES
 
 
-def complete_here(
+def complete_in_process(
     text: str,
     under: dict[str, Any],
     template: dict[str, Any] | None,
@@ -82,8 +82,8 @@ def complete_here(
     except yamlfile.YamlProblem as error:
         raise invalid(f"the configuration cannot be read as YAML: {error}") from None
     defaults = [template] if template is not None else []
-    defaults += below.defaults(under, written, template)
-    pool = below.pool_of(under, written, template)
+    defaults += config_defaults.defaults_for(under, written, template)
+    pool = config_defaults.pool_for(under, written, template)
     if unmanaged and isinstance(written, dict) and not written.get("searcher"):
         defaults += [{"searcher": NO_SEARCH}]
     try:
@@ -94,14 +94,14 @@ def complete_here(
     return {"config": config, "text": masked_text(text, written)}
 
 
-async def of_template(backend: Backend, who: str, name: str, config: Any) -> dict[str, Any]:
+async def check_template(backend: Backend, who: str, name: str, config: Any) -> dict[str, Any]:
     """Check a template's configuration and return it. Raises `Refused` (400)."""
     size = len(msgspec.json.encode(config))
     if size > TEXT_LIMIT_BYTES:
         raise invalid(f"template '{name}' is larger than {TEXT_LIMIT_BYTES} bytes")
     try:
         if size <= SMALL_BYTES:
-            return template_here(config)
+            return check_template_in_process(config)
         found: dict[str, Any] = await backend.offload.run(who, MERGE, config)
         return found
     except Refused as refusal:
@@ -110,7 +110,7 @@ async def of_template(backend: Backend, who: str, name: str, config: Any) -> dic
         raise invalid(f"template '{name}': {refusal.problem.message}") from None
 
 
-def template_here(config: Any) -> dict[str, Any]:
+def check_template_in_process(config: Any) -> dict[str, Any]:
     """Check a template's configuration in this process; return it unchanged."""
     try:
         expconf.merge(config, {})
@@ -120,7 +120,7 @@ def template_here(config: Any) -> dict[str, Any]:
     return found
 
 
-def given(config: dict[str, Any], name: str) -> list[Any]:
+def searcher_values(config: dict[str, Any], name: str) -> list[Any]:
     """The value of a searcher field as a list, empty if it is not set."""
     value = config["searcher"].get(name)
     return [] if value is None else [value]
@@ -133,7 +133,7 @@ def source_checkpoint(config: dict[str, Any], state: State) -> str | None:
     """
     trial_id = config["searcher"].get("source_trial_id")
     if trial_id is not None:
-        return _latest_of(trial_id, state)
+        return _latest_checkpoint(trial_id, state)
     uuid = config["searcher"].get("source_checkpoint_uuid")
     if uuid is None:
         return None
@@ -141,19 +141,19 @@ def source_checkpoint(config: dict[str, Any], state: State) -> str | None:
         UUID(uuid)
     except ValueError:
         raise invalid(f"invalid source checkpoint UUID: '{uuid}'") from None
-    if uuid not in state.checkpoints or not _usable(state.checkpoints[uuid]):
+    if uuid not in state.checkpoints or not _is_usable(state.checkpoints[uuid]):
         raise invalid(f"no checkpoint found with UUID {uuid}")
     return str(uuid)
 
 
-def _latest_of(trial_id: int, state: State) -> str:
-    for _, _, uuid in state.saved.descending(trial_id):
-        if _usable(state.checkpoints[uuid]):
+def _latest_checkpoint(trial_id: int, state: State) -> str:
+    for _, _, uuid in state.checkpoints_of.descending(trial_id):
+        if _is_usable(state.checkpoints[uuid]):
             return str(uuid)
     raise invalid(f"no checkpoint found for source trial {trial_id}")
 
 
-def _usable(checkpoint: Checkpoint) -> bool:
+def _is_usable(checkpoint: Checkpoint) -> bool:
     return checkpoint.state == "COMPLETED" and not checkpoint.going
 
 

@@ -13,13 +13,13 @@ from typing import Any
 import msgspec
 
 from det_contracts.problems import invalid, not_found
-from services.catalogue.api_values import instant
+from services.catalogue.api_values import format_time
 from services.gateway.http.bodies import CreateExperiment, TaskBody
 from services.gateway.http.body import Body
 from services.gateway.submit import archive, configuration
 from services.web.bodies import read_body
 
-LARGEST_SHOWN_BYTES = 8 << 20
+MAX_SHOWN_BYTES = 8 << 20
 KINDS: dict[str, tuple[type[Body], str]] = {
     "experiment": (CreateExperiment, "model_definition"),
     "task": (TaskBody, "files"),
@@ -31,12 +31,12 @@ def read(kind: str, body: int, packed: int) -> dict[str, Any]:
     """Parse a request and pack its files; return the other fields and the identity of the archive."""
     shape, files = KINDS[kind]
     with mmap.mmap(body, 0, access=mmap.ACCESS_READ) as text:
-        archive.check_count(text)
+        archive.check_file_count(text)
         wish = read_body(shape, text.read())
     items = getattr(wish, files)
     found: dict[str, Any] = {"wish": wish.model_dump(exclude={files}, exclude_unset=True), "context": None}
     if items:
-        with archive.packed(items) as (context, source), open(packed, "wb", closefd=False) as target:
+        with archive.pack(items) as (context, source), open(packed, "wb", closefd=False) as target:
             shutil.copyfileobj(source, target, 1 << 20)
             found["context"] = msgspec.to_builtins(context)
     return found
@@ -44,12 +44,12 @@ def read(kind: str, body: int, packed: int) -> dict[str, Any]:
 
 def complete(given: dict[str, Any]) -> dict[str, Any]:
     """Complete a configuration from its template and defaults. Raises `Refused` listing every fault."""
-    return configuration.complete_here(**given)
+    return configuration.complete_in_process(**given)
 
 
 def merge(config: Any) -> dict[str, Any]:
     """Check a template's configuration and return it."""
-    return configuration.template_here(config)
+    return configuration.check_template_in_process(config)
 
 
 def tree(_: object, packed: int) -> bytes:
@@ -63,7 +63,7 @@ def tree(_: object, packed: int) -> bytes:
             node = {
                 "path": member.name,
                 "name": name,
-                "modifiedTime": instant(float(member.mtime)),
+                "modifiedTime": format_time(float(member.mtime)),
                 "contentLength": member.size,
                 "isDir": member.isdir(),
                 "contentType": "" if member.isdir() else "text/plain; charset=utf-8",
@@ -79,8 +79,8 @@ def one_file(path: str, packed: int) -> bytes:
     with _opened(packed) as members:
         for member in members:
             if member.name == path and member.isfile():
-                if member.size > LARGEST_SHOWN_BYTES:
-                    raise invalid(f"'{path}' is larger than {LARGEST_SHOWN_BYTES} bytes: download the whole")
+                if member.size > MAX_SHOWN_BYTES:
+                    raise invalid(f"'{path}' is larger than {MAX_SHOWN_BYTES} bytes: download the whole")
                 content = members.extractfile(member)
                 if content is not None:
                     return content.read()

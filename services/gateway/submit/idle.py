@@ -11,7 +11,7 @@ from det_contracts.problems import invalid
 
 IDLE_TYPES = ("kernels_or_terminals", "kernel_connections", "activity")
 UNITS_S = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
-LONGEST_S = 10 * 365 * 86400.0
+MAX_TIMEOUT_S = 10 * 365 * 86400.0
 _DURATION = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?(?:h|ms|m|s))+")
 _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(h|ms|m|s)")
 
@@ -32,7 +32,7 @@ def idle_timeout_s(config: Mapping[str, Any]) -> float | None:
     else:
         wrong = str(given)[:50]
         raise invalid(f"config.idle_timeout is {wrong!r}: a duration such as 30m or 1h30m is expected")
-    if not 0 < seconds <= LONGEST_S:
+    if not 0 < seconds <= MAX_TIMEOUT_S:
         raise invalid(f"config.idle_timeout is {given}: it must be more than 0 and at most ten years")
     return seconds
 

@@ -8,27 +8,31 @@ from typing import Any
 from det_contracts.expconf.environment import DEFAULT_IMAGES
 from services.catalogue.domain.state import State
 
-PROCESS = "process"
+PROCESS_LAUNCHER = "process"
 
 
-def unused(config: Mapping[str, Any], pool: str, state: State) -> list[str]:
+def unused_image_warnings(config: Mapping[str, Any], pool: str, state: State) -> list[str]:
     """Warnings about images that workers of a pool would not use; empty if all of them use images.
 
     There is no warning for a pool without workers, which may still get either kind.
     """
-    images = named(config)
+    images = named_images(config)
     workers = [worker for worker in state.workers.values() if worker.pool == pool]
-    plain = sorted(worker.id for worker in workers if worker.launcher == PROCESS)
-    if not images or not plain:
+    process_workers = sorted(worker.id for worker in workers if worker.launcher == PROCESS_LAUNCHER)
+    if not images or not process_workers:
         return []
-    which = "the workers" if len(plain) == len(workers) else f"some workers ({', '.join(plain[:3])})"
+    which = (
+        "the workers"
+        if len(process_workers) == len(workers)
+        else f"some workers ({', '.join(process_workers[:3])})"
+    )
     return [
         f"environment.image {', '.join(images)} is not used: {which} of pool '{pool}' start tasks as plain "
         "processes, with the Python of their host (STEADFAST_WORKER_LAUNCHER)"
     ]
 
 
-def named(config: Mapping[str, Any]) -> list[str]:
+def named_images(config: Mapping[str, Any]) -> list[str]:
     """The images named by a configuration, completed or not, without the default images."""
     environment = config.get("environment")
     given = environment.get("image") if isinstance(environment, Mapping) else None

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from services.kit.job import Job
 
-_HERE = "services.gateway.submit.heavy"
-READ = Job(f"{_HERE}:read", seconds=60)
+_MODULE = "services.gateway.submit.heavy"
+READ = Job(f"{_MODULE}:read", seconds=60)
 """Parse a large request and pack its files."""
-COMPLETE = Job(f"{_HERE}:complete", seconds=10)
+COMPLETE = Job(f"{_MODULE}:complete", seconds=10)
 """Complete a configuration from the submitted text."""
-MERGE = Job(f"{_HERE}:merge", seconds=10)
+MERGE = Job(f"{_MODULE}:merge", seconds=10)
 """Check a template's configuration."""
-TREE = Job(f"{_HERE}:tree", seconds=30)
+TREE = Job(f"{_MODULE}:tree", seconds=30)
 """List the files of a context."""
-ONE_FILE = Job(f"{_HERE}:one_file", seconds=30)
+ONE_FILE = Job(f"{_MODULE}:one_file", seconds=30)
 """Read one file of a context."""

@@ -11,11 +11,11 @@ import yaml
 from det_contracts.expconf import MASK, secrets_of
 from services.kit import yamlfile
 
-LONG = 6
+MIN_LENGTH = 6
 """Minimum length at which a secret is masked everywhere in the text, for example in comments."""
 MERGED = "<<"
 _PROPERTIES = re.compile(r"(?:[&!]\S*\s+)*")
-_Places = set[tuple[str, ...]]
+_Paths = set[tuple[str, ...]]
 
 
 def masked_text(text: str, written: Any) -> str:
@@ -32,24 +32,26 @@ def masked_text(text: str, written: Any) -> str:
         tail = "\n" if text[begin:end].endswith("\n") else ""
         text = f'{text[:begin]}"{shown}"{tail}{text[end:]}'
     for secret in secrets.values():
-        if isinstance(secret, str) and len(secret) >= LONG:
+        if isinstance(secret, str) and len(secret) >= MIN_LENGTH:
             text = text.replace(secret, MASK)
     return text
 
 
-def _replacements(node: yaml.Node, path: tuple[str, ...], places: _Places) -> Iterator[tuple[int, int, str]]:
+def _replacements(
+    node: yaml.Node, path: tuple[str, ...], secret_paths: _Paths
+) -> Iterator[tuple[int, int, str]]:
     """The position of each secret in the text, and its replacement."""
     if isinstance(node, yaml.MappingNode):
         for key, inner in node.value:
             if isinstance(key, yaml.ScalarNode):
                 below = path if key.value == MERGED else (*path, key.value)
-                yield from _replacements(inner, below, places)
+                yield from _replacements(inner, below, secret_paths)
     elif isinstance(node, yaml.SequenceNode):
         for inner in node.value:
-            yield from _replacements(inner, path, places)
-    elif path in places:
+            yield from _replacements(inner, path, secret_paths)
+    elif path in secret_paths:
         yield node.start_mark.index, node.end_mark.index, MASK
     else:
         name, _, _ = node.value.partition("=")
-        if (*path, name) in places:
+        if (*path, name) in secret_paths:
             yield node.start_mark.index, node.end_mark.index, f"{name}={MASK}"

@@ -12,7 +12,7 @@ from det_contracts.problems import invalid, not_found
 from services.gateway.http.bodies import TaskBody
 from services.gateway.running.task_defaults import read
 from services.gateway.submit import secrets
-from services.gateway.submit.below import chosen, default_pools
+from services.gateway.submit.config_defaults import default_pools, pick_pool
 from services.gateway.submit.idle import idle_timeout_s, idle_type
 from services.gateway.submit.ssh_keys import new_pair
 from services.people.commands.templates import template_id
@@ -33,13 +33,13 @@ PROGRAMS: dict[OwnKind, str] = {
     "SHELL": "determined.exec.shell",
 }
 """The SDK module that each kind of task runs."""
-OURS = ("tensorboard", "serves", "shell")
+RESERVED_FIELDS = ("tensorboard", "serves", "shell")
 """Parts of a configuration that only the gateway may write."""
-MOST_SHOWN = 500
+MAX_TENSORBOARD_TRIALS = 500
 """Maximum number of trials that one TensorBoard shows."""
 
 
-class Wish(msgspec.Struct):
+class TaskRequest(msgspec.Struct):
     """A completed request for a task."""
 
     name: str
@@ -49,49 +49,51 @@ class Wish(msgspec.Struct):
     priority: int | None
 
 
-def completed(body: TaskBody, kind: OwnKind, backend: Backend, workspace_id: int) -> Wish:
+def complete_request(body: TaskBody, kind: OwnKind, backend: Backend, workspace_id: int) -> TaskRequest:
     """Complete the request with its template and defaults. Raises `Refused` (400) naming the field."""
-    config = _merged(_template(body.template_name, backend), body.config)
+    config = _merge(_template(body.template_name, backend), body.config)
     pools = default_pools(backend.catalogue.state, workspace_id)
     pool = _pool(config, pools, DEFAULT_SLOTS[kind])
-    config = with_task_defaults(config, backend, pool)
-    for name in OURS:
+    config = apply_task_defaults(config, backend, pool)
+    for name in RESERVED_FIELDS:
         config.pop(name, None)
     resources = config.setdefault("resources", {})
     if not isinstance(resources, dict):
         raise invalid("config.resources: a map is expected")
-    slots = _number(resources, "slots", DEFAULT_SLOTS[kind])
-    priority = _number(resources, "priority", None)
+    slots = _int_field(resources, "slots", DEFAULT_SLOTS[kind])
+    priority = _int_field(resources, "priority", None)
     resources |= {"slots": slots, "resource_pool": pool}
     config["entrypoint"] = _entrypoint(config, kind)
     _check_environment(config)
-    config = secrets.filled(config)
+    config = secrets.unmask(config)
     name = str(config.get("description") or _title(config, kind))[:200]
     if kind == "NOTEBOOK":
         config["serves"] = {"idle_type": idle_type(config), "watched": idle_timeout_s(config) is not None}
-    return Wish(name, config, slots or 0, pool, priority)
+    return TaskRequest(name, config, slots or 0, pool, priority)
 
 
 def _pool(config: dict[str, Any], pools: tuple[str, str], slots: int) -> str:
     """The named pool, or else the workspace's. Raises `Refused` (400). `slots` is the default slot count."""
     resources = config.get("resources")
     given = resources if isinstance(resources, dict) else {}
-    pool = given.get("resource_pool") or chosen(pools, given.get("slots", slots))
+    pool = given.get("resource_pool") or pick_pool(pools, given.get("slots", slots))
     if not isinstance(pool, str):
         raise invalid("config.resources.resource_pool: a string is expected")
     return pool
 
 
-def with_task_defaults(config: dict[str, Any], backend: Backend, pool: str) -> dict[str, Any]:
+def apply_task_defaults(config: dict[str, Any], backend: Backend, pool: str) -> dict[str, Any]:
     """Add the pool's task defaults. Environment variables are combined; the task's own take precedence."""
-    under = copy.deepcopy(read(backend.settings.pools).of(pool))
-    if not under:
+    pool_defaults = copy.deepcopy(read(backend.settings.pools).for_pool(pool))
+    if not pool_defaults:
         return config
-    found = _merged(under, config)
-    low = (under.get("environment") or {}).get("environment_variables")
+    found = _merge(pool_defaults, config)
+    default_variables = (pool_defaults.get("environment") or {}).get("environment_variables")
     own = (config.get("environment") or {}).get("environment_variables") or []
-    if low and isinstance(own, list):
-        found["environment"]["environment_variables"] = {kind: [*low[kind], *own] for kind in low}
+    if default_variables and isinstance(own, list):
+        found["environment"]["environment_variables"] = {
+            kind: [*default_variables[kind], *own] for kind in default_variables
+        }
     return found
 
 
@@ -101,18 +103,20 @@ def _template(name: str, backend: Backend) -> dict[str, Any]:
     known = backend.catalogue.state.templates.get(template_id(name))
     if known is None:
         raise not_found("template", name)
-    return secrets.in_clear(copy.deepcopy(known.config), secrets.of_template(known.name), backend.sealer)
+    return secrets.unseal_config(
+        copy.deepcopy(known.config), secrets.template_owner(known.name), backend.sealer
+    )
 
 
-def _merged(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+def _merge(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
     found = dict(under)
     for key, value in over.items():
         both = isinstance(value, dict) and isinstance(found.get(key), dict)
-        found[key] = _merged(found[key], value) if both else value
+        found[key] = _merge(found[key], value) if both else value
     return found
 
 
-def _number(resources: dict[str, Any], field: str, default: int | None) -> int | None:
+def _int_field(resources: dict[str, Any], field: str, default: int | None) -> int | None:
     value = resources.get(field)
     if value is None:
         return default
@@ -149,14 +153,14 @@ def _check_environment(config: dict[str, Any]) -> None:
             raise invalid("config.environment.environment_variables: strings NAME=VALUE are expected")
 
 
-def give_keys(config: dict[str, Any]) -> None:
+def add_ssh_keys(config: dict[str, Any]) -> None:
     """Generate a shell's key pairs: one authenticates its owner, the other its server."""
     owner, host = new_pair(), new_pair()
     config["shell"] = {"private_key": owner.private, "public_key": owner.public, "host_key": host.public}
     config["serves"] = {"authorized_key": owner.public, "host_key": host.private}
 
 
-def tensorboard(body: TaskBody, backend: Backend) -> dict[str, Any]:
+def tensorboard_sources(body: TaskBody, backend: Backend) -> dict[str, Any]:
     """The experiments and trials a TensorBoard shows, and their storages with keys."""
     state = backend.catalogue.state
     found = []
@@ -171,13 +175,15 @@ def tensorboard(body: TaskBody, backend: Backend) -> dict[str, Any]:
         found.append(_source(backend, state.trials[trial_id].experiment_id, [trial_id], whole=False))
     if not found:
         raise invalid("experimentIds, trialIds: name at least one experiment or trial")
-    if sum(len(source["trial_ids"]) for source in found) > MOST_SHOWN:
-        raise invalid(f"a TensorBoard shows at most {MOST_SHOWN} trials: select fewer with trialIds")
+    if sum(len(source["trial_ids"]) for source in found) > MAX_TENSORBOARD_TRIALS:
+        raise invalid(
+            f"a TensorBoard shows at most {MAX_TENSORBOARD_TRIALS} trials: select fewer with trialIds"
+        )
     return {"sources": found}
 
 
 def _source(backend: Backend, experiment_id: int, trial_ids: list[int], *, whole: bool) -> dict[str, Any]:
     state = backend.catalogue.state
     owner, config = state.experiments[experiment_id].user, state.submissions[experiment_id].config
-    storage = secrets.in_clear(config, owner, backend.sealer)["checkpoint_storage"]
+    storage = secrets.unseal_config(config, owner, backend.sealer)["checkpoint_storage"]
     return {"experiment_id": experiment_id, "trial_ids": trial_ids, "storage": storage, "whole": whole}

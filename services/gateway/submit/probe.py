@@ -11,15 +11,15 @@ from typing import Any
 
 from det_contracts.problems import invalid
 from det_contracts.roots import Roots
-from det_contracts.stores import why_not_offered
+from det_contracts.stores import why_unsupported
 from services.kit.addresses import Addresses, AddressRefused
 from services.kit.allowed_paths import is_within, storage_folder
-from services.kit.blobs import refusal_in_words, s3_client
-from services.kit.storage import gives_back
+from services.kit.blobs import describe_storage_error, s3_client
+from services.kit.storage import can_write_and_read
 
 WITHIN_S = 30.0
 """Timeout. Even a slow store may use it up, because only a few probes run at a time."""
-TEXT = b"can be written and read"
+PROBE_CONTENT = b"can be written and read"
 
 
 def probe(storage: dict[str, Any], roots: Roots | None, addresses: Addresses) -> None:
@@ -29,24 +29,24 @@ def probe(storage: dict[str, Any], roots: Roots | None, addresses: Addresses) ->
     anywhere else the script writes, if it may. A bucket is probed only if the configuration contains keys,
     because otherwise the workers' own keys are used. Raises `Refused` (400) naming the place and the user id.
     """
-    if reason := why_not_offered(storage["type"]):
+    if reason := why_unsupported(storage["type"]):
         raise invalid(f"<config>.checkpoint_storage cannot be used: {reason}")
     try:
         if storage["type"] in ("shared_fs", "directory"):
             if roots is not None and is_within(storage, roots):
-                _try_directory(storage_folder(storage, roots), make=storage["type"] == "shared_fs")
+                _probe_directory(storage_folder(storage, roots), make=storage["type"] == "shared_fs")
         elif storage["type"] == "s3" and storage.get("access_key"):
-            _try_bucket(storage, addresses)
+            _probe_bucket(storage, addresses)
     except (OSError, ValueError) as error:
         raise invalid(f"<config>.checkpoint_storage cannot be used: {error}") from None
 
 
-def _try_directory(path: Path, *, make: bool) -> None:
+def _probe_directory(path: Path, *, make: bool) -> None:
     missing = [one for one in (path, *path.parents) if not one.exists()] if make else []
     try:
         if make:
             path.mkdir(parents=True, exist_ok=True)
-        if not gives_back(path, TEXT):
+        if not can_write_and_read(path, PROBE_CONTENT):
             raise OSError(None, "it returns other content than was written")
     except OSError as error:
         raise OSError(
@@ -54,10 +54,10 @@ def _try_directory(path: Path, *, make: bool) -> None:
             "check that the directory exists, has free space and is writable"
         ) from error
     finally:
-        _tidy(missing)
+        _remove_created(missing)
 
 
-def _tidy(made: list[Path]) -> None:
+def _remove_created(made: list[Path]) -> None:
     """Remove the directories made for the probe. Storing the first checkpoint creates them again."""
     try:
         for directory in made:
@@ -66,29 +66,29 @@ def _tidy(made: list[Path]) -> None:
         return
 
 
-def _try_bucket(storage: dict[str, Any], addresses: Addresses) -> None:
+def _probe_bucket(storage: dict[str, Any], addresses: Addresses) -> None:
     place = f"s3://{storage['bucket']} at {storage.get('endpoint_url') or 'Amazon S3'}"
     try:
-        same = _comes_back(storage, addresses)
+        same = _round_trips(storage, addresses)
     except AddressRefused:
         raise
     except Exception as error:
-        raise OSError(f"{place}: {refusal_in_words(error)}") from error
+        raise OSError(f"{place}: {describe_storage_error(error)}") from error
     if not same:
         raise OSError(f"{place} returns other content than was written")
 
 
-def _comes_back(storage: dict[str, Any], addresses: Addresses) -> bool:
+def _round_trips(storage: dict[str, Any], addresses: Addresses) -> bool:
     client = s3_client(
         storage.get("endpoint_url"), storage["access_key"], storage.get("secret_key"), addresses, WITHIN_S
     )
     bucket = storage["bucket"]
     name = posixpath.join((storage.get("prefix") or "").strip("/"), f"probe-{uuid.uuid4().hex}")
-    client.put_object(bucket, name, io.BytesIO(TEXT), len(TEXT))
+    client.put_object(bucket, name, io.BytesIO(PROBE_CONTENT), len(PROBE_CONTENT))
     answer = client.get_object(bucket, name)
     try:
         # Read a bounded amount: the store is not ours and may send anything.
-        same = answer.read(len(TEXT) + 1) == TEXT
+        same = answer.read(len(PROBE_CONTENT) + 1) == PROBE_CONTENT
     finally:
         answer.close()
         answer.release_conn()

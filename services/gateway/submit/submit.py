@@ -15,24 +15,24 @@ from det_contracts.problems import Refused, invalid, unavailable
 from services.catalogue.domain import State
 from services.gateway.http.bodies import ContextItem, CreateExperiment
 from services.gateway.running.backend import Backend
-from services.gateway.submit import archive, below, configuration, heavy, images, secrets
-from services.gateway.submit.checkout import commit_in_words
+from services.gateway.submit import archive, config_defaults, configuration, heavy, images, secrets
+from services.gateway.submit.checkout import describe_commit
 from services.gateway.submit.jobs import READ
 from services.gateway.submit.probe import probe
 from services.kit.addresses import AddressRefused, check_keys
 from services.kit.allowed_paths import is_within, storage_folder
-from services.kit.disk_space import no_space
+from services.kit.disk_space import no_space_error
 from services.kit.pool_bindings import check_pool
-from services.people import places
+from services.people import workspace_records
 from services.people.commands.templates import template_id
 from services.web.bodies import read_body
-from services.web.spooled import spooled
+from services.web.spooled_body import spool_body
 
 if TYPE_CHECKING:
     from services.gateway.http.visit import UserVisit
 
 
-class Checked(msgspec.Struct, frozen=True):
+class CheckedSubmission(msgspec.Struct, frozen=True):
     """A valid submission, ready to be carried out."""
 
     command: commands.CreateExperiment
@@ -42,7 +42,7 @@ class Checked(msgspec.Struct, frozen=True):
     """The warnings as sentences, with additional ones."""
 
 
-class Code:
+class SubmittedCode:
     """The code of a request: already packed, or few enough files to be packed here."""
 
     def __init__(self, items: Sequence[ContextItem] = ()) -> None:
@@ -63,29 +63,29 @@ class Code:
         try:
             if self.packed is not None and self.file is not None:
                 put = None if only_check else backend.blobs.put
-                return await backend.limits.contexts.run(who, _keep, put, self.packed, self.file)
+                return await backend.limits.contexts.run(who, _store_packed, put, self.packed, self.file)
             if not self.items:
                 return None
-            return await backend.limits.contexts.run(who, _store, backend, self.items, only_check)
+            return await backend.limits.contexts.run(who, _pack_and_store, backend, self.items, only_check)
         except OSError as error:
             raise unavailable(f"the context cannot be stored: {error}") from None
 
 
 @asynccontextmanager
-async def received(visit: UserVisit, kind: str) -> AsyncIterator[tuple[Any, Code]]:
+async def receive(visit: UserVisit, kind: str) -> AsyncIterator[tuple[Any, SubmittedCode]]:
     """Receive a request of a `kind` (see `heavy.KINDS`) with its files. Raises `Refused`.
 
     A large request never enters this process's memory: another process parses it and packs its files.
     """
     shape, files = heavy.KINDS[kind]
     backend, who = visit.backend, visit.user.username
-    async with spooled(visit.request, backend.token_key, backend.limits.uploads, who) as body:
+    async with spool_body(visit.request, backend.token_key, backend.limits.uploads, who) as body:
         visit.digest = body.digest()
         if body.file is None:
-            wish = await backend.limits.contexts.run(who, read_body, shape, body.small)
-            yield wish, Code(getattr(wish, files))
+            request = await backend.limits.contexts.run(who, read_body, shape, body.in_memory)
+            yield request, SubmittedCode(getattr(request, files))
             return
-        code = Code()
+        code = SubmittedCode()
         with tempfile.TemporaryFile() as packed:
             handles = [body.file.fileno(), packed.fileno()]
             found = await backend.offload.run(who, READ, kind, handles)
@@ -95,57 +95,63 @@ async def received(visit: UserVisit, kind: str) -> AsyncIterator[tuple[Any, Code
             yield shape.model_validate(found["wish"]), code
 
 
-async def checked(visit: UserVisit, wish: CreateExperiment, code: Code) -> Checked:
+async def check_submission(
+    visit: UserVisit, request: CreateExperiment, code: SubmittedCode
+) -> CheckedSubmission:
     """Complete a submission and, unless it is only to be validated, store its code.
 
     Raises `Refused` or `archive.TooLarge`.
     """
     backend, user = visit.backend, visit.user.username
-    if wish.template:
-        visit.see("template", wish.template)
-    if wish.parent_id:
-        visit.see("experiment", wish.parent_id)
+    if request.template:
+        visit.check_view("template", request.template)
+    if request.parent_id:
+        visit.check_view("experiment", request.parent_id)
     state = backend.catalogue.state
-    under = below.below(backend, _workspace(wish, state), fixed=bool(wish.project_id))
+    under = config_defaults.collect(backend, _workspace(request, state), fixed=bool(request.project_id))
     config, text = await configuration.complete(
-        backend, user, wish.config, _template(wish, backend), under=under, unmanaged=wish.unmanaged
+        backend, user, request.config, _template(request, backend), under=under, unmanaged=request.unmanaged
     )
     state = backend.catalogue.state
-    project_id = _project(wish, config, state)
-    workspace_id = places.project(state, project_id).workspace_id
-    if not wish.unmanaged:
+    project_id = _project(request, config, state)
+    workspace_id = workspace_records.project(state, project_id).workspace_id
+    if not request.unmanaged:
         # The searcher decides. This early check runs before the code is stored, and also when only
         # validating.
         pool = config["resources"]["resource_pool"]
-        check_pool(state, pool, workspace_id, places.workspace(state, workspace_id).name)
-    own = below.storage_of(backend, workspace_id)
-    config = secrets.filled_from_parent(backend, config, wish.parent_id, user, own)
-    visit.need("create", "project", project_id)
-    visit.see("trial", *configuration.given(config, "source_trial_id"))
-    visit.see("checkpoint", *configuration.given(config, "source_checkpoint_uuid"))
+        check_pool(state, pool, workspace_id, workspace_records.workspace(state, workspace_id).name)
+    own = config_defaults.workspace_storage(backend, workspace_id)
+    config = secrets.unmask_from_parent(backend, config, request.parent_id, user, own)
+    visit.check_permission("create", "project", project_id)
+    visit.check_view("trial", *configuration.searcher_values(config, "source_trial_id"))
+    visit.check_view("checkpoint", *configuration.searcher_values(config, "source_checkpoint_uuid"))
     source = configuration.source_checkpoint(config, state)
     # Unmanaged experiments use neither the workers' storage nor their slots.
-    notices = [] if wish.unmanaged else await _check_cluster(backend, config, user)
-    if not wish.validate_only:
-        storage = None if wish.unmanaged else config["checkpoint_storage"]
-        await check_room(backend, "the experiment", code, user, storage)
-    context = await _context(backend, wish, code, user)
+    notices = [] if request.unmanaged else await _check_cluster(backend, config, user)
+    if not request.validate_only:
+        storage = None if request.unmanaged else config["checkpoint_storage"]
+        await check_disk_space(backend, "the experiment", code, user, storage)
+    context = await _store_context(backend, request, code, user)
     command = commands.CreateExperiment(
         user=user,
-        config=secrets.for_log(config, user, backend.sealer),
+        config=secrets.seal_config(config, user, backend.sealer),
         original_config=text,
         context=context,
-        parent_id=wish.parent_id or None,
+        parent_id=request.parent_id or None,
         project_id=project_id,
         source_checkpoint=source,
-        activate=wish.activate,
-        unmanaged=wish.unmanaged,
-        agent_user=places.agent_user_of(state, workspace_id, user),
-        commit=commit_in_words(wish),
+        activate=request.activate,
+        unmanaged=request.unmanaged,
+        agent_user=workspace_records.agent_user_of(state, workspace_id, user),
+        commit=describe_commit(request),
     )
-    warnings = configuration.warnings(config, state, notices) if not wish.unmanaged else []
-    unused = [] if wish.unmanaged else images.unused(config, config["resources"]["resource_pool"], state)
-    return Checked(command, warnings, [*notices, *unused])
+    warnings = configuration.warnings(config, state, notices) if not request.unmanaged else []
+    unused = (
+        []
+        if request.unmanaged
+        else images.unused_image_warnings(config, config["resources"]["resource_pool"], state)
+    )
+    return CheckedSubmission(command, warnings, [*notices, *unused])
 
 
 async def _check_cluster(backend: Backend, config: dict[str, Any], who: str) -> list[str]:
@@ -156,23 +162,23 @@ async def _check_cluster(backend: Backend, config: dict[str, Any], who: str) -> 
     except AddressRefused as error:
         raise invalid(f"<config>.checkpoint_storage cannot be used: {error}") from None
     await backend.limits.probes.run(who, probe, config["checkpoint_storage"], roots, backend.addresses)
-    return await _fit(backend, config)
+    return await _capacity_warnings(backend, config)
 
 
-def _template(wish: CreateExperiment, backend: Backend) -> dict[str, Any] | None:
-    if not wish.template:
+def _template(request: CreateExperiment, backend: Backend) -> dict[str, Any] | None:
+    if not request.template:
         return None
-    known = backend.catalogue.state.templates.get(template_id(wish.template))
+    known = backend.catalogue.state.templates.get(template_id(request.template))
     if known is None:
-        raise invalid(f"template '{wish.template}' not found")
-    return secrets.in_clear(known.config, secrets.of_template(known.name), backend.sealer)
+        raise invalid(f"template '{request.template}' not found")
+    return secrets.unseal_config(known.config, secrets.template_owner(known.name), backend.sealer)
 
 
-async def _fit(backend: Backend, config: dict[str, Any]) -> list[str]:
+async def _capacity_warnings(backend: Backend, config: dict[str, Any]) -> list[str]:
     """Warnings about slots that the pool can never provide. Raises `Refused` (400) for an unknown pool."""
     resources = config["resources"]
     try:
-        why = await backend.peers.fits(resources["resource_pool"], resources["slots_per_trial"])
+        why = await backend.peers.misfit_reason(resources["resource_pool"], resources["slots_per_trial"])
     except Refused as refusal:
         if refusal.problem.code != "not_found":
             raise
@@ -183,34 +189,36 @@ async def _fit(backend: Backend, config: dict[str, Any]) -> list[str]:
     return [why] if why else []
 
 
-def _workspace(wish: CreateExperiment, state: State) -> int:
+def _workspace(request: CreateExperiment, state: State) -> int:
     """The experiment's workspace if its configuration names none. An unknown project is refused later."""
-    parent = state.experiments.get(wish.parent_id) if wish.parent_id else None
-    id = wish.project_id or (parent.project_id if parent is not None else places.FIRST)
-    return places.projects(state).get(id, places.PROJECT).workspace_id
+    parent = state.experiments.get(request.parent_id) if request.parent_id else None
+    id = request.project_id or (parent.project_id if parent is not None else workspace_records.FIRST)
+    return workspace_records.projects(state).get(id, workspace_records.PROJECT).workspace_id
 
 
-def _project(wish: CreateExperiment, config: dict[str, Any], state: State) -> int:
+def _project(request: CreateExperiment, config: dict[str, Any], state: State) -> int:
     """The experiment's project: from the request, else the configuration, else its parent."""
-    parent = state.experiments.get(wish.parent_id) if wish.parent_id else None
-    if wish.project_id:
-        id = wish.project_id
+    parent = state.experiments.get(request.parent_id) if request.parent_id else None
+    if request.project_id:
+        id = request.project_id
     elif config.get("workspace"):
-        id = places.named(state, config["workspace"], config["project"]).project_id
+        id = workspace_records.project_named(state, config["workspace"], config["project"]).project_id
     else:
-        id = parent.project_id if parent is not None else places.FIRST
-    return places.open_project(state, id).project_id
+        id = parent.project_id if parent is not None else workspace_records.FIRST
+    return workspace_records.unarchived_project(state, id).project_id
 
 
-async def _context(backend: Backend, wish: CreateExperiment, code: Code, who: str) -> Context | None:
+async def _store_context(
+    backend: Backend, request: CreateExperiment, code: SubmittedCode, who: str
+) -> Context | None:
     """Where the code is stored. A fork without code of its own uses its parent's."""
-    parent = backend.catalogue.submission(wish.parent_id) if wish.parent_id else None
-    own = await code.store(backend, who, only_check=wish.validate_only)
+    parent = backend.catalogue.submission(request.parent_id) if request.parent_id else None
+    own = await code.store(backend, who, only_check=request.validate_only)
     return own or (parent.context if parent is not None else None)
 
 
-async def check_room(
-    backend: Backend, what: str, code: Code, who: str, storage: dict[str, Any] | None = None
+async def check_disk_space(
+    backend: Backend, what: str, code: SubmittedCode, who: str, storage: dict[str, Any] | None = None
 ) -> None:
     """Raise `Refused` (507) if the disks have no room for new work besides what is running."""
     own = {}
@@ -219,17 +227,17 @@ async def check_room(
     needed = {"experiments' code": code.size_bytes}
     missing = await backend.limits.probes.run(who, backend.disks.shortage, needed, own)
     if missing:
-        raise no_space(what, missing)
+        raise no_space_error(what, missing)
 
 
-def _store(backend: Backend, items: Sequence[ContextItem], only_check: bool) -> Context:
-    with archive.packed(items) as (context, file):
+def _pack_and_store(backend: Backend, items: Sequence[ContextItem], only_check: bool) -> Context:
+    with archive.pack(items) as (context, file):
         if not only_check:
             backend.blobs.put(context.digest, file)
         return context
 
 
-def _keep(put: Callable[[str, BinaryIO], None] | None, context: Context, file: BinaryIO) -> Context:
+def _store_packed(put: Callable[[str, BinaryIO], None] | None, context: Context, file: BinaryIO) -> Context:
     file.seek(0)
     if put is not None:
         put(context.digest, file)

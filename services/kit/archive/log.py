@@ -13,10 +13,10 @@ from det_contracts import subjects as names
 from det_contracts.events import archive
 from services.kit.archive.segment import Header
 from services.kit.archive.segments import Segments
-from services.kit.lag import Behind
-from services.kit.log import BadSegment, Batch, Draft, Feed, Fence, Gone, Log, Stored
+from services.kit.cancellation import cancel_and_wait
+from services.kit.lag import Lag
+from services.kit.log import BadSegment, Batch, Draft, Feed, Fence, Log, PositionRemoved, Stored
 from services.kit.records import read_event
-from services.kit.task_ending import end
 
 SEALED = names.control("archive.segment_sealed", names.CONTROL)
 """Subject on which segments are announced, and on which sealing is fenced."""
@@ -65,14 +65,14 @@ class ArchivedLog:
 
     async def chain(self, after: int = 0) -> list[Header]:
         """Return the segments with positions above `after`, in order. Raises `BadSegment`."""
-        head = sealed(await self._stream.last(SEALED))
+        head = decode_sealed(await self._stream.last(SEALED))
         return await self._segments.chain(head.header, after) if head is not None else []
 
-    async def standing(self) -> Standing:
+    async def status(self) -> ArchiveStatus:
         """Return the status of the archive."""
         first, last = await self._stream.bounds(names.CONTROL)
         chain = await self.chain()
-        return Standing(
+        return ArchiveStatus(
             place=repr(self._segments),
             segments=len(chain),
             bytes=sum(header.size for header in chain),
@@ -81,7 +81,9 @@ class ArchivedLog:
             last=last,
         )
 
-    async def archived(self, after: int, filters: Sequence[str]) -> AsyncGenerator[list[Stored], None]:
+    async def archived_messages(
+        self, after: int, filters: Sequence[str]
+    ) -> AsyncGenerator[list[Stored], None]:
         """Yield the archived messages above a position, in portions."""
         for header in await self.chain(after):
             async with contextlib.aclosing(self._segments.messages(header, after, filters)) as blocks:
@@ -89,7 +91,7 @@ class ArchivedLog:
                     yield block
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
+class ArchiveStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Status of a log's archive, for display."""
 
     place: str = ""
@@ -103,15 +105,15 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     last: int
 
 
-async def standing(log: Log) -> Standing:
+async def archive_status(log: Log) -> ArchiveStatus:
     """Return the status of a log's archive. Raises `LogError`, or OSError if its storage does not answer."""
     if not isinstance(log, ArchivedLog):
         first, last = await log.bounds(names.CONTROL)
-        return Standing(first=first, last=last)
-    return await log.standing()
+        return ArchiveStatus(first=first, last=last)
+    return await log.status()
 
 
-def sealed(message: Stored | None) -> archive.SegmentSealed | None:
+def decode_sealed(message: Stored | None) -> archive.SegmentSealed | None:
     """Decode an announcement of the newest segment; None for None.
 
     Raises `BadSegment` for any other message.
@@ -138,84 +140,85 @@ class _ArchivedFeed:
         self._filters = filters
         self._opened = contextlib.AsyncExitStack()
         self._feed: Feed | None = None
-        self._past: AsyncGenerator[list[Stored], None] | None = None
+        self._archived_blocks: AsyncGenerator[list[Stored], None] | None = None
         self._end = 0
         self._next: asyncio.Future[list[Stored] | None] | None = None
-        self._behind = Behind()
+        self._lag = Lag()
 
     @property
-    def behind(self) -> Behind:
-        return self._behind if self._feed is None else self._feed.behind
+    def lag(self) -> Lag:
+        return self._lag if self._feed is None else self._feed.lag
 
     async def open(self) -> None:
         """Start at the position. Raises `LogTruncated` if neither archive nor stream has what follows it."""
         if self._filters:
             # With filters, the stream cannot tell whether older matching messages are missing from it.
-            await self._go_to_archive()
-        if self._past is None:
-            await self._go_to_stream()
+            await self._switch_to_archive()
+        if self._archived_blocks is None:
+            await self._switch_to_stream()
 
     async def close(self) -> None:
         """Stop reading."""
         if self._next is not None:
-            await end(self._next)
-        if self._past is not None:
-            await self._past.aclose()
+            await cancel_and_wait(self._next)
+        if self._archived_blocks is not None:
+            await self._archived_blocks.aclose()
         await self._opened.aclose()
 
     async def batch(self) -> Batch:
         while True:
-            if self._past is not None:
-                found = await self._archived()
+            if self._archived_blocks is not None:
+                found = await self._next_archived()
                 if found is None:
-                    await self._go_to_stream()
+                    await self._switch_to_stream()
                 elif found:
                     return Batch(found, False)
                 continue
             assert self._feed is not None  # noqa: S101 - for the type checker
             try:
                 batch = await self._feed.batch()
-            except Gone as gone:
+            except PositionRemoved as gone:
                 await self._leave_stream(gone)
                 continue
             if batch.messages:
                 self._position = batch.messages[-1].position
             return batch
 
-    async def _archived(self) -> list[Stored] | None:
+    async def _next_archived(self) -> list[Stored] | None:
         """Return the next archived messages, or None if there are no more. The caller may be cancelled."""
         if self._next is None:
-            self._next = asyncio.ensure_future(self._following())
+            self._next = asyncio.ensure_future(self._next_block())
         found = await asyncio.shield(self._next)
         self._next = None
         if found:
             self._position = found[-1].position
         return found
 
-    async def _following(self) -> list[Stored] | None:
-        assert self._past is not None  # noqa: S101 - for the type checker
-        return await anext(self._past, None)
+    async def _next_block(self) -> list[Stored] | None:
+        assert self._archived_blocks is not None  # noqa: S101 - for the type checker
+        return await anext(self._archived_blocks, None)
 
-    async def _go_to_stream(self) -> None:
-        self._past, self._position = None, max(self._position, self._end)
+    async def _switch_to_stream(self) -> None:
+        self._archived_blocks, self._position = None, max(self._position, self._end)
         try:
             self._feed = await self._opened.enter_async_context(
                 self._source.read(names.CONTROL, after=self._position, subjects=self._filters)
             )
-        except Gone as gone:
+        except PositionRemoved as gone:
             await self._leave_stream(gone)
 
-    async def _leave_stream(self, gone: Gone) -> None:
-        """Continue with the archive. Raises `Gone` if the archive does not have the messages either."""
+    async def _leave_stream(self, gone: PositionRemoved) -> None:
+        """Continue with the archive. Raises `PositionRemoved` if the archive does not have the messages
+        either."""
         await self._opened.aclose()
         self._feed = None
-        await self._go_to_archive()
-        if self._past is None:
+        await self._switch_to_archive()
+        if self._archived_blocks is None:
             raise gone
 
-    async def _go_to_archive(self) -> None:
+    async def _switch_to_archive(self) -> None:
         chain = await self._log.chain(self._position)
         if not chain or chain[0].first > self._position + 1:
             return
         self._end = chain[-1].last
-        self._past = self._log.archived(self._position, self._filters)
+        self._archived_blocks = self._log.archived_messages(self._position, self._filters)

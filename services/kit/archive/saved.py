@@ -22,7 +22,7 @@ class Saved(msgspec.Struct, frozen=True):
     """Position up to which CONTROL is in its database."""
 
 
-async def tell_saved(connection: Client, owner: str, saved: Callable[[], int | None]) -> None:
+async def serve_saved_position(connection: Client, owner: str, saved: Callable[[], int | None]) -> None:
     """Answer requests for this process's saved position, unless `saved` returns None because others write."""
 
     async def answer(message: Msg) -> None:
@@ -31,28 +31,28 @@ async def tell_saved(connection: Client, owner: str, saved: Callable[[], int | N
             await connection.publish(message.reply, msgspec.json.encode(Saved(position)))
 
     # No queue group: each replica must answer.
-    await connection.subscribe(subjects.saved(owner), cb=answer)
+    await connection.subscribe(subjects.saved_position(owner), cb=answer)
 
 
-async def ask_saved(
+async def fetch_saved_positions(
     connection: Client, owners: Collection[str], within_s: float = WITHIN_S
 ) -> dict[str, int]:
     """Return, per service, the saved position of its slowest process; 0 if none answered."""
-    found = await asyncio.gather(*(_ask(connection, owner, within_s) for owner in owners))
+    found = await asyncio.gather(*(_fetch_position(connection, owner, within_s) for owner in owners))
     return dict(zip(owners, found, strict=True))
 
 
-async def _ask(connection: Client, owner: str, within_s: float) -> int:
+async def _fetch_position(connection: Client, owner: str, within_s: float) -> int:
     positions: list[int] = []
 
-    async def take(message: Msg) -> None:
+    async def on_reply(message: Msg) -> None:
         positions.append(msgspec.json.decode(message.data, type=Saved).position)
 
     inbox = connection.new_inbox()
-    heard = await connection.subscribe(inbox, cb=take)
+    subscription = await connection.subscribe(inbox, cb=on_reply)
     try:
-        await connection.publish(subjects.saved(owner), b"", reply=inbox)
+        await connection.publish(subjects.saved_position(owner), b"", reply=inbox)
         await asyncio.sleep(within_s)
     finally:
-        await heard.unsubscribe()
+        await subscription.unsubscribe()
     return min(positions, default=0)

@@ -92,7 +92,7 @@ class Writer:
         self._before = before
         self._compress = zstandard.ZstdCompressor(level=LEVEL).compress
         self._digest = hashlib.sha256()
-        self._told = Told()
+        self._message_digest = MessageDigest()
         self._size = 0
         self._blocks: list[Block] = []
         self._roots: set[tuple[int, int]] = set()
@@ -119,7 +119,7 @@ class Writer:
             self._open.append(message)
             self._open_bytes += size
             self._last = message
-            self._told.add(message)
+            self._message_digest.add(message)
             self.bytes += size
             self.count += 1
 
@@ -128,26 +128,26 @@ class Writer:
         self._close_block()
         if self._last is None:
             raise ValueError("a segment holds at least one message")
-        index = _packed_index(self._roots)
+        index = _pack_index(self._roots)
         header = Header(
             stream=self._stream,
             first=self._first,
             last=self._last.position,
-            until=_stated_at(self._last),
+            until=_event_time(self._last),
             content=self._digest.hexdigest(),
             size=self._size,
             index=digest_of(index),
             before=self._before,
             blocks=self._blocks,
         )
-        return header, index, self._told.digest
+        return header, index, self._message_digest.digest
 
     def _close_block(self) -> None:
         if not self._open:
             return
-        frame = self._compress(packed(self._open))
+        frame = self._compress(pack_block(self._open))
         number = len(self._blocks)
-        self._blocks.append(Block(self._open[0].position, self._size, len(frame), _short(frame)))
+        self._blocks.append(Block(self._open[0].position, self._size, len(frame), _block_digest(frame)))
         self._roots |= {(_checksum(subjects.root_of(one.subject)), number) for one in self._open}
         self._target.write(frame)
         self._digest.update(frame)
@@ -155,7 +155,7 @@ class Writer:
         self._open, self._open_bytes = [], 0
 
 
-class Told:
+class MessageDigest:
     """The digest of messages, independent of how they are stored."""
 
     def __init__(self) -> None:
@@ -173,7 +173,7 @@ class Told:
         return self._digest.hexdigest()
 
 
-def packed(messages: Sequence[Stored]) -> bytes:
+def pack_block(messages: Sequence[Stored]) -> bytes:
     """Serialize a block, not yet compressed."""
     columns = _Columns(
         [one.subject for one in messages], [one.body for one in messages], [one.trace for one in messages]
@@ -181,11 +181,11 @@ def packed(messages: Sequence[Stored]) -> bytes:
     return _encode(columns)
 
 
-def unpacked(header: Header, number: int, frame: bytes) -> list[Stored]:
+def unpack_block(header: Header, number: int, frame: bytes) -> list[Stored]:
     """Return the messages of a block. Raises `BadSegment`."""
     block = header.blocks[number]
     following = header.blocks[number + 1].first if number + 1 < len(header.blocks) else header.last + 1
-    if len(frame) != block.size or _short(frame) != block.digest:
+    if len(frame) != block.size or _block_digest(frame) != block.digest:
         raise BadSegment(
             f"{header.name} is damaged in the archive: the block of positions {block.first} to "
             f"{following - 1} (blob {header.content}) is not what was sealed. {RESTORE}"
@@ -245,7 +245,7 @@ class Index:
         return self._raw[number * ENTRY_BYTES : (number + 1) * ENTRY_BYTES]
 
 
-def _packed_index(roots: Iterable[tuple[int, int]]) -> bytes:
+def _pack_index(roots: Iterable[tuple[int, int]]) -> bytes:
     raw = b"".join(root.to_bytes(4, "big") + block.to_bytes(4, "big") for root, block in sorted(roots))
     return zstandard.ZstdCompressor(level=LEVEL).compress(raw)
 
@@ -254,13 +254,13 @@ def _checksum(root: str) -> int:
     return zlib.crc32(root.encode())
 
 
-def _short(frame: bytes) -> bytes:
+def _block_digest(frame: bytes) -> bytes:
     return hashlib.sha256(frame).digest()[:DIGEST_BYTES]
 
 
-def _stated_at(message: Stored) -> float:
+def _event_time(message: Stored) -> float:
     try:
-        return codec.opened(message.body).at
+        return codec.decode_envelope(message.body).at
     except codec.BadRecord:
         return 0.0
 

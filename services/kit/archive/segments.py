@@ -18,24 +18,24 @@ from services.kit.archive.segment import (
     RESTORE,
     Header,
     Index,
-    Told,
+    MessageDigest,
     block_numbers,
     digest_of,
     read_header,
-    unpacked,
+    unpack_block,
     write_header,
 )
 from services.kit.blobs import BlobMissing, BlobStore
+from services.kit.bounded_dict import BoundedDict
 from services.kit.log import BadSegment, Stored
 from services.kit.log_memory import matches
-from services.kit.recent import Recent
 
 INDEX_BYTES = 32 << 20
 """Maximum total size of the indexes kept in memory."""
-MOST_LOOKED_UP = 10_000
+MAX_CACHED_SUBJECTS = 10_000
 """Number of subjects for which the place of the newest message is cached."""
 
-_Place = tuple[Header, int]
+_Location = tuple[Header, int]
 
 
 class Segments:
@@ -45,7 +45,7 @@ class Segments:
         self._blobs = blobs
         self._headers: dict[str, Header] = {}
         self._indexes: OrderedDict[str, Index] = OrderedDict()
-        self._newest: Recent[str, tuple[int, _Place | None]] = Recent(MOST_LOOKED_UP)
+        self._newest: BoundedDict[str, tuple[int, _Location | None]] = BoundedDict(MAX_CACHED_SUBJECTS)
         """Per subject, the position up to which it was searched, and the block with its newest message."""
 
     def __repr__(self) -> str:
@@ -82,7 +82,7 @@ class Segments:
                 block = await upcoming
                 more = place + 1 < len(numbers)
                 upcoming = asyncio.ensure_future(self._block(header, numbers[place + 1])) if more else None
-                yield _chosen(block, after, filters)
+                yield _filter_messages(block, after, filters)
         finally:
             if upcoming is not None:
                 upcoming.cancel()
@@ -114,25 +114,26 @@ class Segments:
         self._blobs.put(header.index, io.BytesIO(index))
         self._blobs.put(key, io.BytesIO(written))
 
-    async def verify(self, key: str, told: str = "") -> Header:
-        """Read a whole segment back. With `told`, check that it holds the messages with that digest."""
+    async def verify(self, key: str, message_digest: str = "") -> Header:
+        """Read a whole segment back. With `message_digest`, check that it holds the messages with that
+        digest."""
         self._headers.pop(key, None)
         header = await self._header(key)
         self._indexes.pop(header.index, None)
         await self._index(header)
         digest = await asyncio.to_thread(self._read_whole, header)
-        if told and digest != told:
+        if message_digest and digest != message_digest:
             raise BadSegment(f"{header.name} holds other messages than the stream. {RESTORE}")
         return header
 
     def _read_whole(self, header: Header) -> str:
-        content, told = self._read(header.content, header), Told()
+        content, message_digest = self._read(header.content, header), MessageDigest()
         if digest_of(content) != header.content or len(content) != header.size:
             raise BadSegment(f"{header.name} is damaged in the archive (blob {header.content}). {RESTORE}")
         for number, block in enumerate(header.blocks):
-            for message in unpacked(header, number, content[block.offset : block.offset + block.size]):
-                told.add(message)
-        return told.digest
+            for message in unpack_block(header, number, content[block.offset : block.offset + block.size]):
+                message_digest.add(message)
+        return message_digest.digest
 
     async def _header(self, key: str) -> Header:
         if key not in self._headers:
@@ -171,7 +172,7 @@ class Segments:
 
     def _read_block(self, header: Header, number: int) -> list[Stored]:
         block = header.blocks[number]
-        return unpacked(header, number, self._read(header.content, header, block.offset, block.size))
+        return unpack_block(header, number, self._read(header.content, header, block.offset, block.size))
 
     def _read(self, key: str, header: Header | None = None, offset: int = 0, size: int = -1) -> bytes:
         name = header.name if header is not None else f"the header {key}"
@@ -186,7 +187,7 @@ def _newest_in(block: list[Stored], subject: str) -> Stored | None:
     return next((one for one in reversed(block) if one.subject == subject), None)
 
 
-def _chosen(block: list[Stored], after: int, filters: Sequence[str]) -> list[Stored]:
+def _filter_messages(block: list[Stored], after: int, filters: Sequence[str]) -> list[Stored]:
     if block[0].position <= after:
         block = [one for one in block if one.position > after]
     if not filters:

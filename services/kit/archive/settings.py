@@ -25,7 +25,7 @@ def segments_of(settings: ServiceSettings) -> Segments | None:
     return Segments(store)
 
 
-def whole_log(stream: Log, settings: ServiceSettings) -> Log:
+def log_with_archive(stream: Log, settings: ServiceSettings) -> Log:
     """Return the log including the archive, if there is one."""
     segments = segments_of(settings)
     return stream if segments is None else ArchivedLog(stream, segments)

@@ -13,13 +13,13 @@ from typing import Any, TypeVar
 import msgspec
 
 from det_contracts import commands
-from services.kit.authz.judge import Known, Wish, require
+from services.kit.authz.access_check import AccessRequest, RightsLookup, require
 from services.kit.authz.permissions import EVERYBODY, OF_ROLE
 from services.kit.rules import Call, Ruling
 
 S = TypeVar("S")
 Rule = Callable[[S, Any, Call], Ruling]
-Needs = Callable[[Any], Iterable[Wish]]
+Needs = Callable[[Any], Iterable[AccessRequest]]
 UNSET = msgspec.UNSET
 _POOLS = ("default_compute_pool", "default_aux_pool")
 SHOWN = {"name", "description", "labels", "notes"}
@@ -27,104 +27,106 @@ SHOWN = {"name", "description", "labels", "notes"}
 
 
 def _experiment(permission: Any) -> Needs:
-    return lambda command: (Wish(permission, "experiment", command.experiment_id),)
+    return lambda command: (AccessRequest(permission, "experiment", command.experiment_id),)
 
 
 def _trial(permission: Any) -> Needs:
-    return lambda command: (Wish(permission, "trial", command.trial_id),)
+    return lambda command: (AccessRequest(permission, "trial", command.trial_id),)
 
 
-def _run(command: Any) -> Iterable[Wish]:
-    return (Wish("speak", "run", command.allocation_id),)
+def _run(command: Any) -> Iterable[AccessRequest]:
+    return (AccessRequest("speak", "run", command.allocation_id),)
 
 
 def _cluster(permission: Any) -> Needs:
-    return lambda _: (Wish(permission),)
+    return lambda _: (AccessRequest(permission),)
 
 
-def _account(command: Any) -> Iterable[Wish]:
-    return (Wish("own_account", "user", command.user_id),)
+def _account(command: Any) -> Iterable[AccessRequest]:
+    return (AccessRequest("own_account", "user", command.user_id),)
 
 
-def _change_experiment(command: commands.ChangeExperiment) -> Iterable[Wish]:
+def _change_experiment(command: commands.ChangeExperiment) -> Iterable[AccessRequest]:
     permission: Any = "delete" if command.action == "delete" else "control"
-    return (Wish(permission, "experiment", command.experiment_id),)
+    return (AccessRequest(permission, "experiment", command.experiment_id),)
 
 
-def _revise_experiment(command: commands.ReviseExperiment) -> Iterable[Wish]:
+def _revise_experiment(command: commands.ReviseExperiment) -> Iterable[AccessRequest]:
     permission: Any = "edit" if command.changes.keys() <= SHOWN else "control"
-    return (Wish(permission, "experiment", command.experiment_id),)
+    return (AccessRequest(permission, "experiment", command.experiment_id),)
 
 
-def _set_user(command: commands.SetUser) -> Iterable[Wish]:
-    given = commands.given(command, "username", "admin", "active", "remote", "agent_user")
+def _set_user(command: commands.SetUser) -> Iterable[AccessRequest]:
+    given = commands.given_fields(command, "username", "admin", "active", "remote", "agent_user")
     if command.user_id is None or given:
-        return (Wish("administer_users"),)
+        return (AccessRequest("administer_users"),)
     return _account(command)
 
 
-def _set_workspace(command: commands.SetWorkspace) -> Iterable[Wish]:
+def _set_workspace(command: commands.SetWorkspace) -> Iterable[AccessRequest]:
     # Only administrators decide which host account tasks run as, here as for users.
-    if commands.given(command, "agent_user"):
-        yield Wish("administer_users")
+    if commands.given_fields(command, "agent_user"):
+        yield AccessRequest("administer_users")
     if command.workspace_id is None:
-        yield Wish("create_workspace")
+        yield AccessRequest("create_workspace")
         return
-    changed = commands.given(command, "name", "archived", "checkpoint_storage", *_POOLS)
-    yield Wish("control_workspace" if changed else "view", "workspace", command.workspace_id)
+    changed = commands.given_fields(command, "name", "archived", "checkpoint_storage", *_POOLS)
+    yield AccessRequest("control_workspace" if changed else "view", "workspace", command.workspace_id)
 
 
-def _set_project(command: commands.SetProject) -> Iterable[Wish]:
+def _set_project(command: commands.SetProject) -> Iterable[AccessRequest]:
     space = command.workspace_id
     if command.project_id is not None:
-        changed = commands.given(command, "name", "archived", "workspace_id")
-        yield Wish("control_project" if changed else "edit_project", "project", command.project_id)
+        changed = commands.given_fields(command, "name", "archived", "workspace_id")
+        yield AccessRequest("control_project" if changed else "edit_project", "project", command.project_id)
     if space is not UNSET:
-        yield Wish("create_project", "workspace", space)
+        yield AccessRequest("create_project", "workspace", space)
 
 
-def _move_experiment(command: commands.MoveExperiment) -> Iterable[Wish]:
-    yield Wish("control", "experiment", command.experiment_id)
-    yield Wish("create", "project", command.project_id)
+def _move_experiment(command: commands.MoveExperiment) -> Iterable[AccessRequest]:
+    yield AccessRequest("control", "experiment", command.experiment_id)
+    yield AccessRequest("create", "project", command.project_id)
 
 
-def _change_job(command: commands.ChangeJob) -> Iterable[Wish]:
+def _change_job(command: commands.ChangeJob) -> Iterable[AccessRequest]:
     permission: Any = "control" if command.experiment_id > 0 else "control_task"
-    return (Wish(permission, "experiment", command.experiment_id),)
+    return (AccessRequest(permission, "experiment", command.experiment_id),)
 
 
-def _assign_roles(command: commands.AssignRoles) -> Iterable[Wish]:
+def _assign_roles(command: commands.AssignRoles) -> Iterable[AccessRequest]:
     """Nobody can grant more than they have: the granting user needs every permission of the role there."""
     for grant in sorted({one.grant for one in (*command.add, *command.remove)}):
         kind: Any = "workspace" if grant.workspace_id else "cluster"
-        yield Wish("assign_roles", kind, grant.workspace_id)
+        yield AccessRequest("assign_roles", kind, grant.workspace_id)
         for permission in sorted(OF_ROLE.get(grant.role, ())):  # type: ignore[call-overload]
             if permission not in EVERYBODY:
-                yield Wish(permission, kind, grant.workspace_id)
+                yield AccessRequest(permission, kind, grant.workspace_id)
 
 
-def _set_template(command: commands.SetTemplate) -> Iterable[Wish]:
-    yield Wish("edit", "template", command.name)
+def _set_template(command: commands.SetTemplate) -> Iterable[AccessRequest]:
+    yield AccessRequest("edit", "template", command.name)
     if command.workspace_id is not None:
-        yield Wish("edit", "workspace", command.workspace_id)
+        yield AccessRequest("edit", "workspace", command.workspace_id)
 
 
-def _set_model(command: commands.SetModel) -> Iterable[Wish]:
+def _set_model(command: commands.SetModel) -> Iterable[AccessRequest]:
     if command.model_id is not None:
-        changed = commands.given(command, "archived", "workspace_id")
-        yield Wish("control" if changed else "edit", "model", command.model_id)
+        changed = commands.given_fields(command, "archived", "workspace_id")
+        yield AccessRequest("control" if changed else "edit", "model", command.model_id)
     if command.model_id is None or command.workspace_id is not UNSET:
-        yield Wish("create", "workspace", 1 if command.workspace_id is UNSET else command.workspace_id)
+        yield AccessRequest(
+            "create", "workspace", 1 if command.workspace_id is UNSET else command.workspace_id
+        )
 
 
-def _set_version(command: commands.SetVersion) -> Iterable[Wish]:
-    yield Wish("edit", "model", command.model_id)
+def _set_version(command: commands.SetVersion) -> Iterable[AccessRequest]:
+    yield AccessRequest("edit", "model", command.model_id)
     if command.number is None:
-        yield Wish("view", "checkpoint", command.checkpoint)
+        yield AccessRequest("view", "checkpoint", command.checkpoint)
 
 
 COMMANDS: dict[str, Needs] = {
-    "CreateExperiment": lambda command: (Wish("create", "project", command.project_id),),
+    "CreateExperiment": lambda command: (AccessRequest("create", "project", command.project_id),),
     "ChangeExperiment": _change_experiment,
     "ReviseExperiment": _revise_experiment,
     "PostOperations": _experiment("control"),
@@ -133,27 +135,29 @@ COMMANDS: dict[str, Needs] = {
     "EndTrial": _trial("speak"),
     "KillTrial": _trial("control"),
     "ChangeJob": _change_job,
-    "SubmitTask": lambda command: (Wish("create_task", "workspace", command.workspace_id),),
-    "StopTask": lambda command: (Wish("control_task", "task", command.task_id),),
-    "StateIdle": lambda command: (Wish("control_task", "task", command.task_id),),
+    "SubmitTask": lambda command: (AccessRequest("create_task", "workspace", command.workspace_id),),
+    "StopTask": lambda command: (AccessRequest("control_task", "task", command.task_id),),
+    "StateIdle": lambda command: (AccessRequest("control_task", "task", command.task_id),),
     "MarkDaemon": _run,
     "AskToLeave": _run,
     "SwitchWorker": _cluster("administer_cluster"),
     "SwitchSlot": _cluster("administer_cluster"),
     "SetTemplate": _set_template,
-    "RemoveTemplate": lambda command: (Wish("edit", "template", command.name),),
+    "RemoveTemplate": lambda command: (AccessRequest("edit", "template", command.name),),
     "SetModel": _set_model,
-    "RemoveModel": lambda command: (Wish("delete", "model", command.model_id),),
+    "RemoveModel": lambda command: (AccessRequest("delete", "model", command.model_id),),
     "SetVersion": _set_version,
-    "RemoveVersion": lambda command: (Wish("delete", "model", command.model_id),),
-    "DeleteCheckpoints": lambda command: [Wish("delete", "checkpoint", uuid) for uuid in command.uuids],
-    "SetMetadata": lambda command: (Wish("edit", "checkpoint", command.uuid),),
+    "RemoveVersion": lambda command: (AccessRequest("delete", "model", command.model_id),),
+    "DeleteCheckpoints": lambda command: [
+        AccessRequest("delete", "checkpoint", uuid) for uuid in command.uuids
+    ],
+    "SetMetadata": lambda command: (AccessRequest("edit", "checkpoint", command.uuid),),
     "SetUser": _set_user,
     "SetPassword": _account,
     "KeepSettings": _account,
     "CreateToken": _account,
-    "RevokeToken": lambda command: (Wish("own_account", "token", command.token_id),),
-    "CloseSession": lambda command: (Wish("own_account", "session", command.session_id),),
+    "RevokeToken": lambda command: (AccessRequest("own_account", "token", command.token_id),),
+    "CloseSession": lambda command: (AccessRequest("own_account", "session", command.session_id),),
     "SetGroup": _cluster("administer_users"),
     "RemoveGroup": _cluster("administer_users"),
     "SetQuota": _cluster("administer_cluster"),
@@ -167,9 +171,11 @@ COMMANDS: dict[str, Needs] = {
     "TryWebhook": _cluster("administer_cluster"),
     "AssignRoles": _assign_roles,
     "SetWorkspace": _set_workspace,
-    "RemoveWorkspace": lambda command: (Wish("control_workspace", "workspace", command.workspace_id),),
+    "RemoveWorkspace": lambda command: (
+        AccessRequest("control_workspace", "workspace", command.workspace_id),
+    ),
     "SetProject": _set_project,
-    "RemoveProject": lambda command: (Wish("control_project", "project", command.project_id),),
+    "RemoveProject": lambda command: (AccessRequest("control_project", "project", command.project_id),),
     "MoveExperiment": _move_experiment,
     "Serve": _run,
     "JoinGather": _run,
@@ -196,16 +202,16 @@ COMMANDS: dict[str, Needs] = {
 """Per command name."""
 
 
-def judged(rules: Mapping[Any, Rule[S]], known: Callable[[S], Known]) -> dict[Any, Rule[S]]:
+def add_access_checks(rules: Mapping[Any, Rule[S]], known: Callable[[S], RightsLookup]) -> dict[Any, Rule[S]]:
     """Wrap an owner's commands so that each is decided only if the caller is allowed to ask for it.
 
     `known` returns what the judge looks up in the owner's state. Raises `LookupError` for a command without a
     row.
     """
-    return {command: _judged(command, rule, known) for command, rule in rules.items()}
+    return {command: _add_access_check(command, rule, known) for command, rule in rules.items()}
 
 
-def _judged(command: Any, rule: Rule[S], known: Callable[[S], Known]) -> Rule[S]:
+def _add_access_check(command: Any, rule: Rule[S], known: Callable[[S], RightsLookup]) -> Rule[S]:
     needs = COMMANDS.get(command.__name__)
     if needs is None:
         raise LookupError(
@@ -213,8 +219,8 @@ def _judged(command: Any, rule: Rule[S], known: Callable[[S], Known]) -> Rule[S]
         )
 
     @functools.wraps(rule)
-    def ruled(state: S, asked: Any, call: Call) -> Ruling:
-        require(known(state), getattr(asked, "user", ""), needs(asked), script=call.script)
-        return rule(state, asked, call)
+    def checked_rule(state: S, sent: Any, call: Call) -> Ruling:
+        require(known(state), getattr(sent, "user", ""), needs(sent), script=call.script)
+        return rule(state, sent, call)
 
-    return ruled
+    return checked_rule

@@ -12,7 +12,7 @@ from det_contracts import ids
 from det_contracts.envelope import Recorded
 from det_contracts.events import gateway, scheduler, searcher
 from det_contracts.events.gateway import Grant
-from services.kit.authz.judge import Person, Thing
+from services.kit.authz.access_check import Person, Target
 from services.kit.authz.permissions import Kind
 from services.kit.authz.roles import FOLDS as OF_ROLES
 from services.kit.authz.roles import Roles, grants_of, is_rbac
@@ -74,7 +74,7 @@ P = TypeVar("P", bound=People)
 class Directory:
     """Answers a judge's lookups from such a state."""
 
-    def __init__(self, state: People, find: Callable[[Kind, Any], Thing | int | None]) -> None:
+    def __init__(self, state: People, find: Callable[[Kind, Any], Target | int | None]) -> None:
         """`find` returns a thing of the service, or the `homes` key of its experiment or task."""
         self._state = state
         self._find = find
@@ -93,19 +93,19 @@ class Directory:
         named = self._state.people_names.get(name)
         return self._state.people.get(named.user_id) if named is not None else BUILT_IN.get(name)
 
-    def thing(self, kind: Kind, id: Any) -> Thing | None:
+    def target(self, kind: Kind, id: Any) -> Target | None:
         """Return the thing, or None if it does not exist."""
         if kind == "workspace":
-            return Thing("", id)
+            return Target("", id)
         if kind == "project":
-            return Thing("", workspace_of(self._state, id))
+            return Target("", workspace_of(self._state, id))
         found = id if kind == "experiment" else self._find(kind, id)
-        if isinstance(found, Thing):
+        if isinstance(found, Target):
             return found
         home = self._state.homes.get(found or 0)
         if home is None:
             return None
-        return Thing(home.owner, home.workspace_id or workspace_of(self._state, home.project_id))
+        return Target(home.owner, home.workspace_id or workspace_of(self._state, home.project_id))
 
 
 def workspace_of(state: People, project_id: int) -> int:
@@ -114,19 +114,19 @@ def workspace_of(state: People, project_id: int) -> int:
     return filed.workspace_id if filed is not None else FIRST if project_id == FIRST else NOWHERE
 
 
-def with_people(
+def add_people_fold(
     evolve: Callable[[P, Recorded], Iterable[Key]],
 ) -> Callable[[P, Recorded], Iterable[Key]]:
     """Wrap an owner's fold so that it also keeps users and places, folded first so that owners are known."""
 
-    def both(state: P, recorded: Recorded) -> Iterable[Key]:
+    def fold_both(state: P, recorded: Recorded) -> Iterable[Key]:
         fold = _FOLDS.get(type(recorded.event))
         if fold is None:
             return evolve(state, recorded)
         first = list(fold(state, recorded.event))
         return [*first, *evolve(state, recorded)]
 
-    return both
+    return fold_both
 
 
 def _user_set(state: People, event: gateway.UserSet) -> Iterable[Key]:

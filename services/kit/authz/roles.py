@@ -71,7 +71,7 @@ def groups_of(state: Roles, user_id: int) -> tuple[int, ...]:
     return known.ids if known is not None else ()
 
 
-def held(state: Roles, name: str) -> tuple[Grant, ...]:
+def grants_held_by(state: Roles, name: str) -> tuple[Grant, ...]:
     """Return the grants of a holder."""
     known = state.roles.get(name)
     return known.grants if known is not None else ()
@@ -79,9 +79,9 @@ def held(state: Roles, name: str) -> tuple[Grant, ...]:
 
 def grants_of(state: Roles, user_id: int) -> Iterator[Grant]:
     """Yield a user's grants, held directly and through groups."""
-    yield from held(state, holder("user", user_id))
+    yield from grants_held_by(state, holder("user", user_id))
     for id in groups_of(state, user_id):
-        yield from held(state, holder("group", id))
+        yield from grants_held_by(state, holder("group", id))
 
 
 def group_set(state: Roles, event: gateway.GroupSet, at: float = 0.0) -> Iterable[Key]:

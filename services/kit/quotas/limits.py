@@ -11,7 +11,7 @@ from services.kit.authz.roles import groups_of, holder
 from services.kit.quotas.usage import Account, Usage
 
 What = Literal["slots", "jobs", "storage_bytes"]
-NOBODYS = Account("", 0)
+NO_ACCOUNT = Account("", 0)
 """The account of something unknown. No quota limits it."""
 FIRST_WORKSPACE = "Uncategorized"
 
@@ -19,7 +19,7 @@ FIRST_WORKSPACE = "Uncategorized"
 def account_of(state: People, id: int) -> Account:
     """Return the account of an experiment, or of a task given by its negative number."""
     home = state.homes.get(id)
-    return account_at(home) if home is not None else NOBODYS
+    return account_at(home) if home is not None else NO_ACCOUNT
 
 
 def account_at(home: Home) -> Account:
@@ -35,21 +35,21 @@ def user_id(state: People, name: str) -> int:
     return BUILT_IN[name].id if name in BUILT_IN else 0
 
 
-def _of_owner(state: People, owner: str) -> Iterator[str]:
+def _holders_of_owner(state: People, owner: str) -> Iterator[str]:
     id = user_id(state, owner)
     yield holder("user", id)
     yield from (holder("group", group) for group in groups_of(state, id))
 
 
-def _of_place(state: People, place: int) -> str:
+def _holder_of_place(state: People, place: int) -> str:
     return f"workspace-{-place if place < 0 else workspace_of(state, place)}"
 
 
-def limiting(state: People, account: Account, what: What) -> tuple[str, ...]:
+def limiting_holders(state: People, account: Account, what: What) -> tuple[str, ...]:
     """Return the quota holders that limit the account."""
     if not state.quotas:
         return ()
-    holders = (*_of_owner(state, account.owner), _of_place(state, account.place))
+    holders = (*_holders_of_owner(state, account.owner), _holder_of_place(state, account.place))
     return tuple(one for one in holders if limit_of(state, one, what) is not None)
 
 
@@ -60,13 +60,13 @@ def limit_of(state: People, name: str, what: What) -> int | None:
     return found
 
 
-def of_all(state: People, what: What) -> dict[str, int]:
+def all_limits(state: People, what: What) -> dict[str, int]:
     """Return the limits of all holders that have one."""
     limits = ((name, limit_of(state, name, what)) for name in state.quotas)
     return {name: limit for name, limit in limits if limit is not None}
 
 
-def used(state: People, usage: Usage, holders: Iterable[str] | None = None) -> dict[str, int]:
+def usage_of(state: People, usage: Usage, holders: Iterable[str] | None = None) -> dict[str, int]:
     """Return the usage of some holders, or of all that have a quota.
 
     Iterates over all owners and projects with usage.
@@ -74,22 +74,22 @@ def used(state: People, usage: Usage, holders: Iterable[str] | None = None) -> d
     found = dict.fromkeys(state.quotas if holders is None else holders, 0)
     if found:
         for owner, amount in usage.by_owner.items():
-            for one in _of_owner(state, owner):
+            for one in _holders_of_owner(state, owner):
                 if one in found:
                     found[one] += amount
         for place, amount in usage.by_place.items():
-            one = _of_place(state, place)
+            one = _holder_of_place(state, place)
             if one in found:
                 found[one] += amount
     return found
 
 
-def beyond(
+def find_exceeded(
     state: People, usage: Usage, account: Account, what: What, more: int
 ) -> tuple[str, int, int] | None:
     """Return the first holder that would exceed its limit, with its usage and its limit."""
-    holders = limiting(state, account, what)
-    had = used(state, usage, holders)
+    holders = limiting_holders(state, account, what)
+    had = usage_of(state, usage, holders)
     for one in holders:
         limit = limit_of(state, one, what) or 0
         if had[one] + more > limit:
@@ -102,26 +102,27 @@ def check_jobs(state: People, usage: Usage, account: Account) -> None:
 
     Not 429, because clients retry that automatically, and a quota does not free up at any known time.
     """
-    found = beyond(state, usage, account, "jobs", 1)
+    found = find_exceeded(state, usage, account, "jobs", 1)
     if found is not None:
         one, had, limit = found
         raise Refused(
             Problem(
                 "permission_denied",
-                f"{called(state, one)} has {had} of the {limit} jobs (experiments and tasks that have not "
+                f"{describe_holder(state, one)} has {had} of the {limit} jobs (experiments and tasks that "
+                "have not "
                 "ended) that its quota allows: wait until one of them ends, end one, or ask an administrator "
                 "for more. 'det quota list' shows the quotas",
             )
         )
 
 
-def name_of(state: People, workspace_id: int) -> str:
+def workspace_name(state: People, workspace_id: int) -> str:
     """Return the name of a workspace, or its id if the name is unknown."""
     known = state.workspaces_called.get(workspace_id)
     return known.name if known is not None else FIRST_WORKSPACE if workspace_id == 1 else str(workspace_id)
 
 
-def called(state: People, name: str) -> str:
+def describe_holder(state: People, name: str) -> str:
     """Describe a holder, such as "workspace 'nlp'"."""
     kind, _, text = name.partition("-")
     id, found = int(text), ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
-def in_bytes(size: int) -> str:
+def format_bytes(size: int) -> str:
     """Format a size with three significant digits, in powers of 1000."""
     number, unit = float(size), 0
     while number >= 999.5 and unit < len(_UNITS) - 1:

@@ -25,40 +25,40 @@ class Usage:
     """Sums over amounts, each under its own id. Putting an id again replaces its amount."""
 
     def __init__(self) -> None:
-        self._put: dict[Any, tuple[Account, int]] = {}
+        self._amounts: dict[Any, tuple[Account, int]] = {}
         self.by_owner: dict[str, int] = {}
         """Without owners that use nothing."""
         self.by_place: dict[int, int] = {}
         """Likewise."""
 
-    def put(self, id: Hashable, account: Account, amount: int) -> None:
+    def set(self, id: Hashable, account: Account, amount: int) -> None:
         """Set the amount of an id on this account."""
-        if self._put.get(id) != (account, amount):
-            self.drop(id)
-            self._put[id] = account, amount
+        if self._amounts.get(id) != (account, amount):
+            self.remove(id)
+            self._amounts[id] = account, amount
             self._add(account, amount)
 
     def add(self, id: Hashable, account: Account, change: int) -> None:
         """Change the amount of an id by `change`."""
         amount = self.amount(id) + change
         if amount:
-            self.put(id, account, amount)
+            self.set(id, account, amount)
         else:
-            self.drop(id)
+            self.remove(id)
 
-    def drop(self, id: Hashable) -> None:
+    def remove(self, id: Hashable) -> None:
         """Remove an id; an unknown one is ignored."""
-        account, amount = self._put.pop(id, (None, 0))
+        account, amount = self._amounts.pop(id, (None, 0))
         if account is not None:
             self._add(account, -amount)
 
     def amount(self, id: Hashable) -> int:
         """Return the amount of an id."""
-        return self._put[id][1] if id in self._put else 0
+        return self._amounts[id][1] if id in self._amounts else 0
 
     def items(self) -> ItemsView[Any, tuple[Account, int]]:
         """Return account and amount by id."""
-        return self._put.items()
+        return self._amounts.items()
 
     def _add(self, account: Account, amount: int) -> None:
         _change(self.by_owner, account.owner, amount)
@@ -67,7 +67,7 @@ class Usage:
     def layer(self) -> Usage:
         """Return a mutable view that leaves these sums unchanged."""
         view = Usage()
-        view._put = Layer(self._put)  # type: ignore[assignment]
+        view._amounts = Layer(self._amounts)  # type: ignore[assignment]
         view.by_owner = Layer(self.by_owner)  # type: ignore[assignment]
         view.by_place = Layer(self.by_place)  # type: ignore[assignment]
         return view

@@ -2,14 +2,14 @@
 
 REPORTS, LOGS and CONTROL are not ordered relative to each other, so every rule here looks at only one of
 them: the result does not depend on how the streams interleave. Points and lines are not kept in memory; the
-verdict about them travels with the event to the read model (`Judged`).
+verdict about them travels with the event to the read model (`JudgedBatch`).
 """
 
 from services.metrics.domain.fold import evolve
 from services.metrics.domain.state import (
     VALIDATION,
     Archive,
-    Judged,
+    JudgedBatch,
     LogLines,
     Piece,
     State,
@@ -20,7 +20,7 @@ from services.metrics.domain.state import (
 __all__ = [
     "VALIDATION",
     "Archive",
-    "Judged",
+    "JudgedBatch",
     "LogLines",
     "Piece",
     "State",

@@ -10,14 +10,14 @@ import msgspec
 from det_contracts import subjects
 from det_contracts.envelope import Recorded
 from det_contracts.events import metrics, scheduler, searcher
-from det_contracts.reports import KEPT_GROUPS, ReportBatch
+from det_contracts.reports import MAX_GROUPS_PER_TRIAL, ReportBatch
 from services.metrics.domain.judge import Judge
 from services.metrics.domain.state import (
-    LONGEST_ID,
+    MAX_ID_DIGITS,
     NO_EXPERIMENT,
-    Ended,
-    Gone,
-    Judged,
+    DeletedExperiment,
+    EndedTrial,
+    JudgedBatch,
     LogLines,
     Source,
     State,
@@ -36,45 +36,45 @@ replace = msgspec.structs.replace
 
 def evolve(state: State, recorded: Recorded) -> Iterable[Key]:
     """Fold one event of any of the three streams and return the keys of the changed records."""
-    if isinstance(recorded.event, Judged):
-        return _judged(state, recorded.event, recorded.position)
+    if isinstance(recorded.event, JudgedBatch):
+        return _fold_batch(state, recorded.event, recorded.position)
     fold = _FOLDS.get(type(recorded.event))
     return fold(state, recorded.event) if fold is not None else ()
 
 
-def _judged(state: State, event: Judged, position: int) -> Iterable[Key]:
+def _fold_batch(state: State, event: JudgedBatch, position: int) -> Iterable[Key]:
     if isinstance(event.batch, LogLines):
-        return _log(state, event, event.batch, position)
-    return _reports(state, event, event.batch, position)
+        return _fold_log_lines(state, event, event.batch, position)
+    return _fold_reports(state, event, event.batch, position)
 
 
-def _log(state: State, event: Judged, batch: LogLines, position: int) -> Iterable[Key]:
+def _fold_log_lines(state: State, event: JudgedBatch, batch: LogLines, position: int) -> Iterable[Key]:
     key = source_key(batch)
     counted = batch.offset >= 0
     known = state.sources.get(key) if counted else None
-    fresh = not counted or known is None or batch.offset > known.offset
-    taken = fresh and not _is_gone(state, batch.task_id)
+    is_new = not counted or known is None or batch.offset > known.offset
+    is_valid = is_new and not _is_deleted(state, batch.task_id)
     # A source's progress depends on LOGS alone, whenever the decision to trim its lines was made.
-    event.passed_over = taken and position <= trimmed_through(state)
-    event.accepted = taken and not event.passed_over
-    if taken and counted:
+    event.expired = is_valid and position <= trimmed_through(state)
+    event.accepted = is_valid and not event.expired
+    if is_valid and counted:
         yield from state.put_source(key, Source(batch.offset))
-    elif counted and not taken:
+    elif counted and not is_valid:
         # A replica that folded the batch before the deletion has this record, and may have saved it.
         yield "sources", key
 
 
-def _reports(state: State, event: Judged, batch: ReportBatch, position: int) -> Iterable[Key]:
+def _fold_reports(state: State, event: JudgedBatch, batch: ReportBatch, position: int) -> Iterable[Key]:
     known = state.trials.get(batch.trial_id) or Trial(id=batch.trial_id)
     event.accepted = known.is_new(batch) and batch.experiment_id not in state.gone
     if batch.experiment_id in state.gone:
-        yield from _kept_elsewhere(batch)
+        yield from _possibly_saved_keys(batch)
     if not event.accepted:
         return
-    room = KEPT_GROUPS - state.groups_of.count(known.id)
-    judge = Judge(known, state.groups, room, batch, position)
-    state.trials[known.id] = judge.take()
-    event.drawn = position > dropped_through(state, known.id)
+    free_groups = MAX_GROUPS_PER_TRIAL - state.groups_of.count(known.id)
+    judge = Judge(known, state.groups, free_groups, batch, position)
+    state.trials[known.id] = judge.judge_batch()
+    event.keeps_points = position > dropped_through(state, known.id)
     yield "trials", known.id
     for key, group in judge.groups().items():
         yield from state.put_group(known.id, key, group)
@@ -85,14 +85,14 @@ def _reports(state: State, event: Judged, batch: ReportBatch, position: int) -> 
     event.pieces, event.archive = judge.pieces, judge.archive
 
 
-def _kept_elsewhere(batch: ReportBatch) -> Iterable[Key]:
+def _possibly_saved_keys(batch: ReportBatch) -> Iterable[Key]:
     """Keys that a replica may have, and may have saved, if it folded a batch before the deletion."""
     yield "trials", batch.trial_id
     for name in {series.group for series in batch.series}:
         yield "groups", group_key(batch.trial_id, name)
 
 
-def _stated(state: State, event: metrics.Validated | metrics.ReportRefused) -> Iterable[Key]:
+def _decision_recorded(state: State, event: metrics.Validated | metrics.ReportRefused) -> Iterable[Key]:
     known = state.trials.get(event.trial_id) or Trial(id=event.trial_id)
     stated = max(known.stated, event.number)
     for number in range(known.stated + 1, stated + 1):
@@ -107,15 +107,15 @@ def _stated(state: State, event: metrics.Validated | metrics.ReportRefused) -> I
 def _trial_ended(state: State, event: searcher.TrialEnded) -> Iterable[Key]:
     # Look it up before storing it: that loads the other records of the trial.
     if event.trial_id not in state.ended:
-        state.ended[event.trial_id] = Ended(event.trial_id)
+        state.ended[event.trial_id] = EndedTrial(event.trial_id)
     yield "ended", event.trial_id
 
 
-def _settled(state: State, event: metrics.Settled | searcher.RunOpened) -> Iterable[Key]:
+def _settled_or_reopened(state: State, event: metrics.Settled | searcher.RunOpened) -> Iterable[Key]:
     state.ended.pop(event.trial_id, None)
     yield "ended", event.trial_id
     if isinstance(event, metrics.Settled):
-        state.settled[event.trial_id] = Ended(event.trial_id)
+        state.settled[event.trial_id] = EndedTrial(event.trial_id)
     else:
         state.settled.pop(event.trial_id, None)
     yield "settled", event.trial_id
@@ -133,7 +133,7 @@ def _logs_trimmed(state: State, event: metrics.LogsTrimmed) -> Iterable[Key]:
 
 
 def _trials_deleted(state: State, event: searcher.TrialsDeleted) -> Iterable[Key]:
-    yield from _forget(state, event.experiment_id, event.trial_ids)
+    yield from _delete_trials(state, event.experiment_id, event.trial_ids)
     for task_id in event.task_ids:
         yield from state.drop_sources(event.experiment_id, task_id)
 
@@ -142,33 +142,33 @@ def _task_forgotten(state: State, event: scheduler.TaskForgotten) -> Iterable[Ke
     return state.drop_sources(NO_EXPERIMENT, event.task_id)
 
 
-def _deleted(state: State, event: searcher.ExperimentDeleted) -> Iterable[Key]:
+def _experiment_deleted(state: State, event: searcher.ExperimentDeleted) -> Iterable[Key]:
     if event.state == "DELETED":
-        yield from _forget(state, event.experiment_id, event.trial_ids)
+        yield from _delete_trials(state, event.experiment_id, event.trial_ids)
         yield from state.drop_sources(event.experiment_id)
 
 
-def _forget(state: State, experiment_id: int, trial_ids: Iterable[int]) -> Iterable[Key]:
-    state.gone[experiment_id] = Gone(experiment_id)
+def _delete_trials(state: State, experiment_id: int, trial_ids: Iterable[int]) -> Iterable[Key]:
+    state.gone[experiment_id] = DeletedExperiment(experiment_id)
     yield "gone", experiment_id
     for id in trial_ids:
         yield from state.drop_trial(id)
 
 
-def _is_gone(state: State, task_id: str) -> bool:
+def _is_deleted(state: State, task_id: str) -> bool:
     owner = task_id.partition(".")[0]
-    return owner.isdecimal() and len(owner) < LONGEST_ID and int(owner) in state.gone
+    return owner.isdecimal() and len(owner) < MAX_ID_DIGITS and int(owner) in state.gone
 
 
 _FOLDS: dict[type, Callable[[State, Any], Iterable[Key]]] = {
-    metrics.Validated: _stated,
-    metrics.ReportRefused: _stated,
-    metrics.Settled: _settled,
+    metrics.Validated: _decision_recorded,
+    metrics.ReportRefused: _decision_recorded,
+    metrics.Settled: _settled_or_reopened,
     metrics.LogsTrimmed: _logs_trimmed,
     metrics.PointsDropped: _points_dropped,
     scheduler.TaskForgotten: _task_forgotten,
     searcher.TrialEnded: _trial_ended,
-    searcher.RunOpened: _settled,
+    searcher.RunOpened: _settled_or_reopened,
     searcher.TrialsDeleted: _trials_deleted,
-    searcher.ExperimentDeleted: _deleted,
+    searcher.ExperimentDeleted: _experiment_deleted,
 }

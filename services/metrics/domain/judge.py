@@ -10,7 +10,7 @@ from operator import lt
 import msgspec
 
 from det_contracts.events import metrics
-from det_contracts.reports import KEPT_ALWAYS, ReportBatch, Series, is_training
+from det_contracts.reports import RESERVED_GROUPS, ReportBatch, Series, is_training
 from services.metrics.domain.ledger import RECENT, Conflict, Ledger
 from services.metrics.domain.state import (
     VALIDATION,
@@ -22,12 +22,12 @@ from services.metrics.domain.state import (
     Trial,
     group_key,
 )
-from services.metrics.values import finite, number
+from services.metrics.values import as_finite, as_number
 
-MOST_STEPS = 2**53
-MOST_REFUSALS = 8
-LONGEST_GROUP = 255
-SHOWN = 300
+MAX_STEPS = 2**53
+MAX_REFUSALS = 8
+MAX_GROUP_CHARACTERS = 255
+MAX_REASON_CHARACTERS = 300
 """Maximum length of a refusal, in characters: the offending value may be as large as a message."""
 replace = msgspec.structs.replace
 
@@ -36,41 +36,41 @@ class Judge:
     """Judges a batch series by series, on copies. The results are in its attributes afterwards."""
 
     def __init__(
-        self, known: Trial, groups: Mapping[str, Group], room: int, batch: ReportBatch, position: int
+        self, known: Trial, groups: Mapping[str, Group], free_groups: int, batch: ReportBatch, position: int
     ) -> None:
-        """`groups` are those of all trials. This trial may have `room` more."""
+        """`groups` are those of all trials. This trial may have `free_groups` more."""
         self.pieces: list[Piece] = []
         self.archive: Archive | None = None
         self.findings: list[Finding] = []
         """Decisions to be recorded in CONTROL."""
         self._known = known
         self._groups = groups
-        self._room = room
+        self._free_groups = free_groups
         self._batch = batch
         self._ledgers: dict[str, Ledger] = {}
         self._decided = known.decided
         self._position = position
         self._refusals = known.refusals
-        self._before = 0
-        self._trains = False
+        self._reports_before = 0
+        self._has_training_reports = False
         """Whether an accepted report counts training steps."""
 
-    def take(self) -> Trial:
+    def judge_batch(self) -> Trial:
         """Judge every report. Returns the trial after them."""
         if self._batch.run < self._known.run:
             self._refuse_outdated()
             return replace(
                 self._known,
                 decided=self._decided,
-                refusals=self._refusals[-MOST_REFUSALS:],
+                refusals=self._refusals[-MAX_REFUSALS:],
             )
         for series in self._batch.series:
-            self._take_series(series)
+            self._judge_series(series)
         return replace(
-            self._known.counting(self._batch),
-            opened=self._batch.run if self._trains else self._known.opened,
+            self._known.after_batch(self._batch),
+            opened=self._batch.run if self._has_training_reports else self._known.opened,
             decided=self._decided,
-            refusals=self._refusals[-MOST_REFUSALS:],
+            refusals=self._refusals[-MAX_REFUSALS:],
         )
 
     def groups(self) -> dict[str, Group]:
@@ -83,52 +83,58 @@ class Judge:
         reason = f"invalid run id, {self._batch.run} (reported) != {self._known.run} (expected)"
         self._refuse(group, steps, f"{reason}: a newer run of trial {self._known.id} reports now")
 
-    def _take_series(self, series: Series) -> None:
-        if len(series.group) > LONGEST_GROUP:
-            self._refuse(series.group, 0, f"the name of a group has at most {LONGEST_GROUP} characters")
+    def _judge_series(self, series: Series) -> None:
+        if len(series.group) > MAX_GROUP_CHARACTERS:
+            self._refuse(
+                series.group, 0, f"the name of a group has at most {MAX_GROUP_CHARACTERS} characters"
+            )
             return
-        if not _even(series):
+        if not _has_equal_lengths(series):
             self._refuse(series.group, 0, "its columns have different lengths")
             return
         if not self._is_kept(series.group):
             # Treated like a metric beyond the kept names: the script does not fail, and its log says so.
-            self._before += len(series.steps)
+            self._reports_before += len(series.steps)
             return
         ledger = self._ledger(series.group)
         names = tuple(series.columns)
         kinds = {batched: ledger.kind(names, batched) for batched in (False, bool(series.batch_metrics))}
-        if _goes_on(series, ledger.highest):
-            self._take_whole(series, ledger, kinds[bool(series.batch_metrics)])
+        if _has_only_new_steps(series, ledger.highest):
+            self._accept_all(series, ledger, kinds[bool(series.batch_metrics)])
         else:
-            for place in range(len(series.steps)):
-                self._take_row(series, place, ledger, kinds)
-        self._before += len(series.steps)
+            for index in range(len(series.steps)):
+                self._judge_row(series, index, ledger, kinds)
+        self._reports_before += len(series.steps)
 
-    def _take_whole(self, series: Series, ledger: Ledger, kind: int) -> None:
+    def _accept_all(self, series: Series, ledger: Ledger, kind: int) -> None:
         """The common case of only new steps. None of them can have been reported before."""
-        digests = [_digest(series, place) for place in range(len(series.steps))[-RECENT:]]
+        digests = [_digest(series, index) for index in range(len(series.steps))[-RECENT:]]
         ledger.extend(kind, series.steps, digests)
         self._accept(series, range(len(series.steps)), merges=False)
 
-    def _accept(self, series: Series, places: Sequence[int], *, merges: bool) -> None:
-        first = places[0]
+    def _accept(self, series: Series, indexes: Sequence[int], *, merges: bool) -> None:
+        first = indexes[0]
         # The run continues from a training step.
         if is_training(series.group):
-            if 0 < self._known.opened < self._batch.run and not self._trains:
+            if 0 < self._known.opened < self._batch.run and not self._has_training_reports:
                 self.archive = Archive(self._batch.run, series.group, series.steps[first])
-            self._trains = True
-        self.pieces.append(_piece(series, places, self._before, merges))
+            self._has_training_reports = True
+        self.pieces.append(_piece(series, indexes, self._reports_before, merges))
         # Merged keys matter to a validation only if they include the searcher metric.
         if series.group == VALIDATION and not (merges and self._batch.searcher_metric not in series.columns):
-            for place in places:
-                self._validated(series, place)
+            for index in indexes:
+                self._record_validation(series, index)
 
     def _is_kept(self, group: str) -> bool:
         """Whether a group is known, or there is room for it."""
-        if group in self._ledgers or group in KEPT_ALWAYS or group_key(self._known.id, group) in self._groups:
+        if (
+            group in self._ledgers
+            or group in RESERVED_GROUPS
+            or group_key(self._known.id, group) in self._groups
+        ):
             return True
-        self._room -= 1
-        return self._room >= 0
+        self._free_groups -= 1
+        return self._free_groups >= 0
 
     def _ledger(self, name: str) -> Ledger:
         if name not in self._ledgers:
@@ -137,36 +143,36 @@ class Judge:
             self._ledgers[name] = Ledger(Group(run=self._batch.run) if known is None or fresh else known)
         return self._ledgers[name]
 
-    def _take_row(self, series: Series, place: int, ledger: Ledger, kinds: Mapping[bool, int]) -> None:
-        wrong = _wrong(series, place)
-        if wrong is None:
-            kind = kinds[bool(series.batch_metrics) and series.batch_metrics[place] is not None]
+    def _judge_row(self, series: Series, index: int, ledger: Ledger, kinds: Mapping[bool, int]) -> None:
+        error = _row_error(series, index)
+        if error is None:
+            kind = kinds[bool(series.batch_metrics) and series.batch_metrics[index] is not None]
             try:
-                entry = ledger.enter(kind, series.steps[place], _digest(series, place))
+                entry = ledger.enter(kind, series.steps[index], _digest(series, index))
             except Conflict as conflict:
-                wrong = str(conflict)
-        if wrong is not None:
-            self._refuse(series.group, series.steps[place], wrong)
+                error = str(conflict)
+        if error is not None:
+            self._refuse(series.group, series.steps[index], error)
         elif entry != "same":
-            self._accept(series, (place,), merges=entry == "merged")
+            self._accept(series, (index,), merges=entry == "merged")
 
-    def _validated(self, series: Series, place: int) -> None:
+    def _record_validation(self, series: Series, index: int) -> None:
         self._decided += 1
         metric = series.columns.get(self._batch.searcher_metric)
         decision = metrics.Validated(
             trial_id=self._known.id,
             number=self._decided,
             run=self._batch.run,
-            steps_completed=series.steps[place],
-            metric=None if metric is None else finite(metric[place]),
-            reported_at=series.at[place],
+            steps_completed=series.steps[index],
+            metric=None if metric is None else as_finite(metric[index]),
+            reported_at=series.at[index],
         )
         self._queue(Finding(self._decided, validated=decision))
 
     def _refuse(self, group: str, steps: int, reason: str) -> None:
         self._decided += 1
-        group, reason = group[:LONGEST_GROUP], reason[:SHOWN]
-        steps = min(max(steps, -1), MOST_STEPS)
+        group, reason = group[:MAX_GROUP_CHARACTERS], reason[:MAX_REASON_CHARACTERS]
+        steps = min(max(steps, -1), MAX_STEPS)
         decision = metrics.ReportRefused(
             trial_id=self._known.id,
             number=self._decided,
@@ -185,36 +191,36 @@ class Judge:
             self.findings.append(finding)
 
 
-def _even(series: Series) -> bool:
+def _has_equal_lengths(series: Series) -> bool:
     lengths = {len(series.at), *(len(column) for column in series.columns.values())}
     return lengths <= {len(series.steps)} and len(series.batch_metrics) in (0, len(series.steps))
 
 
-def _goes_on(series: Series, highest: int) -> bool:
+def _has_only_new_steps(series: Series, highest: int) -> bool:
     """Whether the steps are valid, growing and beyond the group's highest, so nothing needs comparing."""
     steps = series.steps
     return (
         len(steps) > 0
         and max(highest, -1) < steps[0]
-        and steps[-1] < MOST_STEPS
+        and steps[-1] < MAX_STEPS
         and all(map(lt, steps, islice(steps, 1, None)))
         and None not in series.batch_metrics
-        and all(number(epoch) is not None for epoch in series.columns.get("epoch", ()))
+        and all(as_number(epoch) is not None for epoch in series.columns.get("epoch", ()))
     )
 
 
-def _piece(series: Series, places: Sequence[int], before: int, merges: bool) -> Piece:
+def _piece(series: Series, indexes: Sequence[int], before: int, merges: bool) -> Piece:
     """The reports at some places of a series. `before` reports of the batch come before the series."""
-    if len(places) == len(series.steps):
+    if len(indexes) == len(series.steps):
         steps, at, columns, batched = series.steps, series.at, series.columns, series.batch_metrics
         numbers: Sequence[int] = range(before, before + len(steps))
     else:
-        steps, at = [series.steps[n] for n in places], [series.at[n] for n in places]
-        columns = {name: [column[n] for n in places] for name, column in series.columns.items()}
-        batched = [series.batch_metrics[n] for n in places] if series.batch_metrics else []
-        numbers = [before + n for n in places]
+        steps, at = [series.steps[n] for n in indexes], [series.at[n] for n in indexes]
+        columns = {name: [column[n] for n in indexes] for name, column in series.columns.items()}
+        batched = [series.batch_metrics[n] for n in indexes] if series.batch_metrics else []
+        numbers = [before + n for n in indexes]
     return Piece(
-        places=numbers,
+        indexes=numbers,
         group=series.group,
         steps=steps,
         at=at,
@@ -224,14 +230,14 @@ def _piece(series: Series, places: Sequence[int], before: int, merges: bool) -> 
     )
 
 
-def _digest(series: Series, place: int) -> int:
-    values = {name: column[place] for name, column in series.columns.items()}
-    batched = series.batch_metrics[place] if series.batch_metrics else None
+def _digest(series: Series, index: int) -> int:
+    values = {name: column[index] for name, column in series.columns.items()}
+    batched = series.batch_metrics[index] if series.batch_metrics else None
     return zlib.crc32(msgspec.json.encode((values, batched), order="sorted"))
 
 
-def _wrong(series: Series, place: int) -> str | None:
-    if not 0 <= series.steps[place] < MOST_STEPS:
-        return f"steps_completed must be between 0 and {MOST_STEPS - 1}"
-    epoch = series.columns["epoch"][place] if "epoch" in series.columns else 0
-    return None if number(epoch) is not None else f"metric 'epoch' must be a number, not {epoch!r}"
+def _row_error(series: Series, index: int) -> str | None:
+    if not 0 <= series.steps[index] < MAX_STEPS:
+        return f"steps_completed must be between 0 and {MAX_STEPS - 1}"
+    epoch = series.columns["epoch"][index] if "epoch" in series.columns else 0
+    return None if as_number(epoch) is not None else f"metric 'epoch' must be a number, not {epoch!r}"

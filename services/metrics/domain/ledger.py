@@ -64,10 +64,10 @@ class Ledger:
         return self._highest
 
     def _compare(self, found: Kind, earlier: list[Kind]) -> None:
-        taken = {name for known in earlier for name in known.names}
-        twice = next((name for name in found.names if name in taken), None)
-        if twice is not None:
-            raise Conflict(f"overwriting existing metric keys is not supported, conflicting key: {twice}")
+        used_names = {name for known in earlier for name in known.names}
+        duplicate = next((name for name in found.names if name in used_names), None)
+        if duplicate is not None:
+            raise Conflict(f"overwriting existing metric keys is not supported, conflicting key: {duplicate}")
         if found.batched and any(known.batched for known in earlier):
             raise Conflict("overwriting existing batch metrics is not supported")
 

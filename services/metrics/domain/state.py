@@ -1,6 +1,6 @@
 """The records that the metrics service folds.
 
-All are frozen except `Judged`, which only carries a verdict.
+All are frozen except `JudgedBatch`, which only carries a verdict.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from services.kit.sorted_keys import SortedKeys
 from services.metrics.domain.steps import Steps
 
 VALIDATION = "validation"
-LONGEST_ID = 19
+MAX_ID_DIGITS = 19
 """Maximum number of digits of an experiment id; anything longer in a log is not an id."""
 NO_EXPERIMENT = 0
 SENDERS = 64
@@ -29,7 +29,7 @@ SENDERS = 64
 class Piece(msgspec.Struct, frozen=True, kw_only=True):
     """Accepted reports of one series, in columns of equal length."""
 
-    places: Sequence[int]
+    indexes: Sequence[int]
     """Position of each report in its batch."""
     group: str
     steps: list[int]
@@ -63,14 +63,14 @@ class LogLines(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass
-class Judged:
+class JudgedBatch:
     """A batch of a data stream. The fold stores its verdict here for the read model."""
 
     batch: ReportBatch | LogLines
     accepted: bool = False
-    drawn: bool = True
+    keeps_points: bool = True
     """Whether the points of accepted reports are kept, in addition to their effect on statistics."""
-    passed_over: bool = False
+    expired: bool = False
     """Log lines that would have been accepted but are past retention."""
     pieces: list[Piece] = field(default_factory=list)
     archive: Archive | None = None
@@ -160,7 +160,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
             return batch.number > self.batch
         return all(known.batch < batch.number for known in self.senders if known.name == batch.sender)
 
-    def counting(self, batch: ReportBatch) -> Trial:
+    def after_batch(self, batch: ReportBatch) -> Trial:
         """The trial after a batch of its newest run was counted."""
         same = batch.run == self.run
         newest, senders = (self.batch, self.senders) if same else (0, ())
@@ -172,13 +172,13 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, run=batch.run, batch=newest, senders=senders)
 
 
-class Ended(msgspec.Struct, frozen=True):
+class EndedTrial(msgspec.Struct, frozen=True):
     """A trial that has ended."""
 
     trial_id: int
 
 
-class Gone(msgspec.Struct, frozen=True):
+class DeletedExperiment(msgspec.Struct, frozen=True):
     """An experiment that was deleted. Anything that still arrives from it is dropped."""
 
     experiment_id: int
@@ -204,13 +204,13 @@ class State:
     groups: dict[str, Group] = field(default_factory=dict)
     findings: dict[str, Finding] = field(default_factory=dict)
     """Decisions that are not in CONTROL yet, by `finding_key`."""
-    ended: dict[int, Ended] = field(default_factory=dict)
+    ended: dict[int, EndedTrial] = field(default_factory=dict)
     """Until they are settled."""
-    settled: dict[int, Ended] = field(default_factory=dict)
+    settled: dict[int, EndedTrial] = field(default_factory=dict)
     dropped: dict[int, Trimmed] = field(default_factory=dict)
     """Trials whose points up to a position of REPORTS are dropped."""
     sources: dict[str, Source] = field(default_factory=dict)
-    gone: dict[int, Gone] = field(default_factory=dict)
+    gone: dict[int, DeletedExperiment] = field(default_factory=dict)
     trimmed: dict[str, Trimmed] = field(default_factory=dict)
     """By stream."""
     groups_of: SortedKeys = derived()  # noqa: RUF009
@@ -220,7 +220,7 @@ class State:
 
     def __post_init__(self) -> None:
         self.groups_of = SortedKeys((int(key.partition("/")[0]), key) for key in self.groups)
-        self.sources_of = SortedKeys(source_place(key) for key in self.sources)
+        self.sources_of = SortedKeys(source_index_key(key) for key in self.sources)
 
     def put_group(self, trial_id: int, key: str, group: Group) -> Iterable[Key]:
         """Store what is remembered about a group of a trial's reports."""
@@ -232,22 +232,22 @@ class State:
     def put_source(self, key: str, source: Source) -> Iterable[Key]:
         """Store the progress of a source."""
         if key not in self.sources:
-            self.sources_of.add(*source_place(key))
+            self.sources_of.add(*source_index_key(key))
         self.sources[key] = source
         yield "sources", key
 
     def drop_sources(self, experiment_id: int, *task: str) -> Iterable[Key]:
         """Forget the sources of one task of an experiment, or of all its tasks."""
         # Looking up any of them loads all of them.
-        self.sources.get(no_source(experiment_id, *task))
-        for place in list(self.sources_of.scan(experiment_id, *task)):
-            self.sources_of.discard(*place)
-            del self.sources[place[-1]]
-            yield "sources", place[-1]
+        self.sources.get(unused_source_key(experiment_id, *task))
+        for entry in list(self.sources_of.scan(experiment_id, *task)):
+            self.sources_of.discard(*entry)
+            del self.sources[entry[-1]]
+            yield "sources", entry[-1]
 
     def drop_trial(self, id: int) -> Iterable[Key]:
         """Forget a trial."""
-        for number in self.unstated(id):
+        for number in self.unrecorded(id):
             key = finding_key(id, number)
             if self.findings.pop(key, None) is not None:
                 yield "findings", key
@@ -259,14 +259,14 @@ class State:
             if getattr(self, name).pop(id, None) is not None:
                 yield name, id
 
-    def unstated(self, trial_id: int) -> range:
+    def unrecorded(self, trial_id: int) -> range:
         """The numbers of a trial's decisions that are not in CONTROL yet."""
         known = self.trials.get(trial_id)
         return range(known.stated + 1, known.decided + 1) if known is not None else range(0)
 
-    def pending(self, trial_id: int) -> Iterator[Finding]:
+    def pending_findings(self, trial_id: int) -> Iterator[Finding]:
         """A trial's decisions that are not in CONTROL yet, in order."""
-        return (self.findings[finding_key(trial_id, number)] for number in self.unstated(trial_id))
+        return (self.findings[finding_key(trial_id, number)] for number in self.unrecorded(trial_id))
 
 
 def trimmed_through(state: State) -> int:
@@ -296,14 +296,14 @@ def source_key(batch: LogLines) -> str:
     return f"{batch.allocation_id} {batch.worker_id} {batch.source}"
 
 
-def no_source(experiment_id: int, task_id: str = "") -> str:
+def unused_source_key(experiment_id: int, task_id: str = "") -> str:
     """A key that no source has, with the same root as those of the experiment or task."""
     return f"{task_id or f'{experiment_id}.'}. "
 
 
-def source_place(key: str) -> tuple[int, str, str]:
+def source_index_key(key: str) -> tuple[int, str, str]:
     """Experiment, task and key of a source. The experiment is 0 for tasks without one."""
     task = key.partition(" ")[0].rpartition(".")[0]
     owner, dot, _ = task.partition(".")
-    of_experiment = dot and owner.isdecimal() and len(owner) < LONGEST_ID
+    of_experiment = dot and owner.isdecimal() and len(owner) < MAX_ID_DIGITS
     return int(owner) if of_experiment else NO_EXPERIMENT, task, key

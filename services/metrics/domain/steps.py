@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-LIMIT = 1000
+MAX_STRETCHES = 1000
 """Maximum number of stretches in a set."""
-OPEN = 4
+OPEN_STRETCHES = 4
 """Number of newest stretches that a number may continue."""
 
 
@@ -36,8 +36,8 @@ Steps = tuple[Stretch, ...]
 def contains(steps: Steps, number: int) -> bool:
     """Whether the number is in the set."""
     for stretch in reversed(steps):
-        away, rest = divmod(number - stretch.first, stretch.stride)
-        if rest == 0 and 0 <= away < stretch.count:
+        index, rest = divmod(number - stretch.first, stretch.stride)
+        if rest == 0 and 0 <= index < stretch.count:
             return True
     return False
 
@@ -53,7 +53,7 @@ def extend(steps: Steps, numbers: Sequence[int]) -> Steps:
         ):
             last = steps[-1]
             return (*steps[:-1], Stretch(last.first, stride, last.count + len(numbers)))
-        return (*_room(steps), Stretch(numbers[0], stride, len(numbers)))
+        return (*_make_room(steps), Stretch(numbers[0], stride, len(numbers)))
     for number in numbers:
         steps = add(steps, number)
     return steps
@@ -63,13 +63,13 @@ def _leads_to(stretch: Stretch, number: int, stride: int) -> bool:
     return number == stretch.first + stride * stretch.count
 
 
-def _room(steps: Steps) -> Steps:
-    return steps if len(steps) < LIMIT else steps[LIMIT // 2 :]
+def _make_room(steps: Steps) -> Steps:
+    return steps if len(steps) < MAX_STRETCHES else steps[MAX_STRETCHES // 2 :]
 
 
 def add(steps: Steps, number: int) -> Steps:
     """The set with a number that is not in it yet."""
-    for index in range(len(steps) - 1, max(len(steps) - OPEN, 0) - 1, -1):
+    for index in range(len(steps) - 1, max(len(steps) - OPEN_STRETCHES, 0) - 1, -1):
         stretch = steps[index]
         if stretch.next == number:
             longer = Stretch(stretch.first, stretch.stride, stretch.count + 1)
@@ -77,4 +77,4 @@ def add(steps: Steps, number: int) -> Steps:
     if steps and steps[-1].count == 1:
         first = steps[-1].first
         return (*steps[:-1], Stretch(first, number - first, 2))
-    return (*_room(steps), Stretch(number))
+    return (*_make_room(steps), Stretch(number))

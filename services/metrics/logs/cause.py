@@ -14,19 +14,19 @@ import numpy as np
 import sqlalchemy as sa
 
 from det_contracts.queries import LogCause
-from services.metrics.logs.chunk import SECOND, Counted, Kind, read_columns, read_kinds
+from services.metrics.logs.chunk import MICROSECONDS, Kind, KindStats, read_columns, read_kinds
 from services.metrics.logs.tables import CHUNKS
 
 C = CHUNKS.c
 MOST_LINES = 200_000
 """Number of lines at the end of a run that are examined."""
-BEHIND = 200
+MAX_LINES_AFTER_ERROR = 200
 """Number of lines that a rank may still print after its final error: a traceback can be that long."""
-BETWEEN = 100
+MAX_LINES_BETWEEN_ERRORS = 100
 """Maximum number of lines between two errors of the same failure."""
 
 
-class Told(msgspec.Struct, frozen=True):
+class RankEnd(msgspec.Struct, frozen=True):
     """How one rank of a run ended."""
 
     rank: int | None
@@ -42,28 +42,30 @@ def log_cause(connection: sa.Connection, query: LogCause) -> dict[str, Any] | No
     where = C.task_id == query.task_id
     rows = connection.execute(sa.select(C.first_id, C.lines, C.kinds).where(where).order_by(C.last_id)).all()
     chunks = [(row.first_id, row.lines, read_kinds(row.kinds)) for row in rows]
-    newest = newest_failure(one for _, _, counted in chunks for one in counted)
+    newest = newest_failure(one for _, _, kind_stats in chunks for one in kind_stats)
     if newest is None:
         return None
-    is_own = any(_is_own(one) for _, _, counted in chunks for one in counted if _fails(one, newest))
-    tail = _tail(connection, chunks, newest, own=is_own)
-    ranks = [_of_rank(rank, tail) for rank in sorted(set(tail.rank.tolist()))]
-    cause = _first(ranks) or _last_error(tail)
+    has_task_errors = any(
+        _is_from_task(one) for _, _, kind_stats in chunks for one in kind_stats if _has_error_in(one, newest)
+    )
+    tail = _tail(connection, chunks, newest, task_only=has_task_errors)
+    ranks = [_end_of_rank(rank, tail) for rank in sorted(set(tail.rank.tolist()))]
+    cause = _first_failed(ranks) or _last_error(tail)
     shown = [msgspec.structs.asdict(one) for one in ranks]
     return {"allocation_id": newest, **msgspec.structs.asdict(cause), "ranks": shown}
 
 
-def newest_failure(counted: Iterable[Counted]) -> str | None:
+def newest_failure(kind_stats: Iterable[KindStats]) -> str | None:
     """The allocation of the newest run that had an error."""
-    wrong = [one for one in counted if one.last_error is not None]
-    return max(wrong, key=lambda one: one.last_error or 0).kind.allocation_id if wrong else None
+    with_errors = [one for one in kind_stats if one.last_error is not None]
+    return max(with_errors, key=lambda one: one.last_error or 0).kind.allocation_id if with_errors else None
 
 
-def _fails(one: Counted, allocation_id: str) -> bool:
+def _has_error_in(one: KindStats, allocation_id: str) -> bool:
     return one.last_error is not None and one.kind.allocation_id == allocation_id
 
 
-def _is_own(one: Counted) -> bool:
+def _is_from_task(one: KindStats) -> bool:
     return one.kind.source == "task"
 
 
@@ -79,18 +81,18 @@ class _Tail(msgspec.Struct, frozen=True):
     errors: Any
 
 
-def _tail(connection: sa.Connection, chunks: list[Any], allocation_id: str, *, own: bool) -> _Tail:
+def _tail(connection: sa.Connection, chunks: list[Any], allocation_id: str, *, task_only: bool) -> _Tail:
     workers: dict[str, int] = {}
 
     def is_wanted(kind: Kind) -> bool:
-        return kind.allocation_id == allocation_id and (kind.source == "task" or not own)
+        return kind.allocation_id == allocation_id and (kind.source == "task" or not task_only)
 
     def parts() -> Iterator[tuple[Any, ...]]:
-        taken = 0
-        for first_id, count, counted in reversed(chunks):
-            kinds = [one.kind for one in counted]
+        line_count = 0
+        for first_id, count, kind_stats in reversed(chunks):
+            kinds = [one.kind for one in kind_stats]
             wanted = np.array([is_wanted(kind) for kind in kinds], bool)
-            if not wanted.any() or taken > MOST_LINES:
+            if not wanted.any() or line_count > MOST_LINES:
                 continue
             packed = connection.execute(sa.select(C.columns).where(C.first_id == first_id)).scalar_one()
             found = read_columns(packed, count)
@@ -99,32 +101,36 @@ def _tail(connection: sa.Connection, chunks: list[Any], allocation_id: str, *, o
             worker = np.array([workers.setdefault(kind.worker_id, len(workers)) for kind in kinds], np.int64)
             kind = found.kind[mine]
             yield found.ids[mine], found.at[mine], rank[kind], worker[kind], found.errors[mine]
-            taken += int(mine.sum())
+            line_count += int(mine.sum())
 
     ids, at, rank, worker, errors = (np.concatenate(one[::-1]) for one in zip(*parts(), strict=True))
     return _Tail(ids, at, rank, worker, list(workers), errors)
 
 
-def _of_rank(rank: int, tail: _Tail) -> Told:
-    places = np.flatnonzero(tail.rank == rank)
-    last = places[-1]
-    told = Told(None if rank < 0 else rank, tail.workers[tail.worker[last]], int(tail.at[last]) / SECOND)
-    start = _failure(np.flatnonzero(tail.errors[places]), len(places))
+def _end_of_rank(rank: int, tail: _Tail) -> RankEnd:
+    indexes = np.flatnonzero(tail.rank == rank)
+    last = indexes[-1]
+    rank_end = RankEnd(
+        None if rank < 0 else rank, tail.workers[tail.worker[last]], int(tail.at[last]) / MICROSECONDS
+    )
+    start = _failure_start(np.flatnonzero(tail.errors[indexes]), len(indexes))
     if start is None:
-        return told
-    at = places[start]
-    return msgspec.structs.replace(told, failed_at=int(tail.at[at]) / SECOND, line=int(tail.ids[at]))
+        return rank_end
+    at = indexes[start]
+    return msgspec.structs.replace(
+        rank_end, failed_at=int(tail.at[at]) / MICROSECONDS, line=int(tail.ids[at])
+    )
 
 
-def _failure(errors: Any, count: int) -> int | None:
+def _failure_start(errors: Any, count: int) -> int | None:
     """The index of the first of the errors with which these lines end."""
-    if not len(errors) or count - 1 - errors[-1] > BEHIND:
+    if not len(errors) or count - 1 - errors[-1] > MAX_LINES_AFTER_ERROR:
         return None
-    apart = np.flatnonzero(np.diff(errors) > BETWEEN)
+    apart = np.flatnonzero(np.diff(errors) > MAX_LINES_BETWEEN_ERRORS)
     return int(errors[apart[-1] + 1] if len(apart) else errors[0])
 
 
-def _first(ranks: list[Told]) -> Told | None:
+def _first_failed(ranks: list[RankEnd]) -> RankEnd | None:
     """The rank that failed first.
 
     Lines without a rank, such as a launcher's, say less than a failed rank's.
@@ -134,10 +140,10 @@ def _first(ranks: list[Told]) -> Told | None:
     return min(named, key=lambda one: (one.failed_at or 0.0, one.line or 0), default=None)
 
 
-def _last_error(tail: _Tail) -> Told:
+def _last_error(tail: _Tail) -> RankEnd:
     """If every rank continued after its errors, report the newest error."""
-    wrong = np.flatnonzero(tail.errors)
-    at = wrong[-1] if len(wrong) else len(tail.ids) - 1
-    rank, moment = int(tail.rank[at]), int(tail.at[at]) / SECOND
+    with_errors = np.flatnonzero(tail.errors)
+    at = with_errors[-1] if len(with_errors) else len(tail.ids) - 1
+    rank, moment = int(tail.rank[at]), int(tail.at[at]) / MICROSECONDS
     worker = tail.workers[tail.worker[at]]
-    return Told(None if rank < 0 else rank, worker, moment, moment, int(tail.ids[at]))
+    return RankEnd(None if rank < 0 else rank, worker, moment, moment, int(tail.ids[at]))

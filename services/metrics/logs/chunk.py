@@ -1,7 +1,7 @@
 """Packs log lines into columns for storage, and unpacks them.
 
-A line's text is UTF-8 without NUL (`database.storable`). So NUL separates the lines of a chunk, and a search
-can scan all its text at once.
+A line's text is UTF-8 without NUL (`database.replace_nul`). So NUL separates the lines of a chunk, and a
+search can scan all its text at once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 import zstandard
 
 from det_contracts.reports import LogLine
-from services.kit.database import storable
+from services.kit.database import replace_nul
 from services.metrics.domain import LogLines
 from services.metrics.logs import tiers
 from services.metrics.logs.tables import LINES_PER_BATCH
@@ -24,8 +24,8 @@ from services.metrics.logs.tables import LINES_PER_BATCH
 LARGEST_RANK = 2**31 - 1
 LATEST_S = 2.0**42
 """Later times come from a broken clock."""
-SECOND = 1_000_000
-PARTING = b"\0"
+MICROSECONDS = 1_000_000
+LINE_SEPARATOR = b"\0"
 LEVEL, LEVEL_FULL = 1, 3
 """Compression levels for chunks that will soon be rewritten and for full ones."""
 ERRORS = ("ERROR", "CRITICAL")
@@ -44,7 +44,7 @@ class Kind(msgspec.Struct, frozen=True, array_like=True):
     rank: int | None
 
 
-class Counted(msgspec.Struct, frozen=True, array_like=True):
+class KindStats(msgspec.Struct, frozen=True, array_like=True):
     """A kind of lines in a chunk."""
 
     kind: Kind
@@ -54,7 +54,7 @@ class Counted(msgspec.Struct, frozen=True, array_like=True):
     last_error: int | None
 
 
-_counted = msgspec.json.Decoder(list[Counted])
+_kinds_decoder = msgspec.json.Decoder(list[KindStats])
 _lines = msgspec.json.Decoder(list[LogLine])
 
 
@@ -81,7 +81,7 @@ class Lines:
         """Bytes of text."""
         return sum(map(len, self.texts))
 
-    def part(self, start: int, end: int) -> Lines:
+    def slice(self, start: int, end: int) -> Lines:
         """Some of the lines."""
         cut = slice(start, end)
         return Lines(
@@ -89,19 +89,19 @@ class Lines:
         )
 
 
-def of_batch(batch: LogLines, position: int, first: int = 0) -> Lines:
+def lines_of_batch(batch: LogLines, position: int, first: int = 0) -> Lines:
     """The lines of the batch at a position of LOGS, numbered from `first` within it."""
     lines = _lines.decode(batch.lines)
-    known: dict[tuple[str, str | None, int | None], int] = {}
-    found = [known.setdefault((line.stdtype, line.level, line.rank), len(known)) for line in lines]
-    at = [round(min(max(line.at, -LATEST_S), LATEST_S) * SECOND) for line in lines]
+    kind_ids: dict[tuple[str, str | None, int | None], int] = {}
+    found = [kind_ids.setdefault((line.stdtype, line.level, line.rank), len(kind_ids)) for line in lines]
+    at = [round(min(max(line.at, -LATEST_S), LATEST_S) * MICROSECONDS) for line in lines]
     return Lines(
         np.arange(len(found), dtype=np.int64) + (position * LINES_PER_BATCH + first),
         np.array(at, np.int64),
         np.array(found, np.uint32),
-        [_kind(batch, *key) for key in known],
+        [_kind(batch, *key) for key in kind_ids],
         np.array([_is_error(line) for line in lines], bool),
-        [storable(line.text).encode() for line in lines],
+        [replace_nul(line.text).encode() for line in lines],
     )
 
 
@@ -114,7 +114,7 @@ def _is_error(line: LogLine) -> bool:
     return line.level in ERRORS or TRACEBACK.match(line.text) is not None
 
 
-def joined(parts: Sequence[Lines]) -> Lines:
+def join_lines(parts: Sequence[Lines]) -> Lines:
     """Concatenate lines."""
     if len(parts) == 1:
         return parts[0]
@@ -133,18 +133,18 @@ def joined(parts: Sequence[Lines]) -> Lines:
     )
 
 
-def pieces(lines: Lines) -> Iterable[Lines]:
+def split_lines(lines: Lines) -> Iterable[Lines]:
     """Split into full chunks and the rest."""
-    ends = tiers.cuts([len(text) for text in lines.texts])
+    ends = tiers.full_chunk_ends([len(text) for text in lines.texts])
     for start, end in zip([0, *ends], [*ends, len(lines)], strict=True):
         if start < end:
-            yield lines.part(start, end)
+            yield lines.slice(start, end)
 
 
 def pack(lines: Lines, *, full: bool) -> tuple[bytes, bytes, bytes, bytes]:
     """Return (kinds, columns, compressed text, text for searching)."""
     used, kind = np.unique(lines.kind, return_inverse=True)
-    counted = [_count(lines, kind == new, lines.kinds[old]) for new, old in enumerate(used)]
+    kind_stats = [_kind_stats(lines, kind == new, lines.kinds[old]) for new, old in enumerate(used)]
     columns = b"".join(
         (
             np.diff(lines.ids, prepend=0).astype("<i8").tobytes(),
@@ -153,21 +153,21 @@ def pack(lines: Lines, *, full: bool) -> tuple[bytes, bytes, bytes, bytes]:
             lines.errors.astype(np.uint8).tobytes(),
         )
     )
-    text = PARTING.join(lines.texts)
+    text = LINE_SEPARATOR.join(lines.texts)
     level = LEVEL_FULL if full else LEVEL
     compress = zstandard.ZstdCompressor(level).compress
-    return msgspec.json.encode(counted), compress(columns), compress(text), text
+    return msgspec.json.encode(kind_stats), compress(columns), compress(text), text
 
 
-def _count(lines: Lines, mine: Any, kind: Kind) -> Counted:
+def _kind_stats(lines: Lines, mine: Any, kind: Kind) -> KindStats:
     wrong = lines.ids[mine & lines.errors]
     ends = (int(wrong[0]), int(wrong[-1])) if len(wrong) else (None, None)
-    return Counted(kind, int(np.count_nonzero(mine)), *ends)
+    return KindStats(kind, int(np.count_nonzero(mine)), *ends)
 
 
-def read_kinds(kinds: bytes) -> list[Counted]:
+def read_kinds(kinds: bytes) -> list[KindStats]:
     """The kinds of lines in a chunk."""
-    return _counted.decode(kinds)
+    return _kinds_decoder.decode(kinds)
 
 
 @dataclass(frozen=True)
@@ -183,12 +183,12 @@ class Columns:
 def read_columns(columns: bytes, count: int) -> Columns:
     """The columns of a chunk with `count` lines."""
     raw = zstandard.ZstdDecompressor().decompress(columns)
-    at = [count * width for width in (0, 8, 16, 20, 21)]
+    offsets = [count * width for width in (0, 8, 16, 20, 21)]
     return Columns(
-        np.cumsum(np.frombuffer(raw[at[0] : at[1]], "<i8")),
-        np.cumsum(np.frombuffer(raw[at[1] : at[2]], "<i8")),
-        np.frombuffer(raw[at[2] : at[3]], "<u4"),
-        np.frombuffer(raw[at[3] : at[4]], np.uint8).astype(bool),
+        np.cumsum(np.frombuffer(raw[offsets[0] : offsets[1]], "<i8")),
+        np.cumsum(np.frombuffer(raw[offsets[1] : offsets[2]], "<i8")),
+        np.frombuffer(raw[offsets[2] : offsets[3]], "<u4"),
+        np.frombuffer(raw[offsets[3] : offsets[4]], np.uint8).astype(bool),
     )
 
 
@@ -200,6 +200,6 @@ def read_text(texts: bytes) -> bytes:
 def unpack(kinds: bytes, columns: bytes, texts: bytes, count: int) -> Lines:
     """The lines of a chunk."""
     found = read_columns(columns, count)
-    counted = read_kinds(kinds)
-    split = read_text(texts).split(PARTING)
-    return Lines(found.ids, found.at, found.kind, [one.kind for one in counted], found.errors, split)
+    kind_stats = read_kinds(kinds)
+    split = read_text(texts).split(LINE_SEPARATOR)
+    return Lines(found.ids, found.at, found.kind, [one.kind for one in kind_stats], found.errors, split)

@@ -9,12 +9,12 @@ import msgspec
 import numpy as np
 import sqlalchemy as sa
 
-from services.metrics.logs.chunk import Counted, read_columns
+from services.metrics.logs.chunk import KindStats, read_columns
 from services.metrics.logs.tables import CHUNKS
 
 PARTS = 240
 """Number of equal parts that a log is divided into."""
-ALARM, WARNING = 1, 0
+ERROR, WARNING = 1, 0
 
 
 class Chunk(msgspec.Struct, frozen=True):
@@ -23,7 +23,7 @@ class Chunk(msgspec.Struct, frozen=True):
     first_id: int
     number: int
     lines: int
-    counted: list[Counted]
+    kind_stats: list[KindStats]
 
 
 def marks(connection: sa.Connection, chunks: Sequence[Chunk]) -> list[list[int]]:
@@ -33,30 +33,30 @@ def marks(connection: sa.Connection, chunks: Sequence[Chunk]) -> list[list[int]]
     start, end = chunks[0].number, chunks[-1].number + chunks[-1].lines
     found = np.zeros((PARTS, 2), np.int64)
     for chunk in chunks:
-        errors = sum(one.count for one in chunk.counted if one.first_error is not None)
-        warnings = sum(one.count for one in chunk.counted if one.kind.level == "WARNING")
+        errors = sum(one.count for one in chunk.kind_stats if one.first_error is not None)
+        warnings = sum(one.count for one in chunk.kind_stats if one.kind.level == "WARNING")
         if not errors and not warnings:
             continue
         if chunk.lines <= (end - start) / PARTS:
             # It fits into one part or spans two neighbouring ones.
-            part = _part(np.array([chunk.number]), start, end)[0]
+            part = _part_indexes(np.array([chunk.number]), start, end)[0]
             found[part] += (warnings, errors)
         else:
-            _add(found, connection, chunk, start, end)
+            _add_lines(found, connection, chunk, start, end)
     return [
-        [int(part), int(found[part][ALARM]), int(found[part][WARNING])]
+        [int(part), int(found[part][ERROR]), int(found[part][WARNING])]
         for part in np.flatnonzero(found.any(1))
     ]
 
 
-def _add(found: Any, connection: sa.Connection, chunk: Chunk, start: int, end: int) -> None:
+def _add_lines(found: Any, connection: sa.Connection, chunk: Chunk, start: int, end: int) -> None:
     query = sa.select(CHUNKS.c.columns).where(CHUNKS.c.first_id == chunk.first_id)
     columns = read_columns(connection.execute(query).scalar_one(), chunk.lines)
-    warns = np.array([one.kind.level == "WARNING" for one in chunk.counted], bool)[columns.kind]
-    parts = _part(np.arange(chunk.lines) + chunk.number, start, end)
-    found[:, ALARM] += np.bincount(parts[columns.errors], minlength=PARTS)
+    warns = np.array([one.kind.level == "WARNING" for one in chunk.kind_stats], bool)[columns.kind]
+    parts = _part_indexes(np.arange(chunk.lines) + chunk.number, start, end)
+    found[:, ERROR] += np.bincount(parts[columns.errors], minlength=PARTS)
     found[:, WARNING] += np.bincount(parts[warns], minlength=PARTS)
 
 
-def _part(numbers: Any, start: int, end: int) -> Any:
+def _part_indexes(numbers: Any, start: int, end: int) -> Any:
     return np.clip((numbers - start) * PARTS // max(end - start, 1), 0, PARTS - 1)

@@ -11,7 +11,7 @@ from det_contracts import subjects
 from det_contracts.queries import LogCause, LogFields, LogPage
 from services.kit.database import POSITIONS
 from services.metrics.logs.cause import log_cause, newest_failure
-from services.metrics.logs.chunk import Counted, read_kinds
+from services.metrics.logs.chunk import KindStats, read_kinds
 from services.metrics.logs.marks import Chunk, marks
 from services.metrics.logs.scan import Scan
 from services.metrics.logs.tables import CHUNKS, LINES_PER_BATCH
@@ -28,8 +28,8 @@ def log_page(connection: sa.Connection, query: LogPage) -> dict[str, Any]:
     position = connection.execute(through).scalar() or 0
     scan = Scan(connection, query, page_limit(query.limit), (position + 1) * LINES_PER_BATCH)
     lines = list(scan.lines())
-    told = {"more": scan.more, "cursor": scan.cursor, "number": scan.number}
-    return {"lines": lines, "through": position, **told}
+    scan_state = {"more": scan.more, "cursor": scan.cursor, "number": scan.number}
+    return {"lines": lines, "through": position, **scan_state}
 
 
 def log_fields(connection: sa.Connection, query: LogFields) -> dict[str, Any]:
@@ -41,43 +41,43 @@ def log_fields(connection: sa.Connection, query: LogFields) -> dict[str, Any]:
     chunks = [
         Chunk(*row[:3], read_kinds(row.kinds)) for row in connection.execute(chosen.order_by(C.last_id))
     ]
-    counted = [one for chunk in chunks for one in chunk.counted]
-    kinds = {one.kind for one in counted}
+    kind_stats = [one for chunk in chunks for one in chunk.kind_stats]
+    kinds = {one.kind for one in kind_stats}
     return {
         "places": sorted({(kind.allocation_id, kind.worker_id) for kind in kinds}),
         "ranks": sorted({kind.rank for kind in kinds}, key=lambda rank: -1 if rank is None else rank),
         "stdtypes": sorted({kind.stdtype for kind in kinds}),
         "sources": sorted({kind.source for kind in kinds}),
-        "levels": _counts(counted),
+        "levels": _counts(kind_stats),
         "lines": int(kept),
         "last_number": numbered or 0,
         "last_line": last,
-        "first_error": min((one.first_error for one in counted if one.first_error), default=None),
-        "failing_line": _failing_line(counted),
+        "first_error": min((one.first_error for one in kind_stats if one.first_error), default=None),
+        "failing_line": _failing_line(kind_stats),
         "marks": marks(connection, chunks),
     }
 
 
-def _counts(counted: Iterable[Counted]) -> dict[str, int]:
+def _counts(kind_stats: Iterable[KindStats]) -> dict[str, int]:
     found: dict[str, int] = {}
-    for one in counted:
+    for one in kind_stats:
         level = one.kind.level or ""
         found[level] = found.get(level, 0) + one.count
     return found
 
 
-def _failing_line(counted: Iterable[Counted]) -> int | None:
+def _failing_line(kind_stats: Iterable[KindStats]) -> int | None:
     """The last error of the lowest rank with an error, in the newest run that had any."""
-    wrong = [one for one in counted if one.last_error is not None]
-    if not wrong:
+    with_errors = [one for one in kind_stats if one.last_error is not None]
+    if not with_errors:
         return None
-    newest = newest_failure(wrong)
-    mine = [one for one in wrong if one.kind.allocation_id == newest]
+    newest = newest_failure(with_errors)
+    mine = [one for one in with_errors if one.kind.allocation_id == newest]
     # Messages of a launcher or the platform have no rank and say less than those of the rank that failed.
     by_rank = [one for one in mine if one.kind.rank is not None] or mine
-    own = [one for one in by_rank if one.kind.source == "task"] or by_rank
-    lowest = min(one.kind.rank or 0 for one in own)
-    return max(one.last_error or 0 for one in own if (one.kind.rank or 0) == lowest)
+    of_task = [one for one in by_rank if one.kind.source == "task"] or by_rank
+    lowest = min(one.kind.rank or 0 for one in of_task)
+    return max(one.last_error or 0 for one in of_task if (one.kind.rank or 0) == lowest)
 
 
 READS: dict[Any, Callable[[sa.Connection, Any], Any]] = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from det_contracts.envelope import Recorded, Unknown
-from det_contracts.reports import LogLine, is_sound, log_id
+from det_contracts.reports import LogLine, is_valid_batch, log_id
 from services.kit.log import Stored
-from services.metrics.domain import Judged, LogLines
+from services.metrics.domain import JudgedBatch, LogLines
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,7 +33,7 @@ def read_logs(message: Stored, stream: str) -> Recorded:
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return Recorded(message.position, Unknown("damaged log lines", 1), "", "", 0.0, "", stream)
     names = head.task_id, head.allocation_id, head.worker_id, head.source
-    if not is_sound(message.subject, names, batch.count):
+    if not is_valid_batch(message.subject, names, batch.count):
         return Recorded(message.position, Unknown("misplaced log lines", 1), "", "", 0.0, "", stream)
     id = log_id(batch.allocation_id, batch.worker_id, batch.source, batch.offset)
-    return Recorded(message.position, Judged(batch), id, f"worker:{batch.worker_id}", 0.0, "", stream)
+    return Recorded(message.position, JudgedBatch(batch), id, f"worker:{batch.worker_id}", 0.0, "", stream)

@@ -8,43 +8,43 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from services.metrics.logs.chunk import SECOND, read_columns
+from services.metrics.logs.chunk import MICROSECONDS, read_columns
 from services.metrics.logs.tables import CHUNKS, LINES_PER_BATCH
 
 C = CHUNKS.c
-AHEAD_S = 86_400.0
+MAX_CLOCK_LEAD_S = 86_400.0
 """How far a clock may be ahead of ours, in seconds."""
 
 
-def too_old(connection: sa.Connection, before: float, now: float) -> int:
+def expired_through(connection: sa.Connection, before: float, now: float) -> int:
     """The position of LOGS up to which every line is older than `before` (seconds since the epoch)."""
-    oldest, latest = round(before * SECOND), round((now + AHEAD_S) * SECOND)
-    whole = sa.and_(C.first_at >= oldest, C.last_at <= latest)
-    first = connection.execute(sa.select(sa.func.min(C.first_id)).where(whole)).scalar()
-    split = sa.select(C.columns, C.lines).where(C.last_at >= oldest, C.first_at <= latest, ~whole)
-    for row in connection.execute(split if first is None else split.where(C.first_id < first)):
+    oldest, latest = round(before * MICROSECONDS), round((now + MAX_CLOCK_LEAD_S) * MICROSECONDS)
+    all_young = sa.and_(C.first_at >= oldest, C.last_at <= latest)
+    first = connection.execute(sa.select(sa.func.min(C.first_id)).where(all_young)).scalar()
+    partly_young = sa.select(C.columns, C.lines).where(C.last_at >= oldest, C.first_at <= latest, ~all_young)
+    for row in connection.execute(partly_young if first is None else partly_young.where(C.first_id < first)):
         columns = read_columns(row.columns, row.lines)
         young = columns.ids[(columns.at >= oldest) & (columns.at <= latest)]
         first = min([int(id) for id in young[:1]] + ([] if first is None else [first]), default=None)
     if first is None:
-        return _end(connection)
+        return _last_position(connection)
     return int(first) // LINES_PER_BATCH - 1
 
 
-def too_many(connection: sa.Connection, most: int) -> int:
+def excess_through(connection: sa.Connection, max_bytes: int) -> int:
     """The position of LOGS up to which lines must go so that the rest takes at most `most` stored bytes."""
-    if (connection.execute(sa.select(sa.func.sum(C.stored))).scalar() or 0) <= most:
+    if (connection.execute(sa.select(sa.func.sum(C.stored))).scalar() or 0) <= max_bytes:
         return 0
     kept = 0
     newest_first = sa.select(C.last_id, C.stored).order_by(C.last_id.desc())
     with connection.execute(newest_first.execution_options(yield_per=1000)) as rows:
         for row in rows:
             kept += row.stored
-            if kept > most:
+            if kept > max_bytes:
                 return int(row.last_id) // LINES_PER_BATCH
     return 0
 
 
-def _end(connection: sa.Connection) -> int:
+def _last_position(connection: sa.Connection) -> int:
     last = connection.execute(sa.select(sa.func.max(C.last_id))).scalar()
     return 0 if last is None else int(last) // LINES_PER_BATCH

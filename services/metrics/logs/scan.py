@@ -12,8 +12,16 @@ import numpy as np
 import sqlalchemy as sa
 
 from det_contracts.queries import LogPage
-from services.metrics.logs.chunk import SECOND, Columns, Counted, Kind, read_columns, read_kinds, read_text
-from services.metrics.logs.finding import Finder, finder
+from services.metrics.logs.chunk import (
+    MICROSECONDS,
+    Columns,
+    Kind,
+    KindStats,
+    read_columns,
+    read_kinds,
+    read_text,
+)
+from services.metrics.logs.line_search import Finder, finder
 from services.metrics.logs.tables import CHUNKS
 from services.metrics.paging import PAGE_BYTES, ROW_OVERHEAD_BYTES
 
@@ -41,17 +49,17 @@ class Scan:
         self._connection = connection
         self._query = query
         self._limit = limit
-        self._below = below
+        self._before_id = below
         self._finder: Finder = finder(query.text, query.regex)
-        self._searches = bool(query.text or query.regex)
-        self._between = (_micros(query.before_at, math.inf), _micros(query.after_at, -math.inf))
-        self._work, self._began = 0, time.monotonic()
+        self._has_pattern = bool(query.text or query.regex)
+        self._time_range = (_micros(query.before_at, math.inf), _micros(query.after_at, -math.inf))
+        self._scanned_bytes, self._started_at = 0, time.monotonic()
 
     def lines(self) -> Iterator[Line]:
         """The lines of the page."""
         found, size = 0, 0
         for row in self._chunks():
-            for line in self._of_chunk(row):
+            for line in self._lines_of_chunk(row):
                 # Measured as JSON, where a control character takes six bytes.
                 size += len(_encode(line["text"])) + ROW_OVERHEAD_BYTES
                 if found == self._limit or (found and size > PAGE_BYTES):
@@ -61,20 +69,20 @@ class Scan:
                 self.cursor, self.number = line["id"], line["number"]
                 yield line
             down = self._query.descending
-            self.cursor = row.first_id if down else min(row.last_id, self._below - 1)
+            self.cursor = row.first_id if down else min(row.last_id, self._before_id - 1)
             self.number = row.number + (1 if down else row.lines)
-            if self._is_enough():
+            if self._is_budget_spent():
                 self.more = True
                 return
 
-    def _is_enough(self) -> bool:
-        return self._work > WORK_BYTES or time.monotonic() - self._began > WORK_S
+    def _is_budget_spent(self) -> bool:
+        return self._scanned_bytes > WORK_BYTES or time.monotonic() - self._started_at > WORK_S
 
     def _chunks(self) -> Iterator[Any]:
         """The index entries of chunks that may contain a matching line, in order."""
         query = self._query
-        chosen = sa.select(*INDEX, *((C.trigrams,) if self._searches else ()))
-        chosen = chosen.where(C.task_id == query.task_id, C.first_id < self._below)
+        chosen = sa.select(*INDEX, *((C.trigrams,) if self._has_pattern else ()))
+        chosen = chosen.where(C.task_id == query.task_id, C.first_id < self._before_id)
         if query.after_id:
             later, earlier = C.last_id > query.after_id, C.first_id < query.after_id
             chosen = chosen.where(earlier if query.descending else later)
@@ -85,75 +93,75 @@ class Scan:
         paged = chosen.order_by(order).execution_options(yield_per=50)
         with self._connection.execute(paged) as rows:
             for row in rows:
-                if self._in_time(row.first_at, row.last_at) and self._may_find(row):
+                if self._overlaps_time_range(row.first_at, row.last_at) and self._can_match(row):
                     yield row
 
-    def _in_time(self, first: int, last: int) -> bool:
-        before, after = self._between
+    def _overlaps_time_range(self, first: int, last: int) -> bool:
+        before, after = self._time_range
         return first <= before and last > after
 
-    def _may_find(self, row: Any) -> bool:
-        return not self._searches or self._finder.may_find(row.trigrams)
+    def _can_match(self, row: Any) -> bool:
+        return not self._has_pattern or self._finder.can_match_chunk(row.trigrams)
 
-    def _of_chunk(self, row: Any) -> Iterator[Line]:
+    def _lines_of_chunk(self, row: Any) -> Iterator[Line]:
         kinds = read_kinds(row.kinds)
-        wanted = np.array([_fits(self._query, one.kind) for one in kinds], bool)
+        wanted = np.array([_matches_filters(self._query, one.kind) for one in kinds], bool)
         if not wanted.any():
             return
         packed = self._connection.execute(BODY, {"id": row.first_id}).one()
-        text = self._text(packed.texts) if self._searches else b""
-        if not self._finder.is_in(text):
+        text = self._text(packed.texts) if self._has_pattern else b""
+        if not self._finder.can_match_text(text):
             return
         columns = read_columns(packed.columns, row.lines)
-        fits = wanted[columns.kind] & self._limits(columns, row.number)
+        fits = wanted[columns.kind] & self._within_limits(columns, row.number)
         if fits.any():
-            yield from self._shown(row, kinds, columns, fits, text or self._text(packed.texts))
+            yield from self._to_lines(row, kinds, columns, fits, text or self._text(packed.texts))
 
     def _text(self, packed: bytes) -> bytes:
         text = read_text(packed)
-        self._work += len(text)
+        self._scanned_bytes += len(text)
         return text
 
-    def _limits(self, columns: Columns, number: int) -> Any:
+    def _within_limits(self, columns: Columns, number: int) -> Any:
         query, ids = self._query, columns.ids
-        fits = ids < self._below
+        fits = ids < self._before_id
         if query.after_id:
             fits &= (ids < query.after_id) if query.descending else (ids > query.after_id)
         if query.from_number:
-            place = np.arange(len(ids)) + number + 1
-            fits &= (place <= query.from_number) if query.descending else (place >= query.from_number)
-        before, after = self._between
+            numbers = np.arange(len(ids)) + number + 1
+            fits &= (numbers <= query.from_number) if query.descending else (numbers >= query.from_number)
+        before, after = self._time_range
         return fits & (columns.at <= before) & (columns.at > after)
 
-    def _shown(
-        self, row: Any, kinds: list[Counted], columns: Columns, fits: Any, text: bytes
+    def _to_lines(
+        self, row: Any, kinds: list[KindStats], columns: Columns, fits: Any, text: bytes
     ) -> Iterator[Line]:
         ends = np.append(np.flatnonzero(np.frombuffer(text, np.uint8) == 0), len(text))
-        if self._searches:
-            fits = fits & self._finder.lines(text, ends)
-        places = np.flatnonzero(fits)
-        for place in places[::-1] if self._query.descending else places:
-            start = int(ends[place - 1]) + 1 if place else 0
+        if self._has_pattern:
+            fits = fits & self._finder.matching_lines(text, ends)
+        indexes = np.flatnonzero(fits)
+        for index in indexes[::-1] if self._query.descending else indexes:
+            start = int(ends[index - 1]) + 1 if index else 0
             yield {
-                "id": int(columns.ids[place]),
-                "number": row.number + int(place) + 1,
+                "id": int(columns.ids[index]),
+                "number": row.number + int(index) + 1,
                 "task_id": self._query.task_id,
-                **_common(kinds[columns.kind[place]].kind),
-                "at": int(columns.at[place]) / SECOND,
-                "text": text[start : int(ends[place])].decode(),
+                **_kind_fields(kinds[columns.kind[index]].kind),
+                "at": int(columns.at[index]) / MICROSECONDS,
+                "text": text[start : int(ends[index])].decode(),
             }
 
 
 def _micros(at: float | None, otherwise: float) -> float:
-    return otherwise if at is None else round(at * SECOND)
+    return otherwise if at is None else round(at * MICROSECONDS)
 
 
-def _common(kind: Kind) -> Line:
+def _kind_fields(kind: Kind) -> Line:
     return {name: getattr(kind, name) for name in Kind.__struct_fields__}
 
 
-def _fits(query: LogPage, kind: Kind) -> bool:
-    lists = (
+def _matches_filters(query: LogPage, kind: Kind) -> bool:
+    filters = (
         (query.allocation_ids, kind.allocation_id),
         (query.worker_ids, kind.worker_id),
         (query.ranks, -1 if kind.rank is None else kind.rank),
@@ -161,4 +169,4 @@ def _fits(query: LogPage, kind: Kind) -> bool:
         (query.stdtypes, kind.stdtype),
         (query.sources, kind.source),
     )
-    return all(not wanted or value in wanted for wanted, value in lists)
+    return all(not wanted or value in wanted for wanted, value in filters)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from det_contracts.reports import LINES_OF_BATCH
+from det_contracts.reports import MAX_LINES_PER_BATCH
 from services.metrics.tables import TABLES
 
-LINES_PER_BATCH = LINES_OF_BATCH
+LINES_PER_BATCH = MAX_LINES_PER_BATCH
 """A line's id is its batch's position in LOGS times this, plus its index there.
 
 So a rebuild gives the same ids.

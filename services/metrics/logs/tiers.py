@@ -29,7 +29,7 @@ def tier_of(weight: int) -> int:
     return sum(weight >= step for step in STEPS)
 
 
-def merged(weights: Sequence[int]) -> int:
+def merge_count(weights: Sequence[int]) -> int:
     """How many of a task's newest chunks are to be merged.
 
     `weights` are oldest first; none is full, except perhaps the last.
@@ -39,23 +39,23 @@ def merged(weights: Sequence[int]) -> int:
     while older:
         tier = tier_of(total)
         if tier_of(older[-1]) < tier:
-            taken = 1
+            run = 1
         else:
-            taken = _run(older, tier)
-            if not taken or total + sum(older[-taken:]) < STEPS[tier]:
+            run = _run_length(older, tier)
+            if not run or total + sum(older[-run:]) < STEPS[tier]:
                 break
-        total += sum(older[-taken:])
-        count += taken
-        del older[-taken:]
+        total += sum(older[-run:])
+        count += run
+        del older[-run:]
     return count
 
 
-def _run(weights: Sequence[int], tier: int) -> int:
+def _run_length(weights: Sequence[int], tier: int) -> int:
     """How many of the newest chunks are of this tier or below."""
     return next((n for n, weight in enumerate(reversed(weights)) if tier_of(weight) > tier), len(weights))
 
 
-def cuts(sizes: Sequence[int]) -> list[int]:
+def full_chunk_ends(sizes: Sequence[int]) -> list[int]:
     """The ends of the full chunks into which lines of these sizes are split. The rest is not full."""
     lines, size = STEPS[-1], (STEPS[-1] - 1) * UNIT_BYTES
     totals = [0, *accumulate(sizes)]

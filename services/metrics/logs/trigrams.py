@@ -13,18 +13,18 @@ _MIX = np.uint32(2654435761)
 def trigrams(text: bytes) -> bytes:
     """The map of a text."""
     seen = np.zeros(BITS, bool)
-    seen[_places(text)] = True
+    seen[_bit_numbers(text)] = True
     return np.packbits(seen).tobytes()
 
 
-def may_hold(found: bytes, part: bytes) -> bool:
+def can_contain(found: bytes, part: bytes) -> bool:
     """False if the text cannot contain the part. True for parts shorter than three bytes."""
-    places = _places(part)
+    bits = _bit_numbers(part)
     kept = np.frombuffer(found, np.uint8)
-    return bool(np.all(kept[places >> 3] >> (7 - (places & 7)) & 1))
+    return bool(np.all(kept[bits >> 3] >> (7 - (bits & 7)) & 1))
 
 
-def _places(text: bytes) -> Any:
+def _bit_numbers(text: bytes) -> Any:
     bytes_ = np.frombuffer(text, np.uint8).astype(np.uint32)
     if len(bytes_) < 3:
         return np.zeros(0, np.int64)

@@ -12,12 +12,12 @@ import sqlalchemy as sa
 from services.kit.database import upsert
 from services.metrics.domain import LogLines
 from services.metrics.logs import tiers
-from services.metrics.logs.chunk import Lines, joined, of_batch, pack, pieces, unpack
+from services.metrics.logs.chunk import Lines, join_lines, lines_of_batch, pack, split_lines, unpack
 from services.metrics.logs.tables import CHUNKS, LINES_PER_BATCH, TASKS
 from services.metrics.logs.trigrams import trigrams
 
 C = CHUNKS.c
-GATHERED_BYTES = 16 * 1024 * 1024
+FLUSH_BYTES = 16 * 1024 * 1024
 """Lines are written when this much has been collected, in bytes of JSON."""
 AT_ONCE = 500
 """Maximum number of ids in one statement."""
@@ -29,9 +29,9 @@ class LineWriter:
 
     def __init__(self, connection: sa.Connection) -> None:
         self._connection = connection
-        self._fresh: dict[str, list[Lines]] = {}
-        self._gathered = 0
-        self._passed_over: Counter[str] = Counter()
+        self._new_lines: dict[str, list[Lines]] = {}
+        self._collected_bytes = 0
+        self._expired_counts: Counter[str] = Counter()
 
     def write(self, batch: LogLines, position: int, first: int = 0) -> None:
         """Add an accepted batch.
@@ -39,23 +39,23 @@ class LineWriter:
         `position` is its position in LOGS; `first` is its first line's index there.
         """
         if batch.count:
-            self._fresh.setdefault(batch.task_id, []).append(of_batch(batch, position, first))
-            self._gathered += memoryview(batch.lines).nbytes
-        if self._gathered > GATHERED_BYTES:
+            self._new_lines.setdefault(batch.task_id, []).append(lines_of_batch(batch, position, first))
+            self._collected_bytes += memoryview(batch.lines).nbytes
+        if self._collected_bytes > FLUSH_BYTES:
             self.finish()
 
-    def pass_over(self, batch: LogLines) -> None:
+    def count_expired(self, batch: LogLines) -> None:
         """Count lines past retention, so that the lines after them keep their numbers."""
-        self._passed_over[batch.task_id] += batch.count
+        self._expired_counts[batch.task_id] += batch.count
 
-    def forget(self, task_ids: Sequence[str]) -> None:
+    def delete_tasks(self, task_ids: Sequence[str]) -> None:
         """Delete the lines of tasks, including collected ones."""
         self.finish()
         for table in (CHUNKS, TASKS):
-            for some in _some(task_ids):
-                self._connection.execute(sa.delete(table).where(table.c.task_id.in_(some)))
+            for id_batch in _id_batches(task_ids):
+                self._connection.execute(sa.delete(table).where(table.c.task_id.in_(id_batch)))
 
-    def forget_all(self, experiment_id: int) -> None:
+    def delete_experiment(self, experiment_id: int) -> None:
         """Delete the lines of all tasks of an experiment."""
         self.finish()
         id: sa.ColumnElement[str] = TASKS.c.task_id
@@ -64,7 +64,7 @@ class LineWriter:
             id = id.collate("C")
         # No character of an id is between these two.
         mine = sa.select(TASKS.c.task_id).where(id > f"{experiment_id}.", id < f"{experiment_id}/")
-        self.forget(list(self._connection.scalars(mine)))
+        self.delete_tasks(list(self._connection.scalars(mine)))
 
     def trim(self, through: int) -> None:
         """Delete all lines of batches up to a position of LOGS."""
@@ -73,84 +73,88 @@ class LineWriter:
         self._connection.execute(sa.delete(CHUNKS).where(C.last_id < first))
         split = sa.select(C.first_id).where(C.first_id < first)
         for first_id in self._connection.execute(split).scalars().all():
-            (row,) = self._taken([first_id]).values()
-            lines = _unpacked(row)
-            gone = int(lines.ids.searchsorted(first))
-            rest = lines.part(gone, len(lines))
+            (row,) = self._pop_chunks([first_id]).values()
+            lines = _unpack_row(row)
+            trimmed = int(lines.ids.searchsorted(first))
+            rest = lines.slice(trimmed, len(lines))
             full = row["tier"] == tiers.FULL
-            self._insert([_row(row["task_id"], rest, row["number"] + gone, full=full)])
+            self._insert([_row(row["task_id"], rest, row["number"] + trimmed, full=full)])
 
     def finish(self) -> None:
         """Write everything collected so far."""
-        fresh = {task_id: joined(parts) for task_id, parts in self._fresh.items()}
-        self._fresh, self._gathered = {}, 0
-        totals = self._totals({*fresh, *self._passed_over})
-        for task_id, count in self._passed_over.items():
+        fresh = {task_id: join_lines(parts) for task_id, parts in self._new_lines.items()}
+        self._new_lines, self._collected_bytes = {}, 0
+        totals = self._totals({*fresh, *self._expired_counts})
+        for task_id, count in self._expired_counts.items():
             totals[task_id] += count
-        self._passed_over.clear()
-        tails = self._tails(fresh)
-        merges = {task_id: _merges(tails.get(task_id, []), lines) for task_id, lines in fresh.items()}
-        old = self._taken([row["first_id"] for rows in merges.values() for row in rows])
+        self._expired_counts.clear()
+        open_chunks = self._open_chunks(fresh)
+        to_merge = {
+            task_id: _chunks_to_merge(open_chunks.get(task_id, []), lines) for task_id, lines in fresh.items()
+        }
+        old = self._pop_chunks([row["first_id"] for rows in to_merge.values() for row in rows])
         rows: list[Row] = []
         for task_id, lines in fresh.items():
-            before = [old[row["first_id"]] for row in merges[task_id]]
+            before = [old[row["first_id"]] for row in to_merge[task_id]]
             number = before[0]["number"] if before else totals[task_id]
-            rows += _rows(task_id, joined([*map(_unpacked, before), lines]), number)
+            rows += _rows(task_id, join_lines([*map(_unpack_row, before), lines]), number)
         self._insert(rows)
         counts = [{"task_id": id, "lines": n + len(fresh.get(id, ()))} for id, n in totals.items()]
         upsert(self._connection, TASKS, counts)
 
     def _totals(self, task_ids: Iterable[str]) -> dict[str, int]:
         found = dict.fromkeys(task_ids, 0)
-        for some in _some(list(found)):
-            query = sa.select(TASKS.c.task_id, TASKS.c.lines).where(TASKS.c.task_id.in_(some))
+        for id_batch in _id_batches(list(found)):
+            query = sa.select(TASKS.c.task_id, TASKS.c.lines).where(TASKS.c.task_id.in_(id_batch))
             found |= {id: lines for id, lines in self._connection.execute(query)}
         return found
 
-    def _tails(self, task_ids: Iterable[str]) -> dict[str, list[Any]]:
+    def _open_chunks(self, task_ids: Iterable[str]) -> dict[str, list[Any]]:
         """The chunks of tasks that are not full, oldest first."""
         found: list[Any] = []
-        for some in _some(sorted(task_ids)):
-            query = sa.select(C.task_id, C.first_id, C.weight).where(C.task_id.in_(some), C.tier < tiers.FULL)
+        for id_batch in _id_batches(sorted(task_ids)):
+            query = sa.select(C.task_id, C.first_id, C.weight).where(
+                C.task_id.in_(id_batch), C.tier < tiers.FULL
+            )
             found += self._connection.execute(query).mappings().all()
         found.sort(key=lambda row: (row["task_id"], row["first_id"]))
         return {id: list(rows) for id, rows in groupby(found, key=lambda row: str(row["task_id"]))}
 
-    def _taken(self, first_ids: Sequence[int]) -> dict[int, Any]:
+    def _pop_chunks(self, first_ids: Sequence[int]) -> dict[int, Any]:
         """Fetch and delete chunks that will be merged into others."""
         found: dict[int, Any] = {}
-        for some in _some(first_ids):
-            query = sa.select(CHUNKS).where(C.first_id.in_(some))
+        for id_batch in _id_batches(first_ids):
+            query = sa.select(CHUNKS).where(C.first_id.in_(id_batch))
             found |= {row["first_id"]: row for row in self._connection.execute(query).mappings()}
         self._delete(first_ids)
         return found
 
     def _delete(self, first_ids: Sequence[int]) -> None:
-        for some in _some(first_ids):
-            self._connection.execute(sa.delete(CHUNKS).where(C.first_id.in_(some)))
+        for id_batch in _id_batches(first_ids):
+            self._connection.execute(sa.delete(CHUNKS).where(C.first_id.in_(id_batch)))
 
     def _insert(self, rows: list[Row]) -> None:
         if rows:
             self._connection.execute(sa.insert(CHUNKS), rows)
 
 
-def _some(found: Sequence[Any]) -> Iterable[Sequence[Any]]:
+def _id_batches(found: Sequence[Any]) -> Iterable[Sequence[Any]]:
     return (found[start : start + AT_ONCE] for start in range(0, len(found), AT_ONCE))
 
 
-def _merges(tail: list[Any], lines: Lines) -> list[Any]:
+def _chunks_to_merge(tail: list[Any], lines: Lines) -> list[Any]:
     """Which of a task's newest chunks are merged with these lines."""
     weights = [row["weight"] for row in tail]
-    count = tiers.merged([*weights, tiers.weight_of(len(lines), lines.size)]) - 1
+    count = tiers.merge_count([*weights, tiers.weight_of(len(lines), lines.size)]) - 1
     return tail[len(tail) - count :]
 
 
-def _unpacked(row: Any) -> Lines:
+def _unpack_row(row: Any) -> Lines:
     return unpack(row["kinds"], row["columns"], row["texts"], row["lines"])
 
 
 def _rows(task_id: str, lines: Lines, number: int) -> Iterable[Row]:
-    for piece in pieces(lines):
+    for piece in split_lines(lines):
         full = tiers.tier_of(tiers.weight_of(len(piece), piece.size)) == tiers.FULL
         yield _row(task_id, piece, number, full=full)
         number += len(piece)

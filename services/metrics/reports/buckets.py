@@ -17,7 +17,7 @@ from services.metrics.reports.curves import by_group
 from services.metrics.reports.points import read_points
 from services.metrics.reports.strands import Strand, chunk_rows, strands_of
 from services.metrics.reports.tables import CHUNKS, COLUMNS
-from services.metrics.reports.xaxis import Window, XAxis, axis
+from services.metrics.reports.xaxis import Window, XAxis, x_axis
 from services.metrics.series import cells as reduced
 from services.metrics.series.buckets import bucket
 from services.metrics.series.cells import CELL, Cells
@@ -33,11 +33,11 @@ def buckets(connection: sa.Connection, query: Buckets) -> list[dict[str, Any]]:
         strands = strands_of(connection, [trial_id])
         groups = by_group(one for one in strands if query.group in (None, one.kind))
         for group, members in groups.items():
-            x = axis(connection, strands, query.x, group)
+            x = x_axis(connection, strands, query.x, group)
             for name in query.names:
-                told = _curve(connection, query, members, name, x)
-                if told is not None:
-                    found.append({"trial_id": trial_id, "group": group, "name": name} | told)
+                curve = _curve(connection, query, members, name, x)
+                if curve is not None:
+                    found.append({"trial_id": trial_id, "group": group, "name": name} | curve)
     return found
 
 
@@ -46,15 +46,15 @@ def _curve(
 ) -> dict[str, Any] | None:
     strands = [strand for strand in strands if name in strand.names]
     window = x.steps_window(query.first, query.last)
-    headers = chunk_rows(connection, strands, *_met(window), columns=HEADER)
+    headers = chunk_rows(connection, strands, *_overlap_conditions(window), columns=HEADER)
     if x.monotone and sum(row["reports"] for row in headers) > CELL * query.width:
         cells = _cells(connection, strands, name, window)
     else:
         cells = _points(connection, strands, name, window)
-    return bucket(cells, x.of(cells), query.first, query.last, query.width)
+    return bucket(cells, x.x_values(cells), query.first, query.last, query.width)
 
 
-def _met(window: Window) -> tuple[Any, ...]:
+def _overlap_conditions(window: Window) -> tuple[Any, ...]:
     return C.archived.is_(False), C.last_steps >= window[0], C.first_steps <= window[1]
 
 

@@ -40,49 +40,51 @@ AT_ONCE = 500
 """Maximum number of ids in one statement."""
 
 
-def room(names: int) -> int:
+def chunk_capacity(names: int) -> int:
     """Number of reports in a sealed chunk with this many metrics each."""
     return max(SMALLEST, min(LARGEST, VALUES // max(1, names)))
 
 
 def add(connection: sa.Connection, fresh: dict[int, Chunk]) -> None:
     """Add one chunk to each strand, by strand id. Merges and seals chunks when due."""
-    waiting = _waiting(connection, fresh)
-    keep: list[tuple[int, Chunk, bool]] = []
+    unsealed = _unsealed_counts(connection, fresh)
+    new_chunks: list[tuple[int, Chunk, bool]] = []
     stale: list[int] = []
     for strand, chunk in fresh.items():
-        level = _level_to_merge(waiting.get(strand, {}), chunk)
+        level = _level_to_merge(unsealed.get(strand, {}), chunk)
         if level >= 0:
             chosen = sa.and_(C.strand_id == strand, C.level <= level, C.archived.is_(False))
             found = list(_rows(connection, sa.select(CHUNKS).where(chosen).order_by(C.id)))
             stale += [row["id"] for row in found]
-            chunk = merge([*(whole(connection, row) for row in found), chunk])
-        keep += [(strand, part, False) for part in chunk.cut(room(len(chunk.columns)))]
+            chunk = merge([*(read_chunk(connection, row) for row in found), chunk])
+        new_chunks += [(strand, part, False) for part in chunk.split(chunk_capacity(len(chunk.columns)))]
     _delete(connection, stale)
-    insert(connection, keep)
+    insert(connection, new_chunks)
 
 
-def _waiting(connection: sa.Connection, strands: Iterable[int]) -> dict[int, dict[int, tuple[int, int]]]:
+def _unsealed_counts(
+    connection: sa.Connection, strands: Iterable[int]
+) -> dict[int, dict[int, tuple[int, int]]]:
     """By strand and level: the number of unsealed chunks and of their reports."""
     counted = sa.select(C.strand_id, C.level, sa.func.count(), sa.func.sum(C.reports))
     found: dict[int, dict[int, tuple[int, int]]] = {}
-    for some in batches(list(strands)):
-        query = counted.where(C.strand_id.in_(some), C.level < SEALED, C.archived.is_(False))
+    for id_batch in split_ids(list(strands)):
+        query = counted.where(C.strand_id.in_(id_batch), C.level < SEALED, C.archived.is_(False))
         for strand, level, chunks, reports in connection.execute(query.group_by(C.strand_id, C.level)):
             found.setdefault(strand, {})[level] = (chunks, int(reports))
     return found
 
 
-def _level_to_merge(waiting: dict[int, tuple[int, int]], fresh: Chunk) -> int:
+def _level_to_merge(unsealed: dict[int, tuple[int, int]], fresh: Chunk) -> int:
     """The highest level whose chunks, with those below, are to be merged with a new one; -1: none."""
-    if len(fresh) + sum(reports for _, reports in waiting.values()) >= room(len(fresh.columns)):
+    if len(fresh) + sum(reports for _, reports in unsealed.values()) >= chunk_capacity(len(fresh.columns)):
         return SEALED - 1
-    full = [level for level, (chunks, _) in waiting.items() if chunks + (level == _level(fresh)) >= FAN]
+    full = [level for level, (chunks, _) in unsealed.items() if chunks + (level == _level(fresh)) >= FAN]
     return max(full, default=-1)
 
 
 def _level(chunk: Chunk) -> int:
-    if len(chunk) >= room(len(chunk.columns)):
+    if len(chunk) >= chunk_capacity(len(chunk.columns)):
         return SEALED
     return 0 if len(chunk) < FAN else 1 if len(chunk) < FAN * FAN else 2
 
@@ -119,18 +121,18 @@ def _row(strand: int, chunk: Chunk, archived: bool) -> dict[str, Any]:
 
 def _column_rows(chunk: Chunk) -> Iterator[dict[str, Any]]:
     id = int(chunk.ids.min())
-    for place, column in enumerate(chunk.columns):
-        present = None if column.others is None else column.is_number()
+    for index, column in enumerate(chunk.columns):
+        present = None if column.raw_values is None else column.is_number()
         kept = cells.shrink(chunk.steps, chunk.at, column.numbers, present)
         yield {
             "chunk_id": id,
-            "place": place,
+            "place": index,
             "cells": cells.pack_values(kept),
             "body": pack_column(column),
         }
 
 
-def whole(connection: sa.Connection, row: Any) -> Chunk:
+def read_chunk(connection: sa.Connection, row: Any) -> Chunk:
     """A stored chunk with all its columns."""
     if row["body"] is not None:
         return unpack(row["frame"], unpack_columns(row["body"], row["reports"], range(row["names"])))
@@ -138,15 +140,15 @@ def whole(connection: sa.Connection, row: Any) -> Chunk:
     return unpack(row["frame"], [unpack_column(body) for (body,) in connection.execute(query)])
 
 
-def part(connection: sa.Connection, row: Any, places: Sequence[int]) -> Chunk:
+def read_partial_chunk(connection: sa.Connection, row: Any, indexes: Sequence[int]) -> Chunk:
     """A stored chunk with some of its columns."""
     if row["body"] is not None:
-        return unpack(row["frame"], unpack_columns(row["body"], row["reports"], places))
+        return unpack(row["frame"], unpack_columns(row["body"], row["reports"], indexes))
     query = sa.select(COLUMNS.c.place, COLUMNS.c.body).where(
-        COLUMNS.c.chunk_id == row["id"], COLUMNS.c.place.in_(places)
+        COLUMNS.c.chunk_id == row["id"], COLUMNS.c.place.in_(indexes)
     )
     found: dict[int, Column] = {place: unpack_column(body) for place, body in connection.execute(query)}
-    return unpack(row["frame"], [found[place] for place in places])
+    return unpack(row["frame"], [found[place] for place in indexes])
 
 
 def archive(connection: sa.Connection, strand: int, first: int) -> bool:
@@ -154,11 +156,11 @@ def archive(connection: sa.Connection, strand: int, first: int) -> bool:
     chosen = sa.select(CHUNKS).where(C.strand_id == strand, C.archived.is_(False), C.last_steps >= first)
     rows = list(_rows(connection, chosen))
     within = [row["id"] for row in rows if row["first_steps"] >= first]
-    for some in batches(within):
-        connection.execute(sa.update(CHUNKS).where(C.id.in_(some)).values(archived=True))
+    for id_batch in split_ids(within):
+        connection.execute(sa.update(CHUNKS).where(C.id.in_(id_batch)).values(archived=True))
     cut = [row for row in rows if row["first_steps"] < first]
     for row in cut:
-        chunk = whole(connection, row)
+        chunk = read_chunk(connection, row)
         outdated = chunk.steps >= first
         _delete(connection, [row["id"]])
         insert(connection, [(strand, chunk.take(~outdated), False), (strand, chunk.take(outdated), True)])
@@ -169,7 +171,9 @@ def drop(connection: sa.Connection, strand: int, first_id: int) -> None:
     """Remove a strand's reports with smaller ids."""
     for row in _rows(connection, sa.select(CHUNKS).where(C.strand_id == strand, C.id < first_id)):
         newer = unpack_ids(row["frame"]) >= first_id
-        kept = [(strand, whole(connection, row).take(newer), bool(row["archived"]))] if newer.any() else []
+        kept = (
+            [(strand, read_chunk(connection, row).take(newer), bool(row["archived"]))] if newer.any() else []
+        )
         _delete(connection, [row["id"]])
         insert(connection, kept)
 
@@ -179,12 +183,12 @@ def _rows(connection: sa.Connection, query: sa.Select[Any]) -> Iterable[Any]:
 
 
 def _delete(connection: sa.Connection, ids: list[int]) -> None:
-    for some in batches(ids):
-        connection.execute(sa.delete(CHUNKS).where(C.id.in_(some)))
-        connection.execute(sa.delete(COLUMNS).where(COLUMNS.c.chunk_id.in_(some)))
+    for id_batch in split_ids(ids):
+        connection.execute(sa.delete(CHUNKS).where(C.id.in_(id_batch)))
+        connection.execute(sa.delete(COLUMNS).where(COLUMNS.c.chunk_id.in_(id_batch)))
 
 
-def batches(ids: list[int]) -> Iterator[list[int]]:
+def split_ids(ids: list[int]) -> Iterator[list[int]]:
     """Split ids into batches that fit into one statement."""
     for start in range(0, len(ids), AT_ONCE):
         yield ids[start : start + AT_ONCE]

@@ -9,7 +9,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from det_contracts.queries import ReportedSteps, Series
-from services.metrics.reports.points import FARTHEST, Points, plain, read_points
+from services.metrics.reports.points import FARTHEST, Points, point_values, read_points
 from services.metrics.reports.strands import Strand, strands_of
 from services.metrics.reports.tables import TRIALS
 from services.metrics.series.chunk import MICROSECONDS
@@ -56,22 +56,22 @@ def _curve(connection: sa.Connection, query: Series, strands: list[Strand]) -> l
     points = read_points(connection, mine, wanted, query.first, last).with_any(query.names)
     if not len(points.steps):
         return []
-    chosen = _chosen(points, query)
-    return _told(points.take(chosen), query.names)
+    chosen = _chosen_indexes(points, query)
+    return _to_answer(points.take(chosen), query.names)
 
 
-def _chosen(points: Points, query: Series) -> Any:
+def _chosen_indexes(points: Points, query: Series) -> Any:
     if query.nearest is not None:
         return np.array([np.abs(points.steps - query.nearest).argmin()])
     metrics = [points.metrics[name] for name in query.names]
     return thin(points.steps, ((column.numbers, has) for column, has in metrics), query.limit)
 
 
-def _told(points: Points, names: list[str]) -> list[Any]:
+def _to_answer(points: Points, names: list[str]) -> list[Any]:
     epochs, known = points.metrics[EPOCH]
-    values = plain(points, names)
+    values = point_values(points, names)
     rows = zip(points.steps.tolist(), points.at.tolist(), values, strict=True)
     return [
-        (steps, at / MICROSECONDS, float(epochs.numbers[place]) if known[place] else None, found)
-        for place, (steps, at, found) in enumerate(rows)
+        (steps, at / MICROSECONDS, float(epochs.numbers[index]) if known[index] else None, found)
+        for index, (steps, at, found) in enumerate(rows)
     ]

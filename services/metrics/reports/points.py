@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
-from services.metrics.reports.chunks import part
+from services.metrics.reports.chunks import read_partial_chunk
 from services.metrics.reports.strands import Strand, chunk_rows
 from services.metrics.reports.tables import CHUNKS
 from services.metrics.series.chunk import Chunk
@@ -31,10 +31,10 @@ class Points:
     metrics: dict[str, tuple[Column, Flags]]
     """By name: the values, and which points have a number there."""
 
-    def take(self, places: Array) -> Points:
+    def take(self, indexes: Array) -> Points:
         """Some of the points."""
-        metrics = {name: (column.take(places), has[places]) for name, (column, has) in self.metrics.items()}
-        return Points(self.steps[places], self.at[places], metrics)
+        metrics = {name: (column.take(indexes), has[indexes]) for name, (column, has) in self.metrics.items()}
+        return Points(self.steps[indexes], self.at[indexes], metrics)
 
     def with_any(self, names: Sequence[str]) -> Points:
         """The points that have a number for at least one of these metrics."""
@@ -61,20 +61,22 @@ def read_points(
     parts: list[tuple[Strand, Chunk]] = []
     for row in chunk_rows(connection, list(mine.values()), *window):
         strand = mine[row["strand_id"]]
-        chunk = part(connection, row, [strand.names.index(name) for name in names if name in strand.names])
+        chunk = read_partial_chunk(
+            connection, row, [strand.names.index(name) for name in names if name in strand.names]
+        )
         if row["first_steps"] < first or row["last_steps"] > last:
             chunk = chunk.take((chunk.steps >= first) & (chunk.steps <= last))
         parts.append((strand, chunk))
     if not parts:
-        return Points(np.array([], np.int64), np.array([], np.int64), {n: _none(0) for n in names})
-    return _ordered(parts, names)
+        return Points(np.array([], np.int64), np.array([], np.int64), {n: _empty_metric(0) for n in names})
+    return _sort_points(parts, names)
 
 
-def _none(count: int) -> tuple[Column, Flags]:
+def _empty_metric(count: int) -> tuple[Column, Flags]:
     return Column(np.full(count, np.nan)), np.zeros(count, np.bool_)
 
 
-def _ordered(parts: list[tuple[Strand, Chunk]], names: Sequence[str]) -> Points:
+def _sort_points(parts: list[tuple[Strand, Chunk]], names: Sequence[str]) -> Points:
     steps = np.concatenate([chunk.steps for _, chunk in parts])
     at = np.concatenate([chunk.at for _, chunk in parts])
     ids = np.concatenate([chunk.ids for _, chunk in parts])
@@ -85,29 +87,29 @@ def _ordered(parts: list[tuple[Strand, Chunk]], names: Sequence[str]) -> Points:
     if len(parts) > 1:
         order = np.lexsort((ids, steps, runs))
         points, runs, merges = points.take(order), runs[order], merges[order]
-    return _joined(points, runs, merges) if merges.any() else points
+    return _join_added_keys(points, runs, merges) if merges.any() else points
 
 
 def _metric(parts: list[tuple[Strand, Chunk]], names: Sequence[str], name: str) -> tuple[Column, Flags]:
     found = []
     for strand, chunk in parts:
         if name in strand.names:
-            place = [one for one in names if one in strand.names].index(name)
-            column = chunk.columns[place]
+            index = [one for one in names if one in strand.names].index(name)
+            column = chunk.columns[index]
             found.append((column, column.is_number()))
         else:
-            found.append(_none(len(chunk)))
+            found.append(_empty_metric(len(chunk)))
     return join(column for column, _ in found), np.concatenate([has for _, has in found])
 
 
-def _joined(points: Points, runs: Integers, merges: Flags) -> Points:
+def _join_added_keys(points: Points, runs: Integers, merges: Flags) -> Points:
     """Join points that add keys with the first point of the same run and steps, if there is one."""
     origin = np.arange(len(runs))
-    for place in np.flatnonzero(merges):
-        before = place - 1
-        while before >= 0 and (runs[before], points.steps[before]) == (runs[place], points.steps[place]):
+    for index in np.flatnonzero(merges):
+        before = index - 1
+        while before >= 0 and (runs[before], points.steps[before]) == (runs[index], points.steps[index]):
             if not merges[before]:
-                origin[place] = before
+                origin[index] = before
             before -= 1
     metrics = {}
     for name, (column, has) in points.metrics.items():
@@ -115,15 +117,15 @@ def _joined(points: Points, runs: Integers, merges: Flags) -> Points:
         added = np.flatnonzero((origin != source) & has)
         source[origin[added]] = added
         metrics[name] = (column.take(source), has[source])
-    whole = Points(points.steps, points.at, metrics)
-    return whole.take(origin == np.arange(len(runs)))
+    joined = Points(points.steps, points.at, metrics)
+    return joined.take(origin == np.arange(len(runs)))
 
 
-def plain(points: Points, names: Sequence[str]) -> list[dict[str, Any]]:
+def point_values(points: Points, names: Sequence[str]) -> list[dict[str, Any]]:
     """The values of each point by name, only those that are numbers."""
     found: list[dict[str, Any]] = [{} for _ in points.steps]
     for name in names:
         column, has = points.metrics[name]
-        for place in np.flatnonzero(has).tolist():
-            found[place][name] = column.value(place)
+        for index in np.flatnonzero(has).tolist():
+            found[index][name] = column.value(index)
     return found

@@ -10,9 +10,9 @@ import sqlalchemy as sa
 from det_contracts.queries import BestValidation, ValidationHistory
 from det_contracts.reports import ReportBatch
 from services.metrics.domain import VALIDATION, Archive, Piece
-from services.metrics.paging import streamed
+from services.metrics.paging import stream_rows
 from services.metrics.reports.tables import TRIALS, VALIDATIONS
-from services.metrics.values import finite
+from services.metrics.values import as_finite
 
 C = VALIDATIONS.c
 
@@ -26,8 +26,8 @@ class Ranking:
 
     def write(self, batch: ReportBatch, piece: Piece, ids: list[int]) -> None:
         """Add accepted validations."""
-        for place, id in enumerate(ids):
-            row = _row(batch, piece, place, id)
+        for index, id in enumerate(ids):
+            row = _row(batch, piece, index, id)
             if piece.merges:
                 self._merge(row)
             else:
@@ -61,17 +61,17 @@ class Ranking:
         self._connection.execute(sa.update(VALIDATIONS).where(*outdated).values(archived=True))
 
 
-def _row(batch: ReportBatch, piece: Piece, place: int, id: int) -> dict[str, Any]:
+def _row(batch: ReportBatch, piece: Piece, index: int, id: int) -> dict[str, Any]:
     ranked = batch.searcher_metric in piece.columns
     return {
         "id": id,
         "trial_id": batch.trial_id,
         "run": batch.run,
-        "steps": piece.steps[place],
-        "at": piece.at[place],
-        "metrics": msgspec.json.encode({name: values[place] for name, values in piece.columns.items()}),
+        "steps": piece.steps[index],
+        "at": piece.at[index],
+        "metrics": msgspec.json.encode({name: values[index] for name, values in piece.columns.items()}),
         "ranked": ranked,
-        "metric": finite(piece.columns[batch.searcher_metric][place]) if ranked else None,
+        "metric": as_finite(piece.columns[batch.searcher_metric][index]) if ranked else None,
         "archived": False,
     }
 
@@ -116,7 +116,7 @@ def validation_history(connection: sa.Connection, query: ValidationHistory) -> l
     sign = 1 if query.smaller_is_better else -1
     best: float | None = None
     found = []
-    for row in streamed(connection, chosen.order_by(C.at, C.id)):
+    for row in stream_rows(connection, chosen.order_by(C.at, C.id)):
         if best is None or sign * row["metric"] < sign * best:
             best = row["metric"]
             found.append(dict(row))

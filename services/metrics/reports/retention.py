@@ -11,7 +11,7 @@ from services.metrics.reports.tables import CHUNKS, STRANDS
 from services.metrics.series.chunk import MICROSECONDS
 
 
-def silent_since(connection: sa.Connection, before: float) -> tuple[int, ...]:
+def find_silent_trials(connection: sa.Connection, before: float) -> tuple[int, ...]:
     """Trials that have points, none of them newer than `before` (seconds since the epoch)."""
     newest = sa.func.max(CHUNKS.c.last_at)
     query = (

@@ -10,17 +10,17 @@ import sqlalchemy as sa
 
 from det_contracts.limits import NAME_CHARACTERS
 from det_contracts.queries import MetricNames, TrialStatistics, TrialSummaries
-from det_contracts.reports import KEPT_NAMES, KEPT_NAMES_OF_TRIAL, ReportBatch, is_training
+from det_contracts.reports import MAX_NAMES_PER_GROUP, MAX_NAMES_PER_TRIAL, ReportBatch, is_training
 from services.kit.database import upsert
 from services.metrics.domain import Piece
-from services.metrics.reports.chunks import batches
+from services.metrics.reports.chunks import split_ids
 from services.metrics.reports.ranking import best_and_latest
 from services.metrics.reports.strands import strands_of, values_of
 from services.metrics.reports.summary import Summary, extend
 from services.metrics.reports.tables import SUMMARIES, TRIALS
 
 C = SUMMARIES.c
-AXIS = "epoch"
+X_AXIS_METRIC = "epoch"
 """The metric that charts can use as x axis."""
 ANSWER_BYTES = 4 * 1024 * 1024
 """Maximum size of the trials' part in one answer.
@@ -31,7 +31,7 @@ Statistics = dict[str, Summary]
 """By metric name."""
 _statistics = msgspec.json.Decoder(Statistics)
 _names = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_one = msgspec.json.Decoder(Summary)
+_summary_decoder = msgspec.json.Decoder(Summary)
 
 
 class Totals:
@@ -41,7 +41,7 @@ class Totals:
         self._connection = connection
         self._trials: dict[int, dict[str, Any]] = {}
         self._statistics: dict[tuple[int, str], Statistics] = {}
-        self._left: dict[int, int] = {}
+        self._names_left: dict[int, int] = {}
         """For trials with new names: how many more names they may have."""
 
     def count(self, batch: ReportBatch, piece: Piece) -> Piece:
@@ -53,7 +53,7 @@ class Totals:
         statistics = self._statistics_of(batch.trial_id, piece.group)
         kept = {}
         for name, values in piece.columns.items():
-            if name in statistics or self._takes(batch, statistics, name):
+            if name in statistics or self._admits_name(batch, statistics, name):
                 statistics[name] = extend(statistics.get(name, Summary()), piece.steps, values)
                 kept[name] = values
         trial = self._trial(batch)
@@ -61,23 +61,23 @@ class Totals:
             trial["total_batches"] = max(trial["total_batches"], *piece.steps)
         return piece if len(kept) == len(piece.columns) else msgspec.structs.replace(piece, columns=kept)
 
-    def _takes(self, batch: ReportBatch, statistics: Statistics, name: str) -> bool:
+    def _admits_name(self, batch: ReportBatch, statistics: Statistics, name: str) -> bool:
         """Whether there is room for a new name. The searcher metric and the charts' axis are always kept."""
-        if name in (batch.searcher_metric, AXIS):
+        if name in (batch.searcher_metric, X_AXIS_METRIC):
             return len(name) <= NAME_CHARACTERS
-        left = self._room(batch.trial_id)
-        if left <= 0 or not _has_room(statistics, name):
+        names_left = self._free_names(batch.trial_id)
+        if names_left <= 0 or not _may_have_name(statistics, name):
             return False
-        self._left[batch.trial_id] = left - 1
+        self._names_left[batch.trial_id] = names_left - 1
         return True
 
-    def _room(self, trial_id: int) -> int:
-        if trial_id not in self._left:
+    def _free_names(self, trial_id: int) -> int:
+        if trial_id not in self._names_left:
             stored = self._connection.execute(sa.select(C.kind, C.body).where(C.trial_id == trial_id))
             held = {kind: len(_names.decode(body)) for kind, body in stored}
             mine = {kind: len(found) for (id, kind), found in self._statistics.items() if id == trial_id}
-            self._left[trial_id] = KEPT_NAMES_OF_TRIAL - sum((held | mine).values())
-        return self._left[trial_id]
+            self._names_left[trial_id] = MAX_NAMES_PER_TRIAL - sum((held | mine).values())
+        return self._names_left[trial_id]
 
     def finish(self) -> None:
         """Write everything collected so far."""
@@ -87,9 +87,9 @@ class Totals:
             for (trial_id, kind), found in self._statistics.items()
         ]
         upsert(self._connection, SUMMARIES, bodies)
-        self._trials, self._statistics, self._left = {}, {}, {}
+        self._trials, self._statistics, self._names_left = {}, {}, {}
 
-    def count_anew(self, trial_id: int) -> None:
+    def recount(self, trial_id: int) -> None:
         """Recompute the statistics from the reports that are not archived.
 
         Nothing may be collected before.
@@ -99,7 +99,7 @@ class Totals:
             # Over the whole strand at once, so that sums do not depend on the chunks.
             for name, steps, values in values_of(self._connection, strand):
                 statistics = self._statistics.setdefault((trial_id, strand.kind), {})
-                if _has_room(statistics, name):
+                if _may_have_name(statistics, name):
                     statistics[name] = extend(statistics.get(name, Summary()), steps, values)
 
     def _trial(self, batch: ReportBatch) -> dict[str, Any]:
@@ -123,9 +123,9 @@ class Totals:
         return self._statistics[trial_id, kind]
 
 
-def _has_room(statistics: Statistics, name: str) -> bool:
+def _may_have_name(statistics: Statistics, name: str) -> bool:
     """Whether a group has, or may have, a name."""
-    return name in statistics or (len(statistics) < KEPT_NAMES and len(name) <= NAME_CHARACTERS)
+    return name in statistics or (len(statistics) < MAX_NAMES_PER_GROUP and len(name) <= NAME_CHARACTERS)
 
 
 def trial_summaries(connection: sa.Connection, query: TrialSummaries) -> dict[str, Any]:
@@ -136,64 +136,64 @@ def trial_summaries(connection: sa.Connection, query: TrialSummaries) -> dict[st
     rows = connection.execute(sa.select(TRIALS).where(TRIALS.c.trial_id.in_(query.trial_ids))).mappings()
     found = {str(row["trial_id"]): _summary(connection, row) for row in rows.all()}
     sizes = {id: _size(one) for id, one in found.items()}
-    most = _level(sizes.values(), ANSWER_BYTES)
-    return {id: one if sizes[id] <= most else _cut(one, most) for id, one in found.items()}
+    max_bytes = _fair_size(sizes.values(), ANSWER_BYTES)
+    return {id: one if sizes[id] <= max_bytes else _shorten(one, max_bytes) for id, one in found.items()}
 
 
 def _size(value: Any) -> int:
     return len(msgspec.json.encode(value))
 
 
-def _level(sizes: Iterable[int], room: int) -> int:
+def _fair_size(sizes: Iterable[int], max_bytes: int) -> int:
     """The maximum size of each entry so that all fit. Small entries leave their remainder to the others."""
     ordered = sorted(sizes)
     for number, size in enumerate(ordered):
-        level = room // (len(ordered) - number)
+        level = max_bytes // (len(ordered) - number)
         if size > level:
             return level
-        room -= size
+        max_bytes -= size
     return max(ordered, default=0)
 
 
-def _cut(summary: dict[str, Any], room: int) -> dict[str, Any]:
+def _shorten(summary: dict[str, Any], max_bytes: int) -> dict[str, Any]:
     """A trial's summary shortened to fit: totals, and of each part the names that fit."""
     names = ("best_validation", "latest_validation")
-    validations = {name: _cut_validation(summary[name], room // 4) for name in names}
-    return summary | validations | {"summary": _cut_groups(summary["summary"], room // 2)}
+    validations = {name: _shorten_validation(summary[name], max_bytes // 4) for name in names}
+    return summary | validations | {"summary": _shorten_groups(summary["summary"], max_bytes // 2)}
 
 
-def _cut_validation(validation: dict[str, Any] | None, room: int) -> dict[str, Any] | None:
+def _shorten_validation(validation: dict[str, Any] | None, max_bytes: int) -> dict[str, Any] | None:
     if validation is None:
         return None
     bare = validation | {"metrics": {}}
-    return bare | {"metrics": _some(validation["metrics"], room - _size(bare))}
+    return bare | {"metrics": _fitting_values(validation["metrics"], max_bytes - _size(bare))}
 
 
-def _cut_groups(groups: dict[str, Any], room: int) -> dict[str, Any]:
+def _shorten_groups(groups: dict[str, Any], max_bytes: int) -> dict[str, Any]:
     shown: dict[str, Any] = {}
     for left, (group, found) in zip(range(len(groups), 0, -1), groups.items(), strict=True):
-        some = _some(found, room // left - _size(group))
+        some = _fitting_values(found, max_bytes // left - _size(group))
         if some:
             shown[group] = some
-            room -= _size({group: some})
+            max_bytes -= _size({group: some})
     return shown
 
 
-def _some(values: dict[str, Any], room: int) -> dict[str, Any]:
+def _fitting_values(values: dict[str, Any], max_bytes: int) -> dict[str, Any]:
     """The values that fit, in order."""
     shown = {}
     for name, value in values.items():
         size = _size({name: value})
-        if size <= room:
+        if size <= max_bytes:
             shown[name] = value
-            room -= size
+            max_bytes -= size
     return shown
 
 
 def _summary(connection: sa.Connection, trial: Any) -> dict[str, Any]:
     best, latest = best_and_latest(connection, trial)
     query = sa.select(C.kind, C.body).where(C.trial_id == trial["trial_id"]).order_by(C.kind)
-    summary = {kind: _plain(body) for kind, body in connection.execute(query)}
+    summary = {kind: _public_summary(body) for kind, body in connection.execute(query)}
     return {
         "total_batches": trial["total_batches"],
         "best_validation": best,
@@ -202,10 +202,12 @@ def _summary(connection: sa.Connection, trial: Any) -> dict[str, Any]:
     }
 
 
-def _plain(body: bytes) -> dict[str, Any]:
+def _public_summary(body: bytes) -> dict[str, Any]:
     # An earlier release kept any number of names.
     found = _names.decode(body)
-    return {name: _one.decode(found[name]).plain() for name in sorted(found)[:KEPT_NAMES]}
+    return {
+        name: _summary_decoder.decode(found[name]).to_public() for name in sorted(found)[:MAX_NAMES_PER_GROUP]
+    }
 
 
 def metric_names(connection: sa.Connection, query: MetricNames) -> dict[str, list[str]]:
@@ -221,10 +223,10 @@ def metric_names(connection: sa.Connection, query: MetricNames) -> dict[str, lis
 def trial_statistics(connection: sa.Connection, query: TrialStatistics) -> list[tuple[int, dict[str, Any]]]:
     """Trials that reported the metric, each with its statistics."""
     found = []
-    for ids in batches(query.trial_ids):
+    for ids in split_ids(query.trial_ids):
         chosen = sa.select(C.trial_id, C.body).where(C.trial_id.in_(ids), C.kind == query.group)
         for trial_id, body in connection.execute(chosen):
-            own = _names.decode(body).get(query.name)
-            if own is not None:
-                found.append((trial_id, _one.decode(own).plain()))
+            summary = _names.decode(body).get(query.name)
+            if summary is not None:
+                found.append((trial_id, _summary_decoder.decode(summary).to_public()))
     return found

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from services.metrics.reports.chunks import AT_ONCE, VALUES, batches, part
+from services.metrics.reports.chunks import AT_ONCE, VALUES, read_partial_chunk, split_ids
 from services.metrics.reports.tables import CHUNKS, STRANDS
 from services.metrics.series.chunk import Chunk, merge
 
@@ -31,8 +31,8 @@ class Strand(msgspec.Struct, frozen=True):
 def strands_of(connection: sa.Connection, trial_ids: Sequence[int], kind: str | None = None) -> list[Strand]:
     """Strands of some trials, of one group or of all, by id."""
     found = []
-    for some in batches(sorted(set(trial_ids))):
-        query = sa.select(STRANDS).where(S.trial_id.in_(some))
+    for id_batch in split_ids(sorted(set(trial_ids))):
+        query = sa.select(STRANDS).where(S.trial_id.in_(id_batch))
         if kind is not None:
             query = query.where(S.kind == kind)
         found += [_strand(row) for row in connection.execute(query).mappings()]
@@ -49,8 +49,8 @@ def chunk_rows(
 ) -> list[Any]:
     """Rows of CHUNKS, or some columns of them, by strand and steps."""
     found: list[Any] = []
-    for some in batches([strand.id for strand in strands]):
-        query = sa.select(*columns).where(C.strand_id.in_(some), *conditions)
+    for id_batch in split_ids([strand.id for strand in strands]):
+        query = sa.select(*columns).where(C.strand_id.in_(id_batch), *conditions)
         order = query.order_by(C.strand_id, C.first_steps, C.id)
         found += connection.execute(order).mappings().all()
     return found
@@ -64,8 +64,8 @@ def values_of(connection: sa.Connection, strand: Strand) -> Iterator[tuple[str, 
     # As many metrics at once as memory allows, at least one.
     at_once = min(max(1, VALUES // sum(row["reports"] for row in rows)), AT_ONCE)
     for start in range(0, len(strand.names), at_once):
-        places = range(start, min(start + at_once, len(strand.names)))
-        chunk: Chunk = merge(part(connection, row, places) for row in rows)
+        indexes = range(start, min(start + at_once, len(strand.names)))
+        chunk: Chunk = merge(read_partial_chunk(connection, row, indexes) for row in rows)
         steps = chunk.steps.tolist()
-        for place, column in zip(places, chunk.columns, strict=True):
-            yield strand.names[place], steps, column.values()
+        for index, column in zip(indexes, chunk.columns, strict=True):
+            yield strand.names[index], steps, column.values()

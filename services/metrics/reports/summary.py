@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from services.metrics.values import number
+from services.metrics.values import as_number
 
 LARGEST = sys.float_info.max
 """Sums are limited to this, so that they stay finite."""
@@ -29,7 +29,7 @@ class Summary(msgspec.Struct, frozen=True, array_like=True):
     last_steps: int = -1
     numeric: bool = True
 
-    def plain(self) -> dict[str, Any]:
+    def to_public(self) -> dict[str, Any]:
         """The public form: `count, sum, min, max, last, mean, type`."""
         if not self.numeric:
             return {"count": self.count, "last": self.last, "type": "other"}
@@ -53,9 +53,9 @@ def extend(summary: Summary, steps: Sequence[int], values: Sequence[Any]) -> Sum
             summary = add(summary, at, value)
         return summary
     low, high, newest = min(values), max(values), max(steps)
-    place = len(steps) - 1
-    while steps[place] != newest:
-        place -= 1
+    index = len(steps) - 1
+    while steps[index] != newest:
+        index -= 1
     later = newest >= summary.last_steps
     return Summary(
         count=summary.count + len(values),
@@ -63,7 +63,7 @@ def extend(summary: Summary, steps: Sequence[int], values: Sequence[Any]) -> Sum
         sum=max(-LARGEST, min(LARGEST, summary.sum + total)),
         min=low if summary.min is None or low < summary.min else summary.min,
         max=high if summary.max is None or high > summary.max else summary.max,
-        last=values[place] if later else summary.last,
+        last=values[index] if later else summary.last,
         last_steps=newest if later else summary.last_steps,
     )
 
@@ -81,7 +81,7 @@ def _sum(values: Sequence[Any]) -> float | None:
 
 def add(summary: Summary, steps: int, value: Any) -> Summary:
     """Add one value. The last value is the one with the highest steps."""
-    found = number(value)
+    found = as_number(value)
     last, last_steps = (value, steps) if steps >= summary.last_steps else (summary.last, summary.last_steps)
     count = summary.count + 1
     if found is None or not summary.numeric:

@@ -11,7 +11,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from det_contracts.reports import ReportBatch
-from services.metrics.domain import VALIDATION, Archive, Judged, Piece
+from services.metrics.domain import VALIDATION, Archive, JudgedBatch, Piece
 from services.metrics.reports import chunks
 from services.metrics.reports.ranking import Ranking
 from services.metrics.reports.statistics import Totals
@@ -30,7 +30,7 @@ from services.metrics.series.column import column
 S = STRANDS.c
 StrandKey = tuple[int, int, str, bool, bytes]
 """Trial, run, group, whether it merges, digest of the names."""
-Waiting = list[tuple[list[int], Piece]]
+PendingPieces = list[tuple[list[int], Piece]]
 """Pieces of one strand, each with the ids of its reports."""
 
 
@@ -39,69 +39,69 @@ class ReportWriter:
 
     def __init__(self, connection: sa.Connection) -> None:
         self._connection = connection
-        self._known: dict[StrandKey, int] = {}
-        self._new: list[dict[str, Any]] = []
-        self._waiting: dict[int, Waiting] = {}
+        self._strand_ids: dict[StrandKey, int] = {}
+        self._new_strands: list[dict[str, Any]] = []
+        self._pending: dict[int, PendingPieces] = {}
         self._totals = Totals(connection)
         self._ranking = Ranking(connection)
 
-    def write(self, batch: ReportBatch, judged: Judged, position: int) -> None:
+    def write(self, batch: ReportBatch, judged: JudgedBatch, position: int) -> None:
         """Add the accepted reports of one batch. `position` is its position in REPORTS."""
         if judged.archive is not None:
             self._archive(batch.trial_id, judged.archive)
         for piece in judged.pieces:
-            ids = [position * ROWS_PER_BATCH + place for place in piece.places]
+            ids = [position * ROWS_PER_BATCH + index for index in piece.indexes]
             piece = self._totals.count(batch, piece)
-            if judged.drawn:
-                self._waiting.setdefault(self._strand(batch, piece, ids[0]), []).append((ids, piece))
+            if judged.keeps_points:
+                self._pending.setdefault(self._strand(batch, piece, ids[0]), []).append((ids, piece))
             if piece.group == VALIDATION:
                 self._ranking.write(batch, piece, ids)
 
     def finish(self) -> None:
         """Write everything collected so far."""
-        if self._new:
-            self._connection.execute(sa.insert(STRANDS), self._new)
-        chunks.add(self._connection, {strand: _chunk(found) for strand, found in self._waiting.items()})
-        self._new, self._waiting = [], {}
+        if self._new_strands:
+            self._connection.execute(sa.insert(STRANDS), self._new_strands)
+        chunks.add(self._connection, {strand: _chunk(found) for strand, found in self._pending.items()})
+        self._new_strands, self._pending = [], {}
         self._totals.finish()
         self._ranking.finish()
 
-    def drop(self, trial_id: int, through: int) -> None:
+    def drop_points(self, trial_id: int, through: int) -> None:
         """Remove a trial's points up to a position of REPORTS. Its statistics stay."""
         self.finish()
         for (strand,) in self._connection.execute(sa.select(S.id).where(S.trial_id == trial_id)).all():
             chunks.drop(self._connection, strand, (through + 1) * ROWS_PER_BATCH)
 
-    def forget(self, trial_ids: Sequence[int]) -> None:
+    def delete_trials(self, trial_ids: Sequence[int]) -> None:
         """Remove everything that trials reported."""
         self.finish()
-        for trials in chunks.batches(list(trial_ids)):
+        for trials in chunks.split_ids(list(trial_ids)):
             strands = sa.select(S.id).where(S.trial_id.in_(trials))
             mine = sa.select(CHUNKS.c.id).where(CHUNKS.c.strand_id.in_(strands))
             self._connection.execute(sa.delete(COLUMNS).where(COLUMNS.c.chunk_id.in_(mine)))
             self._connection.execute(sa.delete(CHUNKS).where(CHUNKS.c.strand_id.in_(strands)))
             for table in (STRANDS, VALIDATIONS, SUMMARIES, TRIALS):
                 self._connection.execute(sa.delete(table).where(table.c.trial_id.in_(trials)))
-        self._known = {}
+        self._strand_ids = {}
 
     def _strand(self, batch: ReportBatch, piece: Piece, first_id: int) -> int:
         """The strand that a piece belongs to. A new one gets the id of its first report."""
         names = msgspec.json.encode(sorted(piece.columns))
         digest = hashlib.blake2b(names, digest_size=16).digest()
         key = (batch.trial_id, batch.run, piece.group, piece.merges, digest)
-        if key not in self._known:
-            self._known[key] = self._stored(key) or self._named(key, names, first_id)
-        return self._known[key]
+        if key not in self._strand_ids:
+            self._strand_ids[key] = self._find_strand(key) or self._add_strand(key, names, first_id)
+        return self._strand_ids[key]
 
-    def _stored(self, key: StrandKey) -> int | None:
+    def _find_strand(self, key: StrandKey) -> int | None:
         columns = (S.trial_id, S.run, S.kind, S.merges, S.digest)
         same = (column == value for column, value in zip(columns, key, strict=True))
         found: int | None = self._connection.execute(sa.select(S.id).where(*same)).scalar()
         return found
 
-    def _named(self, key: StrandKey, names: bytes, first_id: int) -> int:
+    def _add_strand(self, key: StrandKey, names: bytes, first_id: int) -> int:
         columns = ("trial_id", "run", "kind", "merges", "digest")
-        self._new.append({"id": first_id, "names": names} | dict(zip(columns, key, strict=True)))
+        self._new_strands.append({"id": first_id, "names": names} | dict(zip(columns, key, strict=True)))
         return first_id
 
     def _archive(self, trial_id: int, archive: Archive) -> None:
@@ -118,18 +118,18 @@ class ReportWriter:
             found |= chunks.archive(self._connection, strand, first)
         if found:
             self._ranking.archive(trial_id, archive)
-            self._totals.count_anew(trial_id)
+            self._totals.recount(trial_id)
 
 
-def _chunk(waiting: Waiting) -> Chunk:
-    pieces = [piece for _, piece in waiting]
+def _chunk(pending: PendingPieces) -> Chunk:
+    pieces = [piece for _, piece in pending]
     names = sorted(pieces[0].columns)
     batched = None
     if any(piece.batch_metrics for piece in pieces):
         batched = [one for piece in pieces for one in (piece.batch_metrics or [None] * len(piece.steps))]
     return sort(
         Chunk(
-            np.array([id for ids, _ in waiting for id in ids], np.int64),
+            np.array([id for ids, _ in pending for id in ids], np.int64),
             np.array([steps for piece in pieces for steps in piece.steps], np.int64),
             microseconds([at for piece in pieces for at in piece.at]),
             tuple(column([v for piece in pieces for v in piece.columns[name]]) for name in names),

@@ -28,7 +28,7 @@ Window = tuple[int, int]
 class XAxis:
     """How steps and times map to x, and how a range of x maps to steps."""
 
-    of: Callable[[Cells], Floats]
+    x_values: Callable[[Cells], Floats]
     """x of each cell's last point; NaN if it has none."""
     steps_window: Callable[[Bound, Bound], Window]
     """First and last steps that may lie between two values of x."""
@@ -36,7 +36,7 @@ class XAxis:
     """Whether x never decreases as steps grow."""
 
 
-def axis(connection: sa.Connection, strands: Sequence[Strand], x: str, group: str) -> XAxis:
+def x_axis(connection: sa.Connection, strands: Sequence[Strand], x: str, group: str) -> XAxis:
     """The x axis of one trial's charts. Raises `Refused` (invalid) for an unknown one.
 
     A metric's value holds until it is reported again. The metric of the chart's own group is used if it
@@ -45,17 +45,17 @@ def axis(connection: sa.Connection, strands: Sequence[Strand], x: str, group: st
     if x == "batches":
         return XAxis(lambda cells: cells.steps.astype(np.float64), _steps_between, True)
     if x == "time":
-        return XAxis(lambda cells: cells.at / MICROSECONDS, _times(connection, strands), True)
+        return XAxis(lambda cells: cells.at / MICROSECONDS, _times_window(connection, strands), True)
     if x != "epoch" and not x.startswith(METRIC):
         raise invalid(f"x must be batches, epoch, time or {METRIC}NAME, not {x!r}")
     name = x.removeprefix(METRIC)
     having = [strand for strand in strands if name in strand.names]
-    own = [strand for strand in having if strand.kind == group]
-    points = read_points(connection, own or having, [name])
+    same_group = [strand for strand in having if strand.kind == group]
+    points = read_points(connection, same_group or having, [name])
     values = points.metrics[name][0].numbers
     known = np.isfinite(values)
     order = np.argsort(points.steps[known], kind="stable")
-    return _looked_up(points.steps[known][order], values[known][order])
+    return _metric_axis(points.steps[known][order], values[known][order])
 
 
 def _steps_between(first: Bound, last: Bound) -> Window:
@@ -63,35 +63,35 @@ def _steps_between(first: Bound, last: Bound) -> Window:
     return low, FARTHEST if last is None else math.floor(min(last, FARTHEST))
 
 
-def _times(connection: sa.Connection, strands: Sequence[Strand]) -> Callable[[Bound, Bound], Window]:
+def _times_window(connection: sa.Connection, strands: Sequence[Strand]) -> Callable[[Bound, Bound], Window]:
     rows = chunk_rows(connection, strands, C.archived.is_(False), columns=TIMES)
 
     def between(first: Bound, last: Bound) -> Window:
         low = -math.inf if first is None else first * MICROSECONDS
         high = math.inf if last is None else last * MICROSECONDS
-        met = [row for row in rows if row["last_at"] >= low and row["first_at"] <= high]
-        if not met:
+        overlapping = [row for row in rows if row["last_at"] >= low and row["first_at"] <= high]
+        if not overlapping:
             return 0, -1
-        return min(row["first_steps"] for row in met), max(row["last_steps"] for row in met)
+        return min(row["first_steps"] for row in overlapping), max(row["last_steps"] for row in overlapping)
 
     return between
 
 
-def _looked_up(steps: Integers, values: Floats) -> XAxis:
+def _metric_axis(steps: Integers, values: Floats) -> XAxis:
     monotone = bool((np.diff(values) >= 0).all())
 
     def of(cells: Cells) -> Floats:
         if not len(steps):
             return np.full(len(cells), np.nan)
-        place = np.searchsorted(steps, cells.steps, side="right") - 1
-        return np.where(place >= 0, values[np.maximum(place, 0)], np.nan)
+        index = np.searchsorted(steps, cells.steps, side="right") - 1
+        return np.where(index >= 0, values[np.maximum(index, 0)], np.nan)
 
     def between(first: Bound, last: Bound) -> Window:
         if not monotone or not len(steps):
             return 0, FARTHEST
         low = 0 if first is None else int(np.searchsorted(values, first, side="left"))
         high = len(steps) if last is None else int(np.searchsorted(values, last, side="right"))
-        begin = int(steps[low]) if low < len(steps) else FARTHEST
-        return begin, int(steps[high]) - 1 if high < len(steps) else FARTHEST
+        start = int(steps[low]) if low < len(steps) else FARTHEST
+        return start, int(steps[high]) - 1 if high < len(steps) else FARTHEST
 
     return XAxis(of, between, monotone)

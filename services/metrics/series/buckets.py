@@ -31,13 +31,13 @@ def bucket(
         "monotone": monotone,
     }
     if int(cells.count.sum()) <= width:
-        told = {"raw": True, "x": x.tolist(), "batches": cells.steps.tolist(), "last": cells.last.tolist()}
-        return counted | told
+        answer = {"raw": True, "x": x.tolist(), "batches": cells.steps.tolist(), "last": cells.last.tolist()}
+        return counted | answer
     even = np.arange(len(x)) * width // len(x)
-    place = _stretches(x, first, last, width) if monotone else even
-    starts = np.flatnonzero(np.diff(place, prepend=place[0] - 1))
+    bucket_of_cell = _bucket_indexes(x, first, last, width) if monotone else even
+    starts = np.flatnonzero(np.diff(bucket_of_cell, prepend=bucket_of_cell[0] - 1))
     ends = np.append(starts[1:], len(x)) - 1
-    return counted | {"raw": False, "x": x[ends].tolist()} | _told(reduce(cells, starts))
+    return counted | {"raw": False, "x": x[ends].tolist()} | _to_answer(reduce(cells, starts))
 
 
 def _within(x: Floats, first: float | None, last: float | None) -> Flags:
@@ -49,7 +49,7 @@ def _within(x: Floats, first: float | None, last: float | None) -> Flags:
     return found
 
 
-def _stretches(x: Floats, first: float | None, last: float | None, width: int) -> Integers:
+def _bucket_indexes(x: Floats, first: float | None, last: float | None, width: int) -> Integers:
     low = float(x[0]) if first is None else first
     high = float(x[-1]) if last is None else last
     with np.errstate(over="ignore", invalid="ignore"):
@@ -57,7 +57,7 @@ def _stretches(x: Floats, first: float | None, last: float | None, width: int) -
     return np.clip((share * width).astype(np.int64), 0, width - 1)
 
 
-def _told(buckets: Cells) -> dict[str, list[Any]]:
+def _to_answer(buckets: Cells) -> dict[str, list[Any]]:
     known = (buckets.finite > 0) & np.isfinite(buckets.sum)
     mean = np.where(known, buckets.sum / np.maximum(buckets.finite, 1), np.nan)
     return {

@@ -41,9 +41,9 @@ class Cells:
     def __len__(self) -> int:
         return len(self.steps)
 
-    def take(self, places: Array | slice) -> Cells:
+    def take(self, indexes: Array | slice) -> Cells:
         """Some of the cells."""
-        return Cells(*(getattr(self, one.name)[places] for one in fields(self)))
+        return Cells(*(getattr(self, one.name)[indexes] for one in fields(self)))
 
 
 def points(steps: Integers, at: Integers, values: Floats, present: Flags | None = None) -> Cells:
@@ -82,8 +82,8 @@ def reduce(cells: Cells, starts: Integers) -> Cells:
 
 def _last(values: Floats, starts: Integers, ends: Integers) -> Floats:
     """The last finite value of each stretch."""
-    places = np.where(np.isnan(values), -1, np.arange(len(values)))
-    newest = np.maximum.accumulate(places)[ends]
+    indexes = np.where(np.isnan(values), -1, np.arange(len(values)))
+    newest = np.maximum.accumulate(indexes)[ends]
     return np.where(newest >= starts, values[np.maximum(newest, 0)], np.nan)
 
 

@@ -14,7 +14,13 @@ import msgspec
 import numpy as np
 
 from services.metrics.series.column import Column, Packed, join
-from services.metrics.series.packing import Integers, pack_integers, release, squeeze, unpack_integers
+from services.metrics.series.packing import (
+    Integers,
+    compress_body,
+    decompress_body,
+    pack_integers,
+    unpack_integers,
+)
 
 MICROSECONDS = 1e6
 LATEST = 9e15
@@ -31,21 +37,21 @@ class Chunk:
     """Microseconds since the epoch, UTC."""
     columns: tuple[Column, ...]
     """In the order of the strand's names."""
-    batched: list[Any] | None = None
+    batch_metrics: list[Any] | None = None
     """Per report, its per-batch metrics or None."""
 
     def __len__(self) -> int:
         return len(self.ids)
 
-    def take(self, places: Any) -> Chunk:
+    def take(self, indexes: Any) -> Chunk:
         """The reports at an index array, a mask or a slice."""
-        batched = self.batched
-        if batched is not None:
-            batched = [batched[n] for n in np.arange(len(self))[places]]
-        columns = tuple(column.take(places) for column in self.columns)
-        return Chunk(self.ids[places], self.steps[places], self.at[places], columns, batched)
+        batch_metrics = self.batch_metrics
+        if batch_metrics is not None:
+            batch_metrics = [batch_metrics[n] for n in np.arange(len(self))[indexes]]
+        columns = tuple(column.take(indexes) for column in self.columns)
+        return Chunk(self.ids[indexes], self.steps[indexes], self.at[indexes], columns, batch_metrics)
 
-    def cut(self, size: int) -> Iterator[Chunk]:
+    def split(self, size: int) -> Iterator[Chunk]:
         """Parts of at most `size` reports."""
         for start in range(0, len(self), size):
             yield self.take(slice(start, start + size))
@@ -61,15 +67,15 @@ def merge(chunks: Iterable[Chunk]) -> Chunk:
     parts = list(chunks)
     if len(parts) == 1:
         return sort(parts[0])
-    batched = None
-    if any(part.batched is not None for part in parts):
-        batched = [one for part in parts for one in (part.batched or [None] * len(part))]
+    batch_metrics = None
+    if any(part.batch_metrics is not None for part in parts):
+        batch_metrics = [one for part in parts for one in (part.batch_metrics or [None] * len(part))]
     joined = Chunk(
         np.concatenate([part.ids for part in parts]),
         np.concatenate([part.steps for part in parts]),
         np.concatenate([part.at for part in parts]),
         tuple(join(of) for of in zip(*(part.columns for part in parts), strict=True)),
-        batched,
+        batch_metrics,
     )
     return sort(joined)
 
@@ -88,14 +94,16 @@ class Frame(msgspec.Struct, frozen=True, array_like=True):
     ids: bytes
     steps: bytes
     at: bytes
-    batched: bytes | None = None
+    batch_metrics: bytes | None = None
 
 
 def pack_frame(chunk: Chunk) -> bytes:
     """Pack everything of a chunk except its columns."""
-    batched = None if chunk.batched is None else squeeze(msgspec.json.encode(chunk.batched))
+    batch_metrics = (
+        None if chunk.batch_metrics is None else compress_body(msgspec.json.encode(chunk.batch_metrics))
+    )
     ids, steps, at = map(pack_integers, (chunk.ids, chunk.steps, chunk.at))
-    return msgspec.msgpack.encode(Frame(ids, steps, at, batched))
+    return msgspec.msgpack.encode(Frame(ids, steps, at, batch_metrics))
 
 
 def pack_columns(chunk: Chunk) -> bytes:
@@ -107,12 +115,12 @@ _frame = msgspec.msgpack.Decoder(Frame)
 _column = msgspec.msgpack.Decoder(Packed)
 
 
-def unpack_columns(body: bytes, reports: int, places: Iterable[int]) -> list[Column]:
+def unpack_columns(body: bytes, reports: int, indexes: Iterable[int]) -> list[Column]:
     """Unpack some columns of the output of `pack_columns` for this many reports."""
     if not body:
         return []
     joined = unpack_column(body)
-    return [joined.take(slice(place * reports, (place + 1) * reports)).settled() for place in places]
+    return [joined.take(slice(index * reports, (index + 1) * reports)).normalized() for index in indexes]
 
 
 def pack_column(column: Column) -> bytes:
@@ -138,6 +146,8 @@ def unpack_steps(frame: bytes) -> Integers:
 def unpack(frame: bytes, columns: Iterable[Column]) -> Chunk:
     """A chunk from its frame and the columns that are needed."""
     found = _frame.decode(frame)
-    batched = None if found.batched is None else msgspec.json.decode(release(found.batched))
+    batch_metrics = (
+        None if found.batch_metrics is None else msgspec.json.decode(decompress_body(found.batch_metrics))
+    )
     ids, steps, at = map(unpack_integers, (found.ids, found.steps, found.at))
-    return Chunk(ids, steps, at, tuple(columns), batched)
+    return Chunk(ids, steps, at, tuple(columns), batch_metrics)

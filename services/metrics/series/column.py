@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from services.metrics.series.packing import Flags, Floats, pack, release, squeeze, unpack_floats
-from services.metrics.values import SPELLED, number
+from services.metrics.series.packing import Flags, Floats, compress_body, decompress_body, pack, unpack_floats
+from services.metrics.values import NON_FINITE_VALUES, as_number
 
 EXACT = 2**53
 """Integers up to this one are stored as floating-point numbers without loss."""
-SPELLING = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+NON_FINITE_TEXTS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
 @dataclass(frozen=True)
@@ -23,9 +23,9 @@ class Column:
 
     numbers: Floats
     """NaN also stands for values that are not numbers."""
-    whole: Flags | None = None
+    integer_mask: Flags | None = None
     """Which values were reported as integers; None: none."""
-    others: list[Any] | None = None
+    raw_values: list[Any] | None = None
     """All values as reported, if not all of them are numbers."""
 
     def __len__(self) -> int:
@@ -33,40 +33,44 @@ class Column:
 
     def is_number(self) -> Flags:
         """Which values are numbers, including NaN and infinities."""
-        if self.others is None:
+        if self.raw_values is None:
             return np.ones(len(self), np.bool_)
-        return np.array([number(value) is not None for value in self.others], np.bool_)
+        return np.array([as_number(value) is not None for value in self.raw_values], np.bool_)
 
-    def value(self, place: int) -> Any:
+    def value(self, index: int) -> Any:
         """One value as reported."""
-        if self.others is not None:
-            return self.others[place]
-        found = float(self.numbers[place])
-        if self.whole is not None and self.whole[place]:
+        if self.raw_values is not None:
+            return self.raw_values[index]
+        found = float(self.numbers[index])
+        if self.integer_mask is not None and self.integer_mask[index]:
             return int(found)
-        return SPELLING.get(str(found), found)
+        return NON_FINITE_TEXTS.get(str(found), found)
 
     def values(self) -> list[Any]:
         """All values as reported."""
-        if self.others is not None:
-            return self.others
-        if self.whole is None and np.isfinite(self.numbers).all():
+        if self.raw_values is not None:
+            return self.raw_values
+        if self.integer_mask is None and np.isfinite(self.numbers).all():
             plain: list[Any] = self.numbers.tolist()
             return plain
-        return [self.value(place) for place in range(len(self))]
+        return [self.value(index) for index in range(len(self))]
 
-    def take(self, places: Any) -> Column:
+    def take(self, indexes: Any) -> Column:
         """The values at an index array, a mask or a slice."""
-        others = self.others
-        if others is not None:
-            others = [others[n] for n in np.arange(len(self))[places]]
-        return Column(self.numbers[places], None if self.whole is None else self.whole[places], others)
+        raw_values = self.raw_values
+        if raw_values is not None:
+            raw_values = [raw_values[n] for n in np.arange(len(self))[indexes]]
+        return Column(
+            self.numbers[indexes],
+            None if self.integer_mask is None else self.integer_mask[indexes],
+            raw_values,
+        )
 
-    def settled(self) -> Column:
+    def normalized(self) -> Column:
         """The same column without data that only its neighbours needed."""
-        if self.others is not None:
-            return column(self.others)
-        return self if self.whole is None or self.whole.any() else Column(self.numbers)
+        if self.raw_values is not None:
+            return column(self.raw_values)
+        return self if self.integer_mask is None or self.integer_mask.any() else Column(self.numbers)
 
 
 def column(values: Sequence[Any]) -> Column:
@@ -77,35 +81,39 @@ def column(values: Sequence[Any]) -> Column:
     plain = all(_is_plain(value) for value in values)
     numbers = np.fromiter((_float(value) for value in values), np.float64, len(values))
     if not plain:
-        return Column(numbers, others=list(values))
-    whole = np.fromiter((type(value) is int for value in values), np.bool_, len(values))
-    return Column(numbers, whole if whole.any() else None)
+        return Column(numbers, raw_values=list(values))
+    integer_mask = np.fromiter((type(value) is int for value in values), np.bool_, len(values))
+    return Column(numbers, integer_mask if integer_mask.any() else None)
 
 
 def _is_plain(value: Any) -> bool:
     kind = type(value)
-    return kind is float or (kind is int and -EXACT <= value <= EXACT) or (kind is str and value in SPELLED)
+    return (
+        kind is float
+        or (kind is int and -EXACT <= value <= EXACT)
+        or (kind is str and value in NON_FINITE_VALUES)
+    )
 
 
 def _float(value: Any) -> float:
-    found = number(value)
+    found = as_number(value)
     return np.nan if found is None else found
 
 
 def join(columns: Iterable[Column]) -> Column:
     """Concatenate columns."""
     parts = list(columns)
-    others: list[Any] | None = None
-    if any(part.others is not None for part in parts):
-        others = [value for part in parts for value in part.values()]
-    whole = None
-    if others is None and any(part.whole is not None for part in parts):
-        whole = np.concatenate([_whole(part) for part in parts])
-    return Column(np.concatenate([part.numbers for part in parts]), whole, others)
+    raw_values: list[Any] | None = None
+    if any(part.raw_values is not None for part in parts):
+        raw_values = [value for part in parts for value in part.values()]
+    integer_mask = None
+    if raw_values is None and any(part.integer_mask is not None for part in parts):
+        integer_mask = np.concatenate([_integer_mask(part) for part in parts])
+    return Column(np.concatenate([part.numbers for part in parts]), integer_mask, raw_values)
 
 
-def _whole(part: Column) -> Flags:
-    return np.zeros(len(part), np.bool_) if part.whole is None else part.whole
+def _integer_mask(part: Column) -> Flags:
+    return np.zeros(len(part), np.bool_) if part.integer_mask is None else part.integer_mask
 
 
 class Packed(msgspec.Struct, frozen=True, array_like=True):
@@ -113,25 +121,27 @@ class Packed(msgspec.Struct, frozen=True, array_like=True):
 
     count: int
     numbers: bytes | None = None
-    whole: bytes | None = None
-    others: bytes | None = None
+    integer_mask: bytes | None = None
+    raw_values: bytes | None = None
 
     @classmethod
     def of(cls, column: Column) -> Packed:
         """Pack a column."""
-        if column.others is not None:
-            return cls(len(column), others=squeeze(msgspec.json.encode(column.others)))
-        whole = None if column.whole is None else squeeze(np.packbits(column.whole).tobytes())
-        return cls(len(column), pack(column.numbers), whole)
+        if column.raw_values is not None:
+            return cls(len(column), raw_values=compress_body(msgspec.json.encode(column.raw_values)))
+        integer_mask = (
+            None if column.integer_mask is None else compress_body(np.packbits(column.integer_mask).tobytes())
+        )
+        return cls(len(column), pack(column.numbers), integer_mask)
 
     def column(self) -> Column:
         """Unpack the column."""
-        if self.others is not None:
-            return column(msgspec.json.decode(release(self.others)))
+        if self.raw_values is not None:
+            return column(msgspec.json.decode(decompress_body(self.raw_values)))
         if self.numbers is None:
             raise ValueError("a packed column holds numbers or others, and this one neither")
-        whole = None
-        if self.whole is not None:
-            bits = np.frombuffer(release(self.whole), np.uint8)
-            whole = np.unpackbits(bits, count=self.count).astype(np.bool_)
-        return Column(unpack_floats(self.numbers), whole)
+        integer_mask = None
+        if self.integer_mask is not None:
+            bits = np.frombuffer(decompress_body(self.integer_mask), np.uint8)
+            integer_mask = np.unpackbits(bits, count=self.count).astype(np.bool_)
+        return Column(unpack_floats(self.numbers), integer_mask)

@@ -34,16 +34,16 @@ def thin(steps: Integers, metrics: Iterable[tuple[Floats, Flags]], limit: int) -
     return np.array(sorted(chosen))
 
 
-def _smallest(bucket: Integers, values: Floats, places: Integers) -> list[int]:
+def _smallest(bucket: Integers, values: Floats, indexes: Integers) -> list[int]:
     """The index of the smallest value in each bucket; of equal ones, the first."""
-    if not len(places):
+    if not len(indexes):
         return []
     if (np.diff(bucket) < 0).any():
         order = np.argsort(bucket, kind="stable")
-        bucket, values, places = bucket[order], values[order], places[order]
+        bucket, values, indexes = bucket[order], values[order], indexes[order]
     starts = np.flatnonzero(np.diff(bucket, prepend=bucket[0] - 1))
     lengths = np.diff(np.append(starts, len(bucket)))
     hits = np.flatnonzero(values == np.repeat(np.minimum.reduceat(values, starts), lengths))
     firsts = hits[np.unique(bucket[hits], return_index=True)[1]]
-    found: list[int] = places[firsts].tolist()
+    found: list[int] = indexes[firsts].tolist()
     return found

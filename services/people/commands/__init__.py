@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from det_contracts.administering import BindPool, RebuildDatabase, RetryDecisions, SetLogging, SkipEvent
+from det_contracts.administration import BindPool, RebuildDatabase, RetryDecisions, SetLogging, SkipEvent
 from det_contracts.commands import (
     AssignRoles,
     CloseSession,
@@ -32,14 +32,13 @@ from det_contracts.commands import (
     SignIn,
 )
 from det_contracts.events.gateway import CreationKept
-from services.kit.idempotency import once
+from services.kit.idempotency import idempotent
 from services.kit.rules import Call, Ruling
 from services.people.commands import (
     groups,
     identities,
     logs,
     parked,
-    places,
     pools,
     quotas,
     rebuilding,
@@ -47,6 +46,7 @@ from services.people.commands import (
     sessions,
     templates,
     users,
+    workspaces,
 )
 from services.people.domain import People
 
@@ -57,14 +57,14 @@ COMMANDS: dict[Any, Callable[[People, Any, Call], Ruling]] = {
     CloseSession: sessions.close_session,
     CreateToken: sessions.create_token,
     RevokeToken: sessions.revoke_token,
-    SetUser: once(users.set_user, CreationKept),
+    SetUser: idempotent(users.set_user, CreationKept),
     SetPassword: users.set_password,
     SetFirstPassword: users.set_first_password,
     RenewPassword: users.renew_password,
     KeepSettings: users.keep_settings,
-    SetTemplate: once(templates.set_template, CreationKept),
+    SetTemplate: idempotent(templates.set_template, CreationKept),
     RemoveTemplate: templates.remove_template,
-    SetGroup: once(groups.set_group, CreationKept),
+    SetGroup: idempotent(groups.set_group, CreationKept),
     RemoveGroup: groups.remove_group,
     SetQuota: quotas.set_quota,
     BindPool: pools.bind_pool,
@@ -74,9 +74,9 @@ COMMANDS: dict[Any, Callable[[People, Any, Call], Ruling]] = {
     SetLogging: logs.set_logging,
     AssignRoles: roles.assign_roles,
     SetAuthz: roles.set_authz,
-    SetWorkspace: once(places.set_workspace, CreationKept),
-    RemoveWorkspace: places.remove_workspace,
-    SetProject: once(places.set_project, CreationKept),
-    RemoveProject: places.remove_project,
-    MoveExperiment: places.move_experiment,
+    SetWorkspace: idempotent(workspaces.set_workspace, CreationKept),
+    RemoveWorkspace: workspaces.remove_workspace,
+    SetProject: idempotent(workspaces.set_project, CreationKept),
+    RemoveProject: workspaces.remove_project,
+    MoveExperiment: workspaces.move_experiment,
 }

@@ -9,20 +9,20 @@ import msgspec
 from det_contracts.commands import RemoveGroup, SetGroup
 from det_contracts.events.gateway import GroupRemoved, GroupSet, RolesSet
 from det_contracts.problems import Problem, Refused, invalid
-from services.kit.authz.roles import held, holder
+from services.kit.authz.roles import grants_held_by, holder
 from services.kit.rules import Call, Ruling
-from services.people import groups, places, users
-from services.people.commands.quotas import without
+from services.people import groups, users, workspace_records
+from services.people.commands.quotas import remove_quota
 from services.people.domain.state import People
 
-LONGEST_NAME = 128
+MAX_NAME_CHARACTERS = 128
 MOST_MEMBERS = 10_000
 
 
 def set_group(state: People, command: SetGroup, call: Call) -> Ruling:
     """Create a group, or change the given fields of one. Has no effect if nothing changes."""
     if command.group_id is None:
-        id = places.next_id(state, "groups")
+        id = workspace_records.next_id(state, "groups")
         known = GroupSet(group_id=id, name="", members=(), reason=f"made by {command.user}")
     else:
         id, found = command.group_id, groups.by_id(state, command.group_id)
@@ -46,8 +46,8 @@ def _members(state: People, known: GroupSet, command: SetGroup) -> tuple[int, ..
 
 
 def _check_name(state: People, id: int, name: str) -> None:
-    if not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
-        raise invalid(f"a group needs a name of at most {LONGEST_NAME} printable characters")
+    if not name.strip() or len(name) > MAX_NAME_CHARACTERS or not name.isprintable():
+        raise invalid(f"a group needs a name of at most {MAX_NAME_CHARACTERS} printable characters")
     if state.group_names.get(name.lower(), id) != id:
         raise Refused(Problem("already_exists", f"a group named '{name}' exists already"))
 
@@ -56,6 +56,6 @@ def remove_group(state: People, command: RemoveGroup, call: Call) -> Ruling:
     """Remove a group. Its members lose the rights they had through it."""
     groups.by_id(state, command.group_id)
     reason, name = f"removed by {command.user}", holder("group", command.group_id)
-    gone: list[Any] = [RolesSet(name, (), reason)] if held(state, name) else []
-    gone += without(state, name, reason)
-    return Ruling([*gone, GroupRemoved(command.group_id, reason)])
+    removals: list[Any] = [RolesSet(name, (), reason)] if grants_held_by(state, name) else []
+    removals += remove_quota(state, name, reason)
+    return Ruling([*removals, GroupRemoved(command.group_id, reason)])

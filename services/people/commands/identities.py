@@ -9,16 +9,16 @@ import msgspec
 
 from det_contracts.commands import SignIn
 from det_contracts.events.gateway import GroupSet, SignedIn, UserSet
-from det_contracts.problems import Refused, precondition
-from services.kit.authz.judge import forbidden
+from det_contracts.problems import Refused, failed_precondition
+from services.kit.authz.access_check import forbidden
 from services.kit.rules import Call, Ruling
-from services.people import places, users
+from services.people import users, workspace_records
 from services.people.commands.groups import MOST_MEMBERS
-from services.people.commands.users import LONGEST_NAME, keep_an_administrator
+from services.people.commands.users import MAX_NAME_CHARACTERS, require_an_administrator
 from services.people.domain.accounts import BUILT_IN
 from services.people.domain.state import People, User
 
-FIRST = {user.username for user in BUILT_IN.values()}
+BUILT_IN_NAMES = {user.username for user in BUILT_IN.values()}
 
 
 def sign_in(state: People, command: SignIn, call: Call) -> Ruling:
@@ -28,9 +28,9 @@ def sign_in(state: People, command: SignIn, call: Call) -> Ruling:
     user = users.by_id(state, id) if id is not None else _by_name(state, command)
     if user is None:
         before = UserSet(user_id=users.next_id(state), username="", reason=reason)
-        wanted = _made(command, before)
+        wanted = _new_account(command, before)
     else:
-        wanted = before = users.described(user, reason)
+        wanted = before = users.user_set_event(user, reason)
     if not wanted.active:
         raise forbidden("user is not active")
     wanted = _with_rights(state, command, wanted)
@@ -38,7 +38,7 @@ def sign_in(state: People, command: SignIn, call: Call) -> Ruling:
         user_id=wanted.user_id,
         issuer=command.issuer,
         subject=command.subject,
-        username=command.username[:LONGEST_NAME],
+        username=command.username[:MAX_NAME_CHARACTERS],
         groups=command.groups,
         reason=reason,
     )
@@ -48,16 +48,16 @@ def sign_in(state: People, command: SignIn, call: Call) -> Ruling:
 
 def _memberships(state: People, command: SignIn, user: UserSet) -> Iterable[GroupSet]:
     """The managed groups with this user added or removed. Missing groups are created."""
-    fresh = places.next_id(state, "groups")
+    fresh = workspace_records.next_id(state, "groups")
     for name in command.managed:
         id = state.group_names.get(name.lower())
         before = state.groups[id].members if id is not None else ()
-        inside = name in command.member_of
-        if inside == (user.user_id in before):
+        is_member = name in command.member_of
+        if is_member == (user.user_id in before):
             continue
-        members = {*before, user.user_id} if inside else {*before} - {user.user_id}
+        members = {*before, user.user_id} if is_member else {*before} - {user.user_id}
         if len(members) > MOST_MEMBERS:
-            raise precondition(f"group '{name}' has {MOST_MEMBERS} members, and cannot have more")
+            raise failed_precondition(f"group '{name}' has {MOST_MEMBERS} members, and cannot have more")
         kept = state.groups[id].name if id is not None else name
         yield GroupSet(
             group_id=fresh if id is None else id,
@@ -71,7 +71,7 @@ def _memberships(state: People, command: SignIn, user: UserSet) -> Iterable[Grou
 def _by_name(state: People, command: SignIn) -> User | None:
     """An account awaiting a sign-in under this name. None if no user has the name."""
     name = command.username
-    user = users.named(state, name)
+    user = users.by_any_name(state, name)
     if user is None:
         return None
     if user.id in state.identities:
@@ -87,16 +87,17 @@ def _by_name(state: People, command: SignIn) -> User | None:
     return user
 
 
-def _made(command: SignIn, before: UserSet) -> UserSet:
+def _new_account(command: SignIn, before: UserSet) -> UserSet:
     name = command.username
     if not command.provision:
         raise forbidden(f"there is no user '{name}' here: det user create {name} --remote")
     # Refuse names that normalize to a different name, for example ones with full-width letters.
     fits = name == unicodedata.normalize("NFKC", name).strip() and name.isprintable()
-    if not name or len(name) > LONGEST_NAME or not fits or name.casefold() in FIRST:
+    if not name or len(name) > MAX_NAME_CHARACTERS or not fits or name.casefold() in BUILT_IN_NAMES:
         raise forbidden(
-            f"{name[:LONGEST_NAME]!r}, as the provider calls you, cannot be the name of a user here: at most "
-            f"{LONGEST_NAME} printable characters in their usual form are expected"
+            f"{name[:MAX_NAME_CHARACTERS]!r}, as the provider calls you, cannot be the name of a user here: "
+            "at most "
+            f"{MAX_NAME_CHARACTERS} printable characters in their usual form are expected"
         )
     return msgspec.structs.replace(before, username=name, remote=True, display_name=command.display_name)
 
@@ -106,7 +107,7 @@ def _with_rights(state: People, command: SignIn, known: UserSet) -> UserSet:
         return known
     wanted = msgspec.structs.replace(known, admin=command.admin)
     try:
-        keep_an_administrator(state, known, wanted)
+        require_an_administrator(state, known, wanted)
     except Refused:
         # The provider would remove the last administrator, so they keep that right and are not locked out.
         return known

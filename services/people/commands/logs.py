@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from det_contracts.administering import LOG_LEVELS, SetLogging
+from det_contracts.administration import LOG_LEVELS, SetLogging
 from det_contracts.events.gateway import LoggingSet
 from det_contracts.problems import invalid
 from services.kit.rules import Call, Ruling
@@ -14,14 +14,14 @@ from services.people.domain.state import People
 def set_logging(state: People, command: SetLogging, call: Call) -> Ruling:
     """Set the level, the color, or both. Raises `Refused` for an unknown level or an empty command."""
     reason = f"asked for by {command.user}"
-    stated: list[Any] = []
+    events: list[Any] = []
     if command.level is not None:
         level = LOG_LEVELS.get(command.level.lower())
         if level is None:
             raise invalid(f"log.level must be one of {', '.join(LOG_LEVELS)}, not '{command.level[:80]}'")
-        stated.append(LoggingSet(part="level", value=level, reason=reason))
+        events.append(LoggingSet(part="level", value=level, reason=reason))
     if command.color is not None:
-        stated.append(LoggingSet(part="color", value="on" if command.color else "off", reason=reason))
-    if not stated:
+        events.append(LoggingSet(part="color", value="on" if command.color else "off", reason=reason))
+    if not events:
         raise invalid("nothing was asked for: give config.log.level, config.log.color, or both")
-    return Ruling(stated)
+    return Ruling(events)

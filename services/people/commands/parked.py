@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from det_contracts import subjects
-from det_contracts.administering import RetryDecisions, SkipEvent
+from det_contracts.administration import RetryDecisions, SkipEvent
 from det_contracts.commands.owners import OWNER_OF
 from det_contracts.events.gateway import DecisionsRetried, EventSkipped, SkippedEvent
-from det_contracts.problems import invalid, precondition
+from det_contracts.problems import failed_precondition, invalid
 from services.kit.rules import Call, Ruling
 from services.people.domain.state import People
 
@@ -35,9 +35,11 @@ def skip_event(state: People, command: SkipEvent, call: Call) -> Ruling:
     before = known.skipped if known is not None else ()
     one = SkippedEvent(command.stream, command.position)
     if one in before:
-        raise precondition(f"the {command.owner} skips event {one.position} of {one.stream} already")
+        raise failed_precondition(f"the {command.owner} skips event {one.position} of {one.stream} already")
     if len(before) >= MOST_SKIPPED:
-        raise precondition(f"the {command.owner} skips {MOST_SKIPPED} events already, which is the limit")
+        raise failed_precondition(
+            f"the {command.owner} skips {MOST_SKIPPED} events already, which is the limit"
+        )
     decided = EventSkipped(
         owner=command.owner,
         stream=command.stream,

@@ -3,50 +3,52 @@
 from __future__ import annotations
 
 from det_contracts import ids
-from det_contracts.administering import BindPool
+from det_contracts.administration import BindPool
 from det_contracts.events.gateway import PoolBound
-from det_contracts.problems import invalid, precondition
+from det_contracts.problems import failed_precondition, invalid
 from services.kit.rules import Call, Ruling
-from services.people import places
+from services.people import workspace_records
 from services.people.domain.state import People
 
 DEFAULT_POOL = "default"
 """The pool of tasks that name none."""
-MOST_BOUND = 10_000
+MAX_BOUND_WORKSPACES = 10_000
 """Maximum number of workspaces bound to one pool."""
 
 
 def bind_pool(state: People, command: BindPool, call: Call) -> Ruling:
     """Change the workspaces that may use a pool. Has no effect if nothing changes."""
     if command.pool == DEFAULT_POOL:
-        raise precondition(
+        raise failed_precondition(
             "the default resource pool cannot be bound: tasks of any workspace that name no pool run there"
         )
     if not ids.is_token(command.pool):
         raise invalid(f"'{command.pool[:80]}' is not a valid name of a resource pool")
     for id in command.workspaces:
-        places.workspace(state, id)
+        workspace_records.workspace(state, id)
     known = state.bindings.get(command.pool)
     before, given = set(known.workspaces) if known is not None else set(), set(command.workspaces)
     wanted = {"add": before | given, "remove": before - given, "replace": given}[command.change]
     if command.change == "remove" and not given <= before:
-        one = places.workspace(state, min(given - before))
-        raise precondition(f"resource pool '{command.pool}' is not bound to workspace '{one.name}'")
-    if len(wanted) > MOST_BOUND:
-        raise invalid(f"a resource pool may be bound to at most {MOST_BOUND} workspaces, not {len(wanted)}")
+        one = workspace_records.workspace(state, min(given - before))
+        raise failed_precondition(f"resource pool '{command.pool}' is not bound to workspace '{one.name}'")
+    if len(wanted) > MAX_BOUND_WORKSPACES:
+        raise invalid(
+            f"a resource pool may be bound to at most {MAX_BOUND_WORKSPACES} workspaces, not {len(wanted)}"
+        )
     if wanted == before:
         return Ruling()
     done = f"bound by {command.user}" if wanted else f"opened to all workspaces by {command.user}"
     return Ruling([PoolBound(pool=command.pool, workspaces=tuple(sorted(wanted)), reason=done)])
 
 
-def unbound(state: People, workspace_id: int, reason: str) -> list[PoolBound]:
+def unbind_workspace(state: People, workspace_id: int, reason: str) -> list[PoolBound]:
     """The events for a workspace that is removed. Raises `Refused` if a pool would be opened to everyone."""
     found = []
     for pool, bound in state.bindings.items():
         left = tuple(one for one in bound.workspaces if one != workspace_id)
         if not left:
-            raise precondition(
+            raise failed_precondition(
                 f"resource pool '{pool}' is bound to workspace {workspace_id} alone: without it all "
                 "could use it. Bind it to another workspace first, or unbind it"
             )

@@ -29,6 +29,6 @@ def set_quota(state: People, command: SetQuota, call: Call) -> Ruling:
     return Ruling([QuotaSet(holder=command.holder, **limits, reason=f"{done} by {command.user}")])
 
 
-def without(state: People, holder: str, reason: str) -> list[QuotaSet]:
+def remove_quota(state: People, holder: str, reason: str) -> list[QuotaSet]:
     """The events that remove the quota of a holder that is being removed."""
     return [QuotaSet(holder=holder, reason=reason)] if holder in state.quotas else []

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from det_contracts.administering import RebuildDatabase
+from det_contracts.administration import RebuildDatabase
 from det_contracts.commands.owners import OWNER_OF
 from det_contracts.events.gateway import RebuildAsked
-from det_contracts.problems import invalid, precondition
+from det_contracts.problems import failed_precondition, invalid
 from services.kit.rules import Call, Ruling
 from services.people.domain.state import People
 
@@ -17,7 +17,7 @@ REBUILT = tuple(sorted(set(OWNER_OF.values()) - {METRICS}))
 def rebuild_database(state: People, command: RebuildDatabase, call: Call) -> Ruling:
     """Record that an owner's database is to be rebuilt. Raises `Refused` if it cannot be."""
     if command.owner == METRICS:
-        raise precondition(
+        raise failed_precondition(
             "the database of metrics cannot be rebuilt: it holds reports and log lines that are no longer in "
             "the broker. Restore it from a backup instead"
         )

@@ -12,15 +12,15 @@ import msgspec
 
 from det_contracts.commands import Assignment, AssignRoles, SetAuthz
 from det_contracts.events.gateway import AuthzSet, Grant, RolesSet, UserSet
-from det_contracts.problems import invalid, not_found, precondition
+from det_contracts.problems import failed_precondition, invalid, not_found
 from services.kit.authz.permissions import CLUSTER_ROLES, ROLES
-from services.kit.authz.roles import ALL, Judging, held, holder
+from services.kit.authz.roles import ALL, Judging, grants_held_by, holder
 from services.kit.rules import Call, Ruling
-from services.people import groups, places, users
+from services.people import groups, users, workspace_records
 from services.people.domain.state import People
 from services.people.groups import ADMINISTRATOR
 
-MOST_GRANTS = 10_000
+MAX_GRANTS = 10_000
 """Maximum number of grants per holder."""
 
 
@@ -32,13 +32,15 @@ def assign_roles(state: People, command: AssignRoles, call: Call) -> Ruling:
     if add & remove:
         raise invalid("the same role cannot be given and taken back in one request")
     reason = f"decided by {command.user}"
-    events: list[Any] = [*_administrators(state, _chosen(add), _chosen(remove), reason)]
-    given, taken = _by_holder(add), _by_holder(remove)
-    for name in sorted(given.keys() | taken.keys()):
-        before = set(held(state, name))
-        after = (before | given.get(name, set())) - taken.get(name, set())
-        if len(after) > MOST_GRANTS:
-            raise invalid(f"{name} may hold at most {MOST_GRANTS} roles, not {len(after)}")
+    events: list[Any] = [
+        *_administrator_changes(state, _administrator_ids(add), _administrator_ids(remove), reason)
+    ]
+    given, removed = _by_holder(add), _by_holder(remove)
+    for name in sorted(given.keys() | removed.keys()):
+        before = set(grants_held_by(state, name))
+        after = (before | given.get(name, set())) - removed.get(name, set())
+        if len(after) > MAX_GRANTS:
+            raise invalid(f"{name} may hold at most {MAX_GRANTS} roles, not {len(after)}")
         if after != before:
             events.append(RolesSet(name, tuple(sorted(after)), reason))
     return Ruling(events)
@@ -49,31 +51,33 @@ def _is_administration(one: Assignment) -> bool:
     return one.grant == ADMINISTRATOR and one.holder.startswith("user-")
 
 
-def _chosen(wishes: set[Assignment]) -> set[int]:
+def _administrator_ids(assignments: set[Assignment]) -> set[int]:
     """The users whose administrator status these assignments set."""
-    return {groups.of_holder(one.holder)[1] for one in wishes if _is_administration(one)}
+    return {groups.parse_holder(one.holder)[1] for one in assignments if _is_administration(one)}
 
 
-def _by_holder(wishes: set[Assignment]) -> dict[str, set[Grant]]:
+def _by_holder(assignments: set[Assignment]) -> dict[str, set[Grant]]:
     found: dict[str, set[Grant]] = {}
-    for one in wishes:
+    for one in assignments:
         if not _is_administration(one):
             found.setdefault(one.holder, set()).add(one.grant)
     return found
 
 
-def _administrators(state: People, add: set[int], remove: set[int], reason: str) -> Iterable[UserSet]:
+def _administrator_changes(state: People, add: set[int], remove: set[int], reason: str) -> Iterable[UserSet]:
     if remove and all(id in remove for id in users.administrators(state)):
-        raise precondition("no active administrator would be left: make another user an administrator first")
+        raise failed_precondition(
+            "no active administrator would be left: make another user an administrator first"
+        )
     for id in sorted(add | remove):
         known = users.by_id(state, id)
         if known.admin is not (id in add):
-            described = users.described(known, reason)
+            described = users.user_set_event(known, reason)
             yield msgspec.structs.replace(described, admin=id in add)
 
 
 def _check(state: People, name: str, grant: Grant) -> None:
-    kind, id = groups.of_holder(name)
+    kind, id = groups.parse_holder(name)
     if kind == "user":
         users.by_id(state, id)
     else:
@@ -81,27 +85,27 @@ def _check(state: People, name: str, grant: Grant) -> None:
     if grant.role not in ROLES:
         raise not_found("role", grant.role)
     if grant.workspace_id:
-        places.workspace(state, grant.workspace_id)
+        workspace_records.workspace(state, grant.workspace_id)
         if grant.role in CLUSTER_ROLES:
             raise invalid(f"the role {grant.role} is for the whole cluster: give it without a workspace")
 
 
-def without_workspace(state: People, id: int, reason: str) -> list[RolesSet]:
+def remove_workspace_roles(state: People, id: int, reason: str) -> list[RolesSet]:
     """The role events for a workspace that is removed."""
     found = []
     for name in groups.holders_in(state, id):
-        left = tuple(one for one in held(state, name) if one.workspace_id != id)
+        left = tuple(one for one in grants_held_by(state, name) if one.workspace_id != id)
         found.append(RolesSet(name, left, reason))
     return found
 
 
-def of_maker(state: People, user: str, workspace_id: int) -> list[RolesSet]:
+def creator_roles(state: People, user: str, workspace_id: int) -> list[RolesSet]:
     """Make a workspace's creator its administrator, in RBAC mode."""
-    id = users.by_id_of(state, user)
+    id = users.id_by_name(state, user)
     if not id:
         return []
     name = holder("user", id)
-    grants = tuple(sorted({*held(state, name), Grant("WorkspaceAdmin", workspace_id)}))
+    grants = tuple(sorted({*grants_held_by(state, name), Grant("WorkspaceAdmin", workspace_id)}))
     return [RolesSet(name, grants, f"{user} made the workspace")]
 
 
@@ -109,11 +113,11 @@ def set_authz(state: People, command: SetAuthz, call: Call) -> Ruling:
     """Set the authorization mode. Has no effect if nothing changes."""
     if state.judging.get(ALL, Judging("basic")).mode == command.mode:
         return Ruling()
-    kept = _owners_as_before(state) if command.mode == "rbac" else []
+    kept = _owner_grants(state) if command.mode == "rbac" else []
     return Ruling([*kept, AuthzSet(command.mode, "the gateway's settings say so: STEADFAST_AUTHZ")])
 
 
-def _owners_as_before(state: People) -> list[RolesSet]:
+def _owner_grants(state: People) -> list[RolesSet]:
     """The grants that let owners keep administering their workspaces when RBAC is turned on.
 
     An owner who already holds a role in the workspace keeps only that role, which was assigned in
@@ -121,14 +125,14 @@ def _owners_as_before(state: People) -> list[RolesSet]:
     """
     owned: dict[int, set[Grant]] = {}
     for id, known in state.workspaces.items():
-        owner = users.named(state, known.owner)
+        owner = users.by_any_name(state, known.owner)
         if owner is not None and not owner.admin:
             owned.setdefault(owner.id, set()).add(Grant("WorkspaceAdmin", id))
     found = []
     for user_id, wanted in sorted(owned.items()):
         name = holder("user", user_id)
-        given = {one.workspace_id for one in held(state, name)}
+        given = {one.workspace_id for one in grants_held_by(state, name)}
         if missing := {one for one in wanted if one.workspace_id not in given}:
-            grants = tuple(sorted({*held(state, name), *missing}))
+            grants = tuple(sorted({*grants_held_by(state, name), *missing}))
             found.append(RolesSet(name, grants, "the owner of a workspace administers it"))
     return found

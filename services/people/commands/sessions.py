@@ -21,10 +21,10 @@ from services.people.domain.state import People
 MOST_SESSIONS = 1000
 """Maximum number of sessions per user. Opening another one removes the one that would end first."""
 MOST_TOKENS = 100
-SWEPT = 50
+FORGOTTEN_AT_ONCE = 50
 """Maximum number of old sessions to remove with each new one."""
-LONGEST_NAME = 100
-LONGEST_DAYS = 366
+MAX_NAME_CHARACTERS = 100
+MAX_DAYS = 366
 
 
 def open_session(state: People, command: OpenSession, call: Call) -> Ruling:
@@ -34,20 +34,20 @@ def open_session(state: People, command: OpenSession, call: Call) -> Ruling:
         return Ruling()
     fields = {name: getattr(command, name) for name in SessionOpened.__struct_fields__ if name != "reason"}
     opened = SessionOpened(**fields, reason=f"{command.user} logged in")
-    return Ruling([opened, *_forgotten(state, command.user_id, call.at)])
+    return Ruling([opened, *_sessions_to_forget(state, command.user_id, call.at)])
 
 
-def _forgotten(state: People, user_id: int, now: float) -> list[SessionsForgotten]:
-    found = list(islice(state.sessions_of.scan(user_id), SWEPT))
-    over = [id for _, until, id in found if until <= now]
-    room = MOST_SESSIONS - state.sessions_of.count(user_id) + len(over)
+def _sessions_to_forget(state: People, user_id: int, now: float) -> list[SessionsForgotten]:
+    found = list(islice(state.sessions_of.scan(user_id), FORGOTTEN_AT_ONCE))
+    ended = [id for _, until, id in found if until <= now]
+    room = MOST_SESSIONS - state.sessions_of.count(user_id) + len(ended)
     if room <= 0:
-        over += [id for _, until, id in found if until > now][: 1 - room]
-    if not over:
+        ended += [id for _, until, id in found if until > now][: 1 - room]
+    if not ended:
         return []
-    floor = max(state.open_sessions[id].opened_at for id in over)
+    floor = max(state.open_sessions[id].opened_at for id in ended)
     why = "they have ended" if room > 0 else f"they have ended, or there are {MOST_SESSIONS} others"
-    return [SessionsForgotten(user_id, tuple(over), floor, why)]
+    return [SessionsForgotten(user_id, tuple(ended), floor, why)]
 
 
 def renew_session(state: People, command: RenewSession, call: Call) -> Ruling:
@@ -71,12 +71,12 @@ def create_token(state: People, command: CreateToken, call: Call) -> Ruling:
     """Create an API token. The command carries only a digest of the secret."""
     users.by_id(state, command.user_id)
     name = command.name
-    if not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
-        raise invalid(f"an API token needs a name of at most {LONGEST_NAME} printable characters")
-    if not 0 < command.lives_s <= LONGEST_DAYS * 86400:
-        raise invalid(f"the lifespan of an API token must be more than 0 and at most {LONGEST_DAYS} days")
+    if not name.strip() or len(name) > MAX_NAME_CHARACTERS or not name.isprintable():
+        raise invalid(f"an API token needs a name of at most {MAX_NAME_CHARACTERS} printable characters")
+    if not 0 < command.lives_s <= MAX_DAYS * 86400:
+        raise invalid(f"the lifespan of an API token must be more than 0 and at most {MAX_DAYS} days")
     known = [state.tokens[id] for _, _, id in state.tokens_of.scan(command.user_id)]
-    over = [one for one in known if one.until <= call.at]
+    expired = [one for one in known if one.until <= call.at]
     alive = [one for one in known if one.until > call.at]
     if any(one.name == name for one in alive):
         raise Refused(Problem("already_exists", f"there is an API token '{name}' already; revoke it first"))
@@ -84,8 +84,10 @@ def create_token(state: People, command: CreateToken, call: Call) -> Ruling:
         raise Refused(Problem("exhausted", f"there are {MOST_TOKENS} API tokens; revoke some"))
     fields = {one: getattr(command, one) for one in ("token_id", "user_id", "name", "scope", "digest")}
     until, reason = call.at + command.lives_s, f"made by {command.user}"
-    made = AccessToken(**fields, at=call.at, until=until, reason=reason)
-    return Ruling([*(TokenRevoked(one.token_id, "it has expired") for one in over), made], command.token_id)
+    created = AccessToken(**fields, at=call.at, until=until, reason=reason)
+    return Ruling(
+        [*(TokenRevoked(one.token_id, "it has expired") for one in expired), created], command.token_id
+    )
 
 
 def revoke_token(state: People, command: RevokeToken, call: Call) -> Ruling:

@@ -9,10 +9,10 @@ from det_contracts.events.gateway import TemplateRemoved, TemplateSet
 from det_contracts.problems import Problem, Refused, invalid, not_found
 from services.kit.authz.roles import is_rbac
 from services.kit.rules import Call, Ruling
-from services.people import places
+from services.people import workspace_records
 from services.people.domain.state import People
 
-LONGEST_NAME = 256
+MAX_NAME_CHARACTERS = 256
 
 
 def template_id(name: str) -> str:
@@ -22,8 +22,8 @@ def template_id(name: str) -> str:
 
 def set_template(state: People, command: SetTemplate, call: Call) -> Ruling:
     """Create or replace a template, as `replaces` allows. Has no effect if nothing changes."""
-    if not command.name.strip() or not command.name.isprintable() or len(command.name) > LONGEST_NAME:
-        raise invalid(f"a template needs a name of at most {LONGEST_NAME} printable characters")
+    if not command.name.strip() or not command.name.isprintable() or len(command.name) > MAX_NAME_CHARACTERS:
+        raise invalid(f"a template needs a name of at most {MAX_NAME_CHARACTERS} printable characters")
     known = state.templates.get(template_id(command.name))
     if known is None and command.replaces:
         raise not_found("template", command.name)
@@ -31,9 +31,11 @@ def set_template(state: People, command: SetTemplate, call: Call) -> Ruling:
         raise Refused(Problem("already_exists", f"template '{command.name}' exists already"))
     if known is None and command.workspace_id is None and is_rbac(state):
         raise invalid(f"template '{command.name}': say which workspace it is for")
-    space = command.workspace_id or (known.workspace_id if known is not None else places.FIRST)
-    places.workspace(state, space)
-    if known is not None and (known.config, known.workspace_id) == (command.config, space):
+    workspace_id = command.workspace_id or (
+        known.workspace_id if known is not None else workspace_records.FIRST
+    )
+    workspace_records.workspace(state, workspace_id)
+    if known is not None and (known.config, known.workspace_id) == (command.config, workspace_id):
         return Ruling(value=command.name)
     reason = f"{'changed' if known else 'made'} by {command.user}"
     return Ruling(
@@ -42,7 +44,7 @@ def set_template(state: People, command: SetTemplate, call: Call) -> Ruling:
                 template_id=template_id(command.name),
                 name=command.name,
                 config=command.config,
-                workspace_id=space,
+                workspace_id=workspace_id,
                 reason=reason,
             )
         ],

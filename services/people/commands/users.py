@@ -11,58 +11,58 @@ from det_contracts.commands import (
     SetFirstPassword,
     SetPassword,
     SetUser,
-    given,
+    given_fields,
 )
 from det_contracts.events.gateway import AgentUser, PasswordRenewed, PasswordSet, SettingsSet, UserSet
-from det_contracts.problems import Problem, Refused, invalid, precondition
+from det_contracts.problems import Problem, Refused, failed_precondition, invalid
 from services.kit.rules import Call, Ruling
 from services.people import users
 from services.people.domain.accounts import ADMIN
 from services.people.domain.state import People
 
-LONGEST_NAME = 128
-MOST_SETTINGS_BYTES = 1 << 20
-DESCRIBED = ("username", "admin", "active", "remote", "display_name", "agent_user")
+MAX_NAME_CHARACTERS = 128
+MAX_SETTINGS_BYTES = 1 << 20
+USER_FIELDS = ("username", "admin", "active", "remote", "display_name", "agent_user")
 
 
 def set_user(state: People, command: SetUser, call: Call) -> Ruling:
     """Create a user, or change the given fields of one. Has no effect if nothing changes."""
-    changes = given(command, *DESCRIBED)
+    changes = given_fields(command, *USER_FIELDS)
     if command.user_id is None:
         id = users.next_id(state)
         known = UserSet(user_id=id, username="", reason=f"made by {command.user}")
     else:
         id = command.user_id
-        known = users.described(users.by_id(state, id), f"changed by {command.user}")
-    _check_shown_name(id, known.display_name, command.display_name)
+        known = users.user_set_event(users.by_id(state, id), f"changed by {command.user}")
+    _check_display_name(id, known.display_name, command.display_name)
     check_agent_user(command.agent_user)
-    wanted = _renamed(state, known, msgspec.structs.replace(known, **changes))
-    keep_an_administrator(state, known, wanted)
+    wanted = _check_new_name(state, known, msgspec.structs.replace(known, **changes))
+    require_an_administrator(state, known, wanted)
     events: list[UserSet | PasswordSet] = [wanted] if wanted != known else []
     if command.password is not None:
-        events.append(_password(id, command.password, wanted.reason))
+        events.append(_password_set(id, command.password, wanted.reason))
     return Ruling(events, id)
 
 
-def keep_an_administrator(state: People, known: UserSet, wanted: UserSet) -> None:
+def require_an_administrator(state: People, known: UserSet, wanted: UserSet) -> None:
     """Refuse a change that leaves no active administrator, as nobody could appoint another."""
     if not (known.admin and known.active) or (wanted.admin and wanted.active):
         return
     if all(id == known.user_id for id in users.administrators(state)):
-        raise precondition(
+        raise failed_precondition(
             f"user '{known.username}' is the last active administrator: "
             "make another user an administrator first"
         )
 
 
-def _check_shown_name(id: int, known: str, wanted: str | msgspec.UnsetType) -> None:
+def _check_display_name(id: int, known: str, wanted: str | msgspec.UnsetType) -> None:
     """Only the built-in administrator may have the display name `admin`."""
     if wanted is msgspec.UNSET or wanted == known or id == ADMIN:
         return
     if wanted.strip().casefold() == "admin":
         raise invalid(f"the display name '{wanted}' would be taken for the user 'admin': choose another one")
-    if len(wanted) > LONGEST_NAME or not wanted.isprintable():
-        raise invalid(f"a display name may have at most {LONGEST_NAME} printable characters")
+    if len(wanted) > MAX_NAME_CHARACTERS or not wanted.isprintable():
+        raise invalid(f"a display name may have at most {MAX_NAME_CHARACTERS} printable characters")
 
 
 def check_agent_user(wanted: AgentUser | msgspec.UnsetType | None) -> None:
@@ -75,13 +75,13 @@ def check_agent_user(wanted: AgentUser | msgspec.UnsetType | None) -> None:
         raise invalid("agentUserGroup: agentUid and agentGid must be 0 or more")
 
 
-def _renamed(state: People, known: UserSet, wanted: UserSet) -> UserSet:
+def _check_new_name(state: People, known: UserSet, wanted: UserSet) -> UserSet:
     if known.username and wanted.username == known.username:
         return wanted
     name = wanted.username
-    if not name.strip() or len(name) > LONGEST_NAME or any(not c.isprintable() for c in name):
-        raise invalid(f"a user needs a name of at most {LONGEST_NAME} printable characters")
-    owner = users.named(state, name)
+    if not name.strip() or len(name) > MAX_NAME_CHARACTERS or any(not c.isprintable() for c in name):
+        raise invalid(f"a user needs a name of at most {MAX_NAME_CHARACTERS} printable characters")
+    owner = users.by_any_name(state, name)
     if owner is not None and owner.id != wanted.user_id:
         raise Refused(Problem("already_exists", f"the name '{name}' belongs to user {owner.id}, or did"))
     former = tuple(n for n in (*known.former, known.username) if n and n != name)
@@ -91,14 +91,14 @@ def _renamed(state: People, known: UserSet, wanted: UserSet) -> UserSet:
 def set_password(state: People, command: SetPassword, call: Call) -> Ruling:
     """Change a user's password."""
     users.by_id(state, command.user_id)
-    return Ruling([_password(command.user_id, command.password, f"set by {command.user}")])
+    return Ruling([_password_set(command.user_id, command.password, f"set by {command.user}")])
 
 
 def set_first_password(state: People, command: SetFirstPassword, call: Call) -> Ruling:
     """Set the password of a user who has none."""
     if users.by_id(state, command.user_id).password.hashed:
         return Ruling()
-    return Ruling([_password(command.user_id, command.password, "first password, from the settings")])
+    return Ruling([_password_set(command.user_id, command.password, "first password, from the settings")])
 
 
 def renew_password(state: People, command: RenewPassword, call: Call) -> Ruling:
@@ -109,7 +109,7 @@ def renew_password(state: People, command: RenewPassword, call: Call) -> Ruling:
     return Ruling([PasswordRenewed(user_id=command.user_id, hashed=command.password.hashed, reason=reason)])
 
 
-def _password(id: int, password: Password, reason: str) -> PasswordSet:
+def _password_set(id: int, password: Password, reason: str) -> PasswordSet:
     return PasswordSet(user_id=id, salt=password.salt, hashed=password.hashed, reason=reason)
 
 
@@ -123,8 +123,8 @@ def keep_settings(state: People, command: KeepSettings, call: Call) -> Ruling:
             raise invalid("a setting needs a key")
         kept[one.storage_path, one.key] = one
     settings = tuple(kept.values())
-    if sum(len(one.storage_path) + len(one.key) + len(one.value) for one in settings) > MOST_SETTINGS_BYTES:
-        raise invalid(f"all settings of a user together may have {MOST_SETTINGS_BYTES} characters")
+    if sum(len(one.storage_path) + len(one.key) + len(one.value) for one in settings) > MAX_SETTINGS_BYTES:
+        raise invalid(f"all settings of a user together may have {MAX_SETTINGS_BYTES} characters")
     if settings == before:
         return Ruling()
     what = "forgotten" if command.forget else "kept"

@@ -10,7 +10,7 @@ from det_contracts.commands import Password
 from det_contracts.envelope import Recorded
 from det_contracts.events import gateway
 from services.kit.rules import Key
-from services.people.domain.keeping import (
+from services.people.domain.indexed_records import (
     close_unknown_session,
     drop_project,
     drop_token,

@@ -8,7 +8,7 @@ import msgspec
 
 from det_contracts.envelope import Recorded
 from det_contracts.events import gateway
-from services.kit.idempotency import keep
+from services.kit.idempotency import fold_result
 from services.kit.rules import Key
 from services.people.domain import accounts, groups
 from services.people.domain.state import People
@@ -38,6 +38,6 @@ FOLDS: dict[type[msgspec.Struct], Fold] = {
     gateway.WorkspaceRemoved: accounts.workspace_removed,
     gateway.ProjectSet: accounts.project_set,
     gateway.ProjectRemoved: accounts.project_removed,
-    gateway.CreationKept: keep,
+    gateway.CreationKept: fold_result,
     gateway.EventSkipped: accounts.event_skipped,
 }

@@ -10,27 +10,27 @@ from services.kit import pool_bindings
 from services.kit.authz import roles
 from services.kit.quotas import records
 from services.kit.rules import Key
-from services.people.domain.keeping import given
+from services.people.domain.indexed_records import record_highest_id
 from services.people.domain.state import People
 
 
 def group_set(state: People, recorded: Recorded) -> Iterable[Key]:
     """A group was created, renamed, or got other members."""
     event: gateway.GroupSet = recorded.event
-    _unname(state, event.group_id)
+    _remove_group_name(state, event.group_id)
     state.group_names[event.name.lower()] = event.group_id
     yield from roles.group_set(state, event, recorded.at)
-    yield from given(state, "groups", event.group_id)
+    yield from record_highest_id(state, "groups", event.group_id)
 
 
 def group_removed(state: People, recorded: Recorded) -> Iterable[Key]:
     """A group was removed."""
     event: gateway.GroupRemoved = recorded.event
-    _unname(state, event.group_id)
+    _remove_group_name(state, event.group_id)
     yield from roles.group_removed(state, event)
 
 
-def _unname(state: People, id: int) -> None:
+def _remove_group_name(state: People, id: int) -> None:
     known = state.groups.get(id)
     if known is not None and state.group_names.get(known.name.lower()) == id:
         del state.group_names[known.name.lower()]
@@ -39,7 +39,7 @@ def _unname(state: People, id: int) -> None:
 def roles_set(state: People, recorded: Recorded) -> Iterable[Key]:
     """A holder's roles were changed."""
     event: gateway.RolesSet = recorded.event
-    before = {one.workspace_id for one in roles.held(state, event.holder)}
+    before = {one.workspace_id for one in roles.grants_held_by(state, event.holder)}
     after = {one.workspace_id for one in event.grants}
     for id in before - after:
         state.granted_in.discard(id, event.holder)

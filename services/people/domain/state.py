@@ -20,7 +20,7 @@ from det_contracts.events.gateway import (
     WorkspaceSet,
 )
 from services.kit.authz.roles import Roles
-from services.kit.idempotency import Made
+from services.kit.idempotency import RequestResult
 from services.kit.pool_bindings import Bindings
 from services.kit.quotas.records import Quotas
 from services.kit.rules import derived
@@ -80,7 +80,7 @@ class OpenSession(msgspec.Struct, frozen=True, kw_only=True):
     closed_at: float | None = None
 
     @property
-    def known_until(self) -> float:
+    def forgettable_from(self) -> float:
         """The time from which it may be forgotten."""
         return self.token_until if self.closed_at is not None else max(self.until, self.token_until)
 
@@ -126,9 +126,9 @@ class People(Roles, Quotas, Bindings):
     settings: dict[int, Kept] = field(default_factory=dict)
     """By user id."""
     workspaces: dict[int, WorkspaceSet] = field(default_factory=dict)
-    """Workspaces that were created or changed; see `services.people.places`."""
+    """Workspaces that were created or changed; see `services.people.workspace_records`."""
     projects: dict[int, ProjectSet] = field(default_factory=dict)
-    creations: dict[str, Made] = field(default_factory=dict)
+    creations: dict[str, RequestResult] = field(default_factory=dict)
     """Creations of all owners, by request id."""
     highest: dict[str, Highest] = field(default_factory=dict)
     """By "users", "groups", "workspaces" and "projects"."""
@@ -141,7 +141,7 @@ class People(Roles, Quotas, Bindings):
     """(time, session id) of every record in `sessions`."""
     project_of: dict[int, int] = derived()  # noqa: RUF009
     """The project of each experiment."""
-    filed: SortedKeys = derived()  # noqa: RUF009
+    experiments_in: SortedKeys = derived()  # noqa: RUF009
     """(project, experiment)"""
     projects_in: SortedKeys = derived()  # noqa: RUF009
     """(workspace, project)"""
@@ -169,6 +169,6 @@ class People(Roles, Quotas, Bindings):
     """Project id by workspace id and lowercase name."""
 
     def __post_init__(self) -> None:
-        from services.people.domain.keeping import index
+        from services.people.domain.indexed_records import build_indexes
 
-        index(self)
+        build_indexes(self)

@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
-from services.people.oidc.asking import NotProven
+from services.people.oidc.provider_http import NotAuthenticated
 from services.people.oidc.settings import OidcSettings, groups_of, mapping_of
 
-LONGEST_NAME = 128
-LONGEST_GROUP = 256
+MAX_NAME_CHARACTERS = 128
+MAX_GROUP_CHARACTERS = 256
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,19 +32,19 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def identity(settings: OidcSettings, claims: dict[str, Any]) -> Identity:
-    """The identity that the claims prove. Raises `NotProven`."""
+    """The identity that the claims prove. Raises `NotAuthenticated`."""
     groups = _groups(claims.get(settings.oidc_groups_claim))
     allowed, admins = groups_of(settings.oidc_allowed_groups), groups_of(settings.oidc_admin_groups)
     if allowed and not allowed & groups:
-        raise NotProven("you are in none of the provider's groups that may use this cluster")
+        raise NotAuthenticated("you are in none of the provider's groups that may use this cluster")
     mapping = mapping_of(settings.oidc_groups)
-    meant = allowed | admins | {there for there, _ in mapping}
+    relevant = allowed | admins | {there for there, _ in mapping}
     return Identity(
         issuer=settings.oidc_issuer,
         subject=claims["sub"],
         username=_username(settings, claims),
         display_name=_display_name(claims.get(settings.oidc_display_name_claim)),
-        groups=tuple(sorted(groups & meant)),
+        groups=tuple(sorted(groups & relevant)),
         admin=bool(admins & groups) if admins else None,
         managed=tuple(sorted({here for _, here in mapping})),
         member_of=tuple(sorted({here for there, here in mapping if there in groups})),
@@ -55,22 +55,22 @@ def _username(settings: OidcSettings, claims: dict[str, Any]) -> str:
     claim = settings.oidc_username_claim
     name = claims.get(claim)
     if not isinstance(name, str) or not name.strip():
-        raise NotProven(
+        raise NotAuthenticated(
             f"the provider does not send '{claim}' for you: an administrator may choose another claim with "
             "STEADFAST_OIDC_USERNAME_CLAIM, or ask for more with STEADFAST_OIDC_SCOPES"
         )
     if claim == "email" and claims.get("email_verified") is not True:
-        raise NotProven("the provider has not verified your e-mail address")
+        raise NotAuthenticated("the provider has not verified your e-mail address")
     return name
 
 
-def _display_name(said: Any) -> str:
+def _display_name(claim: Any) -> str:
     """The printable part of a display name. It has no effect beyond being shown."""
-    text = said if isinstance(said, str) else ""
-    shown = "".join(char for char in text if char.isprintable())[:LONGEST_NAME].strip()
+    text = claim if isinstance(claim, str) else ""
+    shown = "".join(char for char in text if char.isprintable())[:MAX_NAME_CHARACTERS].strip()
     return "" if shown.casefold() == "admin" else shown
 
 
-def _groups(said: Any) -> frozenset[str]:
-    listed = [said] if isinstance(said, str) else said if isinstance(said, list) else []
-    return frozenset(one for one in listed if isinstance(one, str) and 0 < len(one) <= LONGEST_GROUP)
+def _groups(claim: Any) -> frozenset[str]:
+    listed = [claim] if isinstance(claim, str) else claim if isinstance(claim, list) else []
+    return frozenset(one for one in listed if isinstance(one, str) and 0 < len(one) <= MAX_GROUP_CHARACTERS)

@@ -16,12 +16,12 @@ from services.kit import base64url
 
 WITHIN_S = 600.0
 """Maximum time a user may spend at the provider, in seconds."""
-HOME = "/det/dashboard"
-LONGEST_RETURN = 2000
+HOME_PAGE = "/det/dashboard"
+MAX_RETURN_CHARACTERS = 2000
 _PATH = re.compile(r"/det(/[!-~]*)?")
 
 
-class Pending(msgspec.Struct, frozen=True, kw_only=True):
+class PendingSignIn(msgspec.Struct, frozen=True, kw_only=True):
     """What must be known again when the browser returns from the provider."""
 
     state: str
@@ -32,7 +32,7 @@ class Pending(msgspec.Struct, frozen=True, kw_only=True):
     """The PKCE verifier, without which the code is useless."""
     at: float
     redirect_url: str
-    return_to: str = HOME
+    return_to: str = HOME_PAGE
     port: int = 0
     """Port of the command that is waiting on the user's machine; 0 for the web UI."""
     challenge: str = ""
@@ -52,29 +52,29 @@ class Unusable(Exception):
     """The text was not sealed here, or has expired."""
 
 
-def begin(redirect_url: str, return_to: str, now: float, port: int, challenge: str) -> Pending:
+def start_sign_in(redirect_url: str, return_to: str, now: float, port: int, challenge: str) -> PendingSignIn:
     """Start a new sign-in."""
-    return Pending(
+    return PendingSignIn(
         state=secrets.token_urlsafe(32),
         nonce=secrets.token_urlsafe(32),
         verifier=secrets.token_urlsafe(48),
         at=now,
         redirect_url=redirect_url,
-        return_to=place(return_to),
+        return_to=safe_return_path(return_to),
         port=port,
         challenge=challenge,
     )
 
 
-def place(text: str) -> str:
+def safe_return_path(text: str) -> str:
     """The place in the web UI to return to, or the home page. Never an address outside the web UI."""
-    parts = urlsplit(text) if len(text) <= LONGEST_RETURN and _PATH.fullmatch(text) else None
+    parts = urlsplit(text) if len(text) <= MAX_RETURN_CHARACTERS and _PATH.fullmatch(text) else None
     if parts is None or parts.scheme or parts.netloc or "\\" in text or ".." in parts.path:
-        return HOME
+        return HOME_PAGE
     return text
 
 
-def session_id(key: bytes, pending: Pending) -> str:
+def session_id(key: bytes, pending: PendingSignIn) -> str:
     """The id of a sign-in's session.
 
     It is deterministic, so returning twice cannot reopen a closed session.
@@ -84,14 +84,14 @@ def session_id(key: bytes, pending: Pending) -> str:
     ).hexdigest()
 
 
-def seal(key: bytes, kept: Pending | Ticket) -> str:
+def seal(key: bytes, kept: PendingSignIn | Ticket) -> str:
     """Seal a value as text that only the gateways can create or read."""
     return base64url.encode(bytes(_box(key, type(kept)).encrypt(msgspec.json.encode(kept))))
 
 
-def open_pending(key: bytes, text: str, now: float) -> Pending:
+def open_pending(key: bytes, text: str, now: float) -> PendingSignIn:
     """Open a sealed sign-in. Raises `Unusable`."""
-    found: Pending = _open(key, text, Pending)
+    found: PendingSignIn = _open(key, text, PendingSignIn)
     if now - found.at > WITHIN_S:
         raise Unusable
     return found
@@ -119,5 +119,5 @@ def _open(key: bytes, text: str, kind: type) -> Any:
 
 def _box(key: bytes, kind: type) -> SecretBox:
     # Each kind has its own key, so that one cannot be presented as another.
-    own = hashlib.blake2b(kind.__name__.encode(), key=key[:64], person=b"signing-in", digest_size=32)
-    return SecretBox(own.digest())
+    box_key = hashlib.blake2b(kind.__name__.encode(), key=key[:64], person=b"signing-in", digest_size=32)
+    return SecretBox(box_key.digest())

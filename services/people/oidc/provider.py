@@ -20,11 +20,11 @@ from joserfc import jws, jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import Key, KeySet
 
-from services.people.oidc.asking import Asking, NotProven, ProviderAway
-from services.people.oidc.pending import Pending
+from services.people.oidc.pending import PendingSignIn
+from services.people.oidc.provider_http import NotAuthenticated, ProviderClient, ProviderUnavailable
 from services.people.oidc.settings import OidcSettings, is_safe, secret_of
 
-KEPT_S = 3600.0
+CACHE_S = 3600.0
 """How long endpoints and keys are cached, in seconds."""
 AGAIN_S = 10.0
 """Minimum interval between fetches of the keys when a signature uses an unknown key."""
@@ -46,7 +46,7 @@ class Metadata(msgspec.Struct, frozen=True):
     token_endpoint_auth_methods_supported: tuple[str, ...] = ("client_secret_basic",)
 
 
-class Kept(msgspec.Struct, frozen=True):
+class CachedMetadata(msgspec.Struct, frozen=True):
     """The cached metadata and keys, and when they were fetched."""
 
     metadata: Metadata
@@ -58,17 +58,17 @@ class Kept(msgspec.Struct, frozen=True):
 class Provider:
     """An identity provider."""
 
-    def __init__(self, settings: OidcSettings, asking: Asking) -> None:
-        self._settings, self._asking = settings, asking
+    def __init__(self, settings: OidcSettings, http: ProviderClient) -> None:
+        self._settings, self._http = settings, http
         self._secret = secret_of(settings)
-        self._kept: Kept | None = None
+        self._cached: CachedMetadata | None = None
         self._lock = threading.Lock()
 
-    def address(self, pending: Pending) -> str:
-        """The URL to which to send a browser to sign in. Raises `ProviderAway`."""
-        metadata = self._known().metadata
+    def sign_in_url(self, pending: PendingSignIn) -> str:
+        """The URL to which to send a browser to sign in. Raises `ProviderUnavailable`."""
+        metadata = self._metadata_and_keys().metadata
         if not is_safe(metadata.authorization_endpoint):
-            raise ProviderAway("the provider's sign-in address is not https://")
+            raise ProviderUnavailable("the provider's sign-in address is not https://")
         url, _ = self._client(metadata, pending).create_authorization_url(
             metadata.authorization_endpoint,
             state=pending.state,
@@ -77,40 +77,42 @@ class Provider:
         )
         return str(url)
 
-    def claims(self, pending: Pending, code: str, now: float) -> dict[str, Any]:
+    def claims(self, pending: PendingSignIn, code: str, now: float) -> dict[str, Any]:
         """The provider's claims about the user who returned with a code.
 
-        Raises `NotProven` or `ProviderAway`.
+        Raises `NotAuthenticated` or `ProviderUnavailable`.
         """
-        metadata = self._known().metadata
+        metadata = self._metadata_and_keys().metadata
         try:
             token = self._client(metadata, pending).fetch_token(
                 metadata.token_endpoint, code=code, code_verifier=pending.verifier
             )
         except OAuth2Error as error:
-            raise NotProven(f"the provider refuses: {_coded(error.error)}") from error
+            raise NotAuthenticated(f"the provider refuses: {_error_code(error.error)}") from error
         except ValueError as error:
-            raise ProviderAway("the provider's answer is not a token") from error
-        claims = self._signed(token.get("id_token"), pending, now)
-        return claims | self._more(metadata, claims, token.get("access_token"))
+            raise ProviderUnavailable("the provider's answer is not a token") from error
+        claims = self._id_token_claims(token.get("id_token"), pending, now)
+        return claims | self._userinfo_claims(metadata, claims, token.get("access_token"))
 
-    def _client(self, metadata: Metadata, pending: Pending) -> OAuth2Client:
+    def _client(self, metadata: Metadata, pending: PendingSignIn) -> OAuth2Client:
         return OAuth2Client(
-            session=self._asking,
+            session=self._http,
             client_id=self._settings.oidc_client_id,
             client_secret=self._secret or None,
-            token_endpoint_auth_method=_method(self._secret, metadata),
+            token_endpoint_auth_method=_auth_method(self._secret, metadata),
             scope=self._settings.oidc_scopes,
             redirect_uri=pending.redirect_url,
             code_challenge_method="S256",
         )
 
-    def _signed(self, text: Any, pending: Pending, now: float) -> dict[str, Any]:
+    def _id_token_claims(self, text: Any, pending: PendingSignIn, now: float) -> dict[str, Any]:
         if not isinstance(text, str):
-            raise NotProven("the provider gave no ID token: is 'openid' among the scopes of this client?")
+            raise NotAuthenticated(
+                "the provider gave no ID token: is 'openid' among the scopes of this client?"
+            )
         try:
             header = jws.extract_compact(text.encode()).headers()
-            found = self._verified(text, header)
+            found = self._verify(text, header)
             claims = CodeIDToken(
                 found,
                 header,
@@ -121,64 +123,66 @@ class Provider:
                 {"nonce": pending.nonce, "client_id": self._settings.oidc_client_id},
             )
             claims.validate(now=int(now), leeway=int(self._settings.oidc_leeway_s))
-        except NotProven:
+        except NotAuthenticated:
             raise
         except (JoseError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            raise NotProven(f"the provider's ID token is not valid: {_reason(error)}") from error
+            raise NotAuthenticated(f"the provider's ID token is not valid: {_reason(error)}") from error
         if not isinstance(claims["sub"], str) or not 0 < len(claims["sub"]) <= 255:
-            raise NotProven("the provider's ID token is not valid: 'sub' is not a valid name")
+            raise NotAuthenticated("the provider's ID token is not valid: 'sub' is not a valid name")
         return dict(claims)
 
-    def _verified(self, text: str, header: Any) -> dict[str, Any]:
+    def _verify(self, text: str, header: Any) -> dict[str, Any]:
         """The claims of a token, verified with whichever of the provider's keys signed it."""
         for fresh in (False, True):
-            for key in _candidates(self._known(fresh=fresh).keys, header):
+            for key in _candidates(self._metadata_and_keys(fresh=fresh).keys, header):
                 try:
                     return dict(jwt.decode(text, key, algorithms=list(ALGORITHMS)).claims)
                 except (JoseError, ValueError, TypeError):
                     continue
-        raise NotProven("the provider's ID token is not valid: none of the provider's keys signed it")
+        raise NotAuthenticated("the provider's ID token is not valid: none of the provider's keys signed it")
 
-    def _more(self, metadata: Metadata, claims: dict[str, Any], token: Any) -> dict[str, Any]:
+    def _userinfo_claims(self, metadata: Metadata, claims: dict[str, Any], token: Any) -> dict[str, Any]:
         """Claims that some providers only return from their userinfo endpoint."""
         known = self._settings
         wanted = (known.oidc_username_claim, known.oidc_display_name_claim, known.oidc_groups_claim)
         missing = [name for name in (*wanted, "email_verified") if name not in claims]
         if not missing or not metadata.userinfo_endpoint or not isinstance(token, str):
             return {}
-        found = self._asking.get(metadata.userinfo_endpoint, token).record()
+        found = self._http.get(metadata.userinfo_endpoint, token).record()
         if found.get("sub") != claims["sub"]:
-            raise NotProven("the provider returned another user's details than those it signed")
+            raise NotAuthenticated("the provider returned another user's details than those it signed")
         return {name: found[name] for name in missing if name in found}
 
-    def _known(self, *, fresh: bool = False) -> Kept:
+    def _metadata_and_keys(self, *, fresh: bool = False) -> CachedMetadata:
         with self._lock:
-            kept, now = self._kept, time.monotonic()
-            age = now - kept.at if kept is not None else float("inf")
-            if kept is None or age > (AGAIN_S if fresh else KEPT_S):
-                self._kept = kept = self._read(now)
-            return kept
+            cached, now = self._cached, time.monotonic()
+            age = now - cached.at if cached is not None else float("inf")
+            if cached is None or age > (AGAIN_S if fresh else CACHE_S):
+                self._cached = cached = self._fetch(now)
+            return cached
 
-    def _read(self, now: float) -> Kept:
+    def _fetch(self, now: float) -> CachedMetadata:
         issuer = self._settings.oidc_issuer
         url = issuer.rstrip("/") + "/.well-known/openid-configuration"
         try:
-            metadata = msgspec.convert(self._asking.get(url).record(), Metadata)
+            metadata = msgspec.convert(self._http.get(url).record(), Metadata)
         except msgspec.ValidationError as error:
-            raise ProviderAway(f"the provider's metadata at {url} is incomplete: {error}") from error
+            raise ProviderUnavailable(f"the provider's metadata at {url} is incomplete: {error}") from error
         if metadata.issuer != issuer:
-            raise ProviderAway(
+            raise ProviderUnavailable(
                 f"the provider at {issuer} calls itself '{metadata.issuer[:200]}': "
                 "set STEADFAST_OIDC_ISSUER to exactly that if it is the right one"
             )
         try:
-            keys = KeySet.import_key_set(self._asking.get(metadata.jwks_uri).record())  # type: ignore[arg-type]
+            keys = KeySet.import_key_set(self._http.get(metadata.jwks_uri).record())  # type: ignore[arg-type]
         except (JoseError, ValueError, TypeError, KeyError, AttributeError) as error:
-            raise ProviderAway(f"the provider's answer at {metadata.jwks_uri} is not a key set") from error
-        return Kept(metadata, keys, now)
+            raise ProviderUnavailable(
+                f"the provider's answer at {metadata.jwks_uri} is not a key set"
+            ) from error
+        return CachedMetadata(metadata, keys, now)
 
 
-def _method(secret: str, metadata: Metadata) -> str:
+def _auth_method(secret: str, metadata: Metadata) -> str:
     if not secret:
         return "none"
     known = metadata.token_endpoint_auth_methods_supported
@@ -193,9 +197,9 @@ def _candidates(keys: KeySet, header: Any) -> Iterable[Key]:
             yield key
 
 
-def _coded(said: Any) -> str:
+def _error_code(code: Any) -> str:
     """The provider's error code, if it has the form that the standards define."""
-    return said if isinstance(said, str) and _CODE.fullmatch(said) else "it does not say why"
+    return code if isinstance(code, str) and _CODE.fullmatch(code) else "it does not say why"
 
 
 def _reason(error: Exception) -> str:

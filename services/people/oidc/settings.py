@@ -7,10 +7,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from services.kit.allowed_paths import ReachSettings
-from services.kit.hosts_named import is_loopback, listed
+from services.kit.host_addresses import is_loopback, split_list
 from services.kit.settings import BadSettings
 
-LONGEST_GROUP = 128
+MAX_GROUP_CHARACTERS = 128
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class OidcSettings(ReachSettings):
     """Maximum difference between the provider's clock and ours, in seconds."""
 
 
-def checked(settings: OidcSettings) -> OidcSettings | None:
+def check_settings(settings: OidcSettings) -> OidcSettings | None:
     """The settings, or None without a provider. Raises `BadSettings` if they are inconsistent."""
     if not settings.oidc_issuer:
         return None
@@ -58,7 +58,7 @@ def checked(settings: OidcSettings) -> OidcSettings | None:
     if "openid" not in settings.oidc_scopes.split():
         raise BadSettings(f"STEADFAST_OIDC_SCOPES='{settings.oidc_scopes}' has no 'openid'")
     for _, here in mapping_of(settings.oidc_groups):
-        if not 0 < len(here) <= LONGEST_GROUP or not here.isprintable():
+        if not 0 < len(here) <= MAX_GROUP_CHARACTERS or not here.isprintable():
             raise BadSettings(f"STEADFAST_OIDC_GROUPS: '{here}' cannot be the name of a group")
     for name in ("oidc_issuer", "oidc_redirect_url"):
         url = getattr(settings, name)
@@ -90,10 +90,10 @@ def secret_of(settings: OidcSettings) -> str:
 
 def groups_of(text: str) -> frozenset[str]:
     """The groups listed in a setting."""
-    return frozenset(listed(text))
+    return frozenset(split_list(text))
 
 
 def mapping_of(text: str) -> list[tuple[str, str]]:
     """Pairs of a group at the provider and the group here that its members join."""
-    pairs = (one.rpartition("=") for one in listed(text))
+    pairs = (one.rpartition("=") for one in split_list(text))
     return [((there or here).strip(), here.strip()) for there, _, here in pairs]

@@ -10,26 +10,27 @@ import tempfile
 from collections.abc import Sequence
 
 from services.kit import subprocesses
-from services.provisioner.engines.protocol import EngineAway
+from services.provisioner.engines.protocol import EngineUnavailable
 
-PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ")
+INHERITED_VARIABLES = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ")
 """Environment variables passed to commands besides `SLURM_*`. Jobs do not get this process's settings."""
 
 
-class Failed(Exception):
+class CommandFailed(Exception):
     """A command exited with a status other than 0. The text is its output, or the status."""
 
     def __init__(self, status: int, said: str) -> None:
         super().__init__(said or f"exit status {status}")
-        self.said = said
+        self.output = said
 
 
-async def run(command: Sequence[str], *, within_s: float, text: str = "", **more: str) -> str:
+async def run_command(command: Sequence[str], *, within_s: float, text: str = "", **variables: str) -> str:
     """Return what a command printed. `text` is its input, `more` its additional environment.
 
-    Raises `Failed`, or `EngineAway` if the command cannot be started or does not finish in time.
+    Raises `CommandFailed`, or `EngineUnavailable` if the command cannot be started or does not finish in
+    time.
     """
-    own = {k: v for k, v in os.environ.items() if k in PASSED_ON or k.startswith("SLURM_")}
+    inherited = {k: v for k, v in os.environ.items() if k in INHERITED_VARIABLES or k.startswith("SLURM_")}
     pipe = asyncio.subprocess.PIPE
     with tempfile.TemporaryFile() as input:
         # A file and not a pipe: a command that exits without reading its input is no error.
@@ -37,15 +38,20 @@ async def run(command: Sequence[str], *, within_s: float, text: str = "", **more
         input.seek(0)
         try:
             process = await subprocesses.start(
-                *command, stdin=input, stdout=pipe, stderr=pipe, env=own | more, start_new_session=True
+                *command,
+                stdin=input,
+                stdout=pipe,
+                stderr=pipe,
+                env=inherited | variables,
+                start_new_session=True,
             )
         except OSError as error:
-            raise EngineAway(f"{command[0]} cannot be run here: {error}") from None
+            raise EngineUnavailable(f"{command[0]} cannot be run here: {error}") from None
     try:
         async with asyncio.timeout(within_s):
-            said, complained = await process.communicate()
+            output, error_output = await process.communicate()
     except TimeoutError:
-        raise EngineAway(f"{command[0]} did not answer within {within_s:g} s") from None
+        raise EngineUnavailable(f"{command[0]} did not answer within {within_s:g} s") from None
     finally:
         if process.returncode is None:
             # With all its children: any that keeps its output open would block us.
@@ -53,5 +59,5 @@ async def run(command: Sequence[str], *, within_s: float, text: str = "", **more
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
     if process.returncode:
-        raise Failed(process.returncode, complained.decode(errors="replace").strip())
-    return said.decode(errors="replace")
+        raise CommandFailed(process.returncode, error_output.decode(errors="replace").strip())
+    return output.decode(errors="replace")

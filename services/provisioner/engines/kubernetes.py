@@ -20,10 +20,10 @@ from lightkube.core.exceptions import ConfigError
 from lightkube.resources.core_v1 import Pod
 
 from services.kit.settings import BadSettings
-from services.provisioner.engines.kubernetes_pod import name_of, pod, selector
+from services.provisioner.engines.kubernetes_pod import pod, pod_name, selector
 from services.provisioner.engines.kubernetes_settings import KubernetesSettings, checked
-from services.provisioner.engines.kubernetes_status import seen
-from services.provisioner.engines.protocol import EngineAway, EngineRefused, Seen
+from services.provisioner.engines.kubernetes_status import worker_of_pod
+from services.provisioner.engines.protocol import EngineRefused, EngineUnavailable, ListedWorker
 
 PAGE = 500
 """Number of pods per page of a list."""
@@ -32,9 +32,9 @@ WATCH_S = 240
 LONGEST_WAIT_S = 120.0
 """Maximum wait that is accepted from the API server's `Retry-After`, in seconds."""
 NOT_FOUND, GONE = 404, 410
-NOT_NOW = {401, 408, 409, 410, 429}
+RETRYABLE_STATUSES = {401, 408, 409, 410, 429}
 """Status codes, besides 500 and above, that say nothing about what was requested."""
-NO_ANSWER = (ConfigError, httpx2.HTTPError, msgspec.MsgspecError, OSError, LookupError, ValueError)
+CONNECTION_ERRORS = (ConfigError, httpx2.HTTPError, msgspec.MsgspecError, OSError, LookupError, ValueError)
 """The API server is unreachable, or something in between, such as a proxy, answered in another format."""
 
 
@@ -51,7 +51,7 @@ class KubernetesEngine:
         """The API server has asked for no requests before this time of the monotonic clock."""
         self._version = ""
         """Resource version of the newest list, from which changes are watched."""
-        self._refuse_unknown()
+        self._reject_unknown_fields()
 
     def pod(self, worker_id: str) -> dict[str, Any]:
         """The pod manifest for a worker."""
@@ -63,17 +63,17 @@ class KubernetesEngine:
             slots=self._slots,
         )
 
-    def _refuse_unknown(self) -> None:
+    def _reject_unknown_fields(self) -> None:
         given = self.pod(f"{self._pool}-1")
         try:
-            unknown = [*_unknown(given, msgspec.convert(given, Pod).to_dict(), "pod")]
+            unknown = [*_unknown_fields(given, msgspec.convert(given, Pod).to_dict(), "pod")]
         except msgspec.ValidationError as error:
             raise BadSettings(f"kubernetes: the settings do not give a valid pod: {error}") from None
         if unknown:
             raise BadSettings(f"kubernetes: these are not fields of a pod: {', '.join(unknown)}")
 
-    async def look(self) -> Sequence[Seen]:
-        """The pods of this pool. Raises `EngineAway`."""
+    async def list_workers(self) -> Sequence[ListedWorker]:
+        """The pods of this pool. Raises `EngineUnavailable`."""
         async with self._api() as api:
             try:
                 return await self._list(api)
@@ -83,14 +83,14 @@ class KubernetesEngine:
             # The list expired between two of its pages.
             return await self._list(api)
 
-    async def _list(self, api: AsyncClient) -> Sequence[Seen]:
+    async def _list(self, api: AsyncClient) -> Sequence[ListedWorker]:
         listed = api.list(Pod, labels=selector(self._cluster_id, self._pool), chunk_size=PAGE)
-        found = [seen(one) async for one in listed]
+        found = [worker_of_pod(one) async for one in listed]
         self._version = listed.resourceVersion or ""
         return [one for one in found if one is not None]
 
-    async def changed(self) -> None:
-        """Return when a pod of this pool may have changed since the last look. Raises `EngineAway`."""
+    async def wait_for_change(self) -> None:
+        """Return when a pod of this pool may have changed since the last look. Raises `EngineUnavailable`."""
         labels = selector(self._cluster_id, self._pool)
         since: dict[str, Any] = {"resource_version": self._version} if self._version else {}
         async with self._api(within_s=WATCH_S + self._settings.request_timeout_s) as api:
@@ -98,7 +98,7 @@ class KubernetesEngine:
                 return
 
     async def start(self, worker_id: str) -> str:
-        """Create a pod. Raises `EngineRefused` with the API server's message, or `EngineAway`."""
+        """Create a pod. Raises `EngineRefused` with the API server's message, or `EngineUnavailable`."""
         wanted = msgspec.convert(self.pod(worker_id), Pod)
         async with self._api(refusal=EngineRefused) as api:
             try:
@@ -107,9 +107,9 @@ class KubernetesEngine:
                 # The answer to an earlier request was lost, or another provisioner was faster.
                 if error.status.reason != "AlreadyExists":
                     raise
-        return f"pod {name_of(self._cluster_id, worker_id)}"
+        return f"pod {pod_name(self._cluster_id, worker_id)}"
 
-    async def stop(self, seen: Seen) -> None:
+    async def stop(self, seen: ListedWorker) -> None:
         """Delete a pod. Kubernetes waits for its scripts, then sends the worker SIGTERM."""
         async with self._api() as api:
             try:
@@ -118,17 +118,18 @@ class KubernetesEngine:
                 if error.status.code != NOT_FOUND:
                     raise
 
-    async def forget(self, seen: Seen) -> None:
+    async def forget(self, seen: ListedWorker) -> None:
         """Delete a pod that has ended or can never start."""
         await self.stop(seen)
 
     @contextlib.asynccontextmanager
     async def _api(
-        self, *, within_s: float = 0.0, refusal: type[Exception] = EngineAway
+        self, *, within_s: float = 0.0, refusal: type[Exception] = EngineUnavailable
     ) -> AsyncIterator[AsyncClient]:
-        """A client whose errors are raised as `EngineAway`; rejections by the API server as `refusal`."""
+        """A client whose errors are raised as `EngineUnavailable`; rejections by the API server as
+        `refusal`."""
         if time.monotonic() < self._not_before:
-            raise EngineAway("the API server of Kubernetes is limiting our requests")
+            raise EngineUnavailable("the API server of Kubernetes is limiting our requests")
         within_s = within_s or self._settings.request_timeout_s
         try:
             api = self._client()
@@ -138,13 +139,17 @@ class KubernetesEngine:
             finally:
                 await api.close()
         except ApiError as error:
-            self._heed(error)
-            away = error.status.code in NOT_NOW or (error.status.code or 500) >= 500
-            raise (EngineAway if away else refusal)(f"the API server of Kubernetes: {error}") from None
+            self._honor_retry_after(error)
+            away = error.status.code in RETRYABLE_STATUSES or (error.status.code or 500) >= 500
+            raise (EngineUnavailable if away else refusal)(f"the API server of Kubernetes: {error}") from None
         except TimeoutError:
-            raise EngineAway(f"the API server of Kubernetes did not answer within {within_s:g} s") from None
-        except NO_ANSWER as error:
-            raise EngineAway(f"the API server of Kubernetes: {str(error) or type(error).__name__}") from None
+            raise EngineUnavailable(
+                f"the API server of Kubernetes did not answer within {within_s:g} s"
+            ) from None
+        except CONNECTION_ERRORS as error:
+            raise EngineUnavailable(
+                f"the API server of Kubernetes: {str(error) or type(error).__name__}"
+            ) from None
 
     def _client(self) -> AsyncClient:
         chosen = self._settings
@@ -153,21 +158,21 @@ class KubernetesEngine:
         timeout = httpx2.Timeout(chosen.request_timeout_s)
         return AsyncClient(config, namespace=chosen.namespace or None, timeout=timeout)
 
-    def _heed(self, error: ApiError) -> None:
+    def _honor_retry_after(self, error: ApiError) -> None:
         """Wait as long as the API server requests."""
         asked = error.response.headers.get("Retry-After", "") if error.response is not None else ""
         if asked.isdecimal():
             self._not_before = time.monotonic() + min(float(asked), LONGEST_WAIT_S)
 
 
-def _unknown(given: Any, kept: Any, at: str) -> Iterator[str]:
+def _unknown_fields(given: Any, kept: Any, at: str) -> Iterator[str]:
     """Paths of settings that are not fields of Kubernetes."""
     if isinstance(given, Mapping) and isinstance(kept, Mapping):
         for name, value in given.items():
             if name in kept:
-                yield from _unknown(value, kept[name], f"{at}.{name}")
+                yield from _unknown_fields(value, kept[name], f"{at}.{name}")
             elif value:
                 yield f"{at}.{name}"
     if isinstance(given, list) and isinstance(kept, list):
         for number, (one, other) in enumerate(zip(given, kept, strict=False)):
-            yield from _unknown(one, other, f"{at}[{number}]")
+            yield from _unknown_fields(one, other, f"{at}[{number}]")

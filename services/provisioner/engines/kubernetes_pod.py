@@ -23,7 +23,7 @@ _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 
 def label(text: str) -> str:
     """A text as a label value: unchanged if that is valid, else a shortened form with a unique suffix."""
-    return text if _LABEL.fullmatch(text) else f"{_plain(text, 40)}-{_mark(text)}".lstrip("-_.")
+    return text if _LABEL.fullmatch(text) else f"{_sanitize(text, 40)}-{_short_hash(text)}".lstrip("-_.")
 
 
 def selector(cluster_id: str, pool: str) -> dict[str, Any]:
@@ -31,17 +31,17 @@ def selector(cluster_id: str, pool: str) -> dict[str, Any]:
     return {CLUSTER: label(cluster_id), POOL: label(pool)}
 
 
-def name_of(cluster_id: str, worker_id: str) -> str:
+def pod_name(cluster_id: str, worker_id: str) -> str:
     """The name of a worker's pod. Always the same, so that a worker cannot be created twice."""
-    plain = _plain(worker_id.lower().replace("_", "-").replace(".", "-"), 40).strip("-")
-    return f"steadfast-{plain}-{_mark(f'{cluster_id}/{worker_id}')}"
+    plain = _sanitize(worker_id.lower().replace("_", "-").replace(".", "-"), 40).strip("-")
+    return f"steadfast-{plain}-{_short_hash(f'{cluster_id}/{worker_id}')}"
 
 
-def _plain(text: str, longest: int) -> str:
+def _sanitize(text: str, longest: int) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]", "-", text)[:longest]
 
 
-def _mark(text: str) -> str:
+def _short_hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
@@ -49,45 +49,45 @@ def pod(
     settings: KubernetesSettings, *, cluster_id: str, worker_id: str, pool: str, slots: int
 ) -> dict[str, Any]:
     """The pod of one worker."""
-    found_by = selector(cluster_id, pool) | {WORKER: label(worker_id)}
+    identity_labels = selector(cluster_id, pool) | {WORKER: label(worker_id)}
     metadata: dict[str, Any] = {
-        "name": name_of(cluster_id, worker_id),
-        "labels": {**settings.labels, "app.kubernetes.io/managed-by": "steadfast", **found_by},
+        "name": pod_name(cluster_id, worker_id),
+        "labels": {**settings.labels, "app.kubernetes.io/managed-by": "steadfast", **identity_labels},
         "annotations": {**settings.annotations, WORKER: worker_id},
     }
     if settings.namespace:
         metadata["namespace"] = settings.namespace
-    told = {
+    variables = {
         "STEADFAST_WORKER_ID": worker_id,
         "STEADFAST_WORKER_POOL": pool,
         "STEADFAST_WORKER_SLOTS": str(slots),
         "STEADFAST_CLUSTER_ID": cluster_id,
-        **_usual(settings),
+        **_common_variables(settings),
     }
-    spec = merged(_spec(settings, told), settings.pod)
+    spec = merged(_spec(settings, variables), settings.pod)
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-def _usual(settings: KubernetesSettings) -> dict[str, str]:
-    told = {
+def _common_variables(settings: KubernetesSettings) -> dict[str, str]:
+    variables = {
         "STEADFAST_WORKER_GPU": str(settings.gpus > 0).lower(),
         "STEADFAST_WORKER_HOME": HOME,
         "STEADFAST_WORKER_TASKS": TASKS,
     }
     if settings.run_tasks_as:
-        told["STEADFAST_WORKER_RUN_AS"] = settings.run_tasks_as
+        variables["STEADFAST_WORKER_RUN_AS"] = settings.run_tasks_as
     if settings.keys_secret:
-        told |= {
+        variables |= {
             "STEADFAST_WORKER_SIGNING": f"{KEYS}/worker-signing.json",
             "STEADFAST_TRIAL_SIGNING": f"{KEYS}/trial-signing.json",
             "STEADFAST_SEALING_KEY": f"{KEYS}/sealing-key",
         }
-    return told | settings.environment
+    return variables | settings.environment
 
 
-def _spec(settings: KubernetesSettings, told: Mapping[str, str]) -> dict[str, Any]:
+def _spec(settings: KubernetesSettings, variables: Mapping[str, str]) -> dict[str, Any]:
     spec: dict[str, Any] = {
-        "containers": [_container(settings, told)],
+        "containers": [_container(settings, variables)],
         # A worker that has ended is not restarted: the pool requests another one, with a new id.
         "restartPolicy": "Never",
         "automountServiceAccountToken": False,
@@ -103,18 +103,18 @@ def _spec(settings: KubernetesSettings, told: Mapping[str, str]) -> dict[str, An
         "runtimeClassName": settings.runtime_class,
         "activeDeadlineSeconds": settings.time_limit_s,
     }
-    return _without_empty(spec)
+    return _strip_empty(spec)
 
 
-def _without_empty(given: dict[str, Any]) -> dict[str, Any]:
+def _strip_empty(given: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is False or value}
 
 
-def _container(settings: KubernetesSettings, told: Mapping[str, str]) -> dict[str, Any]:
+def _container(settings: KubernetesSettings, variables: Mapping[str, str]) -> dict[str, Any]:
     limits = dict(settings.limits)
     if settings.gpus:
         limits[settings.gpu_resource] = str(settings.gpus)
-    environment = [{"name": name, "value": value} for name, value in sorted(told.items())]
+    environment = [{"name": name, "value": value} for name, value in sorted(variables.items())]
     address = {"name": "STEADFAST_WORKER_ADDRESS", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
     wait = [*settings.command[:2], "-m", "worker.until_idle", HOME, str(settings.grace_s - GRACE_LEFT_S)]
     container: dict[str, Any] = {
@@ -122,9 +122,9 @@ def _container(settings: KubernetesSettings, told: Mapping[str, str]) -> dict[st
         "image": settings.image,
         "imagePullPolicy": settings.image_pull_policy,
         "command": list(settings.command),
-        "env": [*environment, *([] if "STEADFAST_WORKER_ADDRESS" in told else [address])],
+        "env": [*environment, *([] if "STEADFAST_WORKER_ADDRESS" in variables else [address])],
         "envFrom": [{"secretRef": {"name": name}} for name in settings.environment_from],
-        "resources": _without_empty({"limits": limits, "requests": settings.requests}),
+        "resources": _strip_empty({"limits": limits, "requests": settings.requests}),
         "securityContext": _container_security(settings),
         "volumeMounts": _mounts(settings),
         # Kubernetes sends SIGTERM, which ends scripts, only after this. Scripts are asked to save in the
@@ -133,7 +133,7 @@ def _container(settings: KubernetesSettings, told: Mapping[str, str]) -> dict[st
         # The end of its log becomes part of the pod's status, and so of what the pool reports.
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
-    return _without_empty(container)
+    return _strip_empty(container)
 
 
 def _pod_security(settings: KubernetesSettings) -> dict[str, Any]:

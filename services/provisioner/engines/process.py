@@ -17,11 +17,11 @@ from pathlib import Path
 
 import msgspec
 
-from services.kit import started
-from services.provisioner.engines.protocol import EngineAway, EngineRefused, Seen
+from services.kit import process_records
+from services.provisioner.engines.protocol import EngineRefused, EngineUnavailable, ListedWorker
 
 LOG = "worker.log"
-NOT_THE_WORKERS = (
+PROVISIONER_ONLY = (
     "STEADFAST_NATS_CREDENTIALS",
     "STEADFAST_HEALTH_PORT",
     "STEADFAST_DATABASE_URL",
@@ -32,7 +32,7 @@ NOT_THE_WORKERS = (
 
 A worker creates its own credentials with `STEADFAST_WORKER_SIGNING`.
 """
-LAST_WORDS = 2000
+TAIL_BYTES = 2000
 """Number of bytes of an ended worker's output that are read."""
 
 
@@ -56,34 +56,34 @@ class ProcessEngine:
         self._settings = settings
         self._children: list[subprocess.Popen[bytes]] = []
 
-    async def look(self) -> Sequence[Seen]:
-        """The workers with folders. Raises `EngineAway` if these cannot be read."""
+    async def list_workers(self) -> Sequence[ListedWorker]:
+        """The workers with folders. Raises `EngineUnavailable` if these cannot be read."""
         try:
-            return await asyncio.to_thread(self._look)
+            return await asyncio.to_thread(self._list_workers)
         except OSError as error:
-            raise EngineAway(str(error)) from None
+            raise EngineUnavailable(str(error)) from None
 
-    def _look(self) -> Sequence[Seen]:
+    def _list_workers(self) -> Sequence[ListedWorker]:
         # Polled, so that ended children do not stay zombies.
         self._children = [child for child in self._children if child.poll() is None]
         if not self._home.exists():
             return []
-        return [self._seen(folder) for folder in sorted(self._home.iterdir()) if folder.is_dir()]
+        return [self._listed_worker(folder) for folder in sorted(self._home.iterdir()) if folder.is_dir()]
 
-    def _seen(self, folder: Path) -> Seen:
-        pid, noted = started.running(folder), started.noted(folder)
-        if not pid and not noted and not started.has_locked(folder):
+    def _listed_worker(self, folder: Path) -> ListedWorker:
+        pid, noted = process_records.running_pid(folder), process_records.recorded_pid(folder)
+        if not pid and not noted and not process_records.has_locked(folder):
             # The provisioner was killed before it recorded the process, which may be about to take its lock.
-            pid = next(iter(started.left_by(folder)), 0)
+            pid = next(iter(process_records.leftover_pids(folder)), 0)
         ended = f"{f'process {noted}' if noted else 'it'} has ended: {_last_line(folder / LOG)}"
-        return Seen(
+        return ListedWorker(
             worker_id=folder.name,
             handle=str(pid or noted or ""),
             phase="running" if pid else "over",
             detail=f"process {pid}" if pid else ended,
         )
 
-    async def changed(self) -> None:
+    async def wait_for_change(self) -> None:
         """Never returns: nothing reports changes, so the regular checks have to find them."""
         await asyncio.Event().wait()
 
@@ -107,33 +107,33 @@ class ProcessEngine:
                 start_new_session=True,
             )
         self._children.append(child)
-        started.note(folder, child.pid)
+        process_records.record(folder, child.pid)
         return f"process {child.pid}"
 
     def _environment(self, worker_id: str, folder: Path) -> Mapping[str, str]:
-        own = {name: text for name, text in os.environ.items() if name not in NOT_THE_WORKERS}
+        own = {name: text for name, text in os.environ.items() if name not in PROVISIONER_ONLY}
         return own | {
             "STEADFAST_WORKER_ID": worker_id,
             "STEADFAST_WORKER_POOL": self._pool,
             "STEADFAST_WORKER_SLOTS": str(self._slots),
-            "STEADFAST_WORKER_HOME": str(folder / started.HOME),
+            "STEADFAST_WORKER_HOME": str(folder / process_records.HOME),
             **self._settings.environment,
         }
 
-    async def stop(self, seen: Seen) -> None:
+    async def stop(self, seen: ListedWorker) -> None:
         """Ask the worker to end. It ends what it runs and informs the cluster."""
-        pid = started.running(self._home / seen.worker_id)
+        pid = process_records.running_pid(self._home / seen.worker_id)
         if pid:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
 
-    async def forget(self, seen: Seen) -> None:
+    async def forget(self, seen: ListedWorker) -> None:
         """End what a killed worker has left behind, and remove its folder."""
         await asyncio.to_thread(_clear, self._home / seen.worker_id)
 
 
 def _clear(folder: Path) -> None:
-    for pid in started.left_by(folder):
+    for pid in process_records.leftover_pids(folder):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGKILL)
     shutil.rmtree(folder, ignore_errors=True)
@@ -142,7 +142,7 @@ def _clear(folder: Path) -> None:
 def _last_line(path: Path) -> str:
     try:
         with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - LAST_WORDS))
+            file.seek(max(0, path.stat().st_size - TAIL_BYTES))
             lines = file.read().decode(errors="replace").strip().splitlines()
     except OSError:
         lines = []

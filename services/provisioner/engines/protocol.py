@@ -14,7 +14,7 @@ import msgspec
 EnginePhase = Literal["queued", "running", "over"]
 
 
-class EngineAway(Exception):
+class EngineUnavailable(Exception):
     """The engine is unreachable or did not answer: nothing is known. The text is its message."""
 
 
@@ -22,7 +22,7 @@ class EngineRefused(Exception):
     """The engine will not start such a worker; the text says why, in the engine's words."""
 
 
-class Seen(msgspec.Struct, frozen=True, kw_only=True):
+class ListedWorker(msgspec.Struct, frozen=True, kw_only=True):
     """One worker as listed by an engine."""
 
     worker_id: str
@@ -38,21 +38,23 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 class Engine(Protocol):
     """Runs the workers of one pool."""
 
-    async def look(self) -> Sequence[Seen]:
-        """All its workers of this pool and cluster, including recently ended ones. Raises `EngineAway`."""
+    async def list_workers(self) -> Sequence[ListedWorker]:
+        """All its workers of this pool and cluster, including recently ended ones. Raises
+        `EngineUnavailable`."""
 
-    async def changed(self) -> None:
-        """Return when a worker may have changed; never if the engine cannot tell. Raises `EngineAway`."""
+    async def wait_for_change(self) -> None:
+        """Return when a worker may have changed; never if the engine cannot tell. Raises
+        `EngineUnavailable`."""
 
     async def start(self, worker_id: str) -> str:
         """Start a worker under an id. Returns a message about it.
 
-        Raises `EngineRefused` if it can never start, and `EngineAway` if it is unknown whether it was
+        Raises `EngineRefused` if it can never start, and `EngineUnavailable` if it is unknown whether it was
         started.
         """
 
-    async def stop(self, seen: Seen) -> None:
-        """Let a worker end in its own time. Does nothing if it has ended. Raises `EngineAway`."""
+    async def stop(self, seen: ListedWorker) -> None:
+        """Let a worker end in its own time. Does nothing if it has ended. Raises `EngineUnavailable`."""
 
-    async def forget(self, seen: Seen) -> None:
-        """Remove what is left of an ended worker, if anything. Raises `EngineAway`."""
+    async def forget(self, seen: ListedWorker) -> None:
+        """Remove what is left of an ended worker, if anything. Raises `EngineUnavailable`."""

@@ -8,9 +8,9 @@ import os
 from collections.abc import Sequence
 
 from services.kit.slurm_jobs import job_name, worker_of
-from services.provisioner.engines.commands import Failed, run
-from services.provisioner.engines.process import NOT_THE_WORKERS
-from services.provisioner.engines.protocol import EngineAway, EnginePhase, EngineRefused, Seen
+from services.provisioner.engines.commands import CommandFailed, run_command
+from services.provisioner.engines.process import PROVISIONER_ONLY
+from services.provisioner.engines.protocol import EnginePhase, EngineRefused, EngineUnavailable, ListedWorker
 from services.provisioner.engines.slurm_script import SlurmSettings, script
 
 FIELDS = "%i|%T|%e|%r|%j"
@@ -22,7 +22,13 @@ OVER = {
 }  # fmt: skip
 NEVER_STARTS = ("launch failed", "launch_failed")
 """Reasons of jobs that wait for a person because no node could start them."""
-AWAY = ("contact slurm controller", "timed out", "connection refused", "communication connection", "munge")
+UNAVAILABLE_MESSAGES = (
+    "contact slurm controller",
+    "timed out",
+    "connection refused",
+    "communication connection",
+    "munge",
+)
 """Messages of Slurm's commands when the controller was unreachable or did not answer in time."""
 
 
@@ -35,17 +41,17 @@ class SlurmEngine:
         self._cluster_id = cluster_id
         self._settings = settings
 
-    async def look(self) -> Sequence[Seen]:
-        """The jobs of this pool that Slurm still lists. Raises `EngineAway`."""
+    async def list_workers(self) -> Sequence[ListedWorker]:
+        """The jobs of this pool that Slurm still lists. Raises `EngineUnavailable`."""
         states = ("squeue", "--noheader", "--states=all", f"--user={getpass.getuser()}", f"--format={FIELDS}")
         try:
-            told = await self._run(*states, SLURM_TIME_FORMAT="%s")
-        except Failed as error:
-            raise EngineAway(f"squeue: {error}") from None
-        found = (self._seen(line) for line in told.splitlines())
+            output = await self._run(*states, SLURM_TIME_FORMAT="%s")
+        except CommandFailed as error:
+            raise EngineUnavailable(f"squeue: {error}") from None
+        found = (self._parse_job(line) for line in output.splitlines())
         return [one for one in found if one is not None]
 
-    def _seen(self, line: str) -> Seen | None:
+    def _parse_job(self, line: str) -> ListedWorker | None:
         number, state, end, reason, name = (line.split("|", 4) + [""] * 5)[:5]
         worker_id = worker_of(self._cluster_id, name)
         if worker_id.rpartition("-")[0] != self._pool:
@@ -53,7 +59,7 @@ class SlurmEngine:
         phase = _phase(state, reason)
         because = "" if reason in ("", "None") else f", {reason}"
         running = phase == "running"
-        return Seen(
+        return ListedWorker(
             worker_id=worker_id,
             handle=number,
             phase=phase,
@@ -61,19 +67,19 @@ class SlurmEngine:
             ends_at=float(end) if running and end.isdecimal() else 0.0,
         )
 
-    async def changed(self) -> None:
+    async def wait_for_change(self) -> None:
         """Never returns: nothing reports changes, so the regular checks have to find them."""
         await asyncio.Event().wait()
 
     async def start(self, worker_id: str) -> str:
-        """Submit a job. Raises `EngineRefused` with Slurm's message, or `EngineAway`."""
+        """Submit a job. Raises `EngineRefused` with Slurm's message, or `EngineUnavailable`."""
         try:
-            told = await self._run("sbatch", "--parsable", text=self.script(worker_id))
-        except Failed as error:
-            if any(mark in str(error).lower() for mark in AWAY):
-                raise EngineAway(f"sbatch: {error}") from None
+            output = await self._run("sbatch", "--parsable", text=self.script(worker_id))
+        except CommandFailed as error:
+            if any(mark in str(error).lower() for mark in UNAVAILABLE_MESSAGES):
+                raise EngineUnavailable(f"sbatch: {error}") from None
             raise EngineRefused(f"sbatch: {error}") from None
-        return f"job {told.strip().partition(';')[0]}"
+        return f"job {output.strip().partition(';')[0]}"
 
     def script(self, worker_id: str) -> str:
         """The script that `sbatch` gets for a worker."""
@@ -83,27 +89,27 @@ class SlurmEngine:
             worker_id=worker_id,
             pool=self._pool,
             slots=self._slots,
-            environment=_of_workers(),
+            environment=_worker_settings(),
         )
 
-    async def stop(self, seen: Seen) -> None:
+    async def stop(self, seen: ListedWorker) -> None:
         """Cancel a job: Slurm sends the worker SIGTERM, and kills it after Slurm's `KillWait`."""
         try:
             await self._run(
                 "scancel", "--quiet", f"--name={job_name(self._cluster_id, seen.worker_id)}", seen.handle
             )
-        except Failed as error:
+        except CommandFailed as error:
             # If the job has ended in the meantime, --quiet suppresses the message but not the failure.
-            if error.said:
-                raise EngineAway(f"scancel: {error}") from None
+            if error.output:
+                raise EngineUnavailable(f"scancel: {error}") from None
 
-    async def forget(self, seen: Seen) -> None:
+    async def forget(self, seen: ListedWorker) -> None:
         """Slurm forgets ended jobs by itself. A job that can never start is cancelled."""
         if any(mark in seen.detail for mark in NEVER_STARTS):
             await self.stop(seen)
 
     async def _run(self, *command: str, text: str = "", **more: str) -> str:
-        return await run(command, within_s=self._settings.command_timeout_s, text=text, **more)
+        return await run_command(command, within_s=self._settings.command_timeout_s, text=text, **more)
 
 
 def _phase(state: str, reason: str) -> EnginePhase:
@@ -112,12 +118,12 @@ def _phase(state: str, reason: str) -> EnginePhase:
     return "queued" if state in QUEUED else "running"
 
 
-def _of_workers() -> dict[str, str]:
+def _worker_settings() -> dict[str, str]:
     """The settings from the provisioner's environment, without its own."""
     return {
         name: value
         for name, value in os.environ.items()
         if name.startswith("STEADFAST_")
         and not name.startswith("STEADFAST_PROVISIONER_")
-        and name not in NOT_THE_WORKERS
+        and name not in PROVISIONER_ONLY
     }

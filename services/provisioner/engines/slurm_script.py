@@ -52,7 +52,7 @@ def script(
 
     The worker replaces the shell, so it receives Slurm's signals: SIGTERM ends it and everything it runs.
     """
-    told = {
+    variables = {
         **environment,
         "STEADFAST_WORKER_ID": worker_id,
         "STEADFAST_WORKER_POOL": pool,
@@ -64,7 +64,7 @@ def script(
         "#!/bin/bash",
         *(f"#SBATCH {option}" for option in _options(settings, job_name(cluster_id, worker_id))),
         *settings.setup,
-        *_exports(told),
+        *_exports(variables),
         f'export STEADFAST_WORKER_HOME="{settings.home}/{worker_id}"',
         f'export STEADFAST_WORKER_PYTHON="$(command -v {python})"',
         *_exports(settings.environment),
@@ -73,8 +73,8 @@ def script(
     return "\n".join(lines) + "\n"
 
 
-def _exports(told: Mapping[str, str]) -> list[str]:
-    return [f"export {name}={shlex.quote(value)}" for name, value in sorted(told.items())]
+def _exports(variables: Mapping[str, str]) -> list[str]:
+    return [f"export {name}={shlex.quote(value)}" for name, value in sorted(variables.items())]
 
 
 def _options(settings: SlurmSettings, name: str) -> list[str]:

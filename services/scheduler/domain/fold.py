@@ -13,7 +13,7 @@ import msgspec
 from det_contracts import ids
 from det_contracts.envelope import Recorded
 from det_contracts.events import checkpoints, gateway, scheduler, searcher, worker
-from services.kit.idempotency import keep
+from services.kit.idempotency import fold_result
 from services.kit.pool_bindings import pool_bound
 from services.scheduler.domain import hosts, provisioned, queue
 from services.scheduler.domain.records import Deadline, Member, Pause
@@ -59,7 +59,7 @@ def _assigned(state: State, recorded: Recorded) -> Iterable[Key]:
     )
     yield from state.touch_pool(known.pool)
     for part in event.parts:
-        yield from provisioned.look(state, part.worker_id, recorded.at)
+        yield from provisioned.refresh_worker(state, part.worker_id, recorded.at)
 
 
 def _member(state: State, part: scheduler.Part, *, fenced: bool) -> Member:
@@ -69,9 +69,9 @@ def _member(state: State, part: scheduler.Part, *, fenced: bool) -> Member:
     """
     worker = state.workers.get(part.worker_id)
     offered = {slot.id for slot in worker.slots} if worker is not None and worker.presence == "here" else None
-    gone = offered is None or not set(part.slots) <= offered
-    over = gone and not fenced
-    return Member(worker_id=part.worker_id, slots=part.slots, rank=part.rank, over=over, lost=gone)
+    is_lost = offered is None or not set(part.slots) <= offered
+    over = is_lost and not fenced
+    return Member(worker_id=part.worker_id, slots=part.slots, rank=part.rank, over=over, lost=is_lost)
 
 
 def _preempt_requested(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -126,14 +126,14 @@ def _kill_requested(state: State, recorded: Recorded) -> Iterable[Key]:
     known = state.allocations.get(event.allocation_id)
     if known is None:
         return ()
-    whole = not any(member.over or member.lost for member in known.members)
+    no_part_ended = not any(member.over or member.lost for member in known.members)
     return state.put_allocation(
         replace(
             known,
             state="TERMINATING",
             killed=event.reason or "killed",
             killed_from=recorded.position,
-            killed_whole=whole,
+            killed_whole=no_part_ended,
         )
     )
 
@@ -143,7 +143,7 @@ def _ended(state: State, recorded: Recorded) -> Iterable[Key]:
     yield from state.drop_allocation(known)
     yield from queue.task_ended(state, known, recorded.at)
     for member in known.members:
-        yield from provisioned.look(state, member.worker_id, recorded.at)
+        yield from provisioned.refresh_worker(state, member.worker_id, recorded.at)
     if known.trial_id is not None and known.slots:
         yield from state.put_pause(
             Pause(
@@ -156,7 +156,7 @@ def _ended(state: State, recorded: Recorded) -> Iterable[Key]:
         )
 
 
-def _run_judged(state: State, recorded: Recorded) -> Iterable[Key]:
+def _end_pause(state: State, recorded: Recorded) -> Iterable[Key]:
     return state.drop_pause(recorded.event.trial_id)
 
 
@@ -201,8 +201,8 @@ _FOLDS: dict[type, Callable[[State, Recorded], Iterable[Key]]] = {
     searcher.RunRequested: queue.run_requested,
     checkpoints.DeletionRequested: queue.deletion_requested,
     worker.WorkerRegistered: hosts.registered,
-    worker.WorkerLeft: hosts.gone,
-    scheduler.WorkerLost: hosts.gone,
+    worker.WorkerLeft: hosts.left_or_lost,
+    scheduler.WorkerLost: hosts.left_or_lost,
     scheduler.GivenUp: _given_up,
     scheduler.WorkerSwitched: hosts.switched,
     scheduler.SlotSwitched: hosts.slot_switched,
@@ -214,9 +214,9 @@ _FOLDS: dict[type, Callable[[State, Recorded], Iterable[Key]]] = {
     scheduler.EngineReported: provisioned.engine_reported,
     scheduler.RetryDue: provisioned.retry_due,
     searcher.StopRequested: _stop_requested,
-    searcher.RunEnded: _run_judged,
-    searcher.TrialEnded: _run_judged,
-    scheduler.PauseOver: _run_judged,
+    searcher.RunEnded: _end_pause,
+    searcher.TrialEnded: _end_pause,
+    scheduler.PauseOver: _end_pause,
     scheduler.AllocationAssigned: _assigned,
     worker.AllocationStarted: _started,
     worker.AllocationExited: _exited,
@@ -224,7 +224,7 @@ _FOLDS: dict[type, Callable[[State, Recorded], Iterable[Key]]] = {
     scheduler.DeadlinePassed: _deadline_passed,
     scheduler.KillRequested: _kill_requested,
     scheduler.TaskSubmitted: queue.task_submitted,
-    scheduler.CreationKept: keep,
+    scheduler.CreationKept: fold_result,
     scheduler.TaskForgotten: queue.task_forgotten,
     scheduler.WorkerForgotten: hosts.forgotten,
     scheduler.TaskStopRequested: _task_stop_requested,

@@ -8,7 +8,7 @@ import msgspec
 
 from det_contracts.envelope import Recorded
 from det_contracts.events import scheduler, worker
-from det_contracts.events.worker import takes_over
+from det_contracts.events.worker import is_different_worker
 from services.scheduler.domain import provisioned
 from services.scheduler.domain.records import Allocation, Member, Presence, Switch, Worker
 from services.scheduler.domain.state import Key, State
@@ -23,7 +23,11 @@ def registered(state: State, recorded: Recorded) -> Iterable[Key]:
     """
     event: worker.WorkerRegistered = recorded.event
     known = state.workers.get(event.worker_id)
-    if known is not None and known.presence == "here" and takes_over(event, known.instance, known.host):
+    if (
+        known is not None
+        and known.presence == "here"
+        and is_different_worker(event, known.instance, known.host)
+    ):
         yield from state.put_worker(replace(known, refused=event.session))
         return
     offered = {slot.id for slot in event.slots}
@@ -49,16 +53,16 @@ def registered(state: State, recorded: Recorded) -> Iterable[Key]:
     )
     kept = set(event.running)
     # A worker with another folder or on another host knows nothing about the parts that ran before.
-    knows = known is None or known.instance == event.instance
-    for id in state.places.held_on(event.worker_id):
+    is_same_folder = known is None or known.instance == event.instance
+    for id in state.occupancy.held_on(event.worker_id):
         allocation = state.allocations[id]
-        gone = id not in kept and allocation.assigned <= event.reads_after
-        if gone or not _slots_on(allocation, event.worker_id) <= offered:
-            yield from _lose(state, allocation, event.worker_id, over=gone and knows)
-    yield from provisioned.look(state, event.worker_id, recorded.at)
+        not_reported = id not in kept and allocation.assigned <= event.reads_after
+        if not_reported or not _slots_on(allocation, event.worker_id) <= offered:
+            yield from _mark_lost(state, allocation, event.worker_id, over=not_reported and is_same_folder)
+    yield from provisioned.refresh_worker(state, event.worker_id, recorded.at)
 
 
-def gone(state: State, recorded: Recorded) -> Iterable[Key]:
+def left_or_lost(state: State, recorded: Recorded) -> Iterable[Key]:
     """A worker left or was declared lost; its parts are lost."""
     event: scheduler.WorkerLost | worker.WorkerLeft = recorded.event
     known = state.workers.get(event.worker_id)
@@ -67,9 +71,9 @@ def gone(state: State, recorded: Recorded) -> Iterable[Key]:
     left = isinstance(event, worker.WorkerLeft)
     presence: Presence = "left" if left else "lost"
     yield from state.put_worker(replace(known, presence=presence, gone_at=recorded.at))
-    for id in state.places.held_on(known.id):
-        yield from _lose(state, state.allocations[id], known.id, over=left)
-    yield from provisioned.look(state, known.id, recorded.at)
+    for id in state.occupancy.held_on(known.id):
+        yield from _mark_lost(state, state.allocations[id], known.id, over=left)
+    yield from provisioned.refresh_worker(state, known.id, recorded.at)
 
 
 def forgotten(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -79,8 +83,8 @@ def forgotten(state: State, recorded: Recorded) -> Iterable[Key]:
         return
     del state.workers[known.id]
     state.workers_in.discard(known.pool, known.id)
-    state.away.discard(known.known_until, known.id)
-    state.places.drop_worker(known.id)
+    state.absent_workers.discard(known.known_until, known.id)
+    state.occupancy.drop_worker(known.id)
     state.index.drop_worker(known.id)
     yield "workers", known.id
 
@@ -90,8 +94,8 @@ def switched(state: State, recorded: Recorded) -> Iterable[Key]:
     event: scheduler.WorkerSwitched = recorded.event
     known = state.workers.get(event.worker_id)
     if known is not None:
-        yield from _switch(state, replace(known, switch=Switch(event.enabled, event.draining)))
-        yield from provisioned.look(state, known.id, recorded.at)
+        yield from _put_switched(state, replace(known, switch=Switch(event.enabled, event.draining)))
+        yield from provisioned.refresh_worker(state, known.id, recorded.at)
 
 
 def slot_switched(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -100,12 +104,12 @@ def slot_switched(state: State, recorded: Recorded) -> Iterable[Key]:
     known = state.workers.get(event.worker_id)
     if known is not None:
         switches = known.slot_switches | {event.slot_id: Switch(event.enabled, event.draining)}
-        yield from _switch(state, replace(known, slot_switches=switches))
+        yield from _put_switched(state, replace(known, slot_switches=switches))
 
 
-def _switch(state: State, changed: Worker) -> Iterable[Key]:
+def _put_switched(state: State, changed: Worker) -> Iterable[Key]:
     yield from state.put_worker(changed)
-    for id in state.places.held_on(changed.id):
+    for id in state.occupancy.held_on(changed.id):
         yield "allocations", id
 
 
@@ -113,7 +117,7 @@ def _slots_on(allocation: Allocation, worker_id: str) -> set[int]:
     return {slot for m in allocation.members if m.worker_id == worker_id for slot in m.slots}
 
 
-def _lose(state: State, allocation: Allocation, worker_id: str, *, over: bool) -> Iterable[Key]:
+def _mark_lost(state: State, allocation: Allocation, worker_id: str, *, over: bool) -> Iterable[Key]:
     """Mark the part on this worker as lost.
 
     `over` says that nothing of it runs any more; without a fence there is nothing to wait for, so the part is
@@ -121,9 +125,9 @@ def _lose(state: State, allocation: Allocation, worker_id: str, *, over: bool) -
     """
     over = over or not allocation.fence_s
 
-    def after(member: Member) -> Member:
+    def marked(member: Member) -> Member:
         lost = member.worker_id == worker_id and not member.over
         return replace(member, over=over, lost=True) if lost else member
 
-    members = tuple(after(member) for member in allocation.members)
+    members = tuple(marked(member) for member in allocation.members)
     return state.put_allocation(replace(allocation, members=members)) if members != allocation.members else ()

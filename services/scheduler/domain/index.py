@@ -13,8 +13,8 @@ from det_contracts.ids import job_id
 from services.kit.authz.people import People
 from services.kit.quotas.limits import account_of
 from services.scheduler.domain.gate import Gate
-from services.scheduler.domain.places import Places
-from services.scheduler.domain.records import Allocation, Job, Pause, Pool, Worker, first_place
+from services.scheduler.domain.occupancy import Occupancy
+from services.scheduler.domain.records import Allocation, Job, Pause, Pool, Worker, initial_position
 from services.scheduler.policy.book import Book
 from services.scheduler.policy.records import Agent, Group, PoolSettings, Request, Share
 
@@ -29,13 +29,13 @@ class Index:
         workers: Mapping[str, Worker],
         allocations: Mapping[str, Allocation],
         people: People,
-        places: Places,
+        occupancy: Occupancy,
     ) -> None:
         self.books: dict[str, Book] = {}
         self.gate = Gate(people, self.books)
         """In front of the books, for requests that quotas limit."""
         self._people = people
-        self._places = places
+        self._occupancy = occupancy
         self._groups: dict[str, set[str]] = defaultdict(set)
         self._workers: dict[str, Worker] = {}
         for pool in pools.values():
@@ -79,7 +79,7 @@ class Index:
                 book.drop_agent(worker.id)
         if worker.presence == "here":
             self._put_agent(worker)
-        self.gate.stir()
+        self.gate.mark_stale()
 
     def drop_worker(self, id: str) -> None:
         """Forget a worker that was away."""
@@ -91,7 +91,7 @@ class Index:
         counted = {slot.id for slot in worker.slots if worker.slot_switch(slot.id).open}
         agent = Agent(
             id=worker.id,
-            slots=len(counted | self._places.taken_on(worker.id)),
+            slots=len(counted | self._occupancy.taken_on(worker.id)),
             enabled=worker.switch.enabled,
             draining=worker.switch.draining or worker.released,
         )
@@ -155,9 +155,9 @@ class Index:
             self._groups[pool].discard(name)
             self.books[pool].drop_group(name)
 
-    def limited(self) -> Iterable[str]:
+    def limited_pools(self) -> Iterable[str]:
         """The pools in which quota-limited requests wait. Which of these are admitted may have changed."""
-        return self.gate.pools()
+        return self.gate.limited_pools()
 
     def limits_changed(self) -> None:
         """Recompute the limits after quotas, groups or project locations changed."""
@@ -168,11 +168,11 @@ class Index:
         return _NoBooks()
 
 
-def _pass_by(*_: Any) -> None:
+def _do_nothing(*_: Any) -> None:
     """Does nothing: this view maintains no index."""
 
 
-_PASS_BY: Any = _pass_by
+_DO_NOTHING: Any = _do_nothing
 
 
 class _NoBooks(Index):
@@ -189,10 +189,10 @@ class _NoBooks(Index):
     def __getattr__(self, name: str) -> NoReturn:
         raise AttributeError(f"the index has no '{name}' ahead of the log: rule by the records")
 
-    put_pool = put_job = drop_job = put_worker = drop_worker = limits_changed = _PASS_BY
-    put_allocation = drop_allocation = put_pause = drop_pause = _PASS_BY
+    put_pool = put_job = drop_job = put_worker = drop_worker = limits_changed = _DO_NOTHING
+    put_allocation = drop_allocation = put_pause = drop_pause = _DO_NOTHING
 
-    def limited(self) -> Iterable[str]:
+    def limited_pools(self) -> Iterable[str]:
         return ()
 
 
@@ -226,7 +226,7 @@ def request_of(allocation: Allocation, job: Job | None) -> Request:
         slots=allocation.slots,
         preemptible=allocation.kind == "TRIAL",
         single_agent=allocation.kind != "TRIAL",
-        position=job.place if job else first_place(submitted_at),
+        position=job.queue_position if job else initial_position(submitted_at),
         submitted_at=submitted_at,
         # The log's order is finer than its clock: requests of one batch have the same time.
         requested_at=float(allocation.requested),

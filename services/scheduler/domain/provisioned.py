@@ -18,13 +18,13 @@ from services.scheduler.domain.state import Key, State
 from services.scheduler.domain.supply import Provisioned, Supply
 
 replace = msgspec.structs.replace
-GONE_AFTER_S = 30.0
+MISSING_GRACE_S = 30.0
 """How long an engine may omit a worker from its lists before the worker counts as gone, in seconds.
 
 Lists can lag.
 """
-FIRST_PAUSE_S = 15.0
-LONGEST_PAUSE_S = 900.0
+MIN_BACKOFF_S = 15.0
+MAX_BACKOFF_S = 900.0
 """The back-off after failures, in seconds: doubled with each failure, up to this maximum."""
 
 
@@ -36,7 +36,7 @@ def is_released(state: State, worker_id: str) -> bool:
 
 def is_busy(state: State, worker_id: str) -> bool:
     """Whether anything holds a part of a worker."""
-    return bool(state.places.held_on(worker_id))
+    return bool(state.occupancy.held_on(worker_id))
 
 
 def wanted(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -64,7 +64,10 @@ def reported(state: State, recorded: Recorded) -> Iterable[Key]:
     changes: dict[str, Any] = {"phase": event.phase, "detail": event.detail, "ends_at": event.ends_at}
     if event.phase != known.phase:
         missing = event.phase == "missing"
-        changes |= {"gone": event.phase == "over", "gone_by": recorded.at + GONE_AFTER_S if missing else 0.0}
+        changes |= {
+            "gone": event.phase == "over",
+            "gone_by": recorded.at + MISSING_GRACE_S if missing else 0.0,
+        }
     if event.phase == "running" and not known.here and not known.start_by and not known.late:
         changes["start_by"] = recorded.at + settings.max_starting_s
     if event.phase == "queued":
@@ -76,7 +79,7 @@ def reported(state: State, recorded: Recorded) -> Iterable[Key]:
     yield from state.put_provisioned(replace(known, **changes))
 
 
-def look(state: State, worker_id: str, at: float) -> Iterable[Key]:
+def refresh_worker(state: State, worker_id: str, at: float) -> Iterable[Key]:
     """Update a worker's record after the worker itself, or what runs on it, may have changed."""
     known = state.provisioned.get(worker_id)
     if known is None:
@@ -125,10 +128,10 @@ def released(state: State, recorded: Recorded) -> Iterable[Key]:
     )
     if event.worker_id in state.workers:
         yield from state.put_worker(replace(state.workers[event.worker_id], released=True))
-    for id in state.places.held_on(event.worker_id):
+    for id in state.occupancy.held_on(event.worker_id):
         yield "allocations", id
     if event.failed:
-        yield from _failed(state, known.pool, event.reason, recorded.at)
+        yield from _record_failure(state, known.pool, event.reason, recorded.at)
 
 
 def dismissed(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -136,7 +139,7 @@ def dismissed(state: State, recorded: Recorded) -> Iterable[Key]:
     event: scheduler.WorkerDismissed = recorded.event
     yield from state.drop_provisioned(event.worker_id)
     if event.failed:
-        yield from _failed(state, event.pool, event.reason, recorded.at)
+        yield from _record_failure(state, event.pool, event.reason, recorded.at)
 
 
 def engine_reported(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -150,9 +153,9 @@ def retry_due(state: State, recorded: Recorded) -> Iterable[Key]:
     return state.put_supply(replace(_supply(state, recorded.event.pool), retry_at=0.0))
 
 
-def _failed(state: State, pool: str, reason: str, at: float) -> Iterable[Key]:
+def _record_failure(state: State, pool: str, reason: str, at: float) -> Iterable[Key]:
     known = _supply(state, pool)
-    pause = min(FIRST_PAUSE_S * 2 ** min(known.failures, 16), LONGEST_PAUSE_S)
+    pause = min(MIN_BACKOFF_S * 2 ** min(known.failures, 16), MAX_BACKOFF_S)
     failed = replace(known, failures=known.failures + 1, failure=reason, retry_at=at + pause)
     return state.put_supply(failed)
 

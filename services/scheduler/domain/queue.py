@@ -75,7 +75,7 @@ def run_requested(state: State, recorded: Recorded) -> Iterable[Key]:
     """A trial requests slots."""
     event: searcher.RunRequested = recorded.event
     job = state.jobs.get(event.experiment_id)
-    return _wait(
+    return _add_request(
         state,
         Allocation(
             id=event.allocation_id,
@@ -95,7 +95,7 @@ def run_requested(state: State, recorded: Recorded) -> Iterable[Key]:
 def deletion_requested(state: State, recorded: Recorded) -> Iterable[Key]:
     """A request to delete checkpoints, which a zero-slot task does."""
     event: checkpoints.DeletionRequested = recorded.event
-    return _wait(
+    return _add_request(
         state,
         Allocation(
             id=ids.allocation_id(event.task_id, 1),
@@ -124,7 +124,7 @@ def task_submitted(state: State, recorded: Recorded) -> Iterable[Key]:
     yield from state.put_job(
         Job(experiment_id=owner, submitted_at=recorded.at, pool=event.pool, priority=priority)
     )
-    yield from _wait(
+    yield from _add_request(
         state,
         Allocation(
             id=ids.allocation_id(event.task_id, 1),
@@ -154,18 +154,18 @@ def task_forgotten(state: State, recorded: Recorded) -> Iterable[Key]:
     id = recorded.event.task_id
     known = state.tasks.pop(id, None)
     if known is not None:
-        state.over.discard(known.ended_at, id)
+        state.ended_tasks.discard(known.ended_at, id)
         yield "tasks", id
 
 
 def _put_task(state: State, id: str, task: OwnTask) -> Iterable[Key]:
     known = state.tasks.get(id)
     before = (known.ended_at, id) if known is not None and known.over else None
-    state.over.swap(before, (task.ended_at, id) if task.over else None)
+    state.ended_tasks.swap(before, (task.ended_at, id) if task.over else None)
     state.tasks[id] = task
     yield "tasks", id
 
 
-def _wait(state: State, allocation: Allocation) -> Iterable[Key]:
+def _add_request(state: State, allocation: Allocation) -> Iterable[Key]:
     yield from state.touch_pool(allocation.pool)
     yield from state.put_allocation(allocation)

@@ -156,9 +156,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """A decimal number; smaller goes first."""
 
     @property
-    def place(self) -> Decimal:
+    def queue_position(self) -> Decimal:
         """Its position as a number."""
-        return Decimal(self.position) if self.position else first_place(self.submitted_at)
+        return Decimal(self.position) if self.position else initial_position(self.submitted_at)
 
 
 class OwnTask(msgspec.Struct, frozen=True):
@@ -204,6 +204,6 @@ class Deadline(msgspec.Struct, frozen=True):
     due_at: float
 
 
-def first_place(submitted_at: float) -> Decimal:
+def initial_position(submitted_at: float) -> Decimal:
     """The initial place of a job: its submission time in microseconds (scheduling spec, section 6)."""
     return Decimal(int(submitted_at * 1e6))

@@ -10,14 +10,14 @@ from typing import Any
 import msgspec
 
 from det_contracts.ids import job_id
-from services.kit.idempotency import Made, by_age
+from services.kit.idempotency import RequestResult, results_by_age
 from services.kit.pool_bindings import Bindings
 from services.kit.quotas.limits import account_of
 from services.kit.quotas.usage import Usage
 from services.kit.rules import derived
 from services.kit.sorted_keys import SortedKeys
 from services.scheduler.domain.index import Index
-from services.scheduler.domain.places import Places
+from services.scheduler.domain.occupancy import Occupancy
 from services.scheduler.domain.records import Allocation, Deadline, Job, OwnTask, Pause, Pool, Totals, Worker
 from services.scheduler.domain.supplies import Supplies
 
@@ -37,7 +37,7 @@ class State(Supplies, Bindings):
     pauses: dict[int, Pause] = field(default_factory=dict)
     """By trial id."""
     tasks: dict[str, OwnTask] = field(default_factory=dict)
-    creations: dict[str, Made] = field(default_factory=dict)
+    creations: dict[str, RequestResult] = field(default_factory=dict)
     totals: dict[str, Totals] = field(default_factory=dict)
     made_at: SortedKeys = derived()  # noqa: RUF009
     """(time, request id) for every creation"""
@@ -47,39 +47,39 @@ class State(Supplies, Bindings):
     """(experiment, trial) for every pause"""
     pauses_due: SortedKeys = derived()  # noqa: RUF009
     """(due time, trial) for every pause"""
-    line: SortedKeys = derived()  # noqa: RUF009
+    job_order: SortedKeys = derived()  # noqa: RUF009
     """(pool, priority, place, submission, job, experiment) for every job, in queue order"""
     workers_in: SortedKeys = derived()  # noqa: RUF009
     """(pool, worker)"""
     owed: Usage = derived()  # noqa: RUF009
     """Jobs that have not ended, by number"""
-    over: SortedKeys = derived()  # noqa: RUF009
+    ended_tasks: SortedKeys = derived()  # noqa: RUF009
     """(end, task) for every user's own task that is over"""
-    away: SortedKeys = derived()  # noqa: RUF009
+    absent_workers: SortedKeys = derived()  # noqa: RUF009
     """(time it may be forgotten, worker) for every absent worker"""
-    places: Places = derived()  # noqa: RUF009
+    occupancy: Occupancy = derived()  # noqa: RUF009
     """Which allocations hold which slots, and which belong to a job"""
     index: Index = derived()  # noqa: RUF009
     """The same records, arranged for fast passes; see `Index`."""
 
     def __post_init__(self) -> None:
-        self.made_at = by_age(self.creations)
+        self.made_at = results_by_age(self.creations)
         self.owed = Usage()
         for id in self.jobs:
-            self.owed.put(id, account_of(self, id), 1)
-        self.places = Places(self.allocations.values())
-        self.index = Index(self.pools, self.jobs, self.workers, self.allocations, self, self.places)
+            self.owed.set(id, account_of(self, id), 1)
+        self.occupancy = Occupancy(self.allocations.values())
+        self.index = Index(self.pools, self.jobs, self.workers, self.allocations, self, self.occupancy)
         for pause in self.pauses.values():
             self.index.put_pause(pause, self.jobs.get(pause.experiment_id))
         self.due = SortedKeys((deadline.due_at, id) for id, deadline in self.deadlines.items())
         self.paused = SortedKeys((pause.experiment_id, id) for id, pause in self.pauses.items())
         self.pauses_due = SortedKeys((pause.due_at, id) for id, pause in self.pauses.items())
         self.workers_in = SortedKeys((worker.pool, id) for id, worker in self.workers.items())
-        self.line = SortedKeys(place_in_line(job) for job in self.jobs.values())
-        self.over = SortedKeys((one.ended_at, id) for id, one in self.tasks.items() if one.over)
-        places = map(_away_place, self.workers.values())
-        self.away = SortedKeys(place for place in places if place is not None)
-        self.arrange_supplies()
+        self.job_order = SortedKeys(job_queue_key(job) for job in self.jobs.values())
+        self.ended_tasks = SortedKeys((one.ended_at, id) for id, one in self.tasks.items() if one.over)
+        places = map(_absence_key, self.workers.values())
+        self.absent_workers = SortedKeys(place for place in places if place is not None)
+        self.build_supply_indexes()
 
     def put_pool(self, pool: Pool) -> Iterable[Key]:
         """Store a pool."""
@@ -91,14 +91,14 @@ class State(Supplies, Bindings):
     def put_job(self, job: Job) -> Iterable[Key]:
         """Store a job, and move its requests to its current place."""
         known = self.jobs.get(job.experiment_id)
-        self.line.swap(place_in_line(known) if known else None, place_in_line(job))
+        self.job_order.swap(job_queue_key(known) if known else None, job_queue_key(job))
         self.jobs[job.experiment_id] = job
-        self.owed.put(job.experiment_id, account_of(self, job.experiment_id), 1)
+        self.owed.set(job.experiment_id, account_of(self, job.experiment_id), 1)
         yield "jobs", job.experiment_id
         self.index.put_job(job)
         for trial_id in self.paused.ids(job.experiment_id):
             self.index.put_pause(self.pauses[trial_id], job)
-        for id in self.places.of_job(job.experiment_id):
+        for id in self.occupancy.of_job(job.experiment_id):
             allocation = self.allocations[id]
             if allocation.state == "PENDING" and allocation.pool != job.pool:
                 self.index.drop_allocation(allocation)
@@ -113,10 +113,10 @@ class State(Supplies, Bindings):
         """Forget a job. Allocations that it still has keep running."""
         job = self.jobs.pop(experiment_id, None)
         if job is not None:
-            self.line.discard(*place_in_line(job))
-            self.owed.drop(experiment_id)
+            self.job_order.discard(*job_queue_key(job))
+            self.owed.remove(experiment_id)
             self.index.drop_job(job)
-            for id in self.places.of_job(experiment_id):
+            for id in self.occupancy.of_job(experiment_id):
                 self.index.put_allocation(self.allocations[id], None)
             yield "jobs", experiment_id
 
@@ -124,7 +124,7 @@ class State(Supplies, Bindings):
         """Store a worker."""
         known = self.workers.get(worker.id)
         self.workers_in.swap((known.pool, known.id) if known else None, (worker.pool, worker.id))
-        self.away.swap(_away_place(known), _away_place(worker))
+        self.absent_workers.swap(_absence_key(known), _absence_key(worker))
         self.workers[worker.id] = worker
         self.index.put_worker(worker)
         yield "workers", worker.id
@@ -134,7 +134,7 @@ class State(Supplies, Bindings):
     def put_allocation(self, allocation: Allocation) -> Iterable[Key]:
         """Store an allocation."""
         self.allocations[allocation.id] = allocation
-        self.places.put(allocation)
+        self.occupancy.put(allocation)
         self.index.put_allocation(allocation, self.jobs.get(allocation.experiment_id))
         yield "allocations", allocation.id
         yield from self._touch_limited()
@@ -142,7 +142,7 @@ class State(Supplies, Bindings):
     def drop_allocation(self, allocation: Allocation) -> Iterable[Key]:
         """Forget an allocation, which frees its slots."""
         del self.allocations[allocation.id]
-        self.places.drop(allocation)
+        self.occupancy.drop(allocation)
         self.index.drop_allocation(allocation)
         yield "allocations", allocation.id
         yield from self.drop_deadline(allocation.id)
@@ -186,14 +186,14 @@ class State(Supplies, Bindings):
 
     def limits_changed(self) -> Iterable[Key]:
         """Quotas, group memberships or project locations changed."""
-        if self.quotas or self.index.limited():
+        if self.quotas or self.index.limited_pools():
             yield from self._touch_limited()
             self.index.limits_changed()
             yield from self._touch_limited()
 
     def _touch_limited(self) -> Iterable[Key]:
         """Touch every pool in which limited requests wait, since a pass over it may decide something new."""
-        for name in self.index.limited():
+        for name in self.index.limited_pools():
             yield "pools", name
 
     def touch_pool(self, name: str) -> Iterable[Key]:
@@ -203,11 +203,18 @@ class State(Supplies, Bindings):
         yield "pools", name
 
 
-def _away_place(worker: Worker | None) -> tuple[float, str] | None:
+def _absence_key(worker: Worker | None) -> tuple[float, str] | None:
     until = worker.known_until if worker is not None else None
     return (until, worker.id) if worker is not None and until is not None else None
 
 
-def place_in_line(job: Job) -> tuple[str, int, Decimal, float, str, int]:
+def job_queue_key(job: Job) -> tuple[str, int, Decimal, float, str, int]:
     """The sort key of a job. It starts with the pool, so each pool's queue is contiguous."""
-    return job.pool, job.priority, job.place, job.submitted_at, job_id(job.experiment_id), job.experiment_id
+    return (
+        job.pool,
+        job.priority,
+        job.queue_position,
+        job.submitted_at,
+        job_id(job.experiment_id),
+        job.experiment_id,
+    )

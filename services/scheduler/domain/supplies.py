@@ -25,36 +25,36 @@ class Supplies(People):
     """By worker id."""
     supplies: dict[str, Supply] = field(default_factory=dict)
     """By pool."""
-    provisioned_in: SortedKeys = derived()  # noqa: RUF009
+    provisioned_by_standing: SortedKeys = derived()  # noqa: RUF009
     """(pool, standing, whether it is here, negated number, worker) for every requested worker"""
     provisioned_due: SortedKeys = derived()  # noqa: RUF009
     """(due time, worker)"""
     retries_due: SortedKeys = derived()  # noqa: RUF009
     """(due time, pool)"""
 
-    def arrange_supplies(self) -> None:
+    def build_supply_indexes(self) -> None:
         """Build the indexes from the records."""
         asked_for = self.provisioned.values()
-        self.provisioned_in = SortedKeys(map(_place, asked_for))
+        self.provisioned_by_standing = SortedKeys(map(_standing_key, asked_for))
         self.provisioned_due = SortedKeys((one.due_at, one.id) for one in asked_for if one.due_at)
         waiting = (one for one in self.supplies.values() if one.retry_at)
         self.retries_due = SortedKeys((one.retry_at, one.pool) for one in waiting)
 
-    def put_provisioned(self, one: Provisioned) -> Iterable[Key]:
+    def put_provisioned(self, worker: Provisioned) -> Iterable[Key]:
         """Store a requested worker."""
-        known = self.provisioned.get(one.id)
-        self.provisioned_in.swap(_place(known) if known else None, _place(one))
+        known = self.provisioned.get(worker.id)
+        self.provisioned_by_standing.swap(_standing_key(known) if known else None, _standing_key(worker))
         due_before = (known.due_at, known.id) if known and known.due_at else None
-        self.provisioned_due.swap(due_before, (one.due_at, one.id) if one.due_at else None)
-        self.provisioned[one.id] = one
-        yield "provisioned", one.id
-        yield "pools", one.pool
+        self.provisioned_due.swap(due_before, (worker.due_at, worker.id) if worker.due_at else None)
+        self.provisioned[worker.id] = worker
+        yield "provisioned", worker.id
+        yield "pools", worker.pool
 
     def drop_provisioned(self, id: str) -> Iterable[Key]:
         """Forget a requested worker."""
         known = self.provisioned.pop(id, None)
         if known is not None:
-            self.provisioned_in.discard(*_place(known))
+            self.provisioned_by_standing.discard(*_standing_key(known))
             self.provisioned_due.discard(known.due_at, id)
             yield "provisioned", id
             yield "pools", known.pool
@@ -68,12 +68,12 @@ class Supplies(People):
         yield "supplies", supply.pool
         yield "pools", supply.pool
 
-    def provisioned_as(self, pool: str, *standings: Standing) -> int:
+    def count_provisioned(self, pool: str, *standings: Standing) -> int:
         """Count a pool's requested workers that have one of these standings. Without standings, count all."""
         if not standings:
-            return self.provisioned_in.count(pool)
-        return sum(self.provisioned_in.count(pool, standing) for standing in standings)
+            return self.provisioned_by_standing.count(pool)
+        return sum(self.provisioned_by_standing.count(pool, standing) for standing in standings)
 
 
-def _place(one: Provisioned) -> tuple[str, str, bool, int, str]:
+def _standing_key(one: Provisioned) -> tuple[str, str, bool, int, str]:
     return one.pool, one.standing, one.here, -one.number, one.id

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection
 from typing import NamedTuple
 
-from services.scheduler.policy.book import Book, room_of
+from services.scheduler.policy.book import Book, group_headroom
 from services.scheduler.policy.group_queue import Size, size_of
 
 
@@ -23,8 +23,8 @@ def demand_of(
     slots_per_instance: int,
     max_zero_slot: int,
     placed: Collection[str] = (),
-    enough: int | None = None,
-    most: int | None = None,
+    stop_at: int | None = None,
+    max_instances: int | None = None,
 ) -> Demand:
     """Return the instances that would serve what waits: enough for the slots and for the zero-slot tasks.
 
@@ -33,7 +33,7 @@ def demand_of(
     tasks an instance takes; 0 for none. Counting stops at `enough`.
     """
     zero_slot, slots = 0, 0
-    counted = _Counted()
+    demand_reason = _DemandReason()
     ready = Counter(
         (request.group, size_of(request)) for id in placed if (request := book.waiting.get(id)) is not None
     )
@@ -43,20 +43,20 @@ def demand_of(
             count = queue.waiting(size) - ready[name, size]
             if size.slots == 0:
                 zero_slot += count
-                counted.add(name, count)
-            elif _served(size, slots_per_instance, most):
+                demand_reason.add(name, count)
+            elif _can_serve(size, slots_per_instance, max_instances):
                 wanted += count * size.slots
-                counted.add(name, count)
-        room = room_of(book, name)
+                demand_reason.add(name, count)
+        room = group_headroom(book, name)
         slots += wanted if room is None else max(0, min(wanted, room))
-        instances = max(_instances(zero_slot, max_zero_slot), _instances(slots, slots_per_instance))
-        if enough is not None and instances >= enough:
-            return Demand(enough, counted.reason(slots))
-    instances = max(_instances(zero_slot, max_zero_slot), _instances(slots, slots_per_instance))
-    return Demand(instances, counted.reason(slots))
+        instances = max(_instances_for(zero_slot, max_zero_slot), _instances_for(slots, slots_per_instance))
+        if stop_at is not None and instances >= stop_at:
+            return Demand(stop_at, demand_reason.reason(slots))
+    instances = max(_instances_for(zero_slot, max_zero_slot), _instances_for(slots, slots_per_instance))
+    return Demand(instances, demand_reason.reason(slots))
 
 
-class _Counted:
+class _DemandReason:
     """Counts waiting requests, for the reason text."""
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class _Counted:
         return f"{waiting} for {slots} slot{'' if slots == 1 else 's'} that no worker has; first of {whose}"
 
 
-def _served(size: Size, per_instance: int, most: int | None) -> bool:
+def _can_serve(size: Size, per_instance: int, most: int | None) -> bool:
     if not per_instance > 0:
         return False
     if size.slots <= per_instance:
@@ -85,5 +85,5 @@ def _served(size: Size, per_instance: int, most: int | None) -> bool:
     return whole and (most is None or size.slots <= most * per_instance)
 
 
-def _instances(needed: int, each: int) -> int:
+def _instances_for(needed: int, each: int) -> int:
     return -(-needed // each) if each > 0 else 0

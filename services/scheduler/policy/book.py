@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from services.scheduler.policy.fitting import Pool, Shape
 from services.scheduler.policy.group_queue import GroupQueue, Size
-from services.scheduler.policy.quiet import Quiet
+from services.scheduler.policy.idle_pass import IdlePass
 from services.scheduler.policy.records import Agent, Group, PoolSettings, Request, Running, Share
 
 _DEFAULTS = Group()
@@ -34,8 +34,8 @@ class Book:
         """Group and slots of runs that are over but may be requested again, by any id."""
         self.used: dict[str, tuple[int, int]] = {}
         """Slots and zero-slot places in use, by agent, including agents that have gone."""
-        self.quiet = Quiet()
-        self.impossible: dict[Size, bool] = {}
+        self.idle_pass = IdlePass()
+        self.impossible_by_size: dict[Size, bool] = {}
         """Sizes that the agents could not serve even when idle: a cache of `capacity.is_impossible`."""
 
     @property
@@ -47,11 +47,11 @@ class Book:
     def settings(self, settings: PoolSettings) -> None:
         if settings == self._settings:
             return
-        self.quiet.end()
-        self.impossible.clear()
+        self.idle_pass.invalidate()
+        self.impossible_by_size.clear()
         self._settings = self.pool.settings = settings
         for agent in self.agents.values():
-            self._open(agent)
+            self._sync_agent(agent)
         self.levels = {}
         for name in self.queues:
             self.levels.setdefault(self.priority(name), set()).add(name)
@@ -59,34 +59,34 @@ class Book:
     def put_agent(self, agent: Agent) -> None:
         """Add or update an agent. Its used slots are computed from the runs."""
         if self.agents.get(agent.id) != agent:
-            self.quiet.end()
-            self.impossible.clear()
+            self.idle_pass.invalidate()
+            self.impossible_by_size.clear()
             self.agents[agent.id] = agent
-            self._open(agent)
+            self._sync_agent(agent)
 
     def drop_agent(self, agent_id: str) -> None:
         """Remove an agent. Runs with shares there stay known and count again when it returns."""
         if self.agents.pop(agent_id, None) is not None:
-            self.quiet.end()
-            self.impossible.clear()
+            self.idle_pass.invalidate()
+            self.impossible_by_size.clear()
             self.pool.drop(agent_id)
 
     def put_group(self, name: str, group: Group) -> None:
         """Set what a job's owner chose. May be called before or after its requests arrive."""
         if self.groups.get(name) == group:
             return
-        self.quiet.end()
-        self._unlist(name)
+        self.idle_pass.invalidate()
+        self._remove_from_level(name)
         self.groups[name] = group
-        self._list(name)
+        self._add_to_level(name)
 
     def drop_group(self, name: str) -> None:
         """Forget what was chosen. Requests that remain get the defaults."""
         if name in self.groups:
-            self.quiet.end()
-            self._unlist(name)
+            self.idle_pass.invalidate()
+            self._remove_from_level(name)
             del self.groups[name]
-            self._list(name)
+            self._add_to_level(name)
 
     def wait(self, request: Request) -> None:
         """Record that a request waits for slots, or that a waiting request has changed."""
@@ -95,8 +95,8 @@ class Book:
             return
         self.leave(id)
         self.waiting[id] = request
-        self._queue(request.group).wait(request)
-        self.quiet.came(request)
+        self._queue_of(request.group).add_waiting(request)
+        self.idle_pass.add_request(request)
 
     def run(
         self, request: Request, shares: Iterable[Share], *, leaving: bool = False, backfilled: bool = False
@@ -107,12 +107,12 @@ class Book:
         if self.running.get(id) == running:
             return
         self.leave(id)
-        self.quiet.end()
+        self.idle_pass.invalidate()
         self.running[id] = running
-        self._queue(request.group).run(running)
+        self._queue_of(request.group).add_running(running)
         if leaving:
             self.leaving[id] = running
-        self._count(running.shares, 1)
+        self._change_used(running.shares, 1)
         self.pool.take(running.shares)
 
     def expect(self, id: str, group: str, slots: int) -> None:
@@ -123,26 +123,26 @@ class Book:
         known, held = self.expected.pop(id, (group, 0))
         if slots:
             self.expected[id] = group, slots
-            self._queue(group).expected += slots
+            self._queue_of(group).expected += slots
         if held:
             self.queues[known].expected -= held
-            self._tidy(known)
-        self.quiet.end()
+            self._remove_if_empty(known)
+        self.idle_pass.invalidate()
 
     def leave(self, allocation_id: str) -> None:
         """Forget a request, wherever it is. Does nothing if the request is unknown."""
         waited = self.waiting.pop(allocation_id, None)
         if waited is not None:
-            self.quiet.end()
-            self.queues[waited.group].unwait(waited)
-            self._tidy(waited.group)
+            self.idle_pass.invalidate()
+            self.queues[waited.group].remove_waiting(waited)
+            self._remove_if_empty(waited.group)
         ran = self.running.pop(allocation_id, None)
         if ran is not None:
-            self.quiet.end()
+            self.idle_pass.invalidate()
             self.leaving.pop(allocation_id, None)
-            self.queues[ran.request.group].unrun(ran)
-            self._tidy(ran.request.group)
-            self._count(ran.shares, -1)
+            self.queues[ran.request.group].remove_running(ran)
+            self._remove_if_empty(ran.request.group)
+            self._change_used(ran.shares, -1)
             self.pool.free(ran.shares)
 
     def group(self, name: str) -> Group:
@@ -154,7 +154,7 @@ class Book:
         chosen = self.group(group).priority
         return self._settings.default_priority if chosen is None else chosen
 
-    def _open(self, agent: Agent) -> None:
+    def _sync_agent(self, agent: Agent) -> None:
         if not agent.open:
             self.pool.drop(agent.id)
             return
@@ -163,29 +163,29 @@ class Book:
         used, zero_used = self.used.get(agent.id, (0, 0))
         self.pool.put(agent.id, Shape(agent.slots, used, most, zero_used))
 
-    def _queue(self, group: str) -> GroupQueue:
+    def _queue_of(self, group: str) -> GroupQueue:
         if group not in self.queues:
             self.queues[group] = GroupQueue()
-            self._list(group)
+            self._add_to_level(group)
         return self.queues[group]
 
-    def _tidy(self, group: str) -> None:
+    def _remove_if_empty(self, group: str) -> None:
         if not self.queues[group]:
-            self._unlist(group)
+            self._remove_from_level(group)
             del self.queues[group]
 
-    def _list(self, group: str) -> None:
+    def _add_to_level(self, group: str) -> None:
         if group in self.queues:
             self.levels.setdefault(self.priority(group), set()).add(group)
 
-    def _unlist(self, group: str) -> None:
+    def _remove_from_level(self, group: str) -> None:
         if group in self.queues:
             level = self.levels[self.priority(group)]
             level.discard(group)
             if not level:
                 del self.levels[self.priority(group)]
 
-    def _count(self, shares: Iterable[Share], sign: int) -> None:
+    def _change_used(self, shares: Iterable[Share], sign: int) -> None:
         for share in shares:
             slots, zero = self.used.get(share.agent_id, (0, 0))
             used = slots + sign * share.slots, zero + sign * (share.slots == 0)
@@ -216,13 +216,13 @@ def book_of(
     return book
 
 
-def room_of(book: Book, group: str) -> int | None:
+def group_headroom(book: Book, group: str) -> int | None:
     """Slots that a group may still take; None: no limit."""
     limit = book.group(group).max_slots
     return None if limit is None else limit - book.queues[group].held
 
 
-def may_yield(book: Book, running: Running) -> bool:
+def can_preempt(book: Book, running: Running) -> bool:
     """Whether asking the run to exit is allowed, is new, and frees slots, which only open agents do."""
     if not running.request.preemptible or running.leaving:
         return False

@@ -11,7 +11,7 @@ from services.scheduler.policy.group_queue import Size
 from services.scheduler.policy.records import Agent, PoolSettings, Request
 
 
-def cannot_hold(agents: Sequence[Agent], settings: PoolSettings, slots: int, single_agent: bool) -> str:
+def explain_too_large(agents: Sequence[Agent], settings: PoolSettings, slots: int, single_agent: bool) -> str:
     """Say why these agents cannot serve a request of this size even when idle, and what they could serve.
 
     Returns "" if they can (scheduling spec, section 2).
@@ -25,10 +25,10 @@ def cannot_hold(agents: Sequence[Agent], settings: PoolSettings, slots: int, sin
         return ""
     if slots == 0:
         return "No agent of the pool takes tasks without slots (max_aux_containers_per_agent is 0)."
-    return f"{_reason(agents, slots, single_agent)} {_would_fit(agents, single_agent)}"
+    return f"{_too_large_reason(agents, slots, single_agent)} {_suggest_sizes(agents, single_agent)}"
 
 
-def impossible(book: Book) -> frozenset[Size]:
+def impossible_sizes(book: Book) -> frozenset[Size]:
     """The sizes of requests in a book that its open agents could not serve even when idle."""
     sizes = {size for queue in book.queues.values() for size in queue.sizes()}
     return frozenset(size for size in sizes if is_impossible(book, size))
@@ -36,10 +36,12 @@ def impossible(book: Book) -> frozenset[Size]:
 
 def is_impossible(book: Book, size: Size) -> bool:
     """Whether the open agents of a book could not serve requests of this size even when idle."""
-    if size not in book.impossible:
+    if size not in book.impossible_by_size:
         usable = [agent for agent in book.agents.values() if agent.open]
-        book.impossible[size] = bool(cannot_hold(usable, book.settings, size.slots, size.single_agent))
-    return book.impossible[size]
+        book.impossible_by_size[size] = bool(
+            explain_too_large(usable, book.settings, size.slots, size.single_agent)
+        )
+    return book.impossible_by_size[size]
 
 
 def idle_pool(agents: Iterable[Agent], settings: PoolSettings) -> Pool:
@@ -54,30 +56,30 @@ def idle_pool(agents: Iterable[Agent], settings: PoolSettings) -> Pool:
     return pool
 
 
-def counted(slots: int) -> str:
+def format_slots(slots: int) -> str:
     """A number of slots in words."""
     return f"{slots} slot" if slots == 1 else f"{slots} slots"
 
 
-def _reason(agents: Sequence[Agent], slots: int, single_agent: bool) -> str:
+def _too_large_reason(agents: Sequence[Agent], slots: int, single_agent: bool) -> str:
     total, largest = sum(a.slots for a in agents), max(a.slots for a in agents)
     if slots > total:
-        return f"It needs {counted(slots)}, the whole pool has {total}."
+        return f"It needs {format_slots(slots)}, the whole pool has {total}."
     if single_agent:
-        return f"It needs {counted(slots)} on one agent, the largest agent has {largest}."
+        return f"It needs {format_slots(slots)} on one agent, the largest agent has {largest}."
     sizes = ", ".join(str(slots) for slots in sorted((a.slots for a in agents), reverse=True)[:8])
     more = ", ..." if len(agents) > 8 else ""
     return (
-        f"It needs {counted(slots)}, more than the largest agent has: then it takes whole agents "
+        f"It needs {format_slots(slots)}, more than the largest agent has: then it takes whole agents "
         f"of equal size, and {slots} cannot be made of these (sizes {sizes}{more})."
     )
 
 
-def _would_fit(agents: Sequence[Agent], single_agent: bool) -> str:
+def _suggest_sizes(agents: Sequence[Agent], single_agent: bool) -> str:
     sizes = Counter(a.slots for a in agents if a.slots)
     if not sizes:
         return "The pool has no slots at all."
-    choices = [f"up to {counted(max(sizes))}"]
+    choices = [f"up to {format_slots(max(sizes))}"]
     if not single_agent:
         several = sorted((size for size, count in sizes.items() if count > 1), reverse=True)
         choices += [f"a multiple of {size} up to {size * sizes[size]}" for size in several[:3]]

@@ -17,6 +17,6 @@ _POLICIES: Mapping[str, Callable[[Book], Decision]] = {
 
 def decide(book: Book) -> Decision:
     """Decide which requests get slots and which runs are asked to exit. The book is not changed."""
-    if book.quiet.holds():
+    if book.idle_pass.is_valid():
         return NOTHING
     return _POLICIES[book.settings.type](book)

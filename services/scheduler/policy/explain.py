@@ -7,10 +7,10 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import islice
 from typing import Any
 
-from services.scheduler.policy.book import Book, room_of
-from services.scheduler.policy.capacity import cannot_hold, counted
+from services.scheduler.policy.book import Book, group_headroom
+from services.scheduler.policy.capacity import explain_too_large, format_slots
 from services.scheduler.policy.decide import decide
-from services.scheduler.policy.group_queue import Place, Size, place_of, size_of
+from services.scheduler.policy.group_queue import QueueKey, Size, queue_key, size_of
 from services.scheduler.policy.offers import Claim, capacity_of, claims_of
 from services.scheduler.policy.records import Decision, Request
 
@@ -20,12 +20,12 @@ def explain(book: Book, allocation_id: str, decision: Decision | None = None) ->
     return Explainer(book, decision).why(allocation_id)
 
 
-def never_fits(book: Book, *, slots: int, single_agent: bool = False) -> str:
+def explain_never_fits(book: Book, *, slots: int, single_agent: bool = False) -> str:
     """Say why the agents of a pool can never serve a request of this size, and what they could serve.
 
     Returns "" if they can. Disabled and draining agents count too, because they may be enabled again.
     """
-    return cannot_hold(list(book.agents.values()), book.settings, slots, single_agent)
+    return explain_too_large(list(book.agents.values()), book.settings, slots, single_agent)
 
 
 class Explainer:
@@ -48,22 +48,24 @@ class Explainer:
         if allocation_id in self._placed:
             return "It fits and is about to start."
         return (
-            _over_limit(self._book, request)
-            or self._of_size(_too_large_now, request)
-            or self._beyond_fair_share(request)
-            or _releases_under_way(self._decision, request)
-            or self._of_size(_taken, request)
-            or self._behind(request)
+            _explain_over_limit(self._book, request)
+            or self._explain_by_size(_explain_too_large_now, request)
+            or self._explain_fair_share(request)
+            or _explain_pending_releases(self._decision, request)
+            or self._explain_by_size(_explain_no_free_slots, request)
+            or self._explain_behind(request)
         )
 
-    def _of_size(self, say: Callable[[Book, Decision, Request], str], request: Request) -> str:
+    def _explain_by_size(
+        self, explain_size: Callable[[Book, Decision, Request], str], request: Request
+    ) -> str:
         """Return `say`'s answer, cached because it is the same for all requests of a size."""
-        key = say, size_of(request)
+        key = explain_size, size_of(request)
         if key not in self._by_size:
-            self._by_size[key] = say(self._book, self._decision, request)
+            self._by_size[key] = explain_size(self._book, self._decision, request)
         return self._by_size[key]
 
-    def _beyond_fair_share(self, request: Request) -> str:
+    def _explain_fair_share(self, request: Request) -> str:
         if self._book.settings.type != "fair_share" or request.slots == 0:
             return ""
         if self._claims is None:
@@ -75,29 +77,29 @@ class Explainer:
         whose = "its experiment" if request.preemptible else "its job"
         return (
             f"It needs {request.slots} more: the fair share of {whose} is {claim.offer} of "
-            f"{counted(capacity_of(self._book))} at present, and {whose} holds {claim.active}."
+            f"{format_slots(capacity_of(self._book))} at present, and {whose} holds {claim.active}."
         )
 
-    def _behind(self, request: Request) -> str:
+    def _explain_behind(self, request: Request) -> str:
         """Explain that it would fit but another request has the better claim."""
-        line = self._line(request)
-        ahead = bisect_left(line.places, _order(self._book, request)) if line else 0
+        line = self._line_of(request)
+        ahead = bisect_left(line.order_keys, _order_key(self._book, request)) if line else 0
         if line and line.blocked < ahead:
             blocked, book = line.requests[line.blocked], self._book
             level = f"priority {book.priority(blocked.group)}, " if book.settings.type == "priority" else ""
             return (
-                f"It waits behind {blocked.allocation_id} ({level}needs {counted(blocked.slots)}), "
+                f"It waits behind {blocked.allocation_id} ({level}needs {format_slots(blocked.slots)}), "
                 f"which does not fit yet."
             )
         if line and ahead:
             ids = [rival.allocation_id for rival in line.requests[: min(3, ahead)]]
-            return f"The free slots go to {_some(ids, ahead)}, ahead in the queue."
+            return f"The free slots go to {_join_names(ids, ahead)}, ahead in the queue."
         if self._placed:
             ids = list(islice(self._placed, 3))
-            return f"The free slots go to {_some(ids, len(self._placed))} in this pass."
+            return f"The free slots go to {_join_names(ids, len(self._placed))} in this pass."
         return "It fits, and will be placed once the runs that were asked to exit have done so."
 
-    def _line(self, request: Request) -> _Line | None:
+    def _line_of(self, request: Request) -> _Line | None:
         """The requests that must be served in order, including this one; None without such an order.
 
         Under the priority policy these are the requests of the same kind that are not at their limit; under
@@ -116,13 +118,13 @@ class Explainer:
         if book.settings.type != "priority":
             return (r for r in book.waiting.values() if r.group == key)
         kind = (r for r in book.waiting.values() if (r.slots == 0) == key)
-        return (r for r in kind if (room := room_of(book, r.group)) is None or r.slots <= room)
+        return (r for r in kind if (room := group_headroom(book, r.group)) is None or r.slots <= room)
 
 
 class _Line:
     def __init__(self, book: Book, rivals: Iterable[Request], placed: Collection[str]) -> None:
-        self.requests = sorted(rivals, key=lambda rival: _order(book, rival))
-        self.places = [_order(book, rival) for rival in self.requests]
+        self.requests = sorted(rivals, key=lambda rival: _order_key(book, rival))
+        self.order_keys = [_order_key(book, rival) for rival in self.requests]
         self.blocked = next(
             (at for at, rival in enumerate(self.requests) if rival.allocation_id not in placed),
             len(self.requests),
@@ -130,34 +132,38 @@ class _Line:
         """Index of the first request that is not placed by this pass."""
 
 
-def _order(book: Book, request: Request) -> tuple[int, Place]:
-    return book.priority(request.group), place_of(request)
+def _order_key(book: Book, request: Request) -> tuple[int, QueueKey]:
+    return book.priority(request.group), queue_key(request)
 
 
-def _too_large_now(book: Book, _: Decision, request: Request) -> str:
+def _explain_too_large_now(book: Book, _: Decision, request: Request) -> str:
     usable = [agent for agent in book.agents.values() if agent.open]
     if book.agents and not usable:
         return "Every agent of the resource pool is disabled, draining or out of reach."
-    return cannot_hold(usable, book.settings, request.slots, request.single_agent)
+    return explain_too_large(usable, book.settings, request.slots, request.single_agent)
 
 
-def _over_limit(book: Book, request: Request) -> str:
-    room = room_of(book, request.group)
+def _explain_over_limit(book: Book, request: Request) -> str:
+    room = group_headroom(book, request.group)
     if room is None or request.slots <= room or book.settings.type == "round_robin":
         return ""
     limit = book.group(request.group).max_slots or 0
     return (
-        f"Its job may hold {counted(limit)} at once (resources.max_slots) and holds {limit - room}; "
+        f"Its job may hold {format_slots(limit)} at once (resources.max_slots) and holds {limit - room}; "
         f"it needs {request.slots}."
     )
 
 
-def _releases_under_way(decision: Decision, request: Request) -> str:
+def _explain_pending_releases(decision: Decision, request: Request) -> str:
     leaving = [r.allocation_id for r in decision.release if r.wanted_by == request.allocation_id]
-    return f"It waits for {_some(leaving)} to exit: lower in rank, and already asked to." if leaving else ""
+    return (
+        f"It waits for {_join_names(leaving)} to exit: lower in rank, and already asked to."
+        if leaving
+        else ""
+    )
 
 
-def _taken(book: Book, decision: Decision, request: Request) -> str:
+def _explain_no_free_slots(book: Book, decision: Decision, request: Request) -> str:
     """Explain that the agents currently have no room for it; "" if they have."""
     if book.pool.fits(request):
         return ""
@@ -166,19 +172,21 @@ def _taken(book: Book, decision: Decision, request: Request) -> str:
     usable = [agent for agent in book.agents.values() if agent.open]
     empty = [max(0, agent.slots - book.used.get(agent.id, (0, 0))[0]) for agent in usable]
     total, free = sum(agent.slots for agent in usable), sum(empty)
-    sentence = f"It needs {counted(request.slots)}, {free} of {total} are free"
+    sentence = f"It needs {format_slots(request.slots)}, {free} of {total} are free"
     if request.slots <= free:
         sentence += f", at most {max(empty)} on one agent"
     asked = [id for id, running in book.leaving.items() if running.request.slots]
     asked += [release.allocation_id for release in decision.release]
-    return f"{sentence}; {_some(asked)} {_was(asked)} asked to leave." if asked else f"{sentence}."
+    return (
+        f"{sentence}; {_join_names(asked)} {_was_or_were(asked)} asked to leave." if asked else f"{sentence}."
+    )
 
 
-def _some(names: Sequence[str], count: int = 0) -> str:
+def _join_names(names: Sequence[str], count: int = 0) -> str:
     """The first three names and how many more there are."""
     count = count or len(names)
     return ", ".join(names[:3]) + (f" and {count - 3} more" if count > 3 else "")
 
 
-def _was(names: list[str]) -> str:
+def _was_or_were(names: list[str]) -> str:
     return "was" if len(names) == 1 else "were"

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from services.scheduler.policy.book import Book, may_yield, room_of
+from services.scheduler.policy.book import Book, can_preempt, group_headroom
 from services.scheduler.policy.group_queue import Size, Walk, size_of
 from services.scheduler.policy.offers import Claim, capacity_of, claims_of
 from services.scheduler.policy.records import NOTHING, Decision, Placement, Release, Request
@@ -21,34 +21,34 @@ from services.scheduler.policy.records import NOTHING, Decision, Placement, Rele
 
 def decide(book: Book) -> Decision:
     """Run one pass over a pool."""
-    giving = _Giving(book)
-    giving.zero_slot()
+    assigner = _SlotAssigner(book)
+    assigner.place_zero_slot()
     releases: list[Release] = []
     claims = claims_of(book)
     for claim in claims:
         if claim.active > claim.offer:
-            releases += _shrink(book, claim)
+            releases += _release_excess(book, claim)
         elif claim.active < claim.offer:
-            giving.grow(claim)
-    decision = Decision(tuple(giving.placements), tuple(releases))
+            assigner.place_group(claim)
+    decision = Decision(tuple(assigner.placements), tuple(releases))
     if decision == NOTHING:
         known = {claim.name: claim for claim in claims}
-        book.quiet.begin(lambda request: _ignores(book, known.get(request.group), request))
+        book.idle_pass.record(lambda request: _changes_nothing(book, known.get(request.group), request))
     return decision
 
 
-def _shrink(book: Book, claim: Claim) -> Iterator[Release]:
+def _release_excess(book: Book, claim: Claim) -> Iterator[Release]:
     """Ask the oldest tasks of a group to exit until the rest is within its offer."""
     active = claim.active - claim.queue.leaving
     for _, running in claim.queue.running(False):
         if active <= claim.offer:
             return
-        if may_yield(book, running):
+        if can_preempt(book, running):
             active -= running.request.slots
             yield Release(running.request.allocation_id)
 
 
-class _Giving:
+class _SlotAssigner:
     """Hands out free slots, on a copy of the agents."""
 
     def __init__(self, book: Book) -> None:
@@ -57,16 +57,16 @@ class _Giving:
         self._pool = book.pool.copy()
         self._no_fit: set[Size] = set()
 
-    def zero_slot(self) -> None:
+    def place_zero_slot(self) -> None:
         """Place every zero-slot request that fits: these do not compete for slots."""
         lanes = (lane for queue in self._book.queues.values() for lane in queue.lanes(True))
         for request in Walk((lane, 0, len(lane)) for lane in lanes):
             if not self._place(request):
                 return
 
-    def grow(self, claim: Claim) -> None:
+    def place_group(self, claim: Claim) -> None:
         """Place a group's requests in order, as far as its offer and the agents' free slots allow."""
-        room = room_of(self._book, claim.name)
+        room = group_headroom(self._book, claim.name)
         allowed = claim.offer - claim.active
         allowed = allowed if room is None else min(allowed, room)
         walk = Walk((lane, 0, len(lane)) for lane in claim.queue.lanes(False))
@@ -74,7 +74,7 @@ class _Giving:
             if request.slots <= allowed and self._place(request):
                 allowed -= request.slots
             else:
-                walk.leave_lane()
+                walk.skip_lane()
 
     def _place(self, request: Request) -> bool:
         # Slots only shrink within a pass: what did not fit does not fit later.
@@ -88,7 +88,7 @@ class _Giving:
         return True
 
 
-def _ignores(book: Book, claim: Claim | None, request: Request) -> bool:
+def _changes_nothing(book: Book, claim: Claim | None, request: Request) -> bool:
     """After a pass that decided nothing: whether one more request changes no offer and does not fit."""
     if request.slots == 0:
         return not book.pool.fits(request)

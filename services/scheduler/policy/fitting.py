@@ -37,7 +37,7 @@ class Shape(NamedTuple):
         """Zero-slot tasks that it can still take."""
         return max(0, self.max_zero - self.zero_used)
 
-    def takes(self, slots: int) -> bool:
+    def can_take(self, slots: int) -> bool:
         """Whether a request of this size fits on the agent as a whole."""
         return self.slots - self.used >= slots if slots else self.zero_used < self.max_zero
 
@@ -135,7 +135,7 @@ class Pool:
 
     def fits(self, request: Request) -> bool:
         """Whether the request fits."""
-        if any(shape.takes(request.slots) for shape in self._members):
+        if any(shape.can_take(request.slots) for shape in self._members):
             return True
         return not request.single_agent and request.slots > 1 and self._gang(request.slots, 0) is not None
 
@@ -145,7 +145,7 @@ class Pool:
         for share in shares:
             shape = self._shape_of.get(share.agent_id)
             if shape is not None:
-                if shape.takes(request.slots):
+                if shape.can_take(request.slots):
                     return True
                 gang = gang or shape.used == 0
         gang = gang and not request.single_agent and request.slots > 1
@@ -154,7 +154,7 @@ class Pool:
     def _one_agent(self, slots: int, key: int) -> str | None:
         best: tuple[float, int, str] | None = None
         for shape, members in self._members.items():
-            if shape.takes(slots):
+            if shape.can_take(slots):
                 nearest = _nearest(members, key)
                 worth = -score(self.settings.fitting_policy, slots, shape)
                 rank = (worth, (key - nearest[0]) % _WRAP, nearest[1])

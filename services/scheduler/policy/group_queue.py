@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from services.scheduler.policy.records import Request, Running
 
-Place = tuple[Decimal, float, float, str]
+QueueKey = tuple[Decimal, float, float, str]
 """Queue order within a priority: position, age of the job, age of the request, id."""
-Lane = list[tuple[Place, Request]]
+Lane = list[tuple[QueueKey, Request]]
 """Requests of one group and one size, in queue order."""
 
 
@@ -42,7 +42,7 @@ def size_of(request: Request) -> Size:
     return Size(request.slots, request.single_agent)
 
 
-def place_of(request: Request) -> Place:
+def queue_key(request: Request) -> QueueKey:
     """The place of a request among those of the same priority (scheduling spec, sections 1 and 4)."""
     return request.position, request.submitted_at, request.requested_at, request.allocation_id
 
@@ -61,32 +61,32 @@ class GroupQueue:
         self._kept: Counter[int] = Counter()
         self._sums: tuple[tuple[int, int, frozenset[Size]], Sums] | None = None
         self._lanes: dict[Size, Lane] = {}
-        self._running: dict[bool, list[tuple[Place, Running]]] = {False: [], True: []}
+        self._running: dict[bool, list[tuple[QueueKey, Running]]] = {False: [], True: []}
 
     def __bool__(self) -> bool:
         return bool(self._lanes or self._running[False] or self._running[True] or self.expected)
 
-    def wait(self, request: Request) -> None:
+    def add_waiting(self, request: Request) -> None:
         """Add a waiting request."""
-        insort(self._lanes.setdefault(size_of(request), []), (place_of(request), request))
+        insort(self._lanes.setdefault(size_of(request), []), (queue_key(request), request))
         self._sums = None
 
-    def unwait(self, request: Request) -> None:
+    def remove_waiting(self, request: Request) -> None:
         """Remove a waiting request."""
         self._sums = None
         lane = self._lanes[size_of(request)]
-        _remove(lane, place_of(request))
+        _remove(lane, queue_key(request))
         if not lane:
             del self._lanes[size_of(request)]
 
-    def run(self, running: Running) -> None:
+    def add_running(self, running: Running) -> None:
         """Add a running request."""
-        insort(self._running[running.request.slots == 0], (place_of(running.request), running))
+        insort(self._running[running.request.slots == 0], (queue_key(running.request), running))
         self._count(running, 1)
 
-    def unrun(self, running: Running) -> None:
+    def remove_running(self, running: Running) -> None:
         """Remove a running request."""
-        _remove(self._running[running.request.slots == 0], place_of(running.request))
+        _remove(self._running[running.request.slots == 0], queue_key(running.request))
         self._count(running, -1)
 
     def _count(self, running: Running, sign: int) -> None:
@@ -109,18 +109,22 @@ class GroupQueue:
         """Number of waiting requests of a size."""
         return len(self._lanes.get(size, ()))
 
-    def sums(self, limit: int, most: int, never: frozenset[Size]) -> Sums:
+    def sums(self, limit: int, max_slots: int, impossible: frozenset[Size]) -> Sums:
         """Sum up the slots of requests that need at least one slot, up to the limit.
 
         Of the waiting requests, only those up to `most` slots and not of a size in `never` count.
         """
-        key = limit, most, never
+        key = limit, max_slots, impossible
         if self._sums is None or self._sums[0] != key:
             self._sums = key, self._summed(*key)
         return self._sums[1]
 
-    def _summed(self, limit: int, most: int, never: frozenset[Size]) -> Sums:
-        lanes = {size: lane for size, lane in self._lanes.items() if size.slots <= most and size not in never}
+    def _summed(self, limit: int, max_slots: int, impossible: frozenset[Size]) -> Sums:
+        lanes = {
+            size: lane
+            for size, lane in self._lanes.items()
+            if size.slots <= max_slots and size not in impossible
+        }
         waiting = [size.slots for size in lanes if size.slots > 0]
         return Sums(
             active=sum(held for slots, held in self._active.items() if slots <= limit),
@@ -129,13 +133,13 @@ class GroupQueue:
             smallest=min(waiting, default=0),
         )
 
-    def running(self, zero_slot: bool) -> list[tuple[Place, Running]]:
+    def running(self, zero_slot: bool) -> list[tuple[QueueKey, Running]]:
         """The running requests with or without slots, in queue order."""
         return self._running[zero_slot]
 
 
-def _remove(filed: list[Any], place: Place) -> None:
-    del filed[bisect_left(filed, place, key=lambda entry: entry[0])]
+def _remove(entries: list[Any], place: QueueKey) -> None:
+    del entries[bisect_left(entries, place, key=lambda entry: entry[0])]
 
 
 Slice = tuple[Lane, int, int]
@@ -161,13 +165,13 @@ class Walk:
             else:
                 heapreplace(heads, (lane[index + 1], index + 1, stop, lane))
 
-    def leave_lane(self) -> Slice:
+    def skip_lane(self) -> Slice:
         """Skip the rest of the current lane. Returns the skipped part, including the current request."""
         self._skip = True
         _, index, stop, lane = self._heads[0]
         return lane, index, stop
 
-    def this(self) -> Slice:
+    def current(self) -> Slice:
         """The current request alone."""
         _, index, _, lane = self._heads[0]
         return lane, index, index + 1

@@ -5,53 +5,53 @@ from __future__ import annotations
 from heapq import heappop, heappush
 
 from services.scheduler.policy.book import Book
-from services.scheduler.policy.capacity import impossible
+from services.scheduler.policy.capacity import impossible_sizes
 from services.scheduler.policy.group_queue import Size
 
 
 class Claim:
     """What a group has, wants and is offered, in slots."""
 
-    def __init__(self, book: Book, name: str, capacity: int, never: frozenset[Size]) -> None:
+    def __init__(self, book: Book, name: str, capacity: int, impossible_set: frozenset[Size]) -> None:
         group, self.queue = book.group(name), book.queues[name]
         self.name, self.weight = name, group.weight
         self.age = group.registered, name
         # Requests that can never run, because they exceed their job's limit or any set of agents, must not be
         # offered slots that others could use.
         most = capacity if group.max_slots is None else min(capacity, group.max_slots)
-        self.active, self.kept, wanted, self.smallest = self.queue.sums(capacity, most, never)
+        self.active, self.kept, wanted, self.smallest = self.queue.sums(capacity, most, impossible_set)
         demand = self.active + wanted + self.queue.expected
         self.demand = demand if group.max_slots is None else min(demand, group.max_slots)
         self.offer = self.kept
-        self.out = False
+        self.closed = False
         """Whether it gave back what it could not use and gets no more."""
-        self._ahead = self.kept
+        self._advance = self.kept
 
-    def take(self, slots: int) -> int:
+    def add_offer(self, slots: int) -> int:
         """Add to the offer. Returns how much of it is new, beyond what the group was offered in advance."""
-        new = max(0, slots - self._ahead)
-        self._ahead -= slots - new
+        new = max(0, slots - self._advance)
+        self._advance -= slots - new
         self.offer += new
         return new
 
     @property
-    def stuck(self) -> bool:
+    def is_stuck(self) -> bool:
         """Whether it could start nothing with its offer and would stop nothing without it."""
-        return not self.full and self.offer >= self.active and self.smallest > self.offer
+        return not self.is_satisfied and self.offer >= self.active and self.smallest > self.offer
 
     @property
-    def full(self) -> bool:
+    def is_satisfied(self) -> bool:
         """Whether it takes no more."""
-        return self.out or self.offer >= self.demand
+        return self.closed or self.offer >= self.demand
 
-    def give_back(self) -> int:
+    def return_surplus(self) -> int:
         """Keep only what runs, and want no more. Returns the rest."""
-        self.out = True
+        self.closed = True
         spare = self.offer - self.active
         self.offer = self.active
         return spare
 
-    def have_after_all(self, slots: int) -> int:
+    def take_leftover(self, slots: int) -> int:
         """Take slots that no other group can use. Returns how many."""
         taken = min(slots, self.demand - self.offer)
         self.offer += taken
@@ -60,10 +60,10 @@ class Claim:
 
 def claims_of(book: Book) -> list[Claim]:
     """The claims of all groups that have or want slots, oldest group first, with their offers."""
-    capacity, never = capacity_of(book), impossible(book)
-    claims = [Claim(book, name, capacity, never) for name in book.queues]
+    capacity, impossible_set = capacity_of(book), impossible_sizes(book)
+    claims = [Claim(book, name, capacity, impossible_set) for name in book.queues]
     claims = sorted((c for c in claims if c.demand or c.active), key=lambda claim: claim.age)
-    _Filling(claims, capacity - sum(claim.kept for claim in claims)).run()
+    _OfferRounds(claims, capacity - sum(claim.kept for claim in claims)).run()
     return claims
 
 
@@ -77,7 +77,7 @@ def capacity_of(book: Book) -> int:
     return sum(slots.values()) + held
 
 
-class _Filling:
+class _OfferRounds:
     """Offers the capacity.
 
     Where an offer is below every request of its group, older groups get it instead.
@@ -85,34 +85,34 @@ class _Filling:
 
     def __init__(self, claims: list[Claim], capacity: int) -> None:
         self._capacity = capacity
-        self._growing = sorted((c for c in claims if not c.full), key=lambda c: (c.demand, c.age))
+        self._growing = sorted((c for c in claims if not c.is_satisfied), key=lambda c: (c.demand, c.age))
         self._weights = sum(claim.weight for claim in self._growing)
         self._claims = claims
-        self._youth = {claim.name: -number for number, claim in enumerate(claims)}
+        self._youth_rank = {claim.name: -number for number, claim in enumerate(claims)}
 
     def run(self) -> None:
         """Offer until everything usable is offered."""
         stuck: list[int] = []
         self._rounds()
-        self._note(stuck, self._growing)
+        self._add_stuck(stuck, self._growing)
         while self._capacity <= 0 and stuck:
             youngest = self._claims[-heappop(stuck)]
-            if youngest.stuck:
+            if youngest.is_stuck:
                 self._weights -= youngest.weight
-                self._capacity += youngest.give_back()
-                self._note(stuck, self._rounds())
-        self._use_the_rest()
+                self._capacity += youngest.return_surplus()
+                self._add_stuck(stuck, self._rounds())
+        self._offer_leftover()
 
-    def _use_the_rest(self) -> None:
+    def _offer_leftover(self) -> None:
         """Give what is left after all groups have given back to those it is enough for, oldest first."""
         for claim in self._claims:
-            if claim.out and 0 < claim.smallest <= self._capacity:
-                self._capacity -= claim.have_after_all(self._capacity)
+            if claim.closed and 0 < claim.smallest <= self._capacity:
+                self._capacity -= claim.take_leftover(self._capacity)
 
-    def _note(self, stuck: list[int], claims: list[Claim]) -> None:
+    def _add_stuck(self, stuck: list[int], claims: list[Claim]) -> None:
         for claim in claims:
-            if claim.stuck:
-                heappush(stuck, self._youth[claim.name])
+            if claim.is_stuck:
+                heappush(stuck, self._youth_rank[claim.name])
 
     def _rounds(self) -> list[Claim]:
         """Offer by weight, round by round, until nothing is left or nothing more is wanted.
@@ -124,18 +124,18 @@ class _Filling:
             offered = self._round()
             touched += self._growing[:offered]
             # Only those at the front have changed; when there is little to offer, skip the others.
-            self._growing[:offered] = [claim for claim in self._growing[:offered] if not claim.full]
+            self._growing[:offered] = [claim for claim in self._growing[:offered] if not claim.is_satisfied]
         return touched
 
     def _round(self) -> int:
         at_start, seen = self._capacity, 0
         for claim in self._growing:
             seen += 1
-            if claim.full:
+            if claim.is_satisfied:
                 continue
             share = max(1, int(at_start * claim.weight / self._weights)) if self._weights > 0 else 1
-            self._capacity -= claim.take(min(share, self._capacity, claim.demand - claim.offer))
-            if claim.full:
+            self._capacity -= claim.add_offer(min(share, self._capacity, claim.demand - claim.offer))
+            if claim.is_satisfied:
                 self._weights -= claim.weight
             if self._capacity == 0:
                 break

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from services.scheduler.policy.book import Book, room_of
+from services.scheduler.policy.book import Book, group_headroom
 from services.scheduler.policy.fitting import Pool
 from services.scheduler.policy.group_queue import Size, Slice, Walk, size_of
 from services.scheduler.policy.records import NOTHING, Decision, Placement, Release, Request, Running, Share
@@ -27,7 +27,9 @@ def decide(book: Book) -> Decision:
         tuple(with_slots.releases.values()) + tuple(without.releases.values()),
     )
     if decision == NOTHING:
-        book.quiet.begin(lambda request: (with_slots if request.slots else without).ignores(request))
+        book.idle_pass.record(
+            lambda request: (with_slots if request.slots else without).changes_nothing(request)
+        )
     return decision
 
 
@@ -55,13 +57,13 @@ class _Pass:
     def run(self) -> None:
         """Go through the priority levels that have requests, most urgent first."""
         for priority in sorted(self._book.levels):
-            self._level(priority)
+            self._run_level(priority)
             if self._blocked_at is not None and not self._preemption:
                 return
 
-    def ignores(self, request: Request) -> bool:
+    def changes_nothing(self, request: Request) -> bool:
         """After a pass that decided nothing: whether it would still decide nothing with this request."""
-        priority, room = self._book.priority(request.group), room_of(self._book, request.group)
+        priority, room = self._book.priority(request.group), group_headroom(self._book, request.group)
         if room is not None and request.slots > room:
             return True
         if not self._preemption:
@@ -73,12 +75,12 @@ class _Pass:
         rank = priority, request.position
         return (known is not None and known <= rank) or not self._victims.any_behind(rank)
 
-    def _level(self, priority: int) -> None:
+    def _run_level(self, priority: int) -> None:
         queues = (self._book.queues[name] for name in self._book.levels[priority])
         lanes = [lane for queue in queues for lane in queue.lanes(self._zero_slot)]
         if not lanes:
             return
-        fitting, blocked = self._try((lane, 0, len(lane)) for lane in lanes)
+        fitting, blocked = self._try_to_place((lane, 0, len(lane)) for lane in lanes)
         if not self._victims.taken:
             self._allocate(fitting)
         if blocked and self._blocked_at is None:
@@ -86,28 +88,28 @@ class _Pass:
         if self._preemption:
             self._make_room(blocked)
 
-    def _try(self, slices: Iterable[Slice]) -> tuple[list[tuple[Request, Placement]], list[Slice]]:
+    def _try_to_place(self, slices: Iterable[Slice]) -> tuple[list[tuple[Request, Placement]], list[Slice]]:
         fitting: list[tuple[Request, Placement]] = []
         blocked: list[Slice] = []
-        claims = _Claims(self._pool, self._victims.on_their_way() if self._preemption else ())
+        reservations = _Reservations(self._pool, self._victims.already_leaving() if self._preemption else ())
         walk = Walk(slices)
         for request in walk:
             if not self._has_room(request):
-                walk.leave_lane()
+                walk.skip_lane()
                 continue
             placement = self._reserve(request)
             if placement is not None:
-                claims.note(placement)
+                reservations.record_placement(placement)
                 fitting.append((request, placement))
             else:
-                alone = claims.claim(request) or self._mixed
-                blocked.append(walk.this() if alone else walk.leave_lane())
-        if claims.give_back():
+                alone = reservations.reserve(request) or self._mixed
+                blocked.append(walk.current() if alone else walk.skip_lane())
+        if reservations.release_all():
             self._no_fit.clear()
         return fitting, blocked
 
     def _has_room(self, request: Request) -> bool:
-        room = room_of(self._book, request.group)
+        room = group_headroom(self._book, request.group)
         return room is None or request.slots <= room - self._taken[request.group]
 
     def _reserve(self, request: Request) -> Placement | None:
@@ -118,11 +120,11 @@ class _Pass:
             self._no_fit.add(size)
             return None
         self._pool.take(shares)
-        self._changed()
+        self._on_pool_changed()
         self._taken[request.group] += request.slots
         return Placement(request.allocation_id, shares, backfilled=self._blocked_at is not None)
 
-    def _changed(self) -> None:
+    def _on_pool_changed(self) -> None:
         if self._mixed:
             self._no_fit.clear()
             self._hopeless.clear()
@@ -139,13 +141,13 @@ class _Pass:
         for request in walk:
             size = size_of(request)
             if size in self._hopeless or not self._has_room(request):
-                walk.leave_lane()
+                walk.skip_lane()
             elif self._reserve(request) is None and not self._release_for(request):
                 self._hopeless[size] = self._book.priority(request.group), request.position
 
     def _release_for(self, request: Request) -> bool:
         rank = self._book.priority(request.group), request.position
-        enough = self._victims.enough(self._pool, request, rank)
+        enough = self._victims.take_fewest(self._pool, request, rank)
         for victim in enough:
             self._pool.free(victim.shares)
             if not victim.leaving:
@@ -154,42 +156,42 @@ class _Pass:
         if not enough:
             return False
         self._no_fit.clear()
-        self._changed()
+        self._on_pool_changed()
         self._reserve(request)
         return True
 
 
-class _Claims:
+class _Reservations:
     """Reserves free slots for blocked requests that also need slots which are being given back."""
 
-    def __init__(self, pool: Pool, on_their_way: Sequence[Running]) -> None:
+    def __init__(self, pool: Pool, already_leaving: Sequence[Running]) -> None:
         self._pool = pool
-        self._claimed: list[tuple[Share, ...]] = []
-        self._soon = pool.copy() if on_their_way else None
-        if self._soon is not None:
-            for running in on_their_way:
-                self._soon.free(running.shares)
+        self._reserved: list[tuple[Share, ...]] = []
+        self._future_pool = pool.copy() if already_leaving else None
+        if self._future_pool is not None:
+            for running in already_leaving:
+                self._future_pool.free(running.shares)
 
-    def note(self, placement: Placement) -> None:
+    def record_placement(self, placement: Placement) -> None:
         """Record that a request got free slots."""
-        if self._soon is not None:
-            self._soon.take(placement.shares)
+        if self._future_pool is not None:
+            self._future_pool.take(placement.shares)
 
-    def claim(self, request: Request) -> bool:
+    def reserve(self, request: Request) -> bool:
         """Reserve what a blocked request will hold once those runs have exited.
 
         False if that does not help.
         """
-        shares = self._soon.fit(request) if self._soon is not None else None
-        if shares is None or self._soon is None:
+        shares = self._future_pool.fit(request) if self._future_pool is not None else None
+        if shares is None or self._future_pool is None:
             return False
-        self._soon.take(shares)
+        self._future_pool.take(shares)
         self._pool.take(shares)
-        self._claimed.append(shares)
+        self._reserved.append(shares)
         return True
 
-    def give_back(self) -> bool:
+    def release_all(self) -> bool:
         """Drop the reservations after the level was tried. False if there were none."""
-        for shares in self._claimed:
+        for shares in self._reserved:
             self._pool.free(shares)
-        return bool(self._claimed)
+        return bool(self._reserved)

@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from services.scheduler.policy.book import Book
-from services.scheduler.policy.group_queue import Place, place_of
+from services.scheduler.policy.group_queue import QueueKey, queue_key
 from services.scheduler.policy.records import Request
 
 JobState = Literal["QUEUED", "SCHEDULED", "SCHEDULED_BACKFILLED"]
@@ -76,12 +76,12 @@ def move(
         return job
     beyond = neighbour(list(known.values()), job_id, anchor_id, ahead=ahead)
     moved = msgspec.structs.replace(job, priority=anchor.priority)
-    end = HEAD if ahead else _tail(anchor, now)
+    end = HEAD if ahead else _end_position(anchor, now)
     limit = end if beyond is None else beyond.position
     low, high = (limit, anchor.position) if ahead else (anchor.position, limit)
     if low < job.position < high:
         return moved
-    return msgspec.structs.replace(moved, position=_between(job, anchor, limit, ahead=ahead))
+    return msgspec.structs.replace(moved, position=_position_between(job, anchor, limit, ahead=ahead))
 
 
 def neighbour(jobs: Sequence[QueuedJob], job_id: str, anchor_id: str, *, ahead: bool) -> QueuedJob | None:
@@ -94,11 +94,11 @@ def neighbour(jobs: Sequence[QueuedJob], job_id: str, anchor_id: str, *, ahead: 
     return queue[at] if 0 <= at < len(queue) else None
 
 
-def _tail(anchor: QueuedJob, now: float | None) -> Decimal:
+def _end_position(anchor: QueuedJob, now: float | None) -> Decimal:
     return anchor.position + 2 if now is None else initial_position(now)
 
 
-def _between(job: QueuedJob, anchor: QueuedJob, limit: Decimal, *, ahead: bool) -> Decimal:
+def _position_between(job: QueuedJob, anchor: QueuedJob, limit: Decimal, *, ahead: bool) -> Decimal:
     near = anchor.position
     position = _EXACT.divide(_EXACT.add(near, limit), Decimal(2))
     out_of_digits = near != limit and position in (near, limit)
@@ -110,13 +110,13 @@ def _between(job: QueuedJob, anchor: QueuedJob, limit: Decimal, *, ahead: bool) 
     return position
 
 
-def jobs(book: Book, outside: Iterable[Request] = ()) -> list[JobInfo]:
+def job_infos(book: Book, not_admitted: Iterable[Request] = ()) -> list[JobInfo]:
     """What the queue reports about every job that has a request, in queue order.
 
     `outside` are further requests, which are currently kept out of the book.
     """
     mine: defaultdict[str, list[Request]] = defaultdict(list)
-    for request in _in_order(book, outside):
+    for request in _requests_in_order(book, not_admitted):
         mine[request.job_id].append(request)
     ordered = book.settings.type == "priority"
     return [
@@ -128,21 +128,21 @@ def _info(book: Book, job_id: str, requests: Sequence[Request], ahead: int) -> J
     held = [r for r in requests if r.allocation_id in book.running]
     return JobInfo(
         job_id=job_id,
-        state=_STATES[max(_progress(book, request) for request in requests)],
+        state=_STATES[max(_state_index(book, request) for request in requests)],
         requested_slots=sum(r.slots for r in requests),
         allocated_slots=sum(r.slots for r in held),
         jobs_ahead=ahead,
     )
 
 
-def _progress(book: Book, request: Request) -> int:
+def _state_index(book: Book, request: Request) -> int:
     running = book.running.get(request.allocation_id)
     return 0 if running is None else 2 if running.backfilled else 1
 
 
-def _in_order(book: Book, outside: Iterable[Request]) -> Iterator[Request]:
-    def order(request: Request) -> tuple[int, Place]:
-        return book.priority(request.group), place_of(request)
+def _requests_in_order(book: Book, outside: Iterable[Request]) -> Iterator[Request]:
+    def order(request: Request) -> tuple[int, QueueKey]:
+        return book.priority(request.group), queue_key(request)
 
     running = (running.request for running in book.running.values())
     requests = [*book.waiting.values(), *outside, *running]

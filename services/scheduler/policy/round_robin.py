@@ -12,21 +12,21 @@ from services.scheduler.policy.records import NOTHING, Decision, Placement, Requ
 
 def decide(book: Book) -> Decision:
     """Run one pass over a pool."""
-    decision = Decision(tuple(_turns(book)))
+    decision = Decision(tuple(_take_turns(book)))
     if decision == NOTHING:
-        book.quiet.begin(lambda request: _ignores(book, request))
+        book.idle_pass.record(lambda request: _changes_nothing(book, request))
     return decision
 
 
-def _turns(book: Book) -> list[Placement]:
+def _take_turns(book: Book) -> list[Placement]:
     names = sorted(book.queues, key=lambda name: (book.queues[name].held, book.group(name).registered, name))
-    taking = [iter(_walk(book.queues[name])) for name in names]
+    active = [iter(_walk(book.queues[name])) for name in names]
     pool = book.pool.copy()
     no_fit: set[Size] = set()
     placements = []
-    while taking:
-        still = []
-        for requests in taking:
+    while active:
+        remaining = []
+        for requests in active:
             request = next(requests, None)
             if request is None or size_of(request) in no_fit:
                 continue
@@ -34,11 +34,11 @@ def _turns(book: Book) -> list[Placement]:
             if shares is not None:
                 pool.take(shares)
                 placements.append(Placement(request.allocation_id, shares))
-                still.append(requests)
+                remaining.append(requests)
             elif not book.settings.allow_heterogeneous_fits:
                 # Slots only shrink within a pass, but a greedy mix of agents can succeed with fewer.
                 no_fit.add(size_of(request))
-        taking = still
+        active = remaining
     return placements
 
 
@@ -47,7 +47,7 @@ def _walk(queue: GroupQueue) -> Walk:
     return Walk((lane, 0, len(lane)) for lane in lanes)
 
 
-def _ignores(book: Book, request: Request) -> bool:
+def _changes_nothing(book: Book, request: Request) -> bool:
     """After a pass without placements: whether one more request changes nothing."""
     first = next(iter(_walk(book.queues[request.group])))
     return first.allocation_id != request.allocation_id or not book.pool.fits(request)

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from heapq import merge
 
-from services.scheduler.policy.book import Book, may_yield
+from services.scheduler.policy.book import Book, can_preempt
 from services.scheduler.policy.fitting import Pool
-from services.scheduler.policy.group_queue import Place, place_of
+from services.scheduler.policy.group_queue import QueueKey, queue_key
 from services.scheduler.policy.records import Request, Running
 
 Rank = tuple[int, Decimal]
 """Priority and position in the queue; larger ranks yield first."""
-_ANYWAY: Rank = (1 << 30, Decimal(0))
+_ALREADY_LEAVING: Rank = (1 << 30, Decimal(0))
 """The rank of a run that was already asked to exit: it yields to every request."""
 
 
@@ -27,14 +27,14 @@ class Victims:
         self.taken = 0
         self._leaving = sorted(
             (r for r in book.leaving.values() if (r.request.slots == 0) == zero_slot),
-            key=lambda r: (book.priority(r.request.group), place_of(r.request)),
+            key=lambda r: (book.priority(r.request.group), queue_key(r.request)),
             reverse=True,
         )
         # Filled lazily: on a large pool most are never needed.
-        self._known: list[tuple[Rank, Running]] = [(_ANYWAY, running) for running in self._leaving]
-        self._more = _least_urgent_first(book, zero_slot)
+        self._loaded: list[tuple[Rank, Running]] = [(_ALREADY_LEAVING, running) for running in self._leaving]
+        self._remaining = _least_urgent_first(book, zero_slot)
 
-    def on_their_way(self) -> Sequence[Running]:
+    def already_leaving(self) -> Sequence[Running]:
         """Runs that were asked to exit earlier and that no other request counts on yet."""
         return self._leaving[self.taken :]
 
@@ -42,7 +42,7 @@ class Victims:
         """Whether any run would yield to a request of this rank."""
         return next(self._behind(rank), None) is not None
 
-    def enough(self, pool: Pool, request: Request, rank: Rank) -> list[Running]:
+    def take_fewest(self, pool: Pool, request: Request, rank: Rank) -> list[Running]:
         """Take the fewest runs, in order, without which the request fits; empty if all are not enough."""
         trial: Pool | None = None
         removed = []
@@ -59,12 +59,12 @@ class Victims:
         """Runs not yet taken that yield to a rank; at its own level only jobs strictly behind it."""
         index = self.taken
         while True:
-            if index == len(self._known):
-                more = next(self._more, None)
+            if index == len(self._loaded):
+                more = next(self._remaining, None)
                 if more is None:
                     return
-                self._known.append(more)
-            yields, running = self._known[index]
+                self._loaded.append(more)
+            yields, running = self._loaded[index]
             if yields <= rank:
                 return
             yield running
@@ -73,12 +73,14 @@ class Victims:
 
 def _least_urgent_first(book: Book, zero_slot: bool) -> Iterator[tuple[Rank, Running]]:
     for priority in sorted(book.levels, reverse=True):
-        filed = [book.queues[name].running(zero_slot) for name in book.levels[priority]]
-        level: Iterator[tuple[Place, Running]] = merge(*map(reversed, filed), key=_place, reverse=True)
+        entries = [book.queues[name].running(zero_slot) for name in book.levels[priority]]
+        level: Iterator[tuple[QueueKey, Running]] = merge(
+            *map(reversed, entries), key=_entry_key, reverse=True
+        )
         for _, running in level:
-            if may_yield(book, running):
+            if can_preempt(book, running):
                 yield (priority, running.request.position), running
 
 
-def _place(entry: tuple[Place, Running]) -> Place:
+def _entry_key(entry: tuple[QueueKey, Running]) -> QueueKey:
     return entry[0]

@@ -23,24 +23,26 @@ from services.searcher.methods.custom import TRIAL_SEED, CustomSearch
 replace = msgspec.structs.replace
 
 
-def post(
+def apply_post(
     search: Search, operations: Iterable[CustomOperation], triggered_by: int
 ) -> tuple[Search, tuple[Operation, ...]]:
     """Return the search after a post, and the operations requested."""
-    asked = tuple(operations)
+    posted = tuple(operations)
     if not isinstance(search.method, CustomSearch):
         raise TypeError(f"a {type(search.method).__name__} does not accept posted operations")
-    method = search.method.answered(triggered_by)
-    for operation in asked:
+    method = search.method.without_answered(triggered_by)
+    for operation in posted:
         if isinstance(operation, SetProgress):
             method = replace(method, share=operation.progress)
-    created = sum(isinstance(operation, CreateTrial) for operation in asked)
-    told = tuple(_operation(one) for one in asked if not isinstance(one, SetProgress))
-    return replace(search, method=method, requested=search.requested + created), told
+    created = sum(isinstance(operation, CreateTrial) for operation in posted)
+    method_operations = tuple(
+        _operation(operation) for operation in posted if not isinstance(operation, SetProgress)
+    )
+    return replace(search, method=method, requested=search.requested + created), method_operations
 
 
-def _operation(asked: CreateTrial | TrainTo | CloseTrial | ShutDown) -> Operation:
-    match asked:
+def _operation(posted: CreateTrial | TrainTo | CloseTrial | ShutDown) -> Operation:
+    match posted:
         case CreateTrial(request_id=id, hparams=hparams):
             return Create(id, TRIAL_SEED, hparams)
         case TrainTo(request_id=id, length=length):
@@ -57,7 +59,7 @@ def find_trial(state: State, experiment_id: int, request_id: str) -> Trial | Non
     return state.trials.get(known.id) if known is not None else None
 
 
-def still_counts(state: State, experiment_id: int, operation: CustomOperation) -> bool:
+def is_applicable(state: State, experiment_id: int, operation: CustomOperation) -> bool:
     """False for work on a trial that ended while the client was deciding."""
     if not isinstance(operation, TrainTo | CloseTrial):
         return True

@@ -17,12 +17,12 @@ from det_contracts.events import checkpoints, gateway, scheduler, searcher, tria
 from det_contracts.expconf.length import Length
 from det_contracts.states import TERMINAL
 from det_contracts.states import State as Life
-from services.kit.idempotency import keep
+from services.kit.idempotency import fold_result
 from services.kit.pool_bindings import pool_bound
 from services.searcher.domain import jobs, unmanaged
-from services.searcher.domain.custom import post, still_counts
+from services.searcher.domain.custom import apply_post, is_applicable
 from services.searcher.domain.state import Exit, Experiment, Named, State, Timer, Totals, Trial
-from services.searcher.domain.steps import advance, of_request, open_trial, take
+from services.searcher.domain.steps import advance, apply_operations, open_trial, trial_of_request
 from services.searcher.domain.unmanaged import is_lost
 from services.searcher.methods import (
     Create,
@@ -36,16 +36,21 @@ from services.searcher.methods import TrialCreated as MethodTrialCreated
 
 Key = tuple[str, Any]
 replace = msgspec.structs.replace
-GIVEN_UP = ("EXITED_REASON_INVALID_HP", "EXITED_REASON_INIT_INVALID_HP", "INVALID_HP", "INIT_INVALID_HP")
+GIVING_UP_REASONS = (
+    "EXITED_REASON_INVALID_HP",
+    "EXITED_REASON_INIT_INVALID_HP",
+    "INVALID_HP",
+    "INIT_INVALID_HP",
+)
 """Reported reasons after which a run must exit."""
-GRACE_S = 10.0
+EXIT_GRACE_S = 10.0
 """How long it may take to exit (scheduling spec, 8.3), in seconds."""
 
 
 def evolve(state: State, recorded: Recorded) -> Iterable[Key]:
     """Fold one event and return the keys of the changed records. Other services' events are ignored."""
     if type(recorded.event) is searcher.CreationKept:
-        return keep(state, recorded)
+        return fold_result(state, recorded)
     timed = _TIMED.get(type(recorded.event))
     if timed is not None:
         return timed(state, recorded.event, recorded.at)
@@ -53,7 +58,7 @@ def evolve(state: State, recorded: Recorded) -> Iterable[Key]:
     return fold(state, recorded.event) if fold is not None else ()
 
 
-def _created(state: State, event: searcher.ExperimentCreated) -> Iterable[Key]:
+def _experiment_created(state: State, event: searcher.ExperimentCreated) -> Iterable[Key]:
     resources = event.config["resources"]
     id = event.experiment_id
     created = Experiment(
@@ -78,9 +83,9 @@ def _created(state: State, event: searcher.ExperimentCreated) -> Iterable[Key]:
         yield "request_keys", event.request_key
     if not event.unmanaged:
         seed = event.config["reproducibility"]["experiment_seed"]
-        searched = event.config["searcher"], event.config["hyperparameters"]
-        state.searches[id], operations = start(*searched, seed, event.method_version)
-        yield from take(state, id, operations)
+        search_config = event.config["searcher"], event.config["hyperparameters"]
+        state.searches[id], operations = start(*search_config, seed, event.method_version)
+        yield from apply_operations(state, id, operations)
 
 
 def _length(searcher_config: dict[str, Any]) -> int:
@@ -88,47 +93,47 @@ def _length(searcher_config: dict[str, Any]) -> int:
     return 0 if length is None else Length.of(length).count
 
 
-def _moved(to: Life | None = None) -> Callable[[State, Any], Iterable[Key]]:
+def _state_changed(to: Life | None = None) -> Callable[[State, Any], Iterable[Key]]:
     def fold(state: State, event: Any) -> Iterable[Key]:
         target = to or getattr(event, "to", None) or event.state
         known = state.experiments[event.experiment_id]
         yield from state.put_experiment(replace(known, state=target, reason=event.reason))
-        yield from state.call(known.id)
+        yield from state.review_trials(known.id)
 
     return fold
 
 
 def _operations_posted(state: State, event: searcher.OperationsPosted) -> Iterable[Key]:
     id = event.experiment_id
-    kept = [one for one in event.operations if still_counts(state, id, one)]
-    state.searches[id], operations = post(state.searches[id], kept, event.triggered_by)
-    return take(state, id, operations)
+    kept = [one for one in event.operations if is_applicable(state, id, one)]
+    state.searches[id], operations = apply_post(state.searches[id], kept, event.triggered_by)
+    return apply_operations(state, id, operations)
 
 
 def _trial_requested(state: State, event: searcher.TrialRequested) -> Iterable[Key]:
     experiment = state.experiments[event.experiment_id]
     yield from open_trial(state, experiment.id, Create(event.request_id, 0, event.hparams))
     if experiment.length:
-        fresh = of_request(state, experiment.id, event.request_id)
+        fresh = trial_of_request(state, experiment.id, event.request_id)
         yield from state.put_trial(replace(fresh, seq=1, length=experiment.length, complete=False))
 
 
 def _kill_forced(state: State, event: searcher.ExperimentKillForced) -> Iterable[Key]:
     known = state.experiments[event.experiment_id]
     yield from state.put_experiment(replace(known, forced=True))
-    yield from state.call(known.id)
+    yield from state.review_trials(known.id)
 
 
-def _archived(state: State, event: searcher.ExperimentArchived) -> Iterable[Key]:
+def _experiment_archived(state: State, event: searcher.ExperimentArchived) -> Iterable[Key]:
     return state.put_experiment(replace(state.experiments[event.experiment_id], archived=event.archived))
 
 
-def _deleting(state: State, event: searcher.ExperimentDeleting) -> Iterable[Key]:
+def _experiment_deleting(state: State, event: searcher.ExperimentDeleting) -> Iterable[Key]:
     known = state.experiments[event.experiment_id]
     return state.put_experiment(replace(known, state="DELETING", reason=event.reason, emptied=None))
 
 
-def _emptied(state: State, event: checkpoints.ExperimentEmptied) -> Iterable[Key]:
+def _experiment_emptied(state: State, event: checkpoints.ExperimentEmptied) -> Iterable[Key]:
     known = state.experiments.get(event.experiment_id)
     if known is None or known.state != "DELETING":
         return ()
@@ -141,7 +146,7 @@ def _trials_deleted(state: State, event: searcher.TrialsDeleted) -> Iterable[Key
         yield from state.drop_trial(trial_id)
 
 
-def _deleted(state: State, event: searcher.ExperimentDeleted) -> Iterable[Key]:
+def _experiment_deleted(state: State, event: searcher.ExperimentDeleted) -> Iterable[Key]:
     known = state.experiments[event.experiment_id]
     if event.state != "DELETED":
         yield from state.put_experiment(replace(known, state=event.state, reason=event.reason))
@@ -174,7 +179,7 @@ def _operation_set(state: State, event: searcher.OperationSet) -> Iterable[Key]:
     return state.put_trial(replace(known, announced_seq=event.seq))
 
 
-def _idled(state: State, event: searcher.TrialIdled) -> Iterable[Key]:
+def _trial_idled(state: State, event: searcher.TrialIdled) -> Iterable[Key]:
     return state.put_trial(replace(state.trials[event.trial_id], idled_seq=event.seq))
 
 
@@ -208,12 +213,12 @@ def _trial_stopping(state: State, event: searcher.TrialStopping) -> Iterable[Key
 
 def _trial_ended(state: State, event: searcher.TrialEnded) -> Iterable[Key]:
     known = state.trials[event.trial_id]
-    outside = state.experiments[known.experiment_id].unmanaged
-    over = replace(
+    is_unmanaged = state.experiments[known.experiment_id].unmanaged
+    ended_trial = replace(
         known,
         state=event.state,
         # A script that runs elsewhere may run again and answer then.
-        complete=known.complete if outside else True,
+        complete=known.complete if is_unmanaged else True,
         closed=True,
         exit=None,
         allocation_id=None,
@@ -223,7 +228,7 @@ def _trial_ended(state: State, event: searcher.TrialEnded) -> Iterable[Key]:
         heard=False,
     )
     yield from state.drop_timer(known.id)
-    yield from state.put_trial(over)
+    yield from state.put_trial(ended_trial)
     if event.early_exit is not None:
         exited = TrialExitedEarly(known.request_id, event.early_exit)
         yield from advance(state, known.experiment_id, exited)
@@ -240,7 +245,7 @@ def _allocation_ended(state: State, event: scheduler.AllocationEnded) -> Iterabl
     yield from state.put_trial(replace(known, allocation_id=None, exit=ended))
 
 
-def _witnessed(state: State, event: Any) -> Trial | None:
+def _reporting_trial(state: State, event: Any) -> Trial | None:
     """The trial that a script reports about, if the script belongs to the trial's current run."""
     known = state.trials.get(event.trial_id)
     if known is None or known.run != event.run:
@@ -249,7 +254,7 @@ def _witnessed(state: State, event: Any) -> Trial | None:
 
 
 def _operation_completed(state: State, event: trial.OperationCompleted) -> Iterable[Key]:
-    known = _witnessed(state, event)
+    known = _reporting_trial(state, event)
     if known is None or known.complete or event.seq != known.seq or event.length != known.length:
         return
     yield from state.put_trial(replace(known, complete=True))
@@ -257,8 +262,8 @@ def _operation_completed(state: State, event: trial.OperationCompleted) -> Itera
     yield from advance(state, known.experiment_id, completed)
 
 
-def _progressed(state: State, event: trial.Progressed) -> Iterable[Key]:
-    known = _witnessed(state, event)
+def _trial_progressed(state: State, event: trial.Progressed) -> Iterable[Key]:
+    known = _reporting_trial(state, event)
     if known is None:
         return
     if known.patience_s:
@@ -266,29 +271,29 @@ def _progressed(state: State, event: trial.Progressed) -> Iterable[Key]:
     yield from advance(state, known.experiment_id, TrialProgress(known.request_id, event.units))
 
 
-def _exited_early(state: State, event: trial.ExitedEarly, at: float) -> Iterable[Key]:
-    known = _witnessed(state, event)
+def _trial_exited_early(state: State, event: trial.ExitedEarly, at: float) -> Iterable[Key]:
+    known = _reporting_trial(state, event)
     if known is None or known.early is not None:
         return
     yield from state.put_trial(replace(known, early=event.reason))
-    if known.allocation_id is not None and event.reason in GIVEN_UP:
-        yield from state.put_timer(known.id, Timer(known.run, at + GRACE_S))
+    if known.allocation_id is not None and event.reason in GIVING_UP_REASONS:
+        yield from state.put_timer(known.id, Timer(known.run, at + EXIT_GRACE_S))
 
 
-def _overdue(state: State, event: searcher.TrialOverdue) -> Iterable[Key]:
+def _trial_overdue(state: State, event: searcher.TrialOverdue) -> Iterable[Key]:
     yield from state.drop_timer(event.trial_id)
     known = state.trials.get(event.trial_id)
     if known is not None and known.run == event.run:
         yield from state.put_trial(replace(known, overdue=True))
 
 
-def _acknowledged(state: State, event: trial.PreemptionAcknowledged) -> Iterable[Key]:
-    known = _witnessed(state, event)
+def _preemption_acknowledged(state: State, event: trial.PreemptionAcknowledged) -> Iterable[Key]:
+    known = _reporting_trial(state, event)
     return () if known is None else state.put_trial(replace(known, acknowledged=True))
 
 
 def _checkpoint_stored(state: State, event: trial.CheckpointStored) -> Iterable[Key]:
-    known = _witnessed(state, event)
+    known = _reporting_trial(state, event)
     if known is None:
         return ()
     return state.put_trial(replace(known, checkpoint=event.uuid, steps_completed=event.steps_completed))
@@ -296,40 +301,40 @@ def _checkpoint_stored(state: State, event: trial.CheckpointStored) -> Iterable[
 
 _FOLDS: dict[type, Callable[[State, Any], Iterable[Key]]] = {
     gateway.PoolBound: pool_bound,
-    searcher.ExperimentCreated: _created,
-    searcher.ExperimentActivated: _moved("ACTIVE"),
-    searcher.ExperimentPaused: _moved("PAUSED"),
-    searcher.ExperimentStopping: _moved(),
-    searcher.ExperimentEnded: _moved(),
+    searcher.ExperimentCreated: _experiment_created,
+    searcher.ExperimentActivated: _state_changed("ACTIVE"),
+    searcher.ExperimentPaused: _state_changed("PAUSED"),
+    searcher.ExperimentStopping: _state_changed(),
+    searcher.ExperimentEnded: _state_changed(),
     searcher.OperationsPosted: _operations_posted,
     searcher.TrialRequested: _trial_requested,
     searcher.ExperimentKillForced: _kill_forced,
-    searcher.ExperimentArchived: _archived,
-    searcher.ExperimentDeleting: _deleting,
+    searcher.ExperimentArchived: _experiment_archived,
+    searcher.ExperimentDeleting: _experiment_deleting,
     searcher.TrialsDeleted: _trials_deleted,
-    searcher.ExperimentDeleted: _deleted,
-    checkpoints.ExperimentEmptied: _emptied,
+    searcher.ExperimentDeleted: _experiment_deleted,
+    checkpoints.ExperimentEmptied: _experiment_emptied,
     searcher.TrialCreated: _trial_created,
     searcher.OperationSet: _operation_set,
-    searcher.TrialIdled: _idled,
+    searcher.TrialIdled: _trial_idled,
     searcher.RunRequested: _run_requested,
     searcher.StopRequested: _stop_requested,
     searcher.RunEnded: _run_ended,
     searcher.TrialStopping: _trial_stopping,
     searcher.TrialEnded: _trial_ended,
-    searcher.TrialOverdue: _overdue,
+    searcher.TrialOverdue: _trial_overdue,
     scheduler.TaskSubmitted: jobs.task_submitted,
     scheduler.AllocationEnded: _allocation_ended,
     gateway.ExperimentMoved: jobs.experiment_moved,
     trial.OperationCompleted: _operation_completed,
-    trial.Progressed: _progressed,
-    trial.PreemptionAcknowledged: _acknowledged,
+    trial.Progressed: _trial_progressed,
+    trial.PreemptionAcknowledged: _preemption_acknowledged,
     trial.CheckpointStored: _checkpoint_stored,
 }
 
 _TIMED: dict[type, Callable[[State, Any, float], Iterable[Key]]] = {
-    trial.ExitedEarly: _exited_early,
-    trial.Heartbeat: unmanaged.heard,
-    searcher.RunOpened: unmanaged.opened,
+    trial.ExitedEarly: _trial_exited_early,
+    trial.Heartbeat: unmanaged.fold_heartbeat,
+    searcher.RunOpened: unmanaged.fold_run_opened,
 }
 """Folds that use the time of their event."""

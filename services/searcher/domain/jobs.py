@@ -17,7 +17,7 @@ def task_submitted(state: State, event: scheduler.TaskSubmitted) -> Iterable[Key
     """Count one more job."""
     owner = ids.owner_of_task(event.number)
     state.open_tasks[event.task_id] = OpenTask(owner)
-    state.owed.put(owner, account_of(state, owner), 1)
+    state.open_jobs.set(owner, account_of(state, owner), 1)
     yield "open_tasks", event.task_id
 
 
@@ -26,7 +26,7 @@ def task_ended(state: State, event: scheduler.AllocationEnded) -> Iterable[Key]:
     task_id = ids.task_of(event.allocation_id)
     known = state.open_tasks.pop(task_id, None)
     if known is not None:
-        state.owed.drop(known.owner)
+        state.open_jobs.remove(known.owner)
         yield "open_tasks", task_id
 
 
@@ -34,5 +34,5 @@ def experiment_moved(state: State, event: gateway.ExperimentMoved) -> Iterable[K
     """Another workspace's quota now counts the experiment."""
     known = state.experiments.get(event.experiment_id)
     if known is not None:
-        state.owe(known)
+        state.update_open_jobs(known)
     return ()

@@ -13,7 +13,7 @@ from det_contracts.events.scheduler import Outcome
 from det_contracts.states import OVER, STOPPING, TERMINAL
 from det_contracts.states import State as Life
 from services.kit.authz.people import People
-from services.kit.idempotency import Made, by_age
+from services.kit.idempotency import RequestResult, results_by_age
 from services.kit.pool_bindings import Bindings
 from services.kit.quotas.limits import account_of
 from services.kit.quotas.usage import Usage
@@ -30,11 +30,11 @@ SEVERITY: tuple[Life, ...] = (
     "STOPPING_ERROR",
 )
 """Stopping states only become more severe (scheduling spec, 8.3)."""
-LIVE = ("waiting", "resting", "running", "leaving", "dying")
+LIVE_STATUSES = ("waiting", "resting", "running", "leaving", "dying")
 """The standings of a trial that has not ended; see `standing`."""
-ENDED: tuple[Life, ...] = ("COMPLETED", "CANCELED", "ERROR")
+END_STATES: tuple[Life, ...] = ("COMPLETED", "CANCELED", "ERROR")
 HEARD = "heard"
-CALLED: dict[Life, tuple[str, ...]] = {
+STATUSES_TO_REVIEW: dict[Life, tuple[str, ...]] = {
     "ACTIVE": ("waiting",),
     "PAUSED": ("running",),
     "STOPPING_COMPLETED": ("waiting", "resting"),
@@ -43,7 +43,7 @@ CALLED: dict[Life, tuple[str, ...]] = {
     "STOPPING_ERROR": ("waiting", "resting", "running", "leaving"),
 }
 """State of an experiment -> the standings of trials for which it calls for something."""
-AT_ONCE = 200
+MAX_TRIALS_PER_PASS = 200
 """Number of an experiment's trials that are called or forgotten at once; the next ones follow."""
 
 
@@ -188,35 +188,35 @@ class State(People, Bindings):
     timers: dict[int, Timer] = field(default_factory=dict)
     """By trial id."""
     request_keys: dict[str, Named] = field(default_factory=dict)
-    creations: dict[str, Made] = field(default_factory=dict)
+    creations: dict[str, RequestResult] = field(default_factory=dict)
     totals: dict[str, Totals] = field(default_factory=dict)
     tallies: dict[str, Tally] = field(default_factory=dict)
     """By kind ("experiments" or "trials") and state, as in "trials COMPLETED"."""
     open_tasks: dict[str, OpenTask] = field(default_factory=dict)
-    standing: SortedKeys = derived()  # noqa: RUF009
+    trials_by_status: SortedKeys = derived()  # noqa: RUF009
     """(experiment, standing, trial) for every loaded trial, once"""
     made_at: SortedKeys = derived()  # noqa: RUF009
     """(time, request id) for every creation"""
-    due: SortedKeys = derived()  # noqa: RUF009
+    exit_deadlines: SortedKeys = derived()  # noqa: RUF009
     """(due time, trial) for every timer of a trial that runs on the cluster"""
-    silences: SortedKeys = derived()  # noqa: RUF009
+    silence_deadlines: SortedKeys = derived()  # noqa: RUF009
     """(due time, trial): when each trial that runs elsewhere must have been heard"""
-    owed: Usage = derived()  # noqa: RUF009
+    open_jobs: Usage = derived()  # noqa: RUF009
     """Jobs that have not ended: experiments and tasks, by number"""
 
     def __post_init__(self) -> None:
-        self.made_at = by_age(self.creations)
-        self.owed = Usage()
+        self.made_at = results_by_age(self.creations)
+        self.open_jobs = Usage()
         for experiment in self.experiments.values():
-            self.owe(experiment)
+            self.update_open_jobs(experiment)
         for task in self.open_tasks.values():
-            self.owed.put(task.owner, account_of(self, task.owner), 1)
-        self.standing = SortedKeys(_place(trial) for trial in self.trials.values())
-        self.due, self.silences = SortedKeys(), SortedKeys()
+            self.open_jobs.set(task.owner, account_of(self, task.owner), 1)
+        self.trials_by_status = SortedKeys(_status_key(trial) for trial in self.trials.values())
+        self.exit_deadlines, self.silence_deadlines = SortedKeys(), SortedKeys()
         for id, timer in self.timers.items():
-            self._waits(id).add(timer.due_at, id)
+            self._timer_index(id).add(timer.due_at, id)
 
-    def _count(self, name: str, known: Life | None, now: Life | None) -> Iterable[Key]:
+    def _update_tallies(self, name: str, known: Life | None, now: Life | None) -> Iterable[Key]:
         for state, change in ((known, -1), (now, 1)) if known != now else ():
             if state is not None:
                 key = f"{name} {state}"
@@ -227,98 +227,102 @@ class State(People, Bindings):
     def put_experiment(self, changed: Experiment) -> Iterable[Key]:
         """Store an experiment."""
         known = self.experiments.get(changed.id)
-        yield from self._count("experiments", known.state if known is not None else None, changed.state)
-        self.owe(changed)
+        yield from self._update_tallies(
+            "experiments", known.state if known is not None else None, changed.state
+        )
+        self.update_open_jobs(changed)
         self.experiments[changed.id] = changed
         yield "experiments", changed.id
 
     def drop_experiment(self, id: int) -> Iterable[Key]:
         """Forget an experiment whose trials are all forgotten."""
-        yield from self._count("experiments", self.experiments.pop(id).state, None)
-        self.owed.drop(id)
+        yield from self._update_tallies("experiments", self.experiments.pop(id).state, None)
+        self.open_jobs.remove(id)
         yield "experiments", id
 
-    def owe(self, experiment: Experiment) -> None:
+    def update_open_jobs(self, experiment: Experiment) -> None:
         """Count it among its owner's jobs until it has ended."""
         if experiment.unmanaged or experiment.state in OVER:
-            self.owed.drop(experiment.id)
+            self.open_jobs.remove(experiment.id)
         else:
-            self.owed.put(experiment.id, account_of(self, experiment.id), 1)
+            self.open_jobs.set(experiment.id, account_of(self, experiment.id), 1)
 
     def put_trial(self, changed: Trial) -> Iterable[Key]:
         """Store a trial. If it was called and its standing changed, the next one is called."""
-        return self._keep(self.trials[changed.id], changed)
+        return self._store_trial(self.trials[changed.id], changed)
 
-    def open_trial(self, fresh: Trial) -> Iterable[Key]:
+    def insert_trial(self, fresh: Trial) -> Iterable[Key]:
         """Store a new trial, without looking for an existing one."""
-        return self._keep(None, fresh)
+        return self._store_trial(None, fresh)
 
-    def _keep(self, known: Trial | None, changed: Trial) -> Iterable[Key]:
+    def _store_trial(self, known: Trial | None, changed: Trial) -> Iterable[Key]:
         self.trials[changed.id] = changed
         yield "trials", changed.id
-        yield from self._count("trials", known.state if known is not None else None, changed.state)
-        before, now = _place(known) if known is not None else None, _place(changed)
+        yield from self._update_tallies("trials", known.state if known is not None else None, changed.state)
+        before, now = _status_key(known) if known is not None else None, _status_key(changed)
         if before != now:
-            self.standing.swap(before, now)
-            yield from self._call(changed.experiment_id, 1)
+            self.trials_by_status.swap(before, now)
+            yield from self._review_next(changed.experiment_id, 1)
 
     def drop_trial(self, id: int) -> Iterable[Key]:
         """Forget a trial."""
         # First, because the record determines where its timer is.
         timers = tuple(self.drop_timer(id))
         known = self.trials.pop(id)
-        yield from self._count("trials", known.state, None)
-        self.standing.discard(*_place(known))
+        yield from self._update_tallies("trials", known.state, None)
+        self.trials_by_status.discard(*_status_key(known))
         del self.tasks[known.task_id]
         yield "trials", id
         yield "tasks", known.task_id
         yield from timers
 
-    def call(self, experiment_id: int) -> Iterable[Key]:
+    def review_trials(self, experiment_id: int) -> Iterable[Key]:
         """Review the trials for which an experiment's new state calls for something, a few at a time."""
-        return self._call(experiment_id, AT_ONCE, anew=True)
+        return self._review_next(experiment_id, MAX_TRIALS_PER_PASS, from_start=True)
 
-    def _call(self, experiment_id: int, count: int, *, anew: bool = False) -> Iterable[Key]:
+    def _review_next(self, experiment_id: int, count: int, *, from_start: bool = False) -> Iterable[Key]:
         known = self.experiments[experiment_id]
-        if known.called is None and not anew:
+        if known.called is None and not from_start:
             return
-        after = None if anew else known.called
-        some = list(islice(self._called_on(known, after), count))
-        last = (some[-1][1], some[-1][2]) if len(some) == count else None
+        after = None if from_start else known.called
+        batch = list(islice(self._trials_to_review(known, after), count))
+        last = (batch[-1][1], batch[-1][2]) if len(batch) == count else None
         if last != known.called:
             yield from self.put_experiment(msgspec.structs.replace(known, called=last))
-        for _, _, id in some:
+        for _, _, id in batch:
             yield "trials", id
 
-    def _called_on(self, known: Experiment, after: tuple[str, int] | None) -> Iterator[tuple[Any, ...]]:
+    def _trials_to_review(
+        self, known: Experiment, after: tuple[str, int] | None
+    ) -> Iterator[tuple[Any, ...]]:
         """The places of trials that are to be called after the last one that was."""
         if known.unmanaged and known.state == "ACTIVE":
             return iter(())
         state: Life = "STOPPING_KILLED" if known.forced and known.state in STOPPING else known.state
-        kinds = CALLED.get(state, ())
-        if after is None or after[0] not in kinds:
-            return chain.from_iterable(self.standing.scan(known.id, kind) for kind in kinds)
-        here, *later = kinds[kinds.index(after[0]) :]
-        rest = (self.standing.scan(known.id, kind) for kind in later)
-        return chain(self.standing.scan(known.id, here, after=after[1]), *rest)
+        statuses = STATUSES_TO_REVIEW.get(state, ())
+        if after is None or after[0] not in statuses:
+            return chain.from_iterable(self.trials_by_status.scan(known.id, status) for status in statuses)
+        first_status, *later_statuses = statuses[statuses.index(after[0]) :]
+        rest = (self.trials_by_status.scan(known.id, status) for status in later_statuses)
+        return chain(self.trials_by_status.scan(known.id, first_status, after=after[1]), *rest)
 
-    def trials_of(self, experiment_id: int, *kinds: str) -> Iterator[Trial]:
-        """The trials of an experiment with these standings, by id within each. All without `kinds`."""
-        keys: list[tuple[Any, ...]] = [(experiment_id, kind) for kind in kinds] or [(experiment_id,)]
-        return (self.trials[id] for key in keys for id in self.standing.ids(*key))
+    def trials_of(self, experiment_id: int, *statuses: str) -> Iterator[Trial]:
+        """The trials of an experiment with these standings, by id within each. All without `statuses`."""
+        keys: list[tuple[Any, ...]] = [(experiment_id, status) for status in statuses] or [(experiment_id,)]
+        return (self.trials[id] for key in keys for id in self.trials_by_status.ids(*key))
 
-    def place_of(self, trial_id: int) -> tuple[int, str, int]:
+    def status_key(self, trial_id: int) -> tuple[int, str, int]:
         """A trial's place in `standing`."""
-        return _place(self.trials[trial_id])
+        return _status_key(self.trials[trial_id])
 
-    def has_live(self, experiment_id: int) -> bool:
+    def has_live_trials(self, experiment_id: int) -> bool:
         """Whether a trial of an experiment has not ended."""
-        return any(self.standing.first(experiment_id, kind) for kind in LIVE)
+        return any(self.trials_by_status.first(experiment_id, status) for status in LIVE_STATUSES)
 
     def put_timer(self, trial_id: int, timer: Timer) -> Iterable[Key]:
         """Set the timer of a trial, replacing any earlier one."""
         yield from self.drop_timer(trial_id)
-        self._waits(trial_id).add(timer.due_at, trial_id)
+        self._timer_index(trial_id).add(timer.due_at, trial_id)
         self.timers[trial_id] = timer
         yield "timers", trial_id
 
@@ -326,15 +330,15 @@ class State(People, Bindings):
         """Drop the timer of a trial."""
         known = self.timers.pop(trial_id, None)
         if known is not None:
-            self._waits(trial_id).discard(known.due_at, trial_id)
+            self._timer_index(trial_id).discard(known.due_at, trial_id)
             yield "timers", trial_id
 
-    def _waits(self, trial_id: int) -> SortedKeys:
+    def _timer_index(self, trial_id: int) -> SortedKeys:
         """The index that holds a trial's timer. A trial's patience does not change after its first run."""
-        return self.silences if self.trials[trial_id].patience_s else self.due
+        return self.silence_deadlines if self.trials[trial_id].patience_s else self.exit_deadlines
 
 
-def standing(trial: Trial) -> str:
+def trial_status(trial: Trial) -> str:
     """One word that determines what the experiment's state calls for.
 
     A live trial is "waiting" for slots, "resting" while no operation is open, or "running" until it is told
@@ -348,8 +352,8 @@ def standing(trial: Trial) -> str:
     return "resting" if trial.complete else "waiting"
 
 
-def _place(trial: Trial) -> tuple[int, str, int]:
-    return trial.experiment_id, standing(trial), trial.id
+def _status_key(trial: Trial) -> tuple[int, str, int]:
+    return trial.experiment_id, trial_status(trial), trial.id
 
 
 def effective_state(experiment: Experiment, trial: Trial) -> Life:

@@ -28,7 +28,7 @@ Key = tuple[str, Any]
 replace = msgspec.structs.replace
 
 
-def take(state: State, experiment_id: int, operations: Iterable[Operation]) -> Iterable[Key]:
+def apply_operations(state: State, experiment_id: int, operations: Iterable[Operation]) -> Iterable[Key]:
     """Write what the method asks for into the records; dropped once the experiment is stopping."""
     experiment = state.experiments[experiment_id]
     yield "experiments", experiment_id
@@ -40,12 +40,12 @@ def take(state: State, experiment_id: int, operations: Iterable[Operation]) -> I
             case Create():
                 yield from open_trial(state, experiment_id, operation)
             case ValidateAfter(request_id=request_id, length=length):
-                found = of_request(state, experiment_id, request_id)
-                asked = replace(found, seq=found.seq + 1, length=length, complete=False)
-                yield from state.put_trial(asked)
+                trial = trial_of_request(state, experiment_id, request_id)
+                changed = replace(trial, seq=trial.seq + 1, length=length, complete=False)
+                yield from state.put_trial(changed)
             case Close(request_id=request_id):
-                found = of_request(state, experiment_id, request_id)
-                yield from state.put_trial(replace(found, closed=True))
+                trial = trial_of_request(state, experiment_id, request_id)
+                yield from state.put_trial(replace(trial, closed=True))
             case Shutdown(cancel=cancel, failure=failure):
                 to: Life = "STOPPING_CANCELED" if cancel else "STOPPING_COMPLETED"
                 to = "STOPPING_ERROR" if failure else to
@@ -59,10 +59,10 @@ def open_trial(state: State, experiment_id: int, create: Create) -> Iterable[Key
     state.totals["all"] = replace(totals, trials=id)
     task = ids.trial_task_id(experiment_id, create.request_id)
     state.tasks[task] = Named(id)
-    source = of_request(state, experiment_id, create.parent).checkpoint if create.parent else None
+    source = trial_of_request(state, experiment_id, create.parent).checkpoint if create.parent else None
     yield "totals", "all"
     yield "tasks", task
-    yield from state.open_trial(
+    yield from state.insert_trial(
         Trial(
             id=id,
             experiment_id=experiment_id,
@@ -75,19 +75,19 @@ def open_trial(state: State, experiment_id: int, create: Create) -> Iterable[Key
     )
 
 
-def of_request(state: State, experiment_id: int, request_id: str) -> Trial:
+def trial_of_request(state: State, experiment_id: int, request_id: str) -> Trial:
     """The trial that the method knows by this id."""
     return state.trials[state.tasks[ids.trial_task_id(experiment_id, request_id)].id]
 
 
-def advance(state: State, experiment_id: int, happened: Event) -> Iterable[Key]:
+def advance(state: State, experiment_id: int, event: Event) -> Iterable[Key]:
     """Take one step of the search method; an unmanaged experiment has none."""
     if experiment_id not in state.searches:
         yield "experiments", experiment_id
         return
     try:
-        state.searches[experiment_id], operations = step(state.searches[experiment_id], happened)
+        state.searches[experiment_id], operations = step(state.searches[experiment_id], event)
     except MethodError as error:
         yield from state.put_experiment(replace(state.experiments[experiment_id], fault=str(error)))
         operations = ()
-    yield from take(state, experiment_id, operations)
+    yield from apply_operations(state, experiment_id, operations)

@@ -14,10 +14,10 @@ from services.searcher.domain.state import State, Timer, Trial
 replace = msgspec.structs.replace
 
 
-def opened(state: State, event: searcher.RunOpened, at: float) -> Iterable[Key]:
+def fold_run_opened(state: State, event: searcher.RunOpened, at: float) -> Iterable[Key]:
     """Its script runs, for the first time or again. An operation that it never answered is open again."""
     known = state.trials[event.trial_id]
-    again = replace(
+    reopened = replace(
         known,
         state="ACTIVE",
         run=event.run,
@@ -28,11 +28,11 @@ def opened(state: State, event: searcher.RunOpened, at: float) -> Iterable[Key]:
         heard=False,
         early=None,
     )
-    yield from state.put_trial(again)
+    yield from state.put_trial(reopened)
     yield from state.put_timer(known.id, Timer(event.run, at + event.patience_s))
 
 
-def heard(state: State, event: trial.Heartbeat, at: float) -> Iterable[Key]:
+def fold_heartbeat(state: State, event: trial.Heartbeat, at: float) -> Iterable[Key]:
     """Its script is alive, even if it was declared lost."""
     known = state.trials.get(event.trial_id)
     if known is None or known.run != event.run or not known.patience_s:

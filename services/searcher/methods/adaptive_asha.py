@@ -11,7 +11,7 @@ import msgspec
 from services.searcher.methods.asha import AshaSearch
 from services.searcher.methods.protocol import MethodError, Operation
 from services.searcher.methods.rng import Rng
-from services.searcher.methods.rungs import MOST_RUNGS
+from services.searcher.methods.rungs import MAX_RUNGS
 from services.searcher.methods.table import Table
 
 
@@ -26,17 +26,17 @@ class Tournament(msgspec.Struct, frozen=True, tag="tournament"):
     def initial(self, rng: Rng) -> tuple[Tournament, list[Operation]]:
         state, operations = self, list[Operation]()
         for index, bracket in enumerate(self.brackets):
-            state, asked = state._took(index, bracket.initial(rng))
-            operations += asked
+            state, requested = state._with_bracket(index, bracket.initial(rng))
+            operations += requested
         return state, operations
 
-    def _took(
+    def _with_bracket(
         self, index: int, step: tuple[AshaSearch, list[Operation]]
     ) -> tuple[Tournament, list[Operation]]:
         bracket, operations = step
         return Tournament((*self.brackets[:index], bracket, *self.brackets[index + 1 :])), operations
 
-    def owner(self, request_id: str) -> int:
+    def bracket_index(self, request_id: str) -> int:
         """Index of the bracket that a trial belongs to."""
         for index, bracket in enumerate(self.brackets):
             if request_id in bracket.rung_of:
@@ -44,22 +44,22 @@ class Tournament(msgspec.Struct, frozen=True, tag="tournament"):
         raise MethodError(f"trial {request_id} does not belong to this search")
 
     def trial_created(self, request_id: str) -> tuple[Tournament, list[Operation]]:
-        index = self.owner(request_id)
-        return self._took(index, self.brackets[index].trial_created(request_id))
+        index = self.bracket_index(request_id)
+        return self._with_bracket(index, self.brackets[index].trial_created(request_id))
 
     def validation_completed(
         self, request_id: str, metric: Any, rng: Rng
     ) -> tuple[Tournament, list[Operation]]:
-        index = self.owner(request_id)
-        return self._took(index, self.brackets[index].validation_completed(request_id, metric, rng))
+        index = self.bracket_index(request_id)
+        return self._with_bracket(index, self.brackets[index].validation_completed(request_id, metric, rng))
 
     def exited_early(self, request_id: str, reason: str, rng: Rng) -> tuple[Tournament, list[Operation]]:
-        index = self.owner(request_id)
-        return self._took(index, self.brackets[index].exited_early(request_id, reason, rng))
+        index = self.bracket_index(request_id)
+        return self._with_bracket(index, self.brackets[index].exited_early(request_id, reason, rng))
 
     def trial_closed(self, request_id: str, rng: Rng) -> tuple[Tournament, list[Operation]]:
-        index = self.owner(request_id)
-        return self._took(index, self.brackets[index].trial_closed(request_id, rng))
+        index = self.bracket_index(request_id)
+        return self._with_bracket(index, self.brackets[index].trial_closed(request_id, rng))
 
     def progress(self, units: Table[float], finished: int) -> float:
         return sum(b.progress(units, finished) for b in self.brackets) / len(self.brackets)
@@ -103,15 +103,17 @@ def bracket_rungs(searcher: Mapping[str, Any], max_length: int) -> list[int]:
     if searcher["bracket_rungs"]:
         return sorted(searcher["bracket_rungs"], reverse=True)
     divisor = searcher["divisor"]
-    most = min(
+    most_rungs = min(
         searcher["max_rungs"], rung_count(max_length, divisor), rung_count(searcher["max_trials"], divisor)
     )
-    if most > MOST_RUNGS:
+    if most_rungs > MAX_RUNGS:
         raise MethodError(
-            f"brackets of up to {most} rungs are too high: lower max_rungs to {MOST_RUNGS} or less"
+            f"brackets of up to {most_rungs} rungs are too high: lower max_rungs to {MAX_RUNGS} or less"
         )
-    fewest = {"aggressive": most, "standard": (most - 1) // 2 + 1, "conservative": 1}[searcher["mode"]]
-    return list(range(most, fewest - 1, -1))
+    fewest_rungs = {"aggressive": most_rungs, "standard": (most_rungs - 1) // 2 + 1, "conservative": 1}[
+        searcher["mode"]
+    ]
+    return list(range(most_rungs, fewest_rungs - 1, -1))
 
 
 def bracket_trials(max_trials: int, divisor: float, rungs: Sequence[int]) -> list[int]:
@@ -126,5 +128,5 @@ def bracket_concurrent(max_concurrent: int, divisor: float, trials: Sequence[int
     """How many trials of each bracket may run at once."""
     if max_concurrent == 0:
         return [max(trials[-1], int(divisor))] * len(trials)
-    each, over = divmod(max(max_concurrent, len(trials)), len(trials))
-    return [each + (1 if index < over else 0) for index in range(len(trials))]
+    each, remainder = divmod(max(max_concurrent, len(trials)), len(trials))
+    return [each + (1 if index < remainder else 0) for index in range(len(trials))]

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from services.searcher.methods.climb import Climb
-from services.searcher.methods.protocol import INVALID, MethodError, Operation, refuse_crowd
+from services.searcher.methods.bracket_step import BracketStep
+from services.searcher.methods.protocol import INVALID_HP_REASONS, MethodError, Operation, check_trial_count
 from services.searcher.methods.rng import Rng
 from services.searcher.methods.rungs import Rung, rung_lengths
 from services.searcher.methods.table import Table
@@ -56,38 +56,40 @@ class AshaSearch(msgspec.Struct, frozen=True, tag="async_halving"):
         return cls(space, max_trials, float(divisor), max_concurrent, stop_once, smaller_is_better, rungs)
 
     def initial(self, rng: Rng) -> tuple[AshaSearch, list[Operation]]:
-        work = Climb(self, rng)
+        step = BracketStep(self, rng)
         if self.max_concurrent > 0:
             count = min(self.max_concurrent, self.max_trials)
         else:
             count = max(1, min(int(self.divisor ** (len(self.rungs) - 1)), self.max_trials))
-        refuse_crowd(count)
+        check_trial_count(count)
         for _ in range(count):
-            work.create()
-        return work.done()
+            step.create()
+        return step.result()
 
     def trial_created(self, request_id: str) -> tuple[AshaSearch, list[Operation]]:
-        self._known(request_id)
-        rungs = (self.rungs[0].expecting(1), *self.rungs[1:])
+        self._require_known(request_id)
+        rungs = (self.rungs[0].with_outstanding(1), *self.rungs[1:])
         return msgspec.structs.replace(self, rungs=rungs), []
 
     def validation_completed(
         self, request_id: str, metric: Any, rng: Rng
     ) -> tuple[AshaSearch, list[Operation]]:
         if request_id not in self.awaited:
-            raise MethodError(f"trial {self._known(request_id)} reported a metric that was not requested")
-        work = Climb(self, rng)
-        work.report(request_id, metric if self.smaller_is_better else -metric)
-        return work.done()
+            raise MethodError(
+                f"trial {self._require_known(request_id)} reported a metric that was not requested"
+            )
+        step = BracketStep(self, rng)
+        step.report(request_id, metric if self.smaller_is_better else -metric)
+        return step.result()
 
     def exited_early(self, request_id: str, reason: str, rng: Rng) -> tuple[AshaSearch, list[Operation]]:
-        self._known(request_id)
-        work = Climb(self, rng)
-        if reason in INVALID:
-            work.withdraw(request_id)
+        self._require_known(request_id)
+        step = BracketStep(self, rng)
+        if reason in INVALID_HP_REASONS:
+            step.withdraw(request_id)
         else:
-            work.give_up(request_id)
-        return work.done()
+            step.record_exit(request_id)
+        return step.result()
 
     def trial_closed(self, request_id: str, rng: Rng) -> tuple[AshaSearch, list[Operation]]:
         return msgspec.structs.replace(self, completed=self.completed + 1), []
@@ -99,7 +101,7 @@ class AshaSearch(msgspec.Struct, frozen=True, tag="async_halving"):
             progress = max(progress, (self.completed - self.invalid) / self.max_trials)
         return min(progress, 1.0)
 
-    def _known(self, request_id: str) -> str:
+    def _require_known(self, request_id: str) -> str:
         if request_id not in self.rung_of:
             raise MethodError(f"trial {request_id} does not belong to this search")
         return request_id

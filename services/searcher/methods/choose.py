@@ -33,7 +33,7 @@ class UnknownVersion(Exception):
     """A search began with a method version that only later releases have; the text says what to do."""
 
 
-def newest(searcher: Mapping[str, Any]) -> int:
+def newest_version(searcher: Mapping[str, Any]) -> int:
     """The version with which a search of this configuration begins today."""
     return VERSIONS.get(searcher["name"], 1)
 
@@ -46,14 +46,14 @@ def choose(
     Raises `MethodError` for an unknown name and `UnknownVersion` for a version of a later release.
     """
     name = searcher["name"]
-    if version > newest(searcher):
+    if version > newest_version(searcher):
         raise UnknownVersion(
             f"a search began with version {version} of the method '{name}', and this release has version "
-            f"{newest(searcher)}: run the searcher of the release that began it, or of a later one"
+            f"{newest_version(searcher)}: run the searcher of the release that began it, or of a later one"
         )
     if name == "custom":
         return CustomSearch()
-    length = length_of(searcher["max_length"])
+    length = parse_length(searcher["max_length"])
     match name:
         case "single":
             return RandomSearch(space, length, 1, 1, False)
@@ -61,7 +61,7 @@ def choose(
             limits = searcher["max_trials"], searcher["max_concurrent_trials"]
             return RandomSearch(space, length, *limits, True)
         case "grid":
-            return GridSearch.over(space, length, searcher["max_concurrent_trials"])
+            return GridSearch.of_space(space, length, searcher["max_concurrent_trials"])
         case "async_halving":
             return AshaSearch.bracket(
                 space,
@@ -83,7 +83,7 @@ def choose(
             raise MethodError(f"unknown searcher '{name}'")
 
 
-def length_of(value: Any) -> int:
+def parse_length(value: Any) -> int:
     """The number of a length, with or without a unit."""
     if isinstance(value, Mapping):
         value = next(count for count in value.values() if count is not None)

@@ -26,11 +26,11 @@ from services.searcher.methods.rng import Rng
 from services.searcher.methods.table import Table
 
 TRIAL_SEED = 42
-LONGEST_RUN = 256
+MAX_RUN_LENGTH = 256
 """Number of queued events that are copied together."""
-MANY = 5000
+MERGE_PROGRESS_FROM = 5000
 """Queue length from which a trial's new progress replaces its previous progress event."""
-Told = tuple["CustomSearch", list[Operation]]
+Step = tuple["CustomSearch", list[Operation]]
 
 
 class InitialOperations(msgspec.Struct, frozen=True, tag="initial_operations"):
@@ -58,33 +58,35 @@ class Queue(msgspec.Struct, frozen=True, array_like=True):
 
     def put(self, event: Queued) -> Queue:
         """The queue with one more event, which has the largest id."""
-        if not self.runs or len(self.runs[-1]) >= LONGEST_RUN:
+        if not self.runs or len(self.runs[-1]) >= MAX_RUN_LENGTH:
             return Queue((*self.runs, (event,)))
         return Queue((*self.runs[:-1], (*self.runs[-1], event)))
 
     def without(self, id: int) -> Queue:
         """The queue without the event with this id, if present."""
-        run = self._run_of(id)
+        run = self._run_index(id)
         if run < 0:
             return self
-        return self._with(run, tuple(one for one in self.runs[run] if one.id != id))
+        return self._with_run(run, tuple(queued for queued in self.runs[run] if queued.id != id))
 
-    def behind(self, id: int) -> Queue:
+    def after(self, id: int) -> Queue:
         """Only the events with larger ids."""
-        run = self._run_of(id)
+        run = self._run_index(id)
         if run < 0:
             return self
-        return Queue(self.runs[run:])._with(0, tuple(one for one in self.runs[run] if one.id > id))
+        return Queue(self.runs[run:])._with_run(
+            0, tuple(queued for queued in self.runs[run] if queued.id > id)
+        )
 
-    def _with(self, run: int, events: tuple[Queued, ...]) -> Queue:
+    def _with_run(self, run: int, events: tuple[Queued, ...]) -> Queue:
         return Queue((*self.runs[:run], *((events,) if events else ()), *self.runs[run + 1 :]))
 
-    def _run_of(self, id: int) -> int:
+    def _run_index(self, id: int) -> int:
         return bisect_right(self.runs, id, key=_first_id) - 1
 
     def __contains__(self, id: int) -> bool:
-        run = self._run_of(id)
-        return run >= 0 and any(one.id == id for one in self.runs[run])
+        run = self._run_index(id)
+        return run >= 0 and any(queued.id == id for queued in self.runs[run])
 
     def __len__(self) -> int:
         return sum(map(len, self.runs))
@@ -106,37 +108,37 @@ class CustomSearch(msgspec.Struct, frozen=True, tag="custom"):
     progressed: Table[int] = Table()
     """Trial -> id of the last event about its progress. That event may have been answered."""
 
-    def tell(self, event: Event | InitialOperations) -> CustomSearch:
+    def enqueue(self, event: Event | InitialOperations) -> CustomSearch:
         """Queue an event. If many wait, only the newest progress of each trial is kept."""
         id, queue, progressed = self.last_id + 1, self.queue, self.progressed
         if isinstance(event, TrialProgress):
-            if len(queue) >= MANY and event.request_id in progressed:
+            if len(queue) >= MERGE_PROGRESS_FROM and event.request_id in progressed:
                 queue = queue.without(progressed[event.request_id])
             progressed = progressed.put(event.request_id, id)
         queue = queue.put(Queued(id, event))
         return msgspec.structs.replace(self, queue=queue, last_id=id, progressed=progressed)
 
-    def answered(self, id: int) -> CustomSearch:
+    def without_answered(self, id: int) -> CustomSearch:
         """Remove the event with this id and all earlier ones."""
-        return msgspec.structs.replace(self, queue=self.queue.behind(id))
+        return msgspec.structs.replace(self, queue=self.queue.after(id))
 
-    def initial(self, rng: Rng) -> Told:
+    def initial(self, rng: Rng) -> Step:
         """Ask for the first operations."""
-        return self.tell(InitialOperations()), []
+        return self.enqueue(InitialOperations()), []
 
-    def trial_created(self, request_id: str) -> Told:
-        """Nothing to do: `tell` queues this event, and the next three."""
+    def trial_created(self, request_id: str) -> Step:
+        """Nothing to do: `enqueue` queues this event, and the next three."""
         return self, []
 
-    def validation_completed(self, request_id: str, metric: Any, rng: Rng) -> Told:
+    def validation_completed(self, request_id: str, metric: Any, rng: Rng) -> Step:
         """See `trial_created`."""
         return self, []
 
-    def exited_early(self, request_id: str, reason: str, rng: Rng) -> Told:
+    def exited_early(self, request_id: str, reason: str, rng: Rng) -> Step:
         """See `trial_created`."""
         return self, []
 
-    def trial_closed(self, request_id: str, rng: Rng) -> Told:
+    def trial_closed(self, request_id: str, rng: Rng) -> Step:
         """See `trial_created`."""
         return self, []
 

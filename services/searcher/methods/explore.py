@@ -8,7 +8,7 @@ import msgspec
 
 from det_contracts.expconf import is_group
 from services.searcher.methods.rng import Rng
-from services.searcher.methods.sampling import sample_one
+from services.searcher.methods.sampling import sample_value
 
 
 class Explore(msgspec.Struct, frozen=True):
@@ -24,20 +24,20 @@ class Explore(msgspec.Struct, frozen=True):
         return {
             name: self.child_of(hparams[name], space[name], rng)
             if is_group(space[name])
-            else self._one(hparams[name], space[name], rng)
+            else self._child_value(hparams[name], space[name], rng)
             for name in sorted(space)
         }
 
-    def _one(self, value: Any, spec: Any, rng: Rng) -> Any:
+    def _child_value(self, value: Any, spec: Any, rng: Rng) -> Any:
         if not isinstance(spec, dict) or spec["type"] == "const":
             return value
         if rng.unit() < self.resample_probability:
-            return sample_one(spec, rng)
+            return sample_value(spec, rng)
         if spec["type"] == "categorical":
             return value
-        return _within(spec, self._perturbed(value, rng))
+        return _clamp(spec, self._perturb(value, rng))
 
-    def _perturbed(self, value: Any, rng: Rng) -> Any:
+    def _perturb(self, value: Any, rng: Rng) -> Any:
         sign = 1 if rng.below(2) else -1
         if isinstance(value, int):
             # Otherwise a small number would round back to itself.
@@ -45,9 +45,9 @@ class Explore(msgspec.Struct, frozen=True):
         return value * (1 + sign * self.perturb_factor)
 
 
-def _within(spec: dict[str, Any], value: Any) -> Any:
-    ends = [spec["minval"], spec["maxval"]]
+def _clamp(spec: dict[str, Any], value: Any) -> Any:
+    bounds = [spec["minval"], spec["maxval"]]
     if spec["type"] == "log":
-        ends = sorted(float(spec["base"] ** end) for end in ends)
+        bounds = sorted(float(spec["base"] ** end) for end in bounds)
     kind = int if spec["type"] == "int" else float
-    return kind(min(max(value, ends[0]), ends[1]))
+    return kind(min(max(value, bounds[0]), bounds[1]))

@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 
 from det_contracts.expconf import has_count, is_group, leaves
-from services.searcher.methods.protocol import Close, MethodError, Operation, ValidateAfter, refuse_crowd
+from services.searcher.methods.protocol import Close, MethodError, Operation, ValidateAfter, check_trial_count
 from services.searcher.methods.rng import Rng
 from services.searcher.methods.sampling import create_with
 from services.searcher.methods.table import Table
 
-MOST_POINTS = 1_000_000_000
+MAX_POINTS = 1_000_000_000
 
 
 class GridSearch(msgspec.Struct, frozen=True, tag="grid"):
@@ -28,25 +28,29 @@ class GridSearch(msgspec.Struct, frozen=True, tag="grid"):
     """Points not handed out yet. The next one is number `left - 1` in grid order."""
 
     @classmethod
-    def over(cls, space: dict[str, Any], max_length: int, max_concurrent: int) -> GridSearch:
+    def of_space(cls, space: dict[str, Any], max_length: int, max_concurrent: int) -> GridSearch:
         """A search over all points of a space. Raises `MethodError` if there are none."""
-        count = points(space)
+        count = point_count(space)
         if not count:
             raise MethodError("the grid has no points: give at least one hyperparameter")
-        if count > MOST_POINTS:
-            raise MethodError(f"the grid has {count} points, the most is {MOST_POINTS}: lower some count")
+        if count > MAX_POINTS:
+            raise MethodError(f"the grid has {count} points, the most is {MAX_POINTS}: lower some count")
         return cls(space, max_length, max_concurrent, count, count)
 
     def initial(self, rng: Rng) -> tuple[GridSearch, list[Operation]]:
         count = min(self.left, self.max_concurrent) if self.max_concurrent else self.left
-        refuse_crowd(count)
+        check_trial_count(count)
         return self._create(count, rng)
 
     def _create(self, count: int, rng: Rng) -> tuple[GridSearch, list[Operation]]:
         operations: list[Operation] = []
         for number in range(self.left - 1, self.left - 1 - count, -1):
-            made = create_with(point(self.space, number), rng)
-            operations += [made, ValidateAfter(made.request_id, self.max_length), Close(made.request_id)]
+            created = create_with(point_at(self.space, number), rng)
+            operations += [
+                created,
+                ValidateAfter(created.request_id, self.max_length),
+                Close(created.request_id),
+            ]
         return msgspec.structs.replace(self, left=self.left - count), operations
 
     def trial_created(self, request_id: str) -> tuple[GridSearch, list[Operation]]:
@@ -68,26 +72,28 @@ class GridSearch(msgspec.Struct, frozen=True, tag="grid"):
         return done / (self.max_length * self.points)
 
 
-def points(space: dict[str, Any]) -> int:
+def point_count(space: dict[str, Any]) -> int:
     """Number of points of a grid over the space; 0 without hyperparameters."""
     return math.prod(axis_size(spec) for _, spec in leaves(space)) if space else 0
 
 
-def point(space: dict[str, Any], number: int) -> dict[str, Any]:
+def point_at(space: dict[str, Any], number: int) -> dict[str, Any]:
     """Point `number` of the grid.
 
     The grid has one axis per leaf, names ascending and groups depth-first; the first axis varies slowest.
     """
-    places: list[int] = []
+    indexes: list[int] = []
     for size in reversed([axis_size(spec) for _, spec in leaves(space)]):
-        number, place = divmod(number, size)
-        places.append(place)
-    return _pick(space, reversed(places))
+        number, index = divmod(number, size)
+        indexes.append(index)
+    return _point_values(space, reversed(indexes))
 
 
-def _pick(space: dict[str, Any], places: Iterator[int]) -> dict[str, Any]:
+def _point_values(space: dict[str, Any], indexes: Iterator[int]) -> dict[str, Any]:
     return {
-        name: _pick(space[name], places) if is_group(space[name]) else axis_value(space[name], next(places))
+        name: _point_values(space[name], indexes)
+        if is_group(space[name])
+        else axis_value(space[name], next(indexes))
         for name in sorted(space)
     }
 
@@ -104,19 +110,19 @@ def axis_size(spec: Any) -> int:
     return 1
 
 
-def axis_value(spec: Any, place: int) -> Any:
+def axis_value(spec: Any, index: int) -> Any:
     """The value of one hyperparameter at an index of its axis, from 0."""
     match spec:
         case {"type": "const", "val": value}:
             return value
         case {"type": "categorical", "vals": vals}:
-            return vals[place]
+            return vals[index]
         case {"type": "int"}:
-            return _round(_spread(spec, place))
+            return _round_half_up(_interpolate(spec, index))
         case {"type": "double"}:
-            return _spread(spec, place)
+            return _interpolate(spec, index)
         case {"type": "log", "base": base}:
-            return float(base ** _spread(spec, place))
+            return float(base ** _interpolate(spec, index))
         case {"type": other}:
             raise MethodError(f"unknown hyperparameter type '{other}'")
     return spec
@@ -128,12 +134,12 @@ def _count(spec: dict[str, Any]) -> int:
     return int(spec["count"])
 
 
-def _spread(spec: dict[str, Any], place: int) -> float:
+def _interpolate(spec: dict[str, Any], index: int) -> float:
     low, high, size = spec["minval"], spec["maxval"], axis_size(spec)
-    return float((low + high) / 2 if size == 1 else low + place * (high - low) / (size - 1))
+    return float((low + high) / 2 if size == 1 else low + index * (high - low) / (size - 1))
 
 
-def _round(value: float) -> int:
+def _round_half_up(value: float) -> int:
     """Round half away from zero, unlike `round`."""
     below = math.floor(abs(value))
     nearest = below + (abs(value) - below >= 0.5)

@@ -18,7 +18,9 @@ import msgspec
 
 from det_contracts.expconf import is_group, leaves
 
-MISSING = "the 'tpe' searcher needs the optuna package, which is not installed: pip install 'steadfast[tpe]'"
+NOT_INSTALLED = (
+    "the 'tpe' searcher needs the optuna package, which is not installed: pip install 'steadfast[tpe]'"
+)
 
 Path = tuple[str, ...]
 
@@ -61,8 +63,8 @@ def propose(space: dict[str, Any], points: Sequence[Point], max_length: int, see
         )
         study = optuna.create_study(sampler=sampler)
         study.add_trials(_trials(axes, ranges, points, max_length))
-        asked = study.ask(ranges).params
-    return _placed(space, asked)
+        coordinates = study.ask(ranges).params
+    return _to_hparams(space, coordinates)
 
 
 def _is_searched(spec: Any) -> bool:
@@ -129,15 +131,15 @@ def _value(spec: dict[str, Any], coordinate: Any) -> Any:
     return coordinate
 
 
-def _placed(space: dict[str, Any], asked: dict[str, Any], above: str = "") -> dict[str, Any]:
+def _to_hparams(space: dict[str, Any], coordinates: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     """Values for the whole space, including groups and constants."""
-    placed = {}
+    values = {}
     for name in sorted(space):
-        spec, path = space[name], above + name
+        spec, path = space[name], prefix + name
         if is_group(spec):
-            placed[name] = _placed(spec, asked, f"{path}.")
+            values[name] = _to_hparams(spec, coordinates, f"{path}.")
         elif _is_searched(spec):
-            placed[name] = _value(spec, asked[path])
+            values[name] = _value(spec, coordinates[path])
         else:
-            placed[name] = spec["val"] if isinstance(spec, dict) else spec
-    return placed
+            values[name] = spec["val"] if isinstance(spec, dict) else spec
+    return values

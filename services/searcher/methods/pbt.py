@@ -13,7 +13,7 @@ import msgspec
 
 from services.searcher.methods.explore import Explore
 from services.searcher.methods.protocol import (
-    INVALID,
+    INVALID_HP_REASONS,
     Close,
     Create,
     MethodError,
@@ -24,7 +24,7 @@ from services.searcher.methods.rng import Rng
 from services.searcher.methods.sampling import create_with, sample
 from services.searcher.methods.table import Table
 
-LARGEST = 1_000
+MAX_POPULATION = 1_000
 """Maximum size of a population, since each report examines all members."""
 replace = msgspec.structs.replace
 
@@ -45,7 +45,7 @@ class Member(msgspec.Struct, frozen=True):
     """It exited early and will rank last in this round."""
 
     @property
-    def waits(self) -> bool:
+    def is_done(self) -> bool:
         """Whether nothing more is expected from it in this round."""
         return self.gone or self.metric is not None
 
@@ -66,7 +66,7 @@ class PbtSearch(msgspec.Struct, frozen=True, tag="pbt"):
 
     def initial(self, rng: Rng) -> tuple[PbtSearch, list[Operation]]:
         operations: list[Operation] = []
-        members = [self._founder(operations, rng) for _ in range(self.population)]
+        members = [self._create_founder(operations, rng) for _ in range(self.population)]
         return replace(self, members=tuple(members)), operations
 
     def trial_created(self, request_id: str) -> tuple[PbtSearch, list[Operation]]:
@@ -76,83 +76,87 @@ class PbtSearch(msgspec.Struct, frozen=True, tag="pbt"):
         self, request_id: str, metric: Any, rng: Rng
     ) -> tuple[PbtSearch, list[Operation]]:
         index = self._index(request_id)
-        if index is None or self.members[index].waits:
+        if index is None or self.members[index].is_done:
             raise MethodError(f"trial {request_id} reported a metric that was not requested")
         value = metric if self.smaller_is_better else -metric
-        return self._with(index, replace(self.members[index], metric=value))._go_on(rng)
+        return self._with_member(index, replace(self.members[index], metric=value))._advance(rng)
 
     def exited_early(self, request_id: str, reason: str, rng: Rng) -> tuple[PbtSearch, list[Operation]]:
         index = self._index(request_id)
         if index is None:
             return self, []
         member = self.members[index]
-        if reason in INVALID and not member.waits:
+        if reason in INVALID_HP_REASONS and not member.is_done:
             operations: list[Operation] = []
-            return self._with(index, self._again(member, operations, rng)), operations
-        return self._with(index, replace(member, gone=True))._go_on(rng)
+            return self._with_member(index, self._create_replacement(member, operations, rng)), operations
+        return self._with_member(index, replace(member, gone=True))._advance(rng)
 
     def trial_closed(self, request_id: str, rng: Rng) -> tuple[PbtSearch, list[Operation]]:
         return self, []
 
     def progress(self, units: Table[float], finished: int) -> float:
-        reported = sum(member.waits for member in self.members)
+        reported = sum(member.is_done for member in self.members)
         return (self.round * self.population + reported) / (self.num_rounds * self.population)
 
     def _index(self, request_id: str) -> int | None:
         ids = [member.request_id for member in self.members]
         return ids.index(request_id) if request_id in ids else None
 
-    def _with(self, index: int, member: Member) -> PbtSearch:
+    def _with_member(self, index: int, member: Member) -> PbtSearch:
         return replace(self, members=(*self.members[:index], member, *self.members[index + 1 :]))
 
-    def _trained(self, rounds: int) -> int:
+    def _length_after(self, rounds: int) -> int:
         """Length after this number of rounds."""
         return self.max_length * rounds // self.num_rounds
 
-    def _go_on(self, rng: Rng) -> tuple[PbtSearch, list[Operation]]:
+    def _advance(self, rng: Rng) -> tuple[PbtSearch, list[Operation]]:
         """Begin the next round once all members have reported."""
-        if not all(member.waits for member in self.members):
+        if not all(member.is_done for member in self.members):
             return self, []
         alive = [m for m in self.members if not m.gone]
         alive.sort(key=lambda m: m.metric if m.metric is not None else 0.0)
         if self.round + 1 == self.num_rounds or not alive:
-            over = replace(self, round=self.num_rounds, members=())
-            return over, [Close(member.request_id) for member in alive]
-        return replace(self, round=self.round + 1)._renew(alive, rng)
+            finished = replace(self, round=self.num_rounds, members=())
+            return finished, [Close(member.request_id) for member in alive]
+        return replace(self, round=self.round + 1)._next_round(alive, rng)
 
-    def _renew(self, alive: Sequence[Member], rng: Rng) -> tuple[PbtSearch, list[Operation]]:
+    def _next_round(self, alive: Sequence[Member], rng: Rng) -> tuple[PbtSearch, list[Operation]]:
         """A new round of the survivors and of children that replace the others. `alive` is best first."""
-        gone = len(self.members) - len(alive)
-        stay = alive[: len(self.members) - max(gone, int(len(self.members) * self.truncate_fraction))]
-        operations: list[Operation] = [Close(member.request_id) for member in alive[len(stay) :]]
-        end = self._trained(self.round + 1)
-        operations += [ValidateAfter(member.request_id, end - member.born) for member in stay]
-        members = [replace(member, metric=None) for member in stay]
-        for number in range(len(self.members) - len(stay)):
-            parent = stay[number % len(stay)]
-            members.append(self._child(parent.request_id, parent.hparams, operations, rng))
+        exited_count = len(self.members) - len(alive)
+        survivors = alive[
+            : len(self.members) - max(exited_count, int(len(self.members) * self.truncate_fraction))
+        ]
+        operations: list[Operation] = [Close(member.request_id) for member in alive[len(survivors) :]]
+        end = self._length_after(self.round + 1)
+        operations += [ValidateAfter(member.request_id, end - member.born) for member in survivors]
+        members = [replace(member, metric=None) for member in survivors]
+        for number in range(len(self.members) - len(survivors)):
+            parent = survivors[number % len(survivors)]
+            members.append(self._create_child(parent.request_id, parent.hparams, operations, rng))
         return replace(self, members=tuple(members)), operations
 
-    def _founder(self, operations: list[Operation], rng: Rng) -> Member:
-        made = create_with(sample(self.space, rng), rng)
-        operations += [made, ValidateAfter(made.request_id, self._trained(self.round + 1))]
-        return Member(made.request_id, made.hparams)
+    def _create_founder(self, operations: list[Operation], rng: Rng) -> Member:
+        created = create_with(sample(self.space, rng), rng)
+        operations += [created, ValidateAfter(created.request_id, self._length_after(self.round + 1))]
+        return Member(created.request_id, created.hparams)
 
-    def _child(self, parent: str, inherited: dict[str, Any], operations: list[Operation], rng: Rng) -> Member:
-        made = create_with(self.explore.child_of(inherited, self.space, rng), rng)
-        born = self._trained(self.round)
-        length = self._trained(self.round + 1) - born
+    def _create_child(
+        self, parent: str, inherited: dict[str, Any], operations: list[Operation], rng: Rng
+    ) -> Member:
+        created = create_with(self.explore.child_of(inherited, self.space, rng), rng)
+        born = self._length_after(self.round)
+        length = self._length_after(self.round + 1) - born
         operations += [
-            Create(made.request_id, made.seed, made.hparams, parent),
-            ValidateAfter(made.request_id, length),
+            Create(created.request_id, created.seed, created.hparams, parent),
+            ValidateAfter(created.request_id, length),
         ]
-        return Member(made.request_id, made.hparams, born, parent, inherited)
+        return Member(created.request_id, created.hparams, born, parent, inherited)
 
-    def _again(self, member: Member, operations: list[Operation], rng: Rng) -> Member:
+    def _create_replacement(self, member: Member, operations: list[Operation], rng: Rng) -> Member:
         """Create a replacement for a trial with invalid hyperparameters."""
         if member.parent is None:
-            return self._founder(operations, rng)
-        return self._child(member.parent, member.inherited, operations, rng)
+            return self._create_founder(operations, rng)
+        return self._create_child(member.parent, member.inherited, operations, rng)
 
 
 def pbt(
@@ -160,8 +164,8 @@ def pbt(
 ) -> PbtSearch:
     """The search that a configuration asks for. Raises `MethodError` for rounds without training."""
     population, rounds = searcher["population_size"], searcher["num_rounds"]
-    if population > LARGEST:
-        raise MethodError(f"a population of {population} is too large: the most is {LARGEST}")
+    if population > MAX_POPULATION:
+        raise MethodError(f"a population of {population} is too large: the most is {MAX_POPULATION}")
     if max_length < rounds:
         raise MethodError(
             f"max_length {max_length} gives {rounds} rounds nothing to train: raise it, or lower num_rounds"

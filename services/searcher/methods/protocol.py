@@ -13,23 +13,23 @@ import msgspec
 from services.searcher.methods.rng import Rng
 from services.searcher.methods.table import Table
 
-WORST = 1.7976931348623157e308
+WORST_METRIC = 1.7976931348623157e308
 """Metric of a trial without one: the largest finite double, since JSON has no infinities (5.2)."""
 
 
-MOST_AT_ONCE = 100_000
+MAX_TRIALS_AT_ONCE = 100_000
 
 
 class MethodError(Exception):
     """The method cannot continue: its configuration or a metric is invalid. The text says what and why."""
 
 
-def refuse_crowd(count: int) -> None:
+def check_trial_count(count: int) -> None:
     """Raise `MethodError` if a search would create more trials in one step than a service can hold."""
-    if count > MOST_AT_ONCE:
+    if count > MAX_TRIALS_AT_ONCE:
         raise MethodError(
             f"the search would start {count} trials at once: "
-            f"set max_concurrent_trials to a number from 1 to {MOST_AT_ONCE}"
+            f"set max_concurrent_trials to a number from 1 to {MAX_TRIALS_AT_ONCE}"
         )
 
 
@@ -112,7 +112,7 @@ class TrialProgress(msgspec.Struct, frozen=True, tag="trial_progress"):
 
 
 Event = TrialCreated | ValidationCompleted | TrialClosed | TrialExitedEarly | TrialProgress
-INVALID = ("INVALID_HP", "INIT_INVALID_HP")
+INVALID_HP_REASONS = ("INVALID_HP", "INIT_INVALID_HP")
 
 M = TypeVar("M", bound="Method")
 

@@ -6,9 +6,15 @@ from typing import Any
 
 import msgspec
 
-from services.searcher.methods.protocol import INVALID, Close, Operation, ValidateAfter, refuse_crowd
+from services.searcher.methods.protocol import (
+    INVALID_HP_REASONS,
+    Close,
+    Operation,
+    ValidateAfter,
+    check_trial_count,
+)
 from services.searcher.methods.rng import Rng
-from services.searcher.methods.sampling import create
+from services.searcher.methods.sampling import draw_trial
 from services.searcher.methods.table import Table
 
 
@@ -25,14 +31,18 @@ class RandomSearch(msgspec.Struct, frozen=True, tag="random"):
 
     def initial(self, rng: Rng) -> tuple[RandomSearch, list[Operation]]:
         count = min(self.max_trials, self.max_concurrent) if self.max_concurrent else self.max_trials
-        refuse_crowd(count)
+        check_trial_count(count)
         return self._create(count, rng)
 
     def _create(self, count: int, rng: Rng) -> tuple[RandomSearch, list[Operation]]:
         operations: list[Operation] = []
         for _ in range(count):
-            made = create(self.space, rng)
-            operations += [made, ValidateAfter(made.request_id, self.max_length), Close(made.request_id)]
+            created_trial = draw_trial(self.space, rng)
+            operations += [
+                created_trial,
+                ValidateAfter(created_trial.request_id, self.max_length),
+                Close(created_trial.request_id),
+            ]
         return msgspec.structs.replace(self, created=self.created + count), operations
 
     def trial_created(self, request_id: str) -> tuple[RandomSearch, list[Operation]]:
@@ -44,7 +54,7 @@ class RandomSearch(msgspec.Struct, frozen=True, tag="random"):
         return self, []
 
     def exited_early(self, request_id: str, reason: str, rng: Rng) -> tuple[RandomSearch, list[Operation]]:
-        if reason in INVALID and self.replaces_invalid:
+        if reason in INVALID_HP_REASONS and self.replaces_invalid:
             return msgspec.structs.replace(self, created=self.created - 1), []
         return self, []
 

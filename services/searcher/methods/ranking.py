@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-LONGEST_RUN = 512
+MAX_RUN_LENGTH = 512
 _METRIC = attrgetter("metric")
 
 
@@ -25,7 +25,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
 Run = tuple[Entry, ...]
 
 
-class Place(NamedTuple):
+class Position(NamedTuple):
     """A position in a ranking: the number of entries before it, and where that is."""
 
     rank: int
@@ -38,7 +38,7 @@ def _first_metric(run: Run) -> float:
 
 
 class Ranking(msgspec.Struct, frozen=True, array_like=True):
-    """Entries in order, split into runs of at most `LONGEST_RUN`; a change copies only one run."""
+    """Entries in order, split into runs of at most `MAX_RUN_LENGTH`; a change copies only one run."""
 
     count: int = 0
     sizes: tuple[int, ...] = (0,)
@@ -49,64 +49,64 @@ class Ranking(msgspec.Struct, frozen=True, array_like=True):
         """Build a ranking from ordered entries."""
         ranking = cls()
         for entry in entries:
-            ranking = ranking.insert(ranking.end(), entry)
+            ranking = ranking.insert(ranking.end_position(), entry)
         return ranking
 
-    def place(self, metric: float, *, before_equals: bool = False) -> Place:
+    def position(self, metric: float, *, before_equals: bool = False) -> Position:
         """Where a metric belongs: after equal ones, or before them."""
         bisect = bisect_left if before_equals else bisect_right
         run = bisect(self.runs, metric, lo=1, key=_first_metric) - 1
         offset = bisect(self.runs[run], metric, key=_METRIC)
-        return Place(sum(self.sizes[:run]) + offset, run, offset)
+        return Position(sum(self.sizes[:run]) + offset, run, offset)
 
-    def at(self, index: int) -> Place:
+    def position_at(self, index: int) -> Position:
         """The place of the entry with this index, which must exist."""
         before = 0
         for run, size in enumerate(self.sizes):
             if index < before + size:
-                return Place(index, run, index - before)
+                return Position(index, run, index - before)
             before += size
         raise IndexError(index)
 
-    def end(self) -> Place:
+    def end_position(self) -> Position:
         """The place after the last entry."""
-        return Place(len(self), len(self.sizes) - 1, self.sizes[-1])
+        return Position(len(self), len(self.sizes) - 1, self.sizes[-1])
 
-    def insert(self, place: Place, entry: Entry) -> Ranking:
+    def insert(self, position: Position, entry: Entry) -> Ranking:
         """The ranking with one more entry."""
-        longer = [*self.runs[place.run]]
-        longer.insert(place.offset, entry)
+        longer = [*self.runs[position.run]]
+        longer.insert(position.offset, entry)
         half = len(longer) // 2
-        parts = (longer,) if len(longer) <= LONGEST_RUN else (longer[:half], longer[half:])
-        return self._swapped(place.run, *parts, more=1)
+        parts = (longer,) if len(longer) <= MAX_RUN_LENGTH else (longer[:half], longer[half:])
+        return self._replace_run(position.run, *parts, count_change=1)
 
-    def promote(self, place: Place) -> Ranking:
+    def promote(self, position: Position) -> Ranking:
         """The ranking with the entry at a place marked as promoted."""
-        run = [*self.runs[place.run]]
-        run[place.offset] = msgspec.structs.replace(run[place.offset], promoted=True)
-        return self._swapped(place.run, run, more=0)
+        run = [*self.runs[position.run]]
+        run[position.offset] = msgspec.structs.replace(run[position.offset], promoted=True)
+        return self._replace_run(position.run, run, count_change=0)
 
-    def without(self, request_id: str) -> Ranking:
+    def without_trial(self, request_id: str) -> Ranking:
         """The ranking without the results of one trial."""
         for number, run in enumerate(self.runs):
             kept = [entry for entry in run if entry.request_id != request_id]
             if len(kept) < len(run):
                 # A run may only be empty if it is the only one: the others are found by their first entry.
                 parts = [kept] if kept or len(self.runs) == 1 else []
-                return self._swapped(number, *parts, more=len(kept) - len(run))
+                return self._replace_run(number, *parts, count_change=len(kept) - len(run))
         return self
 
-    def _swapped(self, number: int, *parts: list[Entry], more: int) -> Ranking:
+    def _replace_run(self, number: int, *parts: list[Entry], count_change: int) -> Ranking:
         sizes, runs = [*self.sizes], [*self.runs]
         sizes[number : number + 1] = map(len, parts)
         runs[number : number + 1] = map(tuple, parts)
-        return Ranking(self.count + more, tuple(sizes), tuple(runs))
+        return Ranking(self.count + count_change, tuple(sizes), tuple(runs))
 
     def __len__(self) -> int:
         return self.count
 
-    def __getitem__(self, place: Place) -> Entry:
-        return self.runs[place.run][place.offset]
+    def __getitem__(self, position: Position) -> Entry:
+        return self.runs[position.run][position.offset]
 
     def __iter__(self) -> Iterator[Entry]:
         return chain.from_iterable(self.runs)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from services.searcher.methods.protocol import MethodError
-from services.searcher.methods.ranking import Entry, Place, Ranking
+from services.searcher.methods.ranking import Entry, Position, Ranking
 
-MOST_RUNGS = 100
+MAX_RUNGS = 100
 replace = msgspec.structs.replace
 
 
@@ -21,25 +21,25 @@ class Rung(msgspec.Struct, frozen=True):
     settled: bool = False
     """Whether every entry was promoted or told to close."""
 
-    def with_entry(self, place: Place, entry: Entry) -> Rung:
+    def with_entry(self, position: Position, entry: Entry) -> Rung:
         """The rung with one more entry."""
-        return replace(self, entries=self.entries.insert(place, entry), settled=False)
+        return replace(self, entries=self.entries.insert(position, entry), settled=False)
 
-    def with_promoted(self, place: Place) -> Rung:
+    def with_promoted(self, position: Position) -> Rung:
         """The rung with the entry at a place marked as promoted."""
-        return replace(self, entries=self.entries.promote(place))
+        return replace(self, entries=self.entries.promote(position))
 
-    def without(self, request_id: str) -> Rung:
+    def without_trial(self, request_id: str) -> Rung:
         """The rung without the results of one trial."""
-        return replace(self, entries=self.entries.without(request_id))
+        return replace(self, entries=self.entries.without_trial(request_id))
 
-    def expecting(self, more: int) -> Rung:
+    def with_outstanding(self, more: int) -> Rung:
         """The rung with `more` additional trials expected."""
         return replace(self, outstanding=self.outstanding + more)
 
 
 def rung_lengths(num_rungs: int, max_length: int, divisor: float) -> list[int]:
     """Absolute lengths, ascending. Neighbours may be equal if `max_length` is small."""
-    if num_rungs > MOST_RUNGS:
-        raise MethodError(f"a bracket of {num_rungs} rungs is too high: the most is {MOST_RUNGS}")
+    if num_rungs > MAX_RUNGS:
+        raise MethodError(f"a bracket of {num_rungs} rungs is too high: the most is {MAX_RUNGS}")
     return [max(int(max_length / divisor ** (num_rungs - 1 - i)), 1) for i in range(num_rungs)]

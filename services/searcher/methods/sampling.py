@@ -11,10 +11,10 @@ from services.searcher.methods.rng import Rng
 
 def sample(space: dict[str, Any], rng: Rng) -> dict[str, Any]:
     """One value for each hyperparameter, names ascending, groups depth-first."""
-    return {name: sample_one(space[name], rng) for name in sorted(space)}
+    return {name: sample_value(space[name], rng) for name in sorted(space)}
 
 
-def sample_one(spec: Any, rng: Rng) -> Any:
+def sample_value(spec: Any, rng: Rng) -> Any:
     """A value for one hyperparameter."""
     if is_group(spec):
         return sample(spec, rng)
@@ -35,7 +35,7 @@ def sample_one(spec: Any, rng: Rng) -> Any:
             raise MethodError(f"unknown hyperparameter type '{other}'")
 
 
-def create(space: dict[str, Any], rng: Rng) -> Create:
+def draw_trial(space: dict[str, Any], rng: Rng) -> Create:
     """Draw a trial from the space."""
     hparams = sample(space, rng)
     return create_with(hparams, rng)

@@ -8,13 +8,13 @@ from typing import Any
 
 import msgspec
 
-from services.searcher.methods.choose import AnyMethod, choose, newest
+from services.searcher.methods.choose import AnyMethod, choose, newest_version
 from services.searcher.methods.custom import CustomSearch
 from services.searcher.methods.grid import GridSearch
-from services.searcher.methods.optuna_sampler import MISSING, is_installed
+from services.searcher.methods.optuna_sampler import NOT_INSTALLED, is_installed
 from services.searcher.methods.protocol import (
-    INVALID,
-    WORST,
+    INVALID_HP_REASONS,
+    WORST_METRIC,
     Create,
     Event,
     MethodError,
@@ -32,7 +32,7 @@ from services.searcher.methods.rng import Rng, RngState
 from services.searcher.methods.table import Table
 from services.searcher.methods.tpe import TpeSearch
 
-SPELLED = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 replace = msgspec.structs.replace
 
 
@@ -70,13 +70,15 @@ def start(
     release.
     """
     rng = Rng.seeded(seed)
-    better = bool(searcher.get("smaller_is_better", True))
+    smaller_is_better = bool(searcher.get("smaller_is_better", True))
     try:
-        made = choose(searcher, dict(hyperparameters), better, version or newest(searcher))
-        method, operations = made.initial(rng)
+        unstarted = choose(
+            searcher, dict(hyperparameters), smaller_is_better, version or newest_version(searcher)
+        )
+        method, operations = unstarted.initial(rng)
     except OverflowError:
         raise MethodError("divisor and rungs go beyond what a double can hold: lower one of them") from None
-    return _asked(Search(method, rng.state(), better), (method, operations), rng)
+    return _with_operations(Search(method, rng.state(), smaller_is_better), (method, operations), rng)
 
 
 def step(search: Search, event: Event) -> Step:
@@ -85,15 +87,15 @@ def step(search: Search, event: Event) -> Step:
     A repeated event (a trial's creation, early exit or end) has no effect. Raises `MethodError` for a metric
     that the method cannot rank, and for an unknown trial.
     """
-    take = _STEPS.get(type(event))
-    if take is None:
+    handle = _STEPS.get(type(event))
+    if handle is None:
         raise MethodError(f"a search does not accept {event!r}")
     id = event.request_id
-    if take is not _created and not _is_announced(search, id):
+    if handle is not _created and not _is_announced(search, id):
         raise MethodError(f"trial {id} was not announced to this search")
-    after, operations = take(search, event, Rng(search.rng))
+    after, operations = handle(search, event, Rng(search.rng))
     if isinstance(after.method, CustomSearch) and after is not search:
-        after = replace(after, method=after.method.tell(event))
+        after = replace(after, method=after.method.enqueue(event))
     return after, operations
 
 
@@ -107,9 +109,9 @@ def _created(search: Search, event: TrialCreated, rng: Rng) -> Step:
         return search, ()
     method = search.method
     if isinstance(method, TpeSearch):
-        method = method.announced(id, event.hparams)
-    told = replace(search, units=search.units.put(id, 0.0))
-    return _asked(told, method.trial_created(id), rng)
+        method = method.with_point(id, event.hparams)
+    updated = replace(search, units=search.units.put(id, 0.0))
+    return _with_operations(updated, method.trial_created(id), rng)
 
 
 def _progressed(search: Search, event: TrialProgress, rng: Rng) -> Step:
@@ -121,26 +123,30 @@ def _progressed(search: Search, event: TrialProgress, rng: Rng) -> Step:
 def _completed(search: Search, event: ValidationCompleted, rng: Rng) -> Step:
     ranks = not isinstance(search.method, RandomSearch | GridSearch | CustomSearch)
     metric = rankable(event.metric, search.smaller_is_better) if ranks else event.metric
-    return _asked(search, search.method.validation_completed(event.request_id, metric, rng), rng)
+    return _with_operations(search, search.method.validation_completed(event.request_id, metric, rng), rng)
 
 
 def _exited(search: Search, event: TrialExitedEarly, rng: Rng) -> Step:
     id, reason = event.request_id, event.reason
     if id in search.exited or id in search.closed:
         return search, ()
-    units = search.units.drop(id) if reason in INVALID else search.units
-    told = replace(search, exited=search.exited.put(id, reason), units=units)
-    return _end(*_asked(told, search.method.exited_early(id, reason, rng), rng), closing=False)
+    units = search.units.drop(id) if reason in INVALID_HP_REASONS else search.units
+    updated = replace(search, exited=search.exited.put(id, reason), units=units)
+    return _shut_down_if_closed(
+        *_with_operations(updated, search.method.exited_early(id, reason, rng), rng), closing=False
+    )
 
 
 def _closed(search: Search, event: TrialClosed, rng: Rng) -> Step:
     id = event.request_id
     if id in search.closed:
         return search, ()
-    told = replace(search, closed=search.closed.put(id, True))
+    updated = replace(search, closed=search.closed.put(id, True))
     if id in search.units:
-        told = replace(told, units=search.units.drop(id), finished=search.finished + 1)
-    return _end(*_asked(told, search.method.trial_closed(id, rng), rng), closing=True)
+        updated = replace(updated, units=search.units.drop(id), finished=search.finished + 1)
+    return _shut_down_if_closed(
+        *_with_operations(updated, search.method.trial_closed(id, rng), rng), closing=True
+    )
 
 
 _STEPS: dict[type, Callable[[Search, Any, Rng], Step]] = {
@@ -152,14 +158,14 @@ _STEPS: dict[type, Callable[[Search, Any, Rng], Step]] = {
 }
 
 
-def _asked(search: Search, stepped: tuple[AnyMethod, list[Operation]], rng: Rng) -> Step:
-    method, operations = stepped
+def _with_operations(search: Search, method_step: tuple[AnyMethod, list[Operation]], rng: Rng) -> Step:
+    method, operations = method_step
     requested = search.requested + sum([isinstance(o, Create) for o in operations])
     after = replace(search, method=method, rng=rng.state(), requested=requested)
     return after, tuple(operations)
 
 
-def _end(search: Search, operations: tuple[Operation, ...], *, closing: bool) -> Step:
+def _shut_down_if_closed(search: Search, operations: tuple[Operation, ...], *, closing: bool) -> Step:
     """Shut down once every requested trial is closed."""
     if isinstance(search.method, CustomSearch):
         return search, operations
@@ -177,12 +183,12 @@ def rankable(metric: Any, smaller_is_better: bool) -> float:
     NaN becomes the worst finite value for the direction, an infinity the nearest finite value. All three may
     be given as text. Raises `MethodError` for anything that is not a number.
     """
-    value = SPELLED.get(metric, metric) if isinstance(metric, str) else metric
+    value = NON_FINITE.get(metric, metric) if isinstance(metric, str) else metric
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise MethodError(f"the searcher metric must be a number, not {metric!r}")
     if value != value:
-        return WORST if smaller_is_better else -WORST
-    return float(max(-WORST, min(WORST, value)))
+        return WORST_METRIC if smaller_is_better else -WORST_METRIC
+    return float(max(-WORST_METRIC, min(WORST_METRIC, value)))
 
 
 def propose(search: Search, seed: int, drawn: dict[str, Any]) -> Proposal:
@@ -196,9 +202,9 @@ def propose(search: Search, seed: int, drawn: dict[str, Any]) -> Proposal:
     return Proposal(drawn, "the search method asked for a trial")
 
 
-def unavailable(searcher: Mapping[str, Any]) -> str:
+def unavailable_reason(searcher: Mapping[str, Any]) -> str:
     """Why this installation cannot run a new search of this kind; "" if it can."""
-    return MISSING if searcher["name"] == "tpe" and not is_installed() else ""
+    return NOT_INSTALLED if searcher["name"] == "tpe" and not is_installed() else ""
 
 
 def progress(search: Search) -> float:

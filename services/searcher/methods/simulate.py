@@ -23,7 +23,7 @@ from services.searcher.methods.protocol import (
 from services.searcher.methods.rng import Rng
 from services.searcher.methods.search import Search, start, step
 
-MOST_TRIALS = 100_000
+MAX_TRIALS = 100_000
 
 Lengths = tuple[int, ...]
 """The lengths that one trial was asked to train to, in order; absolute, in the unit of `max_length`."""
@@ -51,25 +51,25 @@ def simulate(
     seed: int,
     *,
     metric: Metric = random_metric,
-    watch: Callable[[Search], None] | None = None,
-    most_trials: int = MOST_TRIALS,
+    on_step: Callable[[Search], None] | None = None,
+    max_trials: int = MAX_TRIALS,
     version: int | None = None,
 ) -> Simulation:
     """Simulate a search whose trials take turns in random order.
 
-    `watch` is called with each state, including the first. `version` is that of the method; the default is
+    `on_step` is called with each state, including the first. `version` is that of the method; the default is
     the newest. Equal arguments give equal simulations. Raises `MethodError` if the search cannot start,
-    creates more than `most_trials`, ends with work left, or stops asking before its end.
+    creates more than `max_trials`, ends with work left, or stops asking before its end.
     """
     search, operations = start(searcher, hyperparameters, seed, version)
-    table = _Table(Rng.seeded(seed), metric, most_trials)
+    pending = _PendingOperations(Rng.seeded(seed), metric, max_trials)
     while True:
-        if watch is not None:
-            watch(search)
-        table.take(operations)
-        if table.shutdown is not None:
-            return Simulation(table.lengths, table.shutdown, search)
-        search, operations = step(search, table.next_event())
+        if on_step is not None:
+            on_step(search)
+        pending.add(operations)
+        if pending.shutdown is not None:
+            return Simulation(pending.lengths, pending.shutdown, search)
+        search, operations = step(search, pending.next_event())
 
 
 def breakdown(simulation: Simulation) -> dict[Lengths, int]:
@@ -77,54 +77,56 @@ def breakdown(simulation: Simulation) -> dict[Lengths, int]:
     return dict(Counter(simulation.trials.values()).most_common())
 
 
-class _Table:
+class _PendingOperations:
     """Pending operations: in order for each trial, random between trials."""
 
-    def __init__(self, rng: Rng, metric: Metric, most_trials: int) -> None:
+    def __init__(self, rng: Rng, metric: Metric, max_trials: int) -> None:
         self.lengths: dict[str, Lengths] = {}
         self.shutdown: Shutdown | None = None
         self._numbers: dict[str, int] = {}
-        self._waiting: dict[str, deque[Operation]] = {}
-        self._turns: list[str] = []
+        self._queues: dict[str, deque[Operation]] = {}
+        self._trials_with_operations: list[str] = []
         self._rng = rng
         self._metric = metric
-        self._most_trials = most_trials
+        self._max_trials = max_trials
 
-    def take(self, operations: tuple[Operation, ...]) -> None:
+    def add(self, operations: tuple[Operation, ...]) -> None:
         for operation in operations:
             match operation:
                 case Create() | ValidateAfter() | Close():
-                    self._wait(operation.request_id, operation)
+                    self._enqueue(operation.request_id, operation)
                 case Shutdown():
                     self.shutdown = operation
                 case _:
                     raise MethodError(f"{operation!r} is not a search operation")
-        if self.shutdown is not None and self._turns:
-            raise MethodError(f"the search ended while {len(self._turns)} trials had operations left")
+        if self.shutdown is not None and self._trials_with_operations:
+            raise MethodError(
+                f"the search ended while {len(self._trials_with_operations)} trials had operations left"
+            )
 
-    def _wait(self, id: str, operation: Operation) -> None:
+    def _enqueue(self, id: str, operation: Operation) -> None:
         if isinstance(operation, Create):
             self._numbers[id] = len(self.lengths)
             self.lengths[id] = ()
-            if len(self.lengths) > self._most_trials:
+            if len(self.lengths) > self._max_trials:
                 raise MethodError(
-                    f"the search creates more than {self._most_trials} trials: too many to simulate"
+                    f"the search creates more than {self._max_trials} trials: too many to simulate"
                 )
-        if id not in self._waiting:
-            self._waiting[id] = deque()
-            self._turns.append(id)
-        self._waiting[id].append(operation)
+        if id not in self._queues:
+            self._queues[id] = deque()
+            self._trials_with_operations.append(id)
+        self._queues[id].append(operation)
 
     def next_event(self) -> Event:
-        if not self._turns:
+        if not self._trials_with_operations:
             raise MethodError("the search asks for nothing more, yet it did not end")
-        place = self._rng.below(len(self._turns))
-        id = self._turns[place]
-        operation = self._waiting[id].popleft()
-        if not self._waiting[id]:
-            del self._waiting[id]
-            self._turns[place] = self._turns[-1]
-            self._turns.pop()
+        index = self._rng.below(len(self._trials_with_operations))
+        id = self._trials_with_operations[index]
+        operation = self._queues[id].popleft()
+        if not self._queues[id]:
+            del self._queues[id]
+            self._trials_with_operations[index] = self._trials_with_operations[-1]
+            self._trials_with_operations.pop()
         match operation:
             case Create(hparams=hparams):
                 return TrialCreated(id, hparams)

@@ -32,17 +32,17 @@ class Table(msgspec.Struct, Generic[V], frozen=True, array_like=True):
     def put(self, name: str, value: V) -> Table[V]:
         """The table with a name set to a value."""
         buckets = list(self.buckets)
-        place = crc32(name.encode()) % len(buckets)
-        bucket = buckets[place]
+        index = crc32(name.encode()) % len(buckets)
+        bucket = buckets[index]
         count = self.count + (name not in bucket)
-        buckets[place] = {**bucket, name: value}
-        return Table(count, tuple(buckets if count <= len(buckets) ** 2 else _spread(buckets)))
+        buckets[index] = {**bucket, name: value}
+        return Table(count, tuple(buckets if count <= len(buckets) ** 2 else _rehash(buckets)))
 
     def drop(self, name: str) -> Table[V]:
         """The table without a name, which must exist."""
         buckets = list(self.buckets)
-        place = crc32(name.encode()) % len(buckets)
-        bucket = buckets[place] = buckets[place].copy()
+        index = crc32(name.encode()) % len(buckets)
+        bucket = buckets[index] = buckets[index].copy()
         del bucket[name]
         return Table(self.count - 1, tuple(buckets))
 
@@ -65,10 +65,10 @@ class Table(msgspec.Struct, Generic[V], frozen=True, array_like=True):
             yield from bucket.values()
 
 
-def _spread(buckets: list[dict[str, V]]) -> list[dict[str, V]]:
+def _rehash(buckets: list[dict[str, V]]) -> list[dict[str, V]]:
     """The same names, distributed over twice as many dictionaries."""
-    wider: list[dict[str, V]] = [{} for _ in range(2 * len(buckets))]
+    larger: list[dict[str, V]] = [{} for _ in range(2 * len(buckets))]
     for bucket in buckets:
         for name, value in bucket.items():
-            wider[crc32(name.encode()) % len(wider)][name] = value
-    return wider
+            larger[crc32(name.encode()) % len(larger)][name] = value
+    return larger

@@ -18,12 +18,12 @@ from services.searcher.methods.optuna_sampler import Point
 from services.searcher.methods.protocol import MethodError, Operation, Proposal
 from services.searcher.methods.random import RandomSearch
 from services.searcher.methods.rng import Rng
-from services.searcher.methods.rungs import MOST_RUNGS
+from services.searcher.methods.rungs import MAX_RUNGS
 from services.searcher.methods.table import Table
 
-NEWEST = 500
+MAX_POINTS = 500
 """Maximum number of points that a proposal uses, since its cost grows with each."""
-LESSONS = ("ERRORED", "INVALID_HP", "INIT_INVALID_HP")
+FAILURE_REASONS = ("ERRORED", "INVALID_HP", "INIT_INVALID_HP")
 """Reasons for early exits that count against a point."""
 
 
@@ -46,9 +46,9 @@ class TpeSearch(msgspec.Struct, frozen=True, tag="tpe"):
     """The trial of each point, by the point's number."""
 
     def initial(self, rng: Rng) -> tuple[TpeSearch, list[Operation]]:
-        return self._took(self.inner.initial(rng))
+        return self._with_inner(self.inner.initial(rng))
 
-    def announced(self, request_id: str, hparams: dict[str, Any]) -> TpeSearch:
+    def with_point(self, request_id: str, hparams: dict[str, Any]) -> TpeSearch:
         """A trial was announced at a point."""
         number = len(self.points)
         return msgspec.structs.replace(
@@ -63,7 +63,7 @@ class TpeSearch(msgspec.Struct, frozen=True, tag="tpe"):
             why = f"drawn at random: {self.results} of the first {self.startup} results are there"
             return Proposal(drawn, why)
         count = len(self.points)
-        points = [self.points[self.numbered[str(n)]] for n in range(max(0, count - NEWEST), count)]
+        points = [self.points[self.numbered[str(n)]] for n in range(max(0, count - MAX_POINTS), count)]
         try:
             hparams = optuna_sampler.propose(self.inner.space, points, self.max_length, seed)
         except Exception as error:
@@ -72,38 +72,38 @@ class TpeSearch(msgspec.Struct, frozen=True, tag="tpe"):
         return Proposal(hparams, f"proposed by TPE from {self.results} results")
 
     def trial_created(self, request_id: str) -> tuple[TpeSearch, list[Operation]]:
-        return self._took(self.inner.trial_created(request_id))
+        return self._with_inner(self.inner.trial_created(request_id))
 
     def validation_completed(
         self, request_id: str, metric: Any, rng: Rng
     ) -> tuple[TpeSearch, list[Operation]]:
         point = self.points[request_id]
         value = metric if self.smaller_is_better else -metric
-        told = msgspec.structs.replace(
+        updated = msgspec.structs.replace(
             self,
             points=self.points.put(
                 request_id, msgspec.structs.replace(point, value=value, length=self._length(request_id))
             ),
             results=self.results + (point.value is None),
         )
-        return told._took(self.inner.validation_completed(request_id, metric, rng))
+        return updated._with_inner(self.inner.validation_completed(request_id, metric, rng))
 
     def exited_early(self, request_id: str, reason: str, rng: Rng) -> tuple[TpeSearch, list[Operation]]:
-        point, told = self.points[request_id], self
+        point, updated = self.points[request_id], self
         if point.value is None:
             # Numbers are never reused, so the point is emptied rather than dropped.
             failed = msgspec.structs.replace(point, failed=True)
-            gone = failed if reason in LESSONS else msgspec.structs.replace(failed, hparams={})
-            told = msgspec.structs.replace(self, points=self.points.put(request_id, gone))
-        return told._took(self.inner.exited_early(request_id, reason, rng))
+            emptied = failed if reason in FAILURE_REASONS else msgspec.structs.replace(failed, hparams={})
+            updated = msgspec.structs.replace(self, points=self.points.put(request_id, emptied))
+        return updated._with_inner(self.inner.exited_early(request_id, reason, rng))
 
     def trial_closed(self, request_id: str, rng: Rng) -> tuple[TpeSearch, list[Operation]]:
-        return self._took(self.inner.trial_closed(request_id, rng))
+        return self._with_inner(self.inner.trial_closed(request_id, rng))
 
     def progress(self, units: Table[float], finished: int) -> float:
         return self.inner.progress(units, finished)
 
-    def _took(
+    def _with_inner(
         self, step: tuple[RandomSearch, list[Operation]] | tuple[AshaSearch, list[Operation]]
     ) -> tuple[TpeSearch, list[Operation]]:
         return msgspec.structs.replace(self, inner=step[0]), step[1]
@@ -141,7 +141,9 @@ def tpe(
 def _rung_count(rungs: Mapping[str, Any], max_length: int, max_trials: int) -> int:
     """As many rungs as the length and the number of trials allow."""
     divisor = rungs["divisor"]
-    most: int = min(rungs["max_rungs"], rung_count(max_length, divisor), rung_count(max_trials, divisor))
-    if most > MOST_RUNGS:
-        raise MethodError(f"{most} rungs are too many: lower max_rungs to {MOST_RUNGS} or less")
-    return most
+    rung_limit: int = min(
+        rungs["max_rungs"], rung_count(max_length, divisor), rung_count(max_trials, divisor)
+    )
+    if rung_limit > MAX_RUNGS:
+        raise MethodError(f"{rung_limit} rungs are too many: lower max_rungs to {MAX_RUNGS} or less")
+    return rung_limit

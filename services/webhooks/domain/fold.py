@@ -9,7 +9,7 @@ import msgspec
 
 from det_contracts.envelope import Recorded
 from det_contracts.events import gateway, searcher, webhooks
-from services.kit.idempotency import keep
+from services.kit.idempotency import fold_result
 from services.webhooks.domain.state import (
     REMEMBERED,
     Delivery,
@@ -51,7 +51,7 @@ def _experiment_created(state: State, recorded: Recorded) -> Iterable[Key]:
     yield "experiments", event.experiment_id
 
 
-def _revised(state: State, recorded: Recorded) -> Iterable[Key]:
+def _experiment_revised(state: State, recorded: Recorded) -> Iterable[Key]:
     event: searcher.ExperimentRevised = recorded.event
     known = state.experiments.get(event.experiment_id)
     if known is not None and "name" in event.changes:
@@ -59,25 +59,25 @@ def _revised(state: State, recorded: Recorded) -> Iterable[Key]:
         yield "experiments", known.id
 
 
-def _deleted(state: State, recorded: Recorded) -> Iterable[Key]:
+def _experiment_deleted(state: State, recorded: Recorded) -> Iterable[Key]:
     event: searcher.ExperimentDeleted = recorded.event
     if event.state == "DELETED" and state.experiments.pop(event.experiment_id, None) is not None:
         yield "experiments", event.experiment_id
 
 
-def _activated(state: State, recorded: Recorded) -> Iterable[Key]:
-    return _owe(state, recorded, "ACTIVE")
+def _experiment_activated(state: State, recorded: Recorded) -> Iterable[Key]:
+    return _add_owed(state, recorded, "ACTIVE")
 
 
-def _paused(state: State, recorded: Recorded) -> Iterable[Key]:
-    return _owe(state, recorded, "PAUSED")
+def _experiment_paused(state: State, recorded: Recorded) -> Iterable[Key]:
+    return _add_owed(state, recorded, "PAUSED")
 
 
-def _ended(state: State, recorded: Recorded) -> Iterable[Key]:
-    return _owe(state, recorded, recorded.event.state)
+def _experiment_ended(state: State, recorded: Recorded) -> Iterable[Key]:
+    return _add_owed(state, recorded, recorded.event.state)
 
 
-def _owe(state: State, recorded: Recorded, entered: webhooks.TriggerState) -> Iterable[Key]:
+def _add_owed(state: State, recorded: Recorded, entered: webhooks.TriggerState) -> Iterable[Key]:
     experiment_id = recorded.event.experiment_id
     if experiment_id not in state.experiments:
         return
@@ -116,7 +116,7 @@ def _webhook_removed(state: State, recorded: Recorded) -> Iterable[Key]:
     return state.drop_webhook(recorded.event.webhook_id)
 
 
-def _due(state: State, recorded: Recorded) -> Iterable[Key]:
+def _delivery_due(state: State, recorded: Recorded) -> Iterable[Key]:
     event: webhooks.DeliveryDue = recorded.event
     yield from state.drop_owed(event.delivery_id)
     # A test that a user waits for goes before ordinary deliveries.
@@ -126,7 +126,7 @@ def _due(state: State, recorded: Recorded) -> Iterable[Key]:
     )
 
 
-def _tried(state: State, recorded: Recorded) -> Iterable[Key]:
+def _delivery_tried(state: State, recorded: Recorded) -> Iterable[Key]:
     event: webhooks.DeliveryTried = recorded.event
     known = state.deliveries[event.delivery_id]
     one = Try(
@@ -140,16 +140,16 @@ def _tried(state: State, recorded: Recorded) -> Iterable[Key]:
     if event.problem:
         yield from state.put_delivery(changed)
     else:
-        yield from _over(state, replace(changed, state="DELIVERED"))
+        yield from _complete(state, replace(changed, state="DELIVERED"))
 
 
-def _given_up(state: State, recorded: Recorded) -> Iterable[Key]:
+def _delivery_given_up(state: State, recorded: Recorded) -> Iterable[Key]:
     event: webhooks.DeliveryGivenUp = recorded.event
     known = state.deliveries[event.delivery_id]
-    return _over(state, replace(known, state="GIVEN_UP", next_at=None, reason=event.reason))
+    return _complete(state, replace(known, state="GIVEN_UP", next_at=None, reason=event.reason))
 
 
-def _over(state: State, changed: Delivery) -> Iterable[Key]:
+def _complete(state: State, changed: Delivery) -> Iterable[Key]:
     """Store a delivery that is over, and forget its webhook's oldest one beyond the limit."""
     yield from state.put_delivery(changed)
     webhook_id = changed.told.webhook_id
@@ -161,17 +161,17 @@ def _over(state: State, changed: Delivery) -> Iterable[Key]:
 
 _FOLDS: dict[type, Callable[[State, Recorded], Iterable[Key]]] = {
     searcher.ExperimentCreated: _experiment_created,
-    searcher.ExperimentRevised: _revised,
-    searcher.ExperimentDeleted: _deleted,
-    searcher.ExperimentActivated: _activated,
-    searcher.ExperimentPaused: _paused,
-    searcher.ExperimentEnded: _ended,
+    searcher.ExperimentRevised: _experiment_revised,
+    searcher.ExperimentDeleted: _experiment_deleted,
+    searcher.ExperimentActivated: _experiment_activated,
+    searcher.ExperimentPaused: _experiment_paused,
+    searcher.ExperimentEnded: _experiment_ended,
     gateway.ProjectSet: _project_set,
     gateway.ProjectRemoved: _project_removed,
     webhooks.WebhookSet: _webhook_set,
     webhooks.WebhookRemoved: _webhook_removed,
-    webhooks.DeliveryDue: _due,
-    webhooks.DeliveryTried: _tried,
-    webhooks.DeliveryGivenUp: _given_up,
-    webhooks.CreationKept: keep,
+    webhooks.DeliveryDue: _delivery_due,
+    webhooks.DeliveryTried: _delivery_tried,
+    webhooks.DeliveryGivenUp: _delivery_given_up,
+    webhooks.CreationKept: fold_result,
 }

@@ -10,13 +10,13 @@ import msgspec
 
 from det_contracts.events.webhooks import DeliveryDue, TriggerState, WebhookSet
 from services.kit.authz.people import People
-from services.kit.idempotency import Made, by_age
+from services.kit.idempotency import RequestResult, results_by_age
 from services.kit.rules import derived
 from services.kit.sorted_keys import SortedKeys
 
 Key = tuple[str, Any]
 DeliveryState = Literal["WAITING", "DELIVERED", "GIVEN_UP"]
-MOST_TRIES = 10
+MAX_TRIES = 10
 REMEMBERED = 100
 """Number of completed deliveries that are kept for each webhook."""
 MOST_WAITING = 1000
@@ -91,7 +91,7 @@ class State(People):
     """By the id of the future delivery."""
     deliveries: dict[str, Delivery] = field(default_factory=dict)
     totals: dict[str, Totals] = field(default_factory=dict)
-    creations: dict[str, Made] = field(default_factory=dict)
+    creations: dict[str, RequestResult] = field(default_factory=dict)
     made_at: SortedKeys = derived()  # noqa: RUF009
     """(time, request id) for every creation"""
     listeners: SortedKeys = derived()  # noqa: RUF009
@@ -107,20 +107,20 @@ class State(People):
 
     def __post_init__(self) -> None:
         """Build the indexes from the records."""
-        self.made_at = by_age(self.creations)
-        told = [(one.state, id) for id, hook in self.webhooks.items() for one in hook.triggers]
-        self.listeners = SortedKeys(told)
+        self.made_at = results_by_age(self.creations)
+        listeners = [(one.state, id) for id, hook in self.webhooks.items() for one in hook.triggers]
+        self.listeners = SortedKeys(listeners)
         self.owed_to = SortedKeys((one.webhook_id, id) for id, one in self.owed.items())
         self.waiting, self.over, self.of_webhook = SortedKeys(), SortedKeys(), SortedKeys()
         for one in self.deliveries.values():
             self._index(one)
 
-    def put_webhook(self, told: WebhookSet) -> Iterable[Key]:
+    def put_webhook(self, webhook: WebhookSet) -> Iterable[Key]:
         """Store a webhook."""
-        self.webhooks[told.webhook_id] = told
-        yield "webhooks", told.webhook_id
-        for one in told.triggers:
-            self.listeners.add(one.state, told.webhook_id)
+        self.webhooks[webhook.webhook_id] = webhook
+        yield "webhooks", webhook.webhook_id
+        for one in webhook.triggers:
+            self.listeners.add(one.state, webhook.webhook_id)
 
     def drop_webhook(self, id: int) -> Iterable[Key]:
         """Forget a webhook and all its deliveries."""
@@ -175,7 +175,7 @@ class State(People):
         if one.next_at is not None:
             self.waiting.discard(webhook_id, one.next_at, one.order, id)
 
-    def next_of(self, webhook_id: int) -> Delivery | None:
+    def next_delivery(self, webhook_id: int) -> Delivery | None:
         """A webhook's next delivery, which may not be due yet."""
         found = self.waiting.first(webhook_id)
         return self.deliveries[found[-1]] if found is not None else None

@@ -14,10 +14,10 @@ from det_contracts.expconf import (
     Retention,
     complete,
     environment_variables,
-    flat,
+    flatten,
     has_count,
     leaves,
-    masked,
+    mask_secrets,
     random_name,
     resources,
     retention,
@@ -52,24 +52,24 @@ def test_resources_and_retention() -> None:
 
 def test_masked_hides_secrets_only() -> None:
     config = completed(environment={"registry_auth": {"username": "u", "password": "p"}})
-    shown = masked(config)
+    shown = mask_secrets(config)
     assert shown["checkpoint_storage"]["access_key"] == "********"
     assert shown["checkpoint_storage"]["secret_key"] == "********"
     assert shown["environment"]["registry_auth"]["password"] == "********"
     assert shown["environment"]["registry_auth"]["username"] == "u"
     assert shown["environment"]["registry_auth"]["auth"] is None
     assert config["checkpoint_storage"]["secret_key"] == "hush"
-    assert masked(
+    assert mask_secrets(
         {"checkpoint_storage": {"type": "azure", "connection_string": "s", "credential": None}}
     ) == {"checkpoint_storage": {"type": "azure", "connection_string": "********", "credential": None}}
-    assert masked({"name": "partial", "environment": None}) == {"name": "partial", "environment": None}
+    assert mask_secrets({"name": "partial", "environment": None}) == {"name": "partial", "environment": None}
 
 
 def test_length() -> None:
     assert Length.of({"epochs": 3}) == Length(3, "epochs")
     assert Length.of(5) == Length(5)
-    assert Length(3, "epochs").plain() == {"epochs": 3}
-    assert Length(5).plain() == 5
+    assert Length(3, "epochs").to_config() == {"epochs": 3}
+    assert Length(5).to_config() == 5
     for wrong in ({}, {"steps": 1}, True, "5", {"batches": 1, "epochs": 2}, {"batches": "1"}):
         with pytest.raises(ValueError, match="a length object must have one attribute"):
             Length.of(wrong)
@@ -83,7 +83,7 @@ def test_leaves_come_in_ascending_names_depth_first() -> None:
         "empty": {},
     }
     assert [".".join(path) for path, _ in leaves(space)] == ["B", "a.c.d", "a.z", "b"]
-    assert flat({"b": 1, "a": {"z": 0.5, "c": {"d": [1]}}}) == {"a.c.d": [1], "a.z": 0.5, "b": 1}
+    assert flatten({"b": 1, "a": {"z": 0.5, "c": {"d": [1]}}}) == {"a.c.d": [1], "a.z": 0.5, "b": 1}
 
 
 def test_has_count() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.scheduler.policy.book import Book, book_of, room_of
+from services.scheduler.policy.book import Book, book_of, group_headroom
 from services.scheduler.policy.decide import decide
 from services.scheduler.policy.explain import explain
 from services.scheduler.policy.fitting import Pool
@@ -191,7 +191,7 @@ def test_who_fits_beside_fair_shares_waits_only_for_another_whose_share_the_slot
     claims = claims_of(book)
     open_offers = {c.name: c.offer - c.active for c in claims if c.offer > c.active}
     for request in book.waiting.values():
-        room = room_of(book, request.group)
+        room = group_headroom(book, request.group)
         if book.pool.fits(request) and (room is None or request.slots <= room):
             others = sum(spare for name, spare in open_offers.items() if name != request.group)
             free = sum(shape.empty for shape in book.pool._shape_of.values())

@@ -3,7 +3,7 @@
 import pytest
 
 from services.scheduler.policy.book import Book, book_of
-from services.scheduler.policy.explain import explain, never_fits
+from services.scheduler.policy.explain import explain, explain_never_fits
 from services.scheduler.policy.records import Agent, Group, PoolSettings, Request, Running, Share
 
 
@@ -184,13 +184,20 @@ def test_unknown_id():
 def test_what_can_never_fit_is_known_before_anything_waits():
     agents = [Agent(id="a", slots=8, enabled=False), Agent(id="b", slots=8, draining=True)]
     book = book_of(PoolSettings(), agents=agents)
-    assert never_fits(book, slots=8) == never_fits(book, slots=16) == never_fits(book, slots=0) == ""
-    assert "What would fit: up to 8 slots or a multiple of 8 up to 16." in never_fits(book, slots=12)
-    assert never_fits(book, slots=16, single_agent=True) == (
+    assert (
+        explain_never_fits(book, slots=8)
+        == explain_never_fits(book, slots=16)
+        == explain_never_fits(book, slots=0)
+        == ""
+    )
+    assert "What would fit: up to 8 slots or a multiple of 8 up to 16." in explain_never_fits(book, slots=12)
+    assert explain_never_fits(book, slots=16, single_agent=True) == (
         "It needs 16 slots on one agent, the largest agent has 8. What would fit: up to 8 slots."
     )
 
 
 def test_of_a_pool_without_agents_nothing_is_known():
-    assert never_fits(Book(), slots=1) == "No agent is connected to the resource pool."
-    assert "no slots at all" in never_fits(book_of(PoolSettings(), agents=[Agent(id="a", slots=0)]), slots=1)
+    assert explain_never_fits(Book(), slots=1) == "No agent is connected to the resource pool."
+    assert "no slots at all" in explain_never_fits(
+        book_of(PoolSettings(), agents=[Agent(id="a", slots=0)]), slots=1
+    )

@@ -135,9 +135,9 @@ def test_more_of_a_job_that_is_at_its_limit_is_no_news():
         book.run(book.waiting[placement.allocation_id], placement.shares)
     assert decide(book) == NOTHING
     book.wait(waits("more", 1))
-    assert book.quiet.holds()
+    assert book.idle_pass.is_valid()
     book.put_group("g", Group(max_slots=3))
-    assert not book.quiet.holds()
+    assert not book.idle_pass.is_valid()
     assert len(allocated(decide(book))) == 1
 
 

@@ -16,7 +16,7 @@ from services.scheduler.policy.queue import (
     QueuedJob,
     UnknownJob,
     initial_position,
-    jobs,
+    job_infos,
     move,
     neighbour,
 )
@@ -140,7 +140,7 @@ def pool_of(tasks, type, agent):
 @pytest.mark.parametrize("type", ["priority", "fair_share"])
 def test_job_queue_info(type):
     (agent,) = INFO["agents"]
-    found = {info.job_id: info for info in jobs(pool_of(INFO["tasks"], type, agent))}
+    found = {info.job_id: info for info in job_infos(pool_of(INFO["tasks"], type, agent))}
     for id, expected in INFO["priority_scheduler" if type == "priority" else type].items():
         assert {name: getattr(found[id], name) for name in expected} == expected
 
@@ -150,7 +150,7 @@ def test_job_queue_info(type):
 def test_queue_stats(type, slots, stats):
     expected = INFO["queue_stats"][stats]
     tasks = [{"id": f"t{n}", "job": f"job{n}", "group": "group1", "slots": s} for n, s in enumerate(slots)]
-    states = [info.state for info in jobs(pool_of(tasks, type, INFO["agents"][0]))]
+    states = [info.state for info in job_infos(pool_of(tasks, type, INFO["agents"][0]))]
     assert states.count("QUEUED") == expected["queued"]
     assert states.count("SCHEDULED") == expected["scheduled"]
 
@@ -160,4 +160,4 @@ def test_what_fills_a_gap_is_told_apart():
     for id, job, backfilled in (("x", "1", False), ("y", "1", True), ("z", "2", False)):
         request = Request(allocation_id=id, job_id=job, group=job, slots=1)
         book.run(request, (Share("a", 1),), backfilled=backfilled)
-    assert [info.state for info in jobs(book)] == ["SCHEDULED_BACKFILLED", "SCHEDULED"]
+    assert [info.state for info in job_infos(book)] == ["SCHEDULED_BACKFILLED", "SCHEDULED"]

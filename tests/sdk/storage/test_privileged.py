@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from det_contracts.roots import OutOfReach, Roots
+from det_contracts.roots import OutsideRoots, Roots
 from determined import storage
 from determined.exec import gc_checkpoints
 from determined.storage.privileged import fenced
@@ -135,7 +135,7 @@ def test_what_links_show_of_other_places_is_not_listed(home, roots):
 
 
 def test_a_storage_outside_is_refused_with_what_to_do(home):
-    with pytest.raises(OutOfReach, match="STEADFAST_STORAGE_ROOTS"):
+    with pytest.raises(OutsideRoots, match="STEADFAST_STORAGE_ROOTS"):
         fenced({"type": "shared_fs", "host_path": "/"}, Roots((str(home),)))
     other = fenced({"type": "s3", "bucket": "b"}, Roots())
     assert isinstance(other, storage.S3StorageManager)

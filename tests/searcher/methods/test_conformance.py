@@ -51,7 +51,7 @@ def searched(request, config):
 
 def test_progress_grows_from_0_to_1(searched):
     seen = []
-    simulate(*searched, 5, watch=lambda search: seen.append(progress(search)))
+    simulate(*searched, 5, on_step=lambda search: seen.append(progress(search)))
     assert seen[0] == 0
     assert seen == sorted(seen)
     assert seen[-1] == 1
@@ -64,7 +64,7 @@ def test_a_snapshot_is_the_state_to_the_byte(searched):
         assert restored == search
         assert msgspec.json.encode(restored) == encoded
 
-    simulate(*searched, 5, watch=check)
+    simulate(*searched, 5, on_step=check)
 
 
 def test_every_trial_made_is_played_and_closed(searched):

@@ -3,7 +3,7 @@
 import pytest
 
 from services.searcher.methods import MethodError
-from services.searcher.methods.grid import axis_size, axis_value, point, points
+from services.searcher.methods.grid import axis_size, axis_value, point_at, point_count
 
 
 def axis(**spec):
@@ -32,8 +32,8 @@ def test_axes(spec, values):
 
 def test_plain_values_and_empty_groups_stay(driven):
     space = {"b": 7, "a": {"type": "categorical", "vals": [1, 2]}, "none": {}, "list": [1, 2]}
-    assert points(space) == 2
-    assert point(space, 0) == {"a": 1, "b": 7, "list": [1, 2], "none": {}}
+    assert point_count(space) == 2
+    assert point_at(space, 0) == {"a": 1, "b": 7, "list": [1, 2], "none": {}}
 
 
 def test_a_grid_is_not_laid_out_in_memory(driven):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.searcher.methods.ranking import LONGEST_RUN, Entry, Ranking
+from services.searcher.methods.ranking import MAX_RUN_LENGTH, Entry, Ranking
 from services.searcher.methods.table import Table
 
 changes = st.lists(st.tuples(st.integers(0, 60), st.none() | st.integers()), max_size=200)
@@ -45,38 +45,38 @@ def test_a_table_spreads_as_it_grows_and_comes_back_to_the_byte():
 def test_a_ranking_is_a_sorted_list_at_each_of_its_versions(metrics):
     ranking, plain, versions = Ranking(), [], []
     for number, (metric, before) in enumerate(metrics):
-        place = ranking.place(metric, before_equals=before)
+        position = ranking.position(metric, before_equals=before)
         entry = Entry(metric, str(number))
-        assert place.rank == sum(e.metric < metric if before else e.metric <= metric for e in plain)
-        ranking = ranking.insert(place, entry)
-        plain = [*plain[: place.rank], entry, *plain[place.rank :]]
+        assert position.rank == sum(e.metric < metric if before else e.metric <= metric for e in plain)
+        ranking = ranking.insert(position, entry)
+        plain = [*plain[: position.rank], entry, *plain[position.rank :]]
         versions.append((ranking, plain))
     for ranking, plain in versions:
         assert list(ranking) == plain
-        assert [ranking[ranking.at(index)] for index in range(len(ranking))] == plain
+        assert [ranking[ranking.position_at(index)] for index in range(len(ranking))] == plain
 
 
 def test_a_long_ranking_is_cut_into_runs():
-    count = 3 * LONGEST_RUN
+    count = 3 * MAX_RUN_LENGTH
     ranking = Ranking()
     for number in range(count):
         metric = float(number * 7919 % count)
-        ranking = ranking.insert(ranking.place(metric), Entry(metric, str(number)))
+        ranking = ranking.insert(ranking.position(metric), Entry(metric, str(number)))
     assert [entry.metric for entry in ranking] == sorted(map(float, range(count)))
     assert 3 < len(ranking.runs) < 9
-    assert ranking.promote(ranking.at(700))[ranking.at(700)].promoted
-    assert not ranking[ranking.at(700)].promoted
+    assert ranking.promote(ranking.position_at(700))[ranking.position_at(700)].promoted
+    assert not ranking[ranking.position_at(700)].promoted
     with pytest.raises(IndexError):
-        ranking.at(count)
-    assert ranking.end().rank == count
+        ranking.position_at(count)
+    assert ranking.end_position().rank == count
 
 
 def test_entries_leave_a_ranking_until_it_is_empty():
-    ranking = Ranking.of(Entry(float(number), str(number)) for number in range(LONGEST_RUN + 1))
-    for number in range(LONGEST_RUN + 1):
-        assert len(ranking) == LONGEST_RUN + 1 - number
+    ranking = Ranking.of(Entry(float(number), str(number)) for number in range(MAX_RUN_LENGTH + 1))
+    for number in range(MAX_RUN_LENGTH + 1):
+        assert len(ranking) == MAX_RUN_LENGTH + 1 - number
         assert all(ranking.runs) or len(ranking.runs) == 1
-        ranking = ranking.without(str(number)).without("unknown")
-        assert ranking.place(-1.0).rank == 0
+        ranking = ranking.without_trial(str(number)).without_trial("unknown")
+        assert ranking.position(-1.0).rank == 0
     assert list(ranking) == []
     assert ranking == Ranking()

@@ -8,7 +8,7 @@ import pytest
 
 from services.searcher.methods import MethodError
 from services.searcher.methods.rng import N, Rng, RngState
-from services.searcher.methods.sampling import create, sample
+from services.searcher.methods.sampling import draw_trial, sample
 
 SPACE = {
     "cat": {"type": "categorical", "vals": ["a", "b"]},
@@ -23,7 +23,7 @@ SPACE = {
 @pytest.mark.parametrize("seed", range(50))
 def test_equal_seeds_draw_equal_values(seed):
     one, other = Rng.seeded(seed), Rng.seeded(seed)
-    assert create(SPACE, one) == create(SPACE, other)
+    assert draw_trial(SPACE, one) == draw_trial(SPACE, other)
     assert one.bits64() == other.bits64()
     assert one.state() == other.state()
 

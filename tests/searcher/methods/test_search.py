@@ -14,7 +14,7 @@ from services.searcher.methods import (
     start,
     step,
 )
-from services.searcher.methods.protocol import WORST
+from services.searcher.methods.protocol import WORST_METRIC
 from services.searcher.methods.search import rankable
 
 
@@ -125,11 +125,11 @@ def test_a_stranger_is_not_announced_to_brackets(driven, name):
     [
         (0.5, 0.5, 0.5),
         (3, 3.0, 3.0),
-        ("NaN", WORST, -WORST),
-        (math.nan, WORST, -WORST),
-        ("Infinity", WORST, WORST),
-        ("-Infinity", -WORST, -WORST),
-        (10**400, WORST, WORST),
+        ("NaN", WORST_METRIC, -WORST_METRIC),
+        (math.nan, WORST_METRIC, -WORST_METRIC),
+        ("Infinity", WORST_METRIC, WORST_METRIC),
+        ("-Infinity", -WORST_METRIC, -WORST_METRIC),
+        (10**400, WORST_METRIC, WORST_METRIC),
     ],
 )
 def test_metrics_are_finite_before_they_are_compared(metric, smaller, larger):

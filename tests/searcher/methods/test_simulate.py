@@ -59,8 +59,8 @@ def test_stopping_form_with_metrics_that_get_worse(config):
 
 def test_the_most_trials_to_play(config):
     with pytest.raises(MethodError, match="more than 20 trials"):
-        simulate(config("random", max_trials=21), {}, 1, most_trials=20)
-    assert len(simulate(config("random", max_trials=20), {}, 1, most_trials=20).trials) == 20
+        simulate(config("random", max_trials=21), {}, 1, max_trials=20)
+    assert len(simulate(config("random", max_trials=20), {}, 1, max_trials=20).trials) == 20
 
 
 def test_odd_endings_are_noticed(config, monkeypatch):

@@ -20,10 +20,10 @@ from services.searcher.methods import (
     propose,
     start,
     step,
-    unavailable,
+    unavailable_reason,
 )
 from services.searcher.methods.optuna_sampler import Point
-from services.searcher.methods.protocol import WORST
+from services.searcher.methods.protocol import WORST_METRIC
 
 SPACE = {
     "x": {"type": "double", "minval": -5.0, "maxval": 5.0},
@@ -141,10 +141,10 @@ def test_a_search_goes_on_at_random_when_optuna_fails(config, monkeypatch):
 
 
 def test_a_new_search_is_refused_without_optuna(config, monkeypatch):
-    assert unavailable(config("tpe")) == ""
+    assert unavailable_reason(config("tpe")) == ""
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert "pip install 'steadfast[tpe]'" in unavailable(config("tpe"))
-    assert unavailable(config("random")) == ""
+    assert "pip install 'steadfast[tpe]'" in unavailable_reason(config("tpe"))
+    assert unavailable_reason(config("random")) == ""
 
 
 def test_other_methods_announce_what_they_drew(config):
@@ -200,8 +200,8 @@ def test_points_of_every_kind_are_learnt_from():
         Point(91, points(1)[0].hparams, failed=True),
         Point(92, points(1)[0].hparams, 3, 0.5),
         Point(93, {}, failed=True),
-        Point(95, points(1)[0].hparams, 9, WORST),
-        Point(96, points(1)[0].hparams, 3, -WORST),
+        Point(95, points(1)[0].hparams, 9, WORST_METRIC),
+        Point(96, points(1)[0].hparams, 3, -WORST_METRIC),
         Point(94, points(1)[0].hparams | {"kind": "unheard of"}, 9, 0.0),
     ]
     assert optuna_sampler.propose(SPACE, odd, 9, 1).keys() == SPACE.keys()

@@ -28,7 +28,7 @@ from services.searcher.methods.adaptive_asha import (
     rung_count,
 )
 from services.searcher.methods.asha import AshaSearch
-from services.searcher.methods.grid import GridSearch, point, points
+from services.searcher.methods.grid import GridSearch, point_at, point_count
 from services.searcher.methods.random import RandomSearch
 from services.searcher.methods.ranking import Entry, Ranking
 from services.searcher.methods.rng import Rng
@@ -83,7 +83,7 @@ def test_adaptive_asha(case):
     assert [b.max_trials for b in brackets] == case["bracket_trials"]
     assert [b.max_concurrent for b in brackets] == case["bracket_concurrent"]
     assert [[r.length for r in b.rungs] for b in brackets] == case["rung_lengths_per_bracket"]
-    owners = [search.method.owner(o.request_id) for o in operations if isinstance(o, Create)]
+    owners = [search.method.bracket_index(o.request_id) for o in operations if isinstance(o, Create)]
     assert [owners.count(i) for i in range(len(brackets))] == case["initial_trials_per_bracket"]
     assert sum(b.max_trials for b in brackets) == case["total_trials"]
 
@@ -165,7 +165,7 @@ def test_asha_trial_counts(case):
 @pytest.mark.parametrize("case", cases("grid"))
 def test_grid_points(case):
     space = case["hyperparameters"]
-    assert [point(space, n) for n in range(points(space))] == case["points_in_grid_order"]
+    assert [point_at(space, n) for n in range(point_count(space))] == case["points_in_grid_order"]
     config = {"name": "grid", "max_length": 1, "max_concurrent_trials": 0}
     _, operations = start(config, space, 3)
     made = [o.hparams for o in operations if isinstance(o, Create)]
@@ -178,7 +178,7 @@ def test_grid_counts(case):
         str(i): {"type": "int", "minval": 0, "maxval": 1000, "count": count}
         for i, count in enumerate(case["counts"])
     }
-    assert points(space) == case["points"]
+    assert point_count(space) == case["points"]
 
 
 @pytest.mark.parametrize(("seed", "words"), VECTORS["rng_raw32"].items())

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from services.searcher.methods import UnknownVersion, newest, simulate, start
+from services.searcher.methods import UnknownVersion, newest_version, simulate, start
 from services.searcher.methods.choose import VERSIONS
 
 FILE = Path(__file__).parent / "versions.json"
@@ -50,7 +50,7 @@ def played(name, version):
     states = []
     config = {"name": name, **LENGTH, **SEARCHES[name]}
     found = simulate(
-        config, SPACE, 5, metric=metric, version=version, watch=lambda search: states.append(search.rng)
+        config, SPACE, 5, metric=metric, version=version, on_step=lambda search: states.append(search.rng)
     )
     told = [list(found.trials.items()), repr(found.shutdown), [repr(one) for one in states]]
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
@@ -79,7 +79,7 @@ def test_a_version_of_a_later_release_is_refused_in_words():
     with pytest.raises(
         UnknownVersion, match="version 2 of the method 'grid', and this release has version 1"
     ):
-        start(config, SPACE, 5, newest(config) + 1)
+        start(config, SPACE, 5, newest_version(config) + 1)
 
 
 if __name__ == "__main__":

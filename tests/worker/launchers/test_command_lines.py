@@ -115,7 +115,7 @@ def test_apptainer():
     ]
     # What it starts is below the shim, as its own user.
     assert apptainer.as_task_user
-    assert apptainer.end_command("x") == apptainer.look_command("x") == []
+    assert apptainer.end_command("x") == apptainer.inspect_command("x") == []
     assert apptainer.secrets(ASKED) == {
         "APPTAINER_DOCKER_USERNAME": "ann",
         "APPTAINER_DOCKER_PASSWORD": "hush",
@@ -123,8 +123,8 @@ def test_apptainer():
     assert apptainer.secrets(but(registry=None)) == {}
     with pytest.raises(Refused, match="cannot mount '/a:b'"):
         apptainer.command(but(mounts=(Mount("/a:b", "/c"),)))
-    assert apptainer.unmet(ASKED) == []
-    assert "no container networks" in apptainer.unmet(but(network="bridge"))[0]
+    assert apptainer.unsupported_requests(ASKED) == []
+    assert "no container networks" in apptainer.unsupported_requests(but(network="bridge"))[0]
 
 
 @pytest.mark.parametrize(

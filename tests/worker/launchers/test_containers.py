@@ -13,14 +13,14 @@ import pytest
 from det_contracts.roots import Roots
 from worker import process
 from worker.account import Account
-from worker.launchers import ENGINES, BadLauncher, Refused, images, inside
-from worker.launchers.asked import asked
-from worker.launchers.containers import FILE, Containers, Image, Task, check_launcher, personal
+from worker.launchers import ENGINES, BadLauncher, Refused, images, variables_file
+from worker.launchers.container_request import read_request
+from worker.launchers.containers import IMAGE_FILE, Containers, Image, Task, check_launcher, user_variables
 from worker.launchers.engine import Registry
 from worker.ports import Ports
 from worker.settings import WorkerSettings
 from worker.shim import engine
-from worker.startup_hook import with_hook_somewhere
+from worker.startup_hook import add_hook_for_any_shell
 from worker.utilisation.sampling import processes_of
 
 ANN = Account(64_001, 64_002, "ann")
@@ -47,7 +47,7 @@ def laid_out(tmp_path, task, name="docker", config=None, **settings):
     run_dir = tmp_path / "run"
     run_dir.mkdir(exist_ok=True)
     made = Containers(ENGINES[name], WorkerSettings(**settings), "0123456789abcdef", Roots())
-    return made.lay_out(run_dir, task, asked(config or {}, (), str(task.workdir)))
+    return made.prepare_container(run_dir, task, read_request(config or {}, (), str(task.workdir)))
 
 
 def test_what_the_shim_runs_and_what_ends_it(tmp_path, task):
@@ -60,7 +60,7 @@ def test_what_the_shim_runs_and_what_ends_it(tmp_path, task):
     assert laid.run_as is None
     assert "steadfast/trial:cpu" in laid.argv
     assert Image("steadfast/trial:cpu") == msgspec.json.decode(
-        (tmp_path / "run" / FILE).read_bytes(), type=Image
+        (tmp_path / "run" / IMAGE_FILE).read_bytes(), type=Image
     )
 
 
@@ -69,7 +69,7 @@ def test_nothing_of_the_users_is_where_the_engines_program_sees_it(tmp_path, tas
     told = json.dumps([laid.argv, laid.env, laid.end.env])
     assert "hush" not in told
     assert "LD_PRELOAD" not in told
-    file = task.info_dir / inside.FILE
+    file = task.info_dir / variables_file.FILE
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert "export A_TOKEN=hush" in file.read_text()
     assert any("'odd.name' is not set" in notice for notice in laid.notices)
@@ -80,7 +80,7 @@ def test_apptainer_itself_runs_as_the_task(tmp_path, task):
     assert laid.run_as == process.RunAs(64_001, 64_002)
     assert laid.env["HOME"] == str(task.workdir)
     assert laid.end is None
-    assert not (tmp_path / "run" / FILE).exists()
+    assert not (tmp_path / "run" / IMAGE_FILE).exists()
     assert "/images/x.sif" in laid.argv
 
 
@@ -108,8 +108,8 @@ def test_two_mounts_at_one_place_are_the_last(tmp_path, task):
 
 def test_variables_are_what_they_were_however_long_and_odd(tmp_path):
     told = {"LINES": "one\ntwo 'three' $HOME `id`", "LONG": "x" * 100_000, "EMPTY": "", "SPACES": " a  "}
-    assert inside.write_variables(tmp_path, told) == []
-    command = inside.with_variables(
+    assert variables_file.write_variables(tmp_path, told) == []
+    command = variables_file.add_variables(
         ["sh", "-c", 'printf "%s\\0" "$LINES" "$LONG" "$EMPTY" "$SPACES"'], tmp_path
     )
     done = subprocess.run(command, capture_output=True, text=True, check=True, env={"PATH": "/usr/bin:/bin"})
@@ -124,7 +124,7 @@ def test_a_hook_finds_its_shell(tmp_path, bash):
         path = str(tmp_path / "bin")
         (tmp_path / "bin").mkdir()
         (tmp_path / "bin" / "sh").symlink_to("/bin/sh")
-    command = with_hook_somewhere(["/bin/sh", "-c", 'echo "$FROM_HOOK" "$1"', "x", "a b"])
+    command = add_hook_for_any_shell(["/bin/sh", "-c", 'echo "$FROM_HOOK" "$1"', "x", "a b"])
     done = subprocess.run(
         command, cwd=tmp_path, capture_output=True, text=True, check=True, env={"PATH": path}
     )
@@ -132,8 +132,8 @@ def test_a_hook_finds_its_shell(tmp_path, bash):
 
 
 def test_who_it_is_where_no_image_knows_its_user(tmp_path):
-    assert personal(ANN, tmp_path) == {"HOME": str(tmp_path), "USER": "ann", "LOGNAME": "ann"}
-    assert personal(None, tmp_path)["USER"]
+    assert user_variables(ANN, tmp_path) == {"HOME": str(tmp_path), "USER": "ann", "LOGNAME": "ann"}
+    assert user_variables(None, tmp_path)["USER"]
 
 
 def test_settings_by_which_no_task_could_start(monkeypatch):
@@ -174,7 +174,7 @@ def docker(tmp_path, monkeypatch):
 
 def fetched(tmp_path, image):
     """What was said to the user, and what the program was told."""
-    (tmp_path / FILE).write_bytes(msgspec.json.encode(image))
+    (tmp_path / IMAGE_FILE).write_bytes(msgspec.json.encode(image))
     said = []
 
     async def say(text):
@@ -220,7 +220,7 @@ def test_one_that_cannot_be_pulled_is_told_in_the_engines_words(tmp_path, docker
 
 def test_who_waits_for_an_image_can_give_up(tmp_path, docker):
     docker(hangs=1)
-    (tmp_path / FILE).write_bytes(msgspec.json.encode(Image("a:1", registry=Registry(username="ann"))))
+    (tmp_path / IMAGE_FILE).write_bytes(msgspec.json.encode(Image("a:1", registry=Registry(username="ann"))))
 
     async def live():
         async def say(_):
@@ -263,16 +263,18 @@ def ending(tmp_path, script):
 
 def test_a_container_that_is_gone_needs_no_end(tmp_path):
     words = "echo 'Error: No such container: x' >&2; exit 1"
-    assert engine.end(ending(tmp_path, words), {"PATH": "/usr/bin:/bin"}) == ""
+    assert engine.end_container(ending(tmp_path, words), {"PATH": "/usr/bin:/bin"}) == ""
     assert (tmp_path / "asked").read_text().count("asked") == 1
 
 
 def test_an_engine_that_does_not_answer_is_asked_again(tmp_path):
     words = f"[ $(wc -l < {tmp_path}/asked) -gt 2 ] || {{ echo 'cannot connect' >&2; exit 1; }}"
-    assert engine.end(ending(tmp_path, words), {"PATH": "/usr/bin:/bin"}) == ""
+    assert engine.end_container(ending(tmp_path, words), {"PATH": "/usr/bin:/bin"}) == ""
     assert (tmp_path / "asked").read_text().count("asked") == 3
     (tmp_path / "asked").unlink()
-    told = engine.end(ending(tmp_path, "echo 'cannot connect' >&2; exit 1"), {"PATH": "/usr/bin:/bin"}, 0.0)
+    told = engine.end_container(
+        ending(tmp_path, "echo 'cannot connect' >&2; exit 1"), {"PATH": "/usr/bin:/bin"}, 0.0
+    )
     assert told == "the container may still run: cannot connect"
 
 
@@ -289,9 +291,9 @@ def test_what_ends_a_container_runs_whichever_way_the_run_ends(runs, how):
         runs.said(run, "here")
         process.kill(run)
     elif how == "without its shim":
-        process.host_processes.send({process._running(run).shim.pid}, 9)
+        process.host_processes.send({process._read_running(run).shim.pid}, 9)
         runs.eventually(lambda: process.state_of(run) == "lost")
-        assert process.bury(run, "gone").code == 137
+        assert process.end_lost_run(run, "gone").code == 137
     assert runs.ended(run).code == (7 if how == "by itself" else 137)
     assert noted.read_text() == "ended\n"
 

@@ -9,7 +9,7 @@ import pytest
 
 from worker import process
 from worker.warm import template
-from worker.warm.wanted import Cold, wanted
+from worker.warm.warm_start import ColdStart, plan_start
 
 PYTHON = str(Path(sys.executable).parent)
 
@@ -36,7 +36,7 @@ class Both:
         return kept | {"DET_INFO_DIR": str(self.workdir.parent), "CUDA_VISIBLE_DEVICES": ""} | more
 
     def wanted(self, argv, **more):
-        return wanted(argv, self.env(**more), self.workdir, "ann")
+        return plan_start(argv, self.env(**more), self.workdir, "ann")
 
     def template(self, plan, modules=()):
         known = plan.key, tuple(modules)
@@ -58,7 +58,7 @@ class Both:
 
     def warm(self, argv, modules=(), **more):
         plan = self.wanted(argv, **more)
-        assert not isinstance(plan, Cold), plan
+        assert not isinstance(plan, ColdStart), plan
         run = self.prepare(argv, **more)
         assert asyncio.run(self.template(plan, modules).start(plan, run)), (run / "shim.log").read_text()
         return self._end(run)

@@ -50,7 +50,7 @@ def test_what_a_script_finds(both, form):
 @pytest.mark.parametrize("handler", [signal.SIG_IGN, signal.SIG_DFL])
 def test_signals_are_not_ignored_because_the_worker_ignores_them(both, handler):
     both.write(scripts.FACTS)
-    before = {number: signal.signal(number, handler) for number in life.FORWARDED}
+    before = {number: signal.signal(number, handler) for number in life.FORWARDED_SIGNALS}
     try:
         the_same(both, FORMS["words"], LC_ALL="C.UTF-8")
     finally:

@@ -7,8 +7,8 @@ import pytest
 
 from services.kit.broker import free_port
 from tests.worker.warm.test_conformance import told
-from worker.warm.inside.ranks import Refusal, request_of
-from worker.warm.wanted import rank_variables
+from worker.warm.inside.ranks import Refusal, parse_request
+from worker.warm.warm_start import rank_variables
 
 LAUNCHER = ["python3", "-m", "determined.launch.torch_distributed", "python3", "train.py"]
 RANK = """
@@ -113,7 +113,7 @@ GIVEN = {"PATH": "/bin", "DET_TRIAL_ID": "1"}
 
 def asked(tmp_path, argv, **env):
     request = {"argv": argv, "cwd": str(tmp_path), "env": GIVEN | {"RANK": "1", "DET_CHIEF_IP": "h"} | env}
-    return request_of(request, "python3", GIVEN, {"torch", "torch.nn", "pack.main"})
+    return parse_request(request, "python3", GIVEN, {"torch", "torch.nn", "pack.main"})
 
 
 @pytest.fixture

@@ -808,7 +808,7 @@ export interface components {
         };
         /**
          * QueueUpdate
-         * @description One update of a job; it contains one or more of the fields in `WISHES`.
+         * @description One update of a job; it contains one or more of the fields in `CHANGE_FIELDS`.
          */
         QueueUpdate: {
             jobId: string;

@@ -13,9 +13,9 @@ import signal
 import sys
 import threading
 
-from worker.warm.inside import ending, preloading, showing
-from worker.warm.inside.chance import Generators
-from worker.warm.inside.whereabouts import Places, noted
+from worker.warm.inside import ending, preloading, process_title
+from worker.warm.inside.random_generators import Generators
+from worker.warm.inside.working_directory import StoredPaths, record_cwd_readers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 PROBE_S = 5.0
-KINDS_OF_LIMITS = 16
+RLIMIT_KINDS = 16
 
 
 class Unfit(Exception):
@@ -36,18 +36,18 @@ class Unfit(Exception):
 
 def prepare(
     modules: Sequence[str], per_run: frozenset[str], folders: Sequence[str], generators: Generators
-) -> tuple[dict[str, Any], list[Places]]:
+) -> tuple[dict[str, Any], list[StoredPaths]]:
     """Load those modules that are in the folders, and check what became of this process.
 
     `per_run` are variables that runs have and this process does not. Returns a report for the worker, and
     where modules store the working directory.
     """
     why = culprit = ""
-    places: list[Places] = []
+    stored_paths: list[StoredPaths] = []
     watchful = ending.watchful()
     try:
-        _check_plain()
-        places = _load(modules, folders, per_run, generators)
+        _check_unobserved()
+        stored_paths = _load(modules, folders, per_run, generators)
         _probe()
     except Unfit as error:
         why, culprit = str(error), error.culprit
@@ -55,32 +55,41 @@ def prepare(
     ending.install(watchful)
     gc.freeze()
     tops = sorted({name.partition(".")[0] for name in sys.modules})
-    report = {"why": why, "culprit": culprit, "modules": preloading.held(folders), "tops": tops}
-    return report, places
+    report = {
+        "why": why,
+        "culprit": culprit,
+        "modules": preloading.loaded_package_modules(folders),
+        "tops": tops,
+    }
+    return report, stored_paths
 
 
-def _check_plain() -> None:
+def _check_unobserved() -> None:
     """Check that no tool observes this interpreter, such as one that measures coverage."""
     monitoring = getattr(sys, "monitoring", None)
     watched = monitoring is not None and any(map(monitoring.get_tool, range(6)))
     if sys.gettrace() or sys.getprofile() or watched:
         raise Unfit("a tool watches the interpreter from its start on")
-    if len(_tasks()) > 1:
+    if len(_threads()) > 1:
         raise Unfit("the interpreter has threads from its start on")
 
 
 def _load(
     modules: Sequence[str], folders: Sequence[str], per_run: frozenset[str], generators: Generators
-) -> list[Places]:
+) -> list[StoredPaths]:
     before, descriptors = _state(), _descriptors()
-    with _asking(per_run) as asked, noted() as asking, generators.watched():
+    with (
+        _record_variable_reads(per_run) as variables_read,
+        record_cwd_readers() as cwd_readers,
+        generators.track_seeding(),
+    ):
         for name in modules:
-            if name in sys.modules or not preloading.may_load(name, folders):
+            if name in sys.modules or not preloading.is_installed_package(name, folders):
                 continue
             preloading.load(name)
-            generators.look()
-            if asked:
-                raise Unfit(f"{name} asks for {asked[0]} while it is imported", name)
+            generators.record_new()
+            if variables_read:
+                raise Unfit(f"{name} asks for {variables_read[0]} while it is imported", name)
             if _descriptors() != descriptors:
                 raise Unfit(f"{name} opens files or sockets while it is imported", name)
             if (now := _state()) != before:
@@ -88,11 +97,11 @@ def _load(
                 raise Unfit(f"{name} changes {what} while it is imported", name)
     if why := generators.problem():
         raise Unfit(why)
-    places = [Places(name) for name in asking]
-    for name, place in zip(asking, places, strict=True):
-        if not place:
+    stored_paths = [StoredPaths(name) for name in cwd_readers]
+    for name, paths in zip(cwd_readers, stored_paths, strict=True):
+        if not paths:
             raise Unfit(f"{name} asks for the working directory while it is imported", name)
-    return places
+    return stored_paths
 
 
 def _state() -> dict[str, object]:
@@ -102,7 +111,7 @@ def _state() -> dict[str, object]:
     return {
         "signal handlers": [signal.getsignal(number) for number in signal.valid_signals()],
         "the umask": mask,
-        "limits": [resource.getrlimit(kind) for kind in range(KINDS_OF_LIMITS)],
+        "limits": [resource.getrlimit(kind) for kind in range(RLIMIT_KINDS)],
         "hooks of the interpreter": (
             sys.excepthook,
             sys.displayhook,
@@ -120,25 +129,25 @@ def _state() -> dict[str, object]:
 
 
 @contextlib.contextmanager
-def _asking(names: frozenset[str]) -> Iterator[list[str]]:
+def _record_variable_reads(names: frozenset[str]) -> Iterator[list[str]]:
     """Record who reads variables that differ for each run."""
-    asked: list[str] = []
+    variables_read: list[str] = []
     environ: Any = type(os.environ)
     get = environ.__getitem__
 
     def getitem(self: Any, key: Any) -> Any:
         if key in names:
-            asked.append(key)
+            variables_read.append(key)
         return get(self, key)
 
     environ.__getitem__ = getitem
     try:
-        yield asked
+        yield variables_read
     finally:
         environ.__getitem__ = get
 
 
-def _tasks() -> list[str]:
+def _threads() -> list[str]:
     return os.listdir("/proc/self/task")
 
 
@@ -155,7 +164,7 @@ def _probe() -> None:
     """Fork, and check that what is loaded works there: a thread pool unaware of the fork would hang."""
     pid = os.fork()
     if pid == 0:
-        _try_out()
+        _run_test_computation()
     watched = os.pidfd_open(pid)
     ended, _, _ = select.select([watched], [], [], PROBE_S)
     os.close(watched)
@@ -165,14 +174,14 @@ def _probe() -> None:
     if status:
         raise Unfit("a fork failed a test computation with the loaded packages")
     # Pools that handle forks have ended their threads at the first one.
-    if len(_tasks()) > 1:
+    if len(_threads()) > 1:
         raise Unfit("the loaded packages have threads that a fork would lack")
 
 
-def _try_out() -> NoReturn:
+def _run_test_computation() -> NoReturn:
     code = 1
     try:
-        showing.show(["python"], os.environ)
+        process_title.set_title(["python"], os.environ)
         if "numpy" in sys.modules:
             numpy = sys.modules["numpy"]
             square = numpy.ones((512, 512))

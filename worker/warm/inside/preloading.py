@@ -16,7 +16,7 @@ CWD = "\0cwd"
 """Stands for the folder in which a script is started."""
 
 
-def roots() -> tuple[str, ...]:
+def package_folders() -> tuple[str, ...]:
     """Folders of installed packages: the interpreter's default path without the standard library.
 
     Includes the folders of packages installed in editable mode, but not those in PYTHONPATH.
@@ -32,7 +32,7 @@ def is_within(file: str | None, folders: Sequence[str]) -> bool:
     return file is not None and any(file.startswith(folder + os.sep) for folder in folders)
 
 
-def may_load(name: str, folders: Sequence[str]) -> bool:
+def is_installed_package(name: str, folders: Sequence[str]) -> bool:
     """Whether a name is that of an installed package, or of something within one."""
     top = name.partition(".")[0]
     if top in sys.modules:
@@ -57,7 +57,7 @@ def load(name: str) -> None:
         return
 
 
-def held(folders: Sequence[str]) -> list[str]:
+def loaded_package_modules(folders: Sequence[str]) -> list[str]:
     """The loaded modules of installed packages, in the order of loading."""
     names = []
     for name, module in list(sys.modules.items()):
@@ -67,7 +67,7 @@ def held(folders: Sequence[str]) -> list[str]:
     return names
 
 
-def added_by_shell(given: Mapping[str, str]) -> dict[str, str | None]:
+def changes_by_shell(given: Mapping[str, str]) -> dict[str, str | None]:
     """The changes that an intermediate shell made to the environment. `CWD` stands for its own folder."""
     own = {"STEADFAST_TEMPLATE", "PYTHONPATH"}
     here = os.getcwd()
@@ -85,7 +85,7 @@ def changes(before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str 
     return changed | dict.fromkeys(name for name in before if name not in now)
 
 
-class Files:
+class LoadedFiles:
     """The files behind the loaded modules, as they were when loaded."""
 
     def __init__(self, folders: Sequence[str]) -> None:

@@ -18,7 +18,7 @@ import signal
 import socket
 import struct
 
-from worker.shim.command import Became
+from worker.shim.command import EnteredCommand
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ ADDRESS = "DET_RANK_SERVER"
 """Variable of the launcher's process and of those that it starts, but of no rank."""
 STARTED, REFUSED = b"+", b"-"
 PR_SET_PDEATHSIG = 1
-PATIENCE_S = 5.0
+CLIENT_TIMEOUT_S = 5.0
 FILES = 3
 PER_RANK = (
     *(
@@ -47,39 +47,47 @@ PER_RANK = (
     "TORCH_NCCL_ASYNC_ERROR_HANDLING",
 )
 """Variables that torch's launcher sets for ranks. Modules that read one during import are not preloaded."""
-_OTHERS = re.compile(r"DET_\w*|TORCHELASTIC_\w*|CUDA_VISIBLE_DEVICES")
+_OTHER_PER_RANK = re.compile(r"DET_\w*|TORCHELASTIC_\w*|CUDA_VISIBLE_DEVICES")
 
 
 class Refusal(Exception):
     """A rank must be started cold."""
 
 
-def request_of(
-    asked: Mapping[str, Any], python: str, given: Mapping[str, str], loaded: Collection[str]
+def parse_request(
+    client_request: Mapping[str, Any], python: str, launcher_env: Mapping[str, str], loaded: Collection[str]
 ) -> dict[str, Any]:
     """Return the main program of a rank. Raises `Refusal`.
 
     `python` is the first word of the launcher's own command line, `given` its environment, and `loaded` the
     names of the modules that ranks would find.
     """
-    words = asked["argv"]
+    words = client_request["argv"]
     is_module = words[1:2] == ["-m"]
     main, *arguments = words[1 + is_module :] or [""]
-    if words[:1] != [python] or main.startswith("-") or _shared(asked["env"]) != _shared(given):
+    if (
+        words[:1] != [python]
+        or main.startswith("-")
+        or _shared(client_request["env"]) != _shared(launcher_env)
+    ):
         raise Refusal
     if is_module:
         if not main or {main, f"{main}.__main__"} & set(loaded):
             raise Refusal
-    elif not _is_script(asked["cwd"], main) or _names_beside(asked["cwd"], main) & _tops(loaded):
+    elif not _is_script(client_request["cwd"], main) or _names_beside(
+        client_request["cwd"], main
+    ) & _top_level_names(loaded):
         raise Refusal
     return {"words": words, "main": main, "is_module": is_module, "arguments": arguments}
 
 
 def _shared(env: Mapping[str, str]) -> dict[str, str]:
-    return {key: value for key, value in env.items() if key not in PER_RANK and not _OTHERS.fullmatch(key)}
+    return {
+        key: value for key, value in env.items() if key not in PER_RANK and not _OTHER_PER_RANK.fullmatch(key)
+    }
 
 
-def _tops(modules: Collection[str]) -> set[str]:
+def _top_level_names(modules: Collection[str]) -> set[str]:
     return {name.partition(".")[0] for name in modules}
 
 
@@ -91,14 +99,15 @@ def _is_script(cwd: str, main: str) -> bool:
 
 def _names_beside(cwd: str, main: str) -> set[str]:
     """Names beside a script, which take precedence over all packages; a folder need not be a package."""
-    return _tops(os.listdir(os.path.dirname(os.path.join(cwd, main))))
+    return _top_level_names(os.listdir(os.path.dirname(os.path.join(cwd, main))))
 
 
-def serve(begin: Callable[[dict[str, Any], int, int], NoReturn]) -> tuple[str, int]:
-    """Fork the server. Returns its address and process id. `begin` turns a fork of the server into a rank.
+def serve(become_rank: Callable[[dict[str, Any], int, int], NoReturn]) -> tuple[str, int]:
+    """Fork the server. Returns its address and process id. `become_rank` turns a fork of the server into a
+    rank.
 
-    `begin` raises `Refusal` before it has changed anything, or `Became`, which also propagates out of this
-    function.
+    `become_rank` raises `Refusal` before it has changed anything, or `EnteredCommand`, which also propagates
+    out of this function.
     """
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     # In the abstract namespace: no file is left behind, and no path can be too long.
@@ -109,18 +118,18 @@ def serve(begin: Callable[[dict[str, Any], int, int], NoReturn]) -> tuple[str, i
     if pid := os.fork():
         listening.close()
         return address, pid
-    die_with(parent)
+    die_with_parent(parent)
     _close_all_but(listening.fileno())
     try:
-        Server(listening, begin).run()
-    except Became:
+        Server(listening, become_rank).run()
+    except EnteredCommand:
         # In a rank.
         raise
     except BaseException:
         os._exit(1)
 
 
-def die_with(parent: int) -> None:
+def die_with_parent(parent: int) -> None:
     """Make the kernel kill this process when its parent ends."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
@@ -140,11 +149,11 @@ class Server:
     """Starts ranks until its launcher ends."""
 
     def __init__(
-        self, listening: socket.socket, begin: Callable[[dict[str, Any], int, int], NoReturn]
+        self, listening: socket.socket, become_rank: Callable[[dict[str, Any], int, int], NoReturn]
     ) -> None:
         self._listening = listening
-        self._begin = begin
-        self._starters: dict[int, tuple[socket.socket, int, int]] = {}
+        self._become_rank = become_rank
+        self._clients: dict[int, tuple[socket.socket, int, int]] = {}
         """Connection, process id and process descriptor, by each of the two descriptors."""
         self._poll = select.poll()
         self._poll.register(listening, select.POLLIN)
@@ -154,13 +163,13 @@ class Server:
         while True:
             for fd, _ in self._poll.poll():
                 if fd == self._listening.fileno():
-                    self._take()
-                elif fd in self._starters:
-                    self._heed(fd)
+                    self._accept()
+                elif fd in self._clients:
+                    self._handle_event(fd)
 
-    def _take(self) -> None:
+    def _accept(self) -> None:
         connection, _ = self._listening.accept()
-        connection.settimeout(PATIENCE_S)
+        connection.settimeout(CLIENT_TIMEOUT_S)
         try:
             fds = socket.recv_fds(connection, 16, FILES)[1] if _is_ours(connection) else []
         except OSError:
@@ -175,14 +184,14 @@ class Server:
     def _start(self, connection: socket.socket, order: int, out: int, err: int) -> None:
         with open(order, "rb", closefd=False) as file:
             request = json.load(file)
-        told, tell = os.pipe()
+        answer_read, answer_write = os.pipe()
         parent = os.getpid()
         pid = os.fork()
         if pid == 0:
-            die_with(parent)
-            self._become(request, out, err, tell)
-        os.close(tell)
-        with open(told, "rb") as answer:
+            die_with_parent(parent)
+            self._run_rank(request, out, err, answer_write)
+        os.close(answer_write)
+        with open(answer_read, "rb") as answer:
             # A rank closes it when it begins.
             refused = answer.read(1) == REFUSED
         if refused:
@@ -193,12 +202,12 @@ class Server:
             self._send(connection, STARTED + str(pid).encode())
             self._watch(connection, pid)
 
-    def _become(self, request: dict[str, Any], out: int, err: int, tell: int) -> NoReturn:
+    def _run_rank(self, request: dict[str, Any], out: int, err: int, answer_write: int) -> NoReturn:
         try:
-            self._begin(request, out, err)
+            self._become_rank(request, out, err)
         except Exception:
             # Whatever went wrong, nothing of it has become visible yet.
-            os.write(tell, REFUSED)
+            os.write(answer_write, REFUSED)
         os._exit(0)
 
     def _send(self, connection: socket.socket, message: bytes) -> None:
@@ -209,12 +218,12 @@ class Server:
     def _watch(self, connection: socket.socket, pid: int) -> None:
         watched = os.pidfd_open(pid)
         for fd in (connection.fileno(), watched):
-            self._starters[fd] = connection, pid, watched
+            self._clients[fd] = connection, pid, watched
             self._poll.register(fd, select.POLLIN)
 
-    def _heed(self, fd: int) -> None:
+    def _handle_event(self, fd: int) -> None:
         """Handle a client that is gone, or a rank that has ended."""
-        connection, pid, watched = self._starters[fd]
+        connection, pid, watched = self._clients[fd]
         if fd != watched:
             os.kill(pid, signal.SIGKILL)
             self._poll.unregister(fd)
@@ -222,7 +231,7 @@ class Server:
         status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         self._send(connection, str(status).encode())
         for descriptor in (connection.fileno(), watched):
-            del self._starters[descriptor]
+            del self._clients[descriptor]
             # The connection of a client that was gone is already unregistered.
             with contextlib.suppress(KeyError):
                 self._poll.unregister(descriptor)

@@ -6,7 +6,7 @@ from typing import Any
 
 from det_contracts.events.worker import Slot
 from det_contracts.ids import container_id
-from services.catalogue.api_values import instant
+from services.catalogue.api_values import format_time
 from services.catalogue.domain import Allocation, State, Switch, Worker
 from services.catalogue.peers import PoolRow
 
@@ -22,11 +22,11 @@ def live_allocations(state: State) -> list[Allocation]:
 
 def agents(state: State) -> list[dict[str, Any]]:
     """All connected workers."""
-    taken = _taken(state)
-    return [_agent(worker, taken) for _, worker in sorted(state.workers.items())]
+    slot_holders = _slot_holders(state)
+    return [_agent(worker, slot_holders) for _, worker in sorted(state.workers.items())]
 
 
-def _taken(state: State) -> dict[tuple[str, int], Allocation]:
+def _slot_holders(state: State) -> dict[tuple[str, int], Allocation]:
     return {
         (part.worker_id, slot): one
         for one in live_allocations(state)
@@ -35,15 +35,15 @@ def _taken(state: State) -> dict[tuple[str, int], Allocation]:
     }
 
 
-def _agent(worker: Worker, taken: dict[tuple[str, int], Allocation]) -> dict[str, Any]:
+def _agent(worker: Worker, slot_holders: dict[tuple[str, int], Allocation]) -> dict[str, Any]:
     slots = {
-        f"/agents/{worker.id}/slots/{slot.id}": _slot(worker, slot, taken.get((worker.id, slot.id)))
+        f"/agents/{worker.id}/slots/{slot.id}": _slot(worker, slot, slot_holders.get((worker.id, slot.id)))
         for slot in worker.slots
     }
     containers = [slot["container"] for slot in slots.values() if slot["container"] is not None]
     return {
         "id": worker.id,
-        "registeredTime": instant(worker.registered_at),
+        "registeredTime": format_time(worker.registered_at),
         "slots": slots,
         "containers": {container["id"]: container for container in containers},
         "label": "",
@@ -55,13 +55,13 @@ def _agent(worker: Worker, taken: dict[tuple[str, int], Allocation]) -> dict[str
     }
 
 
-def _slot(worker: Worker, slot: Slot, user: Allocation | None) -> dict[str, Any]:
+def _slot(worker: Worker, slot: Slot, holder: Allocation | None) -> dict[str, Any]:
     switch = worker.slot_switches.get(slot.id, Switch())
     return {
         "id": str(slot.id),
         "device": _device(slot),
         "enabled": switch.enabled and worker.switch.enabled,
-        "container": _container(user, worker) if user is not None else None,
+        "container": _container(holder, worker) if holder is not None else None,
         "draining": switch.draining or worker.switch.draining,
     }
 

@@ -8,20 +8,20 @@ from typing import Any
 
 import msgspec
 
-from services.catalogue.peers import Line
+from services.catalogue.peers import LogLine
 
-MOST_CHARACTERS = 2000
+MAX_LINE_CHARACTERS = 2000
 """Maximum length of a line at the head of a page."""
 TRACEBACK = "Traceback (most recent call last)"
-CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
-ALARMING = ("WARNING", "ERROR", "CRITICAL")
-NEAR = 3
+CHAINED_TRACEBACK = ("During handling of the above exception", "The above exception was the direct cause")
+WARNING_LEVELS = ("WARNING", "ERROR", "CRITICAL")
+MAX_LINES_BEFORE_TRACEBACK = 3
 """A traceback begins within this many lines of the first error, if there is one."""
-_escape = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
-_rank = re.compile(r"^\[rank\d+\]: ?")
-_frame = re.compile(r'\s+File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
-_foreign = re.compile(r"/(?:site|dist)-packages/|/lib/python\d|^<")
-_words = [
+_ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
+_RANK_PREFIX = re.compile(r"^\[rank\d+\]: ?")
+_FRAME = re.compile(r'\s+File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
+_LIBRARY_FILE = re.compile(r"/(?:site|dist)-packages/|/lib/python\d|^<")
+_KNOWN_ERRORS = [
     (re.compile(pattern, re.IGNORECASE), words)
     for pattern, words in (
         (r"cuda.*out of memory|OutOfMemoryError", "GPU memory ran out"),
@@ -34,10 +34,12 @@ _words = [
         (r"KeyboardInterrupt|SIGTERM", "it was told to stop"),
     )
 ]
-_class = re.compile(r"(?:[\w.]+\.)?(?P<name>[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Warning|Fault))\b")
+_ERROR_CLASS = re.compile(
+    r"(?:[\w.]+\.)?(?P<name>[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Warning|Fault))\b"
+)
 
 
-class Place(msgspec.Struct, frozen=True):
+class CodeLocation(msgspec.Struct, frozen=True):
     """A place in the code."""
 
     file: str
@@ -48,39 +50,42 @@ class Place(msgspec.Struct, frozen=True):
 class Cause(msgspec.Struct, frozen=True):
     """What a rank's last lines reveal about its failure."""
 
-    first: Line
+    first: LogLine
     """The first line of the failure."""
-    said: Line
+    error_line: LogLine
     """The line that states the error."""
-    place: Place | None
-    before: Line | None
+    location: CodeLocation | None
+    before: LogLine | None
     """What led to the failure: the last warning of the same rank, or else the line before."""
 
 
-def plain(text: str) -> str:
+def strip_formatting(text: str) -> str:
     """Strip colours, control characters and PyTorch's rank prefix from a line."""
-    return _rank.sub("", _escape.sub("", text))
+    return _RANK_PREFIX.sub("", _ESCAPE.sub("", text))
 
 
-def cause(lines: Sequence[Line], before: Sequence[Line]) -> Cause:
+def find_cause(lines: Sequence[LogLine], before: Sequence[LogLine]) -> Cause:
     """Find the cause in one rank's lines from its first error on, and those `before` it, oldest first."""
-    texts = [plain(line.text) for line in lines]
-    start = next((at for at, text in enumerate(texts[: NEAR + 1]) if text.startswith(TRACEBACK)), None)
+    texts = [strip_formatting(line.text) for line in lines]
+    start = next(
+        (at for at, text in enumerate(texts[: MAX_LINES_BEFORE_TRACEBACK + 1]) if text.startswith(TRACEBACK)),
+        None,
+    )
     end, frames = (0, []) if start is None else _traceback(texts, start)
-    ours = [one for one in frames if not _foreign.search(one.file)] or frames
-    warned = [line for line in before if line.level in ALARMING or "warning" in line.text[:80].lower()]
-    led = (warned or list(before))[-1:]
-    return Cause(lines[0], lines[end], ours[-1] if ours else None, led[0] if led else None)
+    ours = [one for one in frames if not _LIBRARY_FILE.search(one.file)] or frames
+    warned = [line for line in before if line.level in WARNING_LEVELS or "warning" in line.text[:80].lower()]
+    preceding = (warned or list(before))[-1:]
+    return Cause(lines[0], lines[end], ours[-1] if ours else None, preceding[0] if preceding else None)
 
 
-def _traceback(texts: Sequence[str], start: int) -> tuple[int, list[Place]]:
+def _traceback(texts: Sequence[str], start: int) -> tuple[int, list[CodeLocation]]:
     """The last line of a traceback, or of the last in a chain of tracebacks, and its frames."""
-    frames: list[Place] = []
+    frames: list[CodeLocation] = []
     at = start + 1
     while at < len(texts):
         text = texts[at]
-        if found := _frame.match(text):
-            frames.append(Place(found["file"], int(found["line"]), found["function"] or ""))
+        if found := _FRAME.match(text):
+            frames.append(CodeLocation(found["file"], int(found["line"]), found["function"] or ""))
         elif text and not text[0].isspace():
             following = _next_traceback(texts, at)
             if following is None:
@@ -92,26 +97,26 @@ def _traceback(texts: Sequence[str], start: int) -> tuple[int, list[Place]]:
 
 def _next_traceback(texts: Sequence[str], end: int) -> int | None:
     ahead = range(end + 1, min(end + 6, len(texts)))
-    if any(texts[at].startswith(CHAINED) for at in ahead):
+    if any(texts[at].startswith(CHAINED_TRACEBACK) for at in ahead):
         return next((at for at in ahead if texts[at].startswith(TRACEBACK)), None)
     return None
 
 
-def in_words(text: str) -> str:
+def describe_error(text: str) -> str:
     """The error of a line in a few words; the exception's name if it is not a known kind."""
-    known = next((words for pattern, words in _words if pattern.search(text)), "")
+    known = next((words for pattern, words in _KNOWN_ERRORS if pattern.search(text)), "")
     if known:
         return known
-    found = _class.search(text)
+    found = _ERROR_CLASS.search(text)
     return found["name"] if found else ""
 
 
-def shown(line: Line, at: str) -> dict[str, Any]:
+def short_line(line: LogLine, at: str) -> dict[str, Any]:
     """A line in short form; `at` is its time."""
     return {
         "id": str(line.id),
         "number": line.number,
         "timestamp": at,
         "level": line.level,
-        "log": plain(line.text)[:MOST_CHARACTERS],
+        "log": strip_formatting(line.text)[:MAX_LINE_CHARACTERS],
     }

@@ -4,32 +4,32 @@ from __future__ import annotations
 
 from typing import Any
 
-from det_contracts.expconf import masked
-from services.catalogue.api_values import instant, long
+from det_contracts.expconf import mask_secrets
+from services.catalogue.api_values import format_int64, format_time
 from services.catalogue.domain import Checkpoint, State
 from services.catalogue.peers import Report
 
 
 def checkpoint(
-    one: Checkpoint, state: State, *, training: Report | None = None, validation: Report | None = None
+    record: Checkpoint, state: State, *, training: Report | None = None, validation: Report | None = None
 ) -> dict[str, Any]:
     """A checkpoint, with the metrics reported at its step."""
     return {
-        "uuid": one.uuid,
-        "taskId": one.task_id,
-        "allocationId": one.allocation_id,
-        "reportTime": instant(one.at),
-        "resources": {path: long(size) for path, size in one.resources.items()},
-        "metadata": one.metadata,
-        "state": f"STATE_{one.state}",
+        "uuid": record.uuid,
+        "taskId": record.task_id,
+        "allocationId": record.allocation_id,
+        "reportTime": format_time(record.at),
+        "resources": {path: format_int64(size) for path, size in record.resources.items()},
+        "metadata": record.metadata,
+        "state": f"STATE_{record.state}",
         "training": {
-            "trialId": one.trial_id,
-            "experimentId": one.experiment_id,
-            "experimentConfig": masked(state.submissions[one.experiment_id].config),
-            "hparams": state.trials[one.trial_id].hparams,
+            "trialId": record.trial_id,
+            "experimentId": record.experiment_id,
+            "experimentConfig": mask_secrets(state.submissions[record.experiment_id].config),
+            "hparams": state.trials[record.trial_id].hparams,
             "trainingMetrics": _metrics(training),
             "validationMetrics": _metrics(validation),
-            "searcherMetric": one.metric,
+            "searcherMetric": record.metric,
         },
     }
 

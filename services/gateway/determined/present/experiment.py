@@ -6,49 +6,51 @@ import copy
 from typing import Any
 
 from det_contracts import ids
-from det_contracts.expconf import MASK, masked, with_secrets
-from services.catalogue.api_values import instant
-from services.catalogue.columns.column import shown
+from det_contracts.expconf import MASK, mask_secrets, replace_secrets
+from services.catalogue.api_values import format_time
+from services.catalogue.columns.column import columns_json
 from services.catalogue.columns.experiments import COLUMNS
 from services.catalogue.display_state import experiment_state
 from services.catalogue.domain import Experiment, State, Submission
-from services.gateway.determined.present.workspace import Place, place
+from services.gateway.determined.present.workspace import ProjectLocation, project_location
 from services.people import users
 
 
 def experiment(
-    one: Experiment,
+    record: Experiment,
     state: State,
     trial_ids: list[int],
     *,
     progress: float | None = None,
-    waits: str = "",
+    waiting_reason: str = "",
     lean: bool = False,
 ) -> dict[str, Any]:
-    """An experiment with its trials. `waits` says why it is waiting for slots, if known.
+    """An experiment with its trials. `waiting_reason` says why it is waiting for slots, if known.
 
     `lean` omits the configuration, which is most of the answer and of the work.
     """
-    submission = None if lean else state.submissions[one.id]
-    user = users.named(state, one.user)
-    beside: Beside = {
-        "stateReason": waits if waits and experiment_state(one) == "QUEUED" else one.reason,
+    submission = None if lean else state.submissions[record.id]
+    user = users.by_any_name(state, record.user)
+    extra_fields: ExtraFields = {
+        "stateReason": waiting_reason
+        if waiting_reason and experiment_state(record) == "QUEUED"
+        else record.reason,
         "trialIds": trial_ids,
         "displayName": user.display_name if user else "",
         "userId": user.id if user else None,
-        "jobId": ids.job_id(one.id),
-        "progress": progress if one.ended_at is None else None,
-        "config": {} if submission is None else masked(present_config(one, submission)),
-        "originalConfig": "" if submission is None else without_secrets(submission),
-        "bestTrialId": one.best_trial,
-        "unmanaged": one.unmanaged,
-        "smallerIsBetter": one.smaller_is_better,
-        **place(state, one.project_id),
+        "jobId": ids.job_id(record.id),
+        "progress": progress if record.ended_at is None else None,
+        "config": {} if submission is None else mask_secrets(present_config(record, submission)),
+        "originalConfig": "" if submission is None else masked_original_config(submission),
+        "bestTrialId": record.best_trial,
+        "unmanaged": record.unmanaged,
+        "smallerIsBetter": record.smaller_is_better,
+        **project_location(state, record.project_id),
     }
-    return {**shown(COLUMNS, state, one), **beside}
+    return {**columns_json(COLUMNS, state, record), **extra_fields}
 
 
-class Beside(Place):
+class ExtraFields(ProjectLocation):
     """The fields of an experiment that are not columns."""
 
     stateReason: str
@@ -64,13 +66,13 @@ class Beside(Place):
     smallerIsBetter: bool
 
 
-EMPTY: dict[str, Any] = {
+EMPTY_EXPERIMENT: dict[str, Any] = {
     "id": 0,
     "name": "",
     "description": "",
     "labels": [],
     "notes": "",
-    "startTime": instant(0.0),
+    "startTime": format_time(0.0),
     "endTime": None,
     "state": "STATE_UNSPECIFIED",
     "archived": False,
@@ -82,7 +84,7 @@ EMPTY: dict[str, Any] = {
     "jobId": "",
     "config": {},
     "originalConfig": "",
-    **place(State(), 1),
+    **project_location(State(), 1),
 }
 """Used when an experiment is only validated; clients read these fields anyway."""
 
@@ -96,11 +98,11 @@ def present_config(one: Experiment, submission: Submission) -> dict[str, Any]:
     return config
 
 
-def without_secrets(submission: Submission) -> str:
+def masked_original_config(submission: Submission) -> str:
     """The submitted text, with keys and passwords masked."""
     text = submission.original_config
     found: list[str] = []
-    with_secrets(submission.config, lambda where, value: found.append(value))
+    replace_secrets(submission.config, lambda where, value: found.append(value))
     for secret in found:
         # Older texts hold secrets in clear text, as their configurations do.
         if isinstance(secret, str) and secret in text:

@@ -9,13 +9,13 @@ from services.gateway.determined.present.user import user
 from services.people import groups, users
 
 
-def short(state: State, id: int) -> dict[str, Any]:
+def summary(state: State, id: int) -> dict[str, Any]:
     """A group as listed."""
     known = groups.by_id(state, id)
     return {"group": {"groupId": id, "name": known.name}, "numMembers": len(known.members)}
 
 
-def whole(state: State, id: int) -> dict[str, Any]:
+def details(state: State, id: int) -> dict[str, Any]:
     """A group with its members. Raises `Refused` (not found)."""
     known = groups.by_id(state, id)
     members = [user(users.by_id(state, member)) for member in known.members]

@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from det_contracts.ids import job_id
-from services.catalogue.api_values import instant
+from services.catalogue.api_values import format_time
 from services.catalogue.domain import OwnTask, State
 from services.catalogue.peers import Job
-from services.gateway.determined.present.workspace import place
+from services.gateway.determined.present.workspace import project_location
 from services.people import users
 
 NOTHING: Mapping[int, float] = {}
@@ -41,11 +41,11 @@ def jobs(
 def _job(row: Job, state: State, task: OwnTask | None, progress: float) -> dict[str, Any]:
     experiment = state.experiments.get(row.experiment_id)
     owner = experiment or task
-    user = users.named(state, owner.user) if owner else None
+    user = users.by_any_name(state, owner.user) if owner else None
     return {
         "summary": summary(row),
         "type": f"TYPE_{task.kind}" if task else "TYPE_EXPERIMENT",
-        "submissionTime": instant(row.submitted_at),
+        "submissionTime": format_time(row.submitted_at),
         "username": user.username if user else owner.user if owner else "",
         "userId": user.id if user else None,
         "resourcePool": row.pool,
@@ -60,7 +60,7 @@ def _job(row: Job, state: State, task: OwnTask | None, progress: float) -> dict[
         "progress": progress,
         "workspaceId": task.workspace_id
         if task
-        else place(state, experiment.project_id if experiment else 1)["workspaceId"],
+        else project_location(state, experiment.project_id if experiment else 1)["workspaceId"],
         "waitsFor": row.waits_for,
     }
 

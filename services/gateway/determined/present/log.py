@@ -5,76 +5,76 @@ from __future__ import annotations
 from typing import Any
 
 from det_contracts.ids import container_id
-from services.catalogue.api_values import instant
-from services.catalogue.peers import Line
+from services.catalogue.api_values import format_time
+from services.catalogue.peers import LogLine
 from services.kit.patterns import Search
 
-SHOWN_CHARACTERS = 8192
-MOST_HITS = 50
+MAX_SHOWN_CHARACTERS = 8192
+MAX_HITS = 50
 """Maximum number of hits marked in one line."""
 
 
-def line(one: Line, trial_id: int | None) -> dict[str, Any]:
+def line(record: LogLine, trial_id: int | None) -> dict[str, Any]:
     """A line of a trial, or of a task if `trial_id` is None."""
-    container = container_id(one.allocation_id, one.worker_id) if one.worker_id else ""
-    at = instant(one.at)
-    owner = {"taskId": one.task_id} if trial_id is None else {"trialId": trial_id}
+    container = container_id(record.allocation_id, record.worker_id) if record.worker_id else ""
+    at = format_time(record.at)
+    owner = {"taskId": record.task_id} if trial_id is None else {"trialId": trial_id}
     return {
-        "id": str(one.id),
+        "id": str(record.id),
         "timestamp": at,
-        "message": rendered(at, container, one),
-        "level": f"LOG_LEVEL_{one.level or 'UNSPECIFIED'}",
+        "message": format_line(at, container, record),
+        "level": f"LOG_LEVEL_{record.level or 'UNSPECIFIED'}",
         **owner,
-        "allocationId": one.allocation_id or None,
-        "agentId": one.worker_id or None,
+        "allocationId": record.allocation_id or None,
+        "agentId": record.worker_id or None,
         "containerId": container or None,
-        "rankId": one.rank,
-        "log": one.text + "\n",
-        "source": one.source,
-        "stdtype": one.stdtype,
+        "rankId": record.rank,
+        "log": record.text + "\n",
+        "source": record.source,
+        "stdtype": record.stdtype,
     }
 
 
-def message(one: Line) -> str:
+def message(one: LogLine) -> str:
     """The formatted line."""
     container = container_id(one.allocation_id, one.worker_id) if one.worker_id else ""
-    return rendered(instant(one.at), container, one)
+    return format_line(format_time(one.at), container, one)
 
 
-def shown(one: Line, *, whole: bool, mark: Search | None = None) -> dict[str, Any]:
+def page_line(record: LogLine, *, whole: bool, mark: Search | None = None) -> dict[str, Any]:
     """A line as a page shows it. If the text was cut, `length` is its full length in characters.
 
     `hits` are the ranges that `mark` finds, in UTF-16 units as browsers count them.
     """
-    cut = not whole and len(one.text) > SHOWN_CHARACTERS
-    text = one.text[:SHOWN_CHARACTERS] if cut else one.text
+    cut = not whole and len(record.text) > MAX_SHOWN_CHARACTERS
+    text = record.text[:MAX_SHOWN_CHARACTERS] if cut else record.text
     found = {
-        "id": str(one.id),
-        "number": one.number,
-        "timestamp": instant(one.at),
-        "level": one.level,
-        "rankId": one.rank,
-        "allocationId": one.allocation_id or None,
-        "agentId": one.worker_id or None,
-        "source": one.source,
-        "stdtype": one.stdtype,
+        "id": str(record.id),
+        "number": record.number,
+        "timestamp": format_time(record.at),
+        "level": record.level,
+        "rankId": record.rank,
+        "allocationId": record.allocation_id or None,
+        "agentId": record.worker_id or None,
+        "source": record.source,
+        "stdtype": record.stdtype,
         "log": text,
     }
-    found |= {"length": len(one.text)} if cut else {}
+    found |= {"length": len(record.text)} if cut else {}
     return found if mark is None else found | {"hits": _hits(text, mark)}
 
 
 def _hits(text: str, mark: Search) -> list[tuple[int, int]]:
     raw, at, found = text.encode(), 0, list[tuple[int, int]]()
-    while len(found) < MOST_HITS and at <= len(raw) and (hit := mark(raw, at)) is not None:
+    while len(found) < MAX_HITS and at <= len(raw) and (hit := mark(raw, at)) is not None:
         # After an empty match, continue one position later.
         at = max(hit.end(), hit.start() + 1)
         if hit.end() > hit.start():
-            found.append((_units(raw[: hit.start()]), _units(raw[: hit.end()])))
+            found.append((_utf16_length(raw[: hit.start()]), _utf16_length(raw[: hit.end()])))
     return found
 
 
-def _units(raw: bytes) -> int:
+def _utf16_length(raw: bytes) -> int:
     return len(raw.decode("utf-8", "ignore").encode("utf-16-le")) // 2
 
 
@@ -93,7 +93,7 @@ def summary(found: dict[str, Any]) -> dict[str, object]:
     }
 
 
-def rendered(at: str, container: str, one: Line) -> str:
+def format_line(at: str, container: str, one: LogLine) -> str:
     """The formatted line, including the line end."""
     rank = f" [rank={one.rank}]" if one.rank is not None else ""
     level = f"{one.level}: " if one.level else ""

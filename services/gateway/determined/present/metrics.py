@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from services.catalogue.api_values import instant, long
+from services.catalogue.api_values import format_int64, format_time
 from services.catalogue.domain import Checkpoint
-from services.catalogue.peers import Report, Reported
+from services.catalogue.peers import Report, ReportedValidation
 
 VALIDATION = "validation"
 
@@ -15,8 +15,8 @@ def report(row: Report) -> dict[str, Any]:
     """One row of a metrics stream. `group` is our addition."""
     return {
         "trialId": row.trial_id,
-        "endTime": instant(row.at),
-        "metrics": {**_values(row.metrics, row.batch_metrics), **_as_stored(row)},
+        "endTime": format_time(row.at),
+        "metrics": {**_values(row.metrics, row.batch_metrics), **_client_metrics(row)},
         "totalBatches": row.steps_completed,
         "archived": row.archived,
         "id": row.id,
@@ -25,7 +25,7 @@ def report(row: Report) -> dict[str, Any]:
     }
 
 
-def _as_stored(row: Report) -> dict[str, Any]:
+def _client_metrics(row: Report) -> dict[str, Any]:
     """The metrics again, under the names that the published client reads."""
     if row.group == VALIDATION:
         return {"validation_metrics": row.metrics}
@@ -36,10 +36,10 @@ def _values(metrics: dict[str, Any], batches: Any) -> dict[str, Any]:
     return {"avgMetrics": metrics, "batchMetrics": batches or []}
 
 
-def reported(validation: Reported) -> dict[str, Any]:
+def validation_summary(validation: ReportedValidation) -> dict[str, Any]:
     """A validation of a trial."""
     return {
-        "endTime": instant(validation.at),
+        "endTime": format_time(validation.at),
         "state": "STATE_COMPLETED",
         "metrics": _values(validation.metrics, None),
         "totalBatches": validation.steps_completed,
@@ -52,7 +52,7 @@ def workload(row: Report, *, with_batches: bool) -> dict[str, Any]:
     kind = "validation" if row.group == VALIDATION else "training"
     return {
         kind: {
-            "endTime": instant(row.at),
+            "endTime": format_time(row.at),
             "state": "STATE_COMPLETED",
             "metrics": _values(row.metrics, row.batch_metrics if with_batches else None),
             "totalBatches": row.steps_completed,
@@ -62,13 +62,13 @@ def workload(row: Report, *, with_batches: bool) -> dict[str, Any]:
     }
 
 
-def checkpoint_workload(one: Checkpoint) -> dict[str, Any]:
+def checkpoint_workload(record: Checkpoint) -> dict[str, Any]:
     """A checkpoint as a workload. Trials show their best checkpoint in this form, too."""
     return {
-        "uuid": one.uuid,
-        "endTime": instant(one.at),
-        "state": f"STATE_{one.state}",
-        "resources": {path: long(size) for path, size in one.resources.items()},
-        "totalBatches": one.steps,
-        "metadata": one.metadata,
+        "uuid": record.uuid,
+        "endTime": format_time(record.at),
+        "state": f"STATE_{record.state}",
+        "resources": {path: format_int64(size) for path, size in record.resources.items()},
+        "totalBatches": record.steps,
+        "metadata": record.metadata,
     }

@@ -10,10 +10,10 @@ from services.gateway.determined import quotas
 from services.people import quotas as holders
 
 
-def quota(state: State, holder: str, used: Mapping[str, quotas.Used]) -> dict[str, Any]:
+def quota(state: State, holder: str, used: Mapping[str, quotas.Usage]) -> dict[str, Any]:
     """A holder's limits and usage. Null means no limit, or that the usage is currently unknown."""
-    kind, id = holders.split(holder)
-    limit, had = state.quotas[holder], used.get(holder, quotas.Used())
+    kind, id = holders.parse_holder(holder)
+    limit, usage = state.quotas[holder], used.get(holder, quotas.Usage())
     return {
         "holder": holder,
         "kind": kind,
@@ -22,5 +22,5 @@ def quota(state: State, holder: str, used: Mapping[str, quotas.Used]) -> dict[st
         "slots": limit.slots,
         "jobs": limit.jobs,
         "storageBytes": limit.storage_bytes,
-        "used": {"slots": had.slots, "jobs": had.jobs, "storageBytes": had.storage_bytes},
+        "used": {"slots": usage.slots, "jobs": usage.jobs, "storageBytes": usage.storage_bytes},
     }

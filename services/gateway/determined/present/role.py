@@ -8,12 +8,12 @@ from typing import Any
 from det_contracts.events.gateway import Grant
 from services.catalogue.domain import State
 from services.kit.authz.permissions import API_TYPES, CLUSTER_ROLES, OF_ROLE, PERMISSIONS, ROLE_IDS, Role
-from services.kit.authz.roles import held, holder
+from services.kit.authz.roles import grants_held_by, holder
 from services.people import groups, users
 from services.people.groups import ADMINISTRATOR
 
-NAMES = {id: role for role, id in ROLE_IDS.items()}
-_OF_CLUSTER = frozenset(PERMISSIONS) - OF_ROLE["WorkspaceAdmin"]
+ROLES_BY_ID = {id: role for role, id in ROLE_IDS.items()}
+_CLUSTER_PERMISSIONS = frozenset(PERMISSIONS) - OF_ROLE["WorkspaceAdmin"]
 
 
 def role(name: Role) -> dict[str, Any]:
@@ -23,7 +23,7 @@ def role(name: Role) -> dict[str, Any]:
         {
             "id": f"PERMISSION_TYPE_{kind}",
             "name": kind.lower().replace("_", " "),
-            "scopeTypeMask": {"cluster": True, "workspace": permission not in _OF_CLUSTER},
+            "scopeTypeMask": {"cluster": True, "workspace": permission not in _CLUSTER_PERMISSIONS},
         }
         for permission, kinds in API_TYPES.items()
         if permission in OF_ROLE[name]
@@ -32,11 +32,11 @@ def role(name: Role) -> dict[str, Any]:
     return {"roleId": ROLE_IDS[name], "name": name, "permissions": permissions, "scopeTypeMask": mask}
 
 
-def held_by(state: State, name: str) -> tuple[Grant, ...]:
+def grants_of(state: State, name: str) -> tuple[Grant, ...]:
     """The grants of a holder, including the implied grant of an administrator."""
-    kind, id = groups.of_holder(name)
+    kind, id = groups.parse_holder(name)
     administers = kind == "user" and users.by_id(state, id).admin
-    return (*((ADMINISTRATOR,) if administers else ()), *held(state, name))
+    return (*((ADMINISTRATOR,) if administers else ()), *grants_held_by(state, name))
 
 
 def roles_of(grants: Iterable[Grant]) -> list[dict[str, Any]]:
@@ -59,13 +59,13 @@ def scopes(grants: Iterable[Grant]) -> list[dict[str, Any]]:
     ]
 
 
-def with_assignments(state: State, name: Role, told: Iterable[tuple[str, Grant]]) -> dict[str, Any]:
+def role_with_assignments(state: State, name: Role, grants: Iterable[tuple[str, Grant]]) -> dict[str, Any]:
     """A role with its assignments among `told`, pairs of a holder and a grant."""
     found: dict[str, list[Any]] = {"groupRoleAssignments": [], "userRoleAssignments": []}
-    for who, grant in told:
+    for who, grant in grants:
         if grant.role != name:
             continue
-        kind, id = groups.of_holder(who)
+        kind, id = groups.parse_holder(who)
         found[f"{kind}RoleAssignments"].append({f"{kind}Id": id, "roleAssignment": assignment(grant)})
     return {"role": role(name), **found}
 
@@ -80,7 +80,7 @@ def assignment(grant: Grant) -> dict[str, Any]:
     }
 
 
-def through(state: State, user_id: int, group_ids: Iterable[int]) -> list[tuple[str, Grant]]:
+def user_grants(state: State, user_id: int, group_ids: Iterable[int]) -> list[tuple[str, Grant]]:
     """All grants of a user, each with the user or group that holds it."""
     names = [holder("user", user_id), *(holder("group", id) for id in group_ids)]
-    return [(name, grant) for name in names for grant in held_by(state, name)]
+    return [(name, grant) for name in names for grant in grants_of(state, name)]

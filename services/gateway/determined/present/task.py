@@ -6,26 +6,26 @@ from collections.abc import Sequence
 from typing import Any
 
 from det_contracts.ids import container_id
-from services.catalogue.api_values import instant, maybe_instant
+from services.catalogue.api_values import format_optional_time, format_time
 from services.catalogue.domain import Allocation, State
-from services.catalogue.peers import Ranks
+from services.catalogue.peers import QueueOrder
 from services.gateway.determined.present.agent import live_allocations
 
 KINDS = {"COMMAND": "Command", "TENSORBOARD": "TensorBoard", "NOTEBOOK": "Notebook", "SHELL": "Shell"}
-SHOWN = {"PENDING": "QUEUED", "ASSIGNED": "QUEUED"}
+SHOWN_STATES = {"PENDING": "QUEUED", "ASSIGNED": "QUEUED"}
 
 
-def summaries(state: State, ranks: Ranks) -> dict[str, dict[str, Any]]:
+def summaries(state: State, ranks: QueueOrder) -> dict[str, dict[str, Any]]:
     """Live allocations by id."""
     return {one.id: _summary(one, ranks) for one in live_allocations(state)}
 
 
-def raw_summaries(state: State, ranks: Ranks) -> dict[str, dict[str, Any]]:
+def raw_summaries(state: State, ranks: QueueOrder) -> dict[str, dict[str, Any]]:
     """Live allocations in the older form, for routes outside `/api/v1`."""
     return {one.id: _raw_summary(one, ranks) for one in live_allocations(state)}
 
 
-def name(allocation: Allocation) -> str:
+def task_name(allocation: Allocation) -> str:
     """The task's name in lists and log lines."""
     if allocation.trial_id is not None:
         return f"Trial {allocation.trial_id} (Experiment {allocation.experiment_id})"
@@ -34,53 +34,53 @@ def name(allocation: Allocation) -> str:
     return f"Checkpoint GC (Experiment {allocation.experiment_id})"
 
 
-def places_of(containers: Sequence[str], runs: Sequence[Allocation]) -> list[tuple[str, str]]:
+def container_locations(containers: Sequence[str], runs: Sequence[Allocation]) -> list[tuple[str, str]]:
     """The allocation and worker of each of these containers that belongs to one of these runs."""
     places = [(one.id, part.worker_id) for one in runs for part in one.members]
     return [place for place in places if container_id(*place) in containers]
 
 
-def _summary(one: Allocation, ranks: Ranks) -> dict[str, Any]:
+def _summary(allocation: Allocation, ranks: QueueOrder) -> dict[str, Any]:
     return {
-        "taskId": one.task_id,
-        "allocationId": one.id,
-        "name": name(one),
-        "registeredTime": instant(one.requested_at),
-        "resourcePool": one.pool,
-        "slotsNeeded": one.slots,
+        "taskId": allocation.task_id,
+        "allocationId": allocation.id,
+        "name": task_name(allocation),
+        "registeredTime": format_time(allocation.requested_at),
+        "resourcePool": allocation.pool,
+        "slotsNeeded": allocation.slots,
         "resources": [
             {
-                "resourcesId": container_id(one.id, part.worker_id),
-                "containerId": container_id(one.id, part.worker_id),
-                "allocationId": one.id,
+                "resourcesId": container_id(allocation.id, part.worker_id),
+                "containerId": container_id(allocation.id, part.worker_id),
+                "allocationId": allocation.id,
                 "agentDevices": {part.worker_id: {"devices": [{"id": slot} for slot in part.slots]}},
             }
-            for part in one.members
+            for part in allocation.members
         ],
-        "schedulerType": ranks.schedulers.get(one.pool, ""),
-        "priority": ranks.priorities.get(one.experiment_id, one.priority),
+        "schedulerType": ranks.schedulers.get(allocation.pool, ""),
+        "priority": ranks.priorities.get(allocation.experiment_id, allocation.priority),
         "proxyPorts": [],
     }
 
 
-def _raw_summary(one: Allocation, ranks: Ranks) -> dict[str, Any]:
+def _raw_summary(allocation: Allocation, ranks: QueueOrder) -> dict[str, Any]:
     return {
-        "task_id": one.task_id,
-        "allocation_id": one.id,
-        "name": name(one),
-        "registered_time": instant(one.requested_at),
-        "resource_pool": one.pool,
-        "slots_needed": one.slots,
+        "task_id": allocation.task_id,
+        "allocation_id": allocation.id,
+        "name": task_name(allocation),
+        "registered_time": format_time(allocation.requested_at),
+        "resource_pool": allocation.pool,
+        "slots_needed": allocation.slots,
         "resources": [
             {
-                "container_id": container_id(one.id, part.worker_id),
-                "allocation_id": one.id,
+                "container_id": container_id(allocation.id, part.worker_id),
+                "allocation_id": allocation.id,
                 "agent_devices": {part.worker_id: [{"id": slot} for slot in part.slots]},
             }
-            for part in one.members
+            for part in allocation.members
         ],
-        "scheduler_type": ranks.schedulers.get(one.pool, ""),
-        "priority": ranks.priorities.get(one.experiment_id, one.priority),
+        "scheduler_type": ranks.schedulers.get(allocation.pool, ""),
+        "priority": ranks.priorities.get(allocation.experiment_id, allocation.priority),
         "proxy_ports": [],
     }
 
@@ -94,8 +94,8 @@ def task(task_id: str, runs: list[Allocation], state: State) -> dict[str, Any]:
         "taskId": task_id,
         "taskType": f"TASK_TYPE_{first.kind}",
         "allocations": [_run(one, state) for one in runs],
-        "startTime": instant(trial.created_at if trial is not None else first.requested_at),
-        "endTime": maybe_instant(ended),
+        "startTime": format_time(trial.created_at if trial is not None else first.requested_at),
+        "endTime": format_optional_time(ended),
     }
 
 
@@ -109,10 +109,10 @@ def _is_ready(one: Allocation, state: State) -> bool:
 def _run(one: Allocation, state: State) -> dict[str, Any]:
     return {
         "taskId": one.task_id,
-        "state": f"STATE_{SHOWN.get(one.state, one.state)}",
+        "state": f"STATE_{SHOWN_STATES.get(one.state, one.state)}",
         "isReady": _is_ready(one, state),
-        "startTime": maybe_instant(one.started_at),
-        "endTime": maybe_instant(one.ended_at),
+        "startTime": format_optional_time(one.started_at),
+        "endTime": format_optional_time(one.ended_at),
         "allocationId": one.id,
         "agentIds": [part.worker_id for part in one.members],
         "reason": one.reason,

@@ -6,38 +6,42 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
-from services.catalogue.columns.column import shown
+from services.catalogue.columns.column import columns_json
 from services.catalogue.columns.trials import COLUMNS
 from services.catalogue.display_state import trial_state
 from services.catalogue.domain import Allocation, Checkpoint, State, Trial
 from services.catalogue.peers import Summary
-from services.gateway.determined.present.metrics import checkpoint_workload, reported
+from services.gateway.determined.present.metrics import checkpoint_workload, validation_summary
 
 GROUP_NAMES = {"training": "avg_metrics", "validation": "validation_metrics"}
 """Clients' names for the two built-in groups."""
 
 
-def trial(one: Trial, state: State, summary: Summary, *, now: float, waits: str = "") -> dict[str, Any]:
-    """A trial. `waits` says why it is waiting for slots, if known."""
+def trial(
+    record: Trial, state: State, summary: Summary, *, now: float, waiting_reason: str = ""
+) -> dict[str, Any]:
+    """A trial. `waiting_reason` says why it is waiting for slots, if known."""
     best, latest = summary.best_validation, summary.latest_validation
-    best_checkpoint = _best_checkpoint(one, state)
-    beside: Beside = {
-        "stateReason": waits if waits and trial_state(one) == "QUEUED" else one.reason,
-        "hparams": one.hparams,
-        "totalBatchesProcessed": max(summary.total_batches, one.steps),
-        "bestValidation": reported(best) if best else None,
-        "latestValidation": reported(latest) if latest else None,
+    best_checkpoint = _best_checkpoint(record, state)
+    extra_fields: ExtraFields = {
+        "stateReason": waiting_reason
+        if waiting_reason and trial_state(record) == "QUEUED"
+        else record.reason,
+        "hparams": record.hparams,
+        "totalBatchesProcessed": max(summary.total_batches, record.steps),
+        "bestValidation": validation_summary(best) if best else None,
+        "latestValidation": validation_summary(latest) if latest else None,
         "bestCheckpoint": checkpoint_workload(best_checkpoint) if best_checkpoint else None,
-        "wallClockTime": _wall_clock_s(_runs(one, state), now),
-        "warmStartCheckpointUuid": one.warm_start,
-        "taskIds": [one.task_id],
+        "wallClockTime": _wall_clock_s(_runs(record, state), now),
+        "warmStartCheckpointUuid": record.warm_start,
+        "taskIds": [record.task_id],
         "summaryMetrics": {GROUP_NAMES.get(name, name): found for name, found in summary.summary.items()},
-        "trialRunId": one.run,
+        "trialRunId": record.run,
     }
-    return {**shown(COLUMNS, state, one), **beside}
+    return {**columns_json(COLUMNS, state, record), **extra_fields}
 
 
-class Beside(TypedDict):
+class ExtraFields(TypedDict):
     """The fields of a trial that are not columns."""
 
     stateReason: str
@@ -67,5 +71,7 @@ def _best_checkpoint(one: Trial, state: State) -> Checkpoint | None:
     """The newest checkpoint at the steps of the best validation."""
     if one.best is None:
         return None
-    newest_first = (state.checkpoints[key[-1]] for key in state.saved_at.descending(one.id, one.best.steps))
+    newest_first = (
+        state.checkpoints[key[-1]] for key in state.checkpoints_at.descending(one.id, one.best.steps)
+    )
     return next((found for found in newest_first if found.state == "COMPLETED"), None)

@@ -5,46 +5,46 @@ from __future__ import annotations
 from typing import Any
 
 from det_contracts.events.gateway import AccessToken, AgentUser
-from services.catalogue.api_values import instant
+from services.catalogue.api_values import format_time
 from services.people.domain import OpenSession, User
 
 
-def user(one: User) -> dict[str, Any]:
+def user(record: User) -> dict[str, Any]:
     """A user."""
     return {
-        "id": one.id,
-        "username": one.username,
-        "admin": one.admin,
-        "active": one.active,
-        "agentUserGroup": agent_user(one.agent_user),
-        "displayName": one.display_name,
-        "modifiedAt": instant(max(one.changed_at, one.password_at)),
-        "remote": one.remote,
+        "id": record.id,
+        "username": record.username,
+        "admin": record.admin,
+        "active": record.active,
+        "agentUserGroup": agent_user(record.agent_user),
+        "displayName": record.display_name,
+        "modifiedAt": format_time(max(record.changed_at, record.password_at)),
+        "remote": record.remote,
     }
 
 
-def session(id: str, one: OpenSession, *, is_current: bool) -> dict[str, Any]:
+def session(id: str, record: OpenSession, *, is_current: bool) -> dict[str, Any]:
     """A login session."""
     return {
         "id": id,
-        "userId": one.user_id,
-        "openedAt": instant(one.opened_at),
-        "expiresAt": instant(one.until),
-        "address": one.address,
-        "client": one.client,
+        "userId": record.user_id,
+        "openedAt": format_time(record.opened_at),
+        "expiresAt": format_time(record.until),
+        "address": record.address,
+        "client": record.client,
         "current": is_current,
     }
 
 
-def access_token(one: AccessToken) -> dict[str, Any]:
+def access_token(record: AccessToken) -> dict[str, Any]:
     """An API token's details, without the token itself."""
     return {
-        "id": one.token_id,
-        "userId": one.user_id,
-        "name": one.name,
-        "scope": one.scope,
-        "createdAt": instant(one.at),
-        "expiry": instant(one.until),
+        "id": record.token_id,
+        "userId": record.user_id,
+        "name": record.name,
+        "scope": record.scope,
+        "createdAt": format_time(record.at),
+        "expiry": format_time(record.until),
     }
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from services.catalogue.api_values import instant, maybe_instant
-from services.gateway.determined.webhooks import STATE_CHANGE, in_clear
+from services.catalogue.api_values import format_optional_time, format_time
+from services.gateway.determined.webhooks import STATE_CHANGE, unseal
 from services.gateway.http import records
 from services.kit.sealing import Sealer
 
@@ -19,7 +19,7 @@ class Trigger(msgspec.Struct, frozen=True):
     state: str
 
 
-class Row(msgspec.Struct, frozen=True):
+class WebhookRow(msgspec.Struct, frozen=True):
     """A webhook, as sent by the webhooks service."""
 
     webhook_id: int
@@ -32,14 +32,14 @@ class Row(msgspec.Struct, frozen=True):
     waiting: int
 
 
-def webhook(row: Row, sealer: Sealer | None) -> records.Webhook:
+def webhook(row: WebhookRow, sealer: Sealer | None) -> records.Webhook:
     """A webhook with its address and key. Only administrators may see it."""
     return {
         "id": row.webhook_id,
-        "url": in_clear(sealer, row.url),
+        "url": unseal(sealer, row.url),
         "triggers": [_trigger(row.webhook_id, one) for one in row.triggers],
         "webhookType": f"WEBHOOK_TYPE_{row.kind}",
-        "signingKey": in_clear(sealer, row.signing_key),
+        "signingKey": unseal(sealer, row.signing_key),
         "username": row.user,
         "waiting": row.waiting,
     }
@@ -63,9 +63,9 @@ def delivery(row: dict[str, Any]) -> records.WebhookDelivery:
         "experimentId": experiment.get("id"),
         "experimentName": experiment.get("name", ""),
         "experimentState": experiment.get("state", ""),
-        "time": instant(row["happened_at"]),
+        "time": format_time(row["happened_at"]),
         "state": row["state"],
-        "nextAttempt": maybe_instant(row["next_at"]),
+        "nextAttempt": format_optional_time(row["next_at"]),
         "attempts": [_attempt(one) for one in row["attempts"]],
         "reason": row["reason"],
     }
@@ -74,7 +74,7 @@ def delivery(row: dict[str, Any]) -> records.WebhookDelivery:
 def _attempt(one: dict[str, Any]) -> records.WebhookAttempt:
     return {
         "attempt": one["attempt"],
-        "time": instant(one["at"]),
+        "time": format_time(one["at"]),
         "status": one["status"],
         "problem": one["problem"],
         "seconds": one["took_s"],

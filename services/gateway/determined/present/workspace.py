@@ -8,16 +8,16 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from det_contracts.events.gateway import Note, ProjectSet, WorkspaceSet
-from det_contracts.expconf import masked
+from det_contracts.expconf import mask_secrets
 from det_contracts.states import TERMINAL
 from services.catalogue.domain import Experiment, State
 from services.gateway.determined.present.user import agent_user
-from services.people import places, users
+from services.people import users, workspace_records
 
 _UNSPECIFIED = {"state": "WORKSPACE_STATE_UNSPECIFIED", "errorMessage": ""}
 
 
-class Place(TypedDict):
+class ProjectLocation(TypedDict):
     """The project and workspace that contain something."""
 
     projectId: int
@@ -28,38 +28,42 @@ class Place(TypedDict):
     parentArchived: bool
 
 
-def place(state: State, project_id: int) -> Place:
+def project_location(state: State, project_id: int) -> ProjectLocation:
     """The place of something in a project."""
-    found = state.projects.get(project_id, places.PROJECT)
-    above = state.workspaces.get(found.workspace_id, places.WORKSPACE)
+    found = state.projects.get(project_id, workspace_records.PROJECT)
+    parent_workspace = state.workspaces.get(found.workspace_id, workspace_records.WORKSPACE)
     return {
         "projectId": found.project_id,
         "projectName": found.name,
-        "projectOwnerId": _id_of(state, found.owner),
-        "workspaceId": above.workspace_id,
-        "workspaceName": above.name,
-        "parentArchived": found.archived or above.archived,
+        "projectOwnerId": _user_id(state, found.owner),
+        "workspaceId": parent_workspace.workspace_id,
+        "workspaceName": parent_workspace.name,
+        "parentArchived": found.archived or parent_workspace.archived,
     }
 
 
-def workspace(one: WorkspaceSet, state: State, viewer: str) -> dict[str, Any]:
+def workspace(record: WorkspaceSet, state: State, viewer: str) -> dict[str, Any]:
     """A workspace as seen by one user."""
-    own = {p.project_id for p in places.projects(state).values() if p.workspace_id == one.workspace_id}
+    own = {
+        p.project_id
+        for p in workspace_records.projects(state).values()
+        if p.workspace_id == record.workspace_id
+    }
     return {
         **_UNSPECIFIED,
-        "id": one.workspace_id,
-        "name": one.name,
-        "archived": one.archived,
-        "immutable": one.workspace_id == places.FIRST,
-        "userId": _id_of(state, one.owner),
-        "username": one.owner,
+        "id": record.workspace_id,
+        "name": record.name,
+        "archived": record.archived,
+        "immutable": record.workspace_id == workspace_records.FIRST,
+        "userId": _user_id(state, record.owner),
+        "username": record.owner,
         "numProjects": len(own),
-        "numExperiments": len(_within(state, own)),
-        "pinned": viewer in one.pinned_by,
-        "checkpointStorageConfig": _storage(one),
-        "agentUserGroup": agent_user(one.agent_user),
-        "defaultComputePool": one.default_compute_pool,
-        "defaultAuxPool": one.default_aux_pool,
+        "numExperiments": len(_experiments_in(state, own)),
+        "pinned": viewer in record.pinned_by,
+        "checkpointStorageConfig": _storage(record),
+        "agentUserGroup": agent_user(record.agent_user),
+        "defaultComputePool": record.default_compute_pool,
+        "defaultAuxPool": record.default_aux_pool,
     }
 
 
@@ -67,26 +71,26 @@ def _storage(one: WorkspaceSet) -> dict[str, Any] | None:
     """The checkpoint storage without its keys."""
     if one.checkpoint_storage is None:
         return None
-    found: dict[str, Any] = masked({"checkpoint_storage": one.checkpoint_storage})["checkpoint_storage"]
+    found: dict[str, Any] = mask_secrets({"checkpoint_storage": one.checkpoint_storage})["checkpoint_storage"]
     return found
 
 
-def project(one: ProjectSet, state: State) -> dict[str, Any]:
+def project(record: ProjectSet, state: State) -> dict[str, Any]:
     """A project."""
-    above = state.workspaces.get(one.workspace_id, places.WORKSPACE)
-    held = _within(state, {one.project_id})
+    parent_workspace = state.workspaces.get(record.workspace_id, workspace_records.WORKSPACE)
+    held = _experiments_in(state, {record.project_id})
     return {
         **_UNSPECIFIED,
-        "id": one.project_id,
-        "name": one.name,
-        "description": one.description,
-        "archived": one.archived or above.archived,
-        "immutable": one.project_id == places.FIRST,
-        "userId": _id_of(state, one.owner),
-        "username": one.owner,
-        "notes": notes(one.notes),
-        "workspaceId": above.workspace_id,
-        "workspaceName": above.name,
+        "id": record.project_id,
+        "name": record.name,
+        "description": record.description,
+        "archived": record.archived or parent_workspace.archived,
+        "immutable": record.project_id == workspace_records.FIRST,
+        "userId": _user_id(state, record.owner),
+        "username": record.owner,
+        "notes": notes(record.notes),
+        "workspaceId": parent_workspace.workspace_id,
+        "workspaceName": parent_workspace.name,
         "numExperiments": len(held),
         "numActiveExperiments": sum(experiment.state not in TERMINAL for experiment in held),
     }
@@ -97,10 +101,10 @@ def notes(found: Iterable[Note]) -> list[dict[str, str]]:
     return [{"name": note.name, "contents": note.contents} for note in found]
 
 
-def _within(state: State, project_ids: set[int]) -> list[Experiment]:
+def _experiments_in(state: State, project_ids: set[int]) -> list[Experiment]:
     return [one for one in state.experiments.values() if one.project_id in project_ids]
 
 
-def _id_of(state: State, name: str) -> int:
-    user = users.named(state, name)
+def _user_id(state: State, name: str) -> int:
+    user = users.by_any_name(state, name)
     return user.id if user is not None else 0

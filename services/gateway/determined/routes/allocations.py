@@ -8,18 +8,18 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts.commands import AskToLeave, JoinGather, MarkDaemon, Serve
-from det_contracts.events import trial as said
-from det_contracts.problems import Problem, Refused, invalid, not_found, precondition
+from det_contracts.events import trial as trial_events
+from det_contracts.problems import Problem, Refused, failed_precondition, invalid, not_found
 from services.catalogue.domain import Allocation, State
 from services.catalogue.domain.state import Gathering, request_key, share_key
-from services.catalogue.waiting import Fact
-from services.gateway.determined.witness import Witness, run_outside, was_asked_to_leave
+from services.catalogue.waiters import Fact
+from services.gateway.determined.witness import Witness, unmanaged_run, was_preempted
 from services.gateway.http.body import Body
 from services.gateway.http.streaming import wait_until
-from services.gateway.http.visit import Asked, UserVisit
-from services.web.query import Asking, Asks, Integer
+from services.gateway.http.visit import Authenticated, UserVisit
+from services.web.query import FromQuery, Integer, QueryModel
 
-LONGEST_WAIT_S = 3600
+MAX_WAIT_S = 3600
 RENDEZVOUS_PATIENCE_S = 600.0
 """Timeout of a wait; the client then asks again."""
 router = APIRouter()
@@ -47,20 +47,20 @@ class ProxyAddress(Body):
     account: str = ""
 
 
-class PreemptionAsked(Asking):
+class PreemptionQuery(QueryModel):
     """GET /allocations/{id}/signals/preemption"""
 
     timeout_seconds: Integer = 60
 
 
 @router.get("/allocations/{allocation_id}/signals/preemption")
-async def preemption(visit: Asked, allocation_id: str, query: Asks[PreemptionAsked]) -> Response:
+async def preemption(visit: Authenticated, allocation_id: str, query: FromQuery[PreemptionQuery]) -> Response:
     """Whether the allocation should leave. Answers when it should, or after at most `timeout_seconds`."""
-    allocation_id = _own(visit, allocation_id).id
+    allocation_id = _live_allocation(visit, allocation_id).id
     seconds = query.timeout_seconds
-    if not 0 <= seconds <= LONGEST_WAIT_S:
-        raise invalid(f"timeout_seconds is {seconds}: it must be 0 to {LONGEST_WAIT_S}")
-    if await was_asked_to_leave(visit.backend.journal, allocation_id):
+    if not 0 <= seconds <= MAX_WAIT_S:
+        raise invalid(f"timeout_seconds is {seconds}: it must be 0 to {MAX_WAIT_S}")
+    if await was_preempted(visit.backend.journal, allocation_id):
         return visit.answer({"preempt": True})
 
     def leaves(state: State) -> bool:
@@ -73,31 +73,31 @@ async def preemption(visit: Asked, allocation_id: str, query: Asks[PreemptionAsk
 
 
 @router.post("/allocations/{allocation_id}/signals/ack_preemption")
-async def acknowledge(visit: Asked, allocation_id: str) -> Response:
+async def acknowledge(visit: Authenticated, allocation_id: str) -> Response:
     """Announce that the coming exit is intended. The fact is stored before the answer."""
-    known = _own(visit, allocation_id)
+    known = _live_allocation(visit, allocation_id)
     if known.trial_id is not None:
         witness = Witness(visit, known.trial_id)
-        fact = said.PreemptionAcknowledged(known.trial_id, known.run)
-        await witness.state(fact, f"ack-{known.trial_id}-{known.run}")
+        fact = trial_events.PreemptionAcknowledged(known.trial_id, known.run)
+        await witness.record_fact(fact, f"ack-{known.trial_id}-{known.run}")
     return visit.answer({})
 
 
 @router.post("/allocations/{allocation_id}/signals/pending_preemption")
-async def leave_soon(visit: Asked, allocation_id: str) -> Response:
+async def leave_soon(visit: Authenticated, allocation_id: str) -> Response:
     """Report that the host wants the allocation to leave.
 
     It is preempted, and its trial asks for slots again.
     """
-    _own(visit, allocation_id)
+    _live_allocation(visit, allocation_id)
     await visit.peers.command(AskToLeave(allocation_id=allocation_id, user=visit.user.username))
     return visit.answer({})
 
 
 @router.post("/allocations/{allocation_id}/proxy_address")
-async def answers_at(visit: Asked, allocation_id: str, body: ProxyAddress) -> Response:
+async def answers_at(visit: Authenticated, allocation_id: str, body: ProxyAddress) -> Response:
     """Report where the task serves HTTP. The gateway forwards `/proxy/<task id>/` there."""
-    _own(visit, allocation_id)
+    _live_allocation(visit, allocation_id)
     where, user = body.proxy_address, visit.session().user
     command = Serve(allocation_id=allocation_id, address=where, account=body.account, user=user)
     await visit.peers.command(command)
@@ -105,21 +105,21 @@ async def answers_at(visit: Asked, allocation_id: str, body: ProxyAddress) -> Re
 
 
 @router.post("/allocations/{allocation_id}/resources/{resources_id}/daemon")
-async def daemon(visit: Asked, allocation_id: str, resources_id: str) -> Response:
+async def daemon(visit: Authenticated, allocation_id: str, resources_id: str) -> Response:
     """Mark a member as a daemon, which serves the other members and ends with them.
 
     This has no effect on the only member of an allocation.
     """
-    rank = _rank(_own(visit, allocation_id), resources_id)
+    rank = _rank(_live_allocation(visit, allocation_id), resources_id)
     command = MarkDaemon(allocation_id=allocation_id, rank=rank, user=visit.user.username)
     await visit.peers.command(command)
     return visit.answer({})
 
 
 @router.get("/allocations/{allocation_id}/resources/{resources_id}/rendezvous")
-async def rendezvous(visit: Asked, allocation_id: str, resources_id: str) -> Response:
+async def rendezvous(visit: Authenticated, allocation_id: str, resources_id: str) -> Response:
     """The addresses of all members, once all of them have started."""
-    known = _own(visit, allocation_id)
+    known = _live_allocation(visit, allocation_id)
     rank = _rank(known, resources_id)
 
     def complete(state: State) -> bool:
@@ -129,7 +129,7 @@ async def rendezvous(visit: Asked, allocation_id: str, resources_id: str) -> Res
         return all(part.worker_id in now.there for part in now.members)
 
     await wait_until(visit, Fact(complete, (("allocations", allocation_id),)), RENDEZVOUS_PATIENCE_S)
-    _own(visit, allocation_id)
+    _live_allocation(visit, allocation_id)
     if not complete(visit.catalogue.state):
         raise Refused(Problem("unavailable", f"allocation {allocation_id} is not complete yet; ask again"))
     state, parts = visit.catalogue.state, sorted(known.members, key=lambda part: part.rank)
@@ -151,19 +151,19 @@ def _rank(allocation: Allocation, resources_id: str) -> int:
 
 
 @router.post("/allocations/{allocation_id}/all_gather")
-async def all_gather(visit: Asked, allocation_id: str, body: AllGather) -> Response:
+async def all_gather(visit: Authenticated, allocation_id: str, body: AllGather) -> Response:
     """The data of all members, in the same order for each, once all of them have sent theirs."""
     return await _gather(visit, allocation_id, body)
 
 
 @router.post("/allocations/{allocation_id}/notify_container_running")
-async def container_runs(visit: Asked, allocation_id: str, body: ContainerRunning) -> Response:
+async def container_runs(visit: Authenticated, allocation_id: str, body: ContainerRunning) -> Response:
     """Report that a member's container is running; returns the data of all members once all are."""
     return await _gather(visit, allocation_id, body)
 
 
 async def _gather(visit: UserVisit, allocation_id: str, body: AllGather) -> Response:
-    _own(visit, allocation_id)
+    _live_allocation(visit, allocation_id)
     if not body.request_uuid:
         raise invalid("requestUuid is missing: it distinguishes a repeated request from another member's")
     await visit.peers.command(
@@ -179,28 +179,28 @@ async def _gather(visit: UserVisit, allocation_id: str, body: AllGather) -> Resp
     def full(state: State) -> bool:
         known = state.gatherings.get(allocation_id)
         number = state.joined.get(request_key(allocation_id, body.request_uuid))
-        return known is None or number is None or known.joined >= _last_of(known, number)
+        return known is None or number is None or known.joined >= _last_share_number(known, number)
 
     await wait_until(visit, Fact(full, (("gatherings", allocation_id),)), RENDEZVOUS_PATIENCE_S)
-    _own(visit, allocation_id)
-    return visit.answer({"data": _gathered(visit.catalogue.state, allocation_id, body.request_uuid)})
+    _live_allocation(visit, allocation_id)
+    return visit.answer({"data": _gathered_data(visit.catalogue.state, allocation_id, body.request_uuid)})
 
 
-def _last_of(known: Gathering, number: int) -> int:
+def _last_share_number(known: Gathering, number: int) -> int:
     """The number of the last share in the all-gather that share `number` belongs to."""
     return number + (-number) % known.peers
 
 
-def _gathered(state: State, allocation_id: str, request_id: str) -> list[Any]:
+def _gathered_data(state: State, allocation_id: str, request_id: str) -> list[Any]:
     """The data of the all-gather that a request belongs to. Raises `Refused`."""
     known = state.gatherings.get(allocation_id)
     number = state.joined.get(request_key(allocation_id, request_id))
     if known is None or number is None:
-        raise precondition(
+        raise failed_precondition(
             f"the all-gather of request {request_id} has ended: its data is kept until the next one of "
             f"allocation {allocation_id} is complete"
         )
-    last = _last_of(known, number)
+    last = _last_share_number(known, number)
     if known.joined < last:
         raise Refused(Problem("unavailable", f"not all {known.peers} members are there yet; ask again"))
     numbers = range(last - known.peers + 1, last + 1)
@@ -209,23 +209,23 @@ def _gathered(state: State, allocation_id: str, request_id: str) -> list[Any]:
 
 @router.post("/allocations/{allocation_id}/ready")
 @router.post("/allocations/{allocation_id}/waiting")
-async def is_there(visit: Asked, allocation_id: str) -> Response:
+async def is_there(visit: Authenticated, allocation_id: str) -> Response:
     """Report that a process is ready or waiting.
 
     Has no effect: a running allocation can always be preempted.
     """
-    _own(visit, allocation_id)
+    _live_allocation(visit, allocation_id)
     return visit.answer({})
 
 
-def _own(visit: UserVisit, allocation_id: str) -> Allocation:
+def _live_allocation(visit: UserVisit, allocation_id: str) -> Allocation:
     """A live allocation.
 
     Raises `Refused`: not an id (400), unknown or ended (404), or someone else's (403).
     """
     if "." not in allocation_id:
         raise invalid(f"'{allocation_id}' is not an allocation id, which looks like <task id>.<run>")
-    outside = run_outside(visit, allocation_id)
+    outside = unmanaged_run(visit, allocation_id)
     known: Allocation | None = outside or visit.catalogue.state.allocations.get(allocation_id)
     # A run outside the cluster that was stopped here must still be told to leave.
     stopped = outside is not None and outside.asked_to_leave

@@ -13,20 +13,20 @@ from starlette.responses import Response
 from det_contracts import spreadsheet
 from det_contracts.problems import invalid
 from services.catalogue import audit
-from services.catalogue.api_values import instant
+from services.catalogue.api_values import format_time
 from services.catalogue.audit import Filter
 from services.gateway.http.streaming import Stream
-from services.gateway.http.visit import Asked, UserVisit
+from services.gateway.http.visit import Authenticated, UserVisit
 from services.people import users
-from services.web.query import Asks, Instant, Integer, Users
+from services.web.query import FromQuery, Instant, Integer, Users
 
 router = APIRouter()
 MOST = 1000
 COLUMNS = ("position", "time", "username", "event", "about", "what", "reason")
-FORMS = {"csv": "text/csv; charset=utf-8", "json": "application/x-ndjson"}
+MEDIA_TYPES = {"csv": "text/csv; charset=utf-8", "json": "application/x-ndjson"}
 
 
-class AuditAsked(Users):
+class AuditQuery(Users):
     """Filters of the audit log."""
 
     event: str = ""
@@ -35,21 +35,21 @@ class AuditAsked(Users):
     until: Instant = None
 
 
-class PageAsked(AuditAsked):
+class AuditPageQuery(AuditQuery):
     """GET /master/audit"""
 
     limit: Integer = 100
     before: Integer = 0
 
 
-class ExportAsked(AuditAsked):
+class AuditExportQuery(AuditQuery):
     """GET /master/audit/export"""
 
     format: str = "csv"
 
 
 @router.get("/master/audit")
-async def entries(visit: Asked, query: Asks[PageAsked]) -> Response:
+async def entries(visit: Authenticated, query: FromQuery[AuditPageQuery]) -> Response:
     """Commands and what they changed, newest first.
 
     Pass the last position as `before` to get the next page.
@@ -57,25 +57,30 @@ async def entries(visit: Asked, query: Asks[PageAsked]) -> Response:
     limit = query.limit
     if not 0 < limit <= MOST:
         raise invalid(f"limit must be 1 to {MOST}, not {limit}")
-    before, wanted = query.before or None, _filter(visit, query)
-    found = await visit.catalogue.read(lambda connection: audit.newest(connection, wanted, limit + 1, before))
+    before, entry_filter = query.before or None, _filter(visit, query)
+    found = await visit.catalogue.read(
+        lambda connection: audit.rows_before(connection, entry_filter, limit + 1, before)
+    )
     return visit.answer({"entries": [_shown(row) for row in found[:limit]], "more": len(found) > limit})
 
 
 @router.get("/master/audit/export")
-async def export(visit: Asked, query: Asks[ExportAsked]) -> Response:
+async def export(visit: Authenticated, query: FromQuery[AuditExportQuery]) -> Response:
     """All matching entries, oldest first, as CSV or as one JSON object per line."""
     name = query.format
-    if name not in FORMS:
-        raise invalid(f"format must be one of {', '.join(FORMS)}, not '{name}'")
-    rows = _all(visit, _filter(visit, query))
+    if name not in MEDIA_TYPES:
+        raise invalid(f"format must be one of {', '.join(MEDIA_TYPES)}, not '{name}'")
+    rows = _all_pages(visit, _filter(visit, query))
     headers = {"Content-Disposition": f'attachment; filename="audit.{name}"'}
     return Stream(
-        _csv(rows) if name == "csv" else _lines(rows), visit=visit, media_type=FORMS[name], headers=headers
+        _csv(rows) if name == "csv" else _lines(rows),
+        visit=visit,
+        media_type=MEDIA_TYPES[name],
+        headers=headers,
     )
 
 
-def _filter(visit: UserVisit, query: AuditAsked) -> Filter:
+def _filter(visit: UserVisit, query: AuditQuery) -> Filter:
     names = users.names_of(visit.catalogue.state, query.users, query.user_ids)
     return Filter(
         users=tuple(names),
@@ -87,20 +92,20 @@ def _filter(visit: UserVisit, query: AuditAsked) -> Filter:
 
 
 def _shown(row: dict[str, Any]) -> dict[str, Any]:
-    return {column: instant(row["at"]) if column == "time" else row[column] for column in COLUMNS}
+    return {column: format_time(row["at"]) if column == "time" else row[column] for column in COLUMNS}
 
 
-async def _all(visit: UserVisit, wanted: Filter) -> AsyncIterator[list[dict[str, Any]]]:
-    page = await _following(visit, wanted, 0)
+async def _all_pages(visit: UserVisit, entry_filter: Filter) -> AsyncIterator[list[dict[str, Any]]]:
+    page = await _next_entries(visit, entry_filter, 0)
     while page:
         yield [_shown(row) for row in page]
         visit.session()
-        page = await _following(visit, wanted, page[-1]["position"])
+        page = await _next_entries(visit, entry_filter, page[-1]["position"])
 
 
-async def _following(visit: UserVisit, wanted: Filter, after: int) -> list[dict[str, Any]]:
+async def _next_entries(visit: UserVisit, entry_filter: Filter, after: int) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = await visit.catalogue.read(
-        lambda connection: audit.following(connection, wanted, MOST, after)
+        lambda connection: audit.rows_after(connection, entry_filter, MOST, after)
     )
     return found
 

@@ -7,9 +7,9 @@ from starlette.responses import Response
 
 from det_contracts.commands import CloseSession
 from services.gateway.determined.present.user import user
-from services.gateway.http import signing_in
+from services.gateway.http import sign_in
 from services.gateway.http.bodies_of_people import Login
-from services.gateway.http.visit import COOKIE, Anybody, Asked
+from services.gateway.http.visit import COOKIE, Anybody, Authenticated
 from services.kit import passwords
 
 router = APIRouter()
@@ -18,29 +18,29 @@ router = APIRouter()
 @router.post("/auth/login")
 async def log_in(visit: Anybody, body: Login) -> Response:
     """Log in: the token of a new session, in the answer and as a cookie."""
-    sent = body.password if body.is_hashed else passwords.hashed(body.password)
-    who = await signing_in.with_password(visit.backend, body.username, sent, visit.address)
+    sent = body.password if body.is_hashed else passwords.client_hash(body.password)
+    who = await sign_in.authenticate(visit.backend, body.username, sent, visit.address)
     client = visit.request.headers.get("user-agent", "")
-    token = await signing_in.begin(visit.backend, who, visit.address, client)
+    token = await sign_in.open_session(visit.backend, who, visit.address, client)
     answer = visit.answer({"token": token, "user": user(who)})
-    visit.remember(answer, token)
+    visit.set_token_cookie(answer, token)
     return answer
 
 
 @router.get("/auth/user")
 @router.get("/me")
-async def who_am_i(visit: Asked) -> Response:
+async def who_am_i(visit: Authenticated) -> Response:
     """The user who owns the token."""
     return visit.answer({"user": user(visit.user)})
 
 
 @router.post("/auth/logout")
-async def log_out(visit: Asked) -> Response:
+async def log_out(visit: Authenticated) -> Response:
     """Close the session. From then on, every replica refuses its token.
 
     A task's session ends by itself, and an API token is revoked by its owner.
     """
-    if not visit.session().is_persons:
+    if not visit.session().is_personal:
         return visit.answer({})
     await visit.peers.command(CloseSession(session_id=visit.session_id, user=visit.user.username))
     answer = visit.answer({})

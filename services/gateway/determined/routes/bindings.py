@@ -7,65 +7,67 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from det_contracts.administering import Binding, BindPool
+from det_contracts.administration import Binding, BindPool
 from det_contracts.problems import not_found
 from services.gateway.http.bodies import BindingBody
-from services.gateway.http.visit import Asked, UserVisit
+from services.gateway.http.visit import Authenticated, UserVisit
 from services.kit import paging
 from services.kit.pool_bindings import may_use
-from services.people import places
-from services.web.query import Asks, Paged
+from services.people import workspace_records
+from services.web.query import FromQuery, Paged
 
 router = APIRouter()
 PATH = "/resource-pools/{name}/workspace-bindings"
 
 
 @router.get(PATH)
-async def workspaces_of(visit: Asked, name: str, query: Asks[Paged]) -> Response:
+async def workspaces_of(visit: Authenticated, name: str, query: FromQuery[Paged]) -> Response:
     """The workspaces that a pool is bound to. If there are none, all workspaces may use it."""
     await check_pool_exists(visit, name)
     bound = visit.catalogue.state.bindings.get(name)
-    sight = visit.sight
-    seen = sight.only(sight.workspace, bound.workspaces if bound is not None else ())
+    visibility = visit.visibility
+    seen = visibility.filter_visible(
+        visibility.includes_workspace, bound.workspaces if bound is not None else ()
+    )
     page, pagination = paging.cut(seen, query.window)
     return visit.answer({"workspaceIds": page, "pagination": pagination})
 
 
 @router.post(PATH)
-async def bind(visit: Asked, name: str, wish: BindingBody) -> Response:
+async def bind(visit: Authenticated, name: str, wish: BindingBody) -> Response:
     """Bind a pool to more workspaces. From then on, only bound workspaces may use it."""
     return await _change(visit, name, wish, "add")
 
 
 @router.delete(PATH)
-async def unbind(visit: Asked, name: str, wish: BindingBody) -> Response:
+async def unbind(visit: Authenticated, name: str, wish: BindingBody) -> Response:
     """Unbind workspaces from a pool. Once none is left, all may use it."""
     return await _change(visit, name, wish, "remove")
 
 
 @router.put(PATH)
-async def rebind(visit: Asked, name: str, wish: BindingBody) -> Response:
+async def rebind(visit: Authenticated, name: str, wish: BindingBody) -> Response:
     """Replace the workspaces that a pool is bound to. With an empty list, all may use it."""
     return await _change(visit, name, wish, "replace")
 
 
 @router.get("/workspaces/{id}/available-resource-pools")
-async def pools_of(visit: Asked, id: int, query: Asks[Paged]) -> Response:
+async def pools_of(visit: Authenticated, id: int, query: FromQuery[Paged]) -> Response:
     """The names of the pools that a workspace may use."""
-    places.workspace(visit.catalogue.state, id)
+    workspace_records.workspace(visit.catalogue.state, id)
     rows = await visit.peers.pools()
     found = sorted(row.name for row in rows if may_use(visit.catalogue.state, row.name, id))
     page, pagination = paging.cut(found, query.window)
     return visit.answer({"resourcePools": page, "pagination": pagination})
 
 
-async def _change(visit: UserVisit, name: str, wish: BindingBody, change: Binding) -> Response:
+async def _change(visit: UserVisit, name: str, body: BindingBody, change: Binding) -> Response:
     if change != "remove":
         # Unbinding also works for a pool that was removed from the configuration.
         await check_pool_exists(visit, name)
     state = visit.catalogue.state
-    named = [places.workspace_named(state, one).workspace_id for one in wish.workspace_names or ()]
-    ids = tuple(dict.fromkeys([*(wish.workspace_ids or ()), *named]))
+    named = [workspace_records.workspace_named(state, one).workspace_id for one in body.workspace_names or ()]
+    ids = tuple(dict.fromkeys([*(body.workspace_ids or ()), *named]))
     command = BindPool(pool=name, workspaces=ids, change=change, user=visit.user.username)
     await visit.peers.command(command)
     return visit.answer({})

@@ -15,13 +15,13 @@ from det_contracts.problems import invalid, not_found
 from services.catalogue import listing
 from services.catalogue.display_state import CHECKPOINT_STATES
 from services.catalogue.domain import Checkpoint
-from services.catalogue.listing import Found
+from services.catalogue.listing import IdPage
 from services.catalogue.peers import Report
 from services.catalogue.single_reports import report_at
 from services.gateway.determined.present.checkpoint import checkpoint
 from services.gateway.determined.present.metrics import VALIDATION
 from services.gateway.http import records
-from services.gateway.http.answers import answering_one, answering_page
+from services.gateway.http.answers import page_schema, record_schema
 from services.gateway.http.bodies import (
     CheckpointFiles,
     CheckpointMetadata,
@@ -29,14 +29,14 @@ from services.gateway.http.bodies import (
     ListedCheckpoints,
 )
 from services.gateway.http.streaming import Stream
-from services.gateway.http.visit import Asked, UserVisit
+from services.gateway.http.visit import Authenticated, UserVisit
 from services.gateway.submit import secrets
 from services.kit import checkpoint_archives as archiving
 from services.kit.addresses import AddressRefused, check_keys
 from services.kit.checkpoint_files import CheckpointFiles as Files
 from services.kit.checkpoint_files import File, FilesMissing, opener
 from services.web.errors import forbidden
-from services.web.query import NOTHING, Asks, Paged, names, one_of
+from services.web.query import NOTHING, FromQuery, Paged, enum_value, enum_values
 
 router = APIRouter()
 root = APIRouter()
@@ -44,28 +44,30 @@ ARCHIVES = {"application/gzip": True, "application/x-gtar": True, "application/x
 """Media types of downloads, and whether they are compressed."""
 
 
-class CheckpointsAsked(Paged):
+class CheckpointsQuery(Paged):
     """Query parameters of lists of checkpoints."""
 
-    states: Annotated[list[str], names("STATE_", CHECKPOINT_STATES)] = NOTHING
-    sort_by: Annotated[str, one_of("SORT_BY_", listing.CHECKPOINT_SORTS)] = "END_TIME"
+    states: Annotated[list[str], enum_values("STATE_", CHECKPOINT_STATES)] = NOTHING
+    sort_by: Annotated[str, enum_value("SORT_BY_", listing.CHECKPOINT_SORTS)] = "END_TIME"
 
 
-@router.get("/experiments/{experiment_id}/checkpoints", **answering_page("checkpoints", records.Checkpoint))
-async def of_experiment(visit: Asked, experiment_id: int, query: Asks[CheckpointsAsked]) -> Response:
+@router.get("/experiments/{experiment_id}/checkpoints", **page_schema("checkpoints", records.Checkpoint))
+async def of_experiment(
+    visit: Authenticated, experiment_id: int, query: FromQuery[CheckpointsQuery]
+) -> Response:
     """A page of the checkpoints of an experiment."""
     visit.catalogue.experiment(experiment_id)
     return await _list(visit, query, experiment_id=experiment_id)
 
 
-@router.get("/trials/{trial_id}/checkpoints", **answering_page("checkpoints", records.Checkpoint))
-async def of_trial(visit: Asked, trial_id: int, query: Asks[CheckpointsAsked]) -> Response:
+@router.get("/trials/{trial_id}/checkpoints", **page_schema("checkpoints", records.Checkpoint))
+async def of_trial(visit: Authenticated, trial_id: int, query: FromQuery[CheckpointsQuery]) -> Response:
     """A page of the checkpoints of a trial."""
     visit.catalogue.trial(trial_id)
     return await _list(visit, query, trial_id=trial_id)
 
 
-async def _list(visit: UserVisit, query: CheckpointsAsked, **of: int) -> Response:
+async def _list(visit: UserVisit, query: CheckpointsQuery, **of: int) -> Response:
     found = await visit.catalogue.read(_query(query, **of))
     known = visit.catalogue.state.checkpoints
     records = [known[uuid] for uuid in found.ids if uuid in known]
@@ -73,14 +75,16 @@ async def _list(visit: UserVisit, query: CheckpointsAsked, **of: int) -> Respons
     return visit.answer({"checkpoints": shown, "pagination": found.span.pagination})
 
 
-def _query(query: CheckpointsAsked, **of: int) -> Callable[[sa.Connection], Found]:
-    return lambda connection: listing.checkpoints(connection, query.states, query.sort_by, query.window, **of)
+def _query(query: CheckpointsQuery, **of: int) -> Callable[[sa.Connection], IdPage]:
+    return lambda connection: listing.checkpoint_page(
+        connection, query.states, query.sort_by, query.window, **of
+    )
 
 
 async def show_all(visit: UserVisit, records: Sequence[Checkpoint]) -> list[dict[str, Any]]:
     """Checkpoints with their validations, without those whose experiment was deleted meanwhile."""
     validations = await _validations(visit, records)
-    await visit.catalogue.away.bring(
+    await visit.catalogue.evicted.load(
         key for one in records for key in (("submissions", one.experiment_id), ("checkpoints", one.uuid))
     )
     state = visit.catalogue.state
@@ -99,8 +103,8 @@ async def _validations(visit: UserVisit, records: Sequence[Checkpoint]) -> dict[
     return found
 
 
-@router.get("/checkpoints/{uuid}", **answering_one("checkpoint", records.Checkpoint))
-async def get(visit: Asked, uuid: str) -> Response:
+@router.get("/checkpoints/{uuid}", **record_schema("checkpoint", records.Checkpoint))
+async def get(visit: Authenticated, uuid: str) -> Response:
     """One checkpoint with the metrics reported at its step."""
     return visit.answer({"checkpoint": await show(visit, visit.catalogue.checkpoint(uuid))})
 
@@ -116,14 +120,14 @@ async def show(visit: UserVisit, one: Checkpoint) -> dict[str, Any]:
 
 
 @router.delete("/checkpoints")
-async def delete(visit: Asked, wish: CheckpointUuids) -> Response:
+async def delete(visit: Authenticated, wish: CheckpointUuids) -> Response:
     """Delete checkpoints in a task. Model versions and checkpoints that running experiments need are kept."""
     await _delete(visit, wish.checkpoint_uuids, None)
     return visit.answer({})
 
 
 @router.post("/checkpoints/rm")
-async def remove_files(visit: Asked, wish: CheckpointFiles) -> Response:
+async def remove_files(visit: Authenticated, wish: CheckpointFiles) -> Response:
     """Delete the files that match the globs, in a task. Without globs, only refresh the list of files."""
     await _delete(visit, wish.checkpoint_uuids, tuple(wish.checkpoint_globs))
     return visit.answer({})
@@ -137,7 +141,7 @@ async def _delete(visit: UserVisit, uuids: list[str], globs: tuple[str, ...] | N
 
 
 @router.patch("/checkpoints")
-async def list_files(visit: Asked, wish: ListedCheckpoints) -> Response:
+async def list_files(visit: Authenticated, wish: ListedCheckpoints) -> Response:
     """Report the files that a deletion task found. Only such a task may call this."""
     allocation = visit.session().allocation
     known = visit.catalogue.state.allocations.get(allocation)
@@ -150,7 +154,7 @@ async def list_files(visit: Asked, wish: ListedCheckpoints) -> Response:
 
 
 @router.post("/checkpoints/{uuid}/metadata")
-async def set_metadata(visit: Asked, uuid: str, wish: CheckpointMetadata) -> Response:
+async def set_metadata(visit: Authenticated, uuid: str, wish: CheckpointMetadata) -> Response:
     """Replace the registered metadata. The files are not changed."""
     metadata = wish.checkpoint.get("metadata")
     if not isinstance(metadata, dict):
@@ -163,12 +167,12 @@ def _storage_of(visit: UserVisit, experiment_id: int) -> dict[str, Any]:
     """The checkpoint storage of an experiment, with its keys."""
     owner = visit.catalogue.experiment(experiment_id).user
     config = visit.catalogue.submission(experiment_id).config
-    storage: dict[str, Any] = secrets.in_clear(config, owner, visit.backend.sealer)["checkpoint_storage"]
+    storage: dict[str, Any] = secrets.unseal_config(config, owner, visit.backend.sealer)["checkpoint_storage"]
     return storage
 
 
 @root.get("/checkpoints/{uuid}")
-async def download(visit: Asked, uuid: str) -> Response:
+async def download(visit: Authenticated, uuid: str) -> Response:
     """All files of a checkpoint as a tar archive, compressed unless `Accept` asks for a plain one."""
     one = visit.catalogue.checkpoint(uuid)
     if one.state == "DELETED":
@@ -178,20 +182,20 @@ async def download(visit: Asked, uuid: str) -> Response:
     storage = _storage_of(visit, one.experiment_id)
     files = [File(name, size) for name, size in sorted(one.resources.items())]
     downloads, who, backend = visit.backend.limits.downloads, visit.user.username, visit.backend
-    await downloads.places.enter(who)
+    await downloads.admission.acquire(who)
     try:
         check_keys(storage, backend.storage, backend.addresses)
         source = opener(storage, uuid, files, backend.roots, backend.addresses)
-        await asyncio.get_running_loop().run_in_executor(downloads.threads, _try_first, source, files)
+        await asyncio.get_running_loop().run_in_executor(downloads.threads, _open_first_file, source, files)
     except (FilesMissing, AddressRefused) as error:
-        downloads.places.leave(who)
+        downloads.admission.release(who)
         raise not_found("the files of checkpoint", f"{uuid}: {error}") from None
     except BaseException:
-        downloads.places.leave(who)
+        downloads.admission.release(who)
         raise
 
     async def release() -> None:
-        downloads.places.leave(who)
+        downloads.admission.release(who)
 
     name = f"{uuid}.tar.gz" if packed else f"{uuid}.tar"
     return Stream(
@@ -202,7 +206,7 @@ async def download(visit: Asked, uuid: str) -> Response:
     )
 
 
-def _try_first(source: Files, files: Sequence[File]) -> None:
+def _open_first_file(source: Files, files: Sequence[File]) -> None:
     """Open the first file, so that a failure is reported before the answer begins."""
     for file in [file for file in files if not file.name.endswith("/")][:1]:
         with source.read(file):

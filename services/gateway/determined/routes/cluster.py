@@ -11,23 +11,23 @@ from det_contracts.commands import SwitchSlot, SwitchWorker
 from det_contracts.problems import not_found
 from services.gateway.determined.present import agent
 from services.gateway.http import records
-from services.gateway.http.answers import answering_one, answering_page
+from services.gateway.http.answers import page_schema, record_schema
 from services.gateway.http.bodies import Disable
-from services.gateway.http.visit import Asked, UserVisit
+from services.gateway.http.visit import Authenticated, UserVisit
 from services.kit import paging
-from services.web.query import Asks, Paged, one_of
+from services.web.query import FromQuery, Paged, enum_value
 
 router = APIRouter()
 
 
-class AgentsAsked(Paged):
+class AgentsQuery(Paged):
     """GET /agents"""
 
-    sort_by: Annotated[str, one_of("SORT_BY_", ("ID", "TIME"))] = "ID"
+    sort_by: Annotated[str, enum_value("SORT_BY_", ("ID", "TIME"))] = "ID"
 
 
-@router.get("/agents", **answering_page("agents", records.Agent))
-async def agents(visit: Asked, query: Asks[AgentsAsked]) -> Response:
+@router.get("/agents", **page_schema("agents", records.Agent))
+async def agents(visit: Authenticated, query: FromQuery[AgentsQuery]) -> Response:
     """All connected workers, by id or by registration time."""
     found = agent.agents(visit.catalogue.state)
     if query.sort_by == "TIME":
@@ -43,20 +43,20 @@ def _agent(visit: UserVisit, agent_id: str) -> dict[str, Any]:
     raise not_found("agent", agent_id)
 
 
-@router.get("/agents/{agent_id}", **answering_one("agent", records.Agent))
-async def get_agent(visit: Asked, agent_id: str) -> Response:
+@router.get("/agents/{agent_id}", **record_schema("agent", records.Agent))
+async def get_agent(visit: Authenticated, agent_id: str) -> Response:
     """One worker."""
     return visit.answer({"agent": _agent(visit, agent_id)})
 
 
 @router.get("/agents/{agent_id}/slots")
-async def slots(visit: Asked, agent_id: str) -> Response:
+async def slots(visit: Authenticated, agent_id: str) -> Response:
     """The slots of one worker."""
     return visit.answer({"slots": list(_agent(visit, agent_id)["slots"].values())})
 
 
 @router.get("/agents/{agent_id}/slots/{slot_id}")
-async def slot(visit: Asked, agent_id: str, slot_id: str) -> Response:
+async def slot(visit: Authenticated, agent_id: str, slot_id: str) -> Response:
     """One slot."""
     found = _agent(visit, agent_id)["slots"].get(f"/agents/{agent_id}/slots/{slot_id}")
     if found is None:
@@ -64,42 +64,44 @@ async def slot(visit: Asked, agent_id: str, slot_id: str) -> Response:
     return visit.answer({"slot": found})
 
 
-def _switched(visit: UserVisit, agent_id: str, enabled: bool, drain: bool) -> SwitchWorker:
+def _switch_command(visit: UserVisit, agent_id: str, enabled: bool, drain: bool) -> SwitchWorker:
     return SwitchWorker(worker_id=agent_id, enabled=enabled, drain=drain, user=visit.user.username)
 
 
 @router.post("/agents/{agent_id}/enable")
-async def enable_agent(visit: Asked, agent_id: str) -> Response:
+async def enable_agent(visit: Authenticated, agent_id: str) -> Response:
     """Allow new work on a worker."""
-    await visit.peers.command(_switched(visit, agent_id, True, False))
+    await visit.peers.command(_switch_command(visit, agent_id, True, False))
     return visit.answer({"agent": _agent(visit, agent_id)})
 
 
 @router.post("/agents/{agent_id}/disable")
-async def disable_agent(visit: Asked, agent_id: str, wish: Disable | None = None) -> Response:
+async def disable_agent(visit: Authenticated, agent_id: str, wish: Disable | None = None) -> Response:
     """Stop new work on a worker. Running work is killed unless the worker is to drain."""
     drain = wish is not None and wish.drain
-    await visit.peers.command(_switched(visit, agent_id, False, drain))
+    await visit.peers.command(_switch_command(visit, agent_id, False, drain))
     return visit.answer({"agent": _agent(visit, agent_id)})
 
 
 async def _switch_slot(visit: UserVisit, agent_id: str, slot_id: str, enabled: bool, drain: bool) -> Response:
     if not slot_id.isdecimal():
         raise not_found(f"slot of agent '{agent_id}'", slot_id)
-    wish = SwitchSlot(
+    command = SwitchSlot(
         worker_id=agent_id, slot_id=int(slot_id), enabled=enabled, drain=drain, user=visit.user.username
     )
-    await visit.peers.command(wish)
+    await visit.peers.command(command)
     return await slot(visit, agent_id, slot_id)
 
 
 @router.post("/agents/{agent_id}/slots/{slot_id}/enable")
-async def enable_slot(visit: Asked, agent_id: str, slot_id: str) -> Response:
+async def enable_slot(visit: Authenticated, agent_id: str, slot_id: str) -> Response:
     """Allow new work on a slot."""
     return await _switch_slot(visit, agent_id, slot_id, True, False)
 
 
 @router.post("/agents/{agent_id}/slots/{slot_id}/disable")
-async def disable_slot(visit: Asked, agent_id: str, slot_id: str, wish: Disable | None = None) -> Response:
+async def disable_slot(
+    visit: Authenticated, agent_id: str, slot_id: str, wish: Disable | None = None
+) -> Response:
     """Stop new work on a slot. Running work is killed unless the slot is to drain."""
     return await _switch_slot(visit, agent_id, slot_id, False, wish is not None and wish.drain)

@@ -17,7 +17,7 @@ from det_contracts.context import Context
 from det_contracts.problems import not_found
 from services.gateway.http.bodies import FilePath
 from services.gateway.http.streaming import Stream
-from services.gateway.http.visit import Asked, UserVisit
+from services.gateway.http.visit import Authenticated, UserVisit
 from services.gateway.submit import heavy
 from services.gateway.submit.jobs import ONE_FILE, TREE
 from services.kit.blobs import BlobStore
@@ -25,12 +25,12 @@ from services.kit.job import Job
 
 router = APIRouter()
 root = APIRouter()
-LONGEST_NAME = 50
+MAX_NAME_LENGTH = 50
 CHUNK_BYTES = 3 << 18
 """A multiple of 3, so that the base64 of each chunk has no padding."""
 SMALL_BYTES = 64 << 10
 """Size up to which a context, of at most a few thousand files, is read in a thread."""
-BY_OURSELVES = {TREE: heavy.tree, ONE_FILE: heavy.one_file}
+IN_PROCESS = {TREE: heavy.tree, ONE_FILE: heavy.one_file}
 
 
 def _context(visit: UserVisit, experiment_id: int) -> Context:
@@ -41,32 +41,32 @@ def _context(visit: UserVisit, experiment_id: int) -> Context:
 
 
 @router.get("/experiments/{experiment_id}/model_def")
-async def model_def(visit: Asked, experiment_id: int) -> Response:
+async def model_def(visit: Authenticated, experiment_id: int) -> Response:
     """The submitted code, as a tar.gz in base64."""
-    file = await _opened(visit, _context(visit, experiment_id))
-    return _sent(visit, file, _as_json(visit, file), media_type="application/json")
+    file = await _open(visit, _context(visit, experiment_id))
+    return _stream_file(visit, file, _as_json(visit, file), media_type="application/json")
 
 
 @root.get("/experiments/{experiment_id}/model_def")
-async def download(visit: Asked, experiment_id: int) -> Response:
+async def download(visit: Authenticated, experiment_id: int) -> Response:
     """The submitted code, as a tar.gz file."""
     context = _context(visit, experiment_id)
-    name = re.sub(r"[^a-zA-Z0-9_-]+", "_", visit.catalogue.experiment(experiment_id).name)[:LONGEST_NAME]
+    name = re.sub(r"[^a-zA-Z0-9_-]+", "_", visit.catalogue.experiment(experiment_id).name)[:MAX_NAME_LENGTH]
     headers = {
         "Content-Disposition": f'attachment; filename="exp{experiment_id}_{name}_model_def.tar.gz"',
         "Content-Length": str(context.size_bytes),
     }
-    file = await _opened(visit, context)
-    return _sent(visit, file, _chunks(visit, file), media_type="application/x-gtar", headers=headers)
+    file = await _open(visit, context)
+    return _stream_file(visit, file, _chunks(visit, file), media_type="application/x-gtar", headers=headers)
 
 
-async def _opened(visit: UserVisit, context: Context) -> BinaryIO:
+async def _open(visit: UserVisit, context: Context) -> BinaryIO:
     return await visit.backend.limits.contexts.run(
         visit.user.username, visit.backend.blobs.open, context.digest
     )
 
 
-def _sent(visit: UserVisit, file: BinaryIO, content: AsyncIterator[bytes], **more: Any) -> Response:
+def _stream_file(visit: UserVisit, file: BinaryIO, content: AsyncIterator[bytes], **more: Any) -> Response:
     async def release() -> None:
         await visit.backend.limits.contexts.run(visit.user.username, file.close)
 
@@ -87,32 +87,32 @@ async def _as_json(visit: UserVisit, file: BinaryIO) -> AsyncIterator[bytes]:
 
 
 @router.get("/experiments/{experiment_id}/file_tree")
-async def file_tree(visit: Asked, experiment_id: int) -> Response:
+async def file_tree(visit: Authenticated, experiment_id: int) -> Response:
     """All files and directories, nested."""
-    found = await _look(visit, _context(visit, experiment_id), TREE, None)
+    found = await _run_job(visit, _context(visit, experiment_id), TREE, None)
     return visit.answer({"files": msgspec.Raw(found)})
 
 
 @router.post("/experiments/{experiment_id}/file")
-async def file(visit: Asked, experiment_id: int, wish: FilePath) -> Response:
+async def file(visit: Authenticated, experiment_id: int, wish: FilePath) -> Response:
     """One file, in base64."""
     context = _context(visit, experiment_id)
-    content = await _look(visit, context, ONE_FILE, wish.path.removeprefix("./"))
+    content = await _run_job(visit, context, ONE_FILE, wish.path.removeprefix("./"))
     return visit.answer({"file": base64.b64encode(content).decode()})
 
 
-async def _look(visit: UserVisit, context: Context, job: Job, argument: Any) -> bytes:
+async def _run_job(visit: UserVisit, context: Context, job: Job, argument: Any) -> bytes:
     """Run a job on a context, in a thread if it is small and in another process if it is large."""
     contexts, who = visit.backend.limits.contexts, visit.user.username
     with tempfile.TemporaryFile() as copy:
-        await contexts.run(who, _copied, visit.backend.blobs, context.digest, copy)
+        await contexts.run(who, _copy_context, visit.backend.blobs, context.digest, copy)
         if context.size_bytes > SMALL_BYTES:
             found: bytes = await visit.backend.offload.run(who, job, argument, [copy.fileno()])
             return found
-        return await contexts.run(who, BY_OURSELVES[job], argument, copy.fileno())
+        return await contexts.run(who, IN_PROCESS[job], argument, copy.fileno())
 
 
-def _copied(blobs: BlobStore, digest: str, target: IO[bytes]) -> None:
+def _copy_context(blobs: BlobStore, digest: str, target: IO[bytes]) -> None:
     with blobs.open(digest) as source:
         shutil.copyfileobj(source, target, 1 << 20)
     target.flush()

@@ -9,23 +9,23 @@ from starlette.responses import Response
 
 from det_contracts import queries
 from det_contracts.problems import invalid
-from services.catalogue.api_values import instant
+from services.catalogue.api_values import format_time
 from services.catalogue.domain import Trial
 from services.gateway.determined import curves
-from services.gateway.determined.curves import Curve, Wanted, Windowed
+from services.gateway.determined.change_stream import experiments_ended, period_s, stream_changes
+from services.gateway.determined.curves import Curve, CurveSelection, WindowQuery
 from services.gateway.determined.present import curve
 from services.gateway.determined.present.metrics import VALIDATION
 from services.gateway.determined.routes.trials import show
-from services.gateway.determined.watching import experiments_over, period_s, watched
-from services.gateway.http.visit import Asked, UserVisit
-from services.web.query import NOTHING, Asks, Grouped, Integer, Integers, Periodic
+from services.gateway.http.visit import Authenticated, UserVisit
+from services.web.query import NOTHING, FromQuery, Grouped, Integer, Integers, Periodic
 
 router = APIRouter()
-MOST_TRIALS = 100
+DEFAULT_TRIALS = 100
 """Default number of curves in a sample."""
 
 
-class CurvesAsked(Windowed, Grouped):
+class CurvesQuery(WindowQuery, Grouped):
     """GET /trials/time-series"""
 
     trial_ids: Integers = NOTHING
@@ -33,50 +33,52 @@ class CurvesAsked(Windowed, Grouped):
     metric_ids: list[str] = NOTHING
 
 
-class NamesAsked(Periodic):
+class MetricNamesQuery(Periodic):
     """GET /experiments/metrics-stream/metric-names"""
 
     ids: Integers = NOTHING
 
 
-class MetricAsked(Periodic, Grouped):
+class MetricQuery(Periodic, Grouped):
     """A single metric."""
 
     metric_name: str = ""
 
 
-class SnapshotAsked(MetricAsked):
+class SnapshotQuery(MetricQuery):
     """GET /experiments/{id}/metrics-stream/trials-snapshot"""
 
     batches_processed: Integer = 0
     batches_margin: Integer = 0
 
 
-class SampleAsked(MetricAsked, Windowed):
+class SampleQuery(MetricQuery, WindowQuery):
     """GET /experiments/{id}/metrics-stream/trials-sample"""
 
     max_trials: Integer = 0
 
 
 @router.get("/trials/time-series")
-async def time_series(visit: Asked, query: Asks[CurvesAsked]) -> Response:
+async def time_series(visit: Authenticated, query: FromQuery[CurvesQuery]) -> Response:
     """Curves of trials. A long curve is downsampled, keeping the extremes of each interval and both ends."""
     ids = list(dict.fromkeys(query.trial_ids))
     if not ids:
         raise invalid("trialIds must name at least one trial")
-    await visit.catalogue.away.bring(("trials", id) for id in ids)
+    await visit.catalogue.evicted.load(("trials", id) for id in ids)
     trials = [visit.catalogue.trial(id) for id in ids]
-    visit.see("trial", *ids)
+    visit.check_view("trial", *ids)
     first, last, limit = query.window()
     found: dict[int, list[dict[str, Any]]] = {id: [] for id in ids}
     for group, names in _names(query):
-        for one in await curves.curves(visit.peers, ids, Wanted(names, group, first, last, limit)):
+        for one in await curves.fetch_curves(
+            visit.peers, ids, CurveSelection(names, group, first, last, limit)
+        ):
             found[one.trial_id].append({"group": one.group, "data": curve.data(one)})
     shown = [{"trial": one, "metrics": found[one["id"]]} for one in await show(visit, trials)]
     return visit.answer({"trials": shown})
 
 
-def _names(query: CurvesAsked) -> list[tuple[str | None, list[str]]]:
+def _names(query: CurvesQuery) -> list[tuple[str | None, list[str]]]:
     """Metric names by group; None stands for every group."""
     found: dict[str | None, list[str]] = {}
     for id in query.metric_ids:
@@ -92,35 +94,35 @@ def _names(query: CurvesAsked) -> list[tuple[str | None, list[str]]]:
 
 
 @router.get("/experiments/{experiment_id}/validation-history")
-async def validation_history(visit: Asked, experiment_id: int) -> Response:
+async def validation_history(visit: Authenticated, experiment_id: int) -> Response:
     """The best searcher metric of an experiment over time."""
     smaller = visit.catalogue.experiment(experiment_id).smaller_is_better
-    rows = await visit.peers.ask(queries.ValidationHistory(experiment_id, smaller))
+    rows = await visit.peers.query(queries.ValidationHistory(experiment_id, smaller))
     shown = [
-        {"trialId": row["trial_id"], "endTime": instant(row["at"]), "searcherMetric": row["metric"]}
+        {"trialId": row["trial_id"], "endTime": format_time(row["at"]), "searcherMetric": row["metric"]}
         for row in rows
     ]
     return visit.answer({"validationHistory": shown})
 
 
 @router.get("/experiments/metrics-stream/metric-names")
-async def metric_names(visit: Asked, query: Asks[NamesAsked]) -> Response:
+async def metric_names(visit: Authenticated, query: FromQuery[MetricNamesQuery]) -> Response:
     """The names of the metrics of experiments."""
     ids = query.ids
     if not ids:
         raise invalid("ids must name at least one experiment")
-    visit.see("experiment", *ids)
+    visit.check_view("experiment", *ids)
     searched = sorted({visit.catalogue.experiment(id).metric for id in ids})
 
     async def ask() -> dict[str, Any]:
-        found = await visit.peers.ask(queries.MetricNames(ids))
+        found = await visit.peers.query(queries.MetricNames(ids))
         names = [{"group": group, "name": name} for group, names in found.items() for name in names]
         return {"searcherMetrics": searched, "metricNames": names}
 
-    return visit.stream(watched(visit, ask, experiments_over(ids), period_s(query)))
+    return visit.stream(stream_changes(visit, ask, experiments_ended(ids), period_s(query)))
 
 
-def _metric(query: MetricAsked) -> tuple[str, str]:
+def _metric(query: MetricQuery) -> tuple[str, str]:
     """The group and name of the requested metric."""
     if not query.metric_name:
         raise invalid("metricName must name a metric")
@@ -128,7 +130,7 @@ def _metric(query: MetricAsked) -> tuple[str, str]:
 
 
 @router.get("/experiments/{experiment_id}/metrics-stream/batches")
-async def batches(visit: Asked, experiment_id: int, query: Asks[MetricAsked]) -> Response:
+async def batches(visit: Authenticated, experiment_id: int, query: FromQuery[MetricQuery]) -> Response:
     """The batches at which a metric was reported."""
     visit.catalogue.experiment(experiment_id)
     group, name = _metric(query)
@@ -136,28 +138,28 @@ async def batches(visit: Asked, experiment_id: int, query: Asks[MetricAsked]) ->
     async def ask() -> dict[str, Any]:
         return {"batches": await curves.reported_batches(visit.peers, experiment_id, group, name)}
 
-    return visit.stream(watched(visit, ask, experiments_over([experiment_id]), period_s(query)))
+    return visit.stream(stream_changes(visit, ask, experiments_ended([experiment_id]), period_s(query)))
 
 
 @router.get("/experiments/{experiment_id}/metrics-stream/trials-snapshot")
-async def snapshot(visit: Asked, experiment_id: int, query: Asks[SnapshotAsked]) -> Response:
+async def snapshot(visit: Authenticated, experiment_id: int, query: FromQuery[SnapshotQuery]) -> Response:
     """The values of a metric in all trials at about the same batch."""
     visit.catalogue.experiment(experiment_id)
     group, name = _metric(query)
     at, margin = query.batches_processed, query.batches_margin
     if at < 0 or margin < 0:
         raise invalid("batches_processed and batches_margin must not be below 0")
-    wanted = Wanted([name], group, max(0, at - margin), at + margin, nearest=at)
+    selection = CurveSelection([name], group, max(0, at - margin), at + margin, nearest=at)
 
     async def ask() -> dict[str, Any]:
         trial_ids = list(visit.catalogue.state.trials_of.ids(experiment_id))
-        found = await curves.curves(visit.peers, trial_ids, wanted)
-        return {"trials": [_there(visit, one, name) for one in found]}
+        found = await curves.fetch_curves(visit.peers, trial_ids, selection)
+        return {"trials": [_snapshot_row(visit, one, name) for one in found]}
 
-    return visit.stream(watched(visit, ask, experiments_over([experiment_id]), period_s(query)))
+    return visit.stream(stream_changes(visit, ask, experiments_ended([experiment_id]), period_s(query)))
 
 
-def _there(visit: UserVisit, found: Curve, name: str) -> dict[str, Any]:
+def _snapshot_row(visit: UserVisit, found: Curve, name: str) -> dict[str, Any]:
     batches, _, _, values = found.points[0]
     hparams = visit.catalogue.trial(found.trial_id).hparams
     return {
@@ -169,21 +171,21 @@ def _there(visit: UserVisit, found: Curve, name: str) -> dict[str, Any]:
 
 
 @router.get("/experiments/{experiment_id}/metrics-stream/trials-sample")
-async def sample(visit: Asked, experiment_id: int, query: Asks[SampleAsked]) -> Response:
+async def sample(visit: Authenticated, experiment_id: int, query: FromQuery[SampleQuery]) -> Response:
     """Curves of the best trials, and which trials entered or left the sample."""
     visit.catalogue.experiment(experiment_id)
     group, name = _metric(query)
     first, last, limit = query.window()
-    most = query.max_trials or MOST_TRIALS
+    most = query.max_trials or DEFAULT_TRIALS
     if most < 0:
-        raise invalid(f"max_trials must not be {most}; 0 means {MOST_TRIALS}")
-    wanted = Wanted([name], group, first, last, limit)
+        raise invalid(f"max_trials must not be {most}; 0 means {DEFAULT_TRIALS}")
+    selection = CurveSelection([name], group, first, last, limit)
     before: list[int] = []
 
     async def ask() -> dict[str, Any]:
         experiment = visit.catalogue.experiment(experiment_id)
         trials = curves.best_trials(visit.catalogue.state, experiment, most)
-        found = await curves.curves(visit.peers, [one.id for one in trials], wanted)
+        found = await curves.fetch_curves(visit.peers, [one.id for one in trials], selection)
         ids = [one.id for one in trials]
         moved = {
             "promotedTrials": [id for id in ids if id not in before],
@@ -192,7 +194,7 @@ async def sample(visit: Asked, experiment_id: int, query: Asks[SampleAsked]) -> 
         before[:] = ids
         return {"trials": _sampled(trials, found), **moved}
 
-    return visit.stream(watched(visit, ask, experiments_over([experiment_id]), period_s(query)))
+    return visit.stream(stream_changes(visit, ask, experiments_ended([experiment_id]), period_s(query)))
 
 
 def _sampled(trials: list[Trial], found: list[Curve]) -> list[dict[str, Any]]:

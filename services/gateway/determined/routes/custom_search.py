@@ -22,9 +22,9 @@ from det_contracts.custom_search import (
 )
 from det_contracts.problems import invalid
 from services.catalogue.catalogue import Catalogue
-from services.catalogue.waiting import WITHIN, Fact
+from services.catalogue.waiters import EXPERIMENT_OR_TRIALS, Fact
 from services.gateway.http.streaming import wait_until
-from services.gateway.http.visit import Asked
+from services.gateway.http.visit import Authenticated
 
 router = APIRouter()
 LONG_POLL_S = 60.0
@@ -34,14 +34,14 @@ Object = dict[str, Any]
 
 
 @router.get("/experiments/{experiment_id}/searcher_events")
-async def events(visit: Asked, experiment_id: int) -> Response:
+async def events(visit: Authenticated, experiment_id: int) -> Response:
     """All unanswered events. If there are none, waits up to a minute for the first one."""
     visit.catalogue.experiment(experiment_id)
     query = queries.SearcherEvents(experiment_id)
     deadline = asyncio.get_running_loop().time() + LONG_POLL_S
     while True:
         position = visit.catalogue.position
-        found = await visit.peers.ask(query)
+        found = await visit.peers.query(query)
         left = deadline - asyncio.get_running_loop().time()
         if found["state"] != "ACTIVE":
             gone = {"experimentState": f"STATE_{found['state']}"}
@@ -49,14 +49,14 @@ async def events(visit: Asked, experiment_id: int) -> Response:
         if found["events"] or left <= 0:
             return visit.answer({"searcherEvents": [_shown(one) for one in found["events"]]})
         # Progress of trials is not part of the folded state, so the searcher is asked again periodically.
-        moved = _moved(visit.catalogue, experiment_id, position)
-        if not await wait_until(visit, moved, min(left, PROGRESS_S)):
+        changed = _experiment_changed(visit.catalogue, experiment_id, position)
+        if not await wait_until(visit, changed, min(left, PROGRESS_S)):
             return visit.answer({"searcherEvents": []})
 
 
-def _moved(catalogue: Catalogue, experiment_id: int, since: int) -> Fact:
+def _experiment_changed(catalogue: Catalogue, experiment_id: int, since: int) -> Fact:
     """The fact that an event of an experiment was folded after a position."""
-    return Fact(lambda _: catalogue.position > since, ((WITHIN, experiment_id),))
+    return Fact(lambda _: catalogue.position > since, ((EXPERIMENT_OR_TRIALS, experiment_id),))
 
 
 def _shown(one: Object) -> Object:
@@ -91,7 +91,7 @@ _EVENTS: dict[str, Callable[[Object], Object]] = {
 
 
 @router.post("/experiments/{experiment_id}/searcher_operations")
-async def post(visit: Asked, experiment_id: int) -> Response:
+async def post(visit: Authenticated, experiment_id: int) -> Response:
     """Submit operations for an event. They answer that event and all events before it."""
     body = await visit.json()
     if not isinstance(body, dict):
@@ -127,15 +127,15 @@ def _operation(index: int, one: Any) -> CustomOperation:
 
 def _create(given: Object) -> CustomOperation:
     hparams = msgspec.json.decode(_field(given, "hyperparams") or "{}", type=dict[str, Any])
-    return CreateTrial(str(_needed(given, "requestId")), hparams)
+    return CreateTrial(str(_required_field(given, "requestId")), hparams)
 
 
 def _train(given: Object) -> CustomOperation:
-    wanted = _needed(given, "validateAfter")
-    return TrainTo(str(_needed(wanted, "requestId")), int(_needed(wanted, "length")))
+    wanted = _required_field(given, "validateAfter")
+    return TrainTo(str(_required_field(wanted, "requestId")), int(_required_field(wanted, "length")))
 
 
-def _needed(given: Object, name: str) -> Any:
+def _required_field(given: Object, name: str) -> Any:
     found = _field(given, name)
     if found is None:
         raise ValueError(f"{name} is missing")
@@ -145,7 +145,7 @@ def _needed(given: Object, name: str) -> Any:
 _OPERATIONS: dict[str, Callable[[Object], CustomOperation]] = {
     "createTrial": _create,
     "trialOperation": _train,
-    "closeTrial": lambda given: CloseTrial(str(_needed(given, "requestId"))),
+    "closeTrial": lambda given: CloseTrial(str(_required_field(given, "requestId"))),
     "shutDown": lambda given: ShutDown(bool(given.get("cancel")), bool(given.get("failure"))),
     "setSearcherProgress": lambda given: SetProgress(float(given.get("progress") or 0.0)),
 }

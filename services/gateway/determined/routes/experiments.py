@@ -13,46 +13,46 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from det_contracts.commands import Action, ChangeExperiment
-from det_contracts.expconf import masked
+from det_contracts.expconf import mask_secrets
 from det_contracts.problems import Problem, Refused
 from services.catalogue import listing
 from services.catalogue.display_state import STATES, experiment_state
 from services.catalogue.domain import Experiment
-from services.catalogue.listing import ExperimentFilter, Found
+from services.catalogue.listing import ExperimentFilter, IdPage
 from services.gateway.determined.present import job
-from services.gateway.determined.present.experiment import EMPTY, experiment
+from services.gateway.determined.present.experiment import EMPTY_EXPERIMENT, experiment
 from services.gateway.http.answers import Experiment as Shape
-from services.gateway.http.answers import OneExperiment, answering, answering_page
-from services.gateway.http.visit import Asked, UserVisit
+from services.gateway.http.answers import OneExperiment, page_schema, response_schema
+from services.gateway.http.visit import Authenticated, UserVisit
 from services.gateway.submit import archive, submit
 from services.kit.paging import Window, experiments_span
 from services.people import users
 from services.web.query import (
     NOTHING,
-    Asks,
     Flag,
+    FromQuery,
     Integer,
     Integers,
     MaybeFlag,
     Paged,
     Users,
-    names,
-    one_of,
+    enum_value,
+    enum_values,
 )
 
 router = APIRouter()
 SORTS = (*listing.EXPERIMENT_SORTS, listing.PROGRESS)
 
 
-class ExperimentsAsked(Paged, Users):
+class ExperimentsQuery(Paged, Users):
     """GET /experiments"""
 
-    sort_by: Annotated[str, one_of("SORT_BY_", SORTS)] = "ID"
+    sort_by: Annotated[str, enum_value("SORT_BY_", SORTS)] = "ID"
     name: str = ""
     description: str = ""
     labels: list[str] = NOTHING
     archived: MaybeFlag = None
-    states: Annotated[list[str], names("STATE_", STATES)] = NOTHING
+    states: Annotated[list[str], enum_values("STATE_", STATES)] = NOTHING
     project_id: Integer = 0
     experiment_id_filter: Integers = NOTHING
     including: Integers = Field(default_factory=list, alias="experimentIdFilter.incl")
@@ -60,31 +60,31 @@ class ExperimentsAsked(Paged, Users):
 
 
 @router.post("/experiments")
-async def create(visit: Asked) -> Response:
+async def create(visit: Authenticated) -> Response:
     """Validate a configuration and a context, and create an experiment from them."""
-    return await submitted(visit, "")
+    return await submit_experiment(visit, "")
 
 
-async def submitted(visit: UserVisit, external_id: str) -> Response:
+async def submit_experiment(visit: UserVisit, external_id: str) -> Response:
     """Answer a submission. With an external id, the experiment of that id is returned if it exists."""
     try:
-        async with submit.received(visit, "experiment") as (wish, code):
-            ready = await submit.checked(visit, wish, code)
+        async with submit.receive(visit, "experiment") as (request, code):
+            ready = await submit.check_submission(visit, request, code)
     except archive.TooLarge as error:
         raise HTTPException(413, str(error)) from None
-    if wish.validate_only:
+    if request.validate_only:
         return visit.answer(
-            {"experiment": EMPTY, "config": masked(ready.command.config), **_worth_telling(ready)}
+            {"experiment": EMPTY_EXPERIMENT, "config": mask_secrets(ready.command.config), **_warnings(ready)}
         )
     # The leading colon cannot clash with older keys, which began with a user name: no user name is empty.
     key = f":{external_id}" if external_id else ""
     id = await visit.create(msgspec.structs.replace(ready.command, request_key=key))
-    visit.see("experiment", id)
-    shown, config = await show(visit, id), masked(visit.catalogue.submission(id).config)
-    return visit.answer({"experiment": shown, "config": config, **_worth_telling(ready)})
+    visit.check_view("experiment", id)
+    shown, config = await show(visit, id), mask_secrets(visit.catalogue.submission(id).config)
+    return visit.answer({"experiment": shown, "config": config, **_warnings(ready)})
 
 
-def _worth_telling(ready: submit.Checked) -> dict[str, list[str]]:
+def _warnings(ready: submit.CheckedSubmission) -> dict[str, list[str]]:
     return {"warnings": ready.warnings, "notices": ready.notices}
 
 
@@ -92,47 +92,47 @@ async def show(visit: UserVisit, id: int) -> dict[str, Any]:
     """One experiment, with facts that only other services know."""
     one = visit.catalogue.experiment(id)
     progress = {} if one.ended_at is not None else await visit.peers.progress([id])
-    waits = await _why_waiting(visit, one)
-    trials = await shown_with(visit, [id])
+    waiting_reason = await _waiting_reason(visit, one)
+    trials = await load_for_display(visit, [id])
     # The experiment may have been deleted meanwhile.
     return experiment(
         visit.catalogue.experiment(id),
         visit.catalogue.state,
         trials[id],
         progress=progress.get(id),
-        waits=waits,
+        waiting_reason=waiting_reason,
     )
 
 
-async def shown_with(visit: UserVisit, ids: Sequence[int], lean: bool = False) -> dict[int, list[int]]:
+async def load_for_display(visit: UserVisit, ids: Sequence[int], lean: bool = False) -> dict[int, list[int]]:
     """Load what experiments are shown with: their submissions, unless `lean`, and their trials' ids."""
     if not lean:
-        await visit.catalogue.away.bring(("submissions", id) for id in ids)
-    found: dict[int, list[int]] = await visit.catalogue.away.trial_ids(ids)
+        await visit.catalogue.evicted.load(("submissions", id) for id in ids)
+    found: dict[int, list[int]] = await visit.catalogue.evicted.fetch_trial_ids(ids)
     return found
 
 
-async def _why_waiting(visit: UserVisit, one: Experiment) -> str:
+async def _waiting_reason(visit: UserVisit, one: Experiment) -> str:
     if experiment_state(one) != "QUEUED":
         return ""
     reasons = await visit.peers.waiting(one.id)
     return next(iter(reasons.values()), "")
 
 
-@router.get("/experiments", **answering_page("experiments", Shape))
-async def list_experiments(visit: Asked, query: Asks[ExperimentsAsked]) -> Response:
+@router.get("/experiments", **page_schema("experiments", Shape))
+async def list_experiments(visit: Authenticated, query: FromQuery[ExperimentsQuery]) -> Response:
     """A page of experiments (REST spec, 3.2). Our addition `lean` leaves out their configurations."""
-    wanted, sort, window = _filter(visit, query), query.sort_by, query.window
+    experiment_filter, sort, window = _filter(visit, query), query.sort_by, query.window
     if sort == listing.PROGRESS:
-        found = await _by_progress(visit, wanted, window)
+        found = await _by_progress(visit, experiment_filter, window)
     else:
         found = await visit.catalogue.read(
-            lambda connection: listing.experiments(connection, wanted, sort, window)
+            lambda connection: listing.experiment_page(connection, experiment_filter, sort, window)
         )
     state = visit.catalogue.state
     known = state.experiments
     progress = await visit.peers.progress([id for id in found.ids if id in known and not known[id].ended_at])
-    trials = await shown_with(visit, found.ids, query.lean)
+    trials = await load_for_display(visit, found.ids, query.lean)
     # Some may have been deleted since the list was read.
     records = [known[id] for id in found.ids if id in known]
     shown = [
@@ -142,7 +142,7 @@ async def list_experiments(visit: Asked, query: Asks[ExperimentsAsked]) -> Respo
     return visit.answer({"experiments": shown, "pagination": found.span.pagination})
 
 
-def _filter(visit: UserVisit, query: ExperimentsAsked) -> ExperimentFilter:
+def _filter(visit: UserVisit, query: ExperimentsQuery) -> ExperimentFilter:
     return ExperimentFilter(
         name=query.name,
         description=query.description,
@@ -151,16 +151,16 @@ def _filter(visit: UserVisit, query: ExperimentsAsked) -> ExperimentFilter:
         states=query.states,
         users=users.names_of(visit.catalogue.state, query.users, query.user_ids),
         project_id=query.project_id,
-        projects=visit.sight.projects(),
+        projects=visit.visibility.visible_projects(),
         ids=query.including or query.experiment_id_filter,
     )
 
 
-async def _by_progress(visit: UserVisit, wanted: ExperimentFilter, window: Window) -> Found:
+async def _by_progress(visit: UserVisit, experiment_filter: ExperimentFilter, window: Window) -> IdPage:
     """Sort by progress here, as only the searcher knows it. Experiments without progress come last."""
 
     def everything(connection: sa.Connection) -> list[int]:
-        return listing.all_experiments(connection, wanted)
+        return listing.all_experiment_ids(connection, experiment_filter)
 
     ids = await visit.catalogue.read(everything)
     known = visit.catalogue.state.experiments
@@ -168,11 +168,11 @@ async def _by_progress(visit: UserVisit, wanted: ExperimentFilter, window: Windo
     sign = -1 if window.descending else 1
     ids.sort(key=lambda id: (id not in progress, sign * progress.get(id, 0.0), sign * id))
     part = experiments_span(window, len(ids))
-    return Found(ids[part.start : part.end], part)
+    return IdPage(ids[part.start : part.end], part)
 
 
-@router.get("/experiments/{experiment_id}", **answering(OneExperiment))
-async def get(visit: Asked, experiment_id: int) -> Response:
+@router.get("/experiments/{experiment_id}", **response_schema(OneExperiment))
+async def get(visit: Authenticated, experiment_id: int) -> Response:
     """One experiment, with its place in the queue while it has one."""
     answer = {"experiment": await show(visit, experiment_id)}
     known = (
@@ -182,37 +182,37 @@ async def get(visit: Asked, experiment_id: int) -> Response:
 
 
 async def _change(visit: UserVisit, experiment_id: int, action: Action) -> Response:
-    wish = ChangeExperiment(experiment_id=experiment_id, action=action, user=visit.user.username)
-    await visit.peers.command(wish)
+    command = ChangeExperiment(experiment_id=experiment_id, action=action, user=visit.user.username)
+    await visit.peers.command(command)
     return visit.answer({})
 
 
 @router.post("/experiments/{experiment_id}/activate")
-async def activate(visit: Asked, experiment_id: int) -> Response:
+async def activate(visit: Authenticated, experiment_id: int) -> Response:
     """Activate an experiment."""
     return await _change(visit, experiment_id, "activate")
 
 
 @router.post("/experiments/{experiment_id}/pause")
-async def pause(visit: Asked, experiment_id: int) -> Response:
+async def pause(visit: Authenticated, experiment_id: int) -> Response:
     """Pause an experiment. Its trials may save checkpoints first."""
     return await _change(visit, experiment_id, "pause")
 
 
 @router.post("/experiments/{experiment_id}/cancel")
-async def cancel(visit: Asked, experiment_id: int) -> Response:
+async def cancel(visit: Authenticated, experiment_id: int) -> Response:
     """Cancel an experiment. Its trials may save checkpoints first."""
     return await _change(visit, experiment_id, "cancel")
 
 
 @router.post("/experiments/{experiment_id}/kill")
-async def kill(visit: Asked, experiment_id: int) -> Response:
+async def kill(visit: Authenticated, experiment_id: int) -> Response:
     """Kill an experiment immediately."""
     return await _change(visit, experiment_id, "kill")
 
 
 @router.get("/experiments/{experiment_id}/searcher/best_searcher_validation_metric")
-async def best_metric(visit: Asked, experiment_id: int) -> Response:
+async def best_metric(visit: Authenticated, experiment_id: int) -> Response:
     """The best searcher metric so far, or 404 if there is none."""
     best = visit.catalogue.experiment(experiment_id).best_metric
     if best is None:

@@ -10,51 +10,51 @@ from det_contracts.commands import RemoveGroup, SetGroup
 from det_contracts.problems import invalid
 from services.gateway.determined.present import group as present
 from services.gateway.http.bodies_of_people import GroupBody, GroupSearch
-from services.gateway.http.visit import Asked, UserVisit
+from services.gateway.http.visit import Authenticated, UserVisit
 from services.kit import paging
 from services.kit.authz.roles import groups_of
 from services.kit.paging import Window
 from services.people import groups
-from services.web.query import Asks, Paged
+from services.web.query import FromQuery, Paged
 
 router = APIRouter()
 
 
 @router.post("/groups")
-async def create(visit: Asked, wish: GroupBody) -> Response:
+async def create(visit: Authenticated, wish: GroupBody) -> Response:
     """Create a group."""
     command = SetGroup(name=wish.name or "", add=tuple(wish.add_users), user=visit.user.username)
     return _answer(visit, await visit.create(command))
 
 
 @router.get("/groups")
-async def list_groups(visit: Asked, query: Asks[Paged]) -> Response:
+async def list_groups(visit: Authenticated, query: FromQuery[Paged]) -> Response:
     """All groups, by id (our addition)."""
     state = visit.catalogue.state
     page, pagination = paging.cut(sorted(state.groups), query.window)
-    shown = [present.short(state, id) for id in page]
+    shown = [present.summary(state, id) for id in page]
     return visit.answer({"groups": shown, "pagination": pagination})
 
 
 @router.post("/groups/search")
-async def search(visit: Asked, wish: GroupSearch) -> Response:
+async def search(visit: Authenticated, wish: GroupSearch) -> Response:
     """Groups by id: those with exactly this name, or those that a user belongs to."""
     state = visit.catalogue.state
     found = groups_of(state, wish.user_id) if wish.user_id else sorted(state.groups)
     found = [id for id in found if wish.name in ("", state.groups[id].name)]
     page, pagination = paging.cut(list(found), Window(wish.offset, wish.limit))
-    shown = [present.short(state, id) for id in page]
+    shown = [present.summary(state, id) for id in page]
     return visit.answer({"groups": shown, "pagination": pagination})
 
 
 @router.get("/groups/{group_id}")
-async def one(visit: Asked, group_id: int) -> Response:
+async def one(visit: Authenticated, group_id: int) -> Response:
     """A group and its members."""
     return _answer(visit, group_id)
 
 
 @router.put("/groups/{group_id}")
-async def change(visit: Asked, group_id: int, wish: GroupBody) -> Response:
+async def change(visit: Authenticated, group_id: int, wish: GroupBody) -> Response:
     """Rename a group, add members and remove members."""
     both = set(wish.add_users) & set(wish.remove_users)
     if both:
@@ -69,11 +69,11 @@ async def change(visit: Asked, group_id: int, wish: GroupBody) -> Response:
 
 
 @router.delete("/groups/{group_id}")
-async def remove(visit: Asked, group_id: int) -> Response:
+async def remove(visit: Authenticated, group_id: int) -> Response:
     """Delete a group and its role assignments."""
     await visit.peers.command(RemoveGroup(group_id=group_id, user=visit.user.username))
     return visit.answer({})
 
 
 def _answer(visit: UserVisit, id: int) -> Response:
-    return visit.answer({"group": present.whole(visit.catalogue.state, id)})
+    return visit.answer({"group": present.details(visit.catalogue.state, id)})

@@ -7,11 +7,11 @@ from starlette.responses import Response
 
 from det_contracts.problems import invalid
 from services.gateway.http.streaming import Stream
-from services.gateway.http.visit import Asked
+from services.gateway.http.visit import Authenticated
 from services.kit.authz.permissions import Kind
 from services.live.channel import LONGEST
 from services.live.topics import SERIES
-from services.web.query import NOTHING, Asking, Asks, Integer
+from services.web.query import NOTHING, FromQuery, Integer, QueryModel
 
 router = APIRouter()
 KINDS: dict[str, Kind] = {"experiment": "experiment", "trial": "trial", "task": "task"}
@@ -19,7 +19,7 @@ KINDS: dict[str, Kind] = {"experiment": "experiment", "trial": "trial", "task": 
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
-class LiveAsked(Asking):
+class LiveQuery(QueryModel):
     """GET /live"""
 
     topics: list[str] = NOTHING
@@ -27,7 +27,7 @@ class LiveAsked(Asking):
 
 
 @router.get("/live")
-async def live(visit: Asked, query: Asks[LiveAsked]) -> Response:
+async def live(visit: Authenticated, query: FromQuery[LiveQuery]) -> Response:
     """Server-sent events that name which of `topics` have changed: `experiments`, `trial.12.series`, ...
 
     A client that reconnects sends the id of the last event it received, in the header `Last-Event-ID` or, if
@@ -39,7 +39,7 @@ async def live(visit: Asked, query: Asks[LiveAsked]) -> Response:
     for one in topics:
         kind, _, id = one.removesuffix(SERIES).partition(".")
         if kind in KINDS and id:
-            visit.see(KINDS[kind], id)
+            visit.check_view(KINDS[kind], id)
     last = visit.request.headers.get("last-event-id", "")
     known = last.isascii() and last.isdecimal() and len(last) < 19
     after = int(last) if known else query.after

@@ -10,19 +10,19 @@ from services.gateway.determined.present import task
 from services.gateway.determined.routes.tasks import runs_of
 from services.gateway.http.visit import UserVisit
 from services.kit import patterns
-from services.web.query import NOTHING, Instant, Integer, Integers, Ordered, names
+from services.web.query import NOTHING, Instant, Integer, Integers, Ordered, enum_values
 
 LEVELS = ("TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
-class LinesAsked(Ordered):
+class LinesQuery(Ordered):
     """Query parameters that select log lines."""
 
     allocation_ids: list[str] = NOTHING
     agent_ids: list[str] = NOTHING
     container_ids: list[str] = NOTHING
     rank_ids: Integers = NOTHING
-    levels: Annotated[list[str], names("LOG_LEVEL_", LEVELS)] = NOTHING
+    levels: Annotated[list[str], enum_values("LOG_LEVEL_", LEVELS)] = NOTHING
     stdtypes: list[str] = NOTHING
     sources: list[str] = NOTHING
     timestamp_before: Instant = None
@@ -34,16 +34,16 @@ class LinesAsked(Ordered):
     from_number: Integer = 0
 
 
-def asked_for(visit: UserVisit, task_id: str, query: LinesAsked) -> LogPage:
+def log_query(visit: UserVisit, task_id: str, query: LinesQuery) -> LogPage:
     """Convert the query parameters to a query of the metrics service.
 
     Raises `Refused` if they are invalid.
     """
     allocations, workers = list(query.allocation_ids), list(query.agent_ids)
-    if wanted := query.container_ids:
-        places = task.places_of(wanted, runs_of(visit, task_id))
-        allocations += [place[0] for place in places] or wanted
-        workers += [place[1] for place in places]
+    if containers := query.container_ids:
+        locations = task.container_locations(containers, runs_of(visit, task_id))
+        allocations += [location[0] for location in locations] or containers
+        workers += [location[1] for location in locations]
     if query.regex:
         patterns.search(query.regex)
     return LogPage(
@@ -64,7 +64,7 @@ def asked_for(visit: UserVisit, task_id: str, query: LinesAsked) -> LogPage:
     )
 
 
-def _cursor(query: LinesAsked) -> int:
+def _cursor(query: LinesQuery) -> int:
     """The id to start from: after it in ascending order, before it in descending order."""
     after, before = query.after_id, query.before_id
     wrong = after if query.order_by else before

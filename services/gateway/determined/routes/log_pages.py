@@ -13,20 +13,20 @@ from starlette.responses import Response
 from det_contracts.problems import Refused, invalid
 from det_contracts.queries import LogFields
 from services.gateway.determined.present import log
-from services.gateway.determined.routes.log_filters import LinesAsked, asked_for
+from services.gateway.determined.routes.log_filters import LinesQuery, log_query
 from services.gateway.determined.routes.tasks import runs_of
 from services.gateway.http.streaming import Stream
-from services.gateway.http.visit import Asked, UserVisit
+from services.gateway.http.visit import Authenticated, UserVisit
 from services.kit import patterns
 from services.live import follow
-from services.web.query import Asks, Flag, Integer, Limited
+from services.web.query import Flag, FromQuery, Integer, Limited
 
-PAGE, LONGEST_PAGE = 200, 1000
+PAGE, MAX_PAGE = 200, 1000
 """Default and maximum number of lines in a page."""
 router = APIRouter()
 
 
-class PageAsked(LinesAsked):
+class LogPageQuery(LinesQuery):
     """Query parameters of one window of a log."""
 
     limit: Integer = PAGE
@@ -34,12 +34,12 @@ class PageAsked(LinesAsked):
     mark: str = ""
 
 
-class FileAsked(LinesAsked, Limited):
+class LogFileQuery(LinesQuery, Limited):
     """Query parameters of a log as a file."""
 
 
 @router.get("/trials/{trial_id}/logs/page")
-async def page_of_trial(visit: Asked, trial_id: int, query: Asks[PageAsked]) -> Response:
+async def page_of_trial(visit: Authenticated, trial_id: int, query: FromQuery[LogPageQuery]) -> Response:
     """Lines after or before a line, or from a number on. Long lines are cut unless `whole` is set.
 
     `mark` is a regular expression whose matches in the returned lines are listed in `hits`. It does not
@@ -49,54 +49,54 @@ async def page_of_trial(visit: Asked, trial_id: int, query: Asks[PageAsked]) -> 
 
 
 @router.get("/tasks/{task_id}/logs/page")
-async def page_of_task(visit: Asked, task_id: str, query: Asks[PageAsked]) -> Response:
+async def page_of_task(visit: Authenticated, task_id: str, query: FromQuery[LogPageQuery]) -> Response:
     """Lines after or before a line, or from a number on. Long lines are cut unless `whole` is set.
 
     `mark` is a regular expression whose matches in the returned lines are listed in `hits`. It does not
     filter.
     """
-    return await _page(visit, _known(visit, task_id), query)
+    return await _page(visit, _existing_task_id(visit, task_id), query)
 
 
 @router.get("/trials/{trial_id}/logs/summary")
-async def summary_of_trial(visit: Asked, trial_id: int) -> Response:
+async def summary_of_trial(visit: Authenticated, trial_id: int) -> Response:
     """The number of lines, the values by which they can be filtered, and where they show a failure."""
     return await _summary(visit, visit.catalogue.trial(trial_id).task_id)
 
 
 @router.get("/tasks/{task_id}/logs/summary")
-async def summary_of_task(visit: Asked, task_id: str) -> Response:
+async def summary_of_task(visit: Authenticated, task_id: str) -> Response:
     """The number of lines, the values by which they can be filtered, and where they show a failure."""
-    return await _summary(visit, _known(visit, task_id))
+    return await _summary(visit, _existing_task_id(visit, task_id))
 
 
 @router.get("/trials/{trial_id}/logs/download")
-async def file_of_trial(visit: Asked, trial_id: int, query: Asks[FileAsked]) -> Response:
+async def file_of_trial(visit: Authenticated, trial_id: int, query: FromQuery[LogFileQuery]) -> Response:
     """All matching lines, as a text file."""
     return await _file(visit, visit.catalogue.trial(trial_id).task_id, f"trial-{trial_id}", query)
 
 
 @router.get("/tasks/{task_id}/logs/download")
-async def file_of_task(visit: Asked, task_id: str, query: Asks[FileAsked]) -> Response:
+async def file_of_task(visit: Authenticated, task_id: str, query: FromQuery[LogFileQuery]) -> Response:
     """All matching lines, as a text file."""
-    return await _file(visit, _known(visit, task_id), f"task-{task_id}", query)
+    return await _file(visit, _existing_task_id(visit, task_id), f"task-{task_id}", query)
 
 
-def _known(visit: UserVisit, task_id: str) -> str:
+def _existing_task_id(visit: UserVisit, task_id: str) -> str:
     """Return the id if the task exists. Raises `Refused` (404)."""
     if visit.catalogue.trial_of_task(task_id) is None:
         runs_of(visit, task_id)
     return task_id
 
 
-async def _page(visit: UserVisit, task_id: str, query: PageAsked) -> Response:
-    if not 0 < query.limit <= LONGEST_PAGE:
-        raise invalid(f"limit must be between 1 and {LONGEST_PAGE}, not {query.limit}")
+async def _page(visit: UserVisit, task_id: str, query: LogPageQuery) -> Response:
+    if not 0 < query.limit <= MAX_PAGE:
+        raise invalid(f"limit must be between 1 and {MAX_PAGE}, not {query.limit}")
     mark = patterns.search(query.mark) if query.mark else None
-    found = await visit.peers.log_page(asked_for(visit, task_id, query), limit=query.limit)
+    found = await visit.peers.log_page(log_query(visit, task_id, query), limit=query.limit)
     return visit.answer(
         {
-            "lines": [log.shown(line, whole=query.whole, mark=mark) for line in found.lines],
+            "lines": [log.page_line(line, whole=query.whole, mark=mark) for line in found.lines],
             "more": found.more,
             "cursor": str(found.cursor),
             "number": found.number,
@@ -105,11 +105,11 @@ async def _page(visit: UserVisit, task_id: str, query: PageAsked) -> Response:
 
 
 async def _summary(visit: UserVisit, task_id: str) -> Response:
-    return visit.answer(log.summary(await visit.peers.ask(LogFields(task_id))))
+    return visit.answer(log.summary(await visit.peers.query(LogFields(task_id))))
 
 
-async def _file(visit: UserVisit, task_id: str, name: str, query: FileAsked) -> Response:
-    pages = follow.read(visit.peers, asked_for(visit, task_id, query), query.limit)
+async def _file(visit: UserVisit, task_id: str, name: str, query: LogFileQuery) -> Response:
+    pages = follow.read(visit.peers, log_query(visit, task_id, query), query.limit)
     # Read the first page now, so that errors are reported before the answer begins.
     first: follow.Lines = await anext(pages, ())
     return Stream(

@@ -8,24 +8,24 @@ import msgspec
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from det_contracts.administering import LOG_LEVELS, RebuildDatabase, RetryDecisions, SetLogging, SkipEvent
-from det_contracts.expconf import masked
-from det_contracts.problems import invalid, precondition, unavailable
+from det_contracts.administration import LOG_LEVELS, RebuildDatabase, RetryDecisions, SetLogging, SkipEvent
+from det_contracts.expconf import mask_secrets
+from det_contracts.problems import failed_precondition, invalid, unavailable
 from services.catalogue import journal, store
 from services.gateway.determined.routes.oidc import START
 from services.gateway.http.bodies import MasterConfigBody, RebuildBody, RetryBody, SkipBody
-from services.gateway.http.visit import Anybody, Asked, UserVisit
+from services.gateway.http.visit import Anybody, Authenticated, UserVisit
 from services.gateway.running.cluster_health import DOWN
 from services.gateway.running.settings import Settings
 from services.kit import logging
-from services.kit.archive.log import standing
+from services.kit.archive.log import archive_status
 from services.kit.authz.roles import is_rbac
-from services.kit.jetstream_feed import CANNOT_READ
+from services.kit.jetstream_feed import READ_ERRORS
 from services.people.commands.rebuilding import REBUILT
-from services.web.query import Asking, Asks, Flag, Integer
+from services.web.query import Flag, FromQuery, Integer, QueryModel
 
 
-class LogAsked(Asking):
+class MasterLogQuery(QueryModel):
     """GET /master/logs"""
 
     offset: Integer = 0
@@ -33,7 +33,7 @@ class LogAsked(Asking):
     follow: Flag = False
 
 
-class ParkedAsked(Asking):
+class ParkedQuery(QueryModel):
     """GET /master/parked"""
 
     limit: Integer = 100
@@ -41,7 +41,7 @@ class ParkedAsked(Asking):
 
 API_VERSION = "0.25.0"
 """The version of Determined's API that we implement. Clients compare it with their own."""
-MOST_PASSED_OVER = 1000
+MAX_UNREADABLE = 1000
 PRODUCT = "PRODUCT_COMMUNITY"
 
 router = APIRouter()
@@ -79,14 +79,14 @@ def _providers(settings: Settings) -> list[dict[str, Any]]:
 
 
 @router.get("/master/config")
-async def config(visit: Asked) -> Response:
+async def config(visit: Authenticated) -> Response:
     """How this gateway was set up, without secrets; for administrators."""
     return visit.answer({"config": await _shown_config(visit)})
 
 
 async def _shown_config(visit: UserVisit) -> dict[str, Any]:
     settings = visit.backend.settings
-    storage = masked({"checkpoint_storage": visit.backend.storage or {}})["checkpoint_storage"]
+    storage = mask_secrets({"checkpoint_storage": visit.backend.storage or {}})["checkpoint_storage"]
     pools = [{"pool_name": row.name, "description": row.description} for row in await visit.peers.pools()]
     return {
         "cluster_id": settings.cluster_id,
@@ -95,7 +95,7 @@ async def _shown_config(visit: UserVisit) -> dict[str, Any]:
         "port": settings.port,
         "checkpoint_storage": storage,
         "resource_pools": pools,
-        "log": {"level": logging.NOW.level.lower(), "color": logging.NOW.color},
+        "log": {"level": logging.OUTPUT.level.lower(), "color": logging.OUTPUT.color},
     }
 
 
@@ -104,16 +104,17 @@ CHANGEABLE = {"log": {"level", "color"}, "log.level": {"level"}, "log.color": {"
 
 
 @router.patch("/master/config")
-async def change_config(visit: Asked, wish: MasterConfigBody) -> Response:
+async def change_config(visit: Authenticated, wish: MasterConfigBody) -> Response:
     """Have the services print their own logs from another level on, or in colours; for administrators."""
     paths = wish.field_mask.paths or ["log"]
-    if strange := [path for path in paths if path not in CHANGEABLE]:
+    if unknown_paths := [path for path in paths if path not in CHANGEABLE]:
         raise invalid(
-            f"fieldMask.paths: '{strange[0][:80]}' cannot be changed while the cluster runs; what can be: "
+            f"fieldMask.paths: '{unknown_paths[0][:80]}' cannot be changed while the cluster runs; what can "
+            "be: "
             f"{', '.join(CHANGEABLE)}. All else is set where the services are started"
         )
-    meant = set().union(*(CHANGEABLE[path] for path in paths))
-    given = {name: value for name, value in wish.config.log.model_dump().items() if name in meant}
+    selected_fields = set().union(*(CHANGEABLE[path] for path in paths))
+    given = {name: value for name, value in wish.config.log.model_dump().items() if name in selected_fields}
     await visit.peers.command(SetLogging(user=visit.user.username, **given))
     shown = await _shown_config(visit)
     # What was decided by another replica may not have come back here yet.
@@ -125,7 +126,7 @@ async def change_config(visit: Asked, wish: MasterConfigBody) -> Response:
 
 
 @router.get("/master/logs")
-async def logs(visit: Asked, query: Asks[LogAsked]) -> Response:
+async def logs(visit: Authenticated, query: FromQuery[MasterLogQuery]) -> Response:
     """Decisions and observations of the cluster, as sentences."""
     if query.limit < 0:
         raise invalid("Limit must be >= 0")
@@ -134,12 +135,12 @@ async def logs(visit: Asked, query: Asks[LogAsked]) -> Response:
 
 
 @router.get("/master/parked")
-async def parked(visit: Asked, query: Asks[ParkedAsked]) -> Response:
+async def parked(visit: Authenticated, query: FromQuery[ParkedQuery]) -> Response:
     """What cannot be read, decided or processed: messages, records, events (our addition)."""
     limit = query.limit
-    if not 0 < limit <= MOST_PASSED_OVER:
-        raise invalid(f"limit must be 1 to {MOST_PASSED_OVER}, not {limit}")
-    found = await visit.catalogue.read(lambda connection: store.unreadable(connection, limit + 1))
+    if not 0 < limit <= MAX_UNREADABLE:
+        raise invalid(f"limit must be 1 to {MAX_UNREADABLE}, not {limit}")
+    found = await visit.catalogue.read(lambda connection: store.unreadable_messages(connection, limit + 1))
     parked = visit.backend.health.parked()
     standing = visit.backend.health.standing()
     passed = {"unreadable": found[:limit], "more": len(found) > limit}
@@ -147,20 +148,20 @@ async def parked(visit: Asked, query: Asks[ParkedAsked]) -> Response:
 
 
 @router.post("/master/parked/retry")
-async def retry_parked(visit: Asked, wish: RetryBody) -> Response:
+async def retry_parked(visit: Authenticated, wish: RetryBody) -> Response:
     """Make a service retry what it could not decide or process (our addition)."""
     await visit.peers.command(RetryDecisions(owner=wish.program, user=visit.user.username))
     return visit.answer({})
 
 
 @router.post("/master/parked/skip")
-async def skip_event(visit: Asked, wish: SkipBody) -> Response:
+async def skip_event(visit: Authenticated, wish: SkipBody) -> Response:
     """Make a service skip, for ever, the event at which it stands still (our addition)."""
     place = wish.program, wish.stream, wish.position
     standing = visit.backend.health.standing()
     found = next((one for one in standing if (one["program"], one["stream"], one["position"]) == place), None)
     if found is None:
-        raise precondition(
+        raise failed_precondition(
             f"the {wish.program[:80]} does not stand still at event {wish.position} of {wish.stream[:80]}; "
             "see 'det master parked' for what does"
         )
@@ -178,7 +179,7 @@ async def skip_event(visit: Asked, wish: SkipBody) -> Response:
 
 
 @router.get("/master/rebuild")
-async def rebuilds(visit: Asked) -> Response:
+async def rebuilds(visit: Authenticated) -> Response:
     """Which databases can be rebuilt from the log, and how far running rebuilds are (our addition)."""
     progress = visit.backend.health.rebuilding()
     return visit.answer(
@@ -187,24 +188,24 @@ async def rebuilds(visit: Asked) -> Response:
 
 
 @router.post("/master/rebuild")
-async def rebuild(visit: Asked, wish: RebuildBody) -> Response:
+async def rebuild(visit: Authenticated, wish: RebuildBody) -> Response:
     """Make a service rebuild its database from the log (our addition)."""
     await visit.peers.command(RebuildDatabase(owner=wish.program, user=visit.user.username))
     return visit.answer({})
 
 
 @router.get("/master/archive")
-async def archive(visit: Asked) -> Response:
+async def archive(visit: Authenticated) -> Response:
     """Which part of the log was moved out of the broker, and where to (our addition)."""
     try:
-        found = await standing(visit.backend.journal)
-    except CANNOT_READ as error:
+        found = await archive_status(visit.backend.journal)
+    except READ_ERRORS as error:
         raise unavailable(f"the archive cannot be read just now: {error}; try again") from error
     return visit.answer(msgspec.to_builtins(found))
 
 
 @router.get("/master/telemetry")
-async def telemetry(visit: Asked) -> Response:
+async def telemetry(visit: Authenticated) -> Response:
     """Telemetry, which is always disabled."""
     return visit.answer({"enabled": False})
 

@@ -9,29 +9,29 @@ from starlette.responses import Response
 
 from det_contracts.problems import invalid
 from services.gateway.determined.present.metrics import VALIDATION, report
-from services.gateway.http.visit import Asked, UserVisit
-from services.web.query import NOTHING, Asking, Asks, Grouped, Integers
+from services.gateway.http.visit import Authenticated, UserVisit
+from services.web.query import NOTHING, FromQuery, Grouped, Integers, QueryModel
 
 router = APIRouter()
 
 
-class ReportsAsked(Asking):
+class ReportsQuery(QueryModel):
     """Query parameters: the trials."""
 
     trial_ids: Integers = NOTHING
 
 
-class GroupAsked(ReportsAsked, Grouped):
+class GroupQuery(ReportsQuery, Grouped):
     """Query parameters: the trials and the group."""
 
 
 async def _stream(visit: UserVisit, ids: list[int], group: str | None) -> Response:
     if not ids:
         raise invalid("trialIds must name at least one trial")
-    await visit.catalogue.away.bring(("trials", id) for id in ids)
+    await visit.catalogue.evicted.load(("trials", id) for id in ids)
     for id in ids:
         visit.catalogue.trial(id)
-    visit.see("trial", *ids)
+    visit.check_view("trial", *ids)
 
     async def pages() -> AsyncIterator[list[object]]:
         async for rows in visit.peers.reports(ids, group):
@@ -41,18 +41,18 @@ async def _stream(visit: UserVisit, ids: list[int], group: str | None) -> Respon
 
 
 @router.get("/trials/metrics/trial_metrics")
-async def of_group(visit: Asked, query: Asks[GroupAsked]) -> Response:
+async def of_group(visit: Authenticated, query: FromQuery[GroupQuery]) -> Response:
     """Reports of one group, or of all groups."""
     return await _stream(visit, query.trial_ids, query.group or None)
 
 
 @router.get("/trials/metrics/training_metrics")
-async def training(visit: Asked, query: Asks[ReportsAsked]) -> Response:
+async def training(visit: Authenticated, query: FromQuery[ReportsQuery]) -> Response:
     """Training reports."""
     return await _stream(visit, query.trial_ids, "training")
 
 
 @router.get("/trials/metrics/validation_metrics")
-async def validation(visit: Asked, query: Asks[ReportsAsked]) -> Response:
+async def validation(visit: Authenticated, query: FromQuery[ReportsQuery]) -> Response:
     """Validation reports."""
     return await _stream(visit, query.trial_ids, VALIDATION)

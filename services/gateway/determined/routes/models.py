@@ -15,12 +15,12 @@ from services.catalogue.domain import Model, ModelVersion, State
 from services.gateway.determined.present import model as present
 from services.gateway.determined.routes import checkpoints
 from services.gateway.http import records
-from services.gateway.http.answers import answering_one, answering_page
+from services.gateway.http.answers import page_schema, record_schema
 from services.gateway.http.bodies import ModelBody, ModelMove, VersionBody
-from services.gateway.http.visit import Asked, UserVisit
+from services.gateway.http.visit import Authenticated, UserVisit
 from services.kit import paging
-from services.people import places, users
-from services.web.query import NOTHING, Asks, Integer, Integers, MaybeFlag, Paged, Users, one_of
+from services.people import users, workspace_records
+from services.web.query import NOTHING, FromQuery, Integer, Integers, MaybeFlag, Paged, Users, enum_value
 
 router = APIRouter()
 SORTS = {
@@ -48,7 +48,7 @@ def find(state: State, name_or_id: str) -> Model:
 
 def _version(state: State, name_or_id: str, number: int) -> ModelVersion:
     one = find(state, name_or_id)
-    found = state.numbers.first(one.id, number)
+    found = state.versions_of.first(one.id, number)
     if found is not None:
         return state.versions[found[-1]]
     raise not_found(f"version of model '{one.name}'", number)
@@ -61,10 +61,10 @@ def _shown(visit: UserVisit, id: int) -> Response:
     return visit.answer({"model": present.model(state.models[id], state)})
 
 
-class ModelsAsked(Paged, Users):
+class ModelsQuery(Paged, Users):
     """GET /models"""
 
-    sort_by: Annotated[str, one_of("SORT_BY_", SORTS)] = "ID"
+    sort_by: Annotated[str, enum_value("SORT_BY_", SORTS)] = "ID"
     name: str = ""
     """The whole name. `%` in it stands for any text, and then case does not count."""
     description: str = ""
@@ -77,82 +77,84 @@ class ModelsAsked(Paged, Users):
     workspace_names: list[str] = NOTHING
 
 
-@router.get("/models", **answering_page("models", records.Model))
-async def models(visit: Asked, query: Asks[ModelsAsked]) -> Response:
+@router.get("/models", **page_schema("models", records.Model))
+async def models(visit: Authenticated, query: FromQuery[ModelsQuery]) -> Response:
     """A page of models."""
-    found = [present.model(one, visit.catalogue.state) for one in _seen(visit)]
+    found = [present.model(one, visit.catalogue.state) for one in _visible_models(visit)]
     found = [one for one in found if all(check(one) for check in _checks(visit, query))]
     found.sort(key=lambda one: (one[SORTS[query.sort_by]], one["id"]))
     page, pagination = paging.cut(found, query.window)
     return visit.answer({"models": page, "pagination": pagination})
 
 
-def _seen(visit: UserVisit) -> list[Model]:
-    sight = visit.sight
-    return sight.only(lambda one: sight.workspace(one.workspace_id), visit.catalogue.state.models.values())
+def _visible_models(visit: UserVisit) -> list[Model]:
+    visibility = visit.visibility
+    return visibility.filter_visible(
+        lambda one: visibility.includes_workspace(one.workspace_id), visit.catalogue.state.models.values()
+    )
 
 
-def _checks(visit: UserVisit, query: ModelsAsked) -> list[Any]:
+def _checks(visit: UserVisit, query: ModelsQuery) -> list[Any]:
     state = visit.catalogue.state
     description = query.description.lower()
     labels, archived, id = set(query.labels), query.archived, query.id
     wanted_users = users.names_of(state, query.users, query.user_ids)
     named = set(query.workspace_names)
     spaces = set(query.workspace_ids) | {query.workspace_id} - {0}
-    spaces |= {w.workspace_id for w in places.workspaces(state).values() if w.name in named}
+    spaces |= {w.workspace_id for w in workspace_records.workspaces(state).values() if w.name in named}
     limited = bool(spaces or named)
     return [
-        lambda one: _is_meant(query.name, one["name"]) and description in one["description"].lower(),
+        lambda one: _name_matches(query.name, one["name"]) and description in one["description"].lower(),
         lambda one: labels <= set(one["labels"]) and archived in (None, one["archived"]),
         lambda one: id in (0, one["id"]) and (not limited or one["workspaceId"] in spaces),
         lambda one: not wanted_users or one["username"] in wanted_users,
     ]
 
 
-def _is_meant(asked: str, name: str) -> bool:
+def _name_matches(requested_name: str, name: str) -> bool:
     """Whether a model's name is the one that was asked for (decision 67).
 
     Clients of 0.25 look up a model by its whole name here, and give up where two are found.
     """
-    if ANY_TEXT not in asked:
-        return asked in ("", name)
-    pattern = ".*".join(map(re.escape, asked.split(ANY_TEXT)))
+    if ANY_TEXT not in requested_name:
+        return requested_name in ("", name)
+    pattern = ".*".join(map(re.escape, requested_name.split(ANY_TEXT)))
     return re.fullmatch(pattern, name, re.IGNORECASE | re.DOTALL) is not None
 
 
 @router.get("/model/labels")
-async def labels(visit: Asked, query: Asks[Paged]) -> Response:
+async def labels(visit: Authenticated, query: FromQuery[Paged]) -> Response:
     """All labels of models, most used first."""
-    used = Counter(label for one in _seen(visit) for label in one.labels)
+    used = Counter(label for one in _visible_models(visit) for label in one.labels)
     found = [label for label, _ in sorted(used.items(), key=lambda item: (-item[1], item[0]))]
     page, pagination = paging.cut(found, query.window)
     return visit.answer({"labels": page, "pagination": pagination})
 
 
 @router.get("/model/checkpoints")
-async def registered(visit: Asked) -> Response:
+async def registered(visit: Authenticated) -> Response:
     """Checkpoints that are versions of models (our addition)."""
     state = visit.catalogue.state
-    held = (state.versions[id] for model in _seen(visit) for id in state.numbers.ids(model.id))
+    held = (state.versions[id] for model in _visible_models(visit) for id in state.versions_of.ids(model.id))
     found = {one.checkpoint for one in held}
     return visit.answer({"checkpoints": sorted(found)})
 
 
 @router.post("/models")
-async def create(visit: Asked, wish: ModelBody) -> Response:
+async def create(visit: Authenticated, wish: ModelBody) -> Response:
     """Create a model."""
     state = visit.catalogue.state
-    space = places.FIRST
+    space = workspace_records.FIRST
     if wish.workspace_id:
-        space = places.workspace(state, wish.workspace_id).workspace_id
+        space = workspace_records.workspace(state, wish.workspace_id).workspace_id
     elif wish.workspace_name:
-        space = places.workspace_named(state, wish.workspace_name).workspace_id
-    command = SetModel(user=visit.user.username, workspace_id=space, **{"name": "", **wish.given()})
+        space = workspace_records.workspace_named(state, wish.workspace_name).workspace_id
+    command = SetModel(user=visit.user.username, workspace_id=space, **{"name": "", **wish.changes()})
     return _shown(visit, await visit.create(command))
 
 
-@router.get("/models/{name}", **answering_one("model", records.Model))
-async def get(visit: Asked, name: str) -> Response:
+@router.get("/models/{name}", **record_schema("model", records.Model))
+async def get(visit: Authenticated, name: str) -> Response:
     """One model, by name or id."""
     return _shown(visit, find(visit.catalogue.state, name).id)
 
@@ -164,40 +166,40 @@ async def _change(visit: UserVisit, name_or_id: str, /, **changes: Any) -> Respo
 
 
 @router.patch("/models/{name}")
-async def change(visit: Asked, name: str, wish: ModelBody) -> Response:
+async def change(visit: Authenticated, name: str, wish: ModelBody) -> Response:
     """Change the given fields of a model."""
-    given = wish.given()
+    changes = wish.changes()
     if wish.workspace_name:
-        given["workspace_id"] = places.workspace_named(
+        changes["workspace_id"] = workspace_records.workspace_named(
             visit.catalogue.state, wish.workspace_name
         ).workspace_id
-    return await _change(visit, name, **given)
+    return await _change(visit, name, **changes)
 
 
 @router.post("/models/{name}/archive")
-async def archive(visit: Asked, name: str) -> Response:
+async def archive(visit: Authenticated, name: str) -> Response:
     """Archive a model, which makes it read-only."""
     await _change(visit, name, archived=True)
     return visit.answer({})
 
 
 @router.post("/models/{name}/unarchive")
-async def unarchive(visit: Asked, name: str) -> Response:
+async def unarchive(visit: Authenticated, name: str) -> Response:
     """Unarchive a model."""
     await _change(visit, name, archived=False)
     return visit.answer({})
 
 
 @router.post("/models/{name}/move")
-async def move(visit: Asked, name: str, wish: ModelMove) -> Response:
+async def move(visit: Authenticated, name: str, wish: ModelMove) -> Response:
     """Move a model to another workspace."""
-    space = places.workspace(visit.catalogue.state, wish.destination_workspace_id)
+    space = workspace_records.workspace(visit.catalogue.state, wish.destination_workspace_id)
     await _change(visit, name, workspace_id=space.workspace_id)
     return visit.answer({})
 
 
 @router.delete("/models/{name}")
-async def remove(visit: Asked, name: str) -> Response:
+async def remove(visit: Authenticated, name: str) -> Response:
     """Delete a model and its versions. Their checkpoints become subject to the retention rules."""
     id = find(visit.catalogue.state, name).id
     await visit.peers.command(RemoveModel(model_id=id, user=visit.user.username))
@@ -209,60 +211,62 @@ async def _shown_version(visit: UserVisit, id: int) -> Response:
     one = state.versions.get(id)
     if one is None:
         raise not_found("version with the id", id)
-    await visit.catalogue.away.bring([("checkpoints", one.checkpoint)])
+    await visit.catalogue.evicted.load([("checkpoints", one.checkpoint)])
     known = state.checkpoints.get(one.checkpoint)
-    if known is not None and not visit.sight.experiment(known.experiment_id):
+    if known is not None and not visit.visibility.includes_experiment(known.experiment_id):
         known = None
-    told = await checkpoints.show(visit, known) if known is not None else {}
-    return visit.answer({"modelVersion": present.version(one, state, told)})
+    shown_checkpoints = await checkpoints.show(visit, known) if known is not None else {}
+    return visit.answer({"modelVersion": present.version(one, state, shown_checkpoints)})
 
 
 @router.get("/models/{name}/versions")
-async def versions(visit: Asked, name: str, query: Asks[Paged]) -> Response:
+async def versions(visit: Authenticated, name: str, query: FromQuery[Paged]) -> Response:
     """A page of the versions of a model."""
     state = visit.catalogue.state
     one = find(state, name)
-    found = [state.versions[id] for id in state.numbers.ids(one.id)]
+    found = [state.versions[id] for id in state.versions_of.ids(one.id)]
     page, pagination = paging.cut(found, query.window)
-    await visit.catalogue.away.bring(("checkpoints", version.checkpoint) for version in page)
+    await visit.catalogue.evicted.load(("checkpoints", version.checkpoint) for version in page)
     held = [state.checkpoints[v.checkpoint] for v in page if v.checkpoint in state.checkpoints]
-    sight = visit.sight
-    held = sight.only(lambda known: sight.experiment(known.experiment_id), held)
-    told = {one["uuid"]: one for one in await checkpoints.show_all(visit, held)}
-    shown = [present.version(version, state, told.get(version.checkpoint, {})) for version in page]
+    visibility = visit.visibility
+    held = visibility.filter_visible(lambda known: visibility.includes_experiment(known.experiment_id), held)
+    shown_checkpoints = {one["uuid"]: one for one in await checkpoints.show_all(visit, held)}
+    shown = [
+        present.version(version, state, shown_checkpoints.get(version.checkpoint, {})) for version in page
+    ]
     answer = {"model": present.model(one, state), "modelVersions": shown, "pagination": pagination}
     return visit.answer(answer)
 
 
 @router.post("/models/{name}/versions")
-async def register(visit: Asked, name: str, wish: VersionBody) -> Response:
+async def register(visit: Authenticated, name: str, wish: VersionBody) -> Response:
     """Register a checkpoint as the next version."""
     id = find(visit.catalogue.state, name).id
     if not wish.checkpoint_uuid:
         raise invalid("checkpointUuid: the checkpoint to register is missing")
     command = SetVersion(
-        model_id=id, checkpoint=wish.checkpoint_uuid, user=visit.user.username, **wish.given()
+        model_id=id, checkpoint=wish.checkpoint_uuid, user=visit.user.username, **wish.changes()
     )
     return await _shown_version(visit, await visit.create(command))
 
 
 @router.get("/models/{name}/versions/{number}")
-async def get_version(visit: Asked, name: str, number: int) -> Response:
+async def get_version(visit: Authenticated, name: str, number: int) -> Response:
     """One version."""
     return await _shown_version(visit, _version(visit.catalogue.state, name, number).id)
 
 
 @router.patch("/models/{name}/versions/{number}")
-async def change_version(visit: Asked, name: str, number: int, wish: VersionBody) -> Response:
+async def change_version(visit: Authenticated, name: str, number: int, wish: VersionBody) -> Response:
     """Change the given fields of a version."""
     one = _version(visit.catalogue.state, name, number)
-    command = SetVersion(model_id=one.model_id, number=number, user=visit.user.username, **wish.given())
+    command = SetVersion(model_id=one.model_id, number=number, user=visit.user.username, **wish.changes())
     await visit.peers.command(command)
     return await _shown_version(visit, one.id)
 
 
 @router.delete("/models/{name}/versions/{number}")
-async def remove_version(visit: Asked, name: str, number: int) -> Response:
+async def remove_version(visit: Authenticated, name: str, number: int) -> Response:
     """Delete a version. Its checkpoint becomes subject to the retention rules."""
     one = _version(visit.catalogue.state, name, number)
     command = RemoveVersion(model_id=one.model_id, number=number, user=visit.user.username)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from services.gateway.http.visit import Asked
+from services.gateway.http.visit import Authenticated
 from services.web.errors import unimplemented
 
 MISSING: dict[tuple[str, str], str] = {
@@ -20,7 +20,7 @@ router = APIRouter()
 
 
 def _add(method: str, path: str, instead: str) -> None:
-    async def missing(visit: Asked) -> Response:
+    async def missing(visit: Authenticated) -> Response:
         raise unimplemented(f"{method} {visit.request.url.path} is not offered: {instead}")
 
     router.add_api_route(path, missing, methods=[method], name="missing")

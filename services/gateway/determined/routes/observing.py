@@ -11,9 +11,9 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from services.catalogue.domain import State
-from services.catalogue.visibility import Sight
+from services.catalogue.visibility import Visibility
 from services.gateway.determined.present.agent import live_allocations
-from services.gateway.http.visit import Asked
+from services.gateway.http.visit import Authenticated
 from services.kit.process_metrics import Measures, Reading
 
 root = APIRouter()
@@ -21,23 +21,23 @@ TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 
 @root.get("/debug/prom/metrics")
-async def own(visit: Asked) -> Response:
+async def own(visit: Authenticated) -> Response:
     """The metrics of the gateway that answers."""
     return Response(await visit.backend.measures.text(), media_type=TEXT)
 
 
 @root.get("/prom/det-state-metrics")
-async def cluster_state(visit: Asked) -> Response:
+async def cluster_state(visit: Authenticated) -> Response:
     """How many slots of which agent each run holds, to be joined with the metrics of host exporters."""
     measures = Measures("cluster")
-    sight = visit.sight
-    measures.read(lambda: _readings(visit.catalogue.state, sight))
+    visibility = visit.visibility
+    measures.register(lambda: _readings(visit.catalogue.state, visibility))
     return Response(await measures.text(), media_type=TEXT)
 
 
-def _readings(state: State, sight: Sight) -> Iterable[Reading]:
+def _readings(state: State, visibility: Visibility) -> Iterable[Reading]:
     running = [one for one in live_allocations(state) if one.members]
-    running = sight.only(lambda one: sight.run(one.id), running)
+    running = visibility.filter_visible(lambda one: visibility.includes_run(one.id), running)
     held = {
         (one.id, one.task_id, str(one.experiment_id), str(one.trial_id or ""), one.pool, part.worker_id): len(
             part.slots

@@ -19,18 +19,18 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from det_contracts.commands import SignIn
 from det_contracts.problems import Problem, Refused, invalid, not_found
 from services.gateway.determined.present.user import user
-from services.gateway.http import signing_in
+from services.gateway.http import sign_in
 from services.gateway.http.bodies_of_people import TicketBody
 from services.gateway.http.visit import Anybody, Visit
 from services.kit.admission import Busy
 from services.people import users
 from services.people.domain import User
-from services.people.oidc import pending as kept
-from services.people.oidc.asking import NotProven, ProviderAway
+from services.people.oidc import pending as pending_sign_ins
 from services.people.oidc.identity import identity
-from services.people.oidc.pending import Pending, Ticket, Unusable
-from services.web.errors import MEANINGS, unauthenticated
-from services.web.query import Asking, Asks
+from services.people.oidc.pending import PendingSignIn, Ticket, Unusable
+from services.people.oidc.provider_http import NotAuthenticated, ProviderUnavailable
+from services.web.errors import API_ERRORS, unauthenticated
+from services.web.query import FromQuery, QueryModel
 
 if TYPE_CHECKING:
     from services.people.oidc.provider import Provider
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 router = APIRouter()
 
 
-class StartAsked(Asking):
+class StartQuery(QueryModel):
     """GET /auth/oidc/start. Values are checked in the route, which reports errors as a page."""
 
     port: str = ""
@@ -46,7 +46,7 @@ class StartAsked(Asking):
     back: str = Field("", alias="return")
 
 
-class CallbackAsked(Asking):
+class CallbackQuery(QueryModel):
     """GET /auth/oidc/callback, as sent by the provider."""
 
     code: str = ""
@@ -55,11 +55,11 @@ class CallbackAsked(Asking):
     error: str = ""
 
 
-PLACE = "/api/v1/auth/oidc"
-START = f"{PLACE}/start"
+BASE_PATH = "/api/v1/auth/oidc"
+START = f"{BASE_PATH}/start"
 COOKIE = "signing_in"
-TICKET_S = 60.0
-LONGEST_CODE = 4096
+TICKET_LIFETIME_S = 60.0
+MAX_CODE_LENGTH = 4096
 _PORT = re.compile("[0-9]{1,5}")
 _CHALLENGE = re.compile("[0-9a-f]{64}")
 HEADERS = {
@@ -71,25 +71,25 @@ HEADERS = {
 
 
 @router.get("/auth/oidc/start")
-async def start(visit: Anybody, query: Asks[StartAsked]) -> Response:
+async def start(visit: Anybody, query: FromQuery[StartQuery]) -> Response:
     """Redirect to the provider. `return` is where to come back to; `port` and `challenge` are for `det`."""
     try:
         provider = _provider(visit)
         port, challenge = int(query.port) if _PORT.fullmatch(query.port) else 0, query.challenge
         if (query.port or challenge) and not (1024 <= port < 65536 and _CHALLENGE.fullmatch(challenge)):
             raise invalid("port must be 1024 to 65535, and challenge the SHA-256 of what the command knows")
-        redirect_url = visit.backend.settings.oidc_redirect_url or _own_address(visit)
-        begun = kept.begin(redirect_url, query.back, time.time(), port, challenge)
+        redirect_url = visit.backend.settings.oidc_redirect_url or _callback_url(visit)
+        pending = pending_sign_ins.start_sign_in(redirect_url, query.back, time.time(), port, challenge)
         lane = visit.backend.limits.sign_ins
-        url = await lane.run(visit.address, provider.address, begun)
-    except (Refused, ProviderAway) as error:
+        url = await lane.run(visit.address, provider.sign_in_url, pending)
+    except (Refused, ProviderUnavailable) as error:
         return _page(error)
     answer = RedirectResponse(url, 303, headers=HEADERS)
     answer.set_cookie(
         COOKIE,
-        kept.seal(visit.backend.token_key, begun),
-        max_age=int(kept.WITHIN_S),
-        path=PLACE,
+        pending_sign_ins.seal(visit.backend.token_key, pending),
+        max_age=int(pending_sign_ins.WITHIN_S),
+        path=BASE_PATH,
         httponly=True,
         samesite="lax",
         secure=visit.backend.proxies.is_encrypted(visit.request),
@@ -98,22 +98,22 @@ async def start(visit: Anybody, query: Asks[StartAsked]) -> Response:
 
 
 @router.get("/auth/oidc/callback")
-async def callback(visit: Anybody, query: Asks[CallbackAsked]) -> Response:
+async def callback(visit: Anybody, query: FromQuery[CallbackQuery]) -> Response:
     """Complete a sign-in when the browser returns from the provider."""
     try:
-        attempt = visit.backend.logins.begin_elsewhere(visit.address, time.monotonic())
+        attempt = visit.backend.logins.start_external_attempt(visit.address, time.monotonic())
         try:
-            answer = await _come_back(visit, query)
+            answer = await _complete_sign_in(visit, query)
         except Busy:
-            attempt.forget(time.monotonic())
+            attempt.undo(time.monotonic())
             raise
-        except (Refused, ProviderAway, NotProven):
+        except (Refused, ProviderUnavailable, NotAuthenticated):
             attempt.failed()
             raise
-        attempt.forget(time.monotonic())
-    except (Refused, ProviderAway, NotProven) as error:
+        attempt.undo(time.monotonic())
+    except (Refused, ProviderUnavailable, NotAuthenticated) as error:
         answer = _page(error)
-    answer.delete_cookie(COOKIE, path=PLACE)
+    answer.delete_cookie(COOKIE, path=BASE_PATH)
     return answer
 
 
@@ -122,29 +122,31 @@ async def token(visit: Anybody, body: TicketBody) -> Response:
     """Exchange a ticket for the session's token. For the command that started the sign-in."""
     key = visit.backend.token_key
     try:
-        ticket = kept.open_ticket(key, body.ticket, body.verifier, time.time())
+        ticket = pending_sign_ins.open_ticket(key, body.ticket, body.verifier, time.time())
     except Unusable:
         raise unauthenticated("this ticket has expired or is not yours: run the command again") from None
     who = users.by_name(visit.catalogue.state, visit.session_of(ticket.token).user)
     return visit.answer({"token": ticket.token, "user": user(who)})
 
 
-async def _come_back(visit: Visit, query: CallbackAsked) -> Response:
+async def _complete_sign_in(visit: Visit, query: CallbackQuery) -> Response:
     provider, backend = _provider(visit), visit.backend
-    begun, code = _begun(visit, query.state), query.code
+    pending, code = _pending_sign_in(visit, query.state), query.code
     if query.iss:
-        _same(query.iss, backend.settings.oidc_issuer)
-    if not code or len(code) > LONGEST_CODE:
-        raise NotProven("you did not sign in at the provider" if query.error else "the provider sent no code")
-    claims = await backend.limits.sign_ins.run(visit.address, provider.claims, begun, code, time.time())
-    who = await _who(visit, claims)
+        _check_issuer(query.iss, backend.settings.oidc_issuer)
+    if not code or len(code) > MAX_CODE_LENGTH:
+        raise NotAuthenticated(
+            "you did not sign in at the provider" if query.error else "the provider sent no code"
+        )
+    claims = await backend.limits.sign_ins.run(visit.address, provider.claims, pending, code, time.time())
+    who = await _sign_in_user(visit, claims)
     client = visit.request.headers.get("user-agent", "")
-    id = kept.session_id(backend.token_key, begun)
-    token = await signing_in.begin(backend, who, visit.address, client, id)
-    return _back(visit, begun, token)
+    id = pending_sign_ins.session_id(backend.token_key, pending)
+    token = await sign_in.open_session(backend, who, visit.address, client, id)
+    return _redirect_back(visit, pending, token)
 
 
-async def _who(visit: Visit, claims: dict[str, object]) -> User:
+async def _sign_in_user(visit: Visit, claims: dict[str, object]) -> User:
     backend = visit.backend
     found = identity(backend.settings, claims)
     command = SignIn(
@@ -161,32 +163,34 @@ async def _who(visit: Visit, claims: dict[str, object]) -> User:
     return users.by_id(visit.catalogue.state, await visit.peers.command(command))
 
 
-def _back(visit: Visit, begun: Pending, token: str) -> Response:
-    if not begun.port:
-        answer = RedirectResponse(begun.return_to, 303, headers=HEADERS)
-        visit.remember(answer, token)
+def _redirect_back(visit: Visit, pending: PendingSignIn, token: str) -> Response:
+    if not pending.port:
+        answer = RedirectResponse(pending.return_to, 303, headers=HEADERS)
+        visit.set_token_cookie(answer, token)
         return answer
-    ticket = Ticket(token=token, challenge=begun.challenge, until=time.time() + TICKET_S)
-    sealed = kept.seal(visit.backend.token_key, ticket)
-    waiting = f"http://127.0.0.1:{begun.port}/?{urlencode({'ticket': sealed})}"
-    return RedirectResponse(waiting, 303, headers=HEADERS)
+    ticket = Ticket(token=token, challenge=pending.challenge, until=time.time() + TICKET_LIFETIME_S)
+    sealed = pending_sign_ins.seal(visit.backend.token_key, ticket)
+    local_url = f"http://127.0.0.1:{pending.port}/?{urlencode({'ticket': sealed})}"
+    return RedirectResponse(local_url, 303, headers=HEADERS)
 
 
-def _begun(visit: Visit, state: str) -> Pending:
-    """The sign-in that this browser started. Raises `NotProven`."""
+def _pending_sign_in(visit: Visit, state: str) -> PendingSignIn:
+    """The sign-in that this browser started. Raises `NotAuthenticated`."""
     again = "begin again, and stay in the same browser"
     try:
-        begun = kept.open_pending(visit.backend.token_key, visit.request.cookies.get(COOKIE, ""), time.time())
+        pending = pending_sign_ins.open_pending(
+            visit.backend.token_key, visit.request.cookies.get(COOKIE, ""), time.time()
+        )
     except Unusable:
-        raise NotProven(f"this sign-in was not begun here, or too long ago: {again}") from None
-    if not state or state != begun.state:
-        raise NotProven(f"this is not the last sign-in that this browser began: {again}")
-    return begun
+        raise NotAuthenticated(f"this sign-in was not begun here, or too long ago: {again}") from None
+    if not state or state != pending.state:
+        raise NotAuthenticated(f"this is not the last sign-in that this browser began: {again}")
+    return pending
 
 
-def _same(said: str, issuer: str) -> None:
+def _check_issuer(said: str, issuer: str) -> None:
     if said != issuer:
-        raise NotProven("you returned from a different provider than you were sent to")
+        raise NotAuthenticated("you returned from a different provider than you were sent to")
 
 
 def _provider(visit: Visit) -> Provider:
@@ -196,15 +200,15 @@ def _provider(visit: Visit) -> Provider:
     return provider
 
 
-def _own_address(visit: Visit) -> str:
+def _callback_url(visit: Visit) -> str:
     scheme = "https" if visit.backend.proxies.is_encrypted(visit.request) else "http"
-    return f"{scheme}://{visit.request.headers.get('host', '')}{PLACE}/callback"
+    return f"{scheme}://{visit.request.headers.get('host', '')}{BASE_PATH}/callback"
 
 
-def _page(error: Refused | ProviderAway | NotProven) -> Response:
+def _page(error: Refused | ProviderUnavailable | NotAuthenticated) -> Response:
     """An error as a page, because people get here by following a link or from the provider."""
     problem = error.problem if isinstance(error, Refused) else Problem("unauthenticated", str(error))
-    status = 502 if isinstance(error, ProviderAway) else MEANINGS[problem.code].status
+    status = 502 if isinstance(error, ProviderUnavailable) else API_ERRORS[problem.code].status
     text = (
         "<!doctype html><html lang=en><meta charset=utf-8><title>Not signed in</title>"
         "<meta name=viewport content='width=device-width'><style>:root{color-scheme:light dark}"

@@ -17,18 +17,24 @@ from det_contracts.commands import ChangeJob, StateIdle, StopTask, SubmitTask
 from det_contracts.events.scheduler import OwnKind
 from det_contracts.problems import Refused, invalid, not_found
 from services.catalogue.domain import OwnTask, State
-from services.gateway.determined.present.own_task import NOUNS, own_task, wished_notebook
+from services.gateway.determined.present.own_task import NOUNS, notebook_preview, own_task
 from services.gateway.http import records
-from services.gateway.http.answers import answering_page
+from services.gateway.http.answers import page_schema
 from services.gateway.http.bodies import IdleReport, TaskBody, TaskPriority
-from services.gateway.http.visit import Asked, UserVisit
+from services.gateway.http.visit import Authenticated, UserVisit
 from services.gateway.submit import archive, configuration, images, secrets, submit
 from services.gateway.submit.idle import idle_timeout_s
-from services.gateway.submit.own_task import OURS, Wish, completed, give_keys, tensorboard
+from services.gateway.submit.own_task import (
+    RESERVED_FIELDS,
+    TaskRequest,
+    add_ssh_keys,
+    complete_request,
+    tensorboard_sources,
+)
 from services.kit import paging
 from services.kit.pool_bindings import check_pool
-from services.people import places, users
-from services.web.query import Asks, Integer, Paged, Users
+from services.people import users, workspace_records
+from services.web.query import FromQuery, Integer, Paged, Users
 
 router = APIRouter()
 
@@ -45,19 +51,21 @@ def _shown(visit: UserVisit, kind: OwnKind, id: str, **more: Any) -> Response:
     one = _find(state, kind, id)
     shown = own_task(one, state)
     if kind == "SHELL" and _may_control(visit, id):
-        keys = secrets.in_clear(one.config, one.user, visit.backend.sealer)["shell"]
+        keys = secrets.unseal_config(one.config, one.user, visit.backend.sealer)["shell"]
         shown["privateKey"] = keys["private_key"]
-    return visit.answer({NOUNS[kind]: shown, "config": _public(one.config), **more})
+    return visit.answer({NOUNS[kind]: shown, "config": _public_config(one.config), **more})
 
 
-def _public(config: dict[str, Any]) -> dict[str, Any]:
-    return expconf.masked({name: value for name, value in config.items() if name not in OURS})
+def _public_config(config: dict[str, Any]) -> dict[str, Any]:
+    return expconf.mask_secrets(
+        {name: value for name, value in config.items() if name not in RESERVED_FIELDS}
+    )
 
 
 def _may_control(visit: UserVisit, id: str) -> bool:
     """Whether the user may kill the task. Only then do they get the private key of a shell."""
     try:
-        visit.need("control_task", "task", id)
+        visit.check_permission("control_task", "task", id)
     except Refused:
         return False
     return True
@@ -65,53 +73,55 @@ def _may_control(visit: UserVisit, id: str) -> bool:
 
 async def _start(visit: UserVisit, kind: OwnKind) -> Response:
     try:
-        async with submit.received(visit, "task") as (body, code):
-            return await _started(visit, kind, body, code)
+        async with submit.receive(visit, "task") as (body, code):
+            return await _start_task(visit, kind, body, code)
     except archive.TooLarge as error:
         raise HTTPException(413, str(error)) from None
 
 
-async def _started(visit: UserVisit, kind: OwnKind, body: TaskBody, code: submit.Code) -> Response:
+async def _start_task(
+    visit: UserVisit, kind: OwnKind, body: TaskBody, code: submit.SubmittedCode
+) -> Response:
     state = visit.catalogue.state
     if body.template_name:
-        visit.see("template", body.template_name)
-    visit.see("experiment", *body.experiment_ids)
-    visit.see("trial", *body.trial_ids)
-    space = places.workspace(state, body.workspace_id or places.FIRST).workspace_id
-    visit.need("create_task", "workspace", space)
-    wish: Wish = completed(body, kind, visit.backend, space)
-    check_pool(state, wish.pool, space, places.workspace(state, space).name)
+        visit.check_view("template", body.template_name)
+    visit.check_view("experiment", *body.experiment_ids)
+    visit.check_view("trial", *body.trial_ids)
+    space = workspace_records.workspace(state, body.workspace_id or workspace_records.FIRST).workspace_id
+    visit.check_permission("create_task", "workspace", space)
+    request: TaskRequest = complete_request(body, kind, visit.backend, space)
+    check_pool(state, request.pool, space, workspace_records.workspace(state, space).name)
     if body.preview and kind == "NOTEBOOK":
         user = visit.user.username
-        made = wished_notebook(wish.name, wish.pool, user, space, time.time())
-        return visit.answer({"notebook": made, "config": _public(wish.config), "warnings": []})
+        made = notebook_preview(request.name, request.pool, user, space, time.time())
+        return visit.answer({"notebook": made, "config": _public_config(request.config), "warnings": []})
     if kind == "TENSORBOARD":
-        wish.config["tensorboard"] = tensorboard(body, visit.backend)
+        request.config["tensorboard"] = tensorboard_sources(body, visit.backend)
     if kind == "SHELL":
         _check_no_passphrase(body)
-        give_keys(wish.config)
-    await submit.check_room(visit.backend, f"the {NOUNS[kind]}", code, visit.user.username)
+        add_ssh_keys(request.config)
+    await submit.check_disk_space(visit.backend, f"the {NOUNS[kind]}", code, visit.user.username)
     context = await code.store(visit.backend, visit.user.username)
     command = SubmitTask(
         task_id=str(uuid.uuid4()),
         kind=kind,
         user=visit.user.username,
-        name=wish.name,
-        config=secrets.for_log(wish.config, visit.user.username, visit.backend.sealer),
+        name=request.name,
+        config=secrets.seal_config(request.config, visit.user.username, visit.backend.sealer),
         context=context,
-        slots=wish.slots,
-        pool=wish.pool,
-        priority=wish.priority,
+        slots=request.slots,
+        pool=request.pool,
+        priority=request.priority,
         workspace_id=space,
-        agent_user=places.agent_user_of(state, space, visit.user.username),
+        agent_user=workspace_records.agent_user_of(state, space, visit.user.username),
     )
-    unfit = await visit.peers.fits(wish.pool, wish.slots, single_agent=True)
+    capacity_warning = await visit.peers.misfit_reason(request.pool, request.slots, single_agent=True)
     id = await visit.create(command)
-    notices = [unfit] if unfit else []
+    notices = [capacity_warning] if capacity_warning else []
     if kind == "COMMAND":
-        notices += images.unused(wish.config, wish.pool, state)
-    told = {"warnings": [configuration.SLOTS_EXCEEDED] if unfit else []}
-    return _shown(visit, kind, id, **told, **({"notices": notices} if notices else {}))
+        notices += images.unused_image_warnings(request.config, request.pool, state)
+    warnings = {"warnings": [configuration.SLOTS_EXCEEDED] if capacity_warning else []}
+    return _shown(visit, kind, id, **warnings, **({"notices": notices} if notices else {}))
 
 
 def _check_no_passphrase(body: TaskBody) -> None:
@@ -126,7 +136,7 @@ def _check_no_passphrase(body: TaskBody) -> None:
         )
 
 
-class TasksAsked(Paged, Users):
+class TasksQuery(Paged, Users):
     """Query parameters of a list of tasks."""
 
     workspace_id: Integer = 0
@@ -136,34 +146,34 @@ def _add(kind: OwnKind) -> None:
     noun = NOUNS[kind]
     path = f"/{noun}s"
 
-    async def start(visit: Asked) -> Response:
+    async def start(visit: Authenticated) -> Response:
         """Start a task. It waits for slots, runs once, and has a log."""
         return await _start(visit, kind)
 
-    async def list_all(visit: Asked, query: Asks[TasksAsked]) -> Response:
+    async def list_all(visit: Authenticated, query: FromQuery[TasksQuery]) -> Response:
         """All current and past tasks of this kind, in the order they were started."""
         state, space = visit.catalogue.state, query.workspace_id
         wanted = users.names_of(state, query.users, query.user_ids)
         own = [one for one in state.tasks.values() if one.kind == kind]
-        sight = visit.sight
-        own = sight.only(lambda one: sight.workspace(one.workspace_id), own)
+        visibility = visit.visibility
+        own = visibility.filter_visible(lambda one: visibility.includes_workspace(one.workspace_id), own)
         own = [one for one in own if not wanted or one.user in wanted]
         own = [one for one in own if space in (0, one.workspace_id)]
         own.sort(key=lambda one: one.number)
         page, pagination = paging.cut([own_task(one, state) for one in own], query.window)
         return visit.answer({f"{noun}s": page, "pagination": pagination})
 
-    async def get(visit: Asked, id: str) -> Response:
+    async def get(visit: Authenticated, id: str) -> Response:
         """One task, with its configuration."""
         return _shown(visit, kind, id)
 
-    async def kill(visit: Asked, id: str) -> Response:
+    async def kill(visit: Authenticated, id: str) -> Response:
         """Kill a task immediately."""
         _find(visit.catalogue.state, kind, id)
         await visit.peers.command(StopTask(task_id=id, user=visit.user.username))
         return _shown(visit, kind, id)
 
-    async def set_priority(visit: Asked, id: str, body: TaskPriority) -> Response:
+    async def set_priority(visit: Authenticated, id: str, body: TaskPriority) -> Response:
         """Change the priority of a task's job."""
         owner = ids.owner_of_task(_find(visit.catalogue.state, kind, id).number)
         user = visit.user.username
@@ -171,7 +181,7 @@ def _add(kind: OwnKind) -> None:
         return _shown(visit, kind, id)
 
     router.add_api_route(path, start, methods=["POST"], name=f"start a {noun}")
-    shape = answering_page(f"{noun}s", records.Task)
+    shape = page_schema(f"{noun}s", records.Task)
     router.add_api_route(path, list_all, methods=["GET"], name=f"list {noun}s", **shape)
     router.add_api_route(f"{path}/{{id}}", get, methods=["GET"], name=f"get a {noun}")
     router.add_api_route(f"{path}/{{id}}/kill", kill, methods=["POST"], name=f"kill a {noun}")
@@ -185,7 +195,7 @@ for _kind in NOUNS:
 
 
 @router.put("/notebooks/{id}/report_idle")
-async def report_idle(visit: Asked, id: str, body: IdleReport) -> Response:
+async def report_idle(visit: Authenticated, id: str, body: IdleReport) -> Response:
     """Report whether a notebook is in use. One that is idle for its whole `idle_timeout` is stopped."""
     known = _find(visit.catalogue.state, "NOTEBOOK", id)
     within_s = idle_timeout_s(known.config)

@@ -13,7 +13,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from det_contracts.problems import Refused, not_found
 from services.gateway.determined import status_page
-from services.gateway.http.visit import Anybody, Asked, Visit
+from services.gateway.http.visit import Anybody, Authenticated, Visit
 
 root = APIRouter()
 BUILT = Path(__file__).parents[2] / "static" / "webui"
@@ -24,24 +24,34 @@ HEADERS = {
 }
 # Chart code sets inline styles. Scripts are only allowed from this origin.
 POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'"
-FOR_EVER = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
+CACHE_FOREVER = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
 _NOT_REFUSED = r"(?!\s*;\s*q=0(\.0*)?\s*(,|$))"
 _NAME = re.compile(r"\w[\w.-]*")
-PLACES = ("dashboard", "experiments", "projects", "trials", "models", "jobs", "clusters", "login", "settings")
+UNPREFIXED_PATHS = (
+    "dashboard",
+    "experiments",
+    "projects",
+    "trials",
+    "models",
+    "jobs",
+    "clusters",
+    "login",
+    "settings",
+)
 
 
-async def _live(visit: Visit) -> str:
-    state, sight = visit.catalogue.state, visit.sight
+async def _live_fragment(visit: Visit) -> str:
+    state, visibility = visit.catalogue.state, visit.visibility
     open_ids = [one.id for one in state.experiments.values() if one.ended_at is None]
     reasons = visit.backend.health.report(visit.catalogue.position)["reasons"]
-    wrong = [f"{one['message']}, since {one['since']}" for one in reasons]
-    return status_page.fragment(state, sight, await visit.peers.progress(open_ids), wrong)
+    problems = [f"{one['message']}, since {one['since']}" for one in reasons]
+    return status_page.fragment(state, visibility, await visit.peers.progress(open_ids), problems)
 
 
 @root.get("/det/live")
-async def live(visit: Asked) -> Response:
+async def live(visit: Authenticated) -> Response:
     """The part of the status page that changes."""
-    return HTMLResponse(await _live(visit), headers=HEADERS)
+    return HTMLResponse(await _live_fragment(visit), headers=HEADERS)
 
 
 @root.get("/det/assets/{name}")
@@ -50,29 +60,29 @@ async def asset(visit: Anybody, name: str) -> Response:
     if _NAME.fullmatch(name) is None:
         raise not_found("asset", name)
     try:
-        content, encoding = _asset(BUILT / "assets" / name, _packing(visit))
+        content, encoding = _asset(BUILT / "assets" / name, _best_encoding(visit))
     except OSError:
         raise not_found("asset", name) from None
     kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
     packed = {"Content-Encoding": encoding} if encoding else {}
-    return Response(content, media_type=kind, headers={**FOR_EVER, **packed, "Vary": "Accept-Encoding"})
+    return Response(content, media_type=kind, headers={**CACHE_FOREVER, **packed, "Vary": "Accept-Encoding"})
 
 
-def _packing(visit: Visit) -> str:
+def _best_encoding(visit: Visit) -> str:
     """The best encoding that both sides support: `br`, `gzip` or none."""
-    takes = visit.request.headers.get("accept-encoding", "")
-    return next((one for one in ("br", "gzip") if re.search(rf"\b{one}\b{_NOT_REFUSED}", takes)), "")
+    accepted = visit.request.headers.get("accept-encoding", "")
+    return next((one for one in ("br", "gzip") if re.search(rf"\b{one}\b{_NOT_REFUSED}", accepted)), "")
 
 
 @lru_cache(maxsize=256)
-def _asset(path: Path, packing: str) -> tuple[bytes, str]:
+def _asset(path: Path, encoding_name: str) -> tuple[bytes, str]:
     """An asset's content as sent, and its encoding. The build stores a Brotli file beside each asset."""
-    beside = path.with_name(f"{path.name}.br")
-    if packing == "br" and beside.exists():
-        return beside.read_bytes(), "br"
+    brotli_path = path.with_name(f"{path.name}.br")
+    if encoding_name == "br" and brotli_path.exists():
+        return brotli_path.read_bytes(), "br"
     content = path.read_bytes()
     # A font is already compressed.
-    if not packing or path.suffix == ".woff2":
+    if not encoding_name or path.suffix == ".woff2":
         return content, ""
     return gzip.compress(content, mtime=0), "gzip"
 
@@ -94,7 +104,7 @@ async def _status(visit: Visit) -> Response:
     """The status page. Without a session it has no content, and its script logs in first."""
     try:
         visit.session()
-        content = await _live(visit)
+        content = await _live_fragment(visit)
     except Refused:
         content = ""
     name = visit.backend.settings.cluster_name
@@ -107,6 +117,6 @@ async def _moved(visit: Anybody) -> Response:
     return RedirectResponse(f"/det{url.path}" + (f"?{url.query}" if url.query else ""))
 
 
-for _place in PLACES:
+for _place in UNPREFIXED_PATHS:
     for _path in (f"/{_place}", f"/{_place}/{{rest:path}}"):
         root.add_api_route(_path, _moved, methods=["GET"], include_in_schema=False)

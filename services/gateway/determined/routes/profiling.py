@@ -13,13 +13,13 @@ from starlette.responses import Response
 
 from det_contracts.problems import invalid
 from det_contracts.reports import Series
-from services.catalogue.api_values import instant
+from services.catalogue.api_values import format_time
 from services.catalogue.peers import Report
-from services.gateway.determined.watching import ALREADY, period_s, trial_over, watched
+from services.gateway.determined.change_stream import ALREADY_ENDED, period_s, stream_changes, trial_ended
 from services.gateway.determined.witness import Witness
 from services.gateway.http.body import Body
-from services.gateway.http.visit import Asked
-from services.web.query import Asking, Asks, Followed
+from services.gateway.http.visit import Authenticated
+from services.web.query import Followed, FromQuery, QueryModel
 
 router = APIRouter()
 GROUPS = {
@@ -30,7 +30,7 @@ GROUPS = {
 REPORTED = GROUPS | {"PROFILER_METRIC_TYPE_PROCESS": "profile.process"}
 """Also accepts the workers' measurements of a trial's processes, which 0.25 has no type for."""
 TYPES = {group: kind for kind, group in GROUPS.items()}
-MOST_VALUES = 10_000
+MAX_VALUES = 10_000
 
 
 class Labels(Body):
@@ -46,9 +46,9 @@ class Labels(Body):
 class Batch(Body):
     """Points of one series."""
 
-    values: list[float] = Field(default_factory=list, max_length=MOST_VALUES)
-    batches: list[int] = Field(default_factory=list, max_length=MOST_VALUES)
-    timestamps: list[datetime] = Field(default_factory=list, max_length=MOST_VALUES)
+    values: list[float] = Field(default_factory=list, max_length=MAX_VALUES)
+    batches: list[int] = Field(default_factory=list, max_length=MAX_VALUES)
+    timestamps: list[datetime] = Field(default_factory=list, max_length=MAX_VALUES)
     labels: Labels = Labels()
 
 
@@ -59,7 +59,7 @@ class Batches(Body):
 
 
 @router.post("/trials/profiler/metrics")
-async def report(visit: Asked, body: Batches) -> Response:
+async def report(visit: Authenticated, body: Batches) -> Response:
     """Store points of series, for the current run of each trial."""
     for batch in body.batches:
         _check(batch)
@@ -96,7 +96,7 @@ def _series(batch: Batch) -> Series:
     )
 
 
-class SeriesAsked(Asking):
+class SeriesQuery(QueryModel):
     """GET /trials/{trial_id}/profiler/metrics"""
 
     name: str = Field("", alias="labels.name")
@@ -104,7 +104,7 @@ class SeriesAsked(Asking):
 
 
 @router.get("/trials/{trial_id}/profiler/available_series")
-async def available(visit: Asked, trial_id: int, query: Asks[Followed]) -> Response:
+async def available(visit: Authenticated, trial_id: int, query: FromQuery[Followed]) -> Response:
     """The available series; with `follow`, updated until the trial has ended."""
     visit.catalogue.trial(trial_id)
 
@@ -118,8 +118,8 @@ async def available(visit: Asked, trial_id: int, query: Asks[Followed]) -> Respo
         ]
         return {"labels": found}
 
-    over = trial_over(trial_id) if query.follow else ALREADY
-    return visit.stream(watched(visit, ask, over, period_s(query)))
+    end = trial_ended(trial_id) if query.follow else ALREADY_ENDED
+    return visit.stream(stream_changes(visit, ask, end, period_s(query)))
 
 
 def _labels(trial_id: int, kind: str, name: str) -> dict[str, Any]:
@@ -127,7 +127,7 @@ def _labels(trial_id: int, kind: str, name: str) -> dict[str, Any]:
 
 
 @router.get("/trials/{trial_id}/profiler/metrics")
-async def series(visit: Asked, trial_id: int, query: Asks[SeriesAsked]) -> Response:
+async def series(visit: Authenticated, trial_id: int, query: FromQuery[SeriesQuery]) -> Response:
     """The reported points of the series with `labels.name` and `labels.metricType`."""
     visit.catalogue.trial(trial_id)
     name, kind = query.name, query.kind
@@ -149,6 +149,6 @@ def _batch(trial_id: int, kind: str, name: str, rows: list[Report]) -> dict[str,
     return {
         "values": [row.metrics[name] for row in rows],
         "batches": [row.steps_completed for row in rows],
-        "timestamps": [instant(row.at) for row in rows],
+        "timestamps": [format_time(row.at) for row in rows],
         "labels": _labels(trial_id, kind, name),
     }

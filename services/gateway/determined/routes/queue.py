@@ -16,38 +16,38 @@ from services.catalogue.peers import Job
 from services.gateway.determined import forecast
 from services.gateway.determined.present import agent, job
 from services.gateway.http import records
-from services.gateway.http.answers import answering, answering_page
+from services.gateway.http.answers import page_schema, response_schema
 from services.gateway.http.bodies import QueueUpdate, QueueUpdates
-from services.gateway.http.visit import Asked, UserVisit
-from services.gateway.submit.below import DEFAULT_POOL
+from services.gateway.http.visit import Authenticated, UserVisit
+from services.gateway.submit.config_defaults import DEFAULT_POOL
 from services.kit import paging
-from services.web.query import NOTHING, Asking, Asks, Flag, Paged, names
+from services.web.query import NOTHING, Flag, FromQuery, Paged, QueryModel, enum_values
 
 router = APIRouter()
 JOB_STATES = ("QUEUED", "SCHEDULED", "SCHEDULED_BACKFILLED")
 
 
-class JobsAsked(Paged):
+class JobsQuery(Paged):
     """Query parameters of a list of jobs."""
 
     resource_pool: str = ""
-    states: Annotated[list[str], names("STATE_", JOB_STATES)] = NOTHING
+    states: Annotated[list[str], enum_values("STATE_", JOB_STATES)] = NOTHING
 
 
-class PoolsAsked(Paged):
+class PoolsQuery(Paged):
     """Query parameters of a list of pools."""
 
     unbound: Flag = False
 
 
-class StatsAsked(Asking):
+class StatsQuery(QueryModel):
     """Query parameters: the pools."""
 
     resource_pools: list[str] = NOTHING
 
 
 @router.get("/resource-pools")
-async def pools(visit: Asked, query: Asks[PoolsAsked]) -> Response:
+async def pools(visit: Authenticated, query: FromQuery[PoolsQuery]) -> Response:
     """All pools with the counts of their queues, optionally only those bound to no workspace."""
     rows, queue = await visit.peers.pools(), await visit.peers.jobs()
     if query.unbound:
@@ -60,53 +60,53 @@ async def pools(visit: Asked, query: Asks[PoolsAsked]) -> Response:
     return visit.answer({"resourcePools": page, "pagination": pagination})
 
 
-async def _jobs(visit: UserVisit, query: JobsAsked) -> tuple[list[dict[str, Any]], dict[str, int]]:
+async def _jobs(visit: UserVisit, query: JobsQuery) -> tuple[list[dict[str, Any]], dict[str, int]]:
     rows = await visit.peers.jobs(query.resource_pool or None)
     states = query.states
     wanted = [row for row in rows if not states or row.state in states]
-    sight = visit.sight
-    wanted = sight.only(lambda row: sight.experiment(row.experiment_id), wanted)
-    told = await _told(visit, rows)
-    found = job.jobs(wanted, visit.catalogue.state, **told)
+    visibility = visit.visibility
+    wanted = visibility.filter_visible(lambda row: visibility.includes_experiment(row.experiment_id), wanted)
+    estimates = await _estimates(visit, rows)
+    found = job.jobs(wanted, visit.catalogue.state, **estimates)
     return paging.cut(found, query.window)
 
 
-async def _told(visit: UserVisit, rows: list[Job]) -> dict[str, Any]:
+async def _estimates(visit: UserVisit, rows: list[Job]) -> dict[str, Any]:
     """Progress and forecast of all jobs, including those that this user may not see."""
     state = visit.catalogue.state
     progress = await visit.peers.progress(row.experiment_id for row in rows if row.experiment_id > 0)
-    standing = forecast.standing(rows, state, progress, time.time())
+    standing = forecast.forecast_inputs(rows, state, progress, time.time())
     ends = {one.owner: one.left_s for one in standing if one.left_s is not None}
     pools = await visit.peers.pools()
     return {
         "progress": progress,
-        "starts": forecast.starts(standing, pools),
+        "starts": forecast.start_times(standing, pools),
         "ends": ends,
-        "never": forecast.never(standing, pools),
+        "never": forecast.unschedulable_jobs(standing, pools),
     }
 
 
-@router.get("/job-queues", **answering_page("jobs", records.Job))
-async def queue(visit: Asked, query: Asks[JobsAsked]) -> Response:
+@router.get("/job-queues", **page_schema("jobs", records.Job))
+async def queue(visit: Authenticated, query: FromQuery[JobsQuery]) -> Response:
     """The jobs, in queue order."""
     page, pagination = await _jobs(visit, query)
     return visit.answer({"jobs": page, "pagination": pagination})
 
 
 @router.get("/job-queues-v2")
-async def queue_v2(visit: Asked, query: Asks[JobsAsked]) -> Response:
+async def queue_v2(visit: Authenticated, query: FromQuery[JobsQuery]) -> Response:
     """The jobs in queue order, each wrapped in `full`."""
     page, pagination = await _jobs(visit, query)
     return visit.answer({"jobs": [{"full": one} for one in page], "pagination": pagination})
 
 
 @router.get("/job-queues/stats")
-async def stats(visit: Asked, query: Asks[StatsAsked]) -> Response:
+async def stats(visit: Authenticated, query: FromQuery[StatsQuery]) -> Response:
     """The number of waiting and running jobs per pool."""
     wanted = query.resource_pools
-    queue, there = await visit.peers.jobs(), [row.name for row in await visit.peers.pools()]
+    queue, pool_names = await visit.peers.jobs(), [row.name for row in await visit.peers.pools()]
     for name in wanted:
-        if name not in there:
+        if name not in pool_names:
             raise not_found("resource pool", name)
     found = [
         {
@@ -114,7 +114,7 @@ async def stats(visit: Asked, query: Asks[StatsAsked]) -> Response:
             "stats": job.stats(one for one in queue if one.pool == name),
             "aggregates": [],
         }
-        for name in there
+        for name in pool_names
         if not wanted or name in wanted
     ]
     return visit.answer({"results": found})
@@ -128,32 +128,32 @@ class QueuePreview(TypedDict):
     startsIn: float | None
 
 
-@router.post("/job-queues/preview", **answering(QueuePreview))
-async def preview(visit: Asked, wish: QueueUpdate) -> Response:
+@router.post("/job-queues/preview", **response_schema(QueuePreview))
+async def preview(visit: Authenticated, wish: QueueUpdate) -> Response:
     """Preview a change without making it: which jobs would start, and which would be preempted for it.
 
     `startsIn` is the estimated time until the job would start, in seconds, or null if unknown.
     """
     change = _change(wish, visit.user.username)
-    seen = visit.sight.experiment
+    seen = visit.visibility.includes_experiment
     if not seen(change.experiment_id):
         raise not_found("job", wish.job_id)
-    found = await visit.peers.ask(queries.PreviewChange(change), position=visit.catalogue.position)
+    found = await visit.peers.query(queries.PreviewChange(change), position=visit.catalogue.position)
     rows = {row.experiment_id: row for row in await visit.peers.jobs()}
     rest = [row for id, row in rows.items() if id not in found["order"]]
     ordered = [rows[id] for id in found["order"] if id in rows]
-    told = await _told(visit, [*ordered, *rest])
+    estimates = await _estimates(visit, [*ordered, *rest])
     return visit.answer(
         {
             "starts": [ids.job_id(id) for id in found["starts"] if seen(id)],
             "leaves": [ids.job_id(id) for id in found["leave"] if seen(id)],
-            "startsIn": told["starts"].get(change.experiment_id),
+            "startsIn": estimates["starts"].get(change.experiment_id),
         }
     )
 
 
 @router.post("/job-queues")
-async def update(visit: Asked, wish: QueueUpdates) -> Response:
+async def update(visit: Authenticated, wish: QueueUpdates) -> Response:
     """Apply changes in order. Failures are reported together; the other changes stay (scheduling spec, 6)."""
     refusals = []
     for one in wish.updates:
@@ -166,14 +166,16 @@ async def update(visit: Asked, wish: QueueUpdates) -> Response:
     return visit.answer({})
 
 
-def _change(one: QueueUpdate, user: str) -> ChangeJob:
-    given = one.model_dump(exclude_unset=True, exclude={"job_id"})
+def _change(update: QueueUpdate, user: str) -> ChangeJob:
+    given = update.model_dump(exclude_unset=True, exclude={"job_id"})
     if not given:
-        raise invalid(f"nothing is asked for job '{one.job_id}': give one of {', '.join(QueueUpdate.WISHES)}")
+        raise invalid(
+            f"nothing is asked for job '{update.job_id}': give one of {', '.join(QueueUpdate.CHANGE_FIELDS)}"
+        )
     for anchor in ("ahead_of", "behind_of"):
         if anchor in given:
             given[anchor] = owner_of(given[anchor])
-    return ChangeJob(experiment_id=owner_of(one.job_id), user=user, **given)
+    return ChangeJob(experiment_id=owner_of(update.job_id), user=user, **given)
 
 
 def owner_of(job_id: str) -> int:

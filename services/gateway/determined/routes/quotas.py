@@ -6,35 +6,35 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts.commands import SetQuota
-from services.catalogue.rights import may
+from services.catalogue.rights import is_authorized
 from services.gateway.determined import quotas
 from services.gateway.determined.present import quota as present
 from services.gateway.http.bodies_of_people import QuotaBody
-from services.gateway.http.visit import Asked
+from services.gateway.http.visit import Authenticated
 from services.kit import paging
-from services.kit.authz.judge import Wish
-from services.people import places
+from services.kit.authz.access_check import AccessRequest
 from services.people import quotas as holders
-from services.web.query import Asks, Paged
+from services.people import workspace_records
+from services.web.query import FromQuery, Paged
 
 router = APIRouter()
 
 
 @router.get("/quotas")
-async def list_quotas(visit: Asked, query: Asks[Paged]) -> Response:
+async def list_quotas(visit: Authenticated, query: FromQuery[Paged]) -> Response:
     """The quotas that apply to the user, with current usage. Administrators see all quotas."""
     state, id = visit.catalogue.state, visit.user.id
-    seen = {one for one in places.workspaces(state) if visit.sight.workspace(one)}
-    everything = may(state, visit.session(), Wish("administer_cluster"))
-    found = [one for one in sorted(state.quotas) if everything or holders.concerns(state, one, id, seen)]
+    seen = {one for one in workspace_records.workspaces(state) if visit.visibility.includes_workspace(one)}
+    everything = is_authorized(state, visit.session(), AccessRequest("administer_cluster"))
+    found = [one for one in sorted(state.quotas) if everything or holders.applies_to(state, one, id, seen)]
     page, pagination = paging.cut(found, query.window)
-    used = await quotas.used(visit.peers, visit.catalogue.position) if page else {}
+    used = await quotas.current_usage(visit.peers, visit.catalogue.position) if page else {}
     shown = [present.quota(state, one, used) for one in page]
     return visit.answer({"quotas": shown, "pagination": pagination})
 
 
 @router.put("/quotas/{holder}")
-async def set_quota(visit: Asked, holder: str, wish: QuotaBody) -> Response:
+async def set_quota(visit: Authenticated, holder: str, wish: QuotaBody) -> Response:
     """Set the limits of `user-<id>`, `group-<id>` or `workspace-<id>`. Missing or null means no limit."""
     limits = wish.model_dump()
     await visit.peers.command(SetQuota(holder=holder, user=visit.user.username, **limits))
@@ -42,12 +42,16 @@ async def set_quota(visit: Asked, holder: str, wish: QuotaBody) -> Response:
     if holder not in state.quotas:
         return visit.answer({"quota": None})
     return visit.answer(
-        {"quota": present.quota(state, holder, await quotas.used(visit.peers, visit.catalogue.position))}
+        {
+            "quota": present.quota(
+                state, holder, await quotas.current_usage(visit.peers, visit.catalogue.position)
+            )
+        }
     )
 
 
 @router.delete("/quotas/{holder}")
-async def remove_quota(visit: Asked, holder: str) -> Response:
+async def remove_quota(visit: Authenticated, holder: str) -> Response:
     """Remove a quota."""
     await visit.peers.command(SetQuota(holder=holder, user=visit.user.username))
     return visit.answer({})

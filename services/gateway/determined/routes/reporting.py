@@ -12,10 +12,10 @@ from starlette.responses import Response
 from det_contracts import subjects
 from det_contracts.problems import invalid
 from det_contracts.queries import ReportVerdict
-from det_contracts.reports import MOST_NAMES, Series
+from det_contracts.reports import MAX_METRICS_PER_REPORT, Series
 from services.gateway.determined.witness import Witness
 from services.gateway.http.body import Body
-from services.gateway.http.visit import Asked, UserVisit
+from services.gateway.http.visit import Authenticated, UserVisit
 
 router = APIRouter()
 
@@ -45,7 +45,7 @@ class GroupedMetrics(Body):
 
 
 @router.post("/trials/{trial_id}/metrics")
-async def report(visit: Asked, trial_id: int, body: GroupedMetrics) -> Response:
+async def report(visit: Authenticated, trial_id: int, body: GroupedMetrics) -> Response:
     """Report metrics of any group."""
     if not body.group:
         raise invalid("group is missing: training, validation or a name of your own")
@@ -53,13 +53,13 @@ async def report(visit: Asked, trial_id: int, body: GroupedMetrics) -> Response:
 
 
 @router.post("/trials/{trial_id}/training_metrics")
-async def report_training(visit: Asked, trial_id: int, body: TrialMetrics) -> Response:
+async def report_training(visit: Authenticated, trial_id: int, body: TrialMetrics) -> Response:
     """Report training metrics."""
     return await _report(visit, trial_id, "training", body)
 
 
 @router.post("/trials/{trial_id}/validation_metrics")
-async def report_validation(visit: Asked, trial_id: int, body: TrialMetrics) -> Response:
+async def report_validation(visit: Authenticated, trial_id: int, body: TrialMetrics) -> Response:
     """Report validation metrics."""
     return await _report(visit, trial_id, "validation", body)
 
@@ -71,8 +71,10 @@ async def _report(visit: UserVisit, trial_id: int, group: str, body: TrialMetric
     if body.trial_run_id != run:
         raise invalid(f"invalid run id, {body.trial_run_id} (reported) != {run} (expected)")
     metrics = body.metrics
-    if len(metrics.avg_metrics) > MOST_NAMES:
-        raise invalid(f"a report may have at most {MOST_NAMES} metrics, not {len(metrics.avg_metrics)}")
+    if len(metrics.avg_metrics) > MAX_METRICS_PER_REPORT:
+        raise invalid(
+            f"a report may have at most {MAX_METRICS_PER_REPORT} metrics, not {len(metrics.avg_metrics)}"
+        )
     series = Series(
         group=group,
         steps=[body.steps_completed],
@@ -82,7 +84,7 @@ async def _report(visit: UserVisit, trial_id: int, group: str, body: TrialMetric
     )
     position = await witness.report(series)
     verdict = ReportVerdict(trial_id, position)
-    refusal = await visit.peers.ask(verdict, stream=subjects.REPORTS, position=position)
+    refusal = await visit.peers.query(verdict, stream=subjects.REPORTS, position=position)
     if refusal:
         raise invalid(refusal)
     return visit.answer({})

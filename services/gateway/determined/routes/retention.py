@@ -9,16 +9,16 @@ from starlette.responses import Response
 
 from det_contracts.problems import invalid
 from det_contracts.queries import PreviewRetention
-from services.catalogue.api_values import instant
+from services.catalogue.api_values import format_time
 from services.catalogue.domain import Checkpoint
 from services.gateway.determined.present.checkpoint import checkpoint
-from services.gateway.http.visit import Asked
-from services.web.query import Asking, Asks, Integer
+from services.gateway.http.visit import Authenticated
+from services.web.query import FromQuery, Integer, QueryModel
 
 root = APIRouter()
 
 
-class NumbersAsked(Asking):
+class KeepNumbersQuery(QueryModel):
     """Query parameters: how many checkpoints to keep."""
 
     save_experiment_best: Integer = 0
@@ -27,19 +27,21 @@ class NumbersAsked(Asking):
 
 
 @root.get("/experiments/{experiment_id}/preview_gc")
-async def preview(visit: Asked, experiment_id: int, query: Asks[NumbersAsked]) -> Response:
+async def preview(visit: Authenticated, experiment_id: int, query: FromQuery[KeepNumbersQuery]) -> Response:
     """The checkpoints that would be deleted if the experiment had ended and used these numbers."""
     one = visit.catalogue.experiment(experiment_id)
     found = [query.save_experiment_best, query.save_trial_best, query.save_trial_latest]
     if min(found) < 0:
-        raise invalid(f"{', '.join(NumbersAsked.model_fields)} must not be below 0")
+        raise invalid(f"{', '.join(KeepNumbersQuery.model_fields)} must not be below 0")
     best, trial_best, trial_latest = found
     question = PreviewRetention(
         experiment_id=experiment_id, experiment_best=best, trial_best=trial_best, trial_latest=trial_latest
     )
     state = visit.catalogue.state
-    going = [state.checkpoints[uuid] for uuid in await visit.peers.ask(question) if uuid in state.checkpoints]
-    shown = [{**checkpoint(known, state), **_as_in_0_25(known)} for known in going]
+    deletable = [
+        state.checkpoints[uuid] for uuid in await visit.peers.query(question) if uuid in state.checkpoints
+    ]
+    shown = [{**checkpoint(known, state), **_as_in_0_25(known)} for known in deletable]
     return visit.answer({"checkpoints": shown, "metric_name": one.metric})
 
 
@@ -47,7 +49,7 @@ def _as_in_0_25(one: Checkpoint) -> dict[str, Any]:
     """Additional names that 0.25 clients read only here."""
     return {
         "TrialID": one.trial_id,
-        "ReportTime": instant(one.at),
+        "ReportTime": format_time(one.at),
         "UUID": one.uuid,
         "StepsCompleted": one.metadata.get("steps_completed", 0),
         "State": one.state,

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from det_contracts import expconf
 from det_contracts.commands import Action, ChangeExperiment, ChangeJob, MoveExperiment, ReviseExperiment
-from det_contracts.problems import Refused, invalid, precondition
+from det_contracts.problems import Refused, failed_precondition, invalid
 from services.catalogue import listing
 from services.catalogue.display_state import STATES
 from services.catalogue.domain import Experiment
@@ -19,13 +19,13 @@ from services.catalogue.listing import ExperimentFilter
 from services.gateway.determined.present.experiment import present_config
 from services.gateway.determined.routes.experiments import show
 from services.gateway.http.bodies import Bulk, BulkMove, ExperimentMove
-from services.gateway.http.visit import Asked, UserVisit
+from services.gateway.http.visit import Authenticated, UserVisit
 from services.people import users
 from services.web.query import enum_names
 
 router = APIRouter()
 BULK_ACTIONS: tuple[Action, ...] = ("activate", "pause", "cancel", "kill", "archive", "unarchive")
-_NAMES = {
+_FIELDS = {
     "name": ("name",),
     "description": ("description",),
     "labels": ("labels",),
@@ -33,11 +33,15 @@ _NAMES = {
     "resources": ("maxSlots", "weight", "priority"),
     "checkpointStorage": ("saveExperimentBest", "saveTrialBest", "saveTrialLatest"),
 }
-_JOB = {"resources.max_slots": "max_slots", "resources.weight": "weight", "resources.priority": "priority"}
+_JOB_FIELDS = {
+    "resources.max_slots": "max_slots",
+    "resources.weight": "weight",
+    "resources.priority": "priority",
+}
 
 
 @router.patch("/experiments/{experiment_id}")
-async def revise(visit: Asked, experiment_id: int) -> Response:
+async def revise(visit: Authenticated, experiment_id: int) -> Response:
     """Change an experiment while it exists. All changes are validated before any is applied."""
     one = visit.catalogue.experiment(experiment_id)
     changes = _changes(await visit.json())
@@ -46,11 +50,11 @@ async def revise(visit: Asked, experiment_id: int) -> Response:
         expconf.revise(config, {field: value for field, value in changes.items() if field != "notes"})
     except expconf.ConfigErrors as errors:
         raise invalid(str(errors)) from None
-    if any(field in _JOB for field in changes):
-        _needs_job(one)
+    if any(field in _JOB_FIELDS for field in changes):
+        _check_has_job(one)
     user = visit.user.username
-    share = {_JOB[field]: value for field, value in changes.items() if field in _JOB}
-    rest = {field: value for field, value in changes.items() if field not in _JOB}
+    share = {_JOB_FIELDS[field]: value for field, value in changes.items() if field in _JOB_FIELDS}
+    rest = {field: value for field, value in changes.items() if field not in _JOB_FIELDS}
     if share:
         await visit.peers.command(ChangeJob(experiment_id=experiment_id, user=user, **share))
     if rest:
@@ -58,11 +62,15 @@ async def revise(visit: Asked, experiment_id: int) -> Response:
     return visit.answer({"experiment": await show(visit, experiment_id)})
 
 
-def _needs_job(one: Experiment) -> None:
+def _check_has_job(one: Experiment) -> None:
     if one.unmanaged:
-        raise precondition(f"experiment {one.id} is unmanaged: it has no slots, and no place in the queue")
+        raise failed_precondition(
+            f"experiment {one.id} is unmanaged: it has no slots, and no place in the queue"
+        )
     if one.ended_at is not None:
-        raise precondition(f"experiment {one.id} is {one.state}: it has no place in the queue any more")
+        raise failed_precondition(
+            f"experiment {one.id} is {one.state}: it has no place in the queue any more"
+        )
 
 
 def _changes(body: Any) -> dict[str, Any]:
@@ -70,8 +78,8 @@ def _changes(body: Any) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise invalid("the request: a JSON object is expected")
     found: dict[str, Any] = {}
-    for group, names in _NAMES.items():
-        given = _either(body, group)
+    for group, names in _FIELDS.items():
+        given = _field_value(body, group)
         if len(names) == 1:
             found |= {group: given[0]} if given else {}
             continue
@@ -79,12 +87,12 @@ def _changes(body: Any) -> dict[str, Any]:
         if not isinstance(inner, dict):
             raise invalid(f"{group}: a JSON object is expected, not {inner!r}")
         for name in names:
-            value = _either(inner, name)
+            value = _field_value(inner, name)
             found |= {f"{_snake(group)}.{_snake(name)}": value[0]} if value else {}
     return found
 
 
-def _either(body: dict[str, Any], name: str) -> list[Any]:
+def _field_value(body: dict[str, Any], name: str) -> list[Any]:
     return [body[key] for key in (name, _snake(name)) if key in body][:1]
 
 
@@ -93,37 +101,37 @@ def _snake(name: str) -> str:
 
 
 @router.delete("/experiments/delete")
-async def delete_many(visit: Asked, wish: Bulk) -> Response:
+async def delete_many(visit: Authenticated, wish: Bulk) -> Response:
     """Delete several experiments. The deletion continues after the answer."""
     return await _change_all(visit, wish, "delete")
 
 
 @router.delete("/experiments/{experiment_id}")
-async def delete(visit: Asked, experiment_id: int) -> Response:
+async def delete(visit: Authenticated, experiment_id: int) -> Response:
     """Delete an experiment with its checkpoints, metrics and logs. This continues after the answer."""
     return await _change(visit, experiment_id, "delete")
 
 
 @router.post("/experiments/{experiment_id}/archive")
-async def archive(visit: Asked, experiment_id: int) -> Response:
+async def archive(visit: Authenticated, experiment_id: int) -> Response:
     """Archive an experiment, which hides it from the default lists."""
     return await _change(visit, experiment_id, "archive")
 
 
 @router.post("/experiments/{experiment_id}/unarchive")
-async def unarchive(visit: Asked, experiment_id: int) -> Response:
+async def unarchive(visit: Authenticated, experiment_id: int) -> Response:
     """Unarchive an experiment."""
     return await _change(visit, experiment_id, "unarchive")
 
 
-def _may_go(visit: UserVisit, experiment_id: int) -> None:
+def _check_deletable(visit: UserVisit, experiment_id: int) -> None:
     """Refuse early if checkpoints are registered. The checkpoints service enforces this in any case."""
     state = visit.catalogue.state
     for version in state.versions.values():
         registered = state.checkpoints.get(version.checkpoint)
         if registered is not None and registered.experiment_id == experiment_id:
             model = state.models[version.model_id].name
-            raise precondition(
+            raise failed_precondition(
                 f"experiment {experiment_id} cannot be deleted: its checkpoints are registered as model "
                 f"versions, such as {version.checkpoint} in model '{model}'"
             )
@@ -131,14 +139,14 @@ def _may_go(visit: UserVisit, experiment_id: int) -> None:
 
 async def _change(visit: UserVisit, experiment_id: int, action: Action) -> Response:
     if action == "delete":
-        _may_go(visit, experiment_id)
-    wish = ChangeExperiment(experiment_id=experiment_id, action=action, user=visit.user.username)
-    await visit.peers.command(wish)
+        _check_deletable(visit, experiment_id)
+    command = ChangeExperiment(experiment_id=experiment_id, action=action, user=visit.user.username)
+    await visit.peers.command(command)
     return visit.answer({})
 
 
 @router.post("/experiments/move")
-async def move_many(visit: Asked, wish: BulkMove) -> Response:
+async def move_many(visit: Authenticated, wish: BulkMove) -> Response:
     """Move several experiments to another project."""
 
     def command(id: int) -> MoveExperiment:
@@ -149,7 +157,7 @@ async def move_many(visit: Asked, wish: BulkMove) -> Response:
 
 
 @router.post("/experiments/{experiment_id}/move")
-async def move(visit: Asked, experiment_id: int, wish: ExperimentMove) -> Response:
+async def move(visit: Authenticated, experiment_id: int, wish: ExperimentMove) -> Response:
     """Move an experiment to another project."""
     project_id = wish.destination_project_id
     command = MoveExperiment(experiment_id=experiment_id, project_id=project_id, user=visit.user.username)
@@ -158,7 +166,7 @@ async def move(visit: Asked, experiment_id: int, wish: ExperimentMove) -> Respon
 
 
 def _add_bulk(action: Action) -> None:
-    async def change_all(visit: Asked, wish: Bulk) -> Response:
+    async def change_all(visit: Authenticated, wish: Bulk) -> Response:
         return await _change_all(visit, wish, action)
 
     router.add_api_route(f"/experiments/{action}", change_all, methods=["POST"], name=f"{action} many")
@@ -168,21 +176,21 @@ for _action in BULK_ACTIONS:
     _add_bulk(_action)
 
 
-async def _change_all(visit: UserVisit, wish: Bulk, action: Action) -> Response:
+async def _change_all(visit: UserVisit, body: Bulk, action: Action) -> Response:
     def command(id: int) -> ChangeExperiment:
         return ChangeExperiment(experiment_id=id, action=action, user=visit.user.username)
 
-    return await _command_all(visit, wish, command, action)
+    return await _command_all(visit, body, command, action)
 
 
 async def _command_all(
-    visit: UserVisit, wish: Bulk, command: Callable[[int], Any], action: Action | None = None
+    visit: UserVisit, body: Bulk, command: Callable[[int], Any], action: Action | None = None
 ) -> Response:
     results = []
-    for id in await _meant(visit, wish):
+    for id in await _selected_ids(visit, body):
         try:
             if action == "delete":
-                _may_go(visit, id)
+                _check_deletable(visit, id)
             await visit.peers.command(command(id))
             results.append({"id": id, "error": ""})
         except Refused as refusal:
@@ -190,11 +198,11 @@ async def _command_all(
     return visit.answer({"results": results})
 
 
-async def _meant(visit: UserVisit, wish: Bulk) -> list[int]:
-    if wish.filters is None:
-        return list(dict.fromkeys(wish.experiment_ids))
-    filters = wish.filters
-    wanted = ExperimentFilter(
+async def _selected_ids(visit: UserVisit, body: Bulk) -> list[int]:
+    if body.filters is None:
+        return list(dict.fromkeys(body.experiment_ids))
+    filters = body.filters
+    experiment_filter = ExperimentFilter(
         name=filters.name,
         description=filters.description,
         labels=filters.labels,
@@ -202,12 +210,12 @@ async def _meant(visit: UserVisit, wish: Bulk) -> list[int]:
         states=enum_names("filters.states", filters.states, "STATE_", STATES),
         users=users.names_of(visit.catalogue.state, [], filters.user_ids),
         project_id=filters.project_id,
-        ids=wish.experiment_ids,
-        projects=visit.sight.projects(),
+        ids=body.experiment_ids,
+        projects=visit.visibility.visible_projects(),
     )
 
     def read(connection: sa.Connection) -> list[int]:
-        return listing.all_experiments(connection, wanted)
+        return listing.all_experiment_ids(connection, experiment_filter)
 
     found = await visit.catalogue.read(read)
     return [id for id in found if id not in filters.excluded_experiment_ids]

@@ -17,33 +17,39 @@ from det_contracts.problems import Refused
 from services.catalogue import search
 from services.catalogue.columns.column import Column
 from services.catalogue.columns.experiments import COLUMNS
-from services.catalogue.columns.values import HPARAM, STATISTICS, hyperparameters, known, telling
+from services.catalogue.columns.values import (
+    HPARAM,
+    STATISTICS,
+    hyperparameters,
+    representative_trial,
+    resolve_column,
+)
 from services.catalogue.domain import Experiment, State
 from services.catalogue.peers import Summary
 from services.catalogue.search import Lookup
 from services.gateway.determined.present.experiment import experiment
-from services.gateway.determined.routes.experiments import shown_with
+from services.gateway.determined.routes.experiments import load_for_display
 from services.gateway.determined.routes.trials import show
-from services.gateway.http.answers import ColumnsThere, FoundExperiments, answering
-from services.gateway.http.visit import Asked, UserVisit
+from services.gateway.http.answers import ColumnsThere, FoundExperiments, response_schema
+from services.gateway.http.visit import Authenticated, UserVisit
 from services.kit import paging
-from services.people import places
-from services.web.query import NOTHING, Asking, Asks, Flag, Integer, Paged
+from services.people import workspace_records
+from services.web.query import NOTHING, Flag, FromQuery, Integer, Paged, QueryModel
 
 router = APIRouter()
-AT_ONCE = 20
+TRIALS_PER_QUERY = 20
 """Trials per query: each may have thousands of metrics, and the answer must fit into one message."""
-LOOKED_AT = 200
+MAX_EXPERIMENTS = 200
 """How many of a project's newest experiments contribute metric columns."""
 
 
-class ProjectAsked(Asking):
+class ProjectQuery(QueryModel):
     """Query parameter: the project, or 0 for all."""
 
     project_id: Integer = 0
 
 
-class SearchAsked(Paged, ProjectAsked):
+class SearchQuery(Paged, ProjectQuery):
     """GET /experiments-search"""
 
     filter: str = ""
@@ -52,26 +58,26 @@ class SearchAsked(Paged, ProjectAsked):
     lean: Flag = False
 
 
-@router.get("/experiments-search", **answering(FoundExperiments))
-async def find(visit: Asked, query: Asks[SearchAsked]) -> Response:
+@router.get("/experiments-search", **response_schema(FoundExperiments))
+async def find(visit: Authenticated, query: FromQuery[SearchQuery]) -> Response:
     """A page of experiments that match a filter, each with its best trial.
 
     Our additions: `lean` omits configurations and best trials, and `columns` adds the values of these columns
     to each row.
     """
     state, project = visit.catalogue.state, query.project_id
-    wish = search.read(query.filter, query.sort)
-    wanted = [known(name) for text in query.columns for name in text.split(",") if name]
+    search_request = search.parse(query.filter, query.sort)
+    wanted = [resolve_column(name) for text in query.columns for name in text.split(",") if name]
     if project:
-        places.project(state, project)
-        visit.see("project", project)
-    lookup = await visit.catalogue.columns.lookup(state, visit.peers, {*wish.names, *wanted})
-    sight = visit.sight
-    ids = sorted(sight.only(sight.experiment, state.experiments))
+        workspace_records.project(state, project)
+        visit.check_view("project", project)
+    lookup = await visit.catalogue.columns.lookup(state, visit.peers, {*search_request.names, *wanted})
+    visibility = visit.visibility
+    ids = sorted(visibility.filter_visible(visibility.includes_experiment, state.experiments))
     if project:
         ids = [id for id in ids if state.experiments[id].project_id == project]
     # Runs in a thread: it takes 100 ms with 100,000 experiments, which would block the event loop.
-    ordered = await asyncio.to_thread(wish.answer, lookup, ids)
+    ordered = await asyncio.to_thread(search_request.apply, lookup, ids)
     part = paging.experiments_span(query.window, len(ordered))
     page = [state.experiments[id] for id in ordered[part.start : part.end] if id in state.experiments]
     rows = await _rows(visit, page, query.lean)
@@ -84,7 +90,7 @@ async def _rows(visit: UserVisit, page: list[Experiment], lean: bool) -> list[di
     state = visit.catalogue.state
     best = {} if lean else await _best_trials(visit, page)
     progress = await visit.peers.progress([one.id for one in page if one.ended_at is None]) if lean else {}
-    trials = await shown_with(visit, [one.id for one in page], lean)
+    trials = await load_for_display(visit, [one.id for one in page], lean)
     return [
         {
             "experiment": experiment(one, state, trials[one.id], progress=progress.get(one.id), lean=lean),
@@ -96,7 +102,7 @@ async def _rows(visit: UserVisit, page: list[Experiment], lean: bool) -> list[di
 
 
 async def _best_trials(visit: UserVisit, page: list[Experiment]) -> dict[int | None, Any]:
-    chosen = await visit.catalogue.away.trials(one.best_trial for one in page if one.best_trial)
+    chosen = await visit.catalogue.evicted.fetch_trials(one.best_trial for one in page if one.best_trial)
     return {one["id"]: one for one in await show(visit, list(chosen.trials.values()), chosen)}
 
 
@@ -105,47 +111,49 @@ def _values(lookup: Lookup, wanted: list[str], id: int) -> dict[str, Any]:
 
 
 @router.get("/experiment/labels")
-async def labels(visit: Asked, query: Asks[ProjectAsked]) -> Response:
+async def labels(visit: Authenticated, query: FromQuery[ProjectQuery]) -> Response:
     """All labels of experiments, most used first."""
     state = visit.catalogue.state
-    held = (state.experiments[id] for id in _held(visit, query.project_id))
+    held = (state.experiments[id] for id in _visible_ids(visit, query.project_id))
     used = Counter(label for one in held for label in one.labels)
     return visit.answer({"labels": sorted(used, key=lambda label: (-used[label], label))})
 
 
-@router.get("/projects/{id}/columns", **answering(ColumnsThere))
-async def columns(visit: Asked, id: int) -> Response:
+@router.get("/projects/{id}/columns", **response_schema(ColumnsThere))
+async def columns(visit: Authenticated, id: int) -> Response:
     """The columns by which a project's experiments can be filtered and sorted. Id 0 means all projects."""
     state = visit.catalogue.state
     if id:
-        places.project(state, id)
-    found = [_own(column) for column in COLUMNS.values() if column.told]
-    held = _held(visit, id)
+        workspace_records.project(state, id)
+    found = [_fixed_column(column) for column in COLUMNS.values() if column.listed]
+    held = _visible_ids(visit, id)
     found += [
         _column(f"{HPARAM}{name}", "UNSPECIFIED", "HYPERPARAMETERS", "text") for name in _hparams(state, held)
     ]
-    metrics = await _metrics(visit, held[:LOOKED_AT])
+    metrics = await _metrics(visit, held[:MAX_EXPERIMENTS])
     return visit.answer({"columns": [*found, *metrics]})
 
 
-def _held(visit: UserVisit, project_id: int) -> list[int]:
+def _visible_ids(visit: UserVisit, project_id: int) -> list[int]:
     """Ids of a project's visible experiments, newest first. Project 0 means all projects."""
-    state, sight = visit.catalogue.state, visit.sight
+    state, visibility = visit.catalogue.state, visit.visibility
     found = (one.id for one in state.experiments.values() if project_id in (0, one.project_id))
-    return sorted(sight.only(sight.experiment, found), reverse=True)
+    return sorted(visibility.filter_visible(visibility.includes_experiment, found), reverse=True)
 
 
 @router.get("/projects/{id}/experiments/metric-ranges")
-async def metric_ranges(visit: Asked, id: int) -> Response:
+async def metric_ranges(visit: Authenticated, id: int) -> Response:
     """The range of each metric column in the newest experiments of a project."""
     state = visit.catalogue.state
     if id:
-        places.project(state, id)
-    trials = [telling(state.experiments[one]) for one in _held(visit, id)[:LOOKED_AT]]
-    asked = [trial for trial in trials if trial is not None]
+        workspace_records.project(state, id)
+    trials = [
+        representative_trial(state.experiments[one]) for one in _visible_ids(visit, id)[:MAX_EXPERIMENTS]
+    ]
+    trial_ids = [trial for trial in trials if trial is not None]
     found: dict[str, list[float]] = {}
-    for start in range(0, len(asked), AT_ONCE):
-        for told in (await visit.peers.summaries(asked[start : start + AT_ONCE])).values():
+    for start in range(0, len(trial_ids), TRIALS_PER_QUERY):
+        for told in (await visit.peers.summaries(trial_ids[start : start + TRIALS_PER_QUERY])).values():
             for name, value in _statistics(told):
                 found.setdefault(name, []).append(value)
     ranges = [{"metricsName": name, "min": min(all), "max": max(all)} for name, all in sorted(found.items())]
@@ -170,7 +178,7 @@ async def _metrics(visit: UserVisit, ids: list[int]) -> list[dict[str, str]]:
     """Metric columns of the newest experiments; empty while the metrics service is unavailable."""
     found: dict[str, list[str]] = {}
     with contextlib.suppress(Refused):
-        found = await visit.peers.ask(queries.MetricNames(ids)) if ids else {}
+        found = await visit.peers.query(queries.MetricNames(ids)) if ids else {}
     return [
         _column(f"{group}.{name}.{statistic}", "NUMBER", _LOCATIONS.get(group, "CUSTOM_METRIC"))
         for group, names in found.items()
@@ -182,8 +190,8 @@ async def _metrics(visit: UserVisit, ids: list[int]) -> list[dict[str, str]]:
 _LOCATIONS = {"validation": "VALIDATIONS", "training": "TRAINING"}
 
 
-def _own(column: Column[Experiment]) -> dict[str, str]:
-    told = _column(column.name, column.type.word, "EXPERIMENT", column.type.look)
+def _fixed_column(column: Column[Experiment]) -> dict[str, str]:
+    told = _column(column.name, column.type.api_type, "EXPERIMENT", column.type.display)
     return told | {"displayName": column.title, "field": column.key or ""}
 
 

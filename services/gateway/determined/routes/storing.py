@@ -10,14 +10,14 @@ from starlette.responses import Response
 
 from det_contracts import ids
 from det_contracts.events.trial import CheckpointStored
-from det_contracts.problems import invalid, not_found, precondition
+from det_contracts.problems import failed_precondition, invalid, not_found
 from det_contracts.queries import StorageRefusal
 from services.catalogue.domain import Allocation
-from services.catalogue.peers import softly
-from services.gateway.determined.witness import Witness, run_spoken_for
+from services.catalogue.peers import query_or_empty
+from services.gateway.determined.witness import Witness, run_of_script
 from services.gateway.http.body import Body
-from services.gateway.http.visit import Asked, UserVisit
-from services.web.query import Asking, Asks, Integer
+from services.gateway.http.visit import Authenticated, UserVisit
+from services.web.query import FromQuery, Integer, QueryModel
 
 router = APIRouter()
 
@@ -33,7 +33,7 @@ class Stored(Body):
     state: str = "STATE_COMPLETED"
 
 
-class RefusalAsked(Asking):
+class RefusalQuery(QueryModel):
     """GET /trials/{trial_id}/storage-refusal"""
 
     size_bytes: Integer = 0
@@ -41,18 +41,18 @@ class RefusalAsked(Asking):
 
 
 @router.get("/trials/{trial_id}/storage-refusal")
-async def refusal(visit: Asked, trial_id: int, query: Asks[RefusalAsked]) -> Response:
+async def refusal(visit: Authenticated, trial_id: int, query: FromQuery[RefusalQuery]) -> Response:
     """Why the trial may not store another checkpoint now; empty if it may (our addition).
 
     It is also empty while the answer is unknown, so that checkpoints never wait for it.
     """
-    wish = StorageRefusal(trial_id, query.size_bytes)
-    found = await softly(visit.peers, wish, visit.catalogue.position)
+    question = StorageRefusal(trial_id, query.size_bytes)
+    found = await query_or_empty(visit.peers, question, visit.catalogue.position)
     return visit.answer({"reason": found.get("reason", "")})
 
 
 @router.post("/checkpoints")
-async def store(visit: Asked, body: Stored) -> Response:
+async def store(visit: Authenticated, body: Stored) -> Response:
     """Register a checkpoint whose files are all in the storage. Repeats have no effect."""
     if not ids.is_token(body.uuid):
         raise invalid(f"uuid '{body.uuid}' may hold letters, digits, - and _ only")
@@ -63,7 +63,7 @@ async def store(visit: Asked, body: Stored) -> Response:
         raise invalid(f"metadata.steps_completed is {steps!r}: it must be a whole number, at least 0")
     allocation = _allocation(visit, body)
     if allocation.trial_id is None:
-        raise precondition(f"allocation {allocation.id} belongs to no trial, so it has no checkpoints")
+        raise failed_precondition(f"allocation {allocation.id} belongs to no trial, so it has no checkpoints")
     witness = Witness(visit, allocation.trial_id)
     if body.uuid not in visit.catalogue.state.checkpoints:
         fact = CheckpointStored(
@@ -77,13 +77,13 @@ async def store(visit: Asked, body: Stored) -> Response:
             metadata=body.metadata,
             steps_completed=steps,
         )
-        await witness.state_for_all_to_see(fact, f"checkpoint-{body.uuid}")
+        await witness.record_fact_and_wait(fact, f"checkpoint-{body.uuid}")
     return visit.answer({})
 
 
 def _allocation(visit: UserVisit, body: Stored) -> Allocation:
     """The run that stored the checkpoint: the one named, or else that of the token."""
-    known = run_spoken_for(visit, body.task_id, body.allocation_id)
+    known = run_of_script(visit, body.task_id, body.allocation_id)
     if known is None or (body.task_id and known.task_id != body.task_id):
         raise not_found(f"allocation of task '{body.task_id}'", body.allocation_id)
     return known

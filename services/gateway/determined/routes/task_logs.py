@@ -15,13 +15,13 @@ from det_contracts import subjects
 from det_contracts.limits import NAME_CHARACTERS
 from det_contracts.problems import Problem, Refused, invalid
 from det_contracts.reports import LogBatch, LogLine
-from services.catalogue.rights import judge
-from services.gateway.determined.witness import append, run_spoken_for
-from services.gateway.http.visit import Asked, UserVisit
-from services.kit.authz.judge import Wish
+from services.catalogue.rights import authorize
+from services.gateway.determined.witness import append_to_log, run_of_script
+from services.gateway.http.visit import Authenticated, UserVisit
+from services.kit.authz.access_check import AccessRequest
 from services.kit.log import Draft
 
-AT_ONCE = 1000
+LINES_PER_MESSAGE = 1000
 """Maximum number of lines in one message."""
 Name = Annotated[str, msgspec.Meta(max_length=NAME_CHARACTERS, pattern=r"^[^\x00]*\Z")]
 Rank = Annotated[int, msgspec.Meta(ge=-1, lt=2**31)]
@@ -44,50 +44,50 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @root.post("/task-logs")
-async def ship(visit: Asked) -> Response:
+async def ship(visit: Authenticated) -> Response:
     """Store a list of log lines."""
     try:
-        said = await visit.json()
-        records = msgspec.convert(said if isinstance(said, list) else [said], list[Record], strict=False)
+        body = await visit.json()
+        records = msgspec.convert(body if isinstance(body, list) else [body], list[Record], strict=False)
     except msgspec.ValidationError as error:
         raise invalid(f"the log records cannot be read: {error}") from None
-    for (task, allocation, agent, source), lines in _sorted(visit, records).items():
-        for start in range(0, len(lines), AT_ONCE):
+    for (task, allocation, agent, source), lines in _group_by_source(visit, records).items():
+        for start in range(0, len(lines), LINES_PER_MESSAGE):
             batch = LogBatch(
                 task_id=task,
                 allocation_id=allocation,
                 worker_id=agent,
                 source=source,
                 offset=-1,
-                lines=lines[start : start + AT_ONCE],
+                lines=lines[start : start + LINES_PER_MESSAGE],
             )
             draft = Draft(subjects.logs(task), msgspec.json.encode(batch), f"log-{uuid.uuid4().hex}")
-            await append(visit.backend.journal, draft)
+            await append_to_log(visit.backend.journal, draft)
     return visit.answer({})
 
 
-Place = tuple[str, str, str, str]
+LogSource = tuple[str, str, str, str]
 
 
-def _sorted(visit: UserVisit, records: list[Record]) -> dict[Place, list[LogLine]]:
-    session, found = visit.session(), dict[Place, list[LogLine]]()
+def _group_by_source(visit: UserVisit, records: list[Record]) -> dict[LogSource, list[LogLine]]:
+    session, found = visit.session(), dict[LogSource, list[LogLine]]()
     for record in records:
         allocation = _allocation(visit, record, session.allocation)
         members = allocation.members
         agent = record.agent_id or (members[0].worker_id if members else "")
-        place = (record.task_id, allocation.id, agent, record.source or "task")
-        found.setdefault(place, []).append(_line(record))
+        log_source = (record.task_id, allocation.id, agent, record.source or "task")
+        found.setdefault(log_source, []).append(_line(record))
     return found
 
 
 def _allocation(visit: UserVisit, record: Record, own: str) -> Any:
     """The run that a line belongs to. Raises `Refused` if it is unknown or another task's."""
-    known = run_spoken_for(visit, record.task_id, record.allocation_id or "")
+    known = run_of_script(visit, record.task_id, record.allocation_id or "")
     if known is None or known.task_id != record.task_id:
         raise invalid(f"allocation '{record.allocation_id or own}' of task '{record.task_id}' is not known")
     if own and own != known.id:
         raise Refused(Problem("permission_denied", f"the token is that of {own}, the line of {known.id}"))
-    judge(visit.catalogue.state, visit.session(), Wish("speak", "run", known.id))
+    authorize(visit.catalogue.state, visit.session(), AccessRequest("speak", "run", known.id))
     return known
 
 

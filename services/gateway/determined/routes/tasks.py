@@ -12,41 +12,43 @@ from det_contracts.problems import not_found
 from services.catalogue.domain import Allocation
 from services.gateway.determined.present import task
 from services.gateway.determined.present.own_task import NOUNS
-from services.gateway.http.visit import Asked, UserVisit
+from services.gateway.http.visit import Authenticated, UserVisit
 
 router = APIRouter()
 root = APIRouter()
 
 
 @router.get("/tasks")
-async def list_tasks(visit: Asked) -> Response:
+async def list_tasks(visit: Authenticated) -> Response:
     """Waiting and running allocations."""
-    ranks = await visit.peers.ranks()
+    ranks = await visit.peers.queue_order()
     return visit.answer({"allocationIdToSummary": _seen(visit, task.summaries(visit.catalogue.state, ranks))})
 
 
 def _seen(visit: UserVisit, found: dict[str, Any]) -> dict[str, Any]:
-    sight = visit.sight
-    return {id: found[id] for id in sight.only(sight.run, found)}
+    visibility = visit.visibility
+    return {id: found[id] for id in visibility.filter_visible(visibility.includes_run, found)}
 
 
 @root.get("/tasks")
-async def list_raw(visit: Asked) -> Response:
+async def list_raw(visit: Authenticated) -> Response:
     """Waiting and running allocations in the older form: a map, in snake_case."""
-    ranks = await visit.peers.ranks()
+    ranks = await visit.peers.queue_order()
     return visit.answer(_seen(visit, task.raw_summaries(visit.catalogue.state, ranks)))
 
 
 @router.get("/tasks/count")
-async def count(visit: Asked) -> Response:
+async def count(visit: Authenticated) -> Response:
     """The number of waiting and running tasks, by kind."""
-    state, sight = visit.catalogue.state, visit.sight
-    live = Counter(state.allocations[id].kind for id in sight.only(sight.run, state.live))
+    state, visibility = visit.catalogue.state, visit.visibility
+    live = Counter(
+        state.allocations[id].kind for id in visibility.filter_visible(visibility.includes_run, state.live)
+    )
     return visit.answer({f"{noun}s": live[kind] for kind, noun in NOUNS.items()})
 
 
 @router.get("/tasks/{task_id}")
-async def get(visit: Asked, task_id: str) -> Response:
+async def get(visit: Authenticated, task_id: str) -> Response:
     """One task with its runs."""
     runs = runs_of(visit, task_id)
     return visit.answer({"task": task.task(task_id, runs, visit.catalogue.state)})

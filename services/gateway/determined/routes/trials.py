@@ -15,31 +15,31 @@ from services.catalogue.display_state import STATES, trial_state
 from services.catalogue.domain import State, Trial
 from services.catalogue.peers import Summary
 from services.gateway.determined.present.trial import trial
-from services.gateway.determined.workloads import Workloads, workloads
+from services.gateway.determined.workloads import WorkloadsQuery, workloads
 from services.gateway.http.answers import Trial as Shape
-from services.gateway.http.answers import answering_one, answering_page
-from services.gateway.http.visit import Asked, UserVisit
-from services.web.query import NOTHING, Asks, Flag, Paged, names, one_of
+from services.gateway.http.answers import page_schema, record_schema
+from services.gateway.http.visit import Authenticated, UserVisit
+from services.web.query import NOTHING, Flag, FromQuery, Paged, enum_value, enum_values
 
 router = APIRouter()
 SORTS = (*listing.TRIAL_SORTS, listing.DURATION)
 
 
-class TrialsAsked(Paged):
+class TrialsQuery(Paged):
     """GET /experiments/{id}/trials"""
 
-    states: Annotated[list[str], names("STATE_", STATES)] = NOTHING
-    sort_by: Annotated[str, one_of("SORT_BY_", SORTS)] = "ID"
+    states: Annotated[list[str], enum_values("STATE_", STATES)] = NOTHING
+    sort_by: Annotated[str, enum_value("SORT_BY_", SORTS)] = "ID"
     lean: Flag = False
 
 
-@router.get("/experiments/{experiment_id}/trials", **answering_page("trials", Shape))
-async def of_experiment(visit: Asked, experiment_id: int, query: Asks[TrialsAsked]) -> Response:
+@router.get("/experiments/{experiment_id}/trials", **page_schema("trials", Shape))
+async def of_experiment(visit: Authenticated, experiment_id: int, query: FromQuery[TrialsQuery]) -> Response:
     """A page of an experiment's trials. Our addition `lean` leaves out the statistics of metrics."""
     smaller = visit.catalogue.experiment(experiment_id).smaller_is_better
     states, sort, window = query.states, query.sort_by, query.window
     found = await visit.catalogue.read(
-        lambda connection: listing.trials(
+        lambda connection: listing.trial_page(
             connection, experiment_id, states, sort, window, smaller_is_better=smaller
         )
     )
@@ -65,28 +65,28 @@ async def show(visit: UserVisit, records: Sequence[Trial], of: State | None = No
             state,
             summaries.get(one.id, Summary()),
             now=now,
-            waits=waiting.get(one.allocation_id or "", ""),
+            waiting_reason=waiting.get(one.allocation_id or "", ""),
         )
         for one in records
     ]
 
 
-@router.get("/trials/{trial_id}", **answering_one("trial", Shape))
-async def get(visit: Asked, trial_id: int) -> Response:
+@router.get("/trials/{trial_id}", **record_schema("trial", Shape))
+async def get(visit: Authenticated, trial_id: int) -> Response:
     """One trial."""
     (shown,) = await show(visit, [visit.catalogue.trial(trial_id)])
     return visit.answer({"trial": shown})
 
 
 @router.post("/trials/{trial_id}/kill")
-async def kill(visit: Asked, trial_id: int) -> Response:
+async def kill(visit: Authenticated, trial_id: int) -> Response:
     """Kill a trial immediately. Its experiment continues."""
     await visit.peers.command(KillTrial(trial_id=trial_id, user=visit.user.username))
     return visit.answer({})
 
 
 @router.get("/trials/{trial_id}/workloads")
-async def list_workloads(visit: Asked, trial_id: int, query: Asks[Workloads]) -> Response:
+async def list_workloads(visit: Authenticated, trial_id: int, query: FromQuery[WorkloadsQuery]) -> Response:
     """A trial's training reports, validations and checkpoints."""
     page, pagination = await workloads(visit, visit.catalogue.trial(trial_id), query)
     return visit.answer({"workloads": page, "pagination": pagination})

@@ -13,37 +13,37 @@ from det_contracts import ids
 from det_contracts.commands import CreateTrial, Ending, EndTrial, OpenRun
 from det_contracts.problems import invalid, unavailable
 from services.catalogue.domain import Trial
-from services.catalogue.waiting import Fact
+from services.catalogue.waiters import Fact
 from services.gateway.determined.routes import experiments, trials
 from services.gateway.determined.witness import Witness
 from services.gateway.http.bodies import NewTrial, TrialPatch, TrialPut, TrialStart
 from services.gateway.http.streaming import wait_until
-from services.gateway.http.visit import Asked, UserVisit
+from services.gateway.http.visit import Authenticated, UserVisit
 from services.gateway.submit.configuration import TEXT_LIMIT_BYTES
 
-ALIVE = ("", "UNSPECIFIED", "ACTIVE", "QUEUED", "PULLING", "STARTING", "RUNNING")
+RUNNING_STATES = ("", "UNSPECIFIED", "ACTIVE", "QUEUED", "PULLING", "STARTING", "RUNNING")
 """States that a running script may report; a heartbeat reports none."""
 ENDINGS = get_args(Ending)
 PATIENCE_S = 10.0
-LONGEST_NAME = 1000
+MAX_NAME_LENGTH = 1000
 router = APIRouter()
 
 
 @router.put("/experiments/by-external-id/{external_id:path}")
-async def put_experiment(visit: Asked, external_id: str) -> Response:
+async def put_experiment(visit: Authenticated, external_id: str) -> Response:
     """Return the experiment with that external id, or create it as POST /experiments does."""
     _check_name(external_id)
-    return await experiments.submitted(visit, external_id)
+    return await experiments.submit_experiment(visit, external_id)
 
 
 @router.post("/trials")
-async def create(visit: Asked, body: NewTrial) -> Response:
+async def create(visit: Authenticated, body: NewTrial) -> Response:
     """Create a trial of an unmanaged experiment."""
     return await _create(visit, body, str(uuid.uuid4()))
 
 
 @router.put("/trials")
-async def put(visit: Asked, body: TrialPut) -> Response:
+async def put(visit: Authenticated, body: TrialPut) -> Response:
     """Return the trial with that external id in its experiment, or create it."""
     external = body.external_trial_id
     _check_name(external)
@@ -52,8 +52,8 @@ async def put(visit: Asked, body: TrialPut) -> Response:
 
 
 def _check_name(external_id: str) -> None:
-    if not 0 < len(external_id) <= LONGEST_NAME:
-        raise invalid(f"an external id has 1 to {LONGEST_NAME} characters, not {len(external_id)}")
+    if not 0 < len(external_id) <= MAX_NAME_LENGTH:
+        raise invalid(f"an external id has 1 to {MAX_NAME_LENGTH} characters, not {len(external_id)}")
 
 
 async def _create(visit: UserVisit, body: NewTrial, request_id: str) -> Response:
@@ -63,10 +63,10 @@ async def _create(visit: UserVisit, body: NewTrial, request_id: str) -> Response
     name = await visit.create(
         CreateTrial(experiment_id=id, request_id=request_id, hparams=body.hparams, user=visit.user.username)
     )
-    return await _show(visit, await _announced(visit, id, ids.trial_task_id(id, name)))
+    return await _show(visit, await _wait_for_trial(visit, id, ids.trial_task_id(id, name)))
 
 
-async def _announced(visit: UserVisit, experiment_id: int, task_id: str) -> Trial:
+async def _wait_for_trial(visit: UserVisit, experiment_id: int, task_id: str) -> Trial:
     """Wait for a trial's id, and return the trial."""
     found: list[Trial] = []
 
@@ -87,7 +87,7 @@ async def _show(visit: UserVisit, known: Trial) -> Response:
 
 
 @router.post("/trials/{trial_id}/start")
-async def start(visit: Asked, trial_id: int, body: TrialStart) -> Response:
+async def start(visit: Authenticated, trial_id: int, body: TrialStart) -> Response:
     """Start a run of a trial. With `resume`, it continues from the trial's latest checkpoint."""
     visit.catalogue.trial(trial_id)
     command = OpenRun(trial_id=trial_id, resume=body.resume, user=visit.user.username)
@@ -102,15 +102,15 @@ async def start(visit: Asked, trial_id: int, body: TrialStart) -> Response:
 
 
 @router.patch("/trials/{trial_id}")
-async def patch(visit: Asked, trial_id: int, body: TrialPatch) -> Response:
+async def patch(visit: Authenticated, trial_id: int, body: TrialPatch) -> Response:
     """Report that the script is alive, or how it ended."""
     witness = Witness(visit, trial_id)
     state = body.state.removeprefix("STATE_")
     if state in ENDINGS:
         command = EndTrial(trial_id=trial_id, state=cast(Ending, state), user=visit.user.username)
         await visit.peers.command(command)
-    elif state in ALIVE:
-        await witness.beat()
+    elif state in RUNNING_STATES:
+        await witness.send_heartbeat()
     else:
         raise invalid(f"state is {body.state}: a script may say RUNNING, or {', '.join(ENDINGS)} at its end")
     return await _show(visit, visit.catalogue.trial(trial_id))

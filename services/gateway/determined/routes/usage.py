@@ -11,64 +11,78 @@ from det_contracts.problems import invalid
 from services.catalogue import runs, usage
 from services.catalogue.domain import Allocation
 from services.gateway.determined.present.agent import live_allocations
-from services.gateway.determined.present.use import used
-from services.gateway.http.visit import Asked, UserVisit
-from services.web.query import Asking, Asks, Integer
+from services.gateway.determined.present.resource_usage import run_usage
+from services.gateway.http.visit import Authenticated, UserVisit
+from services.web.query import FromQuery, Integer, QueryModel
 
 router = APIRouter()
-MOST_DAYS = 366
-MOST_RUNS = 1000
+MAX_DAYS = 366
+MAX_RUNS = 1000
 """Maximum number of runs in one answer."""
 
 
-class DaysAsked(Asking):
+class DaysQuery(QueryModel):
     """Query parameter: how many days back, by default as many as the route defines."""
 
     days: Integer | None = None
 
 
-def _since(query: DaysAsked, default_days: int) -> float:
+def _since(query: DaysQuery, default_days: int) -> float:
     days = default_days if query.days is None else query.days
-    if not 1 <= days <= MOST_DAYS:
-        raise invalid(f"days must be from 1 to {MOST_DAYS}, not {days}")
+    if not 1 <= days <= MAX_DAYS:
+        raise invalid(f"days must be from 1 to {MAX_DAYS}, not {days}")
     return time.time() - days * runs.DAY_S
 
 
-async def _held(visit: UserVisit, since: float) -> list[Allocation]:
-    found: list[Allocation] = await visit.catalogue.read(lambda connection: runs.held(connection, since))
+async def _allocations_since(visit: UserVisit, since: float) -> list[Allocation]:
+    found: list[Allocation] = await visit.catalogue.read(
+        lambda connection: runs.runs_between(connection, since)
+    )
     return found
 
 
 @router.get("/cluster/slots")
-async def strips(visit: Asked, query: Asks[DaysAsked]) -> Response:
+async def strips(visit: Authenticated, query: FromQuery[DaysQuery]) -> Response:
     """What ran on each slot in recent days."""
-    found = await _held(visit, _since(query, 1))
-    return visit.answer({"slots": usage.strips(visit.catalogue.state, found, visit.sight.held)})
+    found = await _allocations_since(visit, _since(query, 1))
+    return visit.answer(
+        {"slots": usage.slot_timelines(visit.catalogue.state, found, visit.visibility.includes_allocation)}
+    )
 
 
 @router.get("/cluster/usage")
-async def by_day(visit: Asked, query: Asks[DaysAsked]) -> Response:
+async def by_day(visit: Authenticated, query: FromQuery[DaysQuery]) -> Response:
     """Slot hours by day, user and label."""
     since, now = _since(query, 30), time.time()
-    used = await visit.catalogue.read(lambda connection: runs.used(connection, since, runs.STILL, now))
-    found = usage.by_day(visit.catalogue.state, used)
+    used = await visit.catalogue.read(
+        lambda connection: runs.slot_seconds(connection, since, runs.NOT_ENDED, now)
+    )
+    found = usage.usage_by_day(visit.catalogue.state, used)
     return visit.answer({"usage": found})
 
 
 @router.get("/cluster/use")
-async def use(visit: Asked) -> Response:
+async def use(visit: Authenticated) -> Response:
     """The processors, memory and GPUs that runs use, as last sampled by the workers."""
-    state, sight = visit.catalogue.state, visit.sight
+    state, visibility = visit.catalogue.state, visit.visibility
     live = [run for run in live_allocations(state) if run.trial_id is not None and run.members]
-    live = sight.only(lambda run: sight.run(run.id), live)[:MOST_RUNS]
+    live = visibility.filter_visible(lambda run: visibility.includes_run(run.id), live)[:MAX_RUNS]
     known = await visit.peers.summaries(run.trial_id for run in live if run.trial_id is not None)
     summaries = {id: one.summary for id, one in known.items()}
-    return visit.answer({"uses": [used(run, state, summaries.get(run.trial_id or 0, {})) for run in live]})
+    return visit.answer(
+        {"uses": [run_usage(run, state, summaries.get(run.trial_id or 0, {})) for run in live]}
+    )
 
 
 @router.get("/cluster/away")
-async def away(visit: Asked, query: Asks[DaysAsked]) -> Response:
+async def away(visit: Authenticated, query: FromQuery[DaysQuery]) -> Response:
     """Workers that left or were lost in recent days."""
     since = _since(query, 7)
-    found = await _held(visit, since - usage.BEFORE_GOING_S)
-    return visit.answer({"agents": usage.away(visit.catalogue.state, found, since, visit.sight.held)})
+    found = await _allocations_since(visit, since - usage.LAST_RUN_MARGIN_S)
+    return visit.answer(
+        {
+            "agents": usage.departed_workers(
+                visit.catalogue.state, found, since, visit.visibility.includes_allocation
+            )
+        }
+    )

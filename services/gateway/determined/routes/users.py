@@ -12,37 +12,37 @@ from det_contracts.events.gateway import Setting
 from det_contracts.problems import invalid
 from services.gateway.determined.present.user import user
 from services.gateway.http import records
-from services.gateway.http.answers import answering_one, answering_page
+from services.gateway.http.answers import page_schema, record_schema
 from services.gateway.http.bodies_of_people import SettingsBody, UserBody, UserCreation, agent_user
-from services.gateway.http.visit import Asked, UserVisit
+from services.gateway.http.visit import Authenticated, UserVisit
 from services.kit import paging, passwords
 from services.people import users
-from services.web.query import Asks, Paged
+from services.web.query import FromQuery, Paged
 
 router = APIRouter()
 
 
-@router.get("/users", **answering_page("users", records.User))
-async def list_users(visit: Asked, query: Asks[Paged]) -> Response:
+@router.get("/users", **page_schema("users", records.User))
+async def list_users(visit: Authenticated, query: FromQuery[Paged]) -> Response:
     """All users, by id."""
-    found = [user(one) for one in users.everybody(visit.catalogue.state)]
+    found = [user(one) for one in users.all_users(visit.catalogue.state)]
     page, pagination = paging.cut(found, query.window)
     return visit.answer({"users": page, "pagination": pagination})
 
 
 @router.post("/users")
-async def create(visit: Asked, wish: UserCreation) -> Response:
+async def create(visit: Authenticated, wish: UserCreation) -> Response:
     """Create a user. For administrators."""
-    told = wish.user
+    new_user = wish.user
     password = await _password(visit, wish.password, is_hashed=wish.is_hashed)
     id = await visit.create(
         SetUser(
-            username=told.username or "",
-            admin=bool(told.admin),
-            active=told.active is not False,
-            remote=bool(told.remote),
-            display_name=told.display_name or "",
-            agent_user=agent_user(told.agent_user_group),
+            username=new_user.username or "",
+            admin=bool(new_user.admin),
+            active=new_user.active is not False,
+            remote=bool(new_user.remote),
+            display_name=new_user.display_name or "",
+            agent_user=agent_user(new_user.agent_user_group),
             password=password,
             user=visit.user.username,
         )
@@ -51,7 +51,7 @@ async def create(visit: Asked, wish: UserCreation) -> Response:
 
 
 @router.get("/users/setting")
-async def settings(visit: Asked) -> Response:
+async def settings(visit: Authenticated) -> Response:
     """The user's stored settings of pages."""
     kept = visit.catalogue.state.settings.get(visit.user.id)
     return visit.answer(
@@ -65,39 +65,39 @@ async def settings(visit: Asked) -> Response:
 
 
 @router.post("/users/setting")
-async def keep_settings(visit: Asked, body: SettingsBody) -> Response:
+async def keep_settings(visit: Authenticated, body: SettingsBody) -> Response:
     """Store settings of the user. Older ones with the same path and key are replaced."""
     given = [*body.settings, *([body.setting] if body.setting is not None else [])]
     settings = tuple(Setting(one.storage_path, one.key, one.value) for one in given)
-    return await _keep(visit, settings, forget=False)
+    return await _store_settings(visit, settings, forget=False)
 
 
 @router.post("/users/setting/reset")
-async def forget_settings(visit: Asked) -> Response:
+async def forget_settings(visit: Authenticated) -> Response:
     """Delete all settings of the user."""
-    return await _keep(visit, (), forget=True)
+    return await _store_settings(visit, (), forget=True)
 
 
-async def _keep(visit: UserVisit, settings: tuple[Setting, ...], *, forget: bool) -> Response:
+async def _store_settings(visit: UserVisit, settings: tuple[Setting, ...], *, forget: bool) -> Response:
     command = KeepSettings(user_id=visit.user.id, settings=settings, forget=forget, user=visit.user.username)
     await visit.peers.command(command)
     return visit.answer({})
 
 
 @router.get("/users/{username}/by-username")
-async def by_username(visit: Asked, username: str) -> Response:
+async def by_username(visit: Authenticated, username: str) -> Response:
     """One user, by name."""
     return visit.answer({"user": user(users.by_name(visit.catalogue.state, username))})
 
 
-@router.get("/users/{user_id}", **answering_one("user", records.User))
-async def by_id(visit: Asked, user_id: int) -> Response:
+@router.get("/users/{user_id}", **record_schema("user", records.User))
+async def by_id(visit: Authenticated, user_id: int) -> Response:
     """One user, by id."""
     return _answer(visit, user_id)
 
 
 @router.patch("/users/{user_id}")
-async def change(visit: Asked, user_id: int, wish: UserBody) -> Response:
+async def change(visit: Authenticated, user_id: int, wish: UserBody) -> Response:
     """Change the given fields of a user. For administrators, except one's own display name and password."""
     users.by_id(visit.catalogue.state, user_id)
     given: dict[str, Any] = {
@@ -108,19 +108,19 @@ async def change(visit: Asked, user_id: int, wish: UserBody) -> Response:
     if wish.agent_user_group is not None:
         given["agent_user"] = agent_user(wish.agent_user_group)
     if wish.password is not None:
-        visit.person()
+        visit.require_login()
         given["password"] = await _password(visit, wish.password, is_hashed=wish.is_hashed)
     await visit.peers.command(SetUser(user_id=user_id, user=visit.user.username, **given))
     return _answer(visit, user_id)
 
 
 @router.post("/users/{user_id}/password")
-async def set_password(visit: Asked, user_id: int) -> Response:
+async def set_password(visit: Authenticated, user_id: int) -> Response:
     """Set one's own password or, as an administrator, another user's. Existing sessions end.
 
     The body is the password as clients send it at login, as a JSON string.
     """
-    visit.person()
+    visit.require_login()
     users.by_id(visit.catalogue.state, user_id)
     text = await visit.json()
     if not isinstance(text, str):
@@ -137,5 +137,5 @@ def _answer(visit: UserVisit, id: int) -> Response:
 
 async def _password(visit: UserVisit, text: str | None, *, is_hashed: bool) -> Password:
     sent = text or ""
-    sent = sent if is_hashed else passwords.hashed(sent)
-    return await visit.backend.limits.passwords.run(visit.address, passwords.kept, sent)
+    sent = sent if is_hashed else passwords.client_hash(sent)
+    return await visit.backend.limits.passwords.run(visit.address, passwords.to_stored, sent)

@@ -11,25 +11,25 @@ from typing_extensions import TypedDict
 
 from det_contracts import subjects
 from det_contracts.events.webhooks import DeliveryTried
-from det_contracts.problems import invalid, not_found, precondition, unavailable
+from det_contracts.problems import failed_precondition, invalid, not_found, unavailable
 from det_contracts.queries import Deliveries, Webhooks
-from det_contracts.telling import RemoveWebhook, TryWebhook
+from det_contracts.webhook_commands import RemoveWebhook, TryWebhook
 from services.gateway.determined import webhooks
 from services.gateway.determined.present import webhook as present
 from services.gateway.http import records
-from services.gateway.http.answers import answering, answering_one, answering_page
+from services.gateway.http.answers import page_schema, record_schema, response_schema
 from services.gateway.http.bodies import WebhookBody
-from services.gateway.http.visit import Asked, UserVisit
+from services.gateway.http.visit import Authenticated, UserVisit
 from services.kit import paging
-from services.kit.jetstream_feed import CANNOT_READ
+from services.kit.jetstream_feed import READ_ERRORS
 from services.kit.paging import Window
 from services.kit.records import read_event
-from services.web.query import Asks, Paged
+from services.web.query import FromQuery, Paged
 
 router = APIRouter()
-MOST_ROWS = 200
-USUAL_ROWS = 100
-TESTED_WITHIN_S = 20.0
+MAX_ROWS = 200
+DEFAULT_ROWS = 100
+TEST_TIMEOUT_S = 20.0
 """A test first waits for the attempt in progress at the same webhook, and then for its own."""
 
 
@@ -46,25 +46,27 @@ class Tested(TypedDict):
 
 
 async def _all(visit: UserVisit) -> list[records.Webhook]:
-    found = await visit.peers.ask(Webhooks(), position=visit.catalogue.position)
-    return [present.webhook(row, visit.backend.sealer) for row in msgspec.convert(found, list[present.Row])]
+    found = await visit.peers.query(Webhooks(), position=visit.catalogue.position)
+    return [
+        present.webhook(row, visit.backend.sealer) for row in msgspec.convert(found, list[present.WebhookRow])
+    ]
 
 
-@router.get("/webhooks", **answering(AllWebhooks))
-async def list_webhooks(visit: Asked) -> Response:
+@router.get("/webhooks", **response_schema(AllWebhooks))
+async def list_webhooks(visit: Authenticated) -> Response:
     """All webhooks, by id. Only administrators see them, because they contain secrets."""
     return visit.answer({"webhooks": await _all(visit)})
 
 
-@router.post("/webhooks", **answering_one("webhook", records.Webhook))
-async def create(visit: Asked, wish: WebhookBody) -> Response:
+@router.post("/webhooks", **record_schema("webhook", records.Webhook))
+async def create(visit: Authenticated, wish: WebhookBody) -> Response:
     """Create a webhook: a URL that is notified when experiments change state."""
-    id = await visit.create(webhooks.wanted(visit.backend, wish, visit.user.username))
+    id = await visit.create(webhooks.creation_command(visit.backend, wish, visit.user.username))
     return await _one(visit, id)
 
 
-@router.get("/webhooks/{webhook_id}", **answering_one("webhook", records.Webhook))
-async def one(visit: Asked, webhook_id: int) -> Response:
+@router.get("/webhooks/{webhook_id}", **record_schema("webhook", records.Webhook))
+async def one(visit: Authenticated, webhook_id: int) -> Response:
     """One webhook (our addition)."""
     return await _one(visit, webhook_id)
 
@@ -77,20 +79,20 @@ async def _one(visit: UserVisit, id: int) -> Response:
 
 
 @router.delete("/webhooks/{webhook_id}")
-async def remove(visit: Asked, webhook_id: int) -> Response:
+async def remove(visit: Authenticated, webhook_id: int) -> Response:
     """Delete a webhook. Its pending deliveries are dropped."""
     await visit.peers.command(RemoveWebhook(webhook_id=webhook_id, user=visit.user.username))
     return visit.answer({})
 
 
-@router.post("/webhooks/{webhook_id}/test", **answering(Tested))
-async def test(visit: Asked, webhook_id: int) -> Response:
+@router.post("/webhooks/{webhook_id}/test", **response_schema(Tested))
+async def test(visit: Authenticated, webhook_id: int) -> Response:
     """Send a test notification. Answers once it has arrived; an error says why it did not."""
     before = visit.catalogue.position
     id = await visit.peers.command(TryWebhook(webhook_id=webhook_id, user=visit.user.username))
     tried = await _first_attempt(visit, id, before)
     if tried.problem:
-        raise precondition(f"the test did not arrive: {tried.problem}")
+        raise failed_precondition(f"the test did not arrive: {tried.problem}")
     return visit.answer({"completed": True})
 
 
@@ -99,7 +101,7 @@ async def _first_attempt(visit: UserVisit, delivery_id: str, after: int) -> Deli
         subjects.CONTROL, after=after, subjects=[subjects.attempts_of(delivery_id)]
     )
     try:
-        async with asyncio.timeout(TESTED_WITHIN_S), reading as feed:
+        async with asyncio.timeout(TEST_TIMEOUT_S), reading as feed:
             while True:
                 for message in (await feed.batch()).messages:
                     found = read_event(message).event
@@ -107,20 +109,20 @@ async def _first_attempt(visit: UserVisit, delivery_id: str, after: int) -> Deli
                         return found
     except TimeoutError:
         raise unavailable(
-            f"the test was not sent within {TESTED_WITHIN_S:.0f} s; look at the deliveries of the webhook"
+            f"the test was not sent within {TEST_TIMEOUT_S:.0f} s; look at the deliveries of the webhook"
         ) from None
-    except CANNOT_READ as error:
+    except READ_ERRORS as error:
         raise unavailable(f"the log cannot be read just now: {error!r}; try again") from error
 
 
-@router.get("/webhooks/{webhook_id}/deliveries", **answering_page("deliveries", records.WebhookDelivery))
-async def deliveries(visit: Asked, webhook_id: int, query: Asks[Paged]) -> Response:
+@router.get("/webhooks/{webhook_id}/deliveries", **page_schema("deliveries", records.WebhookDelivery))
+async def deliveries(visit: Authenticated, webhook_id: int, query: FromQuery[Paged]) -> Response:
     """A webhook's past and pending deliveries, newest first (our addition)."""
     if query.offset < 0:
         raise invalid(f"offset must not be {query.offset}: deliveries are listed from the newest one on")
-    limit = min(query.limit, MOST_ROWS) if query.limit > 0 else USUAL_ROWS
-    asked = Deliveries(webhook_id=webhook_id, offset=query.offset, limit=limit)
-    found = await visit.peers.ask(asked, position=visit.catalogue.position)
+    limit = min(query.limit, MAX_ROWS) if query.limit > 0 else DEFAULT_ROWS
+    deliveries_query = Deliveries(webhook_id=webhook_id, offset=query.offset, limit=limit)
+    found = await visit.peers.query(deliveries_query, position=visit.catalogue.position)
     part = paging.span(Window(query.offset, limit), found["total"])
     shown = [present.delivery(row) for row in found["rows"]]
     return visit.answer({"deliveries": shown, "pagination": part.pagination})

@@ -8,71 +8,71 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts.problems import Refused, invalid, not_found
-from services.catalogue.api_values import instant
-from services.catalogue.subjects import find
-from services.gateway.http.visit import Asked, UserVisit
-from services.web.query import Asking, Asks, Flag, Integer
-from services.why.chain import Step, Told
+from services.catalogue.api_values import format_time
+from services.catalogue.why_subjects import find_subject
+from services.gateway.http.visit import Authenticated, UserVisit
+from services.web.query import Flag, FromQuery, Integer, QueryModel
+from services.why.chain import Explanation, Step
 from services.why.reader import Reader
 from services.why.subject import Subject
 
 router = APIRouter()
-MOST_STEPS = 1000
+MAX_STEPS = 1000
 
 
-class StepsAsked(Asking):
+class StepsQuery(QueryModel):
     """Query parameters that select steps of an explanation."""
 
     before: Integer = 0
     limit: Integer = 200
 
 
-class WhyAsked(StepsAsked):
+class WhyQuery(StepsQuery):
     """GET /why/{kind}/{id}"""
 
     all: Flag = False
 
 
 @router.get("/why/{kind}/{id}")
-async def why(visit: Asked, kind: str, id: str, query: Asks[WhyAsked]) -> Response:
+async def why(visit: Authenticated, kind: str, id: str, query: FromQuery[WhyQuery]) -> Response:
     """The chain of causes, newest first. With `all`, the full story before a position, oldest first."""
-    reader = reader_of(visit)
+    reader = log_reader(visit)
     subject = await _subject(visit, reader, kind, id)
     if query.all:
-        told = await reader.story(subject, query.before or None, limit_of(query))
+        explanation = await reader.full_history(subject, query.before or None, step_limit(query))
     else:
-        told = await reader.chain(subject)
-    if not told.steps and subject.kind in ("worker", "pool"):
+        explanation = await reader.explain_state(subject)
+    if not explanation.steps and subject.kind in ("worker", "pool"):
         raise not_found(subject.kind, subject.id)
-    return visit.answer(_shown(subject, told, await _waits_for(visit, subject)))
+    return visit.answer(_shown(subject, explanation, await _waits_for(visit, subject)))
 
 
-def reader_of(visit: UserVisit) -> Reader:
+def log_reader(visit: UserVisit) -> Reader:
     """A reader of the log for one answer."""
     return Reader(visit.backend.journal, lambda allocation: _trial_of(visit, allocation))
 
 
 async def _subject(visit: UserVisit, reader: Reader, kind: str, id: str) -> Subject:
     try:
-        found = find(visit.catalogue.state, kind, id)
+        found = find_subject(visit.catalogue.state, kind, id)
     except Refused:
-        gone = kind == "experiment" and id.isdecimal() and visit.sight.everything
-        deleted = await reader.deleted(int(id)) if gone else None
+        gone = kind == "experiment" and id.isdecimal() and visit.visibility.includes_everything
+        deleted = await reader.find_deleted_experiment(int(id)) if gone else None
         if deleted is None:
             raise
         return deleted
     if found.experiment_id > 0:
-        visit.see("experiment", found.experiment_id)
+        visit.check_view("experiment", found.experiment_id)
     else:
-        visit.see("run", *found.allocation_ids)
+        visit.check_view("run", *found.allocation_ids)
     return found
 
 
-def limit_of(query: StepsAsked) -> int:
+def step_limit(query: StepsQuery) -> int:
     """The requested number of steps. Raises `Refused` (400)."""
     limit = query.limit
-    if not 1 <= limit <= MOST_STEPS:
-        raise invalid(f"limit must be from 1 to {MOST_STEPS}, not {limit}")
+    if not 1 <= limit <= MAX_STEPS:
+        raise invalid(f"limit must be from 1 to {MAX_STEPS}, not {limit}")
     return limit
 
 
@@ -93,21 +93,21 @@ async def _waits_for(visit: UserVisit, subject: Subject) -> str:
     return next(iter(own or (list(waiting.values()) if subject.trial_id is None else ())), "")
 
 
-def _shown(subject: Subject, told: Told, waits_for: str) -> dict[str, Any]:
+def _shown(subject: Subject, explanation: Explanation, waits_for: str) -> dict[str, Any]:
     return {
         "subject": {"kind": subject.kind, "id": subject.id},
         "state": subject.state,
         "waitsFor": waits_for,
-        "steps": [step_shown(one) for one in told.steps],
-        "more": told.more,
+        "steps": [step_json(one) for one in explanation.steps],
+        "more": explanation.more,
     }
 
 
-def step_shown(one: Step) -> dict[str, Any]:
+def step_json(one: Step) -> dict[str, Any]:
     return {
         "position": one.position,
         "name": one.name,
-        "time": instant(one.at),
+        "time": format_time(one.at),
         "actor": one.actor,
         "what": one.what,
         "reason": one.reason,

@@ -12,44 +12,44 @@ from det_contracts import expconf
 from det_contracts.commands import RemoveProject, RemoveWorkspace, SetProject, SetWorkspace
 from det_contracts.events.gateway import Note, WorkspaceSet
 from det_contracts.problems import invalid
-from det_contracts.stores import why_not_offered
+from det_contracts.stores import why_unsupported
 from services.gateway.determined.present import workspace as present
 from services.gateway.determined.routes.bindings import check_pool_exists
 from services.gateway.http import records
-from services.gateway.http.answers import answering_one, answering_page
+from services.gateway.http.answers import page_schema, record_schema
 from services.gateway.http.bodies import NoteBody, NotesBody, ProjectBody, ProjectMove, WorkspaceBody
 from services.gateway.http.bodies_of_people import AgentUserBody, agent_user
-from services.gateway.http.visit import Asked, UserVisit
+from services.gateway.http.visit import Authenticated, UserVisit
 from services.gateway.submit import secrets
 from services.kit import paging
-from services.people import places
-from services.web.query import Asks, MaybeFlag, Paged, one_of
+from services.people import workspace_records
+from services.web.query import FromQuery, MaybeFlag, Paged, enum_value
 
 router = APIRouter()
 SORTS = {"ID": "id", "NAME": "name"}
 
 
-class PlacesAsked(Paged):
+class WorkspacesQuery(Paged):
     """Query parameters of a list of workspaces or projects."""
 
     name: str = ""
     name_case_sensitive: str = ""
     archived: MaybeFlag = None
-    sort_by: Annotated[str, one_of("SORT_BY_", SORTS)] = "ID"
+    sort_by: Annotated[str, enum_value("SORT_BY_", SORTS)] = "ID"
 
 
 def _workspace(visit: UserVisit, id: int) -> Response:
     state = visit.catalogue.state
-    shown = present.workspace(places.workspace(state, id), state, visit.user.username)
+    shown = present.workspace(workspace_records.workspace(state, id), state, visit.user.username)
     return visit.answer({"workspace": shown})
 
 
 def _project(visit: UserVisit, id: int) -> Response:
     state = visit.catalogue.state
-    return visit.answer({"project": present.project(places.project(state, id), state)})
+    return visit.answer({"project": present.project(workspace_records.project(state, id), state)})
 
 
-def _page(visit: UserVisit, query: PlacesAsked, noun: str, found: list[dict[str, Any]]) -> Response:
+def _page(visit: UserVisit, query: WorkspacesQuery, noun: str, found: list[dict[str, Any]]) -> Response:
     name, archived, window = query.name.lower(), query.archived, query.window
     exactly = query.name_case_sensitive
     found = [one for one in found if name in one["name"].lower() and archived in (None, one["archived"])]
@@ -61,26 +61,29 @@ def _page(visit: UserVisit, query: PlacesAsked, noun: str, found: list[dict[str,
     return visit.answer({noun: page, "pagination": pagination})
 
 
-@router.get("/workspaces", **answering_page("workspaces", records.Workspace))
-async def workspaces(visit: Asked, query: Asks[PlacesAsked]) -> Response:
+@router.get("/workspaces", **page_schema("workspaces", records.Workspace))
+async def workspaces(visit: Authenticated, query: FromQuery[WorkspacesQuery]) -> Response:
     """All workspaces, pinned ones first."""
     state, viewer = visit.catalogue.state, visit.user.username
-    sight = visit.sight
-    seen = sight.only(lambda one: sight.workspace(one.workspace_id), places.workspaces(state).values())
+    visibility = visit.visibility
+    seen = visibility.filter_visible(
+        lambda one: visibility.includes_workspace(one.workspace_id),
+        workspace_records.workspaces(state).values(),
+    )
     found = [present.workspace(one, state, viewer) for one in seen]
     return _page(visit, query, "workspaces", found)
 
 
 @router.post("/workspaces")
-async def create_workspace(visit: Asked, wish: WorkspaceBody) -> Response:
+async def create_workspace(visit: Authenticated, wish: WorkspaceBody) -> Response:
     """Create a workspace."""
-    described = await _described(visit, wish, None)
+    described = await _requested_fields(visit, wish, None)
     command = SetWorkspace(name=wish.name or "", user=visit.user.username, **described)
     return _workspace(visit, await visit.create(command))
 
 
-@router.get("/workspaces/{id}", **answering_one("workspace", records.Workspace))
-async def get_workspace(visit: Asked, id: int) -> Response:
+@router.get("/workspaces/{id}", **record_schema("workspace", records.Workspace))
+async def get_workspace(visit: Authenticated, id: int) -> Response:
     """One workspace."""
     return _workspace(visit, id)
 
@@ -90,10 +93,10 @@ async def _change_workspace(visit: UserVisit, id: int, **changes: Any) -> None:
 
 
 @router.patch("/workspaces/{id}")
-async def change_workspace(visit: Asked, id: int, wish: WorkspaceBody) -> Response:
+async def change_workspace(visit: Authenticated, id: int, wish: WorkspaceBody) -> Response:
     """Change a workspace's name, checkpoint storage, default pools or agent user."""
-    known = places.workspace(visit.catalogue.state, id)
-    changes = await _described(visit, wish, known)
+    known = workspace_records.workspace(visit.catalogue.state, id)
+    changes = await _requested_fields(visit, wish, known)
     if wish.name is not None:
         changes["name"] = wish.name
     if changes:
@@ -101,17 +104,19 @@ async def change_workspace(visit: Asked, id: int, wish: WorkspaceBody) -> Respon
     return _workspace(visit, id)
 
 
-async def _described(visit: UserVisit, wish: WorkspaceBody, known: WorkspaceSet | None) -> dict[str, Any]:
+async def _requested_fields(
+    visit: UserVisit, body: WorkspaceBody, known: WorkspaceSet | None
+) -> dict[str, Any]:
     """The requested storage, agent user and pools. An empty value clears the existing one."""
-    pools = {"default_compute_pool": wish.default_compute_pool, "default_aux_pool": wish.default_aux_pool}
+    pools = {"default_compute_pool": body.default_compute_pool, "default_aux_pool": body.default_aux_pool}
     found: dict[str, Any] = {name: pool for name, pool in pools.items() if pool is not None}
     if any(found.values()):
         await check_pool_exists(visit, *filter(None, found.values()))
-    if wish.agent_user_group is not None:
-        empty = wish.agent_user_group == AgentUserBody()
-        found["agent_user"] = None if empty else agent_user(wish.agent_user_group)
-    if wish.checkpoint_storage_config is not None:
-        found["checkpoint_storage"] = _storage(visit, wish.checkpoint_storage_config, known)
+    if body.agent_user_group is not None:
+        empty = body.agent_user_group == AgentUserBody()
+        found["agent_user"] = None if empty else agent_user(body.agent_user_group)
+    if body.checkpoint_storage_config is not None:
+        found["checkpoint_storage"] = _storage(visit, body.checkpoint_storage_config, known)
     return found
 
 
@@ -120,31 +125,31 @@ def _storage(visit: UserVisit, given: dict[str, Any], known: WorkspaceSet | None
     if not given:
         return None
     try:
-        whole = expconf.merge({"checkpoint_storage": given}, {})
+        full_config = expconf.merge({"checkpoint_storage": given}, {})
     except expconf.ConfigErrors as errors:
         raise invalid(f"checkpointStorageConfig: {errors}") from None
-    if reason := why_not_offered(whole["checkpoint_storage"].get("type", "")):
+    if reason := why_unsupported(full_config["checkpoint_storage"].get("type", "")):
         raise invalid(f"checkpointStorageConfig: {reason}")
-    sealer, owner = visit.backend.sealer, secrets.OF_WORKSPACES
+    sealer, owner = visit.backend.sealer, secrets.WORKSPACES_OWNER
     former = {"checkpoint_storage": known.checkpoint_storage} if known is not None else {}
-    before = secrets.in_clear(former, owner, sealer) if former.get("checkpoint_storage") else {}
-    whole = secrets.filled(whole, expconf.secrets_of(before))
-    if whole == before:
+    before = secrets.unseal_config(former, owner, sealer) if former.get("checkpoint_storage") else {}
+    full_config = secrets.unmask(full_config, expconf.secrets_of(before))
+    if full_config == before:
         # Sealing again would make it look changed.
         return former["checkpoint_storage"]
-    found: dict[str, Any] = secrets.for_log(whole, owner, sealer)["checkpoint_storage"]
+    found: dict[str, Any] = secrets.seal_config(full_config, owner, sealer)["checkpoint_storage"]
     return found
 
 
 @router.delete("/workspaces/{id}")
-async def remove_workspace(visit: Asked, id: int) -> Response:
+async def remove_workspace(visit: Authenticated, id: int) -> Response:
     """Delete a workspace that contains no experiments."""
     await visit.peers.command(RemoveWorkspace(workspace_id=id, user=visit.user.username))
     return visit.answer({"completed": True})
 
 
 def _add_workspace_switch(verb: str, changes: dict[str, bool]) -> None:
-    async def switch(visit: Asked, id: int) -> Response:
+    async def switch(visit: Authenticated, id: int) -> Response:
         await _change_workspace(visit, id, **changes)
         return visit.answer({})
 
@@ -160,17 +165,17 @@ for _verb, _changes in (
     _add_workspace_switch(_verb, _changes)
 
 
-@router.get("/workspaces/{id}/projects", **answering_page("projects", records.Project))
-async def projects(visit: Asked, id: int, query: Asks[PlacesAsked]) -> Response:
+@router.get("/workspaces/{id}/projects", **page_schema("projects", records.Project))
+async def projects(visit: Authenticated, id: int, query: FromQuery[WorkspacesQuery]) -> Response:
     """The projects of a workspace."""
     state = visit.catalogue.state
-    places.workspace(state, id)
-    own = [one for one in places.projects(state).values() if one.workspace_id == id]
+    workspace_records.workspace(state, id)
+    own = [one for one in workspace_records.projects(state).values() if one.workspace_id == id]
     return _page(visit, query, "projects", [present.project(one, state) for one in own])
 
 
 @router.post("/workspaces/{id}/projects")
-async def create_project(visit: Asked, id: int, wish: ProjectBody) -> Response:
+async def create_project(visit: Authenticated, id: int, wish: ProjectBody) -> Response:
     """Create a project in a workspace."""
     command = SetProject(
         workspace_id=id,
@@ -181,8 +186,8 @@ async def create_project(visit: Asked, id: int, wish: ProjectBody) -> Response:
     return _project(visit, await visit.create(command))
 
 
-@router.get("/projects/{id}", **answering_one("project", records.Project))
-async def get_project(visit: Asked, id: int) -> Response:
+@router.get("/projects/{id}", **record_schema("project", records.Project))
+async def get_project(visit: Authenticated, id: int) -> Response:
     """One project."""
     return _project(visit, id)
 
@@ -194,55 +199,55 @@ async def _change_project(visit: UserVisit, id: int, **changes: Any) -> Response
 
 
 @router.patch("/projects/{id}")
-async def change_project(visit: Asked, id: int, wish: ProjectBody) -> Response:
+async def change_project(visit: Authenticated, id: int, wish: ProjectBody) -> Response:
     """Change a project's name or description."""
     return await _change_project(visit, id, name=wish.name, description=wish.description)
 
 
 @router.delete("/projects/{id}")
-async def remove_project(visit: Asked, id: int) -> Response:
+async def remove_project(visit: Authenticated, id: int) -> Response:
     """Delete a project that contains no experiments."""
     await visit.peers.command(RemoveProject(project_id=id, user=visit.user.username))
     return visit.answer({"completed": True})
 
 
 @router.post("/projects/{id}/archive")
-async def archive_project(visit: Asked, id: int) -> Response:
+async def archive_project(visit: Authenticated, id: int) -> Response:
     """Archive a project. It accepts no new experiments."""
     await _change_project(visit, id, archived=True)
     return visit.answer({})
 
 
 @router.post("/projects/{id}/unarchive")
-async def unarchive_project(visit: Asked, id: int) -> Response:
+async def unarchive_project(visit: Authenticated, id: int) -> Response:
     """Unarchive a project."""
     await _change_project(visit, id, archived=False)
     return visit.answer({})
 
 
 @router.post("/projects/{id}/move")
-async def move_project(visit: Asked, id: int, wish: ProjectMove) -> Response:
+async def move_project(visit: Authenticated, id: int, wish: ProjectMove) -> Response:
     """Move a project to another workspace."""
     await _change_project(visit, id, workspace_id=wish.destination_workspace_id)
     return visit.answer({})
 
 
 @router.post("/projects/{id}/notes")
-async def add_note(visit: Asked, id: int, wish: NoteBody) -> Response:
+async def add_note(visit: Authenticated, id: int, wish: NoteBody) -> Response:
     """Add a note to a project."""
-    known = places.project(visit.catalogue.state, id).notes
+    known = workspace_records.project(visit.catalogue.state, id).notes
     notes = (*known, Note(wish.name, wish.contents))
     await visit.create(SetProject(project_id=id, notes=notes, user=visit.user.username))
     return _notes(visit, id)
 
 
 @router.put("/projects/{id}/notes")
-async def put_notes(visit: Asked, id: int, wish: NotesBody) -> Response:
+async def put_notes(visit: Authenticated, id: int, wish: NotesBody) -> Response:
     """Replace all notes of a project."""
     await _change_project(visit, id, notes=tuple(Note(note.name, note.contents) for note in wish.notes))
     return _notes(visit, id)
 
 
 def _notes(visit: UserVisit, id: int) -> Response:
-    told = msgspec.to_builtins(places.project(visit.catalogue.state, id).notes)
-    return visit.answer({"notes": told})
+    note_records = msgspec.to_builtins(workspace_records.project(visit.catalogue.state, id).notes)
+    return visit.answer({"notes": note_records})

@@ -73,7 +73,7 @@ def upgrade() -> None:
         sa.Column("cells", sa.LargeBinary, nullable=False),
         sa.Column("body", sa.LargeBinary, nullable=False),
     )
-    _take_along(op.get_bind())
+    _convert_reports(op.get_bind())
     op.drop_table("reports")
 
 
@@ -85,10 +85,10 @@ def _table(name: str, columns: str) -> Any:
     return sa.table(name, *map(sa.column, columns.split()))
 
 
-def _take_along(connection: sa.Connection) -> None:
+def _convert_reports(connection: sa.Connection) -> None:
     """Read strand by strand, in parts. A strand that continues in the next part keeps its name."""
     strands: dict[tuple[Any, ...], int] = {}
-    for rows in _reads(connection):
+    for rows in _read_batches(connection):
         validations = [
             {name: row[name] for name in VALIDATIONS.split()} for row in rows if row["kind"] == "validation"
         ]
@@ -100,11 +100,11 @@ def _take_along(connection: sa.Connection) -> None:
             strand = _strand(connection, strands, row, sorted(metrics))
             found.setdefault((strand, bool(row["archived"])), []).append((row, metrics))
         for (strand, archived), members in found.items():
-            parts = _chunk(members).cut(chunks.room(len(members[0][1])))
+            parts = _chunk(members).split(chunks.chunk_capacity(len(members[0][1])))
             chunks.insert(connection, [(strand, part, archived) for part in parts])
 
 
-def _reads(connection: sa.Connection) -> Iterator[list[Any]]:
+def _read_batches(connection: sa.Connection) -> Iterator[list[Any]]:
     reports, last = _table("reports", COLUMNS), -1
     while True:
         chosen = sa.select(reports).where(reports.c.id > last).order_by(reports.c.id).limit(AT_ONCE)

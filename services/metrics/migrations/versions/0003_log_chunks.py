@@ -43,11 +43,11 @@ def upgrade() -> None:
         sa.Column("task_id", sa.String, primary_key=True),
         sa.Column("lines", sa.BigInteger, nullable=False),
     )
-    _take_along(op.get_bind())
+    _convert_lines(op.get_bind())
     op.drop_table("lines")
 
 
-def _take_along(connection: sa.Connection) -> None:
+def _convert_lines(connection: sa.Connection) -> None:
     """Convert the rows. LOGS is kept only for a while, so not all lines could be read from it again."""
     lines = sa.table("lines", *map(sa.column, ("id", "task_id", "allocation_id", "worker_id", "at", "level")))
     for name in ("rank", "source", "stdtype", "text"):
@@ -70,15 +70,15 @@ def _write(connection: sa.Connection, rows: Sequence[Any]) -> None:
         batches.setdefault(row["id"] // LINES_PER_BATCH, []).append(row)
     for position, found in batches.items():
         one = found[0]
-        told = [LogLine(r["at"], r["stdtype"], r["level"], r["rank"], r["text"]) for r in found]
+        log_lines = [LogLine(r["at"], r["stdtype"], r["level"], r["rank"], r["text"]) for r in found]
         batch = LogLines(
             task_id=one["task_id"],
             allocation_id=one["allocation_id"],
             worker_id=one["worker_id"],
             source=one["source"],
             offset=0,
-            count=len(told),
-            lines=msgspec.Raw(msgspec.json.encode(told)),
+            count=len(log_lines),
+            lines=msgspec.Raw(msgspec.json.encode(log_lines)),
         )
         writer.write(batch, position, first=one["id"] % LINES_PER_BATCH)
     writer.finish()

@@ -15,14 +15,14 @@ def upgrade() -> None:
     op.create_index("log_chunks_by_age", "log_chunks", ["last_id"])
     if op.get_bind().dialect.name == "postgresql":
         op.execute('CREATE INDEX log_tasks_by_owner ON log_tasks (task_id COLLATE "C")')
-    _take_along(op.get_bind())
+    _convert_snapshot(op.get_bind())
 
 
 def downgrade() -> None:
     raise NotImplementedError("delete the database instead: it is filled again from the log")
 
 
-def _take_along(connection: sa.Connection) -> None:
+def _convert_snapshot(connection: sa.Connection) -> None:
     """Convert the snapshot. REPORTS is kept only for a while, so not all reports could be judged again."""
     S = SNAPSHOTS.c
     trials = sa.select(S.owner, S.id, S.body).where(S.owner == "metrics", S.kind == "trials")

@@ -21,7 +21,7 @@ def _forget_this_folder() -> None:
         os.environ["PYTHONPATH"] = rest
 
 
-def _import_the_environments_own() -> None:
+def _import_own_sitecustomize() -> None:
     ours = sys.modules.pop("sitecustomize")
     try:
         importlib.import_module("sitecustomize")
@@ -32,23 +32,23 @@ def _import_the_environments_own() -> None:
         sys.modules["sitecustomize"] = ours
 
 
-def _stand_in() -> None:
+def _replace_runpy() -> None:
     root = os.path.abspath(os.path.join(os.path.dirname(__file__), *[".."] * 4))
     before = set(sys.modules)
     sys.path.insert(0, root)
-    from worker.warm.inside.serving import MainProgram
+    from worker.warm.inside.template_process import MainProgram
 
     sys.path.remove(root)
     platform = ("worker", "services")
     own = [name for name in sys.modules if name not in before and name.partition(".")[0] in platform]
     # Scripts may have modules with these names.
-    ours = {name: sys.modules.pop(name) for name in own}
+    platform_modules = {name: sys.modules.pop(name) for name in own}
     control, order = map(int, os.environ.pop("STEADFAST_TEMPLATE").split(","))
     real = sys.modules.get("runpy")
-    standing: dict[str, Any] = {"runpy": MainProgram(control, order, root, ours, real)}
-    sys.modules.update(standing)
+    replacement: dict[str, Any] = {"runpy": MainProgram(control, order, root, platform_modules, real)}
+    sys.modules.update(replacement)
 
 
 _forget_this_folder()
-_import_the_environments_own()
-_stand_in()
+_import_own_sitecustomize()
+_replace_runpy()

@@ -1,0 +1,264 @@
+"""The only functions that store or drop indexed records, so that the indexes stay consistent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from services.catalogue.domain.indexes import open_trial_entry, ranked_trial_entry, ranked_validation_entry
+from services.catalogue.domain.state import (
+    Allocation,
+    Checkpoint,
+    Experiment,
+    Gathered,
+    Gathering,
+    Live,
+    Model,
+    ModelVersion,
+    Share,
+    State,
+    Trial,
+    Validation,
+    request_key,
+    share_key,
+    validation_key,
+)
+from services.kit.rules import Key
+
+replace = msgspec.structs.replace
+
+
+def put_experiment(state: State, changed: Experiment) -> Iterable[Key]:
+    """Store an experiment."""
+    known = state.experiments.get(changed.id)
+    hparams_trial_id = hparams_trial(changed)
+    if hparams_trial_id != (hparams_trial(known) if known else None):
+        changed = replace(changed, point=_encode_hparams(state, hparams_trial_id))
+    state.experiments_in.swap(
+        (known.project_id, known.id) if known else None, (changed.project_id, changed.id)
+    )
+    state.project_of[changed.id] = changed.project_id
+    state.experiments[changed.id] = changed
+    yield "experiments", changed.id
+
+
+def hparams_trial(experiment: Experiment) -> int | None:
+    """The trial whose hyperparameters represent the experiment: the best, or the only one."""
+    return experiment.best_trial or (experiment.first_trial if experiment.trials == 1 else None)
+
+
+def _encode_hparams(state: State, trial_id: int | None) -> str:
+    known = state.trials.get(trial_id) if trial_id is not None else None
+    return msgspec.json.encode(known.hparams).decode() if known is not None else ""
+
+
+def drop_experiment(state: State, id: int) -> Iterable[Key]:
+    """Forget an experiment with everything left of it."""
+    for trial_id in list(state.trials_of.ids(id)):
+        yield from drop_trial(state, trial_id)
+    for allocation_id in list(state.runs_without_trial.ids(id)):
+        yield from drop_allocation(state, state.allocations[allocation_id])
+    state.experiments_in.discard(state.experiments.pop(id).project_id, id)
+    del state.project_of[id]
+    state.submissions.pop(id, None)
+    yield "experiments", id
+    yield "submissions", id
+
+
+def put_trial(state: State, changed: Trial) -> Iterable[Key]:
+    """Store a trial."""
+    known = state.trials.get(changed.id)
+    if known is None:
+        # Load the experiment's other records first.
+        state.load(changed.experiment_id)
+        state.trials_of.add(changed.experiment_id, changed.id)
+        state.task_trials[changed.task_id] = changed.id
+    state.open_trials.swap(open_trial_entry(known) if known else None, open_trial_entry(changed))
+    if known is None or known.best != changed.best:
+        before = ranked_trial_entry(state, known) if known else None
+        state.ranked_trials.swap(before, ranked_trial_entry(state, changed))
+    state.trials[changed.id] = changed
+    yield "trials", changed.id
+
+
+def drop_trial(state: State, id: int) -> Iterable[Key]:
+    """Forget a trial with its validations, checkpoints and runs."""
+    known = state.trials[id]
+    for steps in list(state.validation_steps.ids(id)):
+        yield from drop_validation(state, state.validations[validation_key(id, steps)])
+    for _, number, uuid in list(state.checkpoints_of.scan(id)):
+        deleted = state.checkpoints.pop(uuid)
+        state.checkpoints_of.discard(id, number, uuid)
+        state.checkpoints_at.discard(id, deleted.steps, number, uuid)
+        yield "checkpoints", uuid
+    for run in range(1, known.run + 1):
+        allocation = state.allocations.get(f"{known.task_id}.{run}")
+        if allocation is not None:
+            yield from drop_allocation(state, allocation)
+    yield from _remove_trial(state, known)
+
+
+def _remove_trial(state: State, known: Trial) -> Iterable[Key]:
+    state.trials_of.discard(known.experiment_id, known.id)
+    state.task_trials.pop(known.task_id, None)
+    for sorted_index, entry in (
+        (state.open_trials, open_trial_entry(known)),
+        (state.ranked_trials, ranked_trial_entry(state, known)),
+    ):
+        sorted_index.swap(entry, None)
+    del state.trials[known.id]
+    yield "trials", known.id
+    experiment = state.experiments[known.experiment_id]
+    point = "" if hparams_trial(experiment) == known.id else experiment.point
+    yield from put_experiment(state, replace(experiment, trials=experiment.trials - 1, point=point))
+
+
+def put_validation(state: State, changed: Validation) -> Iterable[Key]:
+    """Store a validation, replacing the trial's earlier one at the same step."""
+    key = validation_key(changed.trial_id, changed.steps)
+    known = state.validations.get(key)
+    state.ranked_validations.swap(
+        ranked_validation_entry(state, known) if known else None, ranked_validation_entry(state, changed)
+    )
+    before = (known.trial_id, known.run, known.steps) if known else None
+    state.validation_steps.swap(before, (changed.trial_id, changed.run, changed.steps))
+    state.validations[key] = changed
+    yield "validations", key
+
+
+def drop_validation(state: State, known: Validation) -> Iterable[Key]:
+    """Forget a validation."""
+    key = validation_key(known.trial_id, known.steps)
+    state.ranked_validations.discard(*ranked_validation_entry(state, known))
+    state.validation_steps.discard(known.trial_id, known.run, known.steps)
+    del state.validations[key]
+    yield "validations", key
+
+
+def put_checkpoint(state: State, changed: Checkpoint) -> Iterable[Key]:
+    """Store a checkpoint."""
+    if changed.uuid not in state.checkpoints:
+        state.checkpoints_of.add(changed.trial_id, changed.number, changed.uuid)
+        state.checkpoints_at.add(changed.trial_id, changed.steps, changed.number, changed.uuid)
+    state.checkpoints[changed.uuid] = changed
+    yield "checkpoints", changed.uuid
+
+
+def open_allocation(state: State, allocation: Allocation) -> Iterable[Key]:
+    """Store an allocation that has not ended."""
+    if allocation.id not in state.allocations:
+        state.runs_of.add(allocation.experiment_id, allocation.id)
+        if allocation.trial_id is None:
+            state.runs_without_trial.add(allocation.experiment_id, allocation.id)
+    if allocation.id not in state.live:
+        state.live_of.add(allocation.experiment_id, allocation.id)
+    state.allocations[allocation.id] = allocation
+    state.live[allocation.id] = Live(allocation.experiment_id)
+    yield "allocations", allocation.id
+    yield "live", allocation.id
+
+
+def close_allocation(state: State, ended: Allocation) -> Iterable[Key]:
+    """Store an ended allocation, and forget what its members gathered."""
+    state.allocations[ended.id] = ended
+    yield "allocations", ended.id
+    if state.live.pop(ended.id, None) is not None:
+        state.live_of.discard(ended.experiment_id, ended.id)
+    yield "live", ended.id
+    yield from drop_gathering(state, ended.id)
+
+
+def drop_allocation(state: State, known: Allocation) -> Iterable[Key]:
+    """Forget an allocation."""
+    yield from close_allocation(state, known)
+    del state.allocations[known.id]
+    state.runs_of.discard(known.experiment_id, known.id)
+    state.runs_without_trial.discard(known.experiment_id, known.id)
+
+
+def put_share(state: State, allocation_id: str, peers: int, share: Share) -> Iterable[Key]:
+    """Store a share of an all-gather.
+
+    Once an all-gather is complete, every member has received the one before it, which is dropped.
+    """
+    known = state.gatherings.get(allocation_id) or Gathering(peers)
+    number, size = known.joined + 1, len(msgspec.json.encode(share.data))
+    state.shares[share_key(allocation_id, number)] = share
+    state.joined[request_key(allocation_id, share.request_id)] = number
+    yield "shares", share_key(allocation_id, number)
+    is_complete = number % known.peers == 0
+    changed = replace(
+        known,
+        joined=number,
+        size_bytes=known.size_bytes + size,
+        round_bytes=0 if is_complete else known.round_bytes + size,
+        kept_bytes=known.kept_bytes + size,
+    )
+    yield from _store_gathering(state, allocation_id, changed)
+    if is_complete:
+        yield from _drop_shares(state, allocation_id, number - known.peers)
+
+
+def _drop_shares(state: State, allocation_id: str, last_number: int) -> Iterable[Key]:
+    known, size = state.gatherings[allocation_id], 0
+    for number in range(known.kept_from, last_number + 1):
+        share = state.shares.pop(share_key(allocation_id, number))
+        size += len(msgspec.json.encode(share.data))
+        state.joined.pop(request_key(allocation_id, share.request_id), None)
+        yield "shares", share_key(allocation_id, number)
+    remaining = replace(
+        known, kept_from=max(known.kept_from, last_number + 1), kept_bytes=known.kept_bytes - size
+    )
+    yield from _store_gathering(state, allocation_id, remaining)
+
+
+def _store_gathering(state: State, allocation_id: str, changed: Gathering) -> Iterable[Key]:
+    known = state.gatherings.get(allocation_id) or Gathering(changed.peers)
+    state.gatherings[allocation_id] = changed
+    size = state.gathered.get("all", Gathered()).size_bytes
+    state.gathered["all"] = Gathered(size + changed.kept_bytes - known.kept_bytes)
+    yield "gatherings", allocation_id
+    yield "gathered", "all"
+
+
+def drop_gathering(state: State, allocation_id: str) -> Iterable[Key]:
+    """Forget what the members of an allocation gathered."""
+    known = state.gatherings.get(allocation_id)
+    if known is not None:
+        yield from _drop_shares(state, allocation_id, known.joined)
+        del state.gatherings[allocation_id]
+
+
+def put_model(state: State, changed: Model) -> Iterable[Key]:
+    """Store a model."""
+    known = state.models.get(changed.id)
+    before = (known.workspace_id, known.id) if known else None
+    state.models_in.swap(before, (changed.workspace_id, changed.id))
+    state.models[changed.id] = changed
+    yield "models", changed.id
+
+
+def drop_model(state: State, id: int) -> Iterable[Key]:
+    """Forget a model with its versions."""
+    known = state.models.pop(id, None)
+    if known is not None:
+        state.models_in.discard(known.workspace_id, id)
+        yield "models", id
+        for version_id in list(state.versions_of.ids(id)):
+            yield from drop_version(state, version_id)
+
+
+def put_version(state: State, changed: ModelVersion) -> Iterable[Key]:
+    """Store a version of a model."""
+    if changed.id not in state.versions:
+        state.versions_of.add(changed.model_id, changed.number, changed.id)
+    state.versions[changed.id] = changed
+    yield "versions", changed.id
+
+
+def drop_version(state: State, id: int) -> Iterable[Key]:
+    """Forget a version of a model."""
+    known = state.versions.pop(id)
+    state.versions_of.discard(known.model_id, known.number, id)
+    yield "versions", id

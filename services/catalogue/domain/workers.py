@@ -1,0 +1,75 @@
+"""Folds events about workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from det_contracts.envelope import Recorded
+from det_contracts.events import scheduler, worker
+from services.catalogue.domain.state import State, Switch, Worker
+from services.kit.rules import Key
+
+replace = msgspec.structs.replace
+
+
+def registered(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A worker registered. One that returns keeps its switches."""
+    event: worker.WorkerRegistered = recorded.event
+    connected = state.workers.get(event.worker_id)
+    if connected is not None and worker.is_different_worker(event, connected.instance, connected.host):
+        return
+    known = connected or state.away.pop(event.worker_id, None)
+    state.workers[event.worker_id] = Worker(
+        id=event.worker_id,
+        instance=event.instance,
+        host=event.host,
+        pool=event.pool,
+        address=event.address,
+        version=event.version,
+        slots=event.slots,
+        launcher=event.launcher,
+        registered_at=recorded.at,
+        switch=known.switch if known else Switch(),
+        slot_switches=known.slot_switches if known else {},
+    )
+    yield "workers", event.worker_id
+    yield "away", event.worker_id
+
+
+def left(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A worker left or was lost."""
+    id = recorded.event.worker_id
+    known = state.workers.pop(id, None)
+    if known is not None:
+        why = getattr(recorded.event, "reason", "it was stopped")
+        state.away[id] = replace(known, gone_at=recorded.at, gone_why=why)
+        yield "workers", id
+        yield "away", id
+
+
+def forgotten(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A worker that was away for long was forgotten."""
+    id = recorded.event.worker_id
+    if state.away.pop(id, None) is not None:
+        yield "away", id
+
+
+def switched(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A worker was enabled or disabled."""
+    event: scheduler.WorkerSwitched = recorded.event
+    known = state.workers.get(event.worker_id)
+    if known is not None:
+        state.workers[known.id] = replace(known, switch=Switch(event.enabled, event.draining))
+        yield "workers", known.id
+
+
+def slot_switched(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A slot was enabled or disabled."""
+    event: scheduler.SlotSwitched = recorded.event
+    known = state.workers.get(event.worker_id)
+    if known is not None:
+        switches = known.slot_switches | {event.slot_id: Switch(event.enabled, event.draining)}
+        state.workers[known.id] = replace(known, slot_switches=switches)
+        yield "workers", known.id

@@ -1,0 +1,253 @@
+"""Allocated slot time, per run and aggregated by day or month (REST spec, section 8).
+
+It counts what was allocated, regardless of how much was used. Times are seconds since the epoch, UTC.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Literal, NamedTuple
+
+from det_contracts import spreadsheet
+from services.catalogue.api_values import format_optional_time, format_time
+from services.catalogue.domain import Allocation, State
+from services.catalogue.runs import UsageKey
+from services.people import users, workspace_records
+
+Period = Literal["DAILY", "MONTHLY"]
+KINDS = {"TRIAL": "training", "CHECKPOINT_GC": "gc"}
+"""What 0.25 calls a kind of run; others by their own name in small letters."""
+BATCH = 1000
+"""Number of runs processed before yielding to other requests."""
+SUM_KINDS = ("total", "username", "experiment_label", "resource_pool", "agent_label")
+SUM_COLUMNS = ("aggregation_type", "aggregation_key", "date", "seconds")
+
+
+class HeldRun(NamedTuple):
+    """The part of a run that held slots within a time range."""
+
+    id: str
+    kind: str
+    experiment_id: int | None
+    """None for a task without an experiment."""
+    username: str
+    user_id: int
+    workspace: str
+    labels: tuple[str, ...]
+    pool: str
+    slots: int
+    began: float
+    ended: float | None
+    """None while it is running."""
+    first: float
+    """Start of the counted time: the run's start, or that of the time range."""
+    last: float
+
+    @property
+    def seconds(self) -> float:
+        """How long the run held slots within the time range."""
+        return self.last - self.first
+
+
+async def held_runs(
+    state: State,
+    runs: Iterable[Allocation],
+    after: float,
+    before: float,
+    now: float,
+    is_visible: Callable[[Allocation], bool],
+) -> list[HeldRun]:
+    """The runs that held slots between `after` and `before`, in order of their start."""
+    found = []
+    for number, run in enumerate(runs, 1):
+        if number % BATCH == 0:
+            await asyncio.sleep(0)
+        if run.started_at is None or not run.members:
+            continue
+        first, last = max(run.started_at, after), min(run.ended_at or max(now, run.started_at), before)
+        if first < last and is_visible(run):
+            found.append(_held_run(state, run, first, last))
+    return sorted(found, key=lambda run: (run.began, run.id))
+
+
+class Owner(NamedTuple):
+    """Who a run belongs to, according to the current records."""
+
+    username: str
+    user_id: int
+    workspace: str
+    labels: tuple[str, ...]
+
+
+def _owner(state: State, experiment_id: int, task_id: str) -> Owner:
+    experiment, task = state.experiments.get(experiment_id), state.tasks.get(task_id)
+    name = task.user if task else experiment.user if experiment else ""
+    user = users.by_any_name(state, name)
+    project = (
+        state.projects.get(experiment.project_id, workspace_records.PROJECT)
+        if experiment
+        else workspace_records.PROJECT
+    )
+    known = state.workspaces.get(
+        task.workspace_id if task else project.workspace_id, workspace_records.WORKSPACE
+    )
+    return Owner(
+        username=user.username if user else name,
+        user_id=user.id if user else 0,
+        workspace=known.name,
+        labels=experiment.labels if experiment else (),
+    )
+
+
+def _held_run(state: State, run: Allocation, first: float, last: float) -> HeldRun:
+    owner = _owner(state, run.experiment_id, run.task_id)
+    return HeldRun(
+        id=run.id,
+        kind=KINDS.get(run.kind, run.kind.lower()),
+        experiment_id=run.experiment_id if run.experiment_id in state.experiments else None,
+        username=owner.username,
+        user_id=owner.user_id,
+        workspace=owner.workspace,
+        labels=owner.labels,
+        pool=run.pool,
+        slots=run.slots,
+        began=run.started_at or 0.0,
+        ended=run.ended_at,
+        first=first,
+        last=last,
+    )
+
+
+def raw_entry(run: HeldRun) -> dict[str, Any]:
+    """A run in the API's form; `seconds` is within the time range."""
+    return {
+        "kind": run.kind,
+        "startTime": format_time(run.began),
+        "endTime": format_optional_time(run.ended),
+        "experimentId": run.experiment_id,
+        "username": run.username,
+        "userId": run.user_id,
+        "labels": list(run.labels),
+        "seconds": run.seconds,
+        "slots": run.slots,
+    }
+
+
+def raw_csv(found: Iterable[HeldRun]) -> str:
+    """The runs as a CSV table."""
+    columns = ("experiment_id", "kind", "username", "labels", "slots", "start_time", "end_time", "seconds")
+    rows = (
+        (
+            run.experiment_id,
+            run.kind,
+            run.username,
+            ",".join(run.labels),
+            run.slots,
+            format_time(run.began),
+            format_optional_time(run.ended),
+            run.seconds,
+        )
+        for run in found
+    )
+    return _table(columns, rows)
+
+
+def allocations_csv(found: Iterable[HeldRun]) -> str:
+    """The runs as a CSV table with workspaces and slot hours."""
+    columns = (
+        "allocation_id", "task_type", "username", "workspace_name", "experiment_id", "slots", "start_time",
+        "end_time", "slot_hours",
+    )  # fmt: skip
+    rows = (
+        (
+            run.id,
+            run.kind,
+            run.username,
+            run.workspace,
+            run.experiment_id,
+            run.slots,
+            format_time(run.began),
+            format_optional_time(run.ended),
+            run.seconds * run.slots / 3600,
+        )
+        for run in found
+    )
+    return _table(columns, rows)
+
+
+def _table(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
+    text = io.StringIO()
+    spreadsheet.write(text, [columns])
+    spreadsheet.write(text, rows)
+    return text.getvalue()
+
+
+class PeriodSums:
+    """Slot seconds of one day or month."""
+
+    def __init__(self) -> None:
+        self.by: dict[str, dict[str, float]] = {name: defaultdict(float) for name in SUM_KINDS}
+
+    def add(self, of: Owner, pool: str, used: float) -> None:
+        """Add slot seconds. They count in full for each label."""
+        self.by["total"]["total"] += used
+        self.by["username"][of.username] += used
+        self.by["resource_pool"][pool] += used
+        for label in of.labels:
+            self.by["experiment_label"][label] += used
+
+
+async def sum_by_period(
+    state: State, used: Mapping[UsageKey, float], period: Period, is_visible: Callable[[int], bool]
+) -> dict[date, PeriodSums]:
+    """Slot seconds by the first day of each period that has any. `is_visible` tells visible experiments."""
+    sums: dict[date, PeriodSums] = {}
+    for number, (key, seconds) in enumerate(sorted(used.items()), 1):
+        if number % BATCH == 0:
+            await asyncio.sleep(0)
+        if is_visible(key.experiment_id):
+            period_start = key.date if period == "DAILY" else key.date.replace(day=1)
+            owner = _owner(state, key.experiment_id, key.task_id)
+            sums.setdefault(period_start, PeriodSums()).add(owner, key.pool, seconds)
+    return sums
+
+
+def next_period(first: date, period: Period) -> date:
+    """The first day of the next period."""
+    if period == "DAILY":
+        return first + timedelta(days=1)
+    return (first.replace(day=28) + timedelta(days=4)).replace(day=1)
+
+
+def day_start(day: date) -> float:
+    """The time at which a day begins."""
+    return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()
+
+
+def sum_entry(first: date, sums: PeriodSums, period: Period) -> dict[str, Any]:
+    """The sums of a period in the API's form."""
+    return {
+        "periodStart": first.isoformat(),
+        "period": f"RESOURCE_ALLOCATION_AGGREGATION_PERIOD_{period}",
+        "seconds": sums.by["total"]["total"],
+        "byUsername": sums.by["username"],
+        "byExperimentLabel": sums.by["experiment_label"],
+        "byResourcePool": sums.by["resource_pool"],
+        "byAgentLabel": sums.by["agent_label"],
+    }
+
+
+def sums_csv(found: dict[date, PeriodSums], period: Period) -> str:
+    """The sums as a CSV table, with one row per sum."""
+    form = "%Y-%m-%d" if period == "DAILY" else "%Y-%m"
+    rows = (
+        (name, key, first.strftime(form), seconds)
+        for first, sums in found.items()
+        for name in SUM_KINDS
+        for key, seconds in sorted(sums.by[name].items())
+    )
+    return _table(SUM_COLUMNS, rows)

@@ -1,0 +1,29 @@
+"""Answers waiting scripts: which of their reports were refused."""
+
+from __future__ import annotations
+
+from det_contracts.script_queries import AskRefusals, Refusals
+from services.kit.runner import Runner
+from services.kit.script_requests import RecordWaiters, ScriptHandler
+from services.metrics.domain import State
+
+
+def unseen_refusals(state: State, trial_id: int, request: AskRefusals) -> Refusals | None:
+    """The refusals of a run that its script has not seen; None if there are none."""
+    known = state.trials.get(trial_id)
+    seen = request.seen.newest if request.seen is not None else 0
+    mine = [one for one in known.refusals if one.run == request.run and one.number > seen] if known else []
+    if not mine:
+        return Refusals() if request.seen is None else None
+    return Refusals(mine[-1].number, tuple(one.told for one in mine))
+
+
+def refusals_handler(runner: Runner[State], news: RecordWaiters) -> ScriptHandler:
+    """Return the handler for scripts that ask for refusals."""
+
+    async def answer(trial_id: int, request: AskRefusals) -> Refusals | None:
+        return await news.wait_until(
+            ("trials", trial_id), lambda: unseen_refusals(runner.state, trial_id, request), request.wait_s
+        )
+
+    return answer

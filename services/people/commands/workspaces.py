@@ -1,0 +1,190 @@
+"""Commands about workspaces, their projects, and the filing of experiments (REST spec, section 7)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from det_contracts.commands import (
+    MoveExperiment,
+    RemoveProject,
+    RemoveWorkspace,
+    SetProject,
+    SetWorkspace,
+    given_fields,
+)
+from det_contracts.events.gateway import (
+    ExperimentMoved,
+    ProjectRemoved,
+    ProjectSet,
+    WorkspaceRemoved,
+    WorkspaceSet,
+)
+from det_contracts.problems import Problem, Refused, failed_precondition, invalid, not_found
+from services.kit.authz.roles import is_rbac
+from services.kit.pool_bindings import check_pool
+from services.kit.rules import Call, Ruling
+from services.people import workspace_records
+from services.people.commands.pools import unbind_workspace
+from services.people.commands.quotas import remove_quota
+from services.people.commands.roles import creator_roles, remove_workspace_roles
+from services.people.commands.users import check_agent_user
+from services.people.domain.state import People
+
+replace = msgspec.structs.replace
+MAX_NAME_CHARACTERS = 80
+WORKSPACE_FIELDS = ("checkpoint_storage", "agent_user", "default_compute_pool", "default_aux_pool")
+"""The fields of a workspace that only describe it, besides its name."""
+
+
+def set_workspace(state: People, command: SetWorkspace, call: Call) -> Ruling:
+    """Create a workspace, or change the given fields of one. Has no effect if nothing changes."""
+    if command.workspace_id is None:
+        id = workspace_records.next_id(state, "workspaces")
+        known = WorkspaceSet(workspace_id=id, name="", owner=command.user, reason=f"made by {command.user}")
+    else:
+        id = command.workspace_id
+        known = replace(workspace_records.workspace(state, id), reason=f"changed by {command.user}")
+    wanted = known
+    if command.name is not msgspec.UNSET and command.name != known.name:
+        _refuse_permanent(id, "workspace")
+        if known.archived and command.archived is not False:
+            raise _archived_error(f"workspace {id} '{known.name}'")
+        holder = state.workspace_names.get(command.name.lower())
+        if command.name.lower() == workspace_records.UNCATEGORIZED.lower():
+            holder = workspace_records.FIRST
+        _check_name(command.name, holder, "workspace")
+        wanted = replace(wanted, name=command.name)
+    if command.archived is not msgspec.UNSET and command.archived != known.archived:
+        _refuse_permanent(id, "workspace")
+        wanted = replace(wanted, archived=command.archived)
+    described = given_fields(command, *WORKSPACE_FIELDS)
+    if any(getattr(known, name) != value for name, value in described.items()):
+        _refuse_permanent(id, "workspace")
+        if known.archived and wanted.archived:
+            raise _archived_error(f"workspace {id} '{known.name}'")
+        check_agent_user(described.get("agent_user"))
+        _check_pools(state, replace(wanted, **described))
+        wanted = replace(wanted, **described)
+    if command.pinned is not msgspec.UNSET:
+        others = tuple(user for user in known.pinned_by if user != command.user)
+        wanted = replace(wanted, pinned_by=(*others, command.user) if command.pinned else others)
+    if not wanted.name:
+        raise invalid("a workspace needs a name")
+    role_events = (
+        creator_roles(state, command.user, id) if command.workspace_id is None and is_rbac(state) else []
+    )
+    return Ruling([wanted, *role_events] if wanted != known else [], id)
+
+
+def _check_pools(state: People, wanted: WorkspaceSet) -> None:
+    """Raise `Refused` for a default pool that the workspace may not use."""
+    for pool in filter(None, (wanted.default_compute_pool, wanted.default_aux_pool)):
+        check_pool(state, pool, wanted.workspace_id, wanted.name)
+
+
+def remove_workspace(state: People, command: RemoveWorkspace, call: Call) -> Ruling:
+    """Remove a workspace and its projects, which must not contain experiments."""
+    workspace_records.workspace(state, command.workspace_id)
+    _refuse_permanent(command.workspace_id, "workspace")
+    project_ids = list(state.projects_in.ids(command.workspace_id))
+    _check_empty(state, project_ids, f"workspace {command.workspace_id}")
+    reason = f"removed by {command.user}"
+    model = state.models_in.first(command.workspace_id)
+    if model:
+        raise failed_precondition(
+            f"workspace {command.workspace_id} holds models, such as {model[-1]}: move or delete them first"
+        )
+    removals: list[Any] = [ProjectRemoved(id, reason) for id in project_ids]
+    removals += remove_workspace_roles(state, command.workspace_id, reason)
+    removals += remove_quota(state, f"workspace-{command.workspace_id}", reason)
+    removals += unbind_workspace(state, command.workspace_id, reason)
+    return Ruling([*removals, WorkspaceRemoved(command.workspace_id, reason)])
+
+
+def set_project(state: People, command: SetProject, call: Call) -> Ruling:
+    """Create a project, or change the given fields of one. Has no effect if nothing changes."""
+    if command.project_id is None:
+        id = workspace_records.next_id(state, "projects")
+        reason = f"made by {command.user}"
+        known = ProjectSet(project_id=id, workspace_id=0, name="", owner=command.user, reason=reason)
+    else:
+        id = command.project_id
+        known = replace(workspace_records.project(state, id), reason=f"changed by {command.user}")
+    changes = given_fields(command, "workspace_id", "name", "description", "archived", "notes")
+    wanted = replace(known, **changes)
+    if wanted == known:
+        return Ruling(value=id)
+    if {"workspace_id", "name", "description", "archived"} & changes.keys():
+        _refuse_permanent(id, "project")
+    if command.project_id is not None:
+        _refuse_archived(state, known, wanted)
+    workspace = workspace_records.workspace(state, wanted.workspace_id)
+    if (wanted.name, wanted.workspace_id) != (known.name, known.workspace_id):
+        if workspace.archived:
+            raise failed_precondition(f"workspace {workspace.workspace_id} is archived")
+        holder = state.project_names.get((wanted.workspace_id, wanted.name.lower()))
+        if (
+            wanted.workspace_id == workspace_records.PROJECT.workspace_id
+            and wanted.name.lower() == workspace_records.UNCATEGORIZED.lower()
+        ):
+            holder = workspace_records.FIRST
+        _check_name(wanted.name, holder, "project")
+    return Ruling([wanted], id)
+
+
+def remove_project(state: People, command: RemoveProject, call: Call) -> Ruling:
+    """Remove a project that contains no experiments."""
+    workspace_records.project(state, command.project_id)
+    _refuse_permanent(command.project_id, "project")
+    _check_empty(state, [command.project_id], f"project {command.project_id}")
+    return Ruling([ProjectRemoved(command.project_id, f"removed by {command.user}")])
+
+
+def move_experiment(state: People, command: MoveExperiment, call: Call) -> Ruling:
+    """Move an experiment to another project."""
+    id, project_id = command.experiment_id, state.project_of.get(command.experiment_id)
+    if project_id is None:
+        raise not_found("experiment", id)
+    workspace_records.unarchived_project(state, command.project_id)
+    if project_id == command.project_id:
+        return Ruling()
+    workspace_records.unarchived_project(state, project_id)
+    return Ruling([ExperimentMoved(id, command.project_id, f"moved by {command.user}")])
+
+
+def _refuse_archived(state: People, known: ProjectSet, wanted: ProjectSet) -> None:
+    """Raise `Refused` for a change to something archived, unless it unarchives it."""
+    space = workspace_records.workspace(state, known.workspace_id)
+    if space.archived:
+        raise _archived_error(f"workspace {space.workspace_id} '{space.name}'")
+    if known.archived and wanted.archived:
+        raise _archived_error(f"project {known.project_id} '{known.name}'")
+
+
+def _archived_error(what: str) -> Refused:
+    return failed_precondition(f"{what} is archived and cannot be changed: unarchive it first")
+
+
+def _refuse_permanent(id: int, kind: str) -> None:
+    if id == workspace_records.FIRST:
+        raise failed_precondition(
+            f"{kind} {id} '{workspace_records.UNCATEGORIZED}' is permanent and cannot be changed"
+        )
+
+
+def _check_name(name: str, holder: int | None, kind: str) -> None:
+    if not name.strip() or len(name) > MAX_NAME_CHARACTERS or not name.isprintable():
+        raise invalid(f"a {kind} needs a name of at most {MAX_NAME_CHARACTERS} printable characters")
+    if holder is not None:
+        raise Refused(Problem("already_exists", f"a {kind} named '{name}' exists already"))
+
+
+def _check_empty(state: People, project_ids: list[int], what: str) -> None:
+    experiments = sum(state.experiments_in.count(id) for id in project_ids)
+    if experiments:
+        first = next(key[-1] for id in project_ids if (key := state.experiments_in.first(id)))
+        raise failed_precondition(
+            f"{what} holds {experiments} experiments, such as {first}: move or delete them first"
+        )

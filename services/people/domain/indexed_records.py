@@ -1,0 +1,168 @@
+"""The only functions that store or drop indexed records, so that the indexes stay consistent.
+
+The folds of experiments and models maintain where those are filed (`experiments_in`, `project_of`,
+`models_in`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+
+from det_contracts.events.gateway import AccessToken, ProjectSet, WorkspaceSet
+from services.kit.idempotency import results_by_age
+from services.kit.rules import Key
+from services.kit.sorted_keys import Key as IndexKey
+from services.kit.sorted_keys import SortedKeys
+from services.people.domain.state import ClosedSession, Highest, KnownAs, OpenSession, People, User
+from services.people.tokens import MAX_SESSION_S
+
+FORGOTTEN_AT_ONCE = 50
+"""Maximum number of closed sessions to forget each time a session is opened or closed."""
+
+
+def build_indexes(state: People) -> None:
+    """Build all indexes of people from the records."""
+    state.made_at = results_by_age(state.creations)
+    state.closed_at = SortedKeys((one.at, id) for id, one in state.sessions.items())
+    state.experiments_in, state.project_of, state.models_in = SortedKeys(()), {}, SortedKeys(())
+    state.projects_in = SortedKeys((one.workspace_id, id) for id, one in state.projects.items())
+    state.sessions_of = SortedKeys(_session_key(id, one) for id, one in state.open_sessions.items())
+    state.tokens_of = SortedKeys((one.user_id, one.at, id) for id, one in state.tokens.items())
+    state.token_digests = {one.digest: id for id, one in state.tokens.items()}
+    state.subjects = {(one.issuer, one.subject): id for id, one in state.identities.items()}
+    state.administrators = SortedKeys(
+        place for one in state.users.values() if (place := _admin_key(one)) is not None
+    )
+    state.user_names = {}
+    for user in state.users.values():
+        _name_user(state, user)
+    state.group_names = {one.name.lower(): id for id, one in state.groups.items()}
+    state.granted_in = SortedKeys(
+        (id, holder) for holder, one in state.roles.items() for id in {g.workspace_id for g in one.grants}
+    )
+    state.workspace_names = {one.name.lower(): id for id, one in state.workspaces.items()}
+    state.project_names = {(p.workspace_id, p.name.lower()): id for id, p in state.projects.items()}
+
+
+def _session_key(id: str, one: OpenSession) -> IndexKey:
+    return one.user_id, one.forgettable_from, id
+
+
+def put_session(state: People, id: str, changed: OpenSession | None) -> Iterable[Key]:
+    """Store a session, or forget it."""
+    before = state.open_sessions.pop(id, None)
+    if changed is not None:
+        state.open_sessions[id] = changed
+    state.sessions_of.swap(
+        _session_key(id, before) if before is not None else None,
+        _session_key(id, changed) if changed is not None else None,
+    )
+    yield "open_sessions", id
+
+
+def close_unknown_session(state: People, id: str, user: str, at: float) -> Iterable[Key]:
+    """Remember that an otherwise unknown session is closed, and forget those whose tokens have expired."""
+    known = state.sessions.get(id)
+    state.closed_at.swap((known.at, id) if known else None, (at, id))
+    state.sessions[id] = ClosedSession(user, at)
+    yield "sessions", id
+    yield from forget_closed_sessions(state, at)
+
+
+def forget_closed_sessions(state: People, now: float) -> Iterable[Key]:
+    """Forget some old closed sessions. This long after login, every token has expired anyway."""
+    for at, id in list(islice(state.closed_at.up_to(now - MAX_SESSION_S), FORGOTTEN_AT_ONCE)):
+        state.closed_at.discard(at, id)
+        del state.sessions[id]
+        yield "sessions", id
+
+
+def put_token(state: People, token: AccessToken) -> Iterable[Key]:
+    """Store an API token."""
+    state.tokens[token.token_id] = token
+    state.tokens_of.add(token.user_id, token.at, token.token_id)
+    state.token_digests[token.digest] = token.token_id
+    yield "tokens", token.token_id
+
+
+def drop_token(state: People, id: str) -> Iterable[Key]:
+    """Forget an API token."""
+    token = state.tokens.pop(id, None)
+    if token is not None:
+        state.tokens_of.discard(token.user_id, token.at, id)
+        state.token_digests.pop(token.digest, None)
+    yield "tokens", id
+
+
+def put_user(state: People, changed: User) -> Iterable[Key]:
+    """Store a user."""
+    known = state.users.get(changed.id)
+    state.administrators.swap(_admin_key(known) if known else None, _admin_key(changed))
+    state.users[changed.id] = changed
+    _name_user(state, changed)
+    yield "users", changed.id
+    yield from record_highest_id(state, "users", changed.id)
+
+
+def _admin_key(user: User) -> IndexKey | None:
+    return (user.id,) if user.admin and user.active else None
+
+
+def put_identity(state: People, user_id: int, known: KnownAs | None) -> Iterable[Key]:
+    """Store a user's identity at a provider, or remove it."""
+    before = state.identities.pop(user_id, None)
+    if before is not None:
+        del state.subjects[before.issuer, before.subject]
+    if known is not None:
+        state.identities[user_id] = known
+        state.subjects[known.issuer, known.subject] = user_id
+    yield "identities", user_id
+
+
+def _name_user(state: People, user: User) -> None:
+    for name in (user.username, *user.former):
+        state.user_names.setdefault(name, user.id)
+
+
+def record_highest_id(state: People, kind: str, id: int) -> Iterable[Key]:
+    """Update the highest id given out."""
+    if id > state.highest.get(kind, Highest()).id:
+        state.highest[kind] = Highest(id)
+        yield "highest", kind
+
+
+def put_workspace(state: People, changed: WorkspaceSet) -> Iterable[Key]:
+    """Store a workspace."""
+    yield from drop_workspace(state, changed.workspace_id)
+    state.workspaces[changed.workspace_id] = changed
+    state.workspace_names.setdefault(changed.name.lower(), changed.workspace_id)
+    yield from record_highest_id(state, "workspaces", changed.workspace_id)
+
+
+def drop_workspace(state: People, id: int) -> Iterable[Key]:
+    """Forget a workspace."""
+    known = state.workspaces.pop(id, None)
+    if known is not None and state.workspace_names.get(known.name.lower()) == id:
+        del state.workspace_names[known.name.lower()]
+    yield "workspaces", id
+
+
+def put_project(state: People, changed: ProjectSet) -> Iterable[Key]:
+    """Store a project."""
+    yield from drop_project(state, changed.project_id)
+    state.projects[changed.project_id] = changed
+    state.projects_in.add(changed.workspace_id, changed.project_id)
+    state.project_names.setdefault((changed.workspace_id, changed.name.lower()), changed.project_id)
+    yield from record_highest_id(state, "projects", changed.project_id)
+
+
+def drop_project(state: People, id: int) -> Iterable[Key]:
+    """Forget a project."""
+    known = state.projects.pop(id, None)
+    if known is not None:
+        state.projects_in.discard(known.workspace_id, id)
+        name = known.workspace_id, known.name.lower()
+        if state.project_names.get(name) == id:
+            del state.project_names[name]
+    yield "projects", id

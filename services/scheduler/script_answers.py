@@ -1,0 +1,49 @@
+"""Answers waiting scripts (whether to exit) and workers (which worker has their id)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from nats.aio.msg import Msg
+
+from det_contracts.script_queries import AskLeave, Holder, Leave
+from services.kit.runner import Runner
+from services.kit.script_requests import RecordWaiters, ScriptHandler
+from services.scheduler.domain import State
+
+
+def leave_answer(state: State, trial_id: int, ask: AskLeave) -> Leave | None:
+    """Whether a run of the trial should exit. None if that is not new, or the run is not (yet) known."""
+    known = state.allocations.get(ask.allocation_id)
+    if known is None or known.trial_id != trial_id:
+        return None
+    found = Leave(known.asked_to_leave)
+    return found if ask.seen is None or (found.leave and not ask.seen.leave) else None
+
+
+def leave_handler(runner: Runner[State], news: RecordWaiters) -> ScriptHandler:
+    """Return the handler for scripts that ask whether to exit."""
+
+    async def answer(trial_id: int, ask: AskLeave) -> Leave | None:
+        key = ("allocations", ask.allocation_id)
+        return await news.wait_until(key, lambda: leave_answer(runner.state, trial_id, ask), ask.wait_s)
+
+    return answer
+
+
+def holder_answer(state: State, worker_id: str) -> Holder | None:
+    """Return which worker has an id, or had it last."""
+    known = state.workers.get(worker_id)
+    if known is None:
+        return None
+    return Holder(known.presence == "here", known.instance, known.host, known.address)
+
+
+def holder_handler(runner: Runner[State]) -> Callable[[Msg], Awaitable[tuple[int, Any]]]:
+    """Return the handler for workers that ask whether their id is free."""
+
+    async def answer(message: Msg) -> tuple[int, Any]:
+        return 0, holder_answer(runner.state, message.subject.split(".")[2])
+
+    return answer

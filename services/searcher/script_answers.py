@@ -1,0 +1,84 @@
+"""Answers scripts: their operations, and what other services know about the trial's own experiment.
+
+The searcher knows which experiment a trial belongs to, regardless of what a script claims. So questions to
+other services go through it, and it asks only about that experiment.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from det_contracts.problems import not_found
+from det_contracts.queries import BestValidation, Checkpoints
+from det_contracts.script_queries import AskBest, AskMetadata, AskOperations, Operations
+from services.kit.bus import BusClient
+from services.kit.runner import Runner
+from services.kit.script_requests import RecordWaiters, ScriptHandler
+from services.searcher.domain import State, Trial
+
+
+def new_operations(state: State, trial_id: int, request: AskOperations) -> Operations | None:
+    """What a run has not been told yet; None if there is nothing new or the run is not known yet."""
+    known = state.trials.get(trial_id)
+    if known is None or known.run < request.run:
+        return None
+    if known.run > request.run:
+        return None if request.seen is not None and request.seen.over else Operations(over=True)
+    if known.announced_seq != known.seq:
+        # The next operation is about to be announced.
+        return None
+    found = Operations(known.seq, known.length, known.idled_seq)
+    seen = request.seen
+    return found if seen is None or found.seq > seen.seq or found.idled > seen.idled else None
+
+
+def operations_handler(runner: Runner[State], news: RecordWaiters) -> ScriptHandler:
+    """Return the handler for scripts that ask for operations."""
+
+    async def answer(trial_id: int, request: AskOperations) -> Operations | None:
+        key = ("trials", trial_id)
+        return await news.wait_until(
+            key, lambda: new_operations(runner.state, trial_id, request), request.wait_s
+        )
+
+    return answer
+
+
+def best_validation_handler(runner: Runner[State], bus_client: BusClient) -> ScriptHandler:
+    """Return the handler for scripts that ask for the best validation."""
+
+    async def answer(trial_id: int, request: AskBest) -> Any:
+        trial = _get_trial(runner.state, trial_id)
+        query = BestValidation(trial.experiment_id, request.smaller_is_better)
+        return (await bus_client.query(query)).value
+
+    return answer
+
+
+def checkpoint_metadata_handler(runner: Runner[State], bus_client: BusClient) -> ScriptHandler:
+    """Return the handler for scripts that ask for a checkpoint's metadata."""
+
+    async def answer(trial_id: int, request: AskMetadata) -> Any:
+        trial = _get_trial(runner.state, trial_id)
+        rows = (await bus_client.query(Checkpoints(uuids=[request.uuid]))).value
+        experiment = runner.state.experiments.get(trial.experiment_id)
+        source_checkpoints = {
+            trial.source,
+            trial.checkpoint,
+            experiment.source_checkpoint if experiment else None,
+        }
+        own_checkpoints = [
+            one
+            for one in rows
+            if one["experiment_id"] == trial.experiment_id or one["uuid"] in source_checkpoints
+        ]
+        return own_checkpoints[0]["metadata"] if own_checkpoints else None
+
+    return answer
+
+
+def _get_trial(state: State, trial_id: int) -> Trial:
+    known = state.trials.get(trial_id)
+    if known is None:
+        raise not_found("trial", trial_id)
+    return known

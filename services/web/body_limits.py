@@ -1,0 +1,165 @@
+"""Processing of every request before a route sees it: limits on size and values, trailing slashes."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from det_contracts.problems import Problem
+from services.web import errors
+from services.web.bodies import LIMIT_BYTES
+
+PLAIN_LIMIT_BYTES = 4 << 20
+"""Limit for any other request. Its contents become a log message and are parsed on the event loop."""
+ANONYMOUS_LIMIT_BYTES = 1 << 20
+"""Limit for clients that are not logged in."""
+DISCARD_BYTES = 256 << 20
+"""How much of an oversized request is read, so that its sender gets the answer."""
+CREATE_LIMIT_BYTES = LIMIT_BYTES * 4 // 3 + (16 << 20)
+"""The limit applies to the contents of a context; as base64 in JSON they are a third larger."""
+CREATE_PATH = f"{errors.API}/experiments"
+EXTERNAL_PATH = f"{CREATE_PATH}/by-external-id/"
+REPORT_LIMIT_BYTES = 12 << 20
+"""A larger JSON report exceeds the broker's limit in any encoding, so it is refused before parsing."""
+PLAIN_VALUES, REPORT_VALUES = 25_000, 300_000
+"""Parsing time on the event loop grows with the number of values, however short they are. The values of a
+report are parsed only as numbers."""
+JSON_STRINGS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+LARGE_PATHS = re.compile(f"{errors.API}/(commands|notebooks|shells|tensorboards)|/proxy/.*")
+REPORT_PATHS = re.compile(f"{errors.API}/trials/[0-9]+/(training_|validation_)?metrics")
+
+
+LONGEST_BODY_S = 1800.0
+"""Maximum time in seconds for a whole body, however steadily it arrives: a large one occupies one of few
+places."""
+
+
+Authenticate = Callable[[Scope], Awaitable[Problem | None]]
+"""Returns why the sender of a request is unknown, or None if the sender is known."""
+
+
+class BodyLimitsMiddleware:
+    """Ignores trailing slashes and content types, and refuses oversized requests with 413."""
+
+    def __init__(self, app: ASGIApp, authenticate: Authenticate) -> None:
+        self._app = app
+        self._authenticate = authenticate
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        if len(scope["path"]) > 1:
+            scope = {**scope, "path": scope["path"].rstrip("/") or "/"}
+        # Every body is JSON, whatever the client says: `curl -d` declares a form.
+        headers = [(name, value) for name, value in scope["headers"] if name != b"content-type"]
+        scope = {**scope, "headers": headers}
+        limit = _limit(scope["path"])
+        announced = dict(scope["headers"]).get(b"content-length", b"0")
+        size = int(announced) if announced.isdigit() else 0
+        problem, status = Problem("exhausted", _too_large(limit)), 413
+        if size <= limit:
+            if size <= ANONYMOUS_LIMIT_BYTES or (denial := await self._authenticate(scope)) is None:
+                await self._app(scope, _LimitedBody(receive, limit, scope, self._authenticate), send)
+                return
+            problem, status = denial, 401
+        # Read the rest: a client that is still sending would see a broken pipe instead of the answer.
+        await _discard(receive)
+        await errors.response(scope["path"], problem, status)(scope, receive, send)
+
+
+class ValueCounter:
+    """Estimates the number of values in streamed JSON: at least the actual number, at most twice that."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._open = b""
+        """The beginning of an unfinished string: its quote, and perhaps half an escape."""
+
+    def feed(self, part: bytes) -> None:
+        """Count the values in the next part."""
+        outside, quote, inside = JSON_STRINGS.sub(b"", self._open + part).partition(b'"')
+        self.count += outside.count(b",") + outside.count(b"{") + outside.count(b"[")
+        self._open = quote + b"\\" * ((len(inside) - len(inside.rstrip(b"\\"))) % 2)
+
+
+class _LimitedBody:
+    """A body whose size was not announced, or announced wrongly."""
+
+    def __init__(self, receive: Receive, limit: int, scope: Scope, authenticate: Authenticate) -> None:
+        self._receive = receive
+        self._authenticate = authenticate
+        self._scope = scope
+        self._is_authenticated = False
+        self._limit = limit
+        self._received_bytes = 0
+        self._values, self._most = ValueCounter(), _max_values(scope["path"])
+        self._is_complete = False
+        self._deadline = 0.0
+
+    async def __call__(self) -> Message:
+        message = await self._next()
+        self._received_bytes += len(message.get("body", b""))
+        if self._received_bytes > self._limit:
+            raise HTTPException(413, _too_large(self._limit))
+        if self._most:
+            self._values.feed(message.get("body", b""))
+            if self._values.count > self._most:
+                raise HTTPException(413, _too_many(self._most))
+        if self._received_bytes > ANONYMOUS_LIMIT_BYTES and not self._is_authenticated:
+            if (denial := await self._authenticate(self._scope)) is not None:
+                raise HTTPException(401, denial.message)
+            self._is_authenticated = True
+        return message
+
+    async def _next(self) -> Message:
+        if self._is_complete:
+            # Only the client's disconnect can still arrive.
+            return await self._receive()
+        loop = asyncio.get_running_loop()
+        self._deadline = self._deadline or loop.time() + LONGEST_BODY_S
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                message = await self._receive()
+        except TimeoutError:
+            raise HTTPException(
+                408, f"the request did not arrive completely in {LONGEST_BODY_S:.0f} s"
+            ) from None
+        self._is_complete = not message.get("more_body")
+        return message
+
+
+def _limit(path: str) -> int:
+    if path == CREATE_PATH or path.startswith(EXTERNAL_PATH):
+        return CREATE_LIMIT_BYTES
+    if REPORT_PATHS.fullmatch(path):
+        return REPORT_LIMIT_BYTES
+    plain = LARGE_PATHS.fullmatch(path) is None
+    return min(LIMIT_BYTES, PLAIN_LIMIT_BYTES) if plain else LIMIT_BYTES
+
+
+def _max_values(path: str) -> int:
+    """Return the limit; 0 if the body is parsed in another process or not at all."""
+    limit = _limit(path)
+    return {PLAIN_LIMIT_BYTES: PLAIN_VALUES, REPORT_LIMIT_BYTES: REPORT_VALUES}.get(limit, 0)
+
+
+def _too_many(limit: int) -> str:
+    return f"the request holds too much: at most {limit:,} values are taken; send fewer at once"
+
+
+def _too_large(limit: int) -> str:
+    return f"the request is too large: at most {limit:,} bytes are taken; send less at once"
+
+
+async def _discard(receive: Receive) -> None:
+    seen = 0
+    while seen < DISCARD_BYTES:
+        message = await receive()
+        seen += len(message.get("body", b""))
+        if message["type"] == "http.disconnect" or not message.get("more_body"):
+            return

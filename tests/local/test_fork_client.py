@@ -1,0 +1,155 @@
+"""Services as forks of one process: like processes of their own, and gone with the one they come from."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from services.kit import host_processes
+from services.kit.host_processes import die_with_parent
+from services.local.fork_client import ForkClient
+from services.local.home import Home
+from services.local.processes import Child, Program
+
+DEADLINE_S = 60.0
+APP = """
+import os
+with open(os.environ["LOADED"], "a") as file:
+    file.write(f"{os.getpid()}\\n")
+"""
+MAIN = """
+import json, os, signal, sys
+import one.app
+told = [__name__, sys.argv[1:], os.environ.get("WORD"), sorted(os.environ), os.getpid(), os.getppid()]
+told += [signal.getsignal(signal.SIGINT) is signal.default_int_handler]
+told += [sorted(map(int, os.listdir("/proc/self/fd")))]
+print(json.dumps(told), flush=True)
+signal.pause()
+"""
+
+
+@pytest.fixture
+def forks(tmp_path, monkeypatch):
+    """Of a package `one` that is loaded beforehand, and of `two`, which cannot be loaded."""
+    for name, app, main in (("one", APP, MAIN), ("two", "raise RuntimeError('broken')", "import two.app")):
+        (tmp_path / name).mkdir()
+        for file, text in (("__init__", ""), ("app", app), ("__main__", main)):
+            (tmp_path / name / f"{file}.py").write_text(text)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("LOADED", str(tmp_path / "loaded"))
+    made = ForkClient(tmp_path, ["one", "two"], tmp_path / "server.log", die_with_parent)
+    yield made
+    made.end()
+
+
+def command(module):
+    return [sys.executable, "-P", "-m", module]
+
+
+async def until(true, told=lambda: ""):
+    deadline = time.monotonic() + DEADLINE_S
+    while not true():
+        assert time.monotonic() < deadline, told()
+        await asyncio.sleep(0.01)
+
+
+def lines(path):
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def shown(pid):
+    """As `ps` shows it."""
+    return Path(f"/proc/{pid}/cmdline").read_text().rstrip("\0")
+
+
+def runs(pid):
+    return host_processes.started(pid) is not None
+
+
+@pytest.mark.live
+def test_a_fork_is_like_a_process_of_its_own(forks, tmp_path):
+    environment = {"WORD": "hello", "LOADED": os.environ["LOADED"]}
+    log = tmp_path / "one.log"
+
+    async def story():
+        with log.open("ab") as output:
+            first, second = [await forks.start("one", environment, output) for _ in range(2)]
+        await until(lambda: len(lines(log)) == 2)
+        for told in map(json.loads, lines(log)):
+            name, arguments, word, names, pid, parent, interrupts, descriptors = told
+            assert (name, arguments, word, interrupts) == ("__main__", [], "hello", True)
+            assert names == sorted(environment)
+            assert pid in (first.pid, second.pid)
+            # It has been loaded by the server, once.
+            assert lines(tmp_path / "loaded") == [str(parent)]
+            # Nothing of the server is open in it; the last one lists the folder.
+            assert len(descriptors) == 4, descriptors
+            assert shown(pid) == f"steadfast one {tmp_path}"
+        first.terminate()
+        await first.wait()
+        assert not runs(first.pid)
+        assert first.returncode is not None
+        assert second.returncode is None
+        with pytest.raises(ProcessLookupError):
+            first.kill()
+        second.kill()
+        await second.wait()
+
+    asyncio.run(story())
+
+
+@pytest.mark.live
+def test_what_cannot_be_loaded_says_so_itself(forks, tmp_path):
+    log = tmp_path / "two.log"
+
+    async def story():
+        with log.open("ab") as output:
+            broken = await forks.start("two", {}, output)
+        await broken.wait()
+
+    asyncio.run(story())
+    assert "RuntimeError: broken" in log.read_text()
+    assert "two.app cannot be preloaded" in (tmp_path / "server.log").read_text()
+
+
+@pytest.mark.live
+def test_a_child_is_started_again_whoever_of_the_two_was_killed(forks, tmp_path):
+    home, log, pids = Home("test", tmp_path), tmp_path / "one.log", []
+    program = Program("one", command("one"), dict(os.environ), log)
+
+    async def story():
+        child = Child(program, lambda name, pid: pids.append(pid), home.read_request, forks)
+        keeping = asyncio.create_task(child.keep_running())
+        await until(lambda: len(lines(log)) == 1)
+        os.kill(pids[0], signal.SIGKILL)
+        await until(lambda: len(lines(log)) == 2)
+        [server] = lines(tmp_path / "loaded")
+        os.kill(int(server), signal.SIGKILL)
+        await until(lambda: len(lines(log)) == 3, lambda: lines(log))
+        # Each of them was a fork, the last one of another server.
+        assert len(lines(tmp_path / "loaded")) == 2
+        await child.stop()
+        await keeping
+
+    asyncio.run(story())
+    assert not any(map(runs, pids))
+
+
+@pytest.mark.parametrize(
+    ("words", "more", "module"),
+    [
+        (command("one"), {}, "one"),
+        (command("one"), {"WORD": "x"}, "one"),
+        (command("one"), {"PYTHONMALLOC": "debug"}, ""),
+        (command("one"), {"LD_PRELOAD": "x"}, ""),
+        (command("three"), {}, ""),
+        (["nats-server", "-P", "-m", "one"], {}, ""),
+    ],
+)
+def test_what_is_forked(forks, words, more, module):
+    assert forks.forkable_module(words, dict(os.environ) | more) == module

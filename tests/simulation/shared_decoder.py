@@ -1,0 +1,54 @@
+"""Decodes each message once, for all replicas that fold it."""
+
+import copy
+import dataclasses
+
+import msgspec
+
+from det_contracts import subjects
+from services.kit.records import read_event
+from tests.simulation.violation import Violation
+
+
+class SharedDecoder:
+    """The decoded messages of one world.
+
+    Records are frozen, so replicas may share them; `decode_again` finds a fold that changed one anyway.
+    """
+
+    def __init__(self):
+        self._known = {stream: {} for stream in subjects.STREAM_SUBJECTS}
+        self._event = self._reader(read_event, subjects.CONTROL)
+
+    def shared(self, rules):
+        """The rules of a service, with readers that decode no message twice."""
+        read = {stream: rules.decode.get(stream, read_event) for stream in rules.streams}
+        return dataclasses.replace(rules, decode={s: self._reader(one, s) for s, one in read.items()})
+
+    def _reader(self, read, stream):
+        known = self._known[stream]
+
+        def decode_once(message, stream):
+            there = known.get(message.position)
+            if there is None or there[0] is not message:
+                there = known[message.position] = message, read(message, stream)
+            return there[1]
+
+        def decode_once_and_copy(message, stream):
+            recorded = decode_once(message, stream)
+            # The fold stores its verdict beside a batch of reports or lines.
+            return msgspec.structs.replace(recorded, event=copy.copy(recorded.event))
+
+        return decode_once if stream == subjects.CONTROL else decode_once_and_copy
+
+    def event(self, message):
+        """A message of CONTROL."""
+        return self._event(message, subjects.CONTROL)
+
+    def decode_again(self, messages):
+        """All of CONTROL, decoded again; raises `Violation` if somebody has changed a decoded record."""
+        for message in messages:
+            shared, fresh = self.event(message), read_event(message, subjects.CONTROL)
+            if shared != fresh:
+                raise Violation("what was read stays as it is", f"{shared} was {fresh}", fresh.event)
+            yield fresh

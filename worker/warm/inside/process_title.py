@@ -1,0 +1,51 @@
+"""What others see of a process: its command line and environment, as shown by `ps` and /proc."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+PR_SET_MM, PR_SET_MM_MAP = 35, 14
+_LAYOUT = struct.Struct("=11QQIi")
+"""`struct prctl_mm_map`: eleven addresses, auxv, its size, descriptor of the executable."""
+_kept_alive: list[object] = []
+"""Kept alive because the kernel reads it on every look."""
+
+
+def set_title(words: Sequence[str], env: Mapping[str, str]) -> None:
+    """Make the kernel show these. Raises `OSError` if it cannot."""
+    line = b"".join(os.fsencode(word) + b"\0" for word in words)
+    variables = b"".join(os.fsencode(f"{name}={value}") + b"\0" for name, value in env.items())
+    text = ctypes.create_string_buffer(line + variables, len(line) + len(variables))
+    _kept_alive[:] = [text]
+    at = ctypes.addressof(text)
+    middle, end = at + len(line), at + len(line) + len(variables)
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.sbrk.restype = ctypes.c_void_p
+    field = _StatFields()
+    addresses = [field(26), field(27), field(45), field(46), field(47), libc.sbrk(0), field(28)]
+    shown = _LAYOUT.pack(*addresses, at, middle, middle, end, 0, 0, -1)
+    if libc.prctl(PR_SET_MM, PR_SET_MM_MAP, ctypes.c_char_p(shown), ctypes.c_ulong(len(shown)), 0) != 0:
+        raise OSError(ctypes.get_errno(), "the kernel does not let a process change its command line")
+
+
+def current_command_line() -> list[str]:
+    """The command line that is shown."""
+    with open("/proc/self/cmdline", "rb") as file:
+        return [os.fsdecode(word) for word in file.read().split(b"\0")[:-1]]
+
+
+class _StatFields:
+    """Fields of /proc/self/stat, numbered as in proc(5)."""
+
+    def __init__(self) -> None:
+        with open("/proc/self/stat", "rb") as file:
+            self._after_name = file.read().rpartition(b")")[2].split()
+
+    def __call__(self, number: int) -> int:
+        return int(self._after_name[number - 3])
