@@ -29,7 +29,7 @@ from services.kit.records import read_event
 
 ONE_BY_ONE = 32
 """Up to this many facts are sent as single messages, more of them as one batch."""
-MOST = 999
+MAX_FACTS = 999
 """Maximum number of facts in a batch, besides its decision."""
 BYTES = 4 * 1024 * 1024
 """Maximum size of a batch, unless a single fact is larger."""
@@ -42,7 +42,7 @@ Old events are removed from the log only up to the newest decision (decision 42)
 """
 FORGET_AFTER = 250
 """Number of admitted facts at which they are removed from WITNESS, at the latest with the next decision."""
-AGAIN_S = 0.2
+RETRY_S = 0.2
 RETRYABLE_ERRORS = (*READ_ERRORS, LogError)
 
 log = structlog.get_logger()
@@ -101,7 +101,7 @@ class Relay:
             except RETRYABLE_ERRORS as error:
                 # Whether the last message was stored is unknown; the next takeover finds out.
                 log.warning("intake.again", error=str(error) or repr(error))
-                await asyncio.sleep(AGAIN_S)
+                await asyncio.sleep(RETRY_S)
 
     async def _relay_facts(self) -> None:
         """Take over, then admit new facts while this replica leads."""
@@ -259,8 +259,8 @@ def _now() -> float:
 def _batch_length(messages: Sequence[Stored]) -> int:
     """How many of these messages fit into one batch; at least one."""
     size = 0
-    for count, message in enumerate(messages[:MOST]):
+    for count, message in enumerate(messages[:MAX_FACTS]):
         size += len(message.body)
         if count and size > BYTES:
             return count
-    return min(len(messages), MOST)
+    return min(len(messages), MAX_FACTS)

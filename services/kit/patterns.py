@@ -8,7 +8,7 @@ import re2
 
 from det_contracts.problems import invalid
 
-LONGEST = 10_000
+MAX_LENGTH = 10_000
 """Maximum length of a pattern in characters."""
 MEMORY_BYTES = 16 * 1024 * 1024
 _EACH_LINE = "(?m)"
@@ -25,8 +25,8 @@ def search(pattern: str) -> Search:
 
     Raises `Refused` (invalid) for an invalid pattern.
     """
-    if len(pattern) > LONGEST:
-        raise invalid(f"a regular expression has {LONGEST} characters at most, not {len(pattern)}")
+    if len(pattern) > MAX_LENGTH:
+        raise invalid(f"a regular expression has {MAX_LENGTH} characters at most, not {len(pattern)}")
     options = re2.Options()
     options.max_mem = MEMORY_BYTES
     options.log_errors = False

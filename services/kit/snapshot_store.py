@@ -33,7 +33,7 @@ SAVE_EVERY_S = 1.0
 """How long changes may wait to be saved together, unless a reader asks for them or there are many."""
 FOLLOWER_POLL_S = 0.1
 """How long a replica that does not write waits between checks of what the writing one has saved."""
-LONGEST_PAUSE_S = 5.0
+MAX_PAUSE_S = 5.0
 FAILED_PAUSE_S = 1.0
 """Pause in seconds before saving is retried after a database failure."""
 BACKLOG_LIMIT = 20_000
@@ -366,7 +366,7 @@ class DatabaseSaver:
                 self._has_unsaved.set()
                 continue
             # Large records are rewritten whole, so the longer a save takes, the less often it runs.
-            pause = min(max(SAVE_EVERY_S, 10 * (time.monotonic() - began)), LONGEST_PAUSE_S)
+            pause = min(max(SAVE_EVERY_S, 10 * (time.monotonic() - began)), MAX_PAUSE_S)
             if not stored:
                 await self._discard_saved()
                 self._has_unsaved.set()

@@ -24,7 +24,7 @@ from services.kit.log import Log, OutcomeUnknown, Stored
 from services.kit.records import read_event
 
 SKIPPED = "skipped by an administrator"
-AGAIN_S = 0.2
+RETRY_S = 0.2
 """Pause in seconds before the log is asked again after it did not answer."""
 
 log = structlog.get_logger()
@@ -164,4 +164,4 @@ async def end_of(journal: Log) -> int:
         try:
             return (await journal.bounds(subjects.CONTROL))[1]
         except (OutcomeUnknown, TimeoutError, OSError):
-            await asyncio.sleep(AGAIN_S)
+            await asyncio.sleep(RETRY_S)

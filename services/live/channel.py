@@ -26,9 +26,9 @@ EVENTS_PER_S = 2000
 PING_S = 15.0
 RECHECK_S = 300.0
 """Interval in seconds at which the user of a page must still have permission."""
-LONGEST = 200
+MAX_TOPICS = 200
 """Maximum number of topics per page."""
-REMEMBERED = 5000
+MAX_REMEMBERED = 5000
 """Number of folded batches whose topics are kept for reconnecting pages."""
 
 
@@ -91,7 +91,7 @@ class Live:
 
     def _remember(self, topics: frozenset[str]) -> None:
         self._past.append((self._catalogue.position, topics))
-        if len(self._past) > REMEMBERED:
+        if len(self._past) > MAX_REMEMBERED:
             self._past_starts_after = self._past.popleft()[0]
 
     def _notify(self, topics: Iterable[str]) -> None:

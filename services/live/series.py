@@ -14,7 +14,7 @@ from services.kit.jetstream_feed import READ_ERRORS
 from services.kit.log import Log
 from services.live.topics import SERIES
 
-AGAIN_S = 1.0
+REPEAT_S = 1.0
 """Reports are announced twice: at once, and when the metrics service has certainly stored them."""
 RETRY_S = 1.0
 log = structlog.get_logger()
@@ -94,7 +94,7 @@ class Curves:
 
     def _schedule_repeat(self, topics: dict[str, None]) -> None:
         if not self._repeat_topics:
-            asyncio.get_running_loop().call_later(AGAIN_S, self._notify_repeat)
+            asyncio.get_running_loop().call_later(REPEAT_S, self._notify_repeat)
         self._repeat_topics |= topics
 
     def _notify_repeat(self) -> None:

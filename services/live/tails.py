@@ -22,9 +22,9 @@ from services.live.turns import Turns
 
 LINES_PER_MESSAGE = reports.MAX_LINES_PER_BATCH
 """Line ids are the position in LOGS times this, plus the index in the batch."""
-LONGEST = 256
+MAX_BATCHES = 256
 """Maximum number of batches buffered per follower. A slower follower must read the stored lines instead."""
-KEPT_BYTES = 32 << 20
+MAX_BUFFERED_BYTES = 32 << 20
 """Maximum size of all buffered batches together. Beyond that, followers that lag must re-read as well."""
 log = structlog.get_logger()
 
@@ -108,7 +108,7 @@ class Tail:
     def put(self, fresh: LineBatch) -> None:
         """Add a batch."""
         self._newest = fresh.position
-        if len(self._fresh) >= LONGEST or (self._fresh and self._kept.bytes > KEPT_BYTES):
+        if len(self._fresh) >= MAX_BATCHES or (self._fresh and self._kept.bytes > MAX_BUFFERED_BYTES):
             self.overflowed = True
             self.clear()
         if not self.overflowed:

@@ -25,7 +25,7 @@ NAME = "batches"
 """nats-server's name for the staging folder, beside a stream's messages."""
 LOG = "log"
 """Name of the link in each in-memory folder to the stream whose batches it stages."""
-ROOM = 256 << 20
+REQUIRED_FREE_BYTES = 256 << 20
 """Free memory in bytes that is required: a batch may hold several messages of the maximum size."""
 POLL_EVERY_S = 0.5
 
@@ -76,7 +76,7 @@ class BatchStaging:
 
     def _has_room(self) -> bool:
         try:
-            return space_at(self._memory).free >= ROOM and os.access(self._memory, os.W_OK)
+            return space_at(self._memory).free >= REQUIRED_FREE_BYTES and os.access(self._memory, os.W_OK)
         except OSError:
             return False
 

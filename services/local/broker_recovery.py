@@ -16,12 +16,12 @@ from pathlib import Path
 from services.kit.disk_space import format_size, space_at
 from services.local.processes import log_line
 
-LOOK_EVERY_S = 1.0
+POLL_EVERY_S = 1.0
 ANSWER_TIMEOUT_S = 2.0
 MIN_FREE_BYTES = 32 << 20
 """Free bytes required before the broker is restarted: a few messages of the maximum size."""
 FIRST_PAUSE_S = 2.0
-LONGEST_PAUSE_S = 60.0
+MAX_PAUSE_S = 60.0
 HEALTHY_AFTER_S = 60.0
 """Seconds of accepting messages after which a broker counts as healthy, so that the next fault is a new
 one."""
@@ -44,7 +44,7 @@ class BrokerRecovery:
     async def run(self) -> None:
         """Check periodically until cancelled."""
         while True:
-            await asyncio.sleep(LOOK_EVERY_S)
+            await asyncio.sleep(POLL_EVERY_S)
             fault = await asyncio.to_thread(write_error, self._monitor_port)
             if fault:
                 await self._recover(fault)
@@ -62,7 +62,7 @@ class BrokerRecovery:
         await self._restart()
         self._healthy_since = time.monotonic()
         await asyncio.sleep(self._pause_s)
-        self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
+        self._pause_s = min(2 * self._pause_s, MAX_PAUSE_S)
 
     def _missing(self) -> str:
         """Return what prevents a useful restart; empty if nothing does."""

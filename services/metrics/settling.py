@@ -17,7 +17,7 @@ from services.kit.parts import Parts
 from services.kit.rules import Call
 from services.metrics.commands import Settle
 
-LOOK_EVERY_S = 0.1
+POLL_EVERY_S = 0.1
 AT_ONCE = 500
 COMMAND_TIMEOUT_S = 5.0
 
@@ -26,7 +26,7 @@ async def settle_ended_trials(parts: Parts) -> None:
     """Settle ended trials while this replica leads."""
     await parts.runner.ready.wait()
     while True:
-        await asyncio.sleep(LOOK_EVERY_S)
+        await asyncio.sleep(POLL_EVERY_S)
         ended = tuple(islice(parts.runner.state.ended, AT_ONCE))
         if not ended or not parts.is_leader():
             continue

@@ -18,7 +18,7 @@ from services.metrics.logs.retention import excess_through, expired_through
 from services.metrics.reports.retention import find_silent_trials
 from services.metrics.settings import MetricsSettings
 
-LOOK_EVERY_S = 60.0
+POLL_EVERY_S = 60.0
 COMMAND_TIMEOUT_S = 5.0
 DAY_S = 86_400.0
 MIB = 1024 * 1024
@@ -35,7 +35,7 @@ async def trim_logs(parts: Parts) -> None:
             now = time.time()
             found = await parts.database.read(lambda c, now=now: required_trim(c, settings, now))  # type: ignore[misc]
             await _send_command(parts, found, now)
-        await asyncio.sleep(LOOK_EVERY_S)
+        await asyncio.sleep(POLL_EVERY_S)
 
 
 def required_trim(connection: sa.Connection, settings: MetricsSettings, now: float) -> Trim:
@@ -62,7 +62,7 @@ async def drop_points(parts: Parts) -> None:
             if silent:
                 reason = f"the trial has ended, and its last report is older than {days:g} days"
                 await _send_command(parts, Drop(silent, through, reason), now)
-        await asyncio.sleep(LOOK_EVERY_S)
+        await asyncio.sleep(POLL_EVERY_S)
 
 
 async def _send_command(parts: Parts, command: Trim | Drop, now: float) -> None:

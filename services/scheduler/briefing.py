@@ -21,7 +21,7 @@ from services.scheduler.domain import Allocation, State
 
 EXPERIMENTS = 8
 """Number of experiments kept in memory. Their configurations may be large."""
-LATELY = 200
+MAX_TRIALS = 200
 """Number of trials, and of runs, kept in memory."""
 PUBLISHED_ONCE = (ExperimentCreated, TrialCreated)
 
@@ -37,8 +37,8 @@ class Facts:
         self._journal = journal
         self._recent: dict[type, BoundedDict[str, Any]] = {
             ExperimentCreated: BoundedDict(EXPERIMENTS),
-            TrialCreated: BoundedDict(LATELY),
-            RunRequested: BoundedDict(LATELY),
+            TrialCreated: BoundedDict(MAX_TRIALS),
+            RunRequested: BoundedDict(MAX_TRIALS),
         }
 
     def on_folded(self, events: Iterable[Recorded]) -> None:

@@ -22,7 +22,7 @@ from services.scheduler.domain import State
 
 RECONNECT_WAIT_S = 25.0
 """Silence after which a worker counts as lost, in seconds: longer than a leader change of the log (15 s)."""
-LOOK_EVERY_S = 1.0
+POLL_EVERY_S = 1.0
 GRACE_S = 5.0
 """Time that a host may need to end what it runs after it has learned that it must, in seconds."""
 REPORT_TIMEOUT_S = 5.0
@@ -166,7 +166,7 @@ async def monitor_heartbeats(
 
     await report_while_leading(
         parts,
-        every_s=LOOK_EVERY_S,
+        every_s=POLL_EVERY_S,
         within_s=REPORT_TIMEOUT_S,
         restart=lambda _: listening.restart(),
         reports=reports,

@@ -38,7 +38,7 @@ MAX_REASON_LENGTH = 500
 
 Reasons can come from other workers and are otherwise unbounded.
 """
-LOOK_EVERY_S = 0.5
+POLL_EVERY_S = 0.5
 RETRY_S = 0.2
 SET_BACK_S = 5.0
 """How long orders must appear to be ahead of the log before this is believed, in seconds.
@@ -182,7 +182,7 @@ class OrdersWriter:
         await self._runner.ready.wait()
         while True:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_EVERY_S):
+                async with asyncio.timeout(POLL_EVERY_S):
                     await self._wake.wait()
             self._wake.clear()
             if not self._is_leader():

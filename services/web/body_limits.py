@@ -33,7 +33,7 @@ LARGE_PATHS = re.compile(f"{errors.API}/(commands|notebooks|shells|tensorboards)
 REPORT_PATHS = re.compile(f"{errors.API}/trials/[0-9]+/(training_|validation_)?metrics")
 
 
-LONGEST_BODY_S = 1800.0
+MAX_BODY_S = 1800.0
 """Maximum time in seconds for a whole body, however steadily it arrives: a large one occupies one of few
 places."""
 
@@ -121,14 +121,12 @@ class _LimitedBody:
             # Only the client's disconnect can still arrive.
             return await self._receive()
         loop = asyncio.get_running_loop()
-        self._deadline = self._deadline or loop.time() + LONGEST_BODY_S
+        self._deadline = self._deadline or loop.time() + MAX_BODY_S
         try:
             async with asyncio.timeout_at(self._deadline):
                 message = await self._receive()
         except TimeoutError:
-            raise HTTPException(
-                408, f"the request did not arrive completely in {LONGEST_BODY_S:.0f} s"
-            ) from None
+            raise HTTPException(408, f"the request did not arrive completely in {MAX_BODY_S:.0f} s") from None
         self._is_complete = not message.get("more_body")
         return message
 

@@ -26,7 +26,7 @@ from services.web.tunnels import EXTENSION, Connection, Streams
 from services.web.unread import UNREAD_BYTES, UnreadData
 from services.web.upgrades import CHUNK, Headers, as_bytes
 
-LOOK_EVERY_S = 5.0
+POLL_EVERY_S = 5.0
 HEADER_S = 20.0
 """Maximum time in seconds for the header of a request."""
 WINDOW_S = 60.0
@@ -106,7 +106,7 @@ class HttpConnection(H11Protocol):
             self.app = _RefusingApp(refusal)
         self._header_since = self.loop.time()
         self._start_window()
-        self._check_timer = self.loop.call_later(LOOK_EVERY_S, self._check)
+        self._check_timer = self.loop.call_later(POLL_EVERY_S, self._check)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop counting and watching a closed connection."""
@@ -208,7 +208,7 @@ class HttpConnection(H11Protocol):
         self._window = (self.loop.time(), self._received, self.transport.get_write_buffer_size())
 
     def _check(self) -> None:
-        self._check_timer = self.loop.call_later(LOOK_EVERY_S, self._check)
+        self._check_timer = self.loop.call_later(POLL_EVERY_S, self._check)
         if self.transport.is_closing():
             # The remaining data is for a client that may not be reading it.
             self._check_answer()

@@ -26,7 +26,7 @@ MAX_WEBHOOKS = 100
 """Each webhook uses a thread during a delivery."""
 FIRST_PAUSE_S = 10.0
 PAUSE_FACTOR = 3.0
-LONGEST_PAUSE_S = 6 * 3600.0
+MAX_PAUSE_S = 6 * 3600.0
 
 
 class StateAttempt(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,7 +50,7 @@ def pause_s(attempt: int, chance: float) -> float:
     >>> [round(pause_s(attempt, 0.5)) for attempt in (1, 2, 3, 9)]
     [10, 30, 90, 21600]
     """
-    return min(FIRST_PAUSE_S * PAUSE_FACTOR ** (attempt - 1), LONGEST_PAUSE_S) * (0.5 + chance)
+    return min(FIRST_PAUSE_S * PAUSE_FACTOR ** (attempt - 1), MAX_PAUSE_S) * (0.5 + chance)
 
 
 def set_webhook(state: State, command: SetWebhook, call: Call) -> Ruling:

@@ -8,7 +8,7 @@ from typing import Any
 from det_contracts.events.webhooks import DeliveryDue, DeliveryGivenUp, ExperimentTold
 from services.kit.authz.people import FIRST, workspace_of
 from services.kit.quotas.limits import FIRST_WORKSPACE
-from services.webhooks.domain.state import MOST_WAITING, Delivery, Owed, State
+from services.webhooks.domain.state import MAX_WAITING, Delivery, Owed, State
 
 FIRST_PROJECT = "Uncategorized"
 
@@ -33,9 +33,9 @@ def _decide_owed(state: State, owed: Owed) -> Sequence[Any]:
         happened_at=owed.happened_at,
         reason=reason,
     )
-    if state.waiting.count(owed.webhook_id) < MOST_WAITING:
+    if state.waiting.count(owed.webhook_id) < MAX_WAITING:
         return [due]
-    why = f"{MOST_WAITING:,} other deliveries of webhook {owed.webhook_id} wait to be made"
+    why = f"{MAX_WAITING:,} other deliveries of webhook {owed.webhook_id} wait to be made"
     return [due, DeliveryGivenUp(owed.delivery_id, owed.webhook_id, why)]
 
 

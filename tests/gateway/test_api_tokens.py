@@ -156,7 +156,7 @@ def test_it_lives_as_long_as_asked(gateway, lifespan, days):
 def test_names_are_taken_and_there_are_so_many(gateway, monkeypatch):
     from services.people.commands import sessions
 
-    monkeypatch.setattr(sessions, "MOST_TOKENS", 3)
+    monkeypatch.setattr(sessions, "MAX_TOKENS", 3)
     make(gateway, "a")
     assert "already" in gateway.refused(409, "POST", TOKENS, {"name": "a"})
     make(gateway, "b")

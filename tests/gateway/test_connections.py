@@ -172,7 +172,7 @@ def test_a_header_that_does_not_come_is_not_waited_for(sent):
         # A byte now and then is no progress.
         wire.protocol.data_received(b"G" if not sent else b"x")
         assert not wire.ended
-        await server.clock.passes(connection.LOOK_EVERY_S + 2)
+        await server.clock.passes(connection.POLL_EVERY_S + 2)
         assert wire.ended == "closed"
         assert b" 408 " in wire.sent
         assert "header" in json.loads(body_of(wire))["error"]["error"]
@@ -190,7 +190,7 @@ def test_a_second_request_is_waited_for_no_longer_than_the_first():
         wire.protocol.data_received(b"POST /x HT")
         await server.clock.passes(connection.HEADER_S - 1)
         assert not wire.ended
-        await server.clock.passes(connection.LOOK_EVERY_S + 2)
+        await server.clock.passes(connection.POLL_EVERY_S + 2)
         assert wire.ended
 
     played(story)
@@ -203,7 +203,7 @@ def test_a_body_that_stops_is_not_waited_for():
         for _ in range(int(connection.WINDOW_S)):
             wire.protocol.data_received(b"x" * 100)
             await server.clock.passes(1)
-        await server.clock.passes(connection.LOOK_EVERY_S + 1)
+        await server.clock.passes(connection.POLL_EVERY_S + 1)
         assert wire.ended == "closed"
         assert b" 408 " in wire.sent
         await settled()
@@ -268,7 +268,7 @@ def test_an_answer_that_is_not_read_is_given_up_and_one_that_is_read_slowly_is_n
             wire.protocol.data_received(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         await settled()
         for _ in range(20):
-            await server.clock.passes(connection.WINDOW_S - connection.LOOK_EVERY_S)
+            await server.clock.passes(connection.WINDOW_S - connection.POLL_EVERY_S)
             slow.take(min(slow.left, 100))
             assert not slow.ended
         assert deaf.ended == "aborted"

@@ -103,7 +103,7 @@ async def until(fact):
 
 @pytest.fixture
 def impatient(monkeypatch):
-    monkeypatch.setattr(connection, "LOOK_EVERY_S", 0.05)
+    monkeypatch.setattr(connection, "POLL_EVERY_S", 0.05)
     monkeypatch.setattr(connection, "WINDOW_S", 1.0)
     monkeypatch.setattr(tunnels, "STALL_TIMEOUT_S", 0.5)
 

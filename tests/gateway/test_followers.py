@@ -89,7 +89,7 @@ def test_a_log_is_read_and_written_once_for_all_who_follow_it(talking, reads):
 
 
 def test_who_is_slow_reads_again_what_was_stored_meanwhile(talking, reads, monkeypatch):
-    monkeypatch.setattr(tails, "LONGEST", 3)
+    monkeypatch.setattr(tails, "MAX_BATCHES", 3)
 
     async def work():
         slow = follower(talking).lines()
@@ -160,7 +160,7 @@ def test_what_cannot_be_read_ends_nobodys_stream(talking, body):
 
 def test_what_waits_for_all_who_are_slow_is_bounded(talking, reads, monkeypatch):
     """Also where each of them follows another log."""
-    monkeypatch.setattr(tails, "KEPT_BYTES", 3000)
+    monkeypatch.setattr(tails, "MAX_BUFFERED_BYTES", 3000)
     talking.given(*(one for id in (2, 3, 4) for one in (story.trial_created(id), *story.running(id))))
     shared = talking.backend.followed_logs.tails
 

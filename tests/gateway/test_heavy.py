@@ -142,7 +142,7 @@ def test_a_stranger_sends_little(gateway):
 
 
 def test_a_body_has_so_much_time(gateway, monkeypatch):
-    monkeypatch.setattr(body_limits, "LONGEST_BODY_S", 0.0)
+    monkeypatch.setattr(body_limits, "MAX_BODY_S", 0.0)
 
     async def endless():
         yield b'{"config": "'

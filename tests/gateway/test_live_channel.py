@@ -108,7 +108,7 @@ def test_an_event_tells_all_that_its_id_stands_for(gateway, page, monkeypatch):
 
 
 def test_reports_are_told_twice(gateway, page, monkeypatch):
-    monkeypatch.setattr(series, "AGAIN_S", 0.3)
+    monkeypatch.setattr(series, "REPEAT_S", 0.3)
     gateway.given(story.created(1), story.trial_created(1))
     one = page("trial.1.series")
 
@@ -195,7 +195,7 @@ def test_who_comes_back_is_told_what_it_missed_at_any_gateway(gateway, tmp_path)
 
 
 def test_what_was_forgotten_is_told_as_changed(gateway, monkeypatch):
-    monkeypatch.setattr(channel, "REMEMBERED", 2)
+    monkeypatch.setattr(channel, "MAX_REMEMBERED", 2)
     topics = ("experiments", "cluster", "models")
     one = Page(gateway, *topics)
     one.told()

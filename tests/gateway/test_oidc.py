@@ -272,7 +272,7 @@ def test_a_new_key_is_asked_for(gateway, liar, monkeypatch):
     asked = len(liar.server.asked)
     assert sign_in(gateway, liar).status_code == 401
     assert "/jwks" not in liar.server.asked[asked:]
-    monkeypatch.setattr(provider, "AGAIN_S", 0.0)
+    monkeypatch.setattr(provider, "RETRY_S", 0.0)
     assert sign_in(gateway, liar).status_code == 303
     # What the provider no longer shows is no longer believed.
     liar.sign = lambda: liar.signed_by(before, kid="one")

@@ -240,7 +240,7 @@ def test_what_is_over_is_forgotten_and_stays_refused():
 
 
 def test_a_user_has_so_many_sessions_and_the_newest_work(monkeypatch):
-    monkeypatch.setattr(rules, "MOST_SESSIONS", 10)
+    monkeypatch.setattr(rules, "MAX_SESSIONS", 10)
     state = State()
     for number in range(35):
         open_one(state, f"s{number}", float(number))

@@ -42,7 +42,7 @@ def decisions(log):
 def says_at_once(monkeypatch):
     """A decision follows a fact at once, where it would a second later."""
     monkeypatch.setattr(module, "STATED_EVERY_S", 0.01)
-    monkeypatch.setattr(module, "AGAIN_S", 0.01)
+    monkeypatch.setattr(module, "RETRY_S", 0.01)
 
 
 def test_facts_come_in_order_with_their_positions():

@@ -62,7 +62,7 @@ def test_what_others_removed_from_memory_comes_back(staging, stream, memory):
 
 def test_where_memory_is_short_batches_lie_on_the_disk(staging, stream, monkeypatch):
     staging.update_links()
-    monkeypatch.setattr(batch_staging, "ROOM", 1 << 60)
+    monkeypatch.setattr(batch_staging, "REQUIRED_FREE_BYTES", 1 << 60)
     staging.update_links()
     assert not os.path.lexists(stream / NAME)
     staging.update_links()

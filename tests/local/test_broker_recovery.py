@@ -60,9 +60,9 @@ def disk(monkeypatch):
 def quick(monkeypatch):
     """Looks without pauses; returns the pauses that were made after new starts."""
     pauses = []
-    monkeypatch.setattr(broker_recovery, "LOOK_EVERY_S", 0.001)
+    monkeypatch.setattr(broker_recovery, "POLL_EVERY_S", 0.001)
     monkeypatch.setattr(broker_recovery, "FIRST_PAUSE_S", 0.001)
-    monkeypatch.setattr(broker_recovery, "LONGEST_PAUSE_S", 0.004)
+    monkeypatch.setattr(broker_recovery, "MAX_PAUSE_S", 0.004)
     return pauses
 
 
@@ -143,7 +143,7 @@ def test_one_that_stays_sick_is_started_again_and_again_with_longer_pauses(broke
         patch.setitem(globals(), "BrokerRecovery", Watched)
         starts = run(broker, story, tmp_path)
     assert len(starts) >= 5
-    assert care[0]._pause_s == broker_recovery.LONGEST_PAUSE_S
+    assert care[0]._pause_s == broker_recovery.MAX_PAUSE_S
 
 
 def test_one_that_is_well_is_left_alone(broker, disk, quick, tmp_path):

@@ -85,7 +85,7 @@ def test_where_everybody_has_gone_on_the_newest_error_is_told(told):
 
 
 def test_only_the_end_of_a_long_log_is_looked_at(told, monkeypatch):
-    monkeypatch.setattr(cause, "MOST_LINES", 1000)
+    monkeypatch.setattr(cause, "MAX_LINES", 1000)
     ask = told(*(lines(*(f"{n}" for n in range(4000)), rank=n % 2, offset=n * 4000) for n in range(9)))
     told(lines("bad", level="ERROR", rank=1, at=9.0, offset=90_000))
     assert ask(LogCause("1.a"))["failed_at"] == 9.0

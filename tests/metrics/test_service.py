@@ -161,7 +161,7 @@ def test_stopped_and_started_again_it_states_and_stores_nothing_twice(tables):
 
 
 def test_log_lines_that_are_too_old_are_trimmed_by_a_decision_that_a_rebuild_repeats(tables, monkeypatch):
-    monkeypatch.setattr(trimming, "LOOK_EVERY_S", 0.05)
+    monkeypatch.setattr(trimming, "POLL_EVERY_S", 0.05)
     now = time.time()
 
     async def work():
@@ -186,7 +186,7 @@ def test_log_lines_that_are_too_old_are_trimmed_by_a_decision_that_a_rebuild_rep
 
 
 def test_curves_of_trials_that_ended_long_ago_go_and_a_rebuild_forgets_them_too(tables, monkeypatch):
-    monkeypatch.setattr(trimming, "LOOK_EVERY_S", 0.05)
+    monkeypatch.setattr(trimming, "POLL_EVERY_S", 0.05)
     now = time.time()
 
     def made(days_ago, trial, *of):

@@ -118,5 +118,5 @@ def test_only_so_much_is_remembered(kind, monkeypatch):
         assert len(log.asked) == 1
 
     monkeypatch.setattr(briefing, "EXPERIMENTS", 3)
-    monkeypatch.setattr(briefing, "LATELY", 3)
+    monkeypatch.setattr(briefing, "MAX_TRIALS", 3)
     asyncio.run(work())

@@ -20,7 +20,7 @@ from services.searcher.unmanaged import ReportScriptHeard, ReportScriptSilent
 from tests.searcher.listening import Listener
 
 PATIENCE_S = 300.0
-LOOK_S = heartbeats.MAX_GAP_S / 2
+POLL_S = heartbeats.MAX_GAP_S / 2
 
 
 class UnmanagedExperiment:
@@ -86,7 +86,7 @@ class UnmanagedExperiment:
         """Let the clock move, and the watch look; returns what follows."""
         until, decided = self.fold.now + seconds, []
         while self.fold.now < until:
-            decided += self.fold.pass_time(min(LOOK_S, until - self.fold.now))
+            decided += self.fold.pass_time(min(POLL_S, until - self.fold.now))
             decided += self.look()
         return decided
 
@@ -282,11 +282,11 @@ def test_a_report_about_the_past_changes_nothing(outside):
     late.append(ReportScriptHeard(9, 1))
     for report in late:
         assert not outside.fold.rule(report).events
-    outside.pass_time(PATIENCE_S - LOOK_S)
+    outside.pass_time(PATIENCE_S - POLL_S)
     outside.start()
-    outside.pass_time(PATIENCE_S - LOOK_S)
+    outside.pass_time(PATIENCE_S - POLL_S)
     assert not outside.fold.rule(late[0]).events
-    outside.pass_time(2 * LOOK_S)
+    outside.pass_time(2 * POLL_S)
     assert not outside.fold.rule(ReportScriptHeard(1, 1)).events
     outside.end()
     for run in (1, 2):

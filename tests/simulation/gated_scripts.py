@@ -8,7 +8,7 @@ from worker.briefing import share_of
 HOLD = 12
 """Batch at which every trial waits until its gate is open."""
 BATCHES = 20
-LOOK_EVERY_S = 0.2
+POLL_EVERY_S = 0.2
 
 
 class Gates:
@@ -63,7 +63,7 @@ class GatedScript(Script):
         self._trained.append(steps)
         await self._report("training", steps)
         while not self._preempted and steps == HOLD and self._gate not in self._gates.open:
-            await asyncio.sleep(LOOK_EVERY_S)
+            await asyncio.sleep(POLL_EVERY_S)
         return await self._leave(steps) if self._preempted else None
 
 

@@ -25,7 +25,7 @@ from tests.simulation.worker import Worker
 from tests.simulation.world import World, parts
 
 PATIENCE_S = 300.0
-LOOK_EVERY_S = 0.1
+POLL_EVERY_S = 0.1
 POOLS = {"default": PoolSettings(scheduler="priority", preemption=True), "other": PoolSettings()}
 
 
@@ -106,7 +106,7 @@ class Lab(ScenarioQueries):
         deadline = self._loop.time() + PATIENCE_S
         while not fact():
             assert self._loop.time() < deadline, self._describe_failure(f"waited in vain for {what}")
-            await self.world.sleep(LOOK_EVERY_S)
+            await self.world.sleep(POLL_EVERY_S)
 
     def wait(self, seconds):
         """Let virtual time pass."""

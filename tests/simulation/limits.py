@@ -41,7 +41,7 @@ def limits_in_force(chosen):
         (orders, "EVENT_BYTES", chosen.event),
         (orders, "BRIEFINGS_BYTES", chosen.briefings),
         (admission, "STATED_BYTES", chosen.stated),
-        (relay, "MOST", chosen.events),
+        (relay, "MAX_FACTS", chosen.events),
         (relay, "BYTES", chosen.round),
         # So that batches occur although few facts wait at a time.
         (relay, "ONE_BY_ONE", 2),

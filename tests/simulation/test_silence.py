@@ -3,7 +3,7 @@
 import pytest
 
 from det_contracts.events import scheduler
-from services.scheduler.heartbeats import LOOK_EVERY_S, RECONNECT_WAIT_S
+from services.scheduler.heartbeats import POLL_EVERY_S, RECONNECT_WAIT_S
 from tests.simulation.lab import Lab
 from tests.simulation.worker import HEARTBEAT_S
 
@@ -106,7 +106,7 @@ def test_a_worker_that_died_during_an_outage_is_given_up_after_it(lab):
     lab.stop(gone)
     lab.wait(LONG_S)
     lab.start_broker()
-    lab.wait(RECONNECT_WAIT_S - LOOK_EVERY_S)
+    lab.wait(RECONNECT_WAIT_S - POLL_EVERY_S)
     assert lab.events(scheduler.WorkerLost) == []
-    lab.wait(HEARTBEAT_S + 3 * LOOK_EVERY_S + 10)
+    lab.wait(HEARTBEAT_S + 3 * POLL_EVERY_S + 10)
     assert [e.worker_id for e in lab.events(scheduler.WorkerLost)] == [gone]

@@ -19,7 +19,7 @@ from worker.last_contact import Contact
 from worker.registration import IdTaken, Presence
 
 HEARTBEAT_S = 8.0
-AGAIN_S = 3.0
+RETRY_S = 3.0
 REGISTRATION_TIMEOUT_S = 30.0
 """A worker that ended is restarted after this time."""
 KILLED = 137
@@ -248,7 +248,7 @@ class Worker:
                 # It ends, with everything that it ran; its supervisor restarts it.
                 self._world.ledger.count("ids taken")
                 self._kill_all_runs()
-                await asyncio.sleep(AGAIN_S)
+                await asyncio.sleep(RETRY_S)
 
     async def _holder(self):
         await self.awake.wait()
@@ -315,7 +315,7 @@ class Worker:
             # It ends, with everything that it ran; its supervisor restarts it.
             self._world.ledger.count("ids taken")
             self._kill_all_runs()
-            await asyncio.sleep(AGAIN_S)
+            await asyncio.sleep(RETRY_S)
             await self._register_again()
         answered = self.session in self._answered
         mine, own = orders.session == self.session, self._presence.is_own_session(orders.session)
@@ -323,7 +323,7 @@ class Worker:
             self._answered.add(orders.session)
         elif self._orders_current.is_set() and orders.presence == "here" and not own:
             self._kill_all_runs()
-            await asyncio.sleep(AGAIN_S)
+            await asyncio.sleep(RETRY_S)
             await self._register_again()
         elif answered:
             await self._register_again()

@@ -56,7 +56,7 @@ from worker import fact_outbox, last_contact, registration
 
 EPOCH = 1_700_000_000.0
 PATIENCE_S = 10.0
-LOOK_EVERY_S = 4.0
+POLL_EVERY_S = 4.0
 ROOM = 6
 """Keep few inactive records in memory, so that most of what is looked up again comes from the shelf."""
 QUERIES = [
@@ -425,19 +425,19 @@ def parts(loop_time, plan):
     for target, name, value in (
         (listening, "time", clock),
         (heartbeats, "since_boot", loop_time),
-        (heartbeats, "LOOK_EVERY_S", LOOK_EVERY_S),
-        (orders, "LOOK_EVERY_S", LOOK_EVERY_S),
+        (heartbeats, "POLL_EVERY_S", POLL_EVERY_S),
+        (orders, "POLL_EVERY_S", POLL_EVERY_S),
         (orders, "log", NO_METRICS),
         (registration, "log", NO_METRICS),
         (fact_outbox, "new_id", lambda: f"{ids.getrandbits(128):032x}"),
         (last_contact, "since_boot", loop_time),
         (settling, "time", clock),
-        (settling, "LOOK_EVERY_S", LOOK_EVERY_S),
-        (snapshot_store, "SAVE_EVERY_S", LOOK_EVERY_S),
+        (settling, "POLL_EVERY_S", POLL_EVERY_S),
+        (snapshot_store, "SAVE_EVERY_S", POLL_EVERY_S),
         (snapshot_store, "Lag", NeverBehind),
         (snapshot_store, "Snapshot", lambda owner, state, fold_version: FakeSnapshot(state)),
         (pager, "MAX_IDLE_RECORDS", ROOM),
-        (suspension, "TICK_S", LOOK_EVERY_S),
+        (suspension, "TICK_S", POLL_EVERY_S),
         # So that reports are announced in portions.
         (reconciliation, "MAX_WORKERS_PER_REPORT", 2),
         (runner, "log", NO_METRICS),

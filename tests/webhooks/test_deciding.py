@@ -144,7 +144,7 @@ def test_a_test_is_tried_once_and_before_all_others(hooks):
 
 
 def test_what_waits_for_a_dead_receiver_is_bounded(hooks, monkeypatch):
-    monkeypatch.setattr("services.webhooks.react.MOST_WAITING", 2)
+    monkeypatch.setattr("services.webhooks.react.MAX_WAITING", 2)
     hook = hooks.make()
     decided = hooks.told(*(event for id in (2, 3, 4) for event in (created(id), ended(id))))
     assert [type(one) for one in decided] == [DeliveryDue, DeliveryDue, DeliveryDue, DeliveryGivenUp]

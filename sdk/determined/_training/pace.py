@@ -8,7 +8,7 @@ from collections.abc import Callable
 from determined import core
 
 EVERY_S = 1.0
-LONGEST_STRIDE = 1000
+MAX_STRIDE = 1000
 Clock = Callable[[], float]
 
 
@@ -38,5 +38,5 @@ class Pace:
         if before is not None:
             # At most double the stride, because steps may suddenly become slow.
             fitting = self._stride * EVERY_S / max(now - before, 1e-3)
-            self._stride = max(1, min(int(fitting), 2 * self._stride, LONGEST_STRIDE))
+            self._stride = max(1, min(int(fitting), 2 * self._stride, MAX_STRIDE))
         return self._stride

@@ -25,7 +25,7 @@ from determined.exec._serving import Served, logger
 from determined.launch import _child
 from determined.launch._node import stop
 
-LOOK_EVERY_S = 5.0
+POLL_EVERY_S = 5.0
 ANSWER_S = 30.0
 NEWS = "@jupyterlab/apputils-extension:notification"
 NEEDED = ("jupyterlab", "ipykernel")
@@ -126,7 +126,7 @@ def watch(task: Served) -> None:
     idleness, was_idle = Idleness(str(task.order.get("idle_type"))), False
     with _serving.session_of(task.info) as session:
         while True:
-            time.sleep(LOOK_EVERY_S)
+            time.sleep(POLL_EVERY_S)
             try:
                 idle = idleness.is_idle(_asked(task, "kernels"), _asked(task, "terminals"))
                 if idle != was_idle:

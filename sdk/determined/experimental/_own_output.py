@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import Any, TextIO
 
-MOST_LINES = 500
+MAX_LINES = 500
 Ship = Callable[[list[dict[str, Any]]], None]
 
 
@@ -80,5 +80,5 @@ class OwnOutput:
     def _hand_on(self) -> None:
         with self._lock:
             lines, self._lines = self._lines, []
-        for start in range(0, len(lines), MOST_LINES):
-            self._ship(lines[start : start + MOST_LINES])
+        for start in range(0, len(lines), MAX_LINES):
+            self._ship(lines[start : start + MAX_LINES])

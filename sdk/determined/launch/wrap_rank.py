@@ -30,7 +30,7 @@ SILENCE_S = 1.0
 """Seconds after which an unfinished line, such as a prompt, is passed on."""
 STRAGGLERS_S = 2.0
 """Seconds to wait for leftover processes that may hold the pipe open."""
-LONGEST_LINE = 1 << 20
+MAX_LINE_BYTES = 1 << 20
 """Longer lines are passed on in pieces."""
 _CHUNK = 1 << 16
 
@@ -78,7 +78,7 @@ class _Stream:
         lines = (self._rest + data).replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
         self._rest = lines.pop()
         self._write(lines)
-        if len(self._rest) > LONGEST_LINE:
+        if len(self._rest) > MAX_LINE_BYTES:
             self.finish()
         return bool(data)
 

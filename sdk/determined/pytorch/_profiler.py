@@ -15,7 +15,7 @@ import torch
 
 from determined.pytorch._system_metrics import Machine
 
-LONGEST_S = 300.0
+MAX_DURATION_S = 300.0
 SYSTEM_EVERY_S = 1.0
 GROUP_TIMING, GROUP_THROUGHPUT = "profile.timing", "profile.throughput"
 GROUP_SYSTEM = "profile.system"
@@ -47,7 +47,7 @@ class Profiler:
             return
         now = time.monotonic()
         if not self.active and batch_idx == self._begin:
-            self.active, self._until = True, now + LONGEST_S
+            self.active, self._until = True, now + MAX_DURATION_S
             self._machine, self._sampled_at = Machine(), now
         past = self._end is not None and batch_idx > self._end
         if self.active and (past or now > self._until):

@@ -4,9 +4,9 @@ import errno
 import os
 import pathlib
 
-KEPT_BYTES = 1 << 30
-KEPT_PART = 40
-"""This fraction (1/n) of a disk stays free, at most `KEPT_BYTES`, because other programs write to it too."""
+RESERVED_BYTES = 1 << 30
+RESERVED_PART = 40
+"""This fraction (1/n) of a disk stays free, at most `RESERVED_BYTES`: other programs write to it too."""
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
@@ -23,8 +23,8 @@ def check_room(folder: pathlib.Path, size_bytes: int) -> None:
     except OSError:
         # A later write will report the error.
         return
-    free, reserved = usage.f_bavail * usage.f_frsize, usage.f_blocks * usage.f_frsize // KEPT_PART
-    reserved = min(reserved, KEPT_BYTES)
+    free, reserved = usage.f_bavail * usage.f_frsize, usage.f_blocks * usage.f_frsize // RESERVED_PART
+    reserved = min(reserved, RESERVED_BYTES)
     if free >= size_bytes + reserved:
         return
     wanted = f"it takes {_in_words(size_bytes)}, " if size_bytes else ""

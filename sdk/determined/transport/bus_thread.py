@@ -37,7 +37,7 @@ CREDENTIALS_EVERY_S = 60.0
 """How often to check for renewed credentials."""
 PING_EVERY_S = 10
 """A broker that stops responding is given up after three pings."""
-AWAY = (NatsError, APIError, TimeoutError, OSError)
+UNREACHABLE_ERRORS = (NatsError, APIError, TimeoutError, OSError)
 """Errors seen while a broker is unreachable or electing a leader."""
 HEADER_BYTES = 1024
 """Allowance for headers in the broker's payload limit. Exceeding the limit closes the connection."""
@@ -162,7 +162,7 @@ class BusThread:
                     error_cb=on_error,
                     reconnected_cb=on_reconnect,
                 )
-            except AWAY as error:
+            except UNREACHABLE_ERRORS as error:
                 self._note_trouble(error)
                 await asyncio.sleep(RETRY_S)
 
@@ -329,7 +329,7 @@ class BusThread:
                 result = await work(await self.connection())
                 self._trouble, self._warned = None, False
                 return result
-            except AWAY as error:
+            except UNREACHABLE_ERRORS as error:
                 self._note_trouble(error)
                 await asyncio.sleep(RETRY_S)
 
@@ -338,7 +338,7 @@ class BusThread:
         if not self._thread.is_alive():
             return
         deadline = time.monotonic() + within_s
-        with contextlib.suppress(concurrent.futures.TimeoutError, *AWAY):
+        with contextlib.suppress(concurrent.futures.TimeoutError, *UNREACHABLE_ERRORS):
             self.submit(self._leave()).result(within_s)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(max(deadline - time.monotonic(), 0.1))

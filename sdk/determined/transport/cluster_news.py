@@ -24,7 +24,7 @@ logger = logging.getLogger("determined.transport")
 
 MARGIN_S = 5.0
 """Extra time for a reply sent at the last moment to arrive."""
-AGAIN_S = 0.5
+RETRY_S = 0.5
 """Minimum time between two requests if the first brought nothing."""
 
 
@@ -125,8 +125,8 @@ class ClusterNews:
         answer = Answer() if body is None else msgspec.json.decode(body, type=Answer)
         if answer.problem is not None:
             logger.warning("the %s sends no news: %s", owner, answer.problem.message)
-        if answer.value is None and time.monotonic() - began < AGAIN_S:
-            await asyncio.sleep(AGAIN_S)
+        if answer.value is None and time.monotonic() - began < RETRY_S:
+            await asyncio.sleep(RETRY_S)
         return answer.value
 
     def _wait_until(self, true: Callable[[], bool], what: str) -> None:

@@ -15,7 +15,7 @@ from determined.common.api import errors
 from determined.transport.protocol import MetricReport, SearcherOp, StoredCheckpoint
 from determined.transport.rest import RETRIED_STATUSES, Session
 
-BEAT_S, LOOK_S, PAUSE_S = 50.0, 10.0, 2.0
+BEAT_S, POLL_S, PAUSE_S = 50.0, 10.0, 2.0
 INVALID_HP = "EXITED_REASON_INVALID_HP"
 _REPEATED = "overwriting existing metric keys"
 logger = logging.getLogger("determined.core")
@@ -205,7 +205,7 @@ class OutsideTransport:
                     self._preempted.set()
             except errors.BadRequestException as error:
                 logger.debug("a heartbeat was not accepted: %s", error)
-            self._over.wait(LOOK_S)
+            self._over.wait(POLL_S)
         session.close()
 
     def _ask(self, session: Session, method: str, path: str, body: Any = None, *, repeated: str = "") -> Any:

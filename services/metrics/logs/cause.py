@@ -18,7 +18,7 @@ from services.metrics.logs.chunk import MICROSECONDS, Kind, KindStats, read_colu
 from services.metrics.logs.tables import CHUNKS
 
 C = CHUNKS.c
-MOST_LINES = 200_000
+MAX_LINES = 200_000
 """Number of lines at the end of a run that are examined."""
 MAX_LINES_AFTER_ERROR = 200
 """Number of lines that a rank may still print after its final error: a traceback can be that long."""
@@ -92,7 +92,7 @@ def _tail(connection: sa.Connection, chunks: list[Any], allocation_id: str, *, t
         for first_id, count, kind_stats in reversed(chunks):
             kinds = [one.kind for one in kind_stats]
             wanted = np.array([is_wanted(kind) for kind in kinds], bool)
-            if not wanted.any() or line_count > MOST_LINES:
+            if not wanted.any() or line_count > MAX_LINES:
                 continue
             packed = connection.execute(sa.select(C.columns).where(C.first_id == first_id)).scalar_one()
             found = read_columns(packed, count)

@@ -16,7 +16,7 @@ from services.people.commands.quotas import remove_quota
 from services.people.domain.state import People
 
 MAX_NAME_CHARACTERS = 128
-MOST_MEMBERS = 10_000
+MAX_MEMBERS = 10_000
 
 
 def set_group(state: People, command: SetGroup, call: Call) -> Ruling:
@@ -40,8 +40,8 @@ def _members(state: People, known: GroupSet, command: SetGroup) -> tuple[int, ..
     for user_id in command.add:
         users.by_id(state, user_id)
     members = ({*known.members} | {*command.add}) - {*command.remove}
-    if len(members) > MOST_MEMBERS:
-        raise invalid(f"a group may have at most {MOST_MEMBERS} members, not {len(members)}")
+    if len(members) > MAX_MEMBERS:
+        raise invalid(f"a group may have at most {MAX_MEMBERS} members, not {len(members)}")
     return tuple(sorted(members))
 
 

@@ -13,7 +13,7 @@ from det_contracts.problems import Refused, failed_precondition
 from services.kit.authz.access_check import forbidden
 from services.kit.rules import Call, Ruling
 from services.people import users, workspace_records
-from services.people.commands.groups import MOST_MEMBERS
+from services.people.commands.groups import MAX_MEMBERS
 from services.people.commands.users import MAX_NAME_CHARACTERS, require_an_administrator
 from services.people.domain.accounts import BUILT_IN
 from services.people.domain.state import People, User
@@ -56,8 +56,8 @@ def _memberships(state: People, command: SignIn, user: UserSet) -> Iterable[Grou
         if is_member == (user.user_id in before):
             continue
         members = {*before, user.user_id} if is_member else {*before} - {user.user_id}
-        if len(members) > MOST_MEMBERS:
-            raise failed_precondition(f"group '{name}' has {MOST_MEMBERS} members, and cannot have more")
+        if len(members) > MAX_MEMBERS:
+            raise failed_precondition(f"group '{name}' has {MAX_MEMBERS} members, and cannot have more")
         kept = state.groups[id].name if id is not None else name
         yield GroupSet(
             group_id=fresh if id is None else id,

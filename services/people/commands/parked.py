@@ -14,7 +14,7 @@ DECIDERS = tuple(sorted(set(OWNER_OF.values()) | {"metrics"}))
 """Services that decide about records. The metrics service decides without commands."""
 FOLDED = (subjects.CONTROL, subjects.REPORTS, subjects.LOGS)
 """Streams of which services fold events."""
-MOST_SKIPPED = 1000
+MAX_SKIPPED = 1000
 """Maximum number of events that one owner skips. Who needs more has another problem."""
 
 
@@ -36,9 +36,9 @@ def skip_event(state: People, command: SkipEvent, call: Call) -> Ruling:
     one = SkippedEvent(command.stream, command.position)
     if one in before:
         raise failed_precondition(f"the {command.owner} skips event {one.position} of {one.stream} already")
-    if len(before) >= MOST_SKIPPED:
+    if len(before) >= MAX_SKIPPED:
         raise failed_precondition(
-            f"the {command.owner} skips {MOST_SKIPPED} events already, which is the limit"
+            f"the {command.owner} skips {MAX_SKIPPED} events already, which is the limit"
         )
     decided = EventSkipped(
         owner=command.owner,

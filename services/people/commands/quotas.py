@@ -10,7 +10,7 @@ from services.kit.rules import Call, Ruling
 from services.people import quotas
 from services.people.domain import People
 
-MOST = 2**53
+MAX_LIMIT = 2**53
 """Maximum limit. Browsers cannot represent larger integers exactly."""
 
 
@@ -19,8 +19,8 @@ def set_quota(state: People, command: SetQuota, call: Call) -> Ruling:
     quotas.check(state, command.holder)
     for name in Quota.__struct_fields__:
         limit = getattr(command, name)
-        if limit is not None and not 0 <= limit <= MOST:
-            raise invalid(f"{name} is {limit}: it must be 0 to {MOST}, or null for no limit")
+        if limit is not None and not 0 <= limit <= MAX_LIMIT:
+            raise invalid(f"{name} is {limit}: it must be 0 to {MAX_LIMIT}, or null for no limit")
     wanted = Quota(slots=command.slots, jobs=command.jobs, storage_bytes=command.storage_bytes)
     if state.quotas.get(command.holder, Quota()) == wanted:
         return Ruling()

@@ -18,9 +18,9 @@ from services.kit.rules import Call, Ruling
 from services.people import users
 from services.people.domain.state import People
 
-MOST_SESSIONS = 1000
+MAX_SESSIONS = 1000
 """Maximum number of sessions per user. Opening another one removes the one that would end first."""
-MOST_TOKENS = 100
+MAX_TOKENS = 100
 FORGOTTEN_AT_ONCE = 50
 """Maximum number of old sessions to remove with each new one."""
 MAX_NAME_CHARACTERS = 100
@@ -40,13 +40,13 @@ def open_session(state: People, command: OpenSession, call: Call) -> Ruling:
 def _sessions_to_forget(state: People, user_id: int, now: float) -> list[SessionsForgotten]:
     found = list(islice(state.sessions_of.scan(user_id), FORGOTTEN_AT_ONCE))
     ended = [id for _, until, id in found if until <= now]
-    room = MOST_SESSIONS - state.sessions_of.count(user_id) + len(ended)
+    room = MAX_SESSIONS - state.sessions_of.count(user_id) + len(ended)
     if room <= 0:
         ended += [id for _, until, id in found if until > now][: 1 - room]
     if not ended:
         return []
     floor = max(state.open_sessions[id].opened_at for id in ended)
-    why = "they have ended" if room > 0 else f"they have ended, or there are {MOST_SESSIONS} others"
+    why = "they have ended" if room > 0 else f"they have ended, or there are {MAX_SESSIONS} others"
     return [SessionsForgotten(user_id, tuple(ended), floor, why)]
 
 
@@ -80,8 +80,8 @@ def create_token(state: People, command: CreateToken, call: Call) -> Ruling:
     alive = [one for one in known if one.until > call.at]
     if any(one.name == name for one in alive):
         raise Refused(Problem("already_exists", f"there is an API token '{name}' already; revoke it first"))
-    if len(alive) >= MOST_TOKENS:
-        raise Refused(Problem("exhausted", f"there are {MOST_TOKENS} API tokens; revoke some"))
+    if len(alive) >= MAX_TOKENS:
+        raise Refused(Problem("exhausted", f"there are {MAX_TOKENS} API tokens; revoke some"))
     fields = {one: getattr(command, one) for one in ("token_id", "user_id", "name", "scope", "digest")}
     until, reason = call.at + command.lives_s, f"made by {command.user}"
     created = AccessToken(**fields, at=call.at, until=until, reason=reason)

@@ -26,7 +26,7 @@ from services.people.oidc.settings import OidcSettings, is_safe, secret_of
 
 CACHE_S = 3600.0
 """How long endpoints and keys are cached, in seconds."""
-AGAIN_S = 10.0
+RETRY_S = 10.0
 """Minimum interval between fetches of the keys when a signature uses an unknown key."""
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 """Asymmetric signatures only. With an algorithm that uses a shared secret, anyone could sign with the public
@@ -157,7 +157,7 @@ class Provider:
         with self._lock:
             cached, now = self._cached, time.monotonic()
             age = now - cached.at if cached is not None else float("inf")
-            if cached is None or age > (AGAIN_S if fresh else CACHE_S):
+            if cached is None or age > (RETRY_S if fresh else CACHE_S):
                 self._cached = cached = self._fetch(now)
             return cached
 

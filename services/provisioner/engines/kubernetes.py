@@ -29,7 +29,7 @@ PAGE = 500
 """Number of pods per page of a list."""
 WATCH_S = 240
 """Duration of one watch before it is renewed, in seconds."""
-LONGEST_WAIT_S = 120.0
+MAX_WAIT_S = 120.0
 """Maximum wait that is accepted from the API server's `Retry-After`, in seconds."""
 NOT_FOUND, GONE = 404, 410
 RETRYABLE_STATUSES = {401, 408, 409, 410, 429}
@@ -162,7 +162,7 @@ class KubernetesEngine:
         """Wait as long as the API server requests."""
         asked = error.response.headers.get("Retry-After", "") if error.response is not None else ""
         if asked.isdecimal():
-            self._not_before = time.monotonic() + min(float(asked), LONGEST_WAIT_S)
+            self._not_before = time.monotonic() + min(float(asked), MAX_WAIT_S)
 
 
 def _unknown_fields(given: Any, kept: Any, at: str) -> Iterator[str]:

@@ -19,7 +19,7 @@ DeliveryState = Literal["WAITING", "DELIVERED", "GIVEN_UP"]
 MAX_TRIES = 10
 REMEMBERED = 100
 """Number of completed deliveries that are kept for each webhook."""
-MOST_WAITING = 1000
+MAX_WAITING = 1000
 """Maximum number of waiting deliveries per webhook: limits the cost of a receiver that never returns."""
 
 

@@ -22,7 +22,7 @@ SIGNALS = "/api/v1/allocations/7.t/signals/preemption"
 @pytest.fixture
 def transport(gateway, client_home, monkeypatch):
     monkeypatch.setattr(outside, "PAUSE_S", 0)
-    monkeypatch.setattr(outside, "LOOK_S", 0.01)
+    monkeypatch.setattr(outside, "POLL_S", 0.01)
     gateway.answer("PATCH", TRIAL, {})
     gateway.answer("POST", f"{TRIAL}/metrics", {})
     gateway.answer("GET", SIGNALS, {"preempt": False})

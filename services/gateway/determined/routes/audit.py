@@ -21,7 +21,7 @@ from services.people import users
 from services.web.query import FromQuery, Instant, Integer, Users
 
 router = APIRouter()
-MOST = 1000
+MAX_ENTRIES = 1000
 COLUMNS = ("position", "time", "username", "event", "about", "what", "reason")
 MEDIA_TYPES = {"csv": "text/csv; charset=utf-8", "json": "application/x-ndjson"}
 
@@ -55,8 +55,8 @@ async def entries(visit: Authenticated, query: FromQuery[AuditPageQuery]) -> Res
     Pass the last position as `before` to get the next page.
     """
     limit = query.limit
-    if not 0 < limit <= MOST:
-        raise invalid(f"limit must be 1 to {MOST}, not {limit}")
+    if not 0 < limit <= MAX_ENTRIES:
+        raise invalid(f"limit must be 1 to {MAX_ENTRIES}, not {limit}")
     before, entry_filter = query.before or None, _filter(visit, query)
     found = await visit.catalogue.read(
         lambda connection: audit.rows_before(connection, entry_filter, limit + 1, before)
@@ -105,7 +105,7 @@ async def _all_pages(visit: UserVisit, entry_filter: Filter) -> AsyncIterator[li
 
 async def _next_entries(visit: UserVisit, entry_filter: Filter, after: int) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = await visit.catalogue.read(
-        lambda connection: audit.rows_after(connection, entry_filter, MOST, after)
+        lambda connection: audit.rows_after(connection, entry_filter, MAX_ENTRIES, after)
     )
     return found
 

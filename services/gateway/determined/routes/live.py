@@ -9,7 +9,7 @@ from det_contracts.problems import invalid
 from services.gateway.http.streaming import Stream
 from services.gateway.http.visit import Authenticated
 from services.kit.authz.permissions import Kind
-from services.live.channel import LONGEST
+from services.live.channel import MAX_TOPICS
 from services.live.topics import SERIES
 from services.web.query import NOTHING, FromQuery, Integer, QueryModel
 
@@ -34,8 +34,10 @@ async def live(visit: Authenticated, query: FromQuery[LiveQuery]) -> Response:
     its topics are different, as `after`. Any replica then reports what has changed since.
     """
     topics = [one for text in query.topics for one in text.split(",") if one]
-    if not topics or len(topics) > LONGEST:
-        raise invalid(f"topics: name 1 to {LONGEST}, such as topics=experiments,experiment.7,trial.12.series")
+    if not topics or len(topics) > MAX_TOPICS:
+        raise invalid(
+            f"topics: name 1 to {MAX_TOPICS}, such as topics=experiments,experiment.7,trial.12.series"
+        )
     for one in topics:
         kind, _, id = one.removesuffix(SERIES).partition(".")
         if kind in KINDS and id:
