@@ -48,7 +48,7 @@ from services.kit.roots import PageFault
 from services.kit.rounds import EMPTY_ROUND, Decided, Outcome, Round, Rounds
 from services.kit.rules import Call, Key, Rules, every_key
 from services.kit.snapshot_store import DatabaseSaver, Saver
-from services.kit.standstill import Failed, Poison, Standstill, end_of, passed_over
+from services.kit.standstill import Failed, Poison, Standstill, end_of, placeholder_for
 from services.kit.trace_context import CURRENT, EventSpans
 
 if TYPE_CHECKING:
@@ -171,8 +171,8 @@ class Runner(Generic[S]):
             except* Poison as group:
                 (poison, *_) = flatten_errors(group)
                 assert isinstance(poison, Poison)  # noqa: S101 - for the type checker
-                log.critical("event.failed", at=poison.failed.place, exc_info=poison)
-                await self.standstill.note(poison.failed)
+                log.critical("event.failed", at=poison.failed.location, exc_info=poison)
+                await self.standstill.record_failure(poison.failed)
                 why = poison.failed.refusal(self.rules.owner)
             self._fail_commands(why)
 
@@ -205,7 +205,7 @@ class Runner(Generic[S]):
             self._saver.rebuilds.serve(await end_of(self._journal))
         self._fence_position = await self._newest_folded_decision()
         await self._inbox.restore_position(self.positions[subjects.CONTROL])
-        await self.standstill.look_back()
+        await self.standstill.load_skipped()
         await self._hold_until_folded()
         self._unreacted = dict.fromkeys(every_key(self.state), "")
 
@@ -305,7 +305,7 @@ class Runner(Generic[S]):
         while True:
             raise_if_cancelled()
             batch = await feed.batch()
-            *parts, last = portions_of(batch.messages, self.standstill.before(stream))
+            *parts, last = portions_of(batch.messages, self.standstill.stop_position(stream))
             for part in parts:
                 await self._fold_portion(stream, read, part, caught_up=False)
             await self._fold_portion(stream, read, last, caught_up=batch.caught_up)
@@ -313,7 +313,7 @@ class Runner(Generic[S]):
     async def _fold_portion(
         self, stream: str, read: Decode, messages: Sequence[Stored], *, caught_up: bool
     ) -> None:
-        await self.standstill.wait(stream, messages)
+        await self.standstill.wait_for_decision(stream, messages)
         began = time.perf_counter()
         events = [self._readable(read, message, stream) for message in messages]
         if self.pager is not None:
@@ -349,12 +349,12 @@ class Runner(Generic[S]):
 
     def _readable(self, read: Decode, message: Stored, stream: str) -> Recorded:
         if self.standstill.skips(stream, message.position):
-            return passed_over(message, stream)
+            return placeholder_for(message, stream)
         try:
             return read(message, stream)
         except Exception as error:
             failed = Failed(stream, message.position, message.subject, repr(error))
-            raise Poison(failed, f"{self.rules.owner} cannot read message {failed.place}") from error
+            raise Poison(failed, f"{self.rules.owner} cannot read message {failed.location}") from error
 
     def _fold(self, message: Stored, recorded: Recorded) -> None:
         event = recorded.event
@@ -394,7 +394,7 @@ class Runner(Generic[S]):
 
     def _heed_skipped(self, recorded: Recorded) -> None:
         event: EventSkipped = recorded.event
-        if not self.standstill.heed(event, self.positions.get(event.stream, 0)):
+        if not self.standstill.add_skipped(event, self.positions.get(event.stream, 0)):
             return
         # A replica of another release could fold the event. The log now says that it has no effect.
         offset = f"{event.stream} {event.position}"

@@ -169,9 +169,11 @@ class SelfWatch:
 
     def _look_at_folding(self, failed: Failed | None) -> None:
         wrong = (
-            {failed.place: f"it stands still at event {failed.position} of {failed.stream}"} if failed else {}
+            {failed.location: f"it stands still at event {failed.position} of {failed.stream}"}
+            if failed
+            else {}
         )
-        errors = {failed.place: failed.error} if failed else {}
+        errors = {failed.location: failed.error} if failed else {}
         self.conditions.set_condition(names.EVENT_FAILS, wrong, errors)
 
     def _check_deciding(self, sources: WatchSources, now: float, report: ClusterReport | None) -> None:

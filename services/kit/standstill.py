@@ -39,7 +39,7 @@ class Failed(msgspec.Struct, frozen=True):
     error: str
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """Where it is, on one line."""
         return f"{self.stream} {self.position} {self.subject}"
 
@@ -70,11 +70,11 @@ class Standstill:
         self._skipped = frozenset[tuple[str, int]]()
         self._passed = set[tuple[str, int]]()
         """Those of them that were skipped here."""
-        self._once: Failed | None = None
+        self._first_failure: Failed | None = None
         """The last event that failed, which is tried once more."""
-        self._twice: Failed | None = None
+        self._poison: Failed | None = None
         """The event before which folding stops."""
-        self._heard = 0
+        self._read_up_to = 0
         """Position in CONTROL up to which administrators' requests are taken into account."""
         self._filters = [
             subjects.control("gateway.event.skipped", owner),
@@ -84,16 +84,16 @@ class Standstill:
     @property
     def failed(self) -> Failed | None:
         """The event at which folding waits; None if it does not."""
-        return self._twice if self.stands.is_set() else None
+        return self._poison if self.stands.is_set() else None
 
-    async def look_back(self) -> None:
+    async def load_skipped(self) -> None:
         """Read which events are skipped. Call it before anything is folded."""
         stored = await self._journal.last(self._filters[0])
         if stored is not None:
-            self._note(stored)
+            self._read_request(stored)
 
-    def heed(self, event: EventSkipped, folded: int) -> bool:
-        """Take note of a decision about events to skip.
+    def add_skipped(self, event: EventSkipped, folded: int) -> bool:
+        """Add the events that an administrator decided to skip.
 
         `folded` is the position up to which the event's stream is folded. Returns whether the event was
         folded here before this was decided.
@@ -110,51 +110,56 @@ class Standstill:
             self._passed.add((stream, position))
         return found
 
-    def before(self, stream: str) -> int:
+    def stop_position(self, stream: str) -> int:
         """Return the position before which folding of a stream stops; 0 if there is none."""
-        return self._twice.position if self._twice is not None and self._twice.stream == stream else 0
+        return self._poison.position if self._poison is not None and self._poison.stream == stream else 0
 
-    async def note(self, failed: Failed) -> None:
-        """Take note of an event that failed. If it is the same one again, folding stops before it."""
-        if self._once is not None and self._once.place == failed.place:
-            self._twice = failed
+    async def record_failure(self, failed: Failed) -> None:
+        """Record an event that failed. If it is the same one again, folding stops before it."""
+        if self._first_failure is not None and self._first_failure.location == failed.location:
+            self._poison = failed
             return
-        self._once, self._twice = failed, None
+        self._first_failure, self._poison = failed, None
         # A request from before the failure is not about it.
-        self._heard = await end_of(self._journal)
+        self._read_up_to = await end_of(self._journal)
 
-    async def wait(self, stream: str, messages: Sequence[Stored]) -> None:
+    async def wait_for_decision(self, stream: str, messages: Sequence[Stored]) -> None:
         """If these messages begin with the one that cannot be folded, wait until an administrator decides."""
-        if self._twice is None or not messages or messages[0].position != self.before(stream):
+        if self._poison is None or not messages or messages[0].position != self.stop_position(stream):
             return
-        log.critical("fold.stands", owner=self._owner, at=self._twice.place, error=self._twice.error)
+        log.critical(
+            "fold.stands",
+            owner=self._owner,
+            at=self._poison.location,
+            error=self._poison.error,
+        )
         self.stands.set()
         try:
-            await self._decided(stream, messages[0].position)
+            await self._wait_until_decided(stream, messages[0].position)
         finally:
             self.stands.clear()
-        log.warning("fold.goes_on", owner=self._owner, at=self._twice.place)
-        self._twice = None
+        log.warning("fold.goes_on", owner=self._owner, at=self._poison.location)
+        self._poison = None
 
-    async def _decided(self, stream: str, position: int) -> None:
-        reading = self._journal.read(subjects.CONTROL, after=self._heard, subjects=self._filters)
+    async def _wait_until_decided(self, stream: str, position: int) -> None:
+        reading = self._journal.read(subjects.CONTROL, after=self._read_up_to, subjects=self._filters)
         async with reading as feed:
             while not self.skips(stream, position):
                 for message in (await feed.batch()).messages:
-                    self._heard = message.position
-                    if self._note(message):
+                    self._read_up_to = message.position
+                    if self._read_request(message):
                         return
 
-    def _note(self, message: Stored) -> bool:
-        """Take note of an administrator's request. Returns whether it is to retry."""
+    def _read_request(self, message: Stored) -> bool:
+        """Read an administrator's request. Returns whether it is to retry."""
         event = read_event(message).event
         if isinstance(event, EventSkipped):
-            self.heed(event, 0)
+            self.add_skipped(event, 0)
         return isinstance(event, DecisionsRetried)
 
 
-def passed_over(message: Stored, stream: str) -> Recorded:
-    """What is folded in place of an event that is skipped."""
+def placeholder_for(message: Stored, stream: str) -> Recorded:
+    """Return what is folded in place of a skipped event."""
     return Recorded(message.position, Unknown(SKIPPED, 0, message.subject), "", "", 0.0, "", stream)
 
 

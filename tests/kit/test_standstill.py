@@ -275,7 +275,7 @@ def test_a_message_that_breaks_its_decoder_can_be_skipped_too():
         )
         async with running(log, rules=rules) as runner:
             await stands(runner)
-            assert runner.standstill.failed.place == "REPORTS 1 reports.1"
+            assert runner.standstill.failed.location == "REPORTS 1 reports.1"
             # The other streams go on.
             await say(log, (1, 1.0))
             await until(lambda: runner.state.accounts.get(1) is not None)
