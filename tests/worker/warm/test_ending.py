@@ -50,3 +50,17 @@ def test_a_fork_does_not_copy_what_it_shares_in_order_to_free_it():
 )
 def test_a_fork_in_which_something_may_depend_on_it_does(more, last):
     assert faults(more=more, last=last) > 0.8 * faults(installed=False)
+
+
+CLAIMS = """
+class Claims:
+    __slots__ = ()
+    __class__ = property(lambda self: type(sys))
+sys.modules["claims"] = Claims()
+"""
+"""As cffi's libraries do: `isinstance` takes it for a module, and nothing can refer to it weakly."""
+
+
+@pytest.mark.parametrize(("more", "last"), [(CLAIMS, "typing.left = open(os.devnull)"), ("", CLAIMS)])
+def test_what_only_claims_to_be_a_module_is_no_trouble_at_the_end(more, last):
+    assert faults(more=more, last=last) > 0

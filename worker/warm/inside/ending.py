@@ -86,7 +86,7 @@ class _Beginning:
         for name, module in self._kept.items():
             if self._modules.get(name) is module:
                 del self._modules[name]
-        own = [weakref.ref(one) for one in self._modules.values() if isinstance(one, Module)]
+        own = [weakref.ref(one) for one in self._modules.values() if issubclass(type(one), Module)]
         # The interpreter drops all modules, collects garbage, and empties modules that are still there, the
         # newest first: this one.
         self._modules[self._late.__name__] = self._late
@@ -104,7 +104,7 @@ class _Late:
     def __del__(self) -> None:
         if self._fast and not _something_matters():
             return
-        left = [weakref.ref(one) for one in self._kept.values() if isinstance(one, Module)] + self._own
+        left = [weakref.ref(one) for one in self._kept.values() if issubclass(type(one), Module)] + self._own
         self._kept.clear()
         _empty(module for ref in reversed(left) if (module := ref()) is not None)
         if _something_matters():
