@@ -191,7 +191,7 @@ def test_retried_it_is_folded_if_the_cause_is_gone_and_else_stands_again(broken)
             await stands(runner)
             told = len(log.streams[subjects.CONTROL]) + 1
             await log.append(draft(RETRY, "first"))
-            await until(lambda: runner.standstill._heard == told and runner.standstill.stands.is_set())
+            await until(lambda: runner.standstill._read_up_to == told and runner.standstill.stands.is_set())
             broken.clear()
             await log.append(draft(RETRY, "second"))
             await until(lambda: runner.state.accounts.get(2) == Account(asked=3.0, answered=3))
@@ -208,7 +208,7 @@ def test_a_request_from_before_it_failed_does_not_count():
         async with running(log) as runner:
             await stands(runner)
             # It listens from the end that the log had when the event failed.
-            assert runner.standstill._heard == 3
+            assert runner.standstill._read_up_to == 3
             assert runner.positions[subjects.CONTROL] == 1
 
     asyncio.run(work())
