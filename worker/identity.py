@@ -61,8 +61,7 @@ def claim(home: Path, requested_id: str) -> Identity:
     elif requested_id and requested_id != identity.worker_id:
         raise IdentityError(
             f"the folder {home} belongs to worker '{identity.worker_id}', not to '{requested_id}': give "
-            "this one a "
-            f"STEADFAST_WORKER_HOME of its own, or set STEADFAST_WORKER_ID={identity.worker_id}"
+            f"this one a STEADFAST_WORKER_HOME of its own, or set STEADFAST_WORKER_ID={identity.worker_id}"
         )
     return msgspec.structs.replace(identity, host=socket.gethostname())
 

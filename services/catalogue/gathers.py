@@ -109,8 +109,7 @@ def _check_limits(state: State, command: JoinGather, size: int) -> None:
     if known.size_bytes + known.joined * OVERHEAD_BYTES + size > MAX_RUN_BYTES:
         raise _exhausted(
             f"{subject} has gathered {known.size_bytes} bytes in {known.joined} shares, as much as a run "
-            "may: "
-            "this is for its members to find one another; train with the collectives of your framework"
+            "may: this is for its members to find one another; train with the collectives of your framework"
         )
     if state.gathered.get("all", Gathered()).size_bytes + size > MAX_STORED_BYTES:
         raise _exhausted("the all-gathers of all runs together hold too much just now; try again later")

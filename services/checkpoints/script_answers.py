@@ -30,9 +30,9 @@ def storage_refusal(state: State, trial_id: int, request: AskStorage) -> str | N
     more = f", and this checkpoint would add {format_bytes(request.size_bytes)}" if request.size_bytes else ""
     return (
         f"{limits.describe_holder(state, holder)} stores {format_bytes(used)} of the {format_bytes(limit)} "
-        "that its quota "
-        f"allows{more}: delete checkpoints that are no longer needed ('det checkpoint delete', "
-        "'det experiment set gc-policy'), or ask an administrator for more. 'det quota list' shows the quotas"
+        f"that its quota allows{more}: delete checkpoints that are no longer needed ('det checkpoint "
+        "delete', 'det experiment set gc-policy'), or ask an administrator for more. 'det quota list' "
+        "shows the quotas"
     )
 
 

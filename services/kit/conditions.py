@@ -213,7 +213,7 @@ class DurationFilter:
         return {about: text for about, text in messages.items() if now - self._since[about] >= self._limit_s}
 
 
-class Standstill:
+class StallTimer:
     """Measures for how long there has been work without progress."""
 
     def __init__(self) -> None:

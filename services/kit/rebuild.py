@@ -40,8 +40,8 @@ class Rebuild:
         others = await database.read(snapshot.other_fold_versions)
         if others and not known:
             self._log_refold(max(others), snapshot.fold_version)
-        begun = await database.read(snapshot.begun)
-        if begun and not known:
+        rebuilt_for = await database.read(snapshot.rebuilt_for)
+        if rebuilt_for and not known:
             self._asked = True
             _, self._end = await journal.bounds(subjects.CONTROL)
         for stream in set(streams) - known.keys() - {subjects.CONTROL}:

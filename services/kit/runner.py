@@ -202,7 +202,7 @@ class Runner(Generic[S]):
             self._stream_positions[stream].begin(position)
         if not any(self.positions.values()):
             # What is folded from the beginning serves all requests for that.
-            self._saver.rebuilds.serve(await end_of(self._journal))
+            self._saver.rebuilds.mark_served(await end_of(self._journal))
         self._fence_position = await self._newest_folded_decision()
         await self._inbox.restore_position(self.positions[subjects.CONTROL])
         await self.standstill.load_skipped()
@@ -366,9 +366,9 @@ class Runner(Generic[S]):
         if type(event) is DecisionsRetried and event.owner == self.rules.owner:
             self._retry_parked(recorded.id)
         if type(event) is EventSkipped:
-            self._heed_skipped(recorded)
+            self._on_event_skipped(recorded)
         if type(event) is RebuildAsked and event.owner == self.rules.owner:
-            self._saver.rebuilds.ask(recorded.position)
+            self._saver.rebuilds.request(recorded.position)
         if type(event) is LoggingSet:
             self._apply_logging(event)
         if type(event) is Unknown:
@@ -392,15 +392,15 @@ class Runner(Generic[S]):
             self._unreacted[key] = recorded.id
             self._dirty[key] = None
 
-    def _heed_skipped(self, recorded: Recorded) -> None:
+    def _on_event_skipped(self, recorded: Recorded) -> None:
         event: EventSkipped = recorded.event
         if not self.standstill.add_skipped(event, self.positions.get(event.stream, 0)):
             return
         # A replica of another release could fold the event. The log now says that it has no effect.
-        offset = f"{event.stream} {event.position}"
-        log.warning("event.skipped_late", owner=self.rules.owner, at=offset)
+        location = f"{event.stream} {event.position}"
+        log.warning("event.skipped_late", owner=self.rules.owner, at=location)
         if set(self.rules.streams) == {subjects.CONTROL}:
-            self._saver.rebuilds.ask(recorded.position)
+            self._saver.rebuilds.request(recorded.position)
 
     def _read_back(self, decision: Recorded) -> None:
         # A batch that timed out may have been in flight all along, so any of the batches sent may come back.

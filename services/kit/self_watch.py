@@ -21,7 +21,7 @@ from services.kit import conditions as names
 from services.kit import process
 from services.kit.awake_clock import awake
 from services.kit.cluster_monitor import ClusterMonitor, ClusterReport, ReportEvaluator
-from services.kit.conditions import Conditions, Standstill
+from services.kit.conditions import Conditions, StallTimer
 from services.kit.health import HealthPages
 from services.kit.lag import SAVING, HasLag, Lag, LagMonitor, WorstLag
 from services.kit.loop_watchdog import watch_loop
@@ -88,7 +88,7 @@ class SelfWatch:
         self._evaluator = ReportEvaluator()
         self._position: Callable[[str], int] = lambda _: 0
         self._lag_monitor = LagMonitor(settings.log_lags_s, lambda name: self._position(name))
-        self._standstills: defaultdict[str, Standstill] = defaultdict(Standstill)
+        self._stall_timers: defaultdict[str, StallTimer] = defaultdict(StallTimer)
         self._control_lag = Lag()
         """Progress on CONTROL, measured against its end as the broker reports it."""
 
@@ -162,12 +162,12 @@ class SelfWatch:
         parked = sources.parked()
         rebuilding = sources.rebuilding()
         tell(names.REBUILDING, {"": rebuilding} if rebuilding else {})
-        self._look_at_folding(sources.failed())
+        self._check_folding(sources.failed())
         tell(names.DECISIONS_PARKED, {one: f"nothing can be decided about {one}" for one in parked}, parked)
         self._check_deciding(sources, now, look)
         self._check_reading(sources, now, look, ready=connected and not starting)
 
-    def _look_at_folding(self, failed: Failed | None) -> None:
+    def _check_folding(self, failed: Failed | None) -> None:
         wrong = (
             {failed.location: f"it stands still at event {failed.position} of {failed.stream}"}
             if failed
@@ -179,7 +179,7 @@ class SelfWatch:
     def _check_deciding(self, sources: WatchSources, now: float, report: ClusterReport | None) -> None:
         under_way, rounds = sources.decision_progress()
         moving = under_way and self._could_progress(subjects.CONTROL, sources, report)
-        still_s = self._standstills["deciding"].update(now, has_work=moving, progress=rounds)
+        still_s = self._stall_timers["deciding"].update(now, has_work=moving, progress=rounds)
         wrong = {"": "no decisions are made, for no visible reason"}
         self.conditions.set_condition(names.DECISIONS_STAND_STILL, wrong if still_s > MAX_ROUND_S else {})
         if self._settings.stuck_s > 0 and still_s > max(self._settings.stuck_s, MAX_ROUND_S):
@@ -205,7 +205,7 @@ class SelfWatch:
                 and self._could_progress(name, sources, report)
             )
             progress = sources.position(name), one.completed
-            still_s = self._standstills[name].update(now, has_work=moving, progress=progress)
+            still_s = self._stall_timers[name].update(now, has_work=moving, progress=progress)
             if 0 < self._settings.stuck_s * (SAVING_LIMIT_FACTOR if name == SAVING else 1) < still_s:
                 where = f"at position {sources.position(name)} with {one.left} more"
                 self._exit(f"{name} has made no progress for {still_s:.0f} s {where}")

@@ -45,8 +45,8 @@ class Pages:
     """When one of these was last saved: the sum of the positions of all streams, which grows with each
     save."""
 
-    begun: int = 0
-    """Position of the request for which the database was last begun again; 0 if never."""
+    rebuilt_for: int = 0
+    """Position of the request for which the database was last emptied; 0 if never."""
     folded_save: int = 0
     """The sum for the newest known save that is folded here in all streams."""
 
@@ -169,15 +169,15 @@ class Snapshot:
 
     def _no_pages(self, connection: sa.Connection) -> Pages:
         dropped = self._position(connection, self._row_owner, DELETION_KIND)
-        return Pages(self.positions(connection), dropped, begun=self.begun(connection))
+        return Pages(self.positions(connection), dropped, rebuilt_for=self.rebuilt_for(connection))
 
     def _position(self, connection: sa.Connection, owner: str, kind: str) -> int:
         c = SNAPSHOTS.c
         query = sa.select(c.position).where(c.owner == owner, c.kind == kind, c.id == "")
         return connection.execute(query).scalar() or 0
 
-    def begun(self, connection: sa.Connection) -> int:
-        """Return the position of the request for which the database was last begun again; 0 if never."""
+    def rebuilt_for(self, connection: sa.Connection) -> int:
+        """Return the position of the request for which the database was last emptied; 0 if never."""
         return self._position(connection, self.owner, BEGUN)
 
     def _in_roots(self, roots: list[str]) -> sa.ColumnElement[bool]:
@@ -262,7 +262,7 @@ class Snapshot:
         """
         if asked:
             self.positions(connection, for_update=True)
-            if self.begun(connection) >= asked:
+            if self.rebuilt_for(connection) >= asked:
                 return False
             upsert(connection, SNAPSHOTS, [_row(self.owner, BEGUN, "", None, position=asked)])
         for version in (self.fold_version, *self.other_fold_versions(connection)):

@@ -173,10 +173,10 @@ class DatabaseSaver:
     async def load(self) -> tuple[Any, dict[str, int]]:
         if self._clear_projection is not None:
             await self._database.write(self._reset_after_other_versions)
-        state, positions, strays, begun = await self._load_with_retry()
-        if self._folded_portions and begun != self.rebuilds.begun:
-            raise StartAgain("the database was begun again meanwhile")
-        self.rebuilds.begun, self._ends = begun, False
+        state, positions, strays, rebuilt_for = await self._load_with_retry()
+        if self._folded_portions and rebuilt_for != self.rebuilds.rebuilt_for:
+            raise StartAgain("the database was emptied meanwhile")
+        self.rebuilds.rebuilt_for, self._ends = rebuilt_for, False
         self._state = state
         self.saved_positions = dict(positions)
         self._records, self._events, self._evicted = {}, [], {}
@@ -228,7 +228,12 @@ class DatabaseSaver:
     async def _load_with_retry(self) -> tuple[Any, dict[str, int], list[Key], int]:
         def work(connection: sa.Connection) -> tuple[Any, dict[str, int], list[Key], int]:
             state, positions = self._snapshot.load(connection)
-            return state, positions, self._load_rootless(connection, state), self._snapshot.begun(connection)
+            return (
+                state,
+                positions,
+                self._load_rootless(connection, state),
+                self._snapshot.rebuilt_for(connection),
+            )
 
         while True:
             try:
@@ -258,7 +263,7 @@ class DatabaseSaver:
                 await asyncio.sleep(FAILED_PAUSE_S)
 
     def _add_folded_save(self, found: Pages) -> Pages:
-        if self._ends or found.begun != self.rebuilds.begun:
+        if self._ends or found.rebuilt_for != self.rebuilds.rebuilt_for:
             # What is not there now may be there once the log is folded again.
             raise UnreadableRecord("the database is being rebuilt from the log")
         found.folded_save = self._newest_folded_save()
@@ -294,7 +299,7 @@ class DatabaseSaver:
             self._snapshot.delete_all(connection)
             self._clear_projection(connection)
 
-    async def _begin_again(self, asked: int) -> None:
+    async def _start_rebuild(self, asked: int) -> None:
         """Delete everything, and end this process: it starts as with a lost database."""
 
         def work(connection: sa.Connection) -> None:
@@ -358,7 +363,7 @@ class DatabaseSaver:
                 stored = self._is_leader() and await self._save()
                 if stored and self.rebuilds.due:
                     # Not before the save, which whoever asked for it may wait for.
-                    await self._begin_again(self.rebuilds.due)
+                    await self._start_rebuild(self.rebuilds.due)
             except sa.exc.OperationalError as error:
                 # Nothing is lost, and a restart would find the database no better, so retry.
                 log.warning("saving.failed", error=database_message(error))
@@ -373,8 +378,8 @@ class DatabaseSaver:
 
     async def _discard_saved(self) -> None:
         """Drop what another replica has already written."""
-        begun = await self._database.read(self._snapshot.begun)
-        if begun != self.rebuilds.begun:
+        rebuilt_for = await self._database.read(self._snapshot.rebuilt_for)
+        if rebuilt_for != self.rebuilds.rebuilt_for:
             self._ends = True
             raise StartAgain("another replica rebuilds the database from the log")
         stored, self._rootless_keys = await self._database.read(self._read_saved)
@@ -415,7 +420,7 @@ class DatabaseSaver:
 
         def work(connection: sa.Connection) -> bool:
             stored = self._snapshot.positions(connection, for_update=True)
-            if self._snapshot.begun(connection) != self.rebuilds.begun:
+            if self._snapshot.rebuilt_for(connection) != self.rebuilds.rebuilt_for:
                 return False
             if not self._snapshot.save(connection, records, positions, marks, roots, away, dropped=dropped):
                 return False

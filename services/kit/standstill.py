@@ -18,14 +18,16 @@ import structlog
 
 from det_contracts import subjects
 from det_contracts.envelope import Recorded, Unknown
-from det_contracts.events.gateway import DecisionsRetried, EventSkipped
-from det_contracts.problems import Refused, unavailable
+from det_contracts.events.gateway import DecisionsRetried, EventSkipped, SkippedEvent
+from det_contracts.problems import Refused, failed_precondition, unavailable
 from services.kit.log import Log, OutcomeUnknown, Stored
 from services.kit.records import read_event
 
 SKIPPED = "skipped by an administrator"
+MAX_SKIPPED = 1000
+"""Maximum number of events that one owner skips. Needing more of them is another problem."""
 RETRY_S = 0.2
-"""Pause in seconds before the log is asked again after it did not answer."""
+"""Pause in seconds before a request that the log did not answer is repeated."""
 
 log = structlog.get_logger()
 
@@ -156,6 +158,17 @@ class Standstill:
         if isinstance(event, EventSkipped):
             self.add_skipped(event, 0)
         return isinstance(event, DecisionsRetried)
+
+
+def with_skipped(
+    owner: str, skipped: tuple[SkippedEvent, ...], event: SkippedEvent
+) -> tuple[SkippedEvent, ...]:
+    """Return what an owner skips once it skips one more event. Raises `Refused` if it cannot skip it."""
+    if event in skipped:
+        raise failed_precondition(f"the {owner} skips event {event.position} of {event.stream} already")
+    if len(skipped) >= MAX_SKIPPED:
+        raise failed_precondition(f"the {owner} skips {MAX_SKIPPED} events already, which is the limit")
+    return (*skipped, event)
 
 
 def placeholder_for(message: Stored, stream: str) -> Recorded:

@@ -141,9 +141,8 @@ def _describe_holes(stream: str, state: dict[str, Any]) -> str:
     return (
         f"stream {stream} has a hole: from position {state['first_seq']} to {state['last_seq']} it holds "
         f"{state['messages']} messages, {count_missing(state)} too few "
-        f"({positions or 'it does not say which'}). These "
-        "were acknowledged and are lost. Restore the broker's data; docs/guides/operating.md describes how "
-        "to go on without a backup"
+        f"({positions or 'it does not say which'}). These were acknowledged and are lost. Restore the "
+        "broker's data; docs/guides/operating.md describes how to go on without a backup"
     )
 
 

@@ -13,15 +13,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import sys
-from pathlib import Path
 from typing import Any
 
 from nats.aio.client import Client
 from nats.js.errors import Error as JetStreamError
 
 from det_contracts import subjects as names
-from services.kit import nats_client
 from services.kit.jetstream_api import (
     MISSING_STREAM,
     UNREACHABLE_ERRORS,
@@ -31,7 +28,7 @@ from services.kit.jetstream_api import (
 )
 from services.kit.lease import BUCKET
 from services.kit.log_jetstream import ensure_streams
-from services.kit.tls import broker_options
+from services.local import broker_command
 
 POLL_S = 0.2
 
@@ -150,30 +147,16 @@ async def _call(connection: Client, subject: str, body: dict[str, Any]) -> None:
 
 
 async def _main(args: argparse.Namespace) -> None:
-    credentials = str(args.credentials) if args.credentials else None
-    options = broker_options(args.nats, args.tls_ca)
-    connection = await nats_client.connect(args.nats.split(","), user_credentials=credentials, **options)
-    try:
+    async with broker_command.connection_to(args) as connection:
         await remake(connection, replicas=args.replicas)
-    finally:
-        await connection.close()
 
 
 def main() -> None:
     """Remake the streams of one cluster. Exits with status 1 and the reason if it fails."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--nats", required=True, help="address of the broker, or several separated by commas")
-    parser.add_argument("--tls-ca", type=Path, help="PEM file of the authority behind a tls:// broker")
-    parser.add_argument("--credentials", type=Path, help="a service's credentials file")
+    parser = broker_command.parser(__doc__, "a service's")
     parser.add_argument("--replicas", type=int, default=1, help="copies of each stream afterwards: 1 or 3")
-    try:
-        asyncio.run(_main(parser.parse_args()))
-    except CannotRemake as error:
-        sys.exit(str(error))
-    except UNREACHABLE_ERRORS as error:
-        sys.exit(f"the broker does not answer ({error!r}); rerun once it does; it continues where it stopped")
+    advice = "rerun once it does; it continues where it stopped"
+    broker_command.run(_main(parser.parse_args()), CannotRemake, advice)
 
 
 if __name__ == "__main__":

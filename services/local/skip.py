@@ -11,21 +11,18 @@ running: the one that stands still hears of it and continues.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import getpass
-import sys
 import time
 import uuid
-from pathlib import Path
 
 from det_contracts import codec, subjects
 from det_contracts.events.gateway import EventSkipped, SkippedEvent
-from services.kit import nats_client
-from services.kit.jetstream_api import UNREACHABLE_ERRORS
+from det_contracts.problems import Refused
 from services.kit.log import Draft, Log
 from services.kit.log_jetstream import JetStreamLog
 from services.kit.records import read_event
-from services.kit.tls import broker_options
+from services.kit.standstill import with_skipped
+from services.local import broker_command
 
 
 class CannotSkip(Exception):
@@ -40,16 +37,17 @@ async def skip(journal: Log, owner: str, stream: str, position: int, reason: str
     stored = await journal.last(subjects.control("gateway.event.skipped", owner))
     known = read_event(stored).event if stored is not None else None
     before = known.skipped if isinstance(known, EventSkipped) else ()
-    one = SkippedEvent(stream, position)
-    if one in before:
-        raise CannotSkip(f"the {owner} skips event {position} of {stream} already")
+    try:
+        skipped = with_skipped(owner, before, SkippedEvent(stream, position))
+    except Refused as error:
+        raise CannotSkip(str(error)) from None
     decided = EventSkipped(
         owner=owner,
         stream=stream,
         position=position,
         subject="",
         error="stated on the host; see the output of the service",
-        skipped=(*before, one),
+        skipped=skipped,
         reason=reason,
     )
     id = uuid.uuid4().hex
@@ -58,34 +56,19 @@ async def skip(journal: Log, owner: str, stream: str, position: int, reason: str
 
 
 async def _main(args: argparse.Namespace) -> None:
-    credentials = str(args.credentials) if args.credentials else None
-    options = broker_options(args.nats, args.tls_ca)
-    connection = await nats_client.connect(args.nats.split(","), user_credentials=credentials, **options)
-    try:
+    async with broker_command.connection_to(args) as connection:
         await skip(JetStreamLog(connection), args.owner, args.stream, args.position, args.reason)
-    finally:
-        await connection.close()
 
 
 def main() -> None:
     """Have one event skipped. Exits with status 1 and the reason if it fails."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--nats", required=True, help="address of the broker, or several separated by commas")
-    parser.add_argument("--tls-ca", type=Path, help="PEM file of the authority behind a tls:// broker")
-    parser.add_argument("--credentials", type=Path, help="the gateway's credentials file")
+    parser = broker_command.parser(__doc__, "the gateway's")
     parser.add_argument("--owner", default="gateway", help="the service that stands still (default: gateway)")
     parser.add_argument("--stream", default=subjects.CONTROL, help="the event's stream (default: CONTROL)")
     parser.add_argument("--position", type=int, required=True, help="the event's position")
     parser.add_argument("--reason", required=True, help="why it may be skipped, for the audit")
     args = parser.parse_args()
-    try:
-        asyncio.run(_main(args))
-    except CannotSkip as error:
-        sys.exit(str(error))
-    except UNREACHABLE_ERRORS as error:
-        sys.exit(f"the broker does not answer ({error!r}); run this again once it does")
+    broker_command.run(_main(args), CannotSkip, "run this again once it does")
     print(f"the {args.owner} skips event {args.position} of {args.stream}")
 
 

@@ -45,8 +45,7 @@ class QuotaExplainer:
             if self._used(one) + request.slots > self._limit(one):
                 return (
                     f"{self._capitalized_name(one)} holds {self._used(one)} of its "
-                    f"{format_slots(self._limit(one))}, "
-                    f"and it needs {request.slots} more; {free}."
+                    f"{format_slots(self._limit(one))}, and it needs {request.slots} more; {free}."
                 )
         return ""
 
@@ -57,8 +56,8 @@ class QuotaExplainer:
                 more = f" and {len(ids) - MAX_SHOWN} more" if len(ids) > MAX_SHOWN else ""
                 return (
                     f"{self._capitalized_name(one)} holds {self._used(one)} of its "
-                    f"{format_slots(self._limit(one))}, and the "
-                    f"rest is kept for {', '.join(ids[:MAX_SHOWN])}{more}, ahead in the queue; {free}."
+                    f"{format_slots(self._limit(one))}, and the rest is "
+                    f"kept for {', '.join(ids[:MAX_SHOWN])}{more}, ahead in the queue; {free}."
                 )
         return "It is within its quotas, and takes its place in the queue with the next pass."
 

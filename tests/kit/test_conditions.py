@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 
 from services.kit import conditions as names
 from services.kit.awake_clock import AwakeClock
-from services.kit.conditions import KINDS, Conditions, DurationFilter, Standstill
+from services.kit.conditions import KINDS, Conditions, DurationFilter, StallTimer
 
 ROOT = Path(__file__).parents[2]
 
@@ -76,7 +76,7 @@ def test_only_what_lasts_is_told_and_begins_again_when_it_comes_back():
 
 
 def test_to_stand_still_is_to_have_something_to_do_and_not_to_do_it():
-    still = Standstill()
+    still = StallTimer()
     assert still.update(0.0, has_work=True, progress=7) == 0.0
     assert still.update(60.0, has_work=True, progress=7) == 60.0
     # The smallest step is progress.

@@ -145,7 +145,7 @@ def test_who_follows_starts_again_with_who_leads_and_saves_nothing_over_it(datab
         # Had it begun to lead in between, it would have stored changes without what they change.
         late = service.saver()
         await late.load()
-        late.rebuilds.begun -= 1
+        late.rebuilds.rebuilt_for -= 1
         assert not await late._save()
 
     asyncio.run(work())

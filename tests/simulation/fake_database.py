@@ -127,7 +127,7 @@ class FakeSnapshot:
     def positions(self, database, *, for_update=False):
         return dict(database.positions)
 
-    def begun(self, database):
+    def rebuilt_for(self, database):
         return 0
 
     def delete_older(self, database):

@@ -30,7 +30,7 @@ class ClusterHealth:
 
     def report(self, position: int) -> dict[str, Any]:
         """The health report for clients. `position` is how far this gateway has read the log."""
-        troubles = deduplicate([*self._conditions.current(), *self._signs.current()])
+        troubles = self._troubles()
         parts = _parts(troubles)
         return {
             "status": DOWN if any(map(_stops_cluster, troubles)) else DEGRADED if troubles else UP,
@@ -43,19 +43,21 @@ class ClusterHealth:
 
     def parked(self) -> list[dict[str, str]]:
         """Records about which a service cannot decide, each with the reason. For operators only."""
-        return [_reason(trouble) | {"error": trouble.detail} for trouble in self._all(names.DECISIONS_PARKED)]
+        parked = self._troubles(names.DECISIONS_PARKED)
+        return [_reason(trouble) | {"error": trouble.detail} for trouble in parked]
 
     def standing(self) -> list[dict[str, Any]]:
         """Services that stand still at an event that they cannot process. For operators only."""
-        return [_standing(trouble) for trouble in self._all(names.EVENT_FAILS)]
+        return [_standing(trouble) for trouble in self._troubles(names.EVENT_FAILS)]
 
     def rebuilding(self) -> dict[str, str]:
         """Services whose database is being rebuilt, each with how far that is."""
-        return {trouble.program: trouble.message for trouble in self._all(names.REBUILDING)}
+        return {trouble.program: trouble.message for trouble in self._troubles(names.REBUILDING)}
 
-    def _all(self, condition: str) -> list[Trouble]:
+    def _troubles(self, *conditions: str) -> list[Trouble]:
+        """Every problem in the cluster once, or those with one of some conditions."""
         troubles = deduplicate([*self._conditions.current(), *self._signs.current()])
-        return [trouble for trouble in troubles if trouble.condition == condition]
+        return [one for one in troubles if not conditions or one.condition in conditions]
 
 
 def _stops_cluster(trouble: Trouble) -> bool:

@@ -95,8 +95,7 @@ def _header(item: ContextItem) -> tarfile.TarInfo:
     if name.count("/") >= MAX_DEPTH or len(name) > MAX_PATH_LENGTH:
         raise invalid(
             f"the context holds '{name[:80]}…', which is longer than {MAX_PATH_LENGTH} characters or lies "
-            "more "
-            f"than {MAX_DEPTH} folders deep"
+            f"more than {MAX_DEPTH} folders deep"
         )
     if item.type not in (FILE, DIRECTORY):
         raise invalid(

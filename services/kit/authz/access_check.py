@@ -159,8 +159,8 @@ def _check_by_owner(lookup: RightsLookup, name: str, person: Person | None, requ
         return
     raise forbidden(
         f"{request.kind} {request.id} belongs to user '{target.owner or 'admin'}': user '{name}' may view "
-        "and fork "
-        f"it; only its owner or an administrator may {_ACTIONS.get(request.permission, request.permission)}"
+        "and fork it; only its owner or an administrator may "
+        f"{_ACTIONS.get(request.permission, request.permission)}"
     )
 
 

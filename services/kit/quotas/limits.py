@@ -109,9 +109,8 @@ def check_jobs(state: People, usage: Usage, account: Account) -> None:
             Problem(
                 "permission_denied",
                 f"{describe_holder(state, one)} has {had} of the {limit} jobs (experiments and tasks that "
-                "have not "
-                "ended) that its quota allows: wait until one of them ends, end one, or ask an administrator "
-                "for more. 'det quota list' shows the quotas",
+                "have not ended) that its quota allows: wait until one of them ends, end one, or ask an "
+                "administrator for more. 'det quota list' shows the quotas",
             )
         )
 

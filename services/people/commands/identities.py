@@ -96,8 +96,7 @@ def _new_account(command: SignIn, before: UserSet) -> UserSet:
     if not name or len(name) > MAX_NAME_CHARACTERS or not fits or name.casefold() in BUILT_IN_NAMES:
         raise forbidden(
             f"{name[:MAX_NAME_CHARACTERS]!r}, as the provider calls you, cannot be the name of a user here: "
-            "at most "
-            f"{MAX_NAME_CHARACTERS} printable characters in their usual form are expected"
+            f"at most {MAX_NAME_CHARACTERS} printable characters in their usual form are expected"
         )
     return msgspec.structs.replace(before, username=name, remote=True, display_name=command.display_name)
 

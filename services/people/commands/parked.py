@@ -6,16 +6,15 @@ from det_contracts import subjects
 from det_contracts.administration import RetryDecisions, SkipEvent
 from det_contracts.commands.owners import OWNER_OF
 from det_contracts.events.gateway import DecisionsRetried, EventSkipped, SkippedEvent
-from det_contracts.problems import failed_precondition, invalid
+from det_contracts.problems import invalid
 from services.kit.rules import Call, Ruling
+from services.kit.standstill import with_skipped
 from services.people.domain.state import People
 
 DECIDERS = tuple(sorted(set(OWNER_OF.values()) | {"metrics"}))
 """Services that decide about records. The metrics service decides without commands."""
 FOLDED = (subjects.CONTROL, subjects.REPORTS, subjects.LOGS)
 """Streams of which services fold events."""
-MAX_SKIPPED = 1000
-"""Maximum number of events that one owner skips. Who needs more has another problem."""
 
 
 def retry_decisions(state: People, command: RetryDecisions, call: Call) -> Ruling:
@@ -33,20 +32,14 @@ def skip_event(state: People, command: SkipEvent, call: Call) -> Ruling:
         raise invalid("reason: say why the event may be skipped; the audit shows it")
     known = state.skips.get(command.owner)
     before = known.skipped if known is not None else ()
-    one = SkippedEvent(command.stream, command.position)
-    if one in before:
-        raise failed_precondition(f"the {command.owner} skips event {one.position} of {one.stream} already")
-    if len(before) >= MAX_SKIPPED:
-        raise failed_precondition(
-            f"the {command.owner} skips {MAX_SKIPPED} events already, which is the limit"
-        )
+    skipped = with_skipped(command.owner, before, SkippedEvent(command.stream, command.position))
     decided = EventSkipped(
         owner=command.owner,
         stream=command.stream,
         position=command.position,
         subject=command.subject,
         error=command.error,
-        skipped=(*before, one),
+        skipped=skipped,
         reason=f"asked for by {command.user}: {command.reason.strip()}",
     )
     return Ruling([decided])

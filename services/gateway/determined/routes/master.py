@@ -110,8 +110,7 @@ async def change_config(visit: Authenticated, wish: MasterConfigBody) -> Respons
     if unknown_paths := [path for path in paths if path not in CHANGEABLE]:
         raise invalid(
             f"fieldMask.paths: '{unknown_paths[0][:80]}' cannot be changed while the cluster runs; what can "
-            "be: "
-            f"{', '.join(CHANGEABLE)}. All else is set where the services are started"
+            f"be: {', '.join(CHANGEABLE)}. All else is set where the services are started"
         )
     selected_fields = set().union(*(CHANGEABLE[path] for path in paths))
     given = {name: value for name, value in wish.config.log.model_dump().items() if name in selected_fields}
