@@ -21,14 +21,13 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import nats
 from nacl import pwhash, utils
 from nacl.exceptions import CryptoError
 from nacl.secret import SecretBox
 
 from det_contracts import subjects
 from services.kit.files import write_atomic
-from services.kit.tls import broker_options
+from services.local.broker_command import Unreachable, connect_to_broker
 from services.local.home import Home, Plan
 from services.local.preconditions import is_running
 from services.local.stream_copies import CannotCopy, export_stream
@@ -86,6 +85,8 @@ def back_up(home: Home, target: Path, key: bytes) -> Manifest:
         streams = asyncio.run(_copy_streams(home, plan, target))
     except CannotCopy as error:
         raise CannotBackUp(str(error)) from error
+    except Unreachable as error:
+        raise CannotBackUp(f"the broker of cluster '{home.name}' does not answer: {error}") from error
     _copy_missing(home.path / "blobs", target / "blobs")
     if (archive := archive_of(plan)) is not None:
         _copy_missing(archive, target / "archive")
@@ -165,17 +166,14 @@ async def _copy_streams(home: Home, plan: Plan, target: Path) -> dict[str, dict[
     ports = home.read("ports.json") or {}
     url = plan.broker_url(ports["broker"])
     authority = home.authority(plan)
-    credentials = str(home.path / "secrets" / "operator.creds")
-    connection = await nats.connect(url, user_credentials=credentials, **broker_options(url, authority))
+    credentials = home.path / "secrets" / "operator.creds"
     streams = {}
-    try:
+    async with connect_to_broker(url, credentials, authority) as connection:
         for stream in STREAMS:
             path = target / "streams" / stream
             path.parent.mkdir(exist_ok=True)
             with path.open("wb") as file:
                 streams[stream] = await export_stream(connection, stream, file.write)
-    finally:
-        await connection.close()
     return streams
 
 

@@ -11,10 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from nats.aio.client import Client
+from nats.errors import Error as NatsError
 
 from services.kit import nats_client
 from services.kit.jetstream_api import UNREACHABLE_ERRORS
 from services.kit.tls import broker_options
+
+ATTEMPTS = 5
+RETRY_S = 0.5
+
+
+class Unreachable(Exception):
+    """The broker does not answer. The text says which one, and what happened instead."""
 
 
 def parser(description: str | None, credentials: str) -> argparse.ArgumentParser:
@@ -31,13 +39,40 @@ def parser(description: str | None, credentials: str) -> argparse.ArgumentParser
 @asynccontextmanager
 async def connection_to(args: argparse.Namespace) -> AsyncIterator[Client]:
     """A connection to the broker that the arguments name."""
-    credentials = str(args.credentials) if args.credentials else None
-    options = broker_options(args.nats, args.tls_ca)
-    connection = await nats_client.connect(args.nats.split(","), user_credentials=credentials, **options)
+    async with connect_to_broker(args.nats, args.credentials, args.tls_ca) as connected:
+        yield connected
+
+
+@asynccontextmanager
+async def connect_to_broker(
+    url: str, credentials: Path | None = None, authority: Path | None = None
+) -> AsyncIterator[Client]:
+    """A connection to a broker for a command that a person waits for.
+
+    Raises `Unreachable` if no broker answers within a few seconds, and when it stops answering later.
+    """
+    failures: list[str] = []
+
+    async def on_error(error: Exception) -> None:
+        failures.append(str(error) or repr(error))
+
     try:
-        yield connection
+        connected = await nats_client.connect(
+            url.split(","),
+            **broker_options(url, authority),
+            user_credentials=str(credentials) if credentials else None,
+            max_reconnect_attempts=ATTEMPTS,
+            reconnect_time_wait=RETRY_S,
+            error_cb=on_error,
+        )
+    except UNREACHABLE_ERRORS as error:
+        raise Unreachable(f"no connection to {url}: {failures[-1] if failures else error!r}") from error
+    try:
+        yield connected
+    except NatsError as error:
+        raise Unreachable(f"{url} no longer answers: {error!r}") from error
     finally:
-        await connection.close()
+        await connected.close()
 
 
 def run(command: Coroutine[Any, Any, None], refusal: type[Exception], retry_advice: str) -> None:
@@ -49,5 +84,7 @@ def run(command: Coroutine[Any, Any, None], refusal: type[Exception], retry_advi
         asyncio.run(command)
     except refusal as error:
         sys.exit(str(error))
+    except Unreachable as error:
+        sys.exit(f"the broker does not answer: {error}; {retry_advice}")
     except UNREACHABLE_ERRORS as error:
         sys.exit(f"the broker does not answer ({error!r}); {retry_advice}")

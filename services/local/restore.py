@@ -12,7 +12,6 @@ import tarfile
 from pathlib import Path
 
 import msgspec
-import nats
 
 from services.kit import broker
 from services.local.backup import (
@@ -27,6 +26,7 @@ from services.local.backup import (
     entry_of,
     key_box,
 )
+from services.local.broker_command import Unreachable, connect_to_broker
 from services.local.home import Home
 from services.local.keys import write_keys
 from services.local.stream_copies import CannotCopy, import_stream
@@ -61,7 +61,7 @@ def restore(home: Home, source: Path, key: bytes, port: int | None = None) -> Ma
             storage.parent.mkdir(parents=True, exist_ok=True)
             partial.replace(storage)
         staging.path.rename(home.path)
-    except CannotCopy as error:
+    except (CannotCopy, Unreachable) as error:
         raise CannotBackUp(str(error)) from error
     finally:
         shutil.rmtree(staging.path, ignore_errors=True)
@@ -136,11 +136,8 @@ def _import_log(staging: Home, source: Path, manifest: Manifest) -> None:
 
 
 async def _import_streams(staging: Home, port: int, source: Path, manifest: Manifest) -> None:
-    credentials = str(staging.path / "secrets" / "operator.creds")
-    connection = await nats.connect(f"nats://127.0.0.1:{port}", user_credentials=credentials)
-    try:
+    credentials = staging.path / "secrets" / "operator.creds"
+    async with connect_to_broker(f"nats://127.0.0.1:{port}", credentials) as connection:
         for stream in STREAMS:
             with (source / "streams" / stream).open("rb") as file:
                 await import_stream(connection, stream, manifest.streams[stream], file)
-    finally:
-        await connection.close()

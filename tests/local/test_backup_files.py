@@ -6,6 +6,8 @@ import io
 import pytest
 
 from det_contracts import subjects
+from services.kit.broker import free_port
+from services.kit.credentials import Authority
 from services.kit.jetstream_api import request
 from services.kit.log import Draft
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
@@ -67,3 +69,13 @@ def test_a_stream_that_was_cut_short_is_refused(broker):
         await connection.close()
 
     asyncio.run(work())
+
+
+def test_a_broker_that_does_not_answer_is_told(tmp_path, monkeypatch):
+    home = Home("test", tmp_path)
+    home.write_plan(Plan("test"))
+    home.write("ports.json", {"broker": free_port()})
+    (home.folder("secrets") / "operator.creds").write_text(Authority.create().operator())
+    monkeypatch.setattr("services.local.backup.is_running", lambda home: True)
+    with pytest.raises(CannotBackUp, match="broker of cluster 'test' does not answer: no connection to"):
+        back_up(home, tmp_path / "backup", b"a long key")
