@@ -57,6 +57,13 @@ entrypoint: python3 train.py
 hyperparameters: {lr: {type: log, base: 10, minval: -4, maxval: -1}}
 searcher: {name: adaptive_asha, metric: loss, max_length: 16, max_trials: 8, max_concurrent_trials: 3}
 max_restarts: 5
+resources: {resource_pool: POOL}
+"""
+POOLS = """
+resource_pools:
+  - pool_name: default
+  - pool_name: on-demand
+    provider: {type: process, max_instances: 2, max_idle_agent_period: 5s}
 """
 
 
@@ -148,10 +155,10 @@ def stack(folder):
         daemon.stop()
 
 
-def submit(stack: Compose, folder: Path, name: str, pause: float) -> int:
+def submit(stack: Compose, folder: Path, name: str, pause: float, pool: str = "default") -> int:
     folder.mkdir()
     (folder / "train.py").write_text(SCRIPT.replace("PAUSE", str(pause)))
-    (folder / "config.yaml").write_text(CONFIG.replace("NAME", name))
+    (folder / "config.yaml").write_text(CONFIG.replace("NAME", name).replace("POOL", pool))
     return stack.create("config.yaml", folder)
 
 
@@ -241,3 +248,20 @@ def test_searches_are_whole_whatever_is_killed_and_after_down_and_up(stack, tmp_
     stack.up()
     assert differences(before, {id: stack.told(id) for id in before}) == []
     expect_whole(stack, submit(stack, tmp_path / "again", "again", 0.0))
+
+
+def test_a_pool_grows_and_shrinks_with_the_profile(stack, tmp_path):
+    (tmp_path / "pools.yaml").write_text(POOLS)
+    stack.daemon.environment |= {
+        "COMPOSE_PROFILES": "grow",
+        "POOLS": "/etc/steadfast/pools.yaml",
+        "POOLS_FILE": str(tmp_path / "pools.yaml"),
+    }
+    stack.up()
+    standing = stack.agents()
+    id = submit(stack, tmp_path / "grown", "grown", 0.1, pool="on-demand")
+    wait_for(lambda: stack.agents() - standing == {"on-demand-1", "on-demand-2"}, 180, "two more workers")
+    expect_whole(stack, id)
+    wait_for(lambda: stack.agents() == standing, 120, "them to be given back")
+    told = " ".join(stack.det("why", "worker", "on-demand-1").stdout.split())
+    assert "it had no work for 5 s (max_idle_agent_period)" in told
