@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-import pathlib
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import nn
@@ -19,10 +18,7 @@ from determined.pytorch._experimental import PyTorchExperimentalContext
 from determined.pytorch._lr_scheduler import LRScheduler
 from determined.pytorch._reducing import _PyTorchReducerContext
 from determined.pytorch._stepping import Clip, Stepping
-from determined.pytorch._tensorboard import EventFiles
-
-if TYPE_CHECKING:
-    from torch.utils.tensorboard import SummaryWriter
+from determined.pytorch._tensorboard import EventFiles, TensorBoardLogging
 
 logger = logging.getLogger("determined.pytorch")
 
@@ -32,7 +28,7 @@ Scheduler = TypeVar("Scheduler")
 Scaler = TypeVar("Scaler")
 
 
-class PyTorchTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerContext):
+class PyTorchTrialContext(TrialInformation, TrainingPlace, TensorBoardLogging, _PyTorchReducerContext):
     """Wraps and steps models, optimizers, schedulers and reducers. Provides hyperparameters and progress.
 
     Attributes:
@@ -351,36 +347,7 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerContex
         """
         return to_device(data, self.device, self._warned_types)
 
-    # -- TensorBoard and profiling
-
-    def get_tensorboard_path(self) -> pathlib.Path:
-        """Return the directory for this process's TensorBoard event files."""
-        return self._events.path
-
-    def get_tensorboard_writer(self) -> SummaryWriter:
-        """Return the `SummaryWriter` of this process. Every call returns the same one.
-
-        Raises:
-            ImportError: If TensorBoard is not installed.
-
-        Example:
-            ```python
-            context.get_tensorboard_writer().add_image("input", images[0], context.current_train_batch())
-            ```
-        """
-        return self._events.writer()
-
-    def set_enable_tensorboard_logging(self, enable_tensorboard_logging: bool) -> None:
-        """Choose whether reported metrics are written as TensorBoard events and event files are stored.
-
-        Args:
-            enable_tensorboard_logging: False to do neither.
-        """
-        self._events.enabled = enable_tensorboard_logging
-
-    def get_enable_tensorboard_logging(self) -> bool:
-        """Return whether reported metrics are written as TensorBoard events and event files are stored."""
-        return self._events.enabled
+    # -- profiling
 
     def set_profiler(self, *args: Any, **kwargs: Any) -> None:
         """Trace batches with `torch.profiler.profile`. The traces are stored with the trial's event files.

@@ -74,6 +74,41 @@ class EventFiles:
             return None
 
 
+class TensorBoardLogging:
+    """What contexts of trials offer for TensorBoard."""
+
+    _events: EventFiles
+
+    def get_tensorboard_path(self) -> pathlib.Path:
+        """Return the directory for this process's TensorBoard event files."""
+        return self._events.path
+
+    def get_tensorboard_writer(self) -> SummaryWriter:
+        """Return the `SummaryWriter` of this process. Every call returns the same one.
+
+        Raises:
+            ImportError: If TensorBoard is not installed.
+
+        Example:
+            ```python
+            context.get_tensorboard_writer().add_image("input", images[0], context.current_train_batch())
+            ```
+        """
+        return self._events.writer()
+
+    def set_enable_tensorboard_logging(self, enable_tensorboard_logging: bool) -> None:
+        """Choose whether reported metrics are written as TensorBoard events and event files are stored.
+
+        Args:
+            enable_tensorboard_logging: False to do neither.
+        """
+        self._events.enabled = enable_tensorboard_logging
+
+    def get_enable_tensorboard_logging(self) -> bool:
+        """Return whether reported metrics are written as TensorBoard events and event files are stored."""
+        return self._events.enabled
+
+
 def _write(writer: Any, tag: str, value: Any, step: int) -> None:
     if getattr(value, "ndim", None) == 0:
         value = value.item()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-import pathlib
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import torch
 
@@ -15,17 +14,16 @@ from determined._training.settings import Settings
 from determined.errors import InternalException, InvalidExperimentException
 from determined.pytorch._data import to_device
 from determined.pytorch._reducing import _PyTorchReducerContext
-from determined.pytorch._tensorboard import EventFiles
+from determined.pytorch._tensorboard import EventFiles, TensorBoardLogging
 from determined.pytorch.deepspeed._mpu import ModelParallelUnit, make_data_parallel_mpu, make_deepspeed_mpu
-
-if TYPE_CHECKING:
-    from torch.utils.tensorboard import SummaryWriter
 
 logger = logging.getLogger("determined.pytorch.deepspeed")
 Engine = TypeVar("Engine")
 
 
-class DeepSpeedTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerContext, TrialContext):
+class DeepSpeedTrialContext(
+    TrialInformation, TrainingPlace, TensorBoardLogging, _PyTorchReducerContext, TrialContext
+):
     """Wraps engines and reducers. Provides hyperparameters and training progress."""
 
     def __init__(
@@ -183,25 +181,3 @@ class DeepSpeedTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerCont
                 unchanged, with one warning per type.
         """
         return to_device(data, self.device, self._warned_types)
-
-    # -- TensorBoard
-
-    def get_tensorboard_path(self) -> pathlib.Path:
-        """Return the directory for TensorBoard event files."""
-        return self._events.path
-
-    def get_tensorboard_writer(self) -> SummaryWriter:
-        """Return the single writer of this process."""
-        return self._events.writer()
-
-    def set_enable_tensorboard_logging(self, enable_tensorboard_logging: bool) -> None:
-        """Choose whether reported metrics are written as TensorBoard events and event files are stored.
-
-        Args:
-            enable_tensorboard_logging: False to do neither.
-        """
-        self._events.enabled = enable_tensorboard_logging
-
-    def get_enable_tensorboard_logging(self) -> bool:
-        """Return whether metrics are written as TensorBoard events and event files are stored."""
-        return self._events.enabled
