@@ -16,6 +16,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import structlog
 
@@ -35,6 +36,11 @@ log = structlog.get_logger()
 
 def _ignore(seconds: float) -> None:
     return None
+
+
+class _LateTick(NamedTuple):
+    due: float
+    at: float
 
 
 class LoopWatchdog:
@@ -58,7 +64,9 @@ class LoopWatchdog:
         self._stopped = threading.Event()
         self._ticked_at = self._checked_at = time.monotonic()
         self._next: asyncio.TimerHandle | None = None
-        self._late_ticks: deque[float] = deque()
+        self._late_ticks: deque[_LateTick] = deque()
+        self._excused_until = self._checked_at
+        """Until then, stalls and what the machine took of them are accounted for."""
         self._excused_s = 0.0
         self._stack: traceback.StackSummary | None = None
         self._is_over_limit = self._is_reported = False
@@ -80,9 +88,9 @@ class LoopWatchdog:
     def _tick(self) -> None:
         """The tick, run on the event loop."""
         now = time.monotonic()
-        late_s = now - self._ticked_at - self._period_s
-        if late_s > self._limit_s:
-            self._late_ticks.append(late_s)
+        due = self._ticked_at + self._period_s
+        if now - due > self._limit_s:
+            self._late_ticks.append(_LateTick(due, now))
         self._ticked_at = now
         self._next = self._loop.call_later(self._period_s, self._tick)
 
@@ -94,22 +102,30 @@ class LoopWatchdog:
     def _check(self) -> None:
         now = time.monotonic()
         # Keep this order, so that a tick in between does not hide a stall.
-        overdue_s = now - self._ticked_at - self._period_s
-        late_tick_s = self._late_ticks.popleft() if self._late_ticks else None
-        if late_tick_s is None and overdue_s < self._period_s:
+        due = self._ticked_at + self._period_s
+        late_ticks = [self._late_ticks.popleft() for _ in range(len(self._late_ticks))]
+        over = bool(late_ticks)
+        if not over and now - due < self._period_s:
             self._reset(now)
             self._on_check(0.0)
             return
-        if not self._is_over_limit and (late_tick_s is None or self._stack is None):
+        if not self._is_over_limit and (not over or self._stack is None):
             # After a late tick, only if no stack was captured: the stalled thread held the interpreter lock.
             self._stack = self._stack_of_loop()
         passed_s = now - self._checked_at
         self._excused_s += min(self._machine_time.taken_s(passed_s - self._period_s), passed_s)
         self._checked_at = now
-        stalled_s, over = (late_tick_s or overdue_s) - self._excused_s, late_tick_s is not None
+        late_s = [
+            tick.at - max(tick.due, self._excused_until) for tick in late_ticks or [_LateTick(due, now)]
+        ]
+        # Several ticks were late if this thread was kept waiting, too. Which of them the machine delayed by
+        # how much is unknown, so that no more is told than one of them can be to blame for.
+        stalled_s = min(max(late_s), sum(late_s) - self._excused_s)
         self._update_stall(stalled_s, over=over)
         self._on_check(stalled_s if self._is_over_limit and not over else 0.0)
         if over:
+            # What is late again counts from here, as does what the machine takes.
+            self._excused_until = now
             self._reset(now)
 
     def _reset(self, now: float) -> None:

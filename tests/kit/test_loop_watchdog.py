@@ -89,6 +89,45 @@ def test_a_stall_that_was_the_machines_after_all_is_not_told():
     assert not asyncio.run(work())
 
 
+def test_ticks_that_the_machine_delayed_are_excused_together(monkeypatch):
+    """On a busy machine this thread may look once for several of them, and again when one more is overdue."""
+    clock, taken = [100.0], [0.0]
+    monkeypatch.setattr("services.kit.loop_watchdog.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr(MachineTime, "taken_s", lambda self, late_s: taken[0])
+    told = []
+
+    def pass_time(watchdog, seconds):
+        clock[0] += seconds
+        watchdog._next.cancel()
+        watchdog._tick()
+
+    async def work():
+        watchdog = LoopWatchdog(LIMIT_S, lambda seconds: None)
+        monkeypatch.setattr(watchdog, "_report", lambda seconds, over, stack: told.append(seconds))
+        watchdog._tick()
+        watchdog._check()
+        for _ in range(3):
+            pass_time(watchdog, 10 * LIMIT_S)
+        clock[0] += 9 * LIMIT_S
+        taken[0] = 39 * LIMIT_S
+        watchdog._check()
+        pass_time(watchdog, LIMIT_S)
+        taken[0] = LIMIT_S
+        watchdog._check()
+        assert told == []
+
+        # Its own share is told, but for no longer than one of them lasted.
+        for _ in range(3):
+            pass_time(watchdog, 10 * LIMIT_S)
+        taken[0] = 15 * LIMIT_S
+        watchdog._check()
+        await until(lambda: bool(told))
+        assert told == [pytest.approx(9.75 * LIMIT_S)]
+        watchdog.stop()
+
+    asyncio.run(work())
+
+
 def test_a_limit_of_0_starts_nothing():
     async def work():
         before = threading.active_count()
