@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx
@@ -39,11 +39,11 @@ class Stream(StreamingResponse):
         self,
         content: AsyncIterable[bytes],
         *,
-        visit: UserVisit | None = None,
+        visit: UserVisit,
         release: Callable[[], Awaitable[object]] | None = None,
         **more: Any,
     ) -> None:
-        """`visit`: if given, the stream counts against that user's limit.
+        """`visit`: whose limit the stream counts against.
 
         `release` is called at the end, even if the answer was never started.
         """
@@ -121,9 +121,7 @@ def _close_if_expected(scope: Scope, error: BaseException) -> bool:
     return True
 
 
-def _stream_slot(visit: UserVisit | None) -> AbstractAsyncContextManager[None]:
-    if visit is None:
-        return nullcontext()
+def _stream_slot(visit: UserVisit) -> AbstractAsyncContextManager[None]:
     return visit.backend.limits.streams.hold(visit.user.username)
 
 

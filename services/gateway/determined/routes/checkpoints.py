@@ -200,6 +200,7 @@ async def download(visit: Authenticated, uuid: str) -> Response:
     name = f"{uuid}.tar.gz" if packed else f"{uuid}.tar"
     return Stream(
         archiving.stream(downloads.threads, source, files, one.at, packed=packed),
+        visit=visit,
         release=release,
         media_type="application/gzip" if packed else "application/x-tar",
         headers={"Content-Disposition": f'attachment; filename="{name}"'},

@@ -70,7 +70,7 @@ def _stream_file(visit: UserVisit, file: BinaryIO, content: AsyncIterator[bytes]
     async def release() -> None:
         await visit.backend.limits.contexts.run(visit.user.username, file.close)
 
-    return Stream(content, release=release, **more)
+    return Stream(content, visit=visit, release=release, **more)
 
 
 async def _chunks(visit: UserVisit, file: BinaryIO) -> AsyncIterator[bytes]:

@@ -114,6 +114,7 @@ async def _file(visit: UserVisit, task_id: str, name: str, query: LogFileQuery) 
     first: follow.Lines = await anext(pages, ())
     return Stream(
         _text(first, pages),
+        visit=visit,
         media_type="text/plain; charset=utf-8",
         headers={"Content-Disposition": f'attachment; filename="{name}.log"'},
     )

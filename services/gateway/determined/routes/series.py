@@ -87,4 +87,4 @@ async def export(visit: Authenticated, trial_id: int, query: FromQuery[ExportQue
     columns = report_export.metric_columns(summary.summary if summary else {}, group)
     pages = await prefetch_first(visit.peers.reports([trial.id], group, archived=False))
     headers = {"content-disposition": f'attachment; filename="trial-{trial.id}-metrics.{form.suffix}"'}
-    return Stream(form.write(columns, pages), media_type=form.media_type, headers=headers)
+    return Stream(form.write(columns, pages), visit=visit, media_type=form.media_type, headers=headers)
