@@ -22,6 +22,12 @@ MAX_NAMES_PER_TRIAL = 30_000
 
 MAX_GROUPS_PER_TRIAL = 500
 """Groups stored per trial. Their latest steps are kept for the lifetime of the trial."""
+MAX_VALIDATIONS_PER_TRIAL = 100_000
+"""Validations of a trial. Each of them is an event, which is kept for as long as the log is."""
+MAX_REFUSALS_PER_TRIAL = 1_000
+"""Refused reports of a trial that become events, for the same reason. Further ones are refused in silence."""
+MAX_REPORT_BYTES_PER_TRIAL = 8 << 30
+"""Size of all report messages of a trial, in bytes: one script must not fill the disk of all others."""
 RESERVED_GROUPS = frozenset({"training", "validation", "profile.process"})
 """Groups that are always stored, because the search and the worker depend on them."""
 

@@ -39,5 +39,6 @@ def read_reports(message: Stored, stream: str) -> Recorded:
         return Recorded(message.position, Unknown("misplaced reports", 1), "", "", 0.0, "", stream)
     if b"\\u0000" in message.body:
         batch = replace(batch, series=[replace(s, group=replace_nul(s.group)) for s in batch.series])
+    judged = JudgedBatch(batch, size=len(message.body))
     id = report_id(batch.trial_id, batch.run, batch.number, batch.sender)
-    return Recorded(message.position, JudgedBatch(batch), id, f"trial:{batch.trial_id}", 0.0, "", stream)
+    return Recorded(message.position, judged, id, f"trial:{batch.trial_id}", 0.0, "", stream)

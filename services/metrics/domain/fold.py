@@ -72,11 +72,11 @@ def _fold_reports(state: State, event: JudgedBatch, batch: ReportBatch, position
     if not event.accepted:
         return
     free_groups = MAX_GROUPS_PER_TRIAL - state.groups_of.count(known.id)
-    judge = Judge(known, state.groups, free_groups, batch, position)
+    judge = Judge(known, state.groups, free_groups, batch, position, event.size)
     state.trials[known.id] = judge.judge_batch()
     event.keeps_points = position > dropped_through(state, known.id)
     yield "trials", known.id
-    for key, group in judge.groups().items():
+    for key, group in judge.groups.items():
         yield from state.put_group(known.id, key, group)
     for finding in judge.findings:
         key = finding_key(known.id, finding.number)

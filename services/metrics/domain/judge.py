@@ -10,8 +10,16 @@ from operator import lt
 import msgspec
 
 from det_contracts.events import metrics
-from det_contracts.reports import RESERVED_GROUPS, ReportBatch, Series, is_training
-from services.metrics.domain.ledger import RECENT, Conflict, Ledger
+from det_contracts.reports import (
+    MAX_REFUSALS_PER_TRIAL,
+    MAX_REPORT_BYTES_PER_TRIAL,
+    MAX_VALIDATIONS_PER_TRIAL,
+    RESERVED_GROUPS,
+    ReportBatch,
+    Series,
+    is_training,
+)
+from services.metrics.domain.ledger import RECENT, REMEMBERED_BYTES, Conflict, Effort, KindKey, Ledger
 from services.metrics.domain.state import (
     VALIDATION,
     Archive,
@@ -36,11 +44,22 @@ class Judge:
     """Judges a batch series by series, on copies. The results are in its attributes afterwards."""
 
     def __init__(
-        self, known: Trial, groups: Mapping[str, Group], free_groups: int, batch: ReportBatch, position: int
+        self,
+        known: Trial,
+        groups: Mapping[str, Group],
+        free_groups: int,
+        batch: ReportBatch,
+        position: int,
+        size: int,
     ) -> None:
-        """`groups` are those of all trials. This trial may have `free_groups` more."""
+        """`groups` are those of all trials. This trial may have `free_groups` more.
+
+        `position` and `size` are those of the message.
+        """
         self.pieces: list[Piece] = []
         self.archive: Archive | None = None
+        self.groups: dict[str, Group] = {}
+        """The groups that changed, by their keys in the state."""
         self.findings: list[Finding] = []
         """Decisions to be recorded in CONTROL."""
         self._known = known
@@ -48,7 +67,10 @@ class Judge:
         self._free_groups = free_groups
         self._batch = batch
         self._ledgers: dict[str, Ledger] = {}
+        self._effort = Effort()
         self._decided = known.decided
+        self._refused = known.refused
+        self._size = known.size + size
         self._position = position
         self._refusals = known.refusals
         self._reports_before = 0
@@ -58,30 +80,44 @@ class Judge:
     def judge_batch(self) -> Trial:
         """Judge every report. Returns the trial after them."""
         if self._batch.run < self._known.run:
-            self._refuse_outdated()
-            return replace(
-                self._known,
-                decided=self._decided,
-                refusals=self._refusals[-MAX_REFUSALS:],
+            reason = f"invalid run id, {self._batch.run} (reported) != {self._known.run} (expected)"
+            self._refuse_batch(f"{reason}: a newer run of trial {self._known.id} reports now")
+            return self._judged(self._known)
+        if self._size > MAX_REPORT_BYTES_PER_TRIAL:
+            self._refuse_batch(
+                f"trial {self._known.id} has reported more than {MAX_REPORT_BYTES_PER_TRIAL >> 20} MiB, and "
+                "nothing further is stored. Report fewer metrics, or less often"
             )
+            return self._judged(self._known.after_batch(self._batch))
         for series in self._batch.series:
             self._judge_series(series)
+        found = self._judged(self._known.after_batch(self._batch))
         return replace(
-            self._known.after_batch(self._batch),
+            found,
             opened=self._batch.run if self._has_training_reports else self._known.opened,
-            decided=self._decided,
-            refusals=self._refusals[-MAX_REFUSALS:],
+            size=self._size,
+            remembered=self._close_groups(),
         )
 
-    def groups(self) -> dict[str, Group]:
-        """The groups that changed, by their keys in the state."""
-        return {group_key(self._known.id, name): ledger.close() for name, ledger in self._ledgers.items()}
+    def _judged(self, trial: Trial) -> Trial:
+        refusals = self._refusals[-MAX_REFUSALS:]
+        return replace(trial, decided=self._decided, refused=self._refused, refusals=refusals)
 
-    def _refuse_outdated(self) -> None:
+    def _close_groups(self) -> int:
+        """Close the ledgers. Returns the sum of the weights of all groups of the trial."""
+        weight = self._known.remembered
+        for name, ledger in self._ledgers.items():
+            key = group_key(self._known.id, name)
+            before = self._groups.get(key)
+            weight = max(0, weight - (before.weight if before is not None else 0))
+            self.groups[key] = ledger.close(REMEMBERED_BYTES - weight)
+            weight += self.groups[key].weight
+        return weight
+
+    def _refuse_batch(self, reason: str) -> None:
         first = self._batch.series[0] if self._batch.series else None
         group, steps = (first.group, first.steps[0]) if first and first.steps else ("", 0)
-        reason = f"invalid run id, {self._batch.run} (reported) != {self._known.run} (expected)"
-        self._refuse(group, steps, f"{reason}: a newer run of trial {self._known.id} reports now")
+        self._refuse(group, steps, reason)
 
     def _judge_series(self, series: Series) -> None:
         if len(series.group) > MAX_GROUP_CHARACTERS:
@@ -96,6 +132,11 @@ class Judge:
             # Treated like a metric beyond the kept names: the script does not fail, and its log says so.
             self._reports_before += len(series.steps)
             return
+        validated = self._decided - self._refused
+        if series.group == VALIDATION and validated + len(series.steps) > MAX_VALIDATIONS_PER_TRIAL:
+            first = series.steps[0] if series.steps else 0
+            self._refuse(series.group, first, f"a trial has at most {MAX_VALIDATIONS_PER_TRIAL} validations")
+            return
         ledger = self._ledger(series.group)
         names = tuple(series.columns)
         kinds = {batched: ledger.kind(names, batched) for batched in (False, bool(series.batch_metrics))}
@@ -106,7 +147,7 @@ class Judge:
                 self._judge_row(series, index, ledger, kinds)
         self._reports_before += len(series.steps)
 
-    def _accept_all(self, series: Series, ledger: Ledger, kind: int) -> None:
+    def _accept_all(self, series: Series, ledger: Ledger, kind: KindKey) -> None:
         """The common case of only new steps. None of them can have been reported before."""
         digests = [_digest(series, index) for index in range(len(series.steps))[-RECENT:]]
         ledger.extend(kind, series.steps, digests)
@@ -140,10 +181,11 @@ class Judge:
         if name not in self._ledgers:
             known = self._groups.get(group_key(self._known.id, name))
             fresh = known is None or known.run != self._batch.run
-            self._ledgers[name] = Ledger(Group(run=self._batch.run) if known is None or fresh else known)
+            group = Group(run=self._batch.run) if known is None or fresh else known
+            self._ledgers[name] = Ledger(group, self._effort)
         return self._ledgers[name]
 
-    def _judge_row(self, series: Series, index: int, ledger: Ledger, kinds: Mapping[bool, int]) -> None:
+    def _judge_row(self, series: Series, index: int, ledger: Ledger, kinds: Mapping[bool, KindKey]) -> None:
         error = _row_error(series, index)
         if error is None:
             kind = kinds[bool(series.batch_metrics) and series.batch_metrics[index] is not None]
@@ -170,8 +212,13 @@ class Judge:
         self._queue(Finding(self._decided, validated=decision))
 
     def _refuse(self, group: str, steps: int, reason: str) -> None:
-        self._decided += 1
         group, reason = group[:MAX_GROUP_CHARACTERS], reason[:MAX_REASON_CHARACTERS]
+        if self._refused >= MAX_REFUSALS_PER_TRIAL:
+            # Who asks about this very batch is told; the log is not filled with it.
+            self._refusals = (*self._refusals[-MAX_REFUSALS:], Refusal(self._position, reason))
+            return
+        self._refused += 1
+        self._decided += 1
         steps = min(max(steps, -1), MAX_STEPS)
         decision = metrics.ReportRefused(
             trial_id=self._known.id,

@@ -22,6 +22,8 @@ VALIDATION = "validation"
 MAX_ID_DIGITS = 19
 """Maximum number of digits of an experiment id; anything longer in a log is not an id."""
 NO_EXPERIMENT = 0
+NAME_WEIGHT, STRETCH_WEIGHT = 60, 150
+"""Bytes that a name takes in addition to its characters, and a stretch of steps, in memory."""
 SENDERS = 64
 """Number of processes of a run whose batch numbers are remembered."""
 
@@ -68,6 +70,8 @@ class JudgedBatch:
 
     batch: ReportBatch | LogLines
     accepted: bool = False
+    size: int = 0
+    """Size of the message, in bytes."""
     keeps_points: bool = True
     """Whether the points of accepted reports are kept, in addition to their effect on statistics."""
     expired: bool = False
@@ -94,6 +98,11 @@ class Kind(msgspec.Struct, frozen=True):
     """Whether they had per-batch metrics."""
     steps: Steps = ()
 
+    @property
+    def weight(self) -> int:
+        """Roughly how many bytes of memory this takes."""
+        return sum(map(len, self.names)) + NAME_WEIGHT * len(self.names) + STRETCH_WEIGHT * len(self.steps)
+
 
 class Group(msgspec.Struct, frozen=True, kw_only=True):
     """What must be remembered about one group of a trial's reports to recognise repeated keys."""
@@ -104,6 +113,8 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
     kinds: tuple[Kind, ...] = ()
     recent: tuple[tuple[int, int], ...] = ()
     """(steps, digest of the values) of the newest reports. Repeating one of them is not a conflict."""
+    weight: int = 0
+    """Roughly how many bytes of memory `kinds` take. 0 in records of an earlier version."""
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -151,6 +162,12 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """Decisions up to this number are in CONTROL; the others are kept as findings."""
     refusals: tuple[Refusal, ...] = ()
     """The newest refusals, for scripts that wait for them."""
+    refused: int = 0
+    """Number of refusals among the decisions."""
+    size: int = 0
+    """Size of all report messages that were judged, in bytes."""
+    remembered: int = 0
+    """Sum of the weights of the trial's groups."""
 
     def is_new(self, batch: ReportBatch) -> bool:
         """Whether a batch is new, judged by its number."""

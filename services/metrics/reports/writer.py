@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import sqlalchemy as sa
+import structlog
 
 from det_contracts.reports import ReportBatch
 from services.metrics.domain import VALIDATION, Archive, JudgedBatch, Piece
@@ -28,6 +29,15 @@ from services.metrics.series.chunk import Chunk, microseconds, sort
 from services.metrics.series.column import column
 
 S = STRANDS.c
+MAX_STRANDS = 20_000
+"""Strands of a trial. Each distinct set of names is one, and a query goes through all of a trial's."""
+MAX_STRAND_NAMES_BYTES = 32 * 1024 * 1024
+"""Size of the names of all strands of a trial, as JSON."""
+_TOO_MANY_STRANDS = (
+    f"it reports under more than {MAX_STRANDS} different sets of metric names, or {MAX_STRAND_NAMES_BYTES} "
+    "bytes of them: statistics of further ones are kept, their points are not"
+)
+log = structlog.get_logger()
 StrandKey = tuple[int, int, str, bool, bytes]
 """Trial, run, group, whether it merges, digest of the names."""
 PendingPieces = list[tuple[list[int], Piece]]
@@ -42,6 +52,9 @@ class ReportWriter:
         self._strand_ids: dict[StrandKey, int] = {}
         self._new_strands: list[dict[str, Any]] = []
         self._pending: dict[int, PendingPieces] = {}
+        self._strands_left: dict[int, tuple[int, int]] = {}
+        """For trials with new strands: how many more they may have, and how many bytes of names."""
+        self._full: set[int] = set()
         self._totals = Totals(connection)
         self._ranking = Ranking(connection)
 
@@ -52,8 +65,9 @@ class ReportWriter:
         for piece in judged.pieces:
             ids = [position * ROWS_PER_BATCH + index for index in piece.indexes]
             piece = self._totals.count(batch, piece)
-            if judged.keeps_points:
-                self._pending.setdefault(self._strand(batch, piece, ids[0]), []).append((ids, piece))
+            strand = self._strand(batch, piece, ids[0]) if judged.keeps_points else None
+            if strand is not None:
+                self._pending.setdefault(strand, []).append((ids, piece))
             if piece.group == VALIDATION:
                 self._ranking.write(batch, piece, ids)
 
@@ -62,7 +76,7 @@ class ReportWriter:
         if self._new_strands:
             self._connection.execute(sa.insert(STRANDS), self._new_strands)
         chunks.add(self._connection, {strand: _chunk(found) for strand, found in self._pending.items()})
-        self._new_strands, self._pending = [], {}
+        self._new_strands, self._pending, self._strands_left = [], {}, {}
         self._totals.finish()
         self._ranking.finish()
 
@@ -84,14 +98,40 @@ class ReportWriter:
                 self._connection.execute(sa.delete(table).where(table.c.trial_id.in_(trials)))
         self._strand_ids = {}
 
-    def _strand(self, batch: ReportBatch, piece: Piece, first_id: int) -> int:
-        """The strand that a piece belongs to. A new one gets the id of its first report."""
+    def _strand(self, batch: ReportBatch, piece: Piece, first_id: int) -> int | None:
+        """The strand that a piece belongs to. A new one gets the id of its first report.
+
+        None if the trial has as many strands as it may: its points are not kept then, only its statistics.
+        """
         names = msgspec.json.encode(sorted(piece.columns))
         digest = hashlib.blake2b(names, digest_size=16).digest()
         key = (batch.trial_id, batch.run, piece.group, piece.merges, digest)
         if key not in self._strand_ids:
-            self._strand_ids[key] = self._find_strand(key) or self._add_strand(key, names, first_id)
+            found = self._find_strand(key)
+            if found is None and not self._has_room(batch.trial_id, len(names)):
+                return None
+            self._strand_ids[key] = found or self._add_strand(key, names, first_id)
         return self._strand_ids[key]
+
+    def _has_room(self, trial_id: int, size: int) -> bool:
+        """Whether the trial may have one more strand, with names of this size. Counts it if so."""
+        if trial_id not in self._strands_left:
+            count, held = self._connection.execute(
+                sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(sa.func.length(S.names)), 0)).where(
+                    S.trial_id == trial_id
+                )
+            ).one()
+            mine = [one for one in self._new_strands if one["trial_id"] == trial_id]
+            held += sum(len(one["names"]) for one in mine)
+            self._strands_left[trial_id] = MAX_STRANDS - count - len(mine), MAX_STRAND_NAMES_BYTES - held
+        left, left_bytes = self._strands_left[trial_id]
+        if left <= 0 or left_bytes < size:
+            if trial_id not in self._full:
+                self._full.add(trial_id)
+                log.warning("points.not_kept", trial=trial_id, reason=_TOO_MANY_STRANDS)
+            return False
+        self._strands_left[trial_id] = left - 1, left_bytes - size
+        return True
 
     def _find_strand(self, key: StrandKey) -> int | None:
         columns = (S.trial_id, S.run, S.kind, S.merges, S.digest)

@@ -1,0 +1,159 @@
+"""One script, whatever it reports: neither time, nor memory, nor the log is used up for the others."""
+
+import msgspec
+import pytest
+
+from det_contracts.queries import ReportVerdict, TrialSummaries
+from det_contracts.reports import ReportBatch, Series
+from services.metrics.app import RULES
+from services.metrics.domain import judge, ledger
+from services.metrics.domain.judge import Judge
+from services.metrics.domain.state import Trial
+from services.metrics.reports import writer
+from services.metrics.reports.strands import strands_of
+from tests.metrics.world import reports, series, training, validation
+
+
+class Counted(str):
+    """A name that counts how often it is compared."""
+
+    __slots__ = ()
+    compared = 0
+
+    def __eq__(self, other):
+        Counted.compared += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+def test_a_message_of_very_many_sets_of_names_is_judged_once_through():
+    many = 5000
+    found = [Series("g", [n], [1.0], {Counted(f"name{n}"): [1.0]}) for n in range(many)]
+    batch = ReportBatch(
+        trial_id=1,
+        experiment_id=1,
+        run=1,
+        number=1,
+        searcher_metric="loss",
+        smaller_is_better=True,
+        series=found,
+    )
+    Counted.compared = 0
+    one = Judge(Trial(id=1), {}, 500, batch, position=1, size=1)
+    one.judge_batch()
+    assert len(one.pieces) == many
+    assert Counted.compared < 5 * many
+
+
+def test_reports_at_earlier_steps_are_compared_with_so_much(world, monkeypatch):
+    """Thirty-two sets of names, each at a thousand irregular steps, and then many reports before them."""
+    looked = []
+    real = ledger.contains
+
+    def counted(steps, number):
+        looked.append(len(steps))
+        return real(steps, number)
+
+    for kind in range(32):
+        at = [kind * 10**6 + n * n for n in range(1, 1500)]
+        world.add(reports(series("g", at, {f"k{kind}": [1.0] * len(at)}), number=kind + 1))
+    world.fold()
+    monkeypatch.setattr(ledger, "contains", counted)
+    world.add(reports(series("g", range(2000), {"new": [1.0] * 2000}), number=99)).fold()
+    assert 0 < sum(looked) <= ledger.COMPARISONS
+    assert world.state.trials[1].decided == 0
+
+
+def weight(world):
+    return sum(len(msgspec.json.encode(one)) for one in world.state.groups.values())
+
+
+def test_what_is_remembered_of_a_trial_has_an_end(world, monkeypatch):
+    monkeypatch.setattr(judge, "REMEMBERED_BYTES", 100_000)
+    number, sizes = 0, []
+    for group in range(20):
+        for kind in range(10):
+            number += 1
+            names = {f"a long name of set {kind} {n}": [1.0] for n in range(50)}
+            world.add(reports(series(f"group{group}", [kind], names), number=number))
+        world.fold()
+        sizes.append(weight(world))
+    assert sizes[-1] < 100_000
+    assert 0 < world.state.trials[1].remembered <= 100_000
+    known = [one for one in world.state.groups.values()]
+    assert world.state.trials[1].remembered == sum(one.weight for one in known)
+    # Who has room is compared as ever, in another trial.
+    twice = reports(training([1], a=[1.0]), trial=2), reports(training([1], a=[2.0]), trial=2, number=2)
+    world.add(*twice).fold()
+    assert world.state.trials[2].refused == 1
+
+
+def test_a_new_run_does_not_add_to_what_is_remembered(world):
+    for run in range(1, 6):
+        world.add(reports(training([1, 2], a=[1.0, 2.0]), run=run)).fold()
+    assert world.state.trials[1].remembered == world.state.groups["1/training"].weight > 0
+
+
+def test_refusals_fill_no_log(world, monkeypatch):
+    monkeypatch.setattr(judge, "MAX_REFUSALS_PER_TRIAL", 20)
+    bad = series("training", [-1] * 500, {"a": [1.0] * 500})
+    position = len(world.add(reports(bad)).streams["REPORTS"])
+    assert len(world.fold().pending()) == 20
+    position = len(world.add(reports(bad, number=2)).streams["REPORTS"])
+    world.fold().decide()
+    assert world.state.trials[1].decided == 20
+    # Who asks about this very batch is told all the same, and others' are not.
+    assert "steps_completed must be" in RULES.answers[ReportVerdict](world.state, ReportVerdict(1, position))
+    good = world.add(reports(training([7], a=[1.0]), number=3)).fold()
+    told = ReportVerdict(1, len(good.streams["REPORTS"]))
+    assert RULES.answers[ReportVerdict](world.state, told) == ""
+
+
+def test_validations_fill_no_log(world, monkeypatch):
+    monkeypatch.setattr(judge, "MAX_VALIDATIONS_PER_TRIAL", 10)
+    world.add(reports(validation(range(1, 9), loss=[0.5] * 8))).fold()
+    world.add(reports(validation(range(9, 12), loss=[0.5] * 3), number=2)).fold()
+    *decided, refusal = world.decide()
+    assert len(decided) == 8
+    assert "a trial has at most 10 validations" in refusal.reason
+    world.add(reports(validation([9, 10], loss=[0.5] * 2), training([9], a=[1.0]), number=3)).fold()
+    assert len(world.decide()) == 2
+
+
+def test_what_one_trial_reports_fills_no_disk(world, tables, monkeypatch):
+    batch = reports(training([1], a=[1.0]))
+    size = len(msgspec.json.encode(batch))
+    monkeypatch.setattr(judge, "MAX_REPORT_BYTES_PER_TRIAL", 3 * size + 10)
+    for number in range(1, 7):
+        world.add(reports(training([number], a=[1.0]), number=number)).fold()
+    tables.save(world)
+    refused = world.decide()
+    assert len(refused) == 3
+    assert "trial 1 has reported more than" in refused[0].reason
+    found = tables.ask(TrialSummaries(trial_ids=[1]))["1"]
+    assert (found["total_batches"], found["summary"]["training"]["a"]["count"]) == (3, 3)
+    world.add(reports(training([1], a=[1.0]), trial=2)).fold()
+    assert world.pending() == []
+
+
+@pytest.mark.parametrize("limit", ["MAX_STRANDS", "MAX_STRAND_NAMES_BYTES"])
+def test_points_of_so_many_sets_of_names_are_kept_and_statistics_of_all(world, tables, monkeypatch, limit):
+    monkeypatch.setattr(
+        writer, limit, {"MAX_STRANDS": 12, "MAX_STRAND_NAMES_BYTES": 12 * len('["name00"]')}[limit]
+    )
+    for number in range(1, 31):
+        world.add(reports(training([number], **{f"name{number:02}": [1.0]}), number=number)).fold()
+        if number % 5 == 0:
+            tables.save(world)
+    # What is known goes on, and so do others.
+    world.add(
+        reports(training([40], name03=[2.0]), number=31), reports(training([1], a=[1.0]), trial=2)
+    ).fold()
+    tables.save(world)
+    found = tables.ask(TrialSummaries(trial_ids=[1]))["1"]["summary"]["training"]
+    assert len(found) == 30
+    assert found["name03"]["count"] == 2
+    with tables.database.engine.begin() as connection:
+        assert len(strands_of(connection, [1])) == 12
+        assert len(strands_of(connection, [2])) == 1
