@@ -21,6 +21,7 @@ import structlog
 from det_contracts import codec, subjects
 from det_contracts.events import Decision
 from services.intake.admission import Admitted, NotAdmitted, admit
+from services.intake.fact_budget import BURST_BYTES, BYTES_PER_S, FactBudget
 from services.intake.measures import IntakeMeasures
 from services.kit.cancellation import cancel_and_wait
 from services.kit.jetstream_feed import READ_ERRORS
@@ -69,6 +70,7 @@ class Relay:
         self._clock = clock
         self._new_id = new_id
         self._replica = replica or new_id()[:8]
+        self._budget = FactBudget()
         self._measures = measures or IntakeMeasures(subjects.INTAKE)
         self._subject = subjects.decision(subjects.INTAKE)
         self._lead = asyncio.Event()
@@ -213,7 +215,9 @@ class Relay:
     async def _admit_checked(self, message: Stored, earlier_facts: Sequence[Draft] = ()) -> Admitted | None:
         """The result for a message, given earlier ones of the same batch; None if it is refused."""
         try:
-            found = admit(message, self._clock())
+            at = self._clock()
+            found = admit(message, at)
+            self._check_budget(message.subject, len(found.draft.body), at)
             if found.replaces is not None:
                 await self._check_newest(found, earlier_facts)
         except NotAdmitted as error:
@@ -223,6 +227,15 @@ class Relay:
             )
             return None
         return found
+
+    def _check_budget(self, subject: str, size: int, at: float) -> None:
+        """Raise `NotAdmitted` if a script states more than the log takes of one trial."""
+        _, sort, id = subject.split(".")
+        if sort != "worker" and not self._budget.spend(id, size, at):
+            raise NotAdmitted(
+                f"the script of trial {id} has stated more than {BURST_BYTES >> 20} MiB at once, or "
+                f"{BYTES_PER_S >> 10} KiB a second: it states facts too often, or too large ones"
+            )
 
     async def _check_newest(self, found: Admitted, earlier_facts: Sequence[Draft]) -> None:
         """Raise `NotAdmitted` unless the fact replaces the newest message on its subject.

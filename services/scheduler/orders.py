@@ -106,7 +106,8 @@ def has_same_effect(orders: WorkerOrders, published: WorkerOrders) -> bool:
     before = {one.allocation_id: one for one in published.allocations}
     return len(before) == len(orders.allocations) and all(
         (known := before.get(one.allocation_id)) is not None
-        and (known.end, known.lost) == (one.end, one.lost)
+        # The same id at another position is a run of a log that is gone.
+        and (known.position, known.end, known.lost) == (one.position, one.end, one.lost)
         and (one.briefing is None or one.briefing == known.briefing)
         and one.problem in ("", known.problem)
         for one in orders.allocations

@@ -7,6 +7,7 @@ import pytest
 
 from det_contracts import codec, subjects
 from det_contracts.events import Decision, trial, worker
+from services.intake import fact_budget
 from services.intake import relay as module
 from services.intake.relay import Relay
 from services.kit.cancellation import cancel_and_wait
@@ -302,5 +303,30 @@ def test_three_relays_that_are_killed_at_random_admit_each_fact_once(broker):
         _, newest = await log.bounds(subjects.CONTROL)
         assert newest > FACTS + 10, "nobody ever took over"
         await connection.close()
+
+    asyncio.run(work())
+
+
+def test_a_script_that_states_without_end_fills_no_log(monkeypatch):
+    """The log is kept for good: others go on while one trial's further facts are refused for a while."""
+    monkeypatch.setattr(fact_budget, "BURST_BYTES", 40 * 1000)
+    monkeypatch.setattr(fact_budget, "BYTES_PER_S", 100)
+    now = [1000.0]
+
+    async def work():
+        log = MemoryLog()
+        async with admitting(log, clock=lambda: now[0]):
+            for number in range(200):
+                await log.append(progress(number))
+                await log.append(progress(number, about=8)) if number < 10 else None
+            await log.append(progress(1, about=9))
+            await until(lambda: any(one.event.trial_id == 9 for one in control(log) if one.witness))
+            flooded = [one for one in control(log) if one.witness and one.event.trial_id == 7]
+            assert 20 < len(flooded) < 100
+            assert sum(len(codec.encode(one.event, id="", actor="", at=1.0)) for one in flooded) < 40_000
+            assert sum(one.event.trial_id == 8 for one in control(log) if one.witness) == 10
+            now[0] += 60.0
+            await log.append(progress(1000))
+            await until(lambda: 1000 in units(log))
 
     asyncio.run(work())

@@ -433,6 +433,29 @@ def test_orders_of_a_log_that_is_gone_are_replaced(play, monkeypatch):
     play(story)
 
 
+@pytest.mark.parametrize("id", ["9.r.1", "1.r.1"])
+def test_orders_of_a_log_that_is_gone_are_replaced_although_the_restored_one_is_as_long(play, id):
+    """Their positions are in the restored log by now; of the runs, one is unknown, the other's id is new."""
+
+    async def story(cluster):
+        await cluster.register()
+        await cluster.request(1)
+        gone = Standing(allocation_id=id, position=1)
+        earlier = WorkerOrders(worker_id="w", position=2, session="s1", presence="here", allocations=(gone,))
+        await cluster.log.append(Draft(subjects.orders("w"), msgspec.json.encode(earlier), "earlier"))
+        cluster.schedulers()
+        now = await cluster.told(lambda orders: orders.position > 2)
+        assert ids(now) == ["1.r.1"]
+        (mine,) = now.allocations
+        assert mine.position > 2
+        # The worker tells by the position that the run of this id is another one.
+        other = msgspec.structs.replace(mine, position=1)
+        assert orders.has_same_effect(now, now)
+        assert not orders.has_same_effect(now, msgspec.structs.replace(now, allocations=(other,)))
+
+    play(story)
+
+
 def test_a_worker_that_lives_and_was_never_registered_is_called_back(play, cluster, monkeypatch):
     """It registered in a log that is gone: nobody else would tell it so."""
     from services.scheduler import heartbeats
