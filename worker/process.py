@@ -112,8 +112,9 @@ def prepare(
     fence: Fence | None = None,
     run_as: RunAs | None = None,
     end: End | None = None,
+    output_bytes: int = 0,
 ) -> None:
-    """Prepare a run without starting it.
+    """Prepare a run without starting it. Its output is kept up to `output_bytes`; 0: all of it.
 
     Only the worker's user may read the directory: `env` holds tokens.
     """
@@ -124,6 +125,8 @@ def prepare(
         spec["fence"] = msgspec.to_builtins(fence)
     if run_as is not None:
         spec["run_as"] = msgspec.to_builtins(run_as)
+    if output_bytes:
+        spec["output_bytes"] = output_bytes
     if end is not None:
         spec["end"] = msgspec.to_builtins(end)
     write_atomic(run_dir / "spec.json", json.dumps(spec).encode(), durable=False)

@@ -155,6 +155,7 @@ class Preparer:
                 fence,
                 container_command.run_as,
                 container_command.end,
+                settings.worker_output_mib << 20,
             )
             return ColdStart("it runs in a container"), container_command.notices
         notices = [] if is_platform_task else describe_unused(briefing.config, slots, str(workdir))
@@ -164,7 +165,8 @@ class Preparer:
         elif settings.worker_container_paths and storage is not None:
             argv = wrap_with_mounts(argv, info_dir, storage, make=is_within(storage, self._roots))
         environment |= rank_variables(argv, environment, len(slots))
-        process.prepare(run_dir, argv, workdir, environment, self._fence(briefing), run_as)
+        most = settings.worker_output_mib << 20
+        process.prepare(run_dir, argv, workdir, environment, self._fence(briefing), run_as, output_bytes=most)
         if account is not None:
             return ColdStart("it runs as another user than the worker"), notices
         if is_switched_off(briefing.config):

@@ -47,6 +47,8 @@ class WorkerSettings(ReachSettings):
     """Account for tasks whose owner is not linked with one: `user`, `user:group` or `uid:gid`."""
     worker_tasks: Path = Path("/var/lib/steadfast-tasks")
     """Where tasks that run as other users have their folders. All users must be able to traverse it."""
+    worker_output_mib: int = 4096
+    """Output of one run that is kept, in MiB; a line in its log says where it was cut. 0: all of it."""
     worker_address: str = ""
     """Address under which other workers reach scripts here.
 

@@ -223,3 +223,22 @@ def test_output_that_nobody_fetches_has_a_limit(run):
 def test_room_for_the_readers_notes_is_taken_early(run):
     SpoolReader(run)
     assert (run / "shipped.json").stat().st_size == 4096
+
+
+def test_output_without_end_is_kept_up_to_a_size_and_its_log_says_so(run):
+    spool = spool_of(run, segment_bytes=4096)
+    spool.max_bytes = 1 << 20
+    for number in range(3000):
+        spool.append(STDOUT, [f"{number} {'x' * 1000}".encode()])
+    spool.append(NOTICE, [b"it ended"])
+    spool.close()
+    assert sum(file.stat().st_size for file in (run / "spool").iterdir()) < (1 << 20) + 8192
+    reader, found = SpoolReader(run), []
+    while (batch := reader.read()) is not None:
+        found += [line.text for line in batch.lines]
+        reader.acknowledge(batch)
+    *kept, cut, end = found
+    assert "the output of this run has reached 1 MiB" in cut
+    assert "it ended" in end
+    assert sum(map(len, kept)) < (1 << 20) + 2000
+    assert spool.lost_lines == 3000 - len(kept)

@@ -54,6 +54,20 @@ def test_a_disk_that_takes_nothing_does_not_hold_the_command_up(runs):
     assert (found.code, found.lost_lines) == (0, 100_000)
 
 
+def test_a_run_prints_no_more_than_it_may(runs):
+    run = runs.dir("run")
+    code = "for n in range(3000): print('x' * 1000)"
+    env = {"PATH": os.environ["PATH"]}
+    process.prepare(run, [sys.executable, "-c", code], runs.folder, env, output_bytes=1 << 20)
+    process.start(run)
+    found = runs.ended(run)
+    assert found.code == 0
+    kept = [text for _, text in runs.lines(run)]
+    assert "the output of this run has reached 1 MiB" in kept.pop()
+    assert len(kept) + found.lost_lines == 3000
+    assert len(kept) < 1200
+
+
 @pytest.mark.parametrize("argv", [["no-such-program"], ["/etc/passwd"]])
 def test_a_command_that_cannot_start(runs, argv):
     run = runs.start(*argv)

@@ -73,6 +73,7 @@ class Shim:
         """Run the command to its end. `ready` is called as soon as the worker may know of it."""
         with open(os.path.join(self._dir, "spec.json")) as file:
             spec = json.load(file)
+        self._spool.max_bytes = spec.get("output_bytes", 0)
         if "fence" in spec:
             # Most runs have no fence, and the shim must start fast.
             from worker.shim.fence import Fence

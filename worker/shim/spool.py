@@ -38,6 +38,9 @@ class Spool:
         self, folder: str, segment_bytes: int = SEGMENT_BYTES, limit_bytes: int = LIMIT_BYTES
     ) -> None:
         self.lost_lines = 0
+        self.max_bytes = 0
+        """Maximum output of the whole run, whether fetched or not; 0: no limit."""
+        self._is_cut = False
         self._folder = folder
         self._segment_bytes = segment_bytes
         self._limit_bytes = limit_bytes
@@ -48,6 +51,16 @@ class Spool:
 
     def append(self, stream: int, lines: list[bytes]) -> None:
         """Store lines of one stream with the current time. Never raises because of the disk."""
+        if self.max_bytes and self._end >= self.max_bytes and stream != NOTICE:
+            self.lost_lines += len(lines)
+            if not self._is_cut:
+                self._is_cut = True
+                size = f"{self.max_bytes >> 20} MiB"
+                text = (
+                    f"the output of this run has reached {size}, and the rest of it is not kept: print less"
+                )
+                self.append(NOTICE, [text.encode()])
+            return
         records = _records(stream, lines)
         if self._unreported_lines:
             text = f"{self._unreported_lines} lines of output were lost here: {self._reason}"
