@@ -116,11 +116,10 @@ def from_zero(log):
 
 def look_at(state, right):
     """Every record, loaded as a rule would load it; and what the indexes say of what is loaded."""
-    for table in ("trials", "groups", "findings", "ended", "settled", "dropped", "sources"):
+    for table in ("trials", "groups", "findings", "ended", "settled", "dropped", "sources", "gone"):
         for id in {*getattr(right, table), *dict(getattr(state, table))}:
             assert getattr(state, table).get(id) == getattr(right, table).get(id), (table, id)
         assert dict(getattr(state, table)) == dict(getattr(right, table))
-    assert state.gone == right.gone
     assert list(state.groups_of) == list(right.groups_of)
     assert list(state.sources_of) == list(right.sources_of)
 
@@ -275,5 +274,37 @@ def test_a_follower_that_is_behind_meets_new_trials_without_loading_all_anew(dat
             await at_rest(log, follower)
             assert set(dict(follower.state.trials)) >= set(range(4, TRIALS))
             assert faults == []
+
+    asyncio.run(work())
+
+
+def test_what_was_deleted_leaves_memory_and_what_still_comes_of_it_is_dropped(database):
+    async def work():
+        log = MemoryLog()
+        leader = Replica(database, log, leads=True)
+        async with running(leader):
+            await some_trials(log, TRIALS)
+            for number, trial in enumerate(range(1, EXPERIMENTS + 1), 500):
+                await append(log, of_trial(trial, "deleted", number), number)
+            await at_rest(log, leader)
+            await saved(log, leader)
+            for number in range(600, 640):
+                await append(log, of_trial(TRIALS + 10 * EXPERIMENTS + 1, "own lines", number), number)
+                await at_rest(log, leader)
+                await saved(log, leader)
+            loaded = set(dict(leader.state.gone))
+            assert len(loaded) < EXPERIMENTS
+            trial = next(one for one in range(1, TRIALS) if experiment_of(one) not in loaded)
+            for number, what in enumerate(("report", "lines"), 700):
+                await append(log, of_trial(trial, what, number), number)
+            await at_rest(log, leader)
+            assert experiment_of(trial) in dict(leader.state.gone)
+            assert get_loaded(leader.state.trials, trial) is None
+            assert not list(leader.state.sources_of.scan(experiment_of(trial)))
+            look_at(leader.state, from_zero(log))
+        fresh = Replica(database, log, leads=False)
+        async with running(fresh):
+            await at_rest(log, fresh)
+            look_at(fresh.state, from_zero(log))
 
     asyncio.run(work())

@@ -25,7 +25,7 @@ DAYS_BETWEEN = 5
 MONTHS = 10
 DAYS = MONTHS * 30
 GROW = {
-    "metrics.gone": "the number of each experiment that was deleted: what still comes of it is not kept",
+    "metrics.gone": "the number of each experiment that was deleted, in the database: nothing of it is kept",
 }
 
 

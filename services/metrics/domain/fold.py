@@ -13,7 +13,6 @@ from det_contracts.events import metrics, scheduler, searcher
 from det_contracts.reports import MAX_GROUPS_PER_TRIAL, ReportBatch
 from services.metrics.domain.judge import Judge
 from services.metrics.domain.state import (
-    MAX_ID_DIGITS,
     NO_EXPERIMENT,
     DeletedExperiment,
     EndedTrial,
@@ -24,6 +23,7 @@ from services.metrics.domain.state import (
     Trial,
     Trimmed,
     dropped_through,
+    experiment_of_task,
     finding_key,
     group_key,
     source_key,
@@ -156,8 +156,8 @@ def _delete_trials(state: State, experiment_id: int, trial_ids: Iterable[int]) -
 
 
 def _is_deleted(state: State, task_id: str) -> bool:
-    owner = task_id.partition(".")[0]
-    return owner.isdecimal() and len(owner) < MAX_ID_DIGITS and int(owner) in state.gone
+    experiment_id = experiment_of_task(task_id)
+    return experiment_id != NO_EXPERIMENT and experiment_id in state.gone
 
 
 _FOLDS: dict[type, Callable[[State, Any], Iterable[Key]]] = {

@@ -1,7 +1,8 @@
 """Which records belong together, and leave memory once nothing more of them is expected.
 
 A trial is a root, with everything remembered about its reports. The log line sources of an experiment are
-another root, as are those of a task without an experiment. A record's key alone tells its root.
+another root, together with the note that it was deleted, as are those of a task without an experiment. A
+record's key alone tells its root.
 """
 
 from __future__ import annotations
@@ -34,9 +35,15 @@ def _root_of_source(_: State, key: str) -> str:
     return f"{OF_TASK}{task_id}" if experiment_id == NO_EXPERIMENT else f"{OF_EXPERIMENT}{experiment_id}"
 
 
+def _root_of_experiment(_: State, id: int) -> str:
+    return f"{OF_EXPERIMENT}{id}"
+
+
 def _members(state: State, root: str) -> Iterable[Key]:
     if not root.isdecimal():
         yield from (("sources", place[-1]) for place in state.sources_of.scan(*_source_prefix(root)))
+        if root.startswith(OF_EXPERIMENT):
+            yield from loaded_keys(state, int(root.removeprefix(OF_EXPERIMENT)), "gone")
         return
     id = int(root)
     yield from (("findings", finding_key(id, number)) for number in state.unrecorded(id))
@@ -84,11 +91,12 @@ ROOTS: Roots[State] = Roots(
         "groups": _root_of_group,
         "findings": _root_of_finding,
         "sources": _root_of_source,
+        "gone": _root_of_experiment,
     },
     members=_members,
     is_over=_is_over,
     index=_index,
     unindex=_unindex,
     creation_events={TrialCreated: "trial_id"},
-    reference_fields={"trial_id": "trials", "trial_ids": "trials", "source": "sources"},
+    reference_fields={"trial_id": "trials", "trial_ids": "trials", "source": "sources", "experiment": "gone"},
 )

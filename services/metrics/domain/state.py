@@ -85,6 +85,13 @@ class JudgedBatch:
         return None if isinstance(self.batch, LogLines) else self.batch.trial_id
 
     @property
+    def experiment(self) -> int | None:
+        """The experiment that it says it belongs to; None for a task without one."""
+        if not isinstance(self.batch, LogLines):
+            return self.batch.experiment_id
+        return experiment_of_task(self.batch.task_id) or None
+
+    @property
     def source(self) -> str | None:
         """The source of counted log lines, as in `source_key`; None for everything else."""
         return source_key(self.batch) if isinstance(self.batch, LogLines) and self.batch.offset >= 0 else None
@@ -321,6 +328,15 @@ def unused_source_key(experiment_id: int, task_id: str = "") -> str:
 def source_index_key(key: str) -> tuple[int, str, str]:
     """Experiment, task and key of a source. The experiment is 0 for tasks without one."""
     task = key.partition(" ")[0].rpartition(".")[0]
-    owner, dot, _ = task.partition(".")
-    of_experiment = dot and owner.isdecimal() and len(owner) < MAX_ID_DIGITS
-    return int(owner) if of_experiment else NO_EXPERIMENT, task, key
+    return experiment_of_task(task), task, key
+
+
+def experiment_of_task(task_id: str) -> int:
+    """The experiment of a task, or `NO_EXPERIMENT`.
+
+    >>> experiment_of_task("12.ab"), experiment_of_task("12"), experiment_of_task("x.12")
+    (12, 0, 0)
+    """
+    owner, dot, _ = task_id.partition(".")
+    is_id = dot and owner.isdecimal() and len(owner) < MAX_ID_DIGITS
+    return int(owner) if is_id else NO_EXPERIMENT
