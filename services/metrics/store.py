@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from det_contracts.envelope import Recorded
 from det_contracts.events.metrics import LogsTrimmed, PointsDropped
 from det_contracts.events.scheduler import TaskForgotten
-from det_contracts.events.searcher import ExperimentDeleted, TrialsDeleted
+from det_contracts.events.searcher import ExperimentDeleted, TrialCreated, TrialsDeleted
 from services.kit.rules import Key
 from services.metrics.domain import JudgedBatch, LogLines
 from services.metrics.logs.writer import LineWriter
@@ -22,6 +22,8 @@ def project(connection: sa.Connection, records: Mapping[Key, Any], events: Seque
     writer, lines = ReportWriter(connection), LineWriter(connection)
     for recorded in events:
         event = recorded.event
+        if isinstance(event, TrialCreated):
+            writer.record_home(event.trial_id, event.experiment_id)
         if isinstance(event, TrialsDeleted):
             writer.delete_trials(event.trial_ids)
             lines.delete_tasks(event.task_ids)

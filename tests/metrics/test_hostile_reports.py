@@ -2,8 +2,10 @@
 
 import msgspec
 import pytest
+import sqlalchemy as sa
 
-from det_contracts.queries import ReportVerdict, TrialSummaries
+from det_contracts.events.searcher import TrialCreated, TrialsDeleted
+from det_contracts.queries import MetricNames, ReportVerdict, TrialSummaries, ValidationHistory
 from det_contracts.reports import ReportBatch, Series
 from services.metrics.app import RULES
 from services.metrics.domain import judge, ledger
@@ -11,6 +13,7 @@ from services.metrics.domain.judge import Judge
 from services.metrics.domain.state import Trial
 from services.metrics.reports import writer
 from services.metrics.reports.strands import strands_of
+from services.metrics.reports.tables import HOMES
 from tests.metrics.world import reports, series, training, validation
 
 
@@ -157,3 +160,35 @@ def test_points_of_so_many_sets_of_names_are_kept_and_statistics_of_all(world, t
     with tables.database.engine.begin() as connection:
         assert len(strands_of(connection, [1])) == 12
         assert len(strands_of(connection, [2])) == 1
+
+
+@pytest.mark.parametrize("first", ["created", "reported", "saved in between", "reported and saved"])
+def test_a_trial_reports_into_its_own_experiment_whatever_it_claims(world, tables, first):
+    made = TrialCreated(
+        trial_id=1, experiment_id=5, request_id="r", task_id="5.r", seed=1, hparams={}, reason=""
+    )
+    honest = reports(validation([1], loss=[0.9]), trial=2, experiment=7)
+    forged = reports(validation([1], loss=[0.1], mine=[1.0]), trial=1, experiment=7)
+    world.add(honest).fold()
+    for one in (made, forged) if first in ("created", "saved in between") else (forged, made):
+        world.add(one)
+        world.fold()
+        if "saved" in first:
+            tables.save(world)
+    tables.save(world)
+    world.add(reports(validation([2], loss=[0.05]), trial=1, experiment=7, number=2)).fold()
+    tables.save(world)
+    assert tables.ask(MetricNames([7])) == {"validation": ["loss"]}
+    assert tables.ask(MetricNames([5])) == {"validation": ["loss", "mine"]}
+    history = tables.ask(ValidationHistory(7, True))
+    assert [(one["trial_id"], one["metric"]) for one in history] == [(2, 0.9)]
+
+
+def test_a_deleted_trial_has_no_home(world, tables):
+    made = TrialCreated(
+        trial_id=1, experiment_id=5, request_id="r", task_id="5.r", seed=1, hparams={}, reason=""
+    )
+    world.add(made, TrialsDeleted(5, (1,), (), "")).fold()
+    tables.save(world)
+    with tables.database.engine.begin() as connection:
+        assert connection.execute(sa.select(HOMES)).all() == []

@@ -17,7 +17,7 @@ from services.metrics.reports.chunks import split_ids
 from services.metrics.reports.ranking import best_and_latest
 from services.metrics.reports.strands import strands_of, values_of
 from services.metrics.reports.summary import Summary, extend
-from services.metrics.reports.tables import SUMMARIES, TRIALS
+from services.metrics.reports.tables import HOMES, SUMMARIES, TRIALS
 
 C = SUMMARIES.c
 X_AXIS_METRIC = "epoch"
@@ -41,6 +41,7 @@ class Totals:
         self._connection = connection
         self._trials: dict[int, dict[str, Any]] = {}
         self._statistics: dict[tuple[int, str], Statistics] = {}
+        self._homes: dict[int, int] = {}
         self._names_left: dict[int, int] = {}
         """For trials with new names: how many more names they may have."""
 
@@ -82,12 +83,36 @@ class Totals:
     def finish(self) -> None:
         """Write everything collected so far."""
         upsert(self._connection, TRIALS, list(self._trials.values()))
+        self._write_homes()
         bodies = [
             {"trial_id": trial_id, "kind": kind, "body": msgspec.json.encode(found)}
             for (trial_id, kind), found in self._statistics.items()
         ]
         upsert(self._connection, SUMMARIES, bodies)
         self._trials, self._statistics, self._names_left = {}, {}, {}
+
+    def record_home(self, trial_id: int, experiment_id: int) -> None:
+        """Record the experiment of a new trial."""
+        self._homes[trial_id] = experiment_id
+
+    def _write_homes(self) -> None:
+        if not self._homes:
+            return
+        rows = [{"trial_id": id, "experiment_id": home} for id, home in self._homes.items()]
+        upsert(self._connection, HOMES, rows)
+        # Reports may have been read before the event that created their trial.
+        home = sa.select(HOMES.c.experiment_id).where(HOMES.c.trial_id == TRIALS.c.trial_id).scalar_subquery()
+        for ids in split_ids(list(self._homes)):
+            self._connection.execute(
+                sa.update(TRIALS).where(TRIALS.c.trial_id.in_(ids)).values(experiment_id=home)
+            )
+        self._homes = {}
+
+    def _home(self, batch: ReportBatch) -> int:
+        """The trial's experiment. That of a trial from before homes were recorded is the first claimed."""
+        query = sa.select(HOMES.c.experiment_id).where(HOMES.c.trial_id == batch.trial_id)
+        found: int | None = self._connection.execute(query).scalar()
+        return batch.experiment_id if found is None else found
 
     def recount(self, trial_id: int) -> None:
         """Recompute the statistics from the reports that are not archived.
@@ -106,14 +131,16 @@ class Totals:
         if batch.trial_id not in self._trials:
             query = sa.select(TRIALS).where(TRIALS.c.trial_id == batch.trial_id)
             found = self._connection.execute(query).mappings().first()
-            fresh = {
-                "trial_id": batch.trial_id,
-                "experiment_id": batch.experiment_id,
-                "smaller_is_better": batch.smaller_is_better,
-                "total_batches": 0,
-            }
-            self._trials[batch.trial_id] = dict(found) if found else fresh
+            self._trials[batch.trial_id] = dict(found) if found else self._new_trial(batch)
         return self._trials[batch.trial_id]
+
+    def _new_trial(self, batch: ReportBatch) -> dict[str, Any]:
+        return {
+            "trial_id": batch.trial_id,
+            "experiment_id": self._home(batch),
+            "smaller_is_better": batch.smaller_is_better,
+            "total_batches": 0,
+        }
 
     def _statistics_of(self, trial_id: int, kind: str) -> Statistics:
         if (trial_id, kind) not in self._statistics:

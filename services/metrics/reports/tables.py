@@ -20,6 +20,14 @@ TRIALS = sa.Table(
     sa.Column("smaller_is_better", sa.Boolean, nullable=False),
     sa.Column("total_batches", sa.BigInteger, nullable=False),
 )
+HOMES = sa.Table(
+    "trial_homes",
+    TABLES,
+    sa.Column("trial_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("experiment_id", sa.BigInteger, nullable=False),
+)
+"""The experiment of each trial, as the log says. A report only claims one, and may claim another's."""
+
 SUMMARIES = sa.Table(
     "summaries",
     TABLES,

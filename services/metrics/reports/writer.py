@@ -19,6 +19,7 @@ from services.metrics.reports.statistics import Totals
 from services.metrics.reports.tables import (
     CHUNKS,
     COLUMNS,
+    HOMES,
     ROWS_PER_BATCH,
     STRANDS,
     SUMMARIES,
@@ -71,6 +72,10 @@ class ReportWriter:
             if piece.group == VALIDATION:
                 self._ranking.write(batch, piece, ids)
 
+    def record_home(self, trial_id: int, experiment_id: int) -> None:
+        """Record the experiment of a new trial, whatever its reports claim."""
+        self._totals.record_home(trial_id, experiment_id)
+
     def finish(self) -> None:
         """Write everything collected so far."""
         if self._new_strands:
@@ -94,7 +99,7 @@ class ReportWriter:
             mine = sa.select(CHUNKS.c.id).where(CHUNKS.c.strand_id.in_(strands))
             self._connection.execute(sa.delete(COLUMNS).where(COLUMNS.c.chunk_id.in_(mine)))
             self._connection.execute(sa.delete(CHUNKS).where(CHUNKS.c.strand_id.in_(strands)))
-            for table in (STRANDS, VALIDATIONS, SUMMARIES, TRIALS):
+            for table in (STRANDS, VALIDATIONS, SUMMARIES, TRIALS, HOMES):
                 self._connection.execute(sa.delete(table).where(table.c.trial_id.in_(trials)))
         self._strand_ids = {}
 
