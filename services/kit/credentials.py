@@ -57,7 +57,6 @@ SERVICE_SUBJECTS = [
     "command.>",
     "query.>",
     subjects.health_look(),
-    f"$KV.{subjects.LEASES}.>",
     "$JS.API.INFO",
     "$JS.API.STREAM.INFO.*",
     *(f"$JS.API.STREAM.CREATE.{stream}" for stream in ALL_STREAMS),
@@ -201,9 +200,14 @@ class Authority:
     def service(self, owner: str) -> str:
         """Return a credentials file for a service.
 
-        A service may publish its own owner's facts and subscribe to everything.
+        A service may publish its own owner's facts, signs and lease, and subscribe to everything.
         """
-        own = [f"control.{owner}.>", subjects.health_sign(owner, "*"), *OWNER_SUBJECTS.get(owner, ())]
+        own = [
+            f"control.{owner}.>",
+            subjects.health_sign(owner, "*"),
+            f"$KV.{subjects.LEASES}.{owner}",
+            *OWNER_SUBJECTS.get(owner, ()),
+        ]
         return _credentials(
             owner, self.signing_seed, self.account, _permissions([*SERVICE_SUBJECTS, *own], [">"])
         )

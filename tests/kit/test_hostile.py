@@ -444,6 +444,29 @@ def test_the_intake_brings_streams_to_their_settings_and_others_only_make_them(b
     asyncio.run(work())
 
 
+def test_no_service_takes_the_lease_of_another_or_signs_for_it(broker):
+    """Whoever held another's lease would keep all of its replicas from deciding."""
+
+    async def story(platform, enter):
+        for owner in OWNERS:
+            own = await enter(platform.broker.authority.service(owner), "_INBOX")
+            platform.heard = defaultdict(int)
+            others = [one for one in (*OWNERS, "nobody") if one != owner]
+            for other in others:
+                await own.say(subjects.health_sign(other, "x"), b"{}")
+                await own.say(f"$KV.{subjects.LEASES}.{other}", owner.encode())
+            await own.say(subjects.health_sign(owner, "x"), b"{}")
+            stored = await own.connection.request(f"$KV.{subjects.LEASES}.{owner}", b"mine", timeout=60)
+            assert "seq" in json.loads(stored.data), owner
+            await own.settle()
+            signs = {one for one in platform.heard if one.startswith("health.sign.")}
+            assert signs == {subjects.health_sign(owner, "x")}, owner
+            refused = " ".join(own.errors).lower()
+            assert [one for one in others if f'{subjects.LEASES}.{one}"' not in refused] == [], owner
+
+    run(broker, story)
+
+
 def test_nobody_but_its_owner_states_an_owners_facts(broker):
     async def story(platform, enter):
         for owner in OWNERS:
@@ -465,5 +488,8 @@ def test_nobody_but_its_owner_states_an_owners_facts(broker):
             assert control == allowed, owner
             orders = {key for key in changed if key.startswith("ORDERS")}
             assert bool(orders) == (owner == "scheduler"), orders
+            # What the gateway says for scripts, and the intake for scripts and workers, is not decided.
+            others = {key.partition(" ")[0] for key in changed} - {"CONTROL", "ORDERS"}
+            assert not others or owner in ("gateway", subjects.INTAKE), others
 
     run(broker, story)
