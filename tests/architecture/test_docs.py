@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 PAGES = [
     p for p in ROOT.rglob("*.md") if not {".venv", ".git", "build", "listings", "node_modules"} & set(p.parts)
@@ -56,6 +58,13 @@ def test_guarantees_name_tests_that_are_there():
         if not (ROOT / path).is_dir() and f"def {name or 'test_'}" not in texts[path]
     ]
     assert missing == []
+
+
+@pytest.mark.parametrize("page", ["docs/trust.md", "docs/guides/hardening.md"])
+def test_claims_about_trust_name_tests_that_are_there(page):
+    named = [one for one in re.findall(r"`([^`\s]+)`", (ROOT / page).read_text()) if one.startswith("tests/")]
+    assert len(named) > 8
+    assert [one for one in named if not (ROOT / one).is_file()] == []
 
 
 def test_guarantees_say_what_their_tests_did_without_the_fix():
