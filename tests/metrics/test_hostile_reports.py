@@ -1,8 +1,11 @@
 """One script, whatever it reports: neither time, nor memory, nor the log is used up for the others."""
 
 import msgspec
+import numpy as np
 import pytest
 import sqlalchemy as sa
+from hypothesis import given
+from hypothesis import strategies as st
 
 from det_contracts.events.searcher import TrialCreated, TrialsDeleted
 from det_contracts.queries import MetricNames, ReportVerdict, TrialSummaries, ValidationHistory
@@ -11,7 +14,7 @@ from services.metrics.app import RULES
 from services.metrics.domain import judge, ledger
 from services.metrics.domain.judge import Judge
 from services.metrics.domain.state import Trial
-from services.metrics.reports import writer
+from services.metrics.reports import points, writer
 from services.metrics.reports.strands import strands_of
 from services.metrics.reports.tables import HOMES
 from tests.metrics.world import reports, series, training, validation
@@ -192,3 +195,26 @@ def test_a_deleted_trial_has_no_home(world, tables):
     tables.save(world)
     with tables.database.engine.begin() as connection:
         assert connection.execute(sa.select(HOMES)).all() == []
+
+
+POINTS = st.lists(st.tuples(st.integers(1, 2), st.integers(0, 3), st.booleans()), min_size=1, max_size=30)
+
+
+@given(POINTS)
+def test_added_keys_join_the_first_point_at_their_steps(found):
+    runs, steps, merges = (np.array(one) for one in zip(*sorted(found, key=lambda one: one[:2]), strict=True))
+    for place, origin in enumerate(points._origins(steps, runs, merges)):
+        same = [
+            n for n in range(place) if (runs[n], steps[n]) == (runs[place], steps[place]) and not merges[n]
+        ]
+        assert origin == (min(same) if same and merges[place] else place)
+
+
+def test_any_number_of_keys_may_be_added_at_one_step():
+    """Compared one by one with all before it, this takes hours."""
+    many = 200_000
+    merges = np.ones(many, np.bool_)
+    merges[7] = False
+    found = points._origins(np.zeros(many, np.int64), np.ones(many, np.int64), merges)
+    assert found[:8].tolist() == list(range(8))
+    assert set(found[8:].tolist()) == {7}

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from det_contracts.queries import TrialSummaries
+from det_contracts.queries import MetricNames, TrialSummaries
 from services.metrics.domain import fold
 from services.metrics.reports import statistics, writer
 from services.metrics.reports.strands import strands_of
@@ -123,3 +123,15 @@ def test_groups_of_a_trial_are_kept_up_to_a_number(ask, world, monkeypatch):
     found = ask(reports(series("group7", [9], {"epoch": [2]}), *many[60:70], number=3))["1"]
     assert found["summary"]["group7"]["epoch"]["count"] == 2
     assert not world.state.trials[1].refusals
+
+
+def test_names_of_one_experiment_hide_none_of_another(ask, tables):
+    loud = reports(training([1], **named(150)), series("mine", [1], named(150)), trial=2, experiment=2)
+    quiet = reports(training([1], loss=[0.5]), validation([1], accuracy=[0.9]), trial=1)
+    ask(quiet, loud)
+    found = tables.ask(MetricNames([1, 2]))
+    assert "loss" in found["training"]
+    assert found["validation"] == ["accuracy"]
+    assert 20 < sum(map(len, found.values())) < 300
+    assert len(msgspec.json.encode(found)) <= ROOM
+    assert tables.ask(MetricNames([1])) == {"training": ["loss"], "validation": ["accuracy"]}

@@ -104,13 +104,7 @@ def _metric(parts: list[tuple[Strand, Chunk]], names: Sequence[str], name: str) 
 
 def _join_added_keys(points: Points, runs: Integers, merges: Flags) -> Points:
     """Join points that add keys with the first point of the same run and steps, if there is one."""
-    origin = np.arange(len(runs))
-    for index in np.flatnonzero(merges):
-        before = index - 1
-        while before >= 0 and (runs[before], points.steps[before]) == (runs[index], points.steps[index]):
-            if not merges[before]:
-                origin[index] = before
-            before -= 1
+    origin = _origins(points.steps, runs, merges)
     metrics = {}
     for name, (column, has) in points.metrics.items():
         source = np.arange(len(runs))
@@ -119,6 +113,22 @@ def _join_added_keys(points: Points, runs: Integers, merges: Flags) -> Points:
         metrics[name] = (column.take(source), has[source])
     joined = Points(points.steps, points.at, metrics)
     return joined.take(origin == np.arange(len(runs)))
+
+
+def _origins(steps: Integers, runs: Integers, merges: Flags) -> Integers:
+    """Of each point, the place of the one that it adds keys to, or its own.
+
+    A script may report any number of keys at one step, so no point is compared with all others there.
+    """
+    places = np.arange(len(runs))
+    begins = np.ones(len(runs), np.bool_)
+    begins[1:] = (runs[1:] != runs[:-1]) | (steps[1:] != steps[:-1])
+    group = np.cumsum(begins) - 1
+    first = np.full(int(group[-1]) + 1, len(runs))
+    plain = np.flatnonzero(~merges)
+    np.minimum.at(first, group[plain], plain)
+    found: Integers = np.where(merges & (first[group] < places), first[group], places)
+    return found
 
 
 def point_values(points: Points, names: Sequence[str]) -> list[dict[str, Any]]:

@@ -238,13 +238,41 @@ def _public_summary(body: bytes) -> dict[str, Any]:
 
 
 def metric_names(connection: sa.Connection, query: MetricNames) -> dict[str, list[str]]:
-    """Metric names by group over several experiments."""
-    trials = sa.select(TRIALS.c.trial_id).where(TRIALS.c.experiment_id.in_(query.experiment_ids))
-    chosen = sa.select(C.kind, C.body).where(C.trial_id.in_(trials))
+    """Metric names by group over several experiments.
+
+    If that is too much for one answer, experiments with the most names contribute fewer, so that none hides
+    the names of another.
+    """
+    chosen = (
+        sa.select(TRIALS.c.experiment_id, C.kind, C.body)
+        .join(TRIALS, TRIALS.c.trial_id == C.trial_id)
+        .where(TRIALS.c.experiment_id.in_(query.experiment_ids))
+    )
+    by_experiment: dict[int, set[tuple[str, str]]] = {}
+    for experiment_id, kind, body in connection.execute(chosen):
+        names = by_experiment.setdefault(experiment_id, set())
+        names.update((kind, name) for name in _names.decode(body))
+    sizes = {id: sum(map(_name_size, names)) for id, names in by_experiment.items()}
+    max_bytes = _fair_size(sizes.values(), ANSWER_BYTES)
     found: dict[str, set[str]] = {}
-    for kind, body in connection.execute(chosen):
-        found.setdefault(kind, set()).update(_names.decode(body))
+    for id, names in by_experiment.items():
+        for kind, name in names if sizes[id] <= max_bytes else _shortest_names(names, max_bytes):
+            found.setdefault(kind, set()).add(name)
     return {kind: sorted(names) for kind, names in sorted(found.items())}
+
+
+def _name_size(one: tuple[str, str]) -> int:
+    """Upper bound in bytes of a group and a name in an answer."""
+    return _size(one)
+
+
+def _shortest_names(names: Iterable[tuple[str, str]], max_bytes: int) -> Iterable[tuple[str, str]]:
+    """The shortest of an experiment's names, as many as fit."""
+    for one in sorted(names, key=lambda one: (_name_size(one), one)):
+        max_bytes -= _name_size(one)
+        if max_bytes < 0:
+            return
+        yield one
 
 
 def trial_statistics(connection: sa.Connection, query: TrialStatistics) -> list[tuple[int, dict[str, Any]]]:
