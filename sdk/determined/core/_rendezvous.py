@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import math
 import os
 import shutil
 import socket
@@ -13,7 +14,10 @@ from determined.core._collectives import Alone, Group
 from determined.core._connections import DATA, LIFE, Gone, Link, introduce, welcome
 from determined.core._socket_collectives import ERROR, READY, Chief, Follower
 
-PATIENCE_S = 1200.0
+JOIN_PATIENCE = "STEADFAST_JOIN_PATIENCE_S"
+JOIN_PATIENCE_S = 1200.0
+"""How long ranks wait for one another. Long, because a rank may prepare its data before it joins."""
+FIRST_TOLD_S = 10.0
 TOLD_EVERY_S = 60.0
 GRACE_S = 10.0
 """How long to wait for a rank that died before all had joined, in case it restarts."""
@@ -27,7 +31,7 @@ Address = tuple[str, int] | str
 logger = logging.getLogger("determined.core")
 
 
-_OF_A_JOB = ("TORCHELASTIC_RUN_ID", "MASTER_PORT", "PMIX_NAMESPACE")
+_OF_A_JOB = ("TORCHELASTIC_RUN_ID", "MASTER_PORT", "PMIX_NAMESPACE", "HOROVOD_GLOO_RENDEZVOUS_PORT")
 """Variables that launchers set to the same value for all processes of a job, but differently per job."""
 
 
@@ -38,6 +42,22 @@ def secret() -> bytes:
     """
     token = os.environ.get("DET_SESSION_TOKEN")
     return (token or "\0".join(os.environ.get(name, "") for name in _OF_A_JOB)).encode()
+
+
+def join_patience() -> float:
+    """Return how many seconds ranks wait for one another. Raises ValueError if the setting is no such number.
+
+    Nobody sees the death of a rank that was started by hand and never connected, so the user may say how
+    long to wait for one. Launchers end all ranks when one dies.
+    """
+    text = os.environ.get(JOIN_PATIENCE) or str(JOIN_PATIENCE_S)
+    try:
+        patience_s = float(text)
+    except ValueError:
+        patience_s = 0.0
+    if not 0 < patience_s < math.inf:
+        raise ValueError(f"{JOIN_PATIENCE} must be a number of seconds greater than 0, not {text!r}")
+    return patience_s
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -52,17 +72,17 @@ def listen(host: str, port: int) -> socket.socket:
         ) from error
 
 
-def lead(listener: socket.socket, size: int, patience_s: float = PATIENCE_S) -> Chief:
+def lead(listener: socket.socket, size: int, patience_s: float | None = None) -> Chief:
     """Wait for all other ranks.
 
     TimeoutError names missing ranks; RuntimeError names one that joined and died.
     """
     links: dict[tuple[int, int], Link] = {}
     wanted = {(rank, channel) for rank in range(1, size) for channel in (DATA, LIFE)}
-    clock = _Clock(patience_s, lambda: f"waiting for {_named(wanted - _living(links))} of {size}")
     deaths = _Deaths(links, lambda: _named(wanted - links.keys()))
     try:
         with listener:
+            clock = _Clock(patience_s, lambda: f"waiting for {_named(wanted - _living(links))} of {size}")
             # A rank that joined and died is awaited again, because all must be connected at the same time.
             while _living(links) != wanted:
                 listener.settimeout(min(clock.left(), _LOOK_S))
@@ -132,7 +152,7 @@ def _named(places: set[tuple[int, int]]) -> str:
     return f"rank {ranks}" if ranks else ""
 
 
-def follow(address: Address, rank: int, size: int, patience_s: float = PATIENCE_S) -> Follower:
+def follow(address: Address, rank: int, size: int, patience_s: float | None = None) -> Follower:
     """Join the chief, which may not be listening yet. Raises TimeoutError if not all ranks join in time.
 
     Raises RuntimeError if the chief gives up, or was reachable and has died.
@@ -228,18 +248,18 @@ def _listen_here(force_tcp: bool) -> tuple[socket.socket, Address]:
 class _Clock:
     """Counts down the timeout and periodically logs what is being waited for."""
 
-    def __init__(self, patience_s: float, describe: Callable[[], str]) -> None:
-        self._patience_s = patience_s
+    def __init__(self, patience_s: float | None, describe: Callable[[], str]) -> None:
+        self._patience_s = join_patience() if patience_s is None else patience_s
         self._describe = describe
-        self._end = time.monotonic() + patience_s
-        self._next = time.monotonic() + TOLD_EVERY_S
+        self._end = time.monotonic() + self._patience_s
+        self._next = time.monotonic() + FIRST_TOLD_S
 
     def left(self) -> float:
         """Return how many seconds to wait before checking again. Raises TimeoutError if none are left."""
         now = time.monotonic()
         if now >= self._end:
-            raise TimeoutError(f"gave up after {self._patience_s:.0f} s: {self._describe()}")
+            raise TimeoutError(f"gave up after {self._patience_s:g} s ({JOIN_PATIENCE}): {self._describe()}")
         if now >= self._next:
-            logger.warning("%s", self._describe())
+            logger.warning("%s; giving up in %.0f s (%s)", self._describe(), self._end - now, JOIN_PATIENCE)
             self._next = now + TOLD_EVERY_S
         return max(min(self._end, self._next) - now, 0.01)

@@ -94,6 +94,17 @@ def spawned(
     return child
 
 
+def watched(pid: int) -> int | None:
+    """Return a file descriptor that becomes readable when a process ends; None where that is not possible."""
+    if not hasattr(os, "pidfd_open"):
+        return None
+    try:
+        return os.pidfd_open(pid)
+    except OSError:
+        # An older kernel, a sandbox that forbids it, or a process that is gone.
+        return None
+
+
 def not_started(argv: Sequence[str], error: OSError) -> int:
     """Print why a command could not be started. Returns the exit code that a shell would use."""
     hint = ""

@@ -11,10 +11,12 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from determined.launch import _child, _grammar
+from determined.launch import _child, _ends, _grammar
 from determined.launch._node import Node, c10d_port, missing, this_node
 
 NAME = "determined.launch.torch_distributed"
@@ -53,10 +55,13 @@ def main(args: Sequence[str] | None = None) -> int:
         missing(NAME, "PyTorch", "no module named torch", ": pip install torch")
     os.environ["USE_TORCH_DISTRIBUTED"] = "True"
     os.environ["DET_CHIEF_IP"] = node.addresses[0]
-    return _launch(torchrun_args(node, overrides, script))
+    with tempfile.TemporaryDirectory(prefix="det-", ignore_cleanup_errors=True) as folder:
+        notes = Path(folder) / "ends"
+        os.environ[_ends.FILE] = str(notes)
+        return _launch(torchrun_args(node, overrides, script), notes)
 
 
-def _launch(args: list[str]) -> int:
+def _launch(args: list[str], notes: Path) -> int:
     # Imported by name, because -h and argument errors do not need torch.
     run: Any = importlib.import_module("torch.distributed.run")
     elastic: Any = importlib.import_module("torch.distributed.elastic.multiprocessing")
@@ -64,8 +69,9 @@ def _launch(args: list[str]) -> int:
     try:
         run.run(run.parse_args(args))
     except errors.ChildFailedError as error:
-        rank, failure = error.get_first_failure()
-        code = _child.code_of(failure.exitcode)
+        seen = sorted(error.failures.items(), key=lambda each: each[1].timestamp)
+        codes = {rank: _child.code_of(failure.exitcode) for rank, failure in seen}
+        rank, code = _ends.first_failure(notes, codes)
         print(f"rank {rank} {_child.ending(code)}", file=sys.stderr, flush=True)
         return 1
     except elastic.SignalException as error:

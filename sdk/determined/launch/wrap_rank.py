@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from determined import _absent
-from determined.launch import _child, _grammar, _ranks
+from determined.launch import _child, _ends, _grammar, _ranks
 from determined.launch._node import stop
 
 __path__: list[str] = []
@@ -97,6 +97,7 @@ class _Stream:
 def relay(rank: int, command: Sequence[str], redirect: bool = True) -> int:
     """Run a command with its output prefixed. Returns its exit code."""
     targets = _targets(redirect)
+    notes = os.environ.pop(_ends.FILE, "")
     pipes = [os.pipe(), os.pipe()]
     output = pipes[0][1], pipes[1][1]
     try:
@@ -114,31 +115,45 @@ def relay(rank: int, command: Sequence[str], redirect: bool = True) -> int:
     with selectors.DefaultSelector() as selector:
         for stream in streams:
             selector.register(stream.source, selectors.EVENT_READ, stream)
-        ended: float | None = None
+        watched = _child.watched(child.pid)
+        if watched is not None:
+            selector.register(watched, selectors.EVENT_READ)
+        over, ended = False, None
         while selector.get_map():
-            if ended is None and child.poll() is not None:
+            if ended is None and (over or child.poll() is not None):
                 ended = time.monotonic()
+                _ends.note(notes, rank, _child.code_of(child.wait()))
             if ended is not None and time.monotonic() - ended > STRAGGLERS_S:
                 break
-            _pass_on(selector, streams)
+            over = _pass_on(selector, streams) or over
     for stream in streams:
         stream.finish()
         stream.source.close()
-    return _child.code_of(child.wait())
+    code = _child.code_of(child.wait())
+    if ended is None:
+        _ends.note(notes, rank, code)
+    return code
 
 
 def _begun(command: Sequence[str], output: tuple[int, int]) -> _child.Process:
     return _ranks.start(command, output) or _child.spawned(command, None, output)
 
 
-def _pass_on(selector: selectors.BaseSelector, streams: list[_Stream]) -> None:
+def _pass_on(selector: selectors.BaseSelector, streams: list[_Stream]) -> bool:
+    """Pass on what comes next. Returns whether the process has ended; what it started may still write."""
+    over = False
     ready = selector.select(timeout=SILENCE_S)
     for key, _ in ready:
-        if not key.data.read():
+        if key.data is None:
+            over = True
+            selector.unregister(key.fileobj)
+            os.close(key.fd)
+        elif not key.data.read():
             selector.unregister(key.fileobj)
     if not ready:
         for stream in streams:
             stream.finish()
+    return over
 
 
 def _targets(redirect: bool) -> list[int]:

@@ -131,11 +131,27 @@ def test_a_rank_that_left_is_named():
 
 
 def test_those_who_do_not_come_are_named(monkeypatch, caplog):
-    monkeypatch.setattr(_rendezvous, "TOLD_EVERY_S", 0.05)
+    monkeypatch.setattr(_rendezvous, "FIRST_TOLD_S", 0.05)
     listener = _rendezvous.listen("127.0.0.1", 0)
     with caplog.at_level(logging.WARNING), pytest.raises(TimeoutError, match="rank 1, 2 of 3"):
         _rendezvous.lead(listener, 3, patience_s=0.2)
-    assert "rank 1, 2 of 3" in caplog.text
+    assert "rank 1, 2 of 3; giving up in " in caplog.text
+
+
+def test_who_starts_ranks_by_hand_says_how_long_they_wait_for_one_another(monkeypatch):
+    monkeypatch.setenv("STEADFAST_JOIN_PATIENCE_S", "0.3")
+    address = ("127.0.0.1", free_port())
+    with pytest.raises(TimeoutError, match=r"0\.3 s \(STEADFAST_JOIN_PATIENCE_S\): .*for rank 1 of 2"):
+        DistributedContext(**numbers(0, 1, 2), pub_port=address[1])
+    with pytest.raises(TimeoutError, match="rank 1 waiting for the chief"):
+        _rendezvous.follow(address, 1, 2)
+
+
+@pytest.mark.parametrize("text", ["soon", "0", "-3", "nan", "inf"])
+def test_a_patience_that_is_no_number_of_seconds_is_refused(monkeypatch, text):
+    monkeypatch.setenv("STEADFAST_JOIN_PATIENCE_S", text)
+    with pytest.raises(ValueError, match=f"STEADFAST_JOIN_PATIENCE_S must be .* not '{text}'"):
+        DistributedContext(**numbers(0, 1, 2), pub_port=free_port())
 
 
 def test_a_chief_who_does_not_come(monkeypatch):
@@ -240,6 +256,19 @@ def test_one_that_died_may_come_again(monkeypatch):
     leaving = [in_background(group.close)[0] for group in groups]
     for thread in leaving:
         thread.join(PATIENCE_S)
+
+
+@pytest.mark.parametrize(
+    "name", ["TORCHELASTIC_RUN_ID", "MASTER_PORT", "PMIX_NAMESPACE", "HOROVOD_GLOO_RENDEZVOUS_PORT"]
+)
+def test_what_a_launcher_gives_to_all_ranks_tells_its_job_apart(monkeypatch, name):
+    for one in ("DET_SESSION_TOKEN", *_rendezvous._OF_A_JOB):
+        monkeypatch.delenv(one, raising=False)
+    by_hand = _rendezvous.secret()
+    monkeypatch.setenv(name, "1")
+    first = _rendezvous.secret()
+    monkeypatch.setenv(name, "2")
+    assert len({by_hand, first, _rendezvous.secret()}) == 3
 
 
 def test_jobs_off_cluster_are_told_apart(monkeypatch, caplog):

@@ -163,6 +163,43 @@ def test_one_rank_ends_the_others_and_is_named(node, script, last):
     assert "Traceback" not in err
 
 
+DIES = """
+import os, signal, subprocess, sys
+from determined.core import DistributedContext
+rank = int(os.environ["RANK"])
+victim, step = int(sys.argv[1]), sys.argv[2]
+
+def may_die(now):
+    if rank == victim and step == now:
+        # As the processes of a data loader do, this one outlives the rank, and keeps its output open.
+        subprocess.Popen(["sleep", "20"])
+        os.kill(os.getpid(), signal.SIGKILL)
+
+may_die("before it joins")
+distributed = DistributedContext.from_torch_distributed()
+may_die("once it has joined")
+distributed.allgather(rank)
+may_die("between two steps")
+distributed.broadcast("x")
+may_die("at the end")
+distributed.allgather(rank)
+"""
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("step", ["before it joins", "once it has joined", "between two steps", "at the end"])
+@pytest.mark.parametrize(("count", "victim"), [(1, 0), (2, 0), (2, 1), (4, 3)])
+def test_a_rank_that_is_killed_ends_all_that_wait_for_it(node, step, count, victim, monkeypatch):
+    """Long before the ranks would give up by themselves: they wait 1,200 s for one that never comes.
+
+    The last line names it, and not a rank that ended because of it.
+    """
+    monkeypatch.setenv("INTER_TRAIN_PROCESS_COMM_PORT_1", str(free_port()))
+    code, _, err = node((count,)).run(sys.executable, "-c", DIES, str(victim), step)
+    assert code == 1
+    assert err.splitlines()[-1] == f"rank {victim} was ended by SIGKILL", err
+
+
 def left(session):
     """Processes of a launcher's session."""
     found = subprocess.run(["ps", "-o", "pid=,stat=", "-s", str(session)], capture_output=True, text=True)

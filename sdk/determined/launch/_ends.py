@@ -1,0 +1,59 @@
+"""Which process of a node ended first: each wrapper notes the end of its process as it happens.
+
+A wrapper itself may end much later than its process, because it waits for the rest of the output. Meanwhile
+the other ranks notice that one is gone, and end, too. Without the notes one of them would be blamed.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+FILE = "DET_RANK_ENDS"
+"""Names the file of the notes; set by the launcher for its wrappers, not for what they run."""
+
+
+class End(NamedTuple):
+    """How a rank ended."""
+
+    at_ns: int
+    rank: int
+    code: int
+
+
+def note(file: str, rank: int, code: int) -> None:
+    """Append the end of a rank to the file; does nothing if its name is empty.
+
+    Called when the process has just ended. The clock is the host's, the same for all wrappers of a node.
+    """
+    if not file:
+        return
+    line = f"{time.monotonic_ns()} {rank} {code}\n".encode()
+    try:
+        # One write, so that lines of different wrappers do not mix.
+        notes = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    except OSError:
+        # The launcher is gone and has removed the folder.
+        return
+    try:
+        os.write(notes, line)
+    finally:
+        os.close(notes)
+
+
+def first_failure(notes: Path, seen: Mapping[int, int]) -> tuple[int, int]:
+    """Return rank and exit code of what failed first.
+
+    Args:
+        notes: The file that the wrappers wrote.
+        seen: Exit codes of failed wrappers by rank, in the order in which the launcher saw them; not empty.
+    """
+    text = notes.read_text() if notes.exists() else ""
+    ends = sorted(End(*map(int, line.split())) for line in text.splitlines())
+    # A wrapper that left no note did not outlive its process, so it was killed, and its process with it.
+    without = [(rank, code) for rank, code in seen.items() if rank not in {end.rank for end in ends}]
+    failed = [(end.rank, end.code) for end in ends if end.code]
+    return [*without, *failed, *seen.items()][0]

@@ -1,0 +1,30 @@
+"""Which rank failed first, by the notes of the wrappers and by what the launcher saw."""
+
+import pytest
+
+from determined.launch import _ends
+
+
+@pytest.mark.parametrize(
+    ("noted", "seen", "first"),
+    [
+        ([(1, 137), (0, 1)], {0: 1}, (1, 137)),
+        ([(2, 0), (1, 3), (0, 143)], {1: 3}, (1, 3)),
+        # The wrapper of rank 1 was killed itself.
+        ([(0, 1)], {0: 1, 1: 137}, (1, 137)),
+        ([], {1: 5, 0: 1}, (1, 5)),
+        # All processes ended well, but a wrapper did not.
+        ([(0, 0), (1, 0)], {1: 1}, (1, 1)),
+    ],
+)
+def test_what_failed_first(tmp_path, noted, seen, first):
+    notes = tmp_path / "ends"
+    for rank, code in noted:
+        _ends.note(str(notes), rank, code)
+    assert _ends.first_failure(notes, seen) == first
+
+
+def test_without_a_launcher_that_asks_nothing_is_noted(tmp_path):
+    _ends.note("", 1, 1)
+    _ends.note(str(tmp_path / "gone" / "ends"), 1, 1)
+    assert list(tmp_path.iterdir()) == []
