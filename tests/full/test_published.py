@@ -1,10 +1,8 @@
 """The client and the SDK of Determined 0.25.0, unchanged, on our cluster (REST spec, section 10)."""
 
 import json
-import os
 import re
 import shutil
-import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -27,26 +25,6 @@ SEARCH = [
 def guide(tmp_path):
     """The listings of the Core API guide in a folder of the reader's own."""
     return shutil.copytree(LISTINGS, tmp_path / "core_api")
-
-
-@pytest.fixture
-def theirs(published, tmp_path):
-    """Runs the published `det`, or the published interpreter, against a cluster."""
-
-    def run(cluster, *words, cwd=tmp_path, python=None, status=0, typed=""):
-        environment = os.environ | {
-            "DET_MASTER": cluster.address,
-            "DET_DEBUG_CONFIG_PATH": str(tmp_path / "published"),
-            "PYTHONWARNINGS": "ignore",
-        }
-        command = [published.python, "-c", python] if python else [published.det, *map(str, words)]
-        done = subprocess.run(
-            command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=240, input=typed
-        )
-        assert done.returncode == status, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
-        return done.stdout
-
-    return run
 
 
 def left_by(cluster, experiment_id):

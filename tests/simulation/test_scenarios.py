@@ -114,6 +114,21 @@ def test_a_draining_worker_empties_and_gets_nothing_new(lab):
     lab.finished(second, third)
 
 
+@pytest.mark.parametrize("lab", [{"agents": 2, "slots": 1, "pools": ("other",)}], indirect=True)
+def test_beside_a_draining_worker_others_start_at_once_though_shares_are_fair(lab):
+    first, (trial,) = lab.submit("first", pool="other")
+    lab.until_held(trial)
+    ((place,),) = lab.places(trial)
+    lab.disable(place, drain=True)
+    second, (other,) = lab.submit("second", pool="other")
+    lab.until_held(other)
+    assert lab.places(other) != [[place]]
+    assert lab.used(place) == 1
+    for gate in ("first", "second"):
+        lab.open(gate)
+    lab.finished(first, second)
+
+
 def test_a_disabled_worker_has_its_work_killed_and_moved(lab):
     experiment, (trial,) = lab.submit("moved", slots=2)
     lab.until_held(trial)
