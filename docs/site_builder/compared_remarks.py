@@ -1,8 +1,10 @@
 """Why a command, a route or a field of Determined 0.25 is not the same here."""
 
 BY_REST = "ask the REST API, with a token of `det token create`"
-PAGES = "the web UI of 0.25 asked it for its own pages"
-TRIAL_SOURCES = "metrics of inference are reported to a trial of its own"
+PAGES = "501: the web UI of 0.25 asked it for its own pages"
+TRIAL_SOURCES = (
+    "501: no class or command of the client asks it; metrics of inference are reported to a trial of its own"
+)
 
 COMMANDS = {
     "auth": "`det user login --provider` signs in with a provider",

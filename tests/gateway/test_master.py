@@ -209,7 +209,13 @@ def test_an_administrator_has_a_database_rebuilt_and_sees_how_far_it_is(gateway)
 
 @pytest.mark.parametrize(
     ("method", "path", "instead"),
-    [("POST", "/trial-source-info", "trial of its own")],
+    [
+        ("POST", "/trial-source-info", "trial of its own"),
+        ("GET", "/checkpoints/u/trial-source-info-metrics", "trial of its own"),
+        ("GET", "/models/m/versions/1/trial-source-info-metrics", "trial of its own"),
+        ("GET", "/user/projects/activity", "list all"),
+        ("POST", "/users/activity", "list all"),
+    ],
 )
 def test_what_is_not_offered_says_what_to_do_instead(gateway, method, path, instead):
     gateway.log_in("admin")

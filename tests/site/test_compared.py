@@ -3,6 +3,7 @@
 import pytest
 
 from docs.site_builder import compared
+from services.gateway.determined.routes import not_implemented
 
 
 @pytest.mark.parametrize("kind", compared.KINDS)
@@ -26,6 +27,13 @@ def test_no_remark_is_left_of_what_is_the_same_now(kind):
 @pytest.mark.parametrize(("kind", "least"), [("commands", 140), ("routes", 180), ("fields", 120)])
 def test_all_of_0_25_is_looked_at(kind, least):
     assert len(compared.KINDS[kind][0]()) >= least
+
+
+def test_a_route_that_is_not_there_answers_with_the_reason():
+    """And not with 404, which leaves open what is missing."""
+    absent = {row.name for row in compared.route_rows() if row.state == compared.ABSENT}
+    answered = {compared._blank(f"{method} {path}") for method, path in not_implemented.MISSING}
+    assert {compared._blank(name) for name in absent} == answered
 
 
 def test_a_command_that_lost_an_option_is_told(monkeypatch):

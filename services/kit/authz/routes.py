@@ -71,6 +71,10 @@ ROUTES: dict[tuple[Permission, Kind], str] = {
         POST ~/preview-hp-search reads
         POST /searcher/preview reads
         POST ~/trial-source-info
+        GET ~/checkpoints/{uuid}/trial-source-info-metrics
+        GET ~/models/{name}/versions/{number}/trial-source-info-metrics
+        GET ~/user/projects/activity
+        POST ~/users/activity
         GET /debug/prom/metrics
         GET /prom/det-state-metrics
         GET /det/live
