@@ -117,8 +117,15 @@ class Life:
         self.longest = 0.0
         """Maximum processor seconds for one event and its consequences."""
         self._rules, self._saver, self._state = rules, saver, state
-        self._pager = Pager(rules, saver, rules.roots, on_fault=print) if rules.roots is not None else None
-        if self._pager is not None:
+        self._pager: Pager[Any] | None = None
+        if rules.roots is not None:
+            self._pager = Pager(
+                rules,
+                saver,
+                rules.roots,
+                on_fault=print,
+                calls_for_decision=lambda state, key: bool(rules.react(state, key)),
+            )
             self._pager.attach(state, positions)
 
     @property

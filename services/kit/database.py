@@ -40,6 +40,13 @@ SNAPSHOTS = sa.Table(
 )
 """For owners that page by root, `root` is the root a record belongs to, `away` is 1 if a start does not load
 it, and `position` says when it was saved: the sum of the positions to which all streams were folded."""
+CONTENT_ERRORS = (
+    sa.exc.DataError,
+    sa.exc.IntegrityError,
+    sa.exc.NotSupportedError,
+    sa.exc.ProgrammingError,
+)
+"""What a database answers if it is all right, but not what it is told to write."""
 IS_LOADED = sa.text("away = 0")
 """Shared literally by the index and the queries; otherwise the database does not recognise the condition."""
 ROOT_INDEX = sa.Index("snapshots_of_root", SNAPSHOTS.c.owner, SNAPSHOTS.c.root)
@@ -160,6 +167,20 @@ class Database:
 def database_message(error: sa.exc.DBAPIError) -> str:
     """Return the database's own error message, on one line and without the statement."""
     return str(error.orig).strip().partition("\n")[0]
+
+
+def error_text(error: Exception) -> str:
+    """Return what went wrong with a transaction, on one line and without the statement."""
+    return database_message(error) if isinstance(error, sa.exc.DBAPIError) else repr(error)
+
+
+def is_about_content(error: Exception) -> bool:
+    """Whether a transaction failed because of what it was to write, and would fail again."""
+    if isinstance(error, sa.exc.DBAPIError):
+        return isinstance(error, CONTENT_ERRORS) and not is_damage(error)
+    if isinstance(error, sa.exc.StatementError):
+        return True
+    return not isinstance(error, sa.exc.SQLAlchemyError | UnreadableRecord | OSError | MemoryError)
 
 
 def _size_bytes(connection: sa.Connection) -> int:

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 import sqlalchemy as sa
 
 from services.kit.bounded_dict import BoundedDict
-from services.kit.database import UnreadableRecord, database_message
+from services.kit.database import UnreadableRecord, error_text
 from services.kit.roots import Key, PagedTable, PageFault, Roots, get_loaded
 from services.kit.rules import Rules
 from services.kit.snapshot import Pages, Snapshot
@@ -42,11 +42,12 @@ class Pager(Generic[S]):
         roots: Roots[S],
         *,
         on_fault: Callable[[PageFault], None],
+        calls_for_decision: Callable[[S, Key], bool],
         max_idle_records: int | None = None,
     ) -> None:
-        """`on_fault` is called with each `PageFault` before it is raised. `max_idle_records` overrides
-        `MAX_IDLE_RECORDS`."""
-        self._rules = rules
+        """`on_fault` is called with each `PageFault` before it is raised. `calls_for_decision` says whether a
+        record needs one or cannot be decided on. `max_idle_records` overrides `MAX_IDLE_RECORDS`."""
+        self._calls_for_decision = calls_for_decision
         self._saver = saver
         self._roots = roots
         self._on_fault = on_fault
@@ -195,7 +196,7 @@ class Pager(Generic[S]):
         return sum(len(getattr(self._state, table)) for table in self._roots.root_lookups)
 
     def _need_no_decision(self, keys: list[Key], parked: Collection[Key]) -> bool:
-        return not any(key in parked or self._rules.react(self._state, key) for key in keys)
+        return not any(key in parked or self._calls_for_decision(self._state, key) for key in keys)
 
     def _evict(self, root: str, keys: list[Key]) -> None:
         self.roots_evicted += 1
@@ -227,7 +228,7 @@ class Pager(Generic[S]):
         try:
             pages = self._saver.pages_blocking(keys, roots, self._loaded_roots.__contains__)
         except (sa.exc.SQLAlchemyError, UnreadableRecord) as error:
-            raise self._fault(_describe_error(error)) from error
+            raise self._fault(error_text(error)) from error
         self._insert(self._check_positions(pages))
         # A round may look for thousands of records of a root that it is about to make.
         self._remember_absent([key])
@@ -260,7 +261,7 @@ class Pager(Generic[S]):
         try:
             return self._check_positions(await self._saver.query(question))
         except (sa.exc.SQLAlchemyError, UnreadableRecord) as error:
-            raise self._fault(_describe_error(error)) from error
+            raise self._fault(error_text(error)) from error
 
     def _check_positions(self, pages: Pages) -> Pages:
         if pages.may_differ_at(self._positions):
@@ -276,7 +277,3 @@ class Pager(Generic[S]):
 
 def _no_roots(_: Any) -> tuple[str, ...]:
     return ()
-
-
-def _describe_error(error: Exception) -> str:
-    return database_message(error) if isinstance(error, sa.exc.DBAPIError) else str(error)

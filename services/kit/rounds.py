@@ -22,6 +22,7 @@ from services.kit.command_queue import CommandQueue, Pending
 from services.kit.overlay import view_of
 from services.kit.roots import PageFault
 from services.kit.rules import Key, Rules
+from services.kit.timers import Timers
 
 S = TypeVar("S")
 MAX_EVENTS = 999
@@ -131,20 +132,37 @@ class Rounds(Generic[S]):
         on_parked: Callable[[Key, str], None],
         stopwatch: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """`parked` is called with each record that cannot be decided on, and the reason."""
+        """`on_parked` is called with each record that cannot be decided on, and the reason."""
         self._rules = rules
         self._new_id = new_id
         self._on_parked = on_parked
         self._stopwatch = stopwatch
+        self.timers = Timers(rules, on_parked)
+        """The times that the state waits for."""
 
     def from_due_times(self, state: S, now: float) -> Round:
         """Build a round from the due times that have passed."""
-        due = self._rules.due(state)
         found = Round(self._new_id(), now)
-        if due is not None and due <= now:
-            made = found.encode(self._rules.expire(state, now)[:MAX_EVENTS], self._rules.owner, "")
-            found.add(found.fitting(made))
+        for key, fact in self.timers.facts(state, now):
+            try:
+                made = found.encode([fact], self._rules.owner, "")
+            except Exception as error:
+                self.timers.park(key, error)
+                continue
+            if not found.fits(made):
+                break
+            found.add(made)
         return found
+
+    def calls_for_decision(self, state: S, key: Key) -> bool:
+        """Whether a record calls for a decision. One that cannot be decided on is parked, and does."""
+        try:
+            return bool(self._rules.react(state, key))
+        except PageFault:
+            raise
+        except Exception as error:
+            self._park(key, error)
+            return True
 
     def from_changes(self, state: S, now: float, touched: dict[Key, str]) -> Round:
         """Build a round from the changed records in `touched`.
@@ -170,13 +188,18 @@ class Rounds(Generic[S]):
             return found.encode(self._rules.react(state, key), self._rules.owner, cause)
         except PageFault:
             raise
-        except Refused as problem:
-            self._on_parked(key, str(problem))
         except Exception as error:
             # A bug that affects one record must not stop the others.
-            log.exception("decision.failed", owner=self._rules.owner, record=f"{key[0]} {key[1]}")
-            self._on_parked(key, repr(error))
+            self._park(key, error)
         return []
+
+    def _park(self, key: Key, error: Exception) -> None:
+        if isinstance(error, Refused):
+            self._on_parked(key, str(error))
+            return
+        record = f"{key[0]} {key[1]}"
+        log.error("decision.failed", owner=self._rules.owner, record=record, exc_info=error)
+        self._on_parked(key, repr(error))
 
     def from_commands(self, state: S, now: float, position: int, waiting: CommandQueue) -> Round:
         """Decide as many waiting commands as fit, each as if those before it were already in the log."""

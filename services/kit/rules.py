@@ -10,7 +10,8 @@ import typing
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
-from typing import Any, Generic, TypeVar, cast
+from itertools import takewhile
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import msgspec
 
@@ -41,6 +42,16 @@ class Ruling(msgspec.Struct, frozen=True):
     value: Any = None
 
 
+class TimerKind(NamedTuple):
+    """One kind of times that a state waits for. Each belongs to a record of one table."""
+
+    waiting: Callable[[Any], Iterable[tuple[float, Any]]]
+    """Returns all of them, as due time in seconds since the epoch and id of the record, earliest first."""
+    fact: Callable[[Any, float, Any], Any]
+    """Returns the event that says that one of them has come. Once it is folded, nothing waits for that time.
+    """
+
+
 @dataclass(frozen=True)
 class Rules(Generic[S]):
     """One service's decisions. Every function is pure: called again, it returns the same."""
@@ -57,10 +68,8 @@ class Rules(Generic[S]):
     """One function per command. Raises `Refused`."""
     answers: Mapping[Any, Callable[[S, Any], Any]] = field(default_factory=dict)
     """One function per query that the folded state answers."""
-    due: Callable[[S], float | None] = lambda _: None
-    """Returns the earliest time the state waits for, in seconds since the epoch."""
-    expire: Callable[[S, float], Sequence[Any]] = lambda _, __: ()
-    """Returns facts saying that due times have come, for all up to the given time."""
+    timers: Mapping[str, TimerKind] = field(default_factory=dict)
+    """What the state waits for, by table."""
     streams: Mapping[str, Sequence[str]] = field(default_factory=lambda: {subjects.CONTROL: ()})
     """Streams to fold, each with subject filters; none means the whole stream."""
     decode: Mapping[str, Callable[[Stored, str], Recorded]] = field(default_factory=dict)
@@ -79,6 +88,19 @@ class Rules(Generic[S]):
                 f"{self.owner} folds {others}, which discard old messages, so its state cannot be "
                 "rebuilt: leave fold_version at 1, and change what is stored by a migration"
             )
+
+    def due(self, state: S) -> float | None:
+        """Return the earliest time that a state waits for, in seconds since the epoch."""
+        firsts = (next(iter(kind.waiting(state)), None) for kind in self.timers.values())
+        return min((first[0] for first in firsts if first is not None), default=None)
+
+    def expire(self, state: S, now: float) -> list[Any]:
+        """Return the facts for all times that have come, earliest first within each kind."""
+        return [
+            kind.fact(state, at, id)
+            for kind in self.timers.values()
+            for at, id in takewhile(lambda one: one[0] <= now, kind.waiting(state))
+        ]
 
 
 def derived() -> Any:

@@ -15,6 +15,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+import msgspec
+import sqlalchemy as sa
 import structlog
 
 from det_contracts import bounds, codec, subjects
@@ -26,6 +28,7 @@ from det_contracts.problems import Refused, invalid, unavailable
 from services.kit.awaitable_position import AwaitablePosition
 from services.kit.cancellation import raise_if_cancelled
 from services.kit.command_queue import CommandQueue, Pending
+from services.kit.database import UnreadableRecord
 from services.kit.inbox import Inbox
 from services.kit.lag import Lag
 from services.kit.log import (
@@ -39,6 +42,7 @@ from services.kit.log import (
     OutcomeUnknown,
     Stored,
 )
+from services.kit.narrowing import Narrowing, PortionFailed
 from services.kit.pager import Pager
 from services.kit.portions import portions_of
 from services.kit.process import flatten_errors
@@ -49,6 +53,7 @@ from services.kit.rounds import EMPTY_ROUND, Decided, Outcome, Round, Rounds
 from services.kit.rules import Call, Key, Rules, every_key
 from services.kit.snapshot_store import DatabaseSaver, Saver
 from services.kit.standstill import Failed, Poison, Standstill, end_of, placeholder_for
+from services.kit.timers import ALL
 from services.kit.trace_context import CURRENT, EventSpans
 
 if TYPE_CHECKING:
@@ -133,6 +138,7 @@ class Runner(Generic[S]):
         self._wake = asyncio.Event()
         self._inbox = Inbox(journal, clock)
         self.standstill = Standstill(rules.owner, journal)
+        self._narrowing = Narrowing()
         self._stream_positions = {stream: AwaitablePosition() for stream in rules.streams} | {
             subjects.WITNESS: self._inbox.admitted
         }
@@ -143,7 +149,13 @@ class Runner(Generic[S]):
         self.pager: Pager[S] | None = None
         """Set if the rules define which records belong together."""
         if isinstance(saver, DatabaseSaver) and saver.roots is not None:
-            self.pager = Pager(rules, saver, saver.roots, on_fault=self._on_fault)
+            self.pager = Pager(
+                rules,
+                saver,
+                saver.roots,
+                on_fault=self._on_fault,
+                calls_for_decision=self._rounds.calls_for_decision,
+            )
         self._faults: deque[PageFault] = deque(maxlen=1)
         """The fault that requires the state to be reloaded."""
         self._faulted = asyncio.Event()
@@ -172,9 +184,21 @@ class Runner(Generic[S]):
                 (poison, *_) = flatten_errors(group)
                 assert isinstance(poison, Poison)  # noqa: S101 - for the type checker
                 log.critical("event.failed", at=poison.failed.location, exc_info=poison)
-                await self.standstill.record_failure(poison.failed)
-                why = poison.failed.refusal(self.rules.owner)
+                why = await self._record_failure(poison.failed)
+            except* PortionFailed as group:
+                (error, *_) = flatten_errors(group)
+                # The attempts that narrow it down fail in the same way.
+                shown = None if self._narrowing.limit else error
+                log.critical("portion.failed", owner=self.rules.owner, error=str(error), exc_info=shown)
+                failed = self._narrowing.on_failure(str(error), self.positions)
+                why = unavailable(f"{self.rules.owner} looks for the event that it cannot process: {error}")
+                if failed is not None:
+                    why = await self._record_failure(failed)
             self._fail_commands(why)
+
+    async def _record_failure(self, failed: Failed) -> Refused:
+        await self.standstill.record_failure(failed)
+        return failed.refusal(self.rules.owner)
 
     async def _run_once(self) -> None:
         await self._load_state()
@@ -195,6 +219,7 @@ class Runner(Generic[S]):
         self.positions = {stream: stored.get(stream, 0) for stream in self.rules.streams}
         self._caught_up = dict.fromkeys(self.rules.streams, False)
         self._dirty, self.parked = {}, {}
+        self._rounds.timers.parked.clear()
         self._recent.clear()
         if self.pager is not None:
             self.pager.attach(self.state, self.positions)
@@ -305,7 +330,9 @@ class Runner(Generic[S]):
         while True:
             raise_if_cancelled()
             batch = await feed.batch()
-            *parts, last = portions_of(batch.messages, self.standstill.stop_position(stream))
+            *parts, last = portions_of(
+                batch.messages, self.standstill.stop_position(stream), self._narrowing.limit
+            )
             for part in parts:
                 await self._fold_portion(stream, read, part, caught_up=False)
             await self._fold_portion(stream, read, last, caught_up=batch.caught_up)
@@ -313,12 +340,41 @@ class Runner(Generic[S]):
     async def _fold_portion(
         self, stream: str, read: Decode, messages: Sequence[Stored], *, caught_up: bool
     ) -> None:
-        await self.standstill.wait_for_decision(stream, messages)
+        if await self.standstill.wait_for_decision(stream, messages):
+            self._narrowing.end()
         began = time.perf_counter()
         events = [self._readable(read, message, stream) for message in messages]
-        if self.pager is not None:
-            # From here to the last of these events nothing else is done.
-            await self.pager.load_for(one.event for one in events)
+        try:
+            await self._prepare(stream, messages, events)
+            await self._process(stream, messages, events, began, caught_up=caught_up)
+        except (Poison, PageFault, UnreadableRecord, msgspec.ValidationError, sa.exc.SQLAlchemyError):
+            raise
+        except Exception as error:
+            self._narrowing.note(stream, messages)
+            raise PortionFailed(f"it cannot be processed: {error!r}") from error
+
+    async def _prepare(self, stream: str, messages: Sequence[Stored], events: Sequence[Recorded]) -> None:
+        """Load what the events of a portion name. From here to the last of them nothing else is done."""
+        while True:
+            if self.pager is not None:
+                await self.pager.load_for(one.event for one in events)
+            if not self._narrowing.limit or not messages:
+                return
+            if not self._saver.has_unsaved:
+                break
+            await self._saver.save_all()
+        self._narrowing.note(stream, messages)
+        self._narrowing.on_progress(self.positions)
+
+    async def _process(
+        self,
+        stream: str,
+        messages: Sequence[Stored],
+        events: Sequence[Recorded],
+        began: float,
+        *,
+        caught_up: bool,
+    ) -> None:
         for message, event in zip(messages, events, strict=True):
             if message.subject == self._fence_subject:
                 # The content does not matter: the broker compares positions.
@@ -389,6 +445,7 @@ class Runner(Generic[S]):
         for key in keys:
             # The record changed, so ask about it again even if it was parked.
             self.parked.pop(key, None)
+            self._rounds.timers.release(key)
             self._unreacted[key] = recorded.id
             self._dirty[key] = None
 
@@ -433,7 +490,7 @@ class Runner(Generic[S]):
 
     async def _wait_for_work(self) -> None:
         """Wait until something changes or a due time comes."""
-        due = self.rules.due(self.state) if self._may_decide() else None
+        due = self._rounds.timers.due(self.state) if self._may_decide() else None
         if due is None:
             await self._wake.wait()
             return
@@ -496,7 +553,7 @@ class Runner(Generic[S]):
 
     def _timer_round(self) -> Round:
         now = self._clock()
-        due = self.rules.due(self.state)
+        due = self._rounds.timers.due(self.state)
         return EMPTY_ROUND if due is None or due > now else self._rounds.from_due_times(self.state, now)
 
     def _reaction_round(self) -> Round:
@@ -513,8 +570,9 @@ class Runner(Generic[S]):
 
     def _retry_parked(self, cause: str) -> None:
         """Retry everything parked: the operator may have fixed the cause in the meantime."""
-        self._unreacted.update(dict.fromkeys(self.parked, cause))
+        self._unreacted.update((key, cause) for key in self.parked if key[1] != ALL)
         self.parked.clear()
+        self._rounds.timers.parked.clear()
 
     def _park(self, key: Key, reason: str) -> None:
         if self.parked.get(key) != reason:

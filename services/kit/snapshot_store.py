@@ -19,9 +19,10 @@ from det_contracts import subjects
 from det_contracts.envelope import Recorded
 from det_contracts.problems import unavailable
 from services.kit.awaitable_position import AwaitablePosition
-from services.kit.database import Database, UnreadableRecord, database_message
+from services.kit.database import Database, UnreadableRecord, database_message, error_text, is_about_content
 from services.kit.lag import Lag
 from services.kit.log import Mark
+from services.kit.narrowing import PortionFailed
 from services.kit.process import StartAgain
 from services.kit.process_metrics import Measures
 from services.kit.rebuild_requests import RebuildRequests
@@ -56,7 +57,17 @@ class Saver(Protocol):
         """Accept the changes of one folded batch. Waits while too much is unsaved."""
 
     async def run(self) -> None:
-        """Save in the background until cancelled. Raises `StartAgain`."""
+        """Save in the background until cancelled.
+
+        Raises `StartAgain`, and `PortionFailed` if something that was folded cannot be saved.
+        """
+
+    @property
+    def has_unsaved(self) -> bool:
+        """Whether something folded has to be saved by this replica, or another, before more is folded."""
+
+    async def save_all(self) -> None:
+        """Have everything folded by now saved at once, and wait for it."""
 
 
 class Projection(Protocol):
@@ -83,6 +94,13 @@ class NullSaver:
         return None
 
     async def run(self) -> None:
+        return None
+
+    @property
+    def has_unsaved(self) -> bool:
+        return False
+
+    async def save_all(self) -> None:
         return None
 
 
@@ -176,7 +194,7 @@ class DatabaseSaver:
         state, positions, strays, rebuilt_for = await self._load_with_retry()
         if self._folded_portions and rebuilt_for != self.rebuilds.rebuilt_for:
             raise StartAgain("the database was emptied meanwhile")
-        self.rebuilds.rebuilt_for, self._ends = rebuilt_for, False
+        self.rebuilds.rebuilt_for, self._ends, self._overtaken = rebuilt_for, False, False
         self._state = state
         self.saved_positions = dict(positions)
         self._records, self._events, self._evicted = {}, [], {}
@@ -436,6 +454,10 @@ class DatabaseSaver:
         stored = False
         try:
             stored = await self._database.write(work)
+        except Exception as error:
+            if not is_about_content(error):
+                raise
+            raise PortionFailed(f"it cannot be saved: {error_text(error)}") from error
         finally:
             if not stored:
                 self._records = unsaved | self._records
@@ -470,14 +492,18 @@ class DatabaseSaver:
         try:
             async with asyncio.timeout(within_s):
                 await self._folded_position.wait_for_position(position)
-                await self._save_all()
+                await self.save_all()
         except TimeoutError:
             saved = self.saved_positions.get(subjects.CONTROL, 0)
             message = f"the read side is at position {saved}, not yet at {position}; try again"
             raise unavailable(message) from None
 
-    async def _save_all(self) -> None:
-        """Have everything folded by now saved at once, and wait for it."""
+    @property
+    def has_unsaved(self) -> bool:
+        # Who was overtaken must fold on, or never gets to where it may save.
+        return self._saved_portions.position < self._folded_portions and not self._overtaken
+
+    async def save_all(self) -> None:
         self._waiting_readers += 1
         self._save_now.set()
         try:

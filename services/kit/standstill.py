@@ -125,10 +125,13 @@ class Standstill:
         # A request from before the failure is not about it.
         self._read_up_to = await end_of(self._journal)
 
-    async def wait_for_decision(self, stream: str, messages: Sequence[Stored]) -> None:
-        """If these messages begin with the one that cannot be folded, wait until an administrator decides."""
+    async def wait_for_decision(self, stream: str, messages: Sequence[Stored]) -> bool:
+        """If these messages begin with the one that cannot be folded, wait until an administrator decides.
+
+        Returns whether that was so.
+        """
         if self._poison is None or not messages or messages[0].position != self.stop_position(stream):
-            return
+            return False
         log.critical(
             "fold.stands",
             owner=self._owner,
@@ -142,6 +145,7 @@ class Standstill:
             self.stands.clear()
         log.warning("fold.goes_on", owner=self._owner, at=self._poison.location)
         self._poison = None
+        return True
 
     async def _wait_until_decided(self, stream: str, position: int) -> None:
         reading = self._journal.read(subjects.CONTROL, after=self._read_up_to, subjects=self._filters)

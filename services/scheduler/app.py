@@ -27,7 +27,7 @@ from services.scheduler.measures import readings
 from services.scheduler.orders import OrdersWriter
 from services.scheduler.pools import read_pools
 from services.scheduler.queries import ANSWERS
-from services.scheduler.react import due, expire, react
+from services.scheduler.react import TIMERS, react
 from services.scheduler.rights import directory
 from services.scheduler.script_answers import holder_handler, leave_handler
 
@@ -39,8 +39,7 @@ RULES = Rules(
     react=react,
     commands=add_access_checks(COMMANDS, directory),
     answers=ANSWERS,
-    due=due,
-    expire=expire,
+    timers=TIMERS,
 )
 
 

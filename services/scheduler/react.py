@@ -7,14 +7,14 @@ decide which workers to request or give back.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain, islice
 from typing import Any
 
 from det_contracts.events import scheduler
+from services.kit.rules import TimerKind
 from services.scheduler import retention
 from services.scheduler.domain import State
 from services.scheduler.growth import scale_pool
-from services.scheduler.passes import AT_ONCE, decide_pool, decision_events
+from services.scheduler.passes import decide_pool, decision_events
 from services.scheduler.steps import next_step
 
 
@@ -29,22 +29,19 @@ def react(state: State, key: tuple[str, Any]) -> Sequence[Any]:
     return ()
 
 
-def due(state: State) -> float | None:
-    """The earliest due time that has not been recorded as passed."""
-    waits = (state.due, state.pauses_due, state.provisioned_due, state.retries_due)
-    firsts = (one.first() for one in waits)
-    times = [first[0] for first in firsts if first is not None]
-    return min([*times, *retention.next_expiries(state)], default=None)
-
-
-def expire(state: State, now: float) -> Sequence[Any]:
-    """Return facts about due times that have come, earliest first within each kind.
-
-    At most `AT_ONCE` facts are returned; a later call returns the rest.
-    """
-    late = (scheduler.DeadlinePassed(id, due_at) for due_at, id in state.due.up_to(now))
-    silent = (scheduler.PauseOver(trial_id, due_at) for due_at, trial_id in state.pauses_due.up_to(now))
-    workers = (scheduler.WorkerTimePassed(id, due_at) for due_at, id in state.provisioned_due.up_to(now))
-    retries = (scheduler.RetryDue(pool, due_at) for due_at, pool in state.retries_due.up_to(now))
-    facts = chain(late, silent, workers, retries, retention.expired_records(state, now))
-    return list(islice(facts, AT_ONCE))
+TIMERS = {
+    "deadlines": TimerKind(
+        lambda state: state.due, lambda _, due_at, id: scheduler.DeadlinePassed(id, due_at)
+    ),
+    "pauses": TimerKind(
+        lambda state: state.pauses_due, lambda _, due_at, trial_id: scheduler.PauseOver(trial_id, due_at)
+    ),
+    "provisioned": TimerKind(
+        lambda state: state.provisioned_due, lambda _, due_at, id: scheduler.WorkerTimePassed(id, due_at)
+    ),
+    "supplies": TimerKind(
+        lambda state: state.retries_due, lambda _, due_at, pool: scheduler.RetryDue(pool, due_at)
+    ),
+    "tasks": TimerKind(retention.tasks_to_forget, retention.forget_task),
+    "workers": TimerKind(retention.workers_to_forget, retention.forget_worker),
+}

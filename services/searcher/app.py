@@ -19,7 +19,7 @@ from services.searcher.heartbeats import monitor_heartbeats
 from services.searcher.measures import readings
 from services.searcher.preview import PREVIEW
 from services.searcher.queries import ANSWERS
-from services.searcher.react import due, expire, react
+from services.searcher.react import TIMERS, react
 from services.searcher.rights import directory
 from services.searcher.script_answers import (
     best_validation_handler,
@@ -36,8 +36,7 @@ RULES = Rules(
     react=react,
     commands=add_access_checks(COMMANDS, directory),
     answers=ANSWERS,
-    due=due,
-    expire=expire,
+    timers=TIMERS,
 )
 
 

@@ -14,6 +14,7 @@ from det_contracts import ids
 from det_contracts.events import searcher
 from det_contracts.states import ENDS_IN, OVER, STOPPING, TERMINAL
 from det_contracts.states import State as Life
+from services.kit.rules import TimerKind
 from services.searcher.domain import Experiment, State, Trial, effective_state
 from services.searcher.domain.fold import EXIT_GRACE_S
 from services.searcher.domain.state import MAX_TRIALS_PER_PASS
@@ -186,15 +187,10 @@ def _desired_stop(experiment: Experiment, trial: Trial, state: Life) -> tuple[in
     return (NO_STOP if state in ("ACTIVE", "STOPPING_COMPLETED") else EXIT), reason
 
 
-def due(state: State) -> float | None:
-    """The earliest time by which a run that gave up must have exited."""
-    first = state.exit_deadlines.first()
-    return None if first is None else first[0]
-
-
-def expire(state: State, now: float) -> Sequence[Any]:
-    """Facts about due times that have come, earliest first. A later call returns the rest."""
-    return [
-        searcher.TrialOverdue(id, state.timers[id].run, due_at, OVERDUE_REASON)
-        for due_at, id in islice(state.exit_deadlines.up_to(now), MAX_TRIALS_PER_PASS)
-    ]
+TIMERS = {
+    # By this time a run that gave up must have exited.
+    "timers": TimerKind(
+        lambda state: state.exit_deadlines,
+        lambda state, due_at, id: searcher.TrialOverdue(id, state.timers[id].run, due_at, OVERDUE_REASON),
+    )
+}

@@ -1,7 +1,7 @@
 """Rounds: many commands at once, in turn with timers and reactions; what fails stops nobody else."""
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 import pytest
@@ -13,7 +13,7 @@ from det_contracts.problems import Refused, invalid
 from services.kit.command_queue import CommandQueue, Pending
 from services.kit.log import Draft, NotStored, OutcomeUnknown
 from services.kit.log_memory import MemoryLog
-from services.kit.rules import Call, Rules, Ruling
+from services.kit.rules import Call, Rules, Ruling, TimerKind
 from tests.fixtures.waiting import until
 from tests.kit.running_runner import running_runner
 
@@ -171,17 +171,11 @@ def test_a_client_that_never_stops_keeps_no_reaction_and_no_timer_waiting():
     async def work():
         log, now = MemoryLog(), 0.0
 
-        def expire(state, at):
-            return (
-                []
-                if state.accounts.get(9000, Account()).passed
-                else [scheduler.DeadlinePassed("9000", 100.0)]
-            )
+        def waiting(state):
+            return () if state.accounts.get(9000, Account()).passed else [(100.0, 9000)]
 
-        def due(state):
-            return None if state.accounts.get(9000, Account()).passed else 100.0
-
-        rules = Rules(**{**vars(RULES), "due": due, "expire": expire})
+        timers = {"accounts": TimerKind(waiting, lambda _, at, id: scheduler.DeadlinePassed(str(id), at))}
+        rules = replace(RULES, timers=timers)
         async with running(log, rules, clock=lambda: now) as runner:
 
             async def greedy(name):

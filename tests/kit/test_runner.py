@@ -19,7 +19,7 @@ from services.kit.database import METADATA, Database
 from services.kit.log import Draft, FenceLost, OutcomeUnknown, Stored
 from services.kit.log_memory import MemoryLog
 from services.kit.records import read_event
-from services.kit.rules import Call, Rules, Ruling, dump
+from services.kit.rules import Call, Rules, Ruling, TimerKind, dump
 from services.kit.runner import Poison, Runner
 from services.kit.snapshot_store import DatabaseSaver, NullSaver
 from tests.fixtures.waiting import until
@@ -76,17 +76,15 @@ def bump(state, command, call):
     )
 
 
-def due(state):
-    return min((100.0 * (a.passed + 1) for a in state.accounts.values() if a.passed < 2), default=None)
+def waiting(state):
+    return sorted((100.0 * (a.passed + 1), id) for id, a in state.accounts.items() if a.passed < 2)
 
 
-def expire(state, now):
-    waiting = [(id, 100.0 * (a.passed + 1)) for id, a in state.accounts.items() if a.passed < 2]
-    return [scheduler.DeadlinePassed(str(id), at) for id, at in waiting if at <= now]
+TIMERS = {"accounts": TimerKind(waiting, lambda _, at, id: scheduler.DeadlinePassed(str(id), at))}
 
 
 RULES = Rules(owner="toy", state=State, evolve=evolve, react=react, commands={Bump: bump})
-TIMED = Rules(owner="toy", state=State, evolve=evolve, react=react, due=due, expire=expire)
+TIMED = Rules(owner="toy", state=State, evolve=evolve, react=react, timers=TIMERS)
 
 
 def draft(event, id):

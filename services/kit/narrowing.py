@@ -1,0 +1,65 @@
+"""Finds the event because of which a portion of the log cannot be processed or saved.
+
+A portion holds many events, and what is saved together holds many portions, so a failure does not say which
+event is to blame. The state is therefore loaded anew, and the log is folded from there in smaller portions,
+each saved before the next is folded, until a portion of a single event fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from services.kit.log import Stored
+from services.kit.standstill import Failed
+
+SIZES = (256, 16, 1)
+"""Events per portion in each attempt. A portion that fails is the only one that the next attempt repeats."""
+
+
+class PortionFailed(Exception):
+    """What was folded cannot be processed or saved, and it is not known because of which event."""
+
+
+class Narrowing:
+    """How small the portions of one owner have to be at the moment."""
+
+    def __init__(self) -> None:
+        self._attempt = 0
+        self._until: dict[str, int] = {}
+        """Per stream, the position up to which portions have to be small."""
+        self._unsaved: list[tuple[str, Stored]] = []
+        """What is folded but not yet saved."""
+
+    @property
+    def limit(self) -> int:
+        """Number of events per portion; 0 if it does not matter."""
+        return SIZES[self._attempt - 1] if self._attempt else 0
+
+    def note(self, stream: str, messages: Sequence[Stored]) -> None:
+        """Note what is folded next, with everything before it saved, or what just failed."""
+        self._unsaved = [(stream, message) for message in messages]
+
+    def on_failure(self, error: str, reached: Mapping[str, int]) -> Failed | None:
+        """Take in that something failed, with all streams folded up to `reached`.
+
+        Returns the event that is to blame; None if the next attempt has to find it.
+        """
+        for stream, position in reached.items():
+            self._until[stream] = max(position, self._until.get(stream, 0))
+        for stream, message in self._unsaved:
+            self._until[stream] = max(message.position, self._until.get(stream, 0))
+        blamed, self._unsaved = self._unsaved, []
+        if self.limit == 1 and blamed:
+            ((stream, message),) = blamed
+            return Failed(stream, message.position, message.subject, error)
+        self._attempt = min(self._attempt + 1, len(SIZES))
+        return None
+
+    def on_progress(self, saved: Mapping[str, int]) -> None:
+        """Take in what is saved. Portions are as large as ever once that covers what failed."""
+        if self._attempt and all(saved.get(stream, 0) >= at for stream, at in self._until.items()):
+            self.end()
+
+    def end(self) -> None:
+        """Let portions be as large as ever."""
+        self._attempt, self._until, self._unsaved = 0, {}, []

@@ -1,0 +1,79 @@
+"""The times that a state waits for, without those about which nothing can be decided."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, TypeVar
+
+import structlog
+
+from det_contracts.problems import Refused
+from services.kit.roots import PageFault
+from services.kit.rules import Key, Rules
+
+S = TypeVar("S")
+ALL = "(all)"
+"""Stands for the id where the times of a whole table cannot be looked at."""
+
+log = structlog.get_logger()
+
+
+class Timers(Generic[S]):
+    """Looks at the timers of one owner.
+
+    A timer that fails is parked until its record changes, or an administrator has it retried. The others go
+    on.
+    """
+
+    def __init__(self, rules: Rules[S], on_parked: Callable[[Key, str], None]) -> None:
+        """`on_parked` is called with each record whose timer is parked, and the reason."""
+        self._rules = rules
+        self._on_parked = on_parked
+        self.parked: dict[Key, str] = {}
+        """Records whose timers failed, each with the reason."""
+
+    def due(self, state: S) -> float | None:
+        """Return the earliest time that the state waits for, in seconds since the epoch."""
+        firsts = (next(self._waiting(state, table), None) for table in self._rules.timers)
+        return min((first[0] for first in firsts if first is not None), default=None)
+
+    def facts(self, state: S, now: float) -> Iterator[tuple[Key, Any]]:
+        """Yield what says that times have come, up to `now`, each with the record that it is about."""
+        for table, kind in self._rules.timers.items():
+            for at, id in self._waiting(state, table):
+                if at > now:
+                    break
+                try:
+                    fact = kind.fact(state, at, id)
+                except PageFault:
+                    raise
+                except Exception as error:
+                    self.park((table, id), error)
+                    continue
+                yield (table, id), fact
+
+    def _waiting(self, state: S, table: str) -> Iterator[tuple[float, Any]]:
+        if (table, ALL) in self.parked:
+            return
+        try:
+            for at, id in self._rules.timers[table].waiting(state):
+                if (table, id) not in self.parked:
+                    yield at, id
+        except PageFault:
+            raise
+        except Exception as error:
+            self.park((table, ALL), error)
+
+    def park(self, key: Key, error: Exception) -> None:
+        """Leave out a timer that failed."""
+        reason = str(error) if isinstance(error, Refused) else repr(error)
+        self.parked[key] = f"its due time: {reason}"
+        if not isinstance(error, Refused):
+            record = f"{key[0]} {key[1]}"
+            log.error("timer.failed", owner=self._rules.owner, record=record, exc_info=error)
+        self._on_parked(key, self.parked[key])
+
+    def release(self, key: Key) -> None:
+        """Look at a record's timer again, because the record changed."""
+        if self.parked:
+            self.parked.pop(key, None)
