@@ -85,6 +85,20 @@ class Pager(Generic[S]):
             for id in known:
                 self._record_change((table, id), self._saver.folded_portions)
 
+    def load_named(self, keys: Iterable[Key]) -> None:
+        """Load records that an event only names, to have them decided on again.
+
+        What is not in memory would be saved as deleted otherwise. Raises `PageFault`.
+        """
+        for table, id in keys:
+            find = self._roots.root_lookups.get(table)
+            if find is None or get_loaded(getattr(self._state, table), id) is not None:
+                continue
+            root = find(self._state, id)
+            # What was deleted just now had been loaded before, with its root.
+            if root and root not in self._loaded_roots and root not in self._empty_roots:
+                self._load_root(table, id)
+
     def record_changes(self, keys: Iterable[Key]) -> None:
         """Note the records that the current portion stored or deleted."""
         for key in keys:

@@ -441,6 +441,7 @@ class Runner(Generic[S]):
             failed = Failed(recorded.stream, recorded.position, message.subject, repr(error))
             raise Poison(failed, self._describe_history(recorded)) from error
         if self.pager is not None:
+            self.pager.load_named(keys)
             self.pager.record_changes(keys)
         for key in keys:
             # The record changed, so ask about it again even if it was parked.

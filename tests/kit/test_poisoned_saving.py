@@ -265,3 +265,41 @@ def test_a_root_at_rest_whose_records_cannot_be_asked_stays_and_is_told(tmp_path
                 assert "nobody thought of this" in runner.parked_records()["accounts 2"]
 
     asyncio.run(work())
+
+
+def test_a_record_that_an_event_only_names_is_not_deleted_from_the_database(tmp_path, monkeypatch):
+    """To have something decided on again, a fold may name a record that is not in memory."""
+    monkeypatch.setattr("services.kit.pager.MAX_IDLE_RECORDS", 0)
+
+    def evolve(state, recorded):
+        if getattr(recorded.event, "units", 0) == UNSAVABLE:
+            return [("accounts", 1)]
+        return RULES.evolve(state, recorded)
+
+    roots = Roots(
+        root_lookups={"accounts": lambda _, id: str(id)},
+        members=lambda state, root: [("accounts", int(root))] if int(root) in dict(state.accounts) else [],
+        is_over=lambda *_: True,
+        index=lambda *_: None,
+        unindex=lambda *_: None,
+        reference_fields={"trial_id": "accounts"},
+    )
+
+    async def work():
+        log = MemoryLog()
+        rules = replace(RULES, evolve=evolve, react=lambda *_: (), roots=roots)
+        with opened(tmp_path) as database:
+            saver = DatabaseSaver(database, "toy", State, roots=roots)
+            async with running(log, saver, rules=rules, is_leader=follows) as runner:
+                await say(log, (1, 1.0))
+                while runner.pager.is_loaded("1") or not runner.positions["CONTROL"]:
+                    await say(log, (2, 1.0))
+                    await runner.wait_for_position(len(log.streams["CONTROL"]), within_s=60)
+                    await saver.wait_for_position()
+                await say(log, (3, UNSAVABLE))
+                await runner.wait_for_position(len(log.streams["CONTROL"]), within_s=60)
+                await saver.wait_for_position()
+                await runner.pager.load_for([Bump(1)])
+                assert runner.state.accounts[1] == Account(asked=1.0)
+
+    asyncio.run(work())

@@ -24,6 +24,8 @@ class FakeDatabase:
         self.positions = {}
         self.rows = {}
         """Content of lists; see `gateway.project`."""
+        self.refuses = None
+        """Id of an event that cannot be written."""
         self._older = []
         self._chance = chance
 
@@ -36,16 +38,22 @@ class FakeDatabase:
 
     async def write(self, work):
         await asyncio.sleep(0.05 * self._chance.random())
-        stored = work(self)
+        before = self._copy() if self.refuses is not None else None
+        try:
+            stored = work(self)
+        except Exception:
+            if before is not None:
+                self.records, self.roots, self.dropped, self.positions, self.rows = before
+            raise
         if stored:
             self.keep_version()
         return stored
 
     def keep_version(self):
-        self._older = [
-            *self._older[1 - VERSIONS :],
-            (dict(self.records), dict(self.roots), self.dropped, dict(self.positions), dict(self.rows)),
-        ]
+        self._older = [*self._older[1 - VERSIONS :], self._copy()]
+
+    def _copy(self):
+        return dict(self.records), dict(self.roots), self.dropped, dict(self.positions), dict(self.rows)
 
     def lose_newest_commits(self, chance):
         """Lose a random number of the newest commits; sometimes all of them."""

@@ -82,6 +82,8 @@ class Gateway(Replica):
 
 def project(shelf, records, events):
     """In place of the list tables: rows as they were when they were saved."""
+    if shelf.refuses is not None and any(event.id == shelf.refuses for event in events):
+        raise ValueError(f"no column is wide enough for {shelf.refuses}")
     for (kind, key), record in records.items():
         if kind in ("experiments", "trials"):
             shelf.rows[kind, key] = record

@@ -1,6 +1,6 @@
 """One replica of a service: the real runner with the real rules, in a process that can die."""
 
-from asyncio import TaskGroup, get_running_loop
+from asyncio import TaskGroup, get_running_loop, sleep
 from types import SimpleNamespace
 
 from det_contracts.problems import unavailable
@@ -77,8 +77,12 @@ class Replica:
         self._run(self.run_background_tasks(parts))
 
     async def _fails_if_it_stands(self, standstill):
-        await standstill.stands.wait()
-        raise AssertionError(f"it cannot process {standstill.failed}")
+        while True:
+            await standstill.stands.wait()
+            if not self._world.poison.may_stand(self.rules.owner):
+                raise AssertionError(f"it cannot process {standstill.failed}")
+            while standstill.stands.is_set():
+                await sleep(5.0)
 
     def _new_saver(self):
         rules = self.rules

@@ -44,6 +44,7 @@ from tests.simulation.invariants import Stated
 from tests.simulation.ledger import Ledger
 from tests.simulation.limits import limits_in_force
 from tests.simulation.loop import run
+from tests.simulation.poison import Poison
 from tests.simulation.provisioner import Provisioner
 from tests.simulation.registers import Registers
 from tests.simulation.replica import NO_METRICS, Replica
@@ -106,6 +107,7 @@ class World:
         self.truth = {owner: rules.state() for owner, rules in self.rules.items()}
         self._copies = {owner: Copies(rules.state) for owner, rules in self.rules.items()}
         self.registers = Registers()
+        self.poison = Poison()
         self.engine = LyingEngine(self) if plan.grows else None
         self.provisioners = [Provisioner(self) for _ in range(2 * plan.grows)]
         """Two of them: one may wrongly believe that it leads."""
@@ -276,6 +278,8 @@ class World:
                 self._check_search(id, recorded.event)
 
     def _fold(self, owner, recorded):
+        if self.poison and self.poison.has(owner, recorded):
+            return ()
         try:
             return tuple(self.rules[owner].evolve(self.truth[owner], recorded))
         except Exception as error:
@@ -344,7 +348,7 @@ class World:
 
     def compare(self, replica):
         """A caught-up replica holds what the fold of the log holds."""
-        if replica.rules.owner not in self.rules:
+        if replica.rules.owner not in self.rules or replica.rules.owner == self.poison.folded:
             return True
         if not replica.up or any(
             at != len(self.disk.streams[stream]) for stream, at in replica.runner.positions.items()
