@@ -252,13 +252,13 @@ def _watch_sources(service: Service, parts: Parts, rebuild: Rebuild) -> WatchSou
         position=position,
         refusals=parts.stream.refusals,
         failing=lambda: parts.database.failure,
-        parked=runner.parked_records,
+        parked=runner.decider.parked_records,
         rebuilding=lambda: (
             "" if runner.ready.is_set() else rebuild.progress(runner.positions[subjects.CONTROL])
         ),
         failed=lambda: runner.standstill.failed,
         saves=lambda: service.always_saves or parts.is_leader(),
-        decision_progress=runner.decision_progress,
+        decision_progress=runner.decider.decision_progress,
     )
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 from det_contracts import codec, subjects
 from det_contracts.envelope import Recorded
 from services.kit.log import Stored
@@ -10,3 +13,16 @@ from services.kit.log import Stored
 def read_event(message: Stored, stream: str = subjects.CONTROL) -> Recorded:
     """Decode an event of CONTROL. See `codec.read` for messages that are not events."""
     return codec.read(message.subject, message.body, message.position, stream)
+
+
+def id_fields(event: Any) -> list[str]:
+    """Return the names of an event's fields that hold ids."""
+    return [name for name in event.__struct_fields__ if name.endswith("_id")]
+
+
+def describe_history(owner: str, bad: Recorded, recent: Iterable[Recorded]) -> str:
+    """Describe an event that cannot be folded, after those of the recent ones that share an id with it."""
+    ids = {getattr(bad.event, name) for name in id_fields(bad.event)}
+    past = [one for one in recent if ids & {getattr(one.event, name) for name in id_fields(one.event)}]
+    lines = [f"  {one.position} {one.actor}: {one.event}" for one in past[-20:]]
+    return "\n".join([f"{owner} cannot fold message {bad.position} of {bad.stream}; its history:", *lines])

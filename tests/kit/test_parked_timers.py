@@ -111,12 +111,12 @@ def test_the_times_of_other_records_come_and_the_one_that_fails_is_told(faults):
         await say(log, 1, BROKEN, HUGE, 9)
         async with running(log) as runner:
             await until(lambda: passed(runner, 1, 9))
-            told = runner.parked_records()
+            told = runner.decider.parked_records()
             assert told[f"accounts {BROKEN}"] == "its due time: KeyError('nobody thought of 7')"
             assert "bytes in the log" in told[f"accounts {HUGE}"]
             assert set(told) == {f"accounts {BROKEN}", f"accounts {HUGE}"}
             # It waits for nothing, instead of asking again and again.
-            assert runner._rounds.timers.due(runner.state) is None
+            assert runner.decider._rounds.timers.due(runner.state) is None
 
     asyncio.run(work())
 
@@ -128,14 +128,14 @@ def test_a_record_that_changes_is_looked_at_again(faults):
         log = MemoryLog()
         await say(log, BROKEN)
         async with running(log) as runner:
-            await until(lambda: runner.parked_records() != {})
+            await until(lambda: runner.decider.parked_records() != {})
             faults.clear()
             await say(log, 1)
             await until(lambda: passed(runner, 1))
             assert not passed(runner, BROKEN)
             await say(log, BROKEN)
             await until(lambda: passed(runner, BROKEN))
-            assert runner.parked_records() == {}
+            assert runner.decider.parked_records() == {}
 
     asyncio.run(work())
 
@@ -148,11 +148,11 @@ def test_an_administrator_has_it_looked_at_again(faults):
         await say(log, BROKEN, 1)
         async with running(log) as runner:
             await until(lambda: passed(runner, 1))
-            await until(lambda: len(runner.parked_records()) == 2)
+            await until(lambda: len(runner.decider.parked_records()) == 2)
             faults.clear()
             await log.append(draft(gateway.DecisionsRetried(owner="toy", reason="test"), "retry"))
             await until(lambda: passed(runner, BROKEN) and 1 in runner.state.others)
-            assert runner.parked_records() == {}
+            assert runner.decider.parked_records() == {}
 
     asyncio.run(work())
 
@@ -165,7 +165,7 @@ def test_times_that_cannot_even_be_listed_stop_no_other_kind(faults):
         await say(log, 1, 2)
         async with running(log) as runner:
             await until(lambda: passed(runner, 1, 2))
-            assert runner.parked_records() == {
+            assert runner.decider.parked_records() == {
                 f"others {ALL}": "its due time: RuntimeError('an index is wrong')"
             }
             assert runner.state.others == {}

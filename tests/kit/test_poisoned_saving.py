@@ -255,14 +255,14 @@ def test_a_root_at_rest_whose_records_cannot_be_asked_stays_and_is_told(tmp_path
             saver = DatabaseSaver(database, "toy", State, roots=roots)
             async with running(log, saver, rules=rules) as runner:
                 await say(log, (1, 1.0), (2, 1.0))
-                await until(lambda: asked and not runner._unreacted)
+                await until(lambda: asked and not runner.decider.unreacted)
                 for _ in range(4):
                     await say(log, (3, 1.0))
                     await runner.wait_for_position(len(log.streams["CONTROL"]), within_s=60)
                     await saver.wait_for_position()
                 await until(lambda: not runner.pager.is_loaded("1"))
                 assert runner.pager.is_loaded("2")
-                assert "nobody thought of this" in runner.parked_records()["accounts 2"]
+                assert "nobody thought of this" in runner.decider.parked_records()["accounts 2"]
 
     asyncio.run(work())
 

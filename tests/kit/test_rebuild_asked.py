@@ -70,7 +70,7 @@ class Service:
         return str(error)
 
     async def settled(self, runner, saver):
-        await until(lambda: runner.ready.is_set() and not runner._unreacted)
+        await until(lambda: runner.ready.is_set() and not runner.decider.unreacted)
         end = len(self.log.streams[subjects.CONTROL])
         await until(lambda: runner.positions["CONTROL"] >= end)
         await saver.wait_for_position(end, within_s=60)

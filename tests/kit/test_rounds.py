@@ -269,9 +269,9 @@ def test_what_the_log_cannot_take_is_refused_or_parked_and_others_go_on(monkeypa
             for id in (HUGE, UNREACTABLE, 1):
                 await log.append(draft(trial.Progressed(id, 1, 1.0), f"stated-{id}"))
             await until(lambda: answered(runner, 1) == 1)
-            assert set(runner.parked) == {("accounts", HUGE), ("accounts", UNREACTABLE)}
-            assert "bytes in the log" in runner.parked["accounts", HUGE]
-            assert "nobody thought of this" in runner.parked["accounts", UNREACTABLE]
+            assert set(runner.decider.parked) == {("accounts", HUGE), ("accounts", UNREACTABLE)}
+            assert "bytes in the log" in runner.decider.parked["accounts", HUGE]
+            assert "nobody thought of this" in runner.decider.parked["accounts", UNREACTABLE]
             assert (await runner.command(Number(), call()))[1] == UNREACTABLE + 2
 
     run(work)
@@ -283,17 +283,17 @@ def test_what_was_parked_is_looked_at_again_when_an_operator_asks_for_it(monkeyp
         async with running(log) as runner:
             for id in (HUGE, UNREACTABLE):
                 await log.append(draft(trial.Progressed(id, 1, 1.0), f"stated-{id}"))
-            await until(lambda: len(runner.parked) == 2)
+            await until(lambda: len(runner.decider.parked) == 2)
             monkeypatch.setitem(globals(), "FAULTY", frozenset())
             # Another owner is meant.
             await log.append(draft(gateway.DecisionsRetried(owner="others", reason="test"), "others"))
             end = len(log.streams[subjects.CONTROL])
             await until(lambda: runner.positions[subjects.CONTROL] >= end)
-            assert len(runner.parked) == 2
+            assert len(runner.decider.parked) == 2
             again = gateway.DecisionsRetried(owner=runner.rules.owner, reason="test")
             await log.append(draft(again, "again"))
             await until(lambda: answered(runner, UNREACTABLE) == 1)
-            await until(lambda: set(runner.parked) == {("accounts", HUGE)})
+            await until(lambda: set(runner.decider.parked) == {("accounts", HUGE)})
 
     run(work)
 
@@ -310,7 +310,7 @@ class Full(MemoryLog):
 
 
 def test_a_log_without_space_is_told_at_once_and_tried_again(monkeypatch):
-    monkeypatch.setattr("services.kit.runner.REFUSED_RETRY_S", 0.01)
+    monkeypatch.setattr("services.kit.decider.REFUSED_RETRY_S", 0.01)
 
     async def work():
         log = Full()
@@ -320,10 +320,10 @@ def test_a_log_without_space_is_told_at_once_and_tried_again(monkeypatch):
                 await runner.command(Number(), call(), within_s=60)
             assert refused.value.problem.code == "unavailable"
             await log.append(draft(trial.Progressed(7, 1, 1.0), "stated"))
-            await until(lambda: "no space left" in runner.refusal)
+            await until(lambda: "no space left" in runner.decider.refusal)
             log.full = False
             await until(lambda: answered(runner, 7) == 1)
-            assert runner.refusal == ""
+            assert runner.decider.refusal == ""
             assert (await runner.command(Number(), call()))[1] == 8
 
     run(work)

@@ -20,8 +20,9 @@ from services.kit.log import Draft, FenceLost, OutcomeUnknown, Stored
 from services.kit.log_memory import MemoryLog
 from services.kit.records import read_event
 from services.kit.rules import Call, Rules, Ruling, TimerKind, dump
-from services.kit.runner import Poison, Runner
+from services.kit.runner import Runner
 from services.kit.snapshot_store import DatabaseSaver, NullSaver
+from services.kit.standstill import Poison
 from tests.fixtures.waiting import until
 from tests.kit.running_runner import running_runner
 
@@ -172,14 +173,14 @@ def test_what_is_about_to_be_decided_and_comes_to_no_end_can_be_seen():
     async def work():
         log = Hanging()
         async with running(log) as runner:
-            await until(lambda: not runner.decision_progress()[0])
+            await until(lambda: not runner.decider.decision_progress()[0])
             await log.append(ask(1))
             await until(lambda: log.asked)
-            before = runner.decision_progress()
+            before = runner.decider.decision_progress()
             assert before[0]
             log.let.set()
-            await until(lambda: answered(runner) == 1 and not runner.decision_progress()[0])
-            assert runner.decision_progress()[1] > before[1]
+            await until(lambda: answered(runner) == 1 and not runner.decider.decision_progress()[0])
+            assert runner.decider.decision_progress()[1] > before[1]
 
     asyncio.run(work())
 
@@ -597,7 +598,7 @@ def test_whoever_decided_nothing_behind_what_is_archived_makes_an_empty_decision
                 await log.append(draft(sealed, f"sealed-{len(log.streams[subjects.CONTROL])}"))
                 end = len(log.streams[subjects.CONTROL])
                 await until(lambda end=end: runner.positions[subjects.CONTROL] >= end)
-            await until(lambda: runner._fence_position > through)
+            await until(lambda: runner.decider.fence_position > through)
             await log.forget(subjects.CONTROL, through)
             await log.append(ask(2))
             await until(lambda: answered(runner, 2) == 1)

@@ -13,6 +13,7 @@ from det_contracts.envelope import Recorded
 from det_contracts.problems import Refused
 from services.kit import snapshot_store
 from services.kit.database import METADATA, Database
+from services.kit.narrowing import PortionFailed
 from services.kit.snapshot import Snapshot
 from services.kit.snapshot_store import DatabaseSaver
 from tests.fixtures.waiting import until
@@ -296,7 +297,7 @@ def test_a_database_that_fails_is_tried_again_and_neither_loses_nor_doubles_anyt
     assert set(seen) == {"database or disk is full"}
 
 
-def test_what_is_wrong_with_what_is_saved_ends_the_service(database):
+def test_what_is_wrong_with_what_is_saved_is_told_apart_from_a_failing_database(database):
     def broken(connection, records, events):
         raise sa.exc.IntegrityError("insert", {}, ValueError("twice"))
 
@@ -305,7 +306,7 @@ def test_what_is_wrong_with_what_is_saved_ends_the_service(database):
         replica.saver._projection = broken
         task = asyncio.create_task(replica.saver.run())
         await replica.fold("CONTROL", 1)
-        with pytest.raises(sa.exc.IntegrityError):
+        with pytest.raises(PortionFailed, match="it cannot be saved: twice"):
             await task
 
     asyncio.run(work())

@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 
 from det_contracts.commands import ChangeExperiment, CreateExperiment
 from det_contracts.problems import Refused
+from services.kit.decider import Decider
 from services.kit.rules import Call
-from services.kit.runner import Runner
 from tests.simulation.loop import run
 from tests.simulation.plan import KINDS, plan_of
 from tests.simulation.saturation import config
@@ -73,5 +73,5 @@ def test_a_refusal_without_asking_would_be_wrong(monkeypatch):
     async def believed(self):
         return 0
 
-    monkeypatch.setattr(Runner, "_newest_decision", believed)
+    monkeypatch.setattr(Decider, "_newest_decision", believed)
     assert run(refused_by_who_cannot_know()) == (True, "not_found")

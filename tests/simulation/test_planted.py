@@ -10,11 +10,11 @@ from det_contracts import subjects
 from det_contracts.events import scheduler, searcher, trial
 from services.catalogue.catalogue import Catalogue
 from services.intake.relay import Relay
+from services.kit.decider import Decider
 from services.kit.log import Fence
 from services.kit.log_memory import MemoryLog
 from services.kit.quotas import limits
 from services.kit.rounds import Round
-from services.kit.runner import Runner
 from services.kit.suspension import SuspensionDetector
 from services.provisioner import plan
 from services.scheduler.domain import State, hosts, provisioned
@@ -113,7 +113,7 @@ def rounds_without_end(patch):
 
 def unknown_is_failed(patch):
     """If the broker did not answer, a command is decided again, although it may be in the log."""
-    patch.setattr(Runner, "_read_back", lambda self, decision: None)
+    patch.setattr(Decider, "read_back", lambda self, decision: None)
 
 
 def stopped_unnoticed(patch):

@@ -2,8 +2,8 @@
 
 import pytest
 
+from services.kit.decider import Decider
 from services.kit.rules import every_key
-from services.kit.runner import Runner
 from tests.simulation.saturation import saturate, submits, switches, toggles
 from tests.simulation.violation import Violation
 
@@ -18,13 +18,13 @@ def test_commands_without_pause_delay_no_decision_by_more_than_a_turn(seed):
 
 
 def test_commands_first_would_starve_decisions(monkeypatch):
-    decide = Runner._decide
+    decide = Decider._decide
 
     async def commands_first(self):
         self._turn = -1
         return await decide(self)
 
-    monkeypatch.setattr(Runner, "_decide", commands_first)
+    monkeypatch.setattr(Decider, "_decide", commands_first)
     with pytest.raises(Violation, match="nothing starves"):
         saturate(0, [submits, toggles, toggles, switches])
 
@@ -33,9 +33,9 @@ def test_nothing_is_kept_of_what_was_asked():
     world = saturate(1, [toggles, toggles, switches], answers=3000)
     for replica in (one for one in world.replicas if one.leads and hasattr(one, "runner")):
         runner = replica.runner
-        assert not runner._unreacted
-        assert not runner._unconfirmed
-        assert not runner._commands
+        assert not runner.decider.unreacted
+        assert not runner.decider._unconfirmed
+        assert not runner.decider._commands
     for owner, state in world.truth.items():
         # Two experiments with two trials each, some runs and workers.
         assert len(every_key(state)) < 100, owner

@@ -11,7 +11,7 @@ import pytest
 from services.checkpoints import measures as checkpoints_measures
 from services.metrics import react as metrics_react
 from services.scheduler import measures as scheduler_measures
-from services.scheduler import react as scheduler_react
+from services.scheduler import passes as scheduler_passes
 from services.searcher import custom
 from services.searcher import measures as searcher_measures
 from services.searcher import react as searcher_react
@@ -65,7 +65,7 @@ FEW_RECORDS = {
 PORTIONS = [
     (searcher_state, "MAX_TRIALS_PER_PASS"), (searcher_react, "MAX_TRIALS_PER_PASS"),
     (metrics_react, "AT_ONCE"),
-    (scheduler_react, "AT_ONCE"), (custom, "MAX_EVENTS"), (custom_search, "MAX_RUN_LENGTH"),
+    (scheduler_passes, "AT_ONCE"), (custom, "MAX_EVENTS"), (custom_search, "MAX_RUN_LENGTH"),
 ]  # fmt: skip
 """What is done in portions: here in small ones."""
 
