@@ -10,6 +10,7 @@ import json
 import random
 import tempfile
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -38,6 +39,7 @@ from services.kit.blobs import DirectoryBlobs
 from services.kit.conditions import Conditions
 from services.kit.health_reports import HealthReports
 from services.kit.log_memory import MemoryLog
+from services.kit.log_progress import ProcessProgress
 from services.kit.process_metrics import Measures
 from services.live import Live
 from services.people import tokens
@@ -131,6 +133,9 @@ class Alone:
 
     async def command(self, command: Any) -> Answer:
         raise NotImplementedError
+
+    async def log_progress(self, owners: Collection[str]) -> dict[str, list[ProcessProgress]]:
+        return {}
 
     async def publish(self, subject: str, body: bytes) -> None:
         raise NotImplementedError

@@ -218,6 +218,14 @@ def saved_position(owner: str) -> str:
     return f"query.{owner}.saved"
 
 
+def log_progress(owner: str) -> str:
+    """Return the subject for asking a service's processes how far they have read the log.
+
+    See `services.kit.log_progress`.
+    """
+    return f"query.{owner}.log_progress"
+
+
 def history_of_experiment(experiment_id: int) -> tuple[str, ...]:
     """Return the filters for decisions about an experiment itself, without its trials."""
     return (

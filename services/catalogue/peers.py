@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Collection, Iterable
 from typing import Any, Protocol
 
 import msgspec
@@ -14,6 +14,7 @@ from det_contracts.commands import Answer
 from det_contracts.events.scheduler import PoolSettings
 from det_contracts.problems import Refused
 from services.catalogue.catalogue import Catalogue
+from services.kit.log_progress import ProcessProgress
 
 OPTIONAL_ANSWER_TIMEOUT_S = 0.5
 """Timeout for answers that a page can do without, in seconds."""
@@ -30,6 +31,9 @@ class OwnerClient(Protocol):
 
     async def publish(self, subject: str, body: bytes) -> None:
         """Publish a message that is not stored. Raises `Refused`."""
+
+    async def log_progress(self, owners: Collection[str]) -> dict[str, list[ProcessProgress]]:
+        """Ask all processes of services how far they have read the log. Raises `Refused`."""
 
 
 class ReportedValidation(msgspec.Struct, frozen=True):
@@ -238,6 +242,10 @@ class Peers:
         """One page of a task's log."""
         answer = await self._bus_client.query(msgspec.structs.replace(query, limit=limit))
         return msgspec.convert(answer.value, LogPage)
+
+    async def log_progress(self, owners: Collection[str]) -> dict[str, list[ProcessProgress]]:
+        """How far each process of some services has read the log; nothing for who does not answer."""
+        return await self._bus_client.log_progress(owners)
 
 
 async def query_or_empty(peers: Peers, query: Any, position: int) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -21,6 +21,7 @@ from det_contracts.commands import Answer
 from det_contracts.limits import STATED_BYTES
 from det_contracts.problems import Problem, Refused, invalid, unavailable
 from services.kit.authz import acting
+from services.kit.log_progress import ProcessProgress, fetch_log_progress
 from services.kit.process_metrics import Measures
 from services.kit.rules import Call
 from services.kit.suspension import SuspensionDetector
@@ -79,6 +80,18 @@ class BusClient:
                 # The client would buffer the message and deliver it when it is stale.
                 raise ConnectionClosedError
             await self._connection.publish(subject, body)
+        except (NatsError, OSError):
+            raise unavailable("the message bus cannot be reached; try again") from None
+
+    async def log_progress(self, owners: Collection[str]) -> dict[str, list[ProcessProgress]]:
+        """Ask all processes of services how far they have read the log.
+
+        Raises `Refused` (unavailable) without a connection to the broker.
+        """
+        try:
+            if not self._connection.is_connected:
+                raise ConnectionClosedError
+            return await fetch_log_progress(self._connection, owners)
         except (NatsError, OSError):
             raise unavailable("the message bus cannot be reached; try again") from None
 

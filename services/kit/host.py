@@ -31,6 +31,7 @@ from services.kit.job import Job
 from services.kit.lag import SAVING
 from services.kit.lease import Lease
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
+from services.kit.log_progress import ProcessProgress, serve_log_progress
 from services.kit.metric_collectors import EnvironmentMetrics
 from services.kit.offload import Offload
 from services.kit.parts import Parts
@@ -99,9 +100,8 @@ async def serve(service: Service, settings: ServiceSettings, tracer: Tracer | No
         stack.callback(database.close)
         watch.set_starting("waiting for the streams of the broker")
         stream = await _open_log(service, settings, connection, database)
-        lease = Lease(
-            connection, service.rules.owner, uuid.uuid4().hex[:8], replicas=settings.stream_replicas
-        )
+        replica = uuid.uuid4().hex[:8]
+        lease = Lease(connection, service.rules.owner, replica, replicas=settings.stream_replicas)
         parts = _build_parts(service, settings, connection, stream, database, lease, measures, watch, tracer)
         stack.push_async_callback(parts.offload.close)
         lease.wanted = lambda: parts.runner.standstill.failed is None
@@ -112,6 +112,11 @@ async def serve(service: Service, settings: ServiceSettings, tracer: Tracer | No
         stack.enter_context(watch.watch_loop())
         _register_readings(service, parts)
         await logging.apply_stored_settings(parts.journal)
+        await serve_log_progress(
+            connection,
+            service.rules.owner,
+            lambda: ProcessProgress(replica, lease.active, watch.progress),
+        )
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(raise_when_closed(connection))
@@ -120,7 +125,7 @@ async def serve(service: Service, settings: ServiceSettings, tracer: Tracer | No
                 tasks.create_task(lease.hold())
                 tasks.create_task(_serve_requests(service, parts, lease))
                 tasks.create_task(parts.cluster_monitor.run())
-                tasks.create_task(publish_health(connection, watch.conditions, uuid.uuid4().hex[:8]))
+                tasks.create_task(publish_health(connection, watch.conditions, replica))
                 tasks.create_task(watch.run(_watch_sources(service, parts, rebuild)))
                 if service.background_tasks is not None:
                     tasks.create_task(_as_coroutine(service.background_tasks(parts)))

@@ -24,6 +24,7 @@ from services.kit.cluster_monitor import ClusterMonitor, ClusterReport, ReportEv
 from services.kit.conditions import Conditions, StallTimer
 from services.kit.health import HealthPages
 from services.kit.lag import SAVING, HasLag, Lag, LagMonitor, WorstLag
+from services.kit.log_progress import LogProgress
 from services.kit.loop_watchdog import watch_loop
 from services.kit.process_metrics import Measures
 from services.kit.settings import ServiceSettings
@@ -82,6 +83,8 @@ class SelfWatch:
     ) -> None:
         self.conditions = Conditions(program)
         self.pages = HealthPages(self.conditions, measures)
+        self.progress: list[LogProgress] = []
+        """How far the process was when it last looked: each stream, and saving if it saves."""
         self._settings = settings
         self._measures = measures
         self._exit = end
@@ -197,6 +200,11 @@ class SelfWatch:
             self._control_lag.set_done(sources.position(subjects.CONTROL))
             lag[subjects.CONTROL] = WorstLag(lag[subjects.CONTROL], self._control_lag)
         self.conditions.set_condition(names.LOG_LAGS, self._lag_monitor.check(lag, enforced=ready))
+        self.progress = [
+            LogProgress(name, sources.position(name), one.left, one.age_s)
+            for name, one in lag.items()
+            if name != SAVING or sources.saves()
+        ]
         for name, one in lag.items():
             moving = (
                 one.left > 0

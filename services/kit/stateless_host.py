@@ -23,6 +23,7 @@ from services.kit.health_reports import publish_health
 from services.kit.lag import HasLag
 from services.kit.lease import Lease
 from services.kit.log_jetstream import JetStreamLog
+from services.kit.log_progress import ProcessProgress, serve_log_progress
 from services.kit.process_metrics import Measures, Reading
 from services.kit.self_watch import SelfWatch, WatchSources
 from services.kit.settings import ServiceSettings
@@ -96,6 +97,11 @@ async def serve(
         measures.register(lambda: (*parts.readings(), *_readings(context)))
         stack.enter_context(watch.watch_loop())
         try:
+            await serve_log_progress(
+                context.connection,
+                owner,
+                lambda: ProcessProgress(context.replica, context.lease.active, watch.progress),
+            )
             await _run(context, parts)
         except* ConnectionClosedError:
             raise connection_closed(context.connection) from None

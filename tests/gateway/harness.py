@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from services.kit.credentials import Authority
 from services.kit.health_reports import HealthReports
 from services.kit.log import Draft, Stored
 from services.kit.log_memory import MemoryLog
+from services.kit.log_progress import ProcessProgress
 from services.kit.process_metrics import Measures
 from services.kit.rules import Call
 from services.kit.runner import Runner
@@ -71,6 +72,7 @@ class StandIn:
             queries.ReportWindow: {"rows": [], "total": 0},
             queries.LogPage: {"lines": [], "through": 0},
         }
+        self.progress: dict[str, list[ProcessProgress]] = {}
         self.close: Any = None
         self.append: Callable[..., Any] = lambda *events: None
         self.log: Callable[[], list[Stored]] = list
@@ -123,6 +125,9 @@ class StandIn:
         if self.deaf:
             raise unavailable("the message bus cannot be reached; try again")
         self.said.append((subject, body))
+
+    async def log_progress(self, owners: Collection[str]) -> dict[str, list[ProcessProgress]]:
+        return {owner: self.progress.get(owner, []) for owner in owners}
 
     async def query(self, query: Any, *, min_position: int = 0, stream: str = subjects.CONTROL) -> Answer:
         value = self.values[type(query)]

@@ -11,6 +11,8 @@ from det_contracts import queries
 from det_contracts.events import scheduler, webhooks
 from services.gateway.http.document import document
 from services.gateway.http.server import application
+from services.kit.lag import SAVING
+from services.kit.log_progress import LogProgress, ProcessProgress
 from tests.gateway import stories as story
 
 IDS = {"experiment_id": "1", "trial_id": "1", "id": "1", "user_id": "1", "uuid": "c-1", "agent_id": "w-1"}
@@ -50,6 +52,8 @@ def told(gateway):
     gateway.given(
         webhooks.DeliveryDue(delivery_id="d", webhook_id=1, occasion="TEST", happened_at=1.0, reason="tested")
     )
+    reading = [LogProgress("CONTROL", 9, 0, 0.0), LogProgress(SAVING, 9, 0, 0.0)]
+    gateway.peers.progress = {"searcher": [ProcessProgress("ab12", True, reading)]}
     gateway.peers.values[queries.MetricNames] = {"validation": ["loss"]}
     return gateway
 

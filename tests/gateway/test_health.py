@@ -7,7 +7,10 @@ import pytest
 
 from det_contracts import subjects
 from services.kit import conditions as names
+from services.kit.cluster_monitor import OWNERS
 from services.kit.conditions import KINDS, Trouble
+from services.kit.lag import SAVING
+from services.kit.log_progress import LogProgress, ProcessProgress
 
 
 def told(gateway, **headers):
@@ -90,3 +93,26 @@ def test_a_worker_cannot_bring_the_cluster_down_by_what_it_says(gateway):
             assert report["status"] == ("degraded" if KINDS[condition].is_reported else "up")
             assert {name for name, state in report["parts"].items() if state != "up"} <= {"workers"}
             gateway.signs.record(subjects.health_sign("worker", "x"), b"[]")
+
+
+def test_the_positions_of_all_services_with_who_does_not_answer(gateway):
+    reading, saving = LogProgress("CONTROL", 90, 12, 3.26), LogProgress(SAVING, 80, 10, 0.0)
+    gateway.peers.progress = {
+        "searcher": [
+            ProcessProgress("ab12", True, [reading, saving]),
+            ProcessProgress("cd34", False, [reading]),
+        ]
+    }
+    report = gateway.get("/api/v1/master/positions")
+    read = {"stream": "CONTROL", "position": 90, "behind": 12, "lateSeconds": 3.3}
+    assert report["processes"] == [
+        {
+            "program": "searcher",
+            "replica": "ab12",
+            "leads": True,
+            "streams": [read],
+            "saved": {"position": 80, "behind": 10, "lateSeconds": 0.0},
+        },
+        {"program": "searcher", "replica": "cd34", "leads": False, "streams": [read], "saved": None},
+    ]
+    assert set(report["silent"]) == {*OWNERS} - {"searcher"}

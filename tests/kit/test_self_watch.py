@@ -81,6 +81,25 @@ def test_nothing_is_wrong_with_what_works(world):
     assert world.ended == []
 
 
+def test_it_knows_how_far_it_has_read_and_saved(world):
+    def falls_behind():
+        world.feed.set_total(12)
+        world.feed.set_done(7)
+        world.saving.set_total(7)
+        world.saving.set_done(4)
+
+    world.saved = 4
+    world.run(3, falls_behind)
+    control, saving = world.watch.progress
+    assert (control.name, control.position, control.behind) == ("CONTROL", 7, 5)
+    assert (saving.name, saving.position, saving.behind) == (SAVING, 4, 3)
+    assert control.late_s == saving.late_s == 2.0
+    world.saves = False
+    world.run(1)
+    # Who does not save is not behind with it.
+    assert [one.name for one in world.watch.progress] == ["CONTROL"]
+
+
 def test_nobody_leads_once_a_lease_was_free_for_longer_than_a_change_takes(world):
     world.without("searcher", "metrics")
     assert world.run(NO_LEADER_S) == set()

@@ -284,3 +284,34 @@ class Template(TypedDict):
     name: str
     config: dict[str, Any]
     workspaceId: int
+
+
+class LogProgress(TypedDict):
+    """How far a process is with a stream of the log, or with saving it."""
+
+    position: int
+    behind: int
+    lateSeconds: float
+
+
+class StreamProgress(LogProgress):
+    """How far a process has read a stream of the log."""
+
+    stream: str
+
+
+class ProcessProgress(TypedDict):
+    """How far one process of a service is; `saved` is null if it saves nothing now."""
+
+    program: str
+    replica: str
+    leads: bool
+    streams: list[StreamProgress]
+    saved: LogProgress | None
+
+
+class ServicesProgress(TypedDict):
+    """How far each process of the control plane is, and which services did not answer."""
+
+    processes: list[ProcessProgress]
+    silent: list[str]

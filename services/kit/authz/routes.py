@@ -136,6 +136,7 @@ ROUTES: dict[tuple[Permission, Kind], str] = {
         GET ~/master/logs
         GET ~/master/parked
         GET ~/master/rebuild
+        GET ~/master/positions
         GET ~/master/archive
         GET ~/master/audit
         GET ~/master/audit/export

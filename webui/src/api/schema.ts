@@ -543,6 +543,15 @@ export interface components {
             color?: boolean | null;
         };
         /**
+         * LogProgress
+         * @description How far a process is with a stream of the log, or with saving it.
+         */
+        LogProgress: {
+            position: number;
+            behind: number;
+            lateSeconds: number;
+        };
+        /**
          * Login
          * @description POST /auth/login
          */
@@ -749,6 +758,17 @@ export interface components {
             total: number;
         };
         /**
+         * ProcessProgress
+         * @description How far one process of a service is; `saved` is null if it saves nothing now.
+         */
+        ProcessProgress: {
+            program: string;
+            replica: string;
+            leads: boolean;
+            streams: components["schemas"]["StreamProgress"][];
+            saved: components["schemas"]["LogProgress"] | null;
+        };
+        /**
          * Project
          * @description A project.
          */
@@ -885,6 +905,14 @@ export interface components {
             state: string;
         };
         /**
+         * ServicesProgress
+         * @description How far each process of the control plane is, and which services did not answer.
+         */
+        ServicesProgress: {
+            processes: components["schemas"]["ProcessProgress"][];
+            silent: string[];
+        };
+        /**
          * SettingBody
          * @description One setting that a page stores for a user.
          */
@@ -945,6 +973,16 @@ export interface components {
             };
             /** @default STATE_COMPLETED */
             state: string;
+        };
+        /**
+         * StreamProgress
+         * @description How far a process has read a stream of the log.
+         */
+        StreamProgress: {
+            position: number;
+            behind: number;
+            lateSeconds: number;
+            stream: string;
         };
         /**
          * Task

@@ -12,6 +12,7 @@ import { Empty, Loaded } from "../ui/status";
 import { type Column, Table } from "../ui/table";
 import { Copyable, Cut } from "../ui/text";
 import { Databases } from "./databases";
+import { Positions } from "./positions";
 import { Retry } from "./retry";
 import { type Standing as StandingService, StandingServices } from "./standing";
 
@@ -176,6 +177,7 @@ export function Health() {
           ))}
         </div>
       </Card>
+      <Positions />
       <Databases />
       <Log />
       <p className="ink3 sm more-of">

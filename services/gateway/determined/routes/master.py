@@ -12,14 +12,18 @@ from det_contracts.administration import LOG_LEVELS, RebuildDatabase, RetryDecis
 from det_contracts.expconf import mask_secrets
 from det_contracts.problems import failed_precondition, invalid, unavailable
 from services.catalogue import journal, store
+from services.gateway.determined.present.services_progress import services_progress
 from services.gateway.determined.routes.oidc import START
+from services.gateway.http.answers import response_schema
 from services.gateway.http.bodies import MasterConfigBody, RebuildBody, RetryBody, SkipBody
+from services.gateway.http.records import ServicesProgress
 from services.gateway.http.visit import Anybody, Authenticated, UserVisit
 from services.gateway.running.cluster_health import DOWN
 from services.gateway.running.settings import Settings
 from services.kit import logging
 from services.kit.archive.log import archive_status
 from services.kit.authz.roles import is_rbac
+from services.kit.cluster_monitor import OWNERS
 from services.kit.jetstream_feed import READ_ERRORS
 from services.people.commands.rebuilding import REBUILT
 from services.web.query import Flag, FromQuery, Integer, QueryModel
@@ -191,6 +195,12 @@ async def rebuild(visit: Authenticated, wish: RebuildBody) -> Response:
     """Make a service rebuild its database from the log (our addition)."""
     await visit.peers.command(RebuildDatabase(owner=wish.program, user=visit.user.username))
     return visit.answer({})
+
+
+@router.get("/master/positions", **response_schema(ServicesProgress))
+async def positions(visit: Authenticated) -> Response:
+    """How far each service has read the log, and how far behind it is (our addition)."""
+    return visit.answer(services_progress(await visit.peers.log_progress(OWNERS)))
 
 
 @router.get("/master/archive")
