@@ -90,6 +90,60 @@ def test_tab_leads_through_every_page_and_shows_where_it_is(page, search):
     assert found == {}
 
 
+FEW_STOPS = 60
+"""Of which the shell of the page has eighteen, and an experiment's head and tabs fourteen."""
+TABLES = (
+    "/experiments",
+    "/experiments/{id}/overview",
+    "/experiments/{id}/trials",
+    "/experiments/{id}/checkpoints",
+)
+WHERE = """
+() => {
+  const words = (one) => one.getAttribute("aria-label") || one.title || one.textContent;
+  const rows = [...document.querySelectorAll(".trial-list li:has(.pick)")];
+  const at = rows.indexOf(document.activeElement.closest("li"));
+  const controls = [...document.querySelectorAll(".trial-list li :is(a, button):not(:disabled)")];
+  return { at, name: words(document.activeElement), rows: rows.length, names: controls.map(words) };
+}
+"""
+
+
+@pytest.mark.parametrize("path", TABLES)
+def test_rows_are_one_stop_of_tab_however_many_they_are(page, search, path):
+    show(page, path.format(id=search[0], trial=search[1]))
+    expect(page.locator(":is(tr[data-row], .trial-list li)").first).to_be_visible()
+    stops = 0
+    page.keyboard.press("Tab")
+    while page.evaluate("document.activeElement !== document.body"):
+        stops += 1
+        assert stops < FEW_STOPS
+        page.keyboard.press("Tab")
+    controls = page.locator("main :is(a[href], button, input, select):not(:disabled)").count()
+    assert stops < controls, "more of them are reached with the arrow keys"
+
+
+def test_arrow_keys_reach_every_control_of_every_row(page, search):
+    show(page, f"/experiments/{search[0]}/overview")
+    expect(page.locator(".trial-list .pick").nth(1)).to_be_visible()
+    page.get_by_label("Find trials").focus()
+    page.keyboard.press("Tab")
+    told = page.evaluate(WHERE)
+    assert (told["at"], told["rows"] > 1) == (0, True)
+    reached = []
+    for row in range(told["rows"]):
+        page.keyboard.press("Home")
+        before = None
+        while (now := page.evaluate(WHERE))["name"] != before:
+            assert now["at"] == row
+            reached.append(before := now["name"])
+            page.keyboard.press("ArrowRight")
+        page.keyboard.press("ArrowDown")
+    assert sorted(reached) == sorted(told["names"])
+    page.keyboard.press("Tab")
+    assert page.evaluate(WHERE)["at"] == -1, "Tab leads on, to what comes after the list"
+
+
 OPENED = (
     ("/experiments", "Filter"),
     ("/experiments", "Group"),

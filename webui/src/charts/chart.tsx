@@ -5,6 +5,7 @@ import { type ReactNode, useCallback, useMemo, useRef, useState } from "react";
 
 import { Button, IconButton } from "../ui/button";
 import { useKey } from "../ui/keys";
+import { useRoving } from "../ui/roving";
 import { Foot } from "./foot";
 import { useFull } from "./full";
 import { axisName, clipped, type Extent, extent, type Line } from "./lines";
@@ -72,6 +73,8 @@ export function Chart(props: ChartProps) {
   const [cursor, setCursor] = useState<number | null>(null);
   const pointer = useMemo(pointerOf, []);
   const [picked, setPicked] = useState<Spot | null>(null);
+  const tools = useRef<HTMLSpanElement>(null);
+  useRoving(tools);
   const ticks = useRef<() => Ticks>(() => ({ x: [], y: [] }));
   const log = own.log ?? props.log ?? false;
   const span = useSpan(lines, log, band, zoom, own.clip, own.range);
@@ -98,7 +101,7 @@ export function Chart(props: ChartProps) {
       <header>
         <h2 title={title}>{called}</h2>
         {said && <span className="said">{said}</span>}
-        <span className="r">
+        <span ref={tools} className="r" role="toolbar" aria-label={`Tools of ${called}`}>
           {zoom && (
             <Button kind="ghost" small keys="Shift Z" onClick={() => onZoom(null)}>
               Whole range

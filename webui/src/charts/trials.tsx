@@ -8,6 +8,7 @@ import { Link, useNavigate } from "react-router";
 import { Button, IconButton } from "../ui/button";
 import { Search } from "../ui/field";
 import { Menu, Popover } from "../ui/menu";
+import { useRoving } from "../ui/roving";
 import { State } from "../ui/state";
 import { asks } from "./ask";
 import type { Choice } from "./chosen";
@@ -46,6 +47,7 @@ function rowsOf(trials: Listed[], choice: Choice, order: string, coloured: boole
   return [...rows(chosen), { kind: "head", text }, ...rows(others)];
 }
 
+const ROWS = { rows: "li", first: ".pick" };
 const [ROW_PX, TALL_PX, HEAD_PX, BEYOND] = [27, 44, 26, 12];
 
 export function TrialList({
@@ -76,6 +78,7 @@ export function TrialList({
     overscan: BEYOND,
   });
   useLitRow(box);
+  useRoving(box, ROWS);
   const shown = fitting.length === trials.length ? (total ?? trials.length) : trials.length;
   return (
     <section className="card trial-list" aria-label="Trials">
@@ -122,9 +125,9 @@ function useLitRow(box: RefObject<HTMLDivElement | null>) {
   );
 }
 
-/** Arrows, `j` and `k` move from row to row. */
+/** `j` and `k` move from row to row; the arrow keys also move within a row. */
 function walk(event: KeyboardEvent<HTMLElement>) {
-  const by = event.key === "ArrowDown" || event.key === "j" ? 1 : event.key === "ArrowUp" || event.key === "k" ? -1 : 0;
+  const by = event.key === "j" ? 1 : event.key === "k" ? -1 : 0;
   const now = (event.target as HTMLElement).closest("li");
   if (!by || !now || (event.target as HTMLElement).tagName === "INPUT") return;
   event.preventDefault();

@@ -36,6 +36,7 @@ export const KEYS: [string, string][] = [
   ...ALL.map((to): [string, string] => [`g ${to.key}`, to.name]),
   ["/", "The page's search"],
   ["j k", "Next and previous row"],
+  ["Arrows", "Move in a table, a list or a toolbar"],
   ["Enter", "Open the focused item"],
   ["x", "Select the row"],
   ["Shift x", "Extend the selection to the row"],

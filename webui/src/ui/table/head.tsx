@@ -83,6 +83,7 @@ function Grip({ name, width, onResize }: { name: string; width: number; onResize
       aria-valuenow={Math.round(width)}
       aria-valuemin={LEAST}
       aria-valuemax={MOST}
+      // For the first one; the others are reached with up and down.
       tabIndex={0}
       onPointerDown={drag}
       onKeyDown={press}

@@ -7,6 +7,7 @@ import { type CSSProperties, type ReactNode, useEffect, useMemo, useRef, useStat
 import { useDensity } from "../../shell/look";
 import { useNarrow } from "../media";
 import type { MenuItems } from "../menu";
+import { useRoving } from "../roving";
 import { Head } from "./head";
 import { useRowKeys } from "./keys";
 import { grouped, type Item, ordered } from "./order";
@@ -63,6 +64,11 @@ export interface TableProps<T> {
   className?: (row: T) => string;
 }
 
+/** Each is one Tab stop. */
+const HEADS = { within: "thead" };
+/** Left and right change the width of a column, so up and down lead to that of the next one. */
+const GRIPS = { within: "thead", controls: "[role=separator]", rows: "th" };
+const ROWS = { within: "tbody", rows: "tr" };
 const NO_SORTS: readonly Sort[] = [];
 const NO_COLUMNS: never[] = [];
 const NO_ROWS: number[] = [];
@@ -135,6 +141,10 @@ export function Table<T>(props: TableProps<T>) {
       return row && actions ? actions(row) : [];
     },
   });
+  const there = count > 0 || !empty;
+  useRoving(box, { ...HEADS, there });
+  useRoving(box, { ...GRIPS, there });
+  useRoving(box, { ...ROWS, there });
   const hidden = useHiddenRight(box, shown.length);
   const actWidth = actions || act ? (props.actWidth ?? ACT) : 0;
   const named = shown.findIndex((one) => one.name);
@@ -182,7 +192,7 @@ export function Table<T>(props: TableProps<T>) {
   });
   const slots = useSlots(box, ids);
   let waiting = 0;
-  if (!count && empty) return <>{empty}</>;
+  if (!there) return <>{empty}</>;
   return (
     <>
       <div
