@@ -1,14 +1,12 @@
 /** Health of the platform for operators: what is wrong, which messages were skipped, where the log is stored. */
 
-import { CircleCheck } from "lucide-react";
-
 import { useData } from "../api/data";
 import { type Reason, useHealth } from "../api/health";
 import { exact, size } from "../parts/format";
 import { Card, Facts } from "../ui/card";
 import { Figure, Figures } from "../ui/figures";
 import { StateIcon } from "../ui/state";
-import { Empty, Loaded } from "../ui/status";
+import { Loaded } from "../ui/status";
 import { type Column, Table } from "../ui/table";
 import { Copyable, Cut } from "../ui/text";
 import { Databases } from "./databases";
@@ -135,15 +133,11 @@ export function Health() {
           }
         />
       </Figures>
-      <Card title="Conditions" count={reasons.length} flush>
-        {reasons.length ? (
+      {reasons.length > 0 && (
+        <Card title="Conditions" count={reasons.length} flush>
           <Table name="Conditions" rows={reasons} id={(one) => `${one.condition} ${one.about} ${one.program}`} columns={REASONS} />
-        ) : (
-          <Empty icon={<CircleCheck className="l" />} title="Nothing is wrong">
-            Problems appear on every page, with their start time and what to do.
-          </Empty>
-        )}
-      </Card>
+        </Card>
+      )}
       {standing.length > 0 && <StandingServices rows={standing} />}
       {held.length > 0 && (
         <Card title="Parked decisions" count={held.length} flush>

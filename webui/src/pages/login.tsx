@@ -12,6 +12,7 @@ import { Note } from "../ui/card";
 import { PasswordField, TextField } from "../ui/field";
 import { usePlace } from "../ui/place";
 import { Failure } from "../ui/status";
+import { Curves } from "./curves";
 import "./login.css";
 
 interface Provider {
@@ -50,13 +51,16 @@ export function Login() {
   const refused = error instanceof ApiError && error.status < 500;
   return (
     <main className="sign-in">
+      <Curves />
       <form className="card" onSubmit={enter}>
         <div className="brand">
           <Mark />
-          <h1>Steadfast</h1>
-          <span className="cl" title={master.data?.clusterName}>
-            {master.data?.clusterName}
-          </span>
+          <div>
+            <h1>Steadfast</h1>
+            <p className="cut" title={master.data?.clusterName}>
+              {master.data ? `cluster ${master.data.clusterName}` : "\u00a0"}
+            </p>
+          </div>
         </div>
         {ended && (
           <Note kind="info" role="status">

@@ -31,7 +31,7 @@ export function Answer({ agents, pools, away, uses }: { agents: Agent[]; pools: 
           ]}
         />
       </Figure>
-      <AtWork agents={agents} uses={uses} />
+      {atWork(agents, uses)}
       <Figure
         name="Entirely free"
         value={whole}
@@ -51,7 +51,7 @@ export function Answer({ agents, pools, away, uses }: { agents: Agent[]; pools: 
 }
 
 /** Utilization of the slots in use; nothing if workers do not sample it. */
-function AtWork({ agents, uses }: { agents: Agent[]; uses: Use[] }) {
+function atWork(agents: Agent[], uses: Use[]) {
   const loads = agents.map((one) => ({ id: one.id, ...loadOf(uses, one.id) }));
   const gpus = loads.filter((one) => one.gpu !== null);
   if (gpus.length) {
