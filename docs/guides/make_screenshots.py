@@ -20,11 +20,11 @@ from playwright.sync_api import Page, sync_playwright
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
+from tests.fixtures.chromium import CHROMIUM  # noqa: E402
 from tests.fixtures.local_cluster import LocalCluster  # noqa: E402
 
 PICTURES = Path(__file__).parent / "pictures"
 EXAMPLES = ROOT / "examples"
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 SIZE = {"width": 1440, "height": 900}
 COLOURS = 96
 """Of a picture; more make it larger than 150 kB."""
@@ -101,6 +101,7 @@ def pages(cluster: Any, ids: dict[str, int]) -> dict[str, str]:
         "tasks": "/tasks",
         "settings": "/settings",
         "events": "/system/events",
+        "health": "/system/events?view=health",
     }
 
 

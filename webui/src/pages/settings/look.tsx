@@ -61,7 +61,7 @@ export function KeySettings() {
           label="Single-key shortcuts"
           checked={on}
           onChange={change}
-          hint="When off, everything is still reachable with Ctrl K, Tab and Enter."
+          hint="When off, everything is still reachable with Ctrl K, Tab, arrows and Enter."
         />
         <KeyTable />
       </div>
