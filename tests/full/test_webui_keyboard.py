@@ -119,7 +119,7 @@ def test_rows_are_one_stop_of_tab_however_many_they_are(page, search, path):
         stops += 1
         assert stops < FEW_STOPS
         page.keyboard.press("Tab")
-    controls = page.locator("main :is(a[href], button, input, select):not(:disabled)").count()
+    controls = page.locator(":is(a[href], button, input, select):not(:disabled)").count()
     assert stops < controls, "more of them are reached with the arrow keys"
 
 
