@@ -7,7 +7,7 @@ returns their keys, so that a snapshot is a delta and reactions look only at wha
 from __future__ import annotations
 
 import typing
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
 from itertools import takewhile
@@ -94,13 +94,11 @@ class Rules(Generic[S]):
         firsts = (next(iter(kind.waiting(state)), None) for kind in self.timers.values())
         return min((first[0] for first in firsts if first is not None), default=None)
 
-    def expire(self, state: S, now: float) -> list[Any]:
-        """Return the facts for all times that have come, earliest first within each kind."""
-        return [
-            kind.fact(state, at, id)
-            for kind in self.timers.values()
-            for at, id in takewhile(lambda one: one[0] <= now, kind.waiting(state))
-        ]
+    def expire(self, state: S, now: float) -> Iterator[Any]:
+        """Yield the facts for all times that have come, earliest first within each kind."""
+        for kind in self.timers.values():
+            for at, id in takewhile(lambda one: one[0] <= now, kind.waiting(state)):
+                yield kind.fact(state, at, id)
 
 
 def derived() -> Any:

@@ -1,6 +1,7 @@
 """All six services over one log, without any I/O; what each does with each event can be counted."""
 
 from dataclasses import fields
+from itertools import islice
 
 import msgspec
 
@@ -20,6 +21,14 @@ from tests.walks.counting import Cost, Meter, Records
 
 ALL = {rules.owner: rules for rules in (SEARCHER, SCHEDULER, METRICS, CHECKPOINTS, WEBHOOKS, GATEWAY)}
 SIZE = msgspec.json.Encoder().encode
+
+
+EXPIRED_AT_ONCE = 5
+
+
+def _some_expired(rules, state, now):
+    """As in a round, which is full at some time."""
+    return islice(rules.expire(state, now), EXPIRED_AT_ONCE)
 
 
 class Cluster:
@@ -132,7 +141,7 @@ class Cluster:
         rules, state = ALL[owner], self.states[owner]
         due = self._count(f"{owner} is due", rules.due, state)
         if due is not None and due <= self.now:
-            self.tell(*self._count(f"{owner} expires", rules.expire, state, self.now))
+            self.tell(*self._count(f"{owner} expires", _some_expired, rules, state, self.now))
             self.decide()
 
     def ask(self, command):
