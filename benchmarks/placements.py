@@ -27,7 +27,7 @@ from services.kit.log import Draft, Fence
 from services.kit.log_jetstream import JetStreamLog
 from services.kit.rules import Call
 from services.kit.runner import Runner
-from services.kit.snapshot_store import NullSaver
+from services.kit.saver import NullSaver
 from services.scheduler.app import RULES
 
 SLOTS = 8

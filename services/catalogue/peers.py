@@ -148,6 +148,7 @@ class Peers:
         self._bus_client = bus_client
         self._catalogue = catalogue
         self.publish = bus_client.publish
+        self.log_progress = bus_client.log_progress
         """Publishes a message that is not stored, given subject and body. Raises `Refused` (unavailable)."""
 
     async def command(self, command: Any) -> Any:
@@ -242,10 +243,6 @@ class Peers:
         """One page of a task's log."""
         answer = await self._bus_client.query(msgspec.structs.replace(query, limit=limit))
         return msgspec.convert(answer.value, LogPage)
-
-    async def log_progress(self, owners: Collection[str]) -> dict[str, list[ProcessProgress]]:
-        """How far each process of some services has read the log; nothing for who does not answer."""
-        return await self._bus_client.log_progress(owners)
 
 
 async def query_or_empty(peers: Peers, query: Any, position: int) -> dict[str, Any]:

@@ -39,11 +39,12 @@ from services.kit.process_metrics import Measures, Reading
 from services.kit.rebuild import Rebuild
 from services.kit.rules import Call, Rules
 from services.kit.runner import Runner
+from services.kit.saver import Projection
 from services.kit.self_watch import SelfWatch, WatchSources
 from services.kit.service_process import run_service
 from services.kit.settings import ServiceSettings
 from services.kit.snapshot import Snapshot
-from services.kit.snapshot_store import BACKLOG_LIMIT, DatabaseSaver, Projection
+from services.kit.snapshot_store import BACKLOG_LIMIT, DatabaseSaver
 
 if TYPE_CHECKING:
     from services.kit.spans import Tracer
@@ -253,7 +254,7 @@ def _watch_sources(service: Service, parts: Parts, rebuild: Rebuild) -> WatchSou
         connection=parts.connection,
         look=parts.cluster_monitor,
         starting=starting,
-        lag=lambda: runner.lag() | {SAVING: saver.lag},
+        lag=lambda: runner.lag() | {SAVING: saver.portions.lag},
         position=position,
         refusals=parts.stream.refusals,
         failing=lambda: parts.database.failure,

@@ -41,7 +41,9 @@ class EnvironmentMetrics:
         yield Reading(
             "log_lag_seconds", "Age of the oldest event that is not folded yet", ("stream",), seconds
         )
-        yield _one("unsaved_seconds", "Time for which saving is overdue", self._parts.saver.lag.age_s)
+        yield _one(
+            "unsaved_seconds", "Time for which saving is overdue", self._parts.saver.portions.lag.age_s
+        )
         for name in ("messages", "bytes"):
             found = {(stream,): float(state[name]) for stream, state in self._streams.items()}
             yield Reading(f"stream_{name}", f"Size of a stream in {name}", ("stream",), found)

@@ -83,7 +83,7 @@ class Pager(Generic[S]):
             known = getattr(state, table)
             setattr(state, table, PagedTable(known, partial(self._load_root, table)))
             for id in known:
-                self._record_change((table, id), self._saver.folded_portions)
+                self._record_change((table, id), self._saver.portions.folded)
 
     def load_named(self, keys: Iterable[Key]) -> None:
         """Load records that an event only names, to have them decided on again.
@@ -102,7 +102,7 @@ class Pager(Generic[S]):
     def record_changes(self, keys: Iterable[Key]) -> None:
         """Note the records that the current portion stored or deleted."""
         for key in keys:
-            self._record_change(key, self._saver.folded_portions + 1)
+            self._record_change(key, self._saver.portions.folded + 1)
 
     def _record_change(self, key: Key, portion: int) -> None:
         if key[0] not in self._roots.root_lookups:
@@ -187,7 +187,7 @@ class Pager(Generic[S]):
             root = next(iter(self._last_change), None)
             if root is None or self._record_count() <= self._max_idle_records:
                 return
-            if self._saver.folded_portions - self._last_change[root] < self._min_idle_portions:
+            if self._saver.portions.folded - self._last_change[root] < self._min_idle_portions:
                 return
             if not self._saver.is_saved(max(self._last_change[root], self._last_orphan_delete)):
                 return
@@ -231,7 +231,7 @@ class Pager(Generic[S]):
             self._roots.index(self._state, records.keys())
             self._loaded_roots.add(root)
             self._empty_roots.pop(root, None)
-            self._last_change[root] = self._saver.folded_portions
+            self._last_change[root] = self._saver.portions.folded
 
     def _load_root(self, table: str, id: Any) -> bool:
         """Load the root of a record that a rule looks up. Returns whether the record exists."""

@@ -44,7 +44,8 @@ from services.kit.process_metrics import Measures
 from services.kit.records import describe_history, read_event
 from services.kit.roots import PageFault
 from services.kit.rules import Call, Key, Rules
-from services.kit.snapshot_store import DatabaseSaver, Saver
+from services.kit.saver import Saver
+from services.kit.snapshot_store import DatabaseSaver
 from services.kit.standstill import Failed, Poison, Standstill, end_of, placeholder_for
 from services.kit.stream_positions import StreamPositions
 
@@ -299,9 +300,8 @@ class Runner(Generic[S]):
                 await self.pager.load_for(one.event for one in events)
             if not self._narrowing.limit or not messages:
                 return
-            if not self._saver.has_unsaved:
+            if not await self._saver.save_all():
                 break
-            await self._saver.save_all()
         self._narrowing.note(stream, messages)
         self._narrowing.on_progress(self.positions)
 

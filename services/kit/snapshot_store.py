@@ -8,9 +8,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 import structlog
@@ -20,7 +19,6 @@ from det_contracts.envelope import Recorded
 from det_contracts.problems import unavailable
 from services.kit.awaitable_position import AwaitablePosition
 from services.kit.database import Database, UnreadableRecord, database_message, error_text, is_about_content
-from services.kit.lag import Lag
 from services.kit.log import Mark
 from services.kit.narrowing import PortionFailed
 from services.kit.process import StartAgain
@@ -28,6 +26,8 @@ from services.kit.process_metrics import Measures
 from services.kit.rebuild_requests import RebuildRequests
 from services.kit.roots import Roots
 from services.kit.rules import Key, every_key
+from services.kit.saved_portions import SavedPortions
+from services.kit.saver import Projection
 from services.kit.snapshot import Pages, Snapshot
 
 SAVE_EVERY_S = 1.0
@@ -41,67 +41,6 @@ BACKLOG_LIMIT = 20_000
 """Default number of unsaved events at which folding pauses; a service may set its own."""
 
 log = structlog.get_logger()
-
-
-class Saver(Protocol):
-    """Stores what a runner has folded."""
-
-    rebuilds: RebuildRequests
-
-    async def load(self) -> tuple[Any, dict[str, int]]:
-        """Return the newest saved state and its position in each stream."""
-
-    async def changed(
-        self, state: Any, keys: Collection[Key], events: Sequence[Recorded], positions: dict[str, int]
-    ) -> None:
-        """Accept the changes of one folded batch. Waits while too much is unsaved."""
-
-    async def run(self) -> None:
-        """Save in the background until cancelled.
-
-        Raises `StartAgain`, and `PortionFailed` if something that was folded cannot be saved.
-        """
-
-    @property
-    def has_unsaved(self) -> bool:
-        """Whether something folded has to be saved by this replica, or another, before more is folded."""
-
-    async def save_all(self) -> None:
-        """Have everything folded by now saved at once, and wait for it."""
-
-
-class Projection(Protocol):
-    """Writes a service's read model in the transaction that saves the snapshot."""
-
-    def __call__(
-        self, connection: sa.Connection, records: Mapping[Key, Any], events: Sequence[Recorded]
-    ) -> None: ...
-
-
-class NullSaver:
-    """Stores nothing. For tests and simulations, where the log is the only storage."""
-
-    def __init__(self, state: type[Any]) -> None:
-        self._state = state
-        self.rebuilds = RebuildRequests()
-
-    async def load(self) -> tuple[Any, dict[str, int]]:
-        return self._state(), {}
-
-    async def changed(
-        self, state: Any, keys: Collection[Key], events: Sequence[Recorded], positions: dict[str, int]
-    ) -> None:
-        return None
-
-    async def run(self) -> None:
-        return None
-
-    @property
-    def has_unsaved(self) -> bool:
-        return False
-
-    async def save_all(self) -> None:
-        return None
 
 
 class _Unsaved(NamedTuple):
@@ -131,7 +70,7 @@ class DatabaseSaver:
         """Create a saver; `run` does the saving.
 
         `marks` returns, per stream, a message that identifies the log. For `fold_version` and `roots`, see
-        `Rules`. `empty` clears the tables of `project` before they are rebuilt from the log.
+        `Rules`. `clear_projection` empties the tables of `projection` before they are rebuilt from the log.
         """
         self._measures = measures or Measures(owner)
         self._marks = marks
@@ -150,28 +89,18 @@ class DatabaseSaver:
         self._records: dict[Key, _Unsaved] = {}
         self._evicted: dict[str, None] = {}
         """Roots evicted from memory that the next start need not load."""
-        self._portions: deque[tuple[int, dict[str, int]]] = deque()
-        """Folded portions that are not saved yet, each with the positions reached."""
+        self.portions = SavedPortions()
         self._events: list[Recorded] = []
-        self._positions: dict[str, int] = {}
-        self._unfolded_saves: deque[Mapping[str, int]] = deque()
-        """With several streams: saves not yet known to be folded here, oldest first."""
-        self._folded_save = 0
         self._rootless_keys: list[Key] = []
         """Database records without the root they belong to, saved by a release that had no roots."""
         self._state: Any = None
         self.saved_positions: dict[str, int] = {}
         """Per stream, the position up to which everything is in the database."""
-        self.lag = Lag()
-        """Folded portions, and how many of them are saved, by this replica or another."""
         self._has_unsaved = asyncio.Event()
         self._save_now = asyncio.Event()
         self._has_capacity = asyncio.Event()
         self._folded_position = AwaitablePosition()
         """Position up to which CONTROL is folded."""
-        self._folded_portions = 0
-        self._saved_portions = AwaitablePosition()
-        """Number of folded portions that are saved."""
         self._waiting_readers = 0
         """Number of callers waiting for the folded state to be saved."""
         self._listeners: list[Callable[[Collection[Key]], None]] = []
@@ -192,22 +121,18 @@ class DatabaseSaver:
         if self._clear_projection is not None:
             await self._database.write(self._reset_after_other_versions)
         state, positions, strays, rebuilt_for = await self._load_with_retry()
-        if self._folded_portions and rebuilt_for != self.rebuilds.rebuilt_for:
+        if self.portions.folded and rebuilt_for != self.rebuilds.rebuilt_for:
             raise StartAgain("the database was emptied meanwhile")
         self.rebuilds.rebuilt_for, self._ends, self._overtaken = rebuilt_for, False, False
         self._state = state
         self.saved_positions = dict(positions)
         self._records, self._events, self._evicted = {}, [], {}
-        self._portions.clear()
-        self._positions = dict(positions)
-        self._saved_portions.advance(self._folded_portions)
+        self.portions.reload(positions)
         self._folded_position.begin(positions.get(subjects.CONTROL, 0))
-        if self._folded_portions:
+        if self.portions.folded:
             # After a reload, anything a listener waits for may have happened in between.
             for listener in self._listeners:
                 listener(every_key(state))
-        self._unfolded_saves.clear()
-        self._folded_save = sum(positions.values())
         self._add_roots(strays)
         return state, positions
 
@@ -218,12 +143,10 @@ class DatabaseSaver:
         known = {key: one for key in strays if (one := dict.get(getattr(self._state, key[0]), key[1]))}
         if not known or self.roots is None:
             return
-        self._folded_portions += 1
+        portion = self.portions.add(dict(self.portions.positions))
         for key, record in known.items():
             root = self.roots.root_of(self._state, key)
-            self._records.setdefault(key, _Unsaved(record, root, self._folded_portions))
-        self._portions.append((self._folded_portions, dict(self._positions)))
-        self.lag.set_total(self._folded_portions)
+            self._records.setdefault(key, _Unsaved(record, root, portion))
         self._has_unsaved.set()
 
     def _load_rootless(self, connection: sa.Connection, state: Any) -> list[Key]:
@@ -246,18 +169,14 @@ class DatabaseSaver:
     async def _load_with_retry(self) -> tuple[Any, dict[str, int], list[Key], int]:
         def work(connection: sa.Connection) -> tuple[Any, dict[str, int], list[Key], int]:
             state, positions = self._snapshot.load(connection)
-            return (
-                state,
-                positions,
-                self._load_rootless(connection, state),
-                self._snapshot.rebuilt_for(connection),
-            )
+            strays = self._load_rootless(connection, state)
+            return state, positions, strays, self._snapshot.rebuilt_for(connection)
 
         while True:
             try:
                 return await self._database.read(work)
             except sa.exc.OperationalError as error:
-                if not self._folded_portions:
+                if not self.portions.folded:
                     raise
                 # A running service needs the database back before it can go on.
                 log.warning("loading.failed", error=database_message(error))
@@ -267,9 +186,8 @@ class DatabaseSaver:
         self, keys: Collection[Key], roots: Collection[str], known: Callable[[str], bool]
     ) -> Pages:
         """Load the wanted records together with their roots (`Snapshot.pages`). Blocks the event loop."""
-        return self._add_folded_save(
-            self._database.read_blocking(lambda c: self._snapshot.pages(c, keys, roots, known))
-        )
+        found = self._database.read_blocking(lambda c: self._snapshot.pages(c, keys, roots, known))
+        return self._add_folded_save(found)
 
     async def query(self, question: Callable[[Snapshot, sa.Connection], Pages]) -> Pages:
         """Ask for records in a thread, retrying until the database answers."""
@@ -284,28 +202,12 @@ class DatabaseSaver:
         if self._ends or found.rebuilt_for != self.rebuilds.rebuilt_for:
             # What is not there now may be there once the log is folded again.
             raise UnreadableRecord("the database is being rebuilt from the log")
-        found.folded_save = self._newest_folded_save()
+        found.folded_save = self.portions.newest_folded_save()
         return found
-
-    @property
-    def folded_portions(self) -> int:
-        """Number of portions accepted so far."""
-        return self._folded_portions
 
     def is_saved(self, portion: int) -> bool:
         """Whether everything up to a portion is in the database with its root, whichever replica wrote it."""
-        return not self._rootless_keys and self._saved_portions.position >= portion
-
-    def _newest_folded_save(self) -> int:
-        """Return the sum of positions of the newest save that is folded here in all streams."""
-        while self._unfolded_saves and _covers(self._positions, self._unfolded_saves[0]):
-            self._folded_save = sum(self._unfolded_saves.popleft().values())
-        return self._folded_save
-
-    def _track_save(self, saved: Mapping[str, int]) -> None:
-        if len(saved) > 1 and (not self._unfolded_saves or self._unfolded_saves[-1] != saved):
-            self._unfolded_saves.append(saved)
-            self._newest_folded_save()
+        return not self._rootless_keys and self.portions.is_saved(portion)
 
     def record_eviction(self, root: str) -> None:
         """Note that a root has left memory. Everything in it is saved."""
@@ -336,22 +238,17 @@ class DatabaseSaver:
     async def changed(
         self, state: Any, keys: Collection[Key], events: Sequence[Recorded], positions: dict[str, int]
     ) -> None:
-        self._folded_portions += 1
+        portion = self.portions.add(positions)
         for key in keys:
             root = self.roots.root_of(state, key) if self.roots is not None else None
             # `dict.get` does not page in: a dropped record must not be loaded again.
             record = dict.get(getattr(state, key[0]), key[1])
-            self._records[key] = _Unsaved(record, root, self._folded_portions)
-        if self._projection is not None:
-            self._events.extend(events)
-        self._positions = positions
-        self._portions.append((self._folded_portions, positions))
-        self.lag.set_total(self._folded_portions)
+            self._records[key] = _Unsaved(record, root, portion)
+        self._events.extend(events if self._projection is not None else ())
         self._folded_position.advance(positions.get(subjects.CONTROL, 0))
         self._has_unsaved.set()
         for listener in self._listeners:
             listener(keys)
-        # Who was overtaken must fold on, or never gets to where it may save.
         if 2 * self._unsaved_count() > self._backlog_limit:
             # Long before whoever folds has to wait.
             self._save_now.set()
@@ -362,14 +259,13 @@ class DatabaseSaver:
 
     def _unsaved_count(self) -> int:
         # Where roots come and go, what is not saved is what has to stay.
-        records = len(self._records) if self.roots is not None else 0
-        return len(self._events) + records
+        return len(self._events) + (len(self._records) if self.roots is not None else 0)
 
     async def run(self) -> None:
         pause = SAVE_EVERY_S
         while True:
             await self._has_unsaved.wait()
-            self.lag.allowed_s = pause
+            self.portions.lag.allowed_s = pause
             if not self._waiting_readers:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(pause):
@@ -401,28 +297,24 @@ class DatabaseSaver:
             self._ends = True
             raise StartAgain("another replica rebuilds the database from the log")
         stored, self._rootless_keys = await self._database.read(self._read_saved)
-        self._track_save(stored)
+        self.portions.track_save(stored)
         self._events = [e for e in self._events if e.position > stored.get(e.stream, 0)]
-        while self._portions and _covers(stored, self._portions[0][1]):
-            self._saved_portions.advance(self._portions.popleft()[0])
-        kept = self._saved_portions.position
+        self.portions.mark_covered(stored)
+        kept = self.portions.saved.position
         self._records = {key: one for key, one in self._records.items() if one.portion > kept}
         self._evicted.clear()
-        if not self._portions:
+        if self.portions.are_all_saved:
             self.saved_positions = stored
-        self.lag.restart_age()
         self._has_capacity.set()
         await asyncio.sleep(FOLLOWER_POLL_S)
 
     def _read_saved(self, connection: sa.Connection) -> tuple[dict[str, int], list[Key]]:
         """Return the positions another replica has saved, and the records it saved without roots."""
-        strays = (
-            self._snapshot.keys_without_root(connection, self.roots.root_lookups)
-            if self.roots is not None
-            else []
-        )
-        rooted = [key for key in strays if self.roots and self.roots.root_of(self._state, key) is not None]
-        return self._snapshot.positions(connection), rooted
+        stored = self._snapshot.positions(connection)
+        if self.roots is None:
+            return stored, []
+        strays = self._snapshot.keys_without_root(connection, self.roots.root_lookups)
+        return stored, [key for key in strays if self.roots.root_of(self._state, key) is not None]
 
     async def _save(self) -> bool:
         """Save what was folded. Returns false if another replica is ahead in any stream."""
@@ -433,7 +325,7 @@ class DatabaseSaver:
         dropped = any(record is None and key[0] in paged for key, record in records.items())
         away, self._evicted = self._evicted, {}
         events, self._events = self._events, []
-        positions, folded = dict(self._positions), self._folded_portions
+        positions, folded = dict(self.portions.positions), self.portions.folded
         marks = dict(self._marks())
 
         def work(connection: sa.Connection) -> bool:
@@ -467,16 +359,13 @@ class DatabaseSaver:
         if self._overtaken:
             return False
         self._has_deleted_old = True
-        self._track_save(positions)
+        self.portions.track_save(positions)
         if self._rootless_keys:
             # Any that remain were saved by the previous leader.
             self._add_roots((await self._database.read(self._read_saved))[1])
         self._measures.committed(time.perf_counter() - began)
         self.saved_positions = positions
-        self.lag.set_done(folded)
-        self._saved_portions.advance(folded)
-        while self._portions and self._portions[0][0] <= folded:
-            self._portions.popleft()
+        self.portions.mark_saved(folded)
         self._has_capacity.set()
         return True
 
@@ -492,25 +381,23 @@ class DatabaseSaver:
         try:
             async with asyncio.timeout(within_s):
                 await self._folded_position.wait_for_position(position)
-                await self.save_all()
+                await self._wait_until_saved()
         except TimeoutError:
             saved = self.saved_positions.get(subjects.CONTROL, 0)
-            message = f"the read side is at position {saved}, not yet at {position}; try again"
-            raise unavailable(message) from None
+            why = f"the read side is at position {saved}, not yet at {position}; try again"
+            raise unavailable(why) from None
 
-    @property
-    def has_unsaved(self) -> bool:
+    async def save_all(self) -> bool:
         # Who was overtaken must fold on, or never gets to where it may save.
-        return self._saved_portions.position < self._folded_portions and not self._overtaken
+        if self._overtaken or self.portions.is_saved(self.portions.folded):
+            return False
+        await self._wait_until_saved()
+        return True
 
-    async def save_all(self) -> None:
+    async def _wait_until_saved(self) -> None:
         self._waiting_readers += 1
         self._save_now.set()
         try:
-            await self._saved_portions.wait_for_position(self._folded_portions)
+            await self.portions.saved.wait_for_position(self.portions.folded)
         finally:
             self._waiting_readers -= 1
-
-
-def _covers(stored: Mapping[str, int], positions: Mapping[str, int]) -> bool:
-    return all(stored.get(stream, 0) >= position for stream, position in positions.items())

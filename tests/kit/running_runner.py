@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 
 from services.kit.runner import Runner
-from services.kit.snapshot_store import NullSaver
+from services.kit.saver import NullSaver
 
 
 @contextlib.asynccontextmanager

@@ -21,7 +21,8 @@ from services.kit.log_memory import MemoryLog
 from services.kit.records import read_event
 from services.kit.rules import Call, Rules, Ruling, TimerKind, dump
 from services.kit.runner import Runner
-from services.kit.snapshot_store import DatabaseSaver, NullSaver
+from services.kit.saver import NullSaver
+from services.kit.snapshot_store import DatabaseSaver
 from services.kit.standstill import Poison
 from tests.fixtures.waiting import until
 from tests.kit.running_runner import running_runner

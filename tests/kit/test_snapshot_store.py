@@ -123,18 +123,18 @@ def test_what_is_folded_is_behind_until_it_is_saved(database):
         leader, follower = Replica(database, leads=True), Replica(database, leads=False)
         for replica in (leader, follower):
             await replica.fold("CONTROL", 10)
-            assert replica.saver.lag.left == 1
-        since = follower.saver.lag._known_totals[0].at
+            assert replica.saver.portions.lag.left == 1
+        since = follower.saver.portions.lag._known_totals[0].at
         async with running(leader, follower):
             await leader.saver.wait_for_position(10)
-            assert leader.saver.lag.left == 0
+            assert leader.saver.portions.lag.left == 0
             # It has nothing to do but to follow: no time of its own runs.
-            while follower.saver.lag._known_totals[0].at == since:
+            while follower.saver.portions.lag._known_totals[0].at == since:
                 await asyncio.sleep(0.01)
             follower.leads = True
             await follower.fold("CONTROL", 11)
             await follower.saver.wait_for_position(11)
-            assert follower.saver.lag.left == 0
+            assert follower.saver.portions.lag.left == 0
 
     asyncio.run(work())
 
@@ -288,7 +288,7 @@ def test_a_database_that_fails_is_tried_again_and_neither_loses_nor_doubles_anyt
             await replica.fold("REPORTS", 4)
             fails[0] = False
             await replica.saver.wait_for_position(10)
-            assert replica.saver.lag.left == 0
+            assert replica.saver.portions.lag.left == 0
         sa.event.remove(database.engine, "before_cursor_execute", begin)
         assert database.failure == ""
         assert await stored(database) == whole(10, 4)

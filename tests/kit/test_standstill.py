@@ -16,7 +16,8 @@ from services.kit.log_memory import MemoryLog
 from services.kit.portions import portions_of
 from services.kit.rules import Call, Rules, Ruling
 from services.kit.runner import Runner
-from services.kit.snapshot_store import DatabaseSaver, NullSaver
+from services.kit.saver import NullSaver
+from services.kit.snapshot_store import DatabaseSaver
 from services.local.skip import CannotSkip, skip
 from services.searcher.app import RULES as SEARCHER
 from tests.fixtures.waiting import until

@@ -260,7 +260,7 @@ def test_a_follower_that_is_behind_meets_new_trials_without_loading_all_anew(dat
             await some_trials(log, 3)
             await at_rest(log, leader, follower)
             await saved(log, leader)
-            await until(lambda: follower.saver.is_saved(follower.saver.folded_portions))
+            await until(lambda: follower.saver.is_saved(follower.saver.portions.folded))
             faults = []
             monkeypatch.setattr(follower.runner, "_on_fault", faults.append)
             gated.shut(subjects.LOGS)

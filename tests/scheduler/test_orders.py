@@ -12,7 +12,7 @@ from det_contracts.orders import NO_ORDERS_YET, Briefing, Gang, Standing, Worker
 from services.kit.log import Draft, Fence
 from services.kit.log_memory import MemoryLog
 from services.kit.runner import Runner
-from services.kit.snapshot_store import NullSaver
+from services.kit.saver import NullSaver
 from services.scheduler import orders
 from services.scheduler.app import RULES
 

@@ -18,7 +18,7 @@ from services.kit.log_memory import MemoryLog
 from services.kit.process_metrics import Measures
 from services.kit.rules import Call, dump
 from services.kit.runner import Runner
-from services.kit.snapshot_store import NullSaver
+from services.kit.saver import NullSaver
 from services.searcher import heartbeats
 from services.searcher.app import RULES
 from services.searcher.unmanaged import ReportScriptSilent

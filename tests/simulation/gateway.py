@@ -75,7 +75,7 @@ class Gateway(Replica):
             "readers": len(self.following.tails._readers),
             "asking": self.saver._waiting_readers,
             "questions": int(self.catalogue._log_end._next is not None),
-            "reads": len(self.saver._folded_position._marks) + len(self.saver._saved_portions._marks),
+            "reads": len(self.saver._folded_position._marks) + len(self.saver.portions.saved._marks),
         }
         return {what: count for what, count in kept.items() if count}
 
@@ -106,6 +106,9 @@ class Asks:
 
     async def publish(self, subject, body):
         raise unavailable("no script outside of the cluster is played here")
+
+    async def log_progress(self, owners):
+        raise unavailable("nobody answers that here")
 
     def _log_page(self, query):
         """Like the tables of the metrics service: each batch once, as far as it has been read."""

@@ -24,7 +24,7 @@ from det_contracts.queries import (
 )
 from services.checkpoints.app import RULES as CHECKPOINTS
 from services.intake import relay
-from services.kit import listening, pager, runner, snapshot_store, suspension
+from services.kit import decider, listening, pager, runner, saved_portions, snapshot_store, suspension
 from services.kit.rules import Call, dump, every_key
 from services.metrics import settling
 from services.metrics.app import RULES as METRICS
@@ -438,12 +438,13 @@ def parts(loop_time, plan):
         (settling, "time", clock),
         (settling, "POLL_EVERY_S", POLL_EVERY_S),
         (snapshot_store, "SAVE_EVERY_S", POLL_EVERY_S),
-        (snapshot_store, "Lag", NeverBehind),
+        (saved_portions, "Lag", NeverBehind),
         (snapshot_store, "Snapshot", lambda owner, state, fold_version: FakeSnapshot(state)),
         (pager, "MAX_IDLE_RECORDS", ROOM),
         (suspension, "TICK_S", POLL_EVERY_S),
         # So that reports are announced in portions.
         (reconciliation, "MAX_WORKERS_PER_REPORT", 2),
+        (decider, "log", NO_METRICS),
         (runner, "log", NO_METRICS),
         (relay, "log", NO_METRICS),
     ):
