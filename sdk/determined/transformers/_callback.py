@@ -102,8 +102,14 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
         if uuid is None or getattr(args, "overwrite_output_dir", False):
             return
         folder = pathlib.Path(str(args.output_dir))
-        self.core_context.checkpoint.download(uuid, folder)
-        newest_folder = _folders.newest(folder)
+        stored: set[str] = set()
+
+        def is_wanted(path: str) -> bool:
+            stored.add(path.partition("/")[0])
+            return True
+
+        self.core_context.checkpoint.download(uuid, folder, selector=is_wanted)
+        newest_folder = _folders.newest(folder, stored)
         if newest_folder is None:
             logger.warning(
                 "checkpoint %s holds no folder %sN: training starts from the beginning", uuid, _folders.PREFIX

@@ -6,6 +6,7 @@ import json
 import pathlib
 import re
 import shutil
+from collections.abc import Iterable
 from typing import Any
 
 PREFIX = "checkpoint-"
@@ -14,9 +15,12 @@ _STATE = "trainer_state.json"
 _OF_THE_RUN = ("optimizer*", "scheduler.pt", "scaler.pt", "rng_state*", "global_step*", "latest")
 
 
-def newest(folder: pathlib.Path) -> pathlib.Path | None:
-    """Return the checkpoint with the highest step number."""
-    folders = [path for path in folder.glob(f"{PREFIX}*") if path.is_dir() and _NAME.fullmatch(path.name)]
+def newest(folder: pathlib.Path, names: Iterable[str]) -> pathlib.Path | None:
+    """Return the one of these checkpoints with the highest step number.
+
+    An output directory may hold others: a run without a cluster leaves them behind.
+    """
+    folders = [folder / name for name in names if _NAME.fullmatch(name) and (folder / name).is_dir()]
     return max(folders, key=lambda path: int(path.name.removeprefix(PREFIX)), default=None)
 
 

@@ -62,8 +62,10 @@ def arguments(folder, **options):
 class Run:
     """One process of a script, from `core.init` to its end."""
 
-    def __init__(self, process, *, callbacks=(), given=None, **options):
+    def __init__(self, process, *, callbacks=(), given=None, left_behind=(), **options):
         shutil.rmtree(process.folder / "output", ignore_errors=True)
+        for name in left_behind:
+            (process.folder / "output" / name).mkdir(parents=True)
         self.args = arguments(process.folder / "output", **options)
         with det.core.init() as core_context:
             self.callback = DetCallback(core_context, self.args, **(given or {}))
@@ -157,6 +159,17 @@ def test_paused_and_resumed_it_is_the_same(process, monkeypatch, undisturbed, st
     found = [one + process.reported(group) for one, group in zip(reported, GROUPS, strict=True)]
     assert [[at for at, _ in rows] for rows in found] == [[2, 4, 6, 8], [4, 8]]
     assert [m["eval_loss"] for _, m in found[1]] == [m["eval_loss"] for _, m in expected[1]]
+
+
+def test_checkpoints_that_were_in_the_output_directory_are_not_resumed_from(process, undisturbed):
+    """A run on the user's machine leaves them behind, and they are submitted with the code."""
+    become(process, lengths=(4,))
+    Run(process)
+    uuid, steps = process.checkpoints()[-1]
+    become(process, latest_checkpoint=uuid, steps=steps)
+    resumed = Run(process, left_behind=["checkpoint-100"])
+    assert (resumed.args.resume_from_checkpoint or "").endswith("checkpoint-4")
+    assert torch.equal(resumed.weights, undisturbed[0].weights)
 
 
 GROUPS = ("training", "validation")

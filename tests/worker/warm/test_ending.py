@@ -64,3 +64,36 @@ sys.modules["claims"] = Claims()
 @pytest.mark.parametrize(("more", "last"), [(CLAIMS, "typing.left = open(os.devnull)"), ("", CLAIMS)])
 def test_what_only_claims_to_be_a_module_is_no_trouble_at_the_end(more, last):
     assert faults(more=more, last=last) > 0
+
+
+AT_EXIT = "import ctypes; ctypes.pythonapi.Py_AtExit(ctypes.CDLL(None).malloc_stats)"
+"""Writes to the standard error stream after the interpreter has ended, as nanobind does."""
+BOUND = 'typing.bound = type("nb_type_0", (type,), {"__module__": "nanobind"})("Attribute", (), {})'
+WRITES = """
+class Writes:
+    def __del__(self): print("freed", end="", file=sys.stderr)
+sys.modules["__main__"].here = Writes()
+"""
+
+
+def written(more, last=""):
+    """What a fork writes to its standard error stream."""
+    program = PROGRAM.format(installed=True, more=more, last=last)
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout.startswith("0 ")
+    return ran.stderr
+
+
+def test_what_a_library_reports_as_leaked_because_its_template_holds_it_is_not_in_the_log():
+    assert "system bytes" in written(AT_EXIT)
+    assert written(f"{AT_EXIT}\n{BOUND}") == ""
+
+
+def test_what_a_script_writes_at_its_very_end_is_in_the_log():
+    assert written(f"{AT_EXIT}\n{BOUND}", WRITES) == "freed"
+
+
+def test_what_was_freed_after_all_may_report_what_it_likes():
+    assert "system bytes" in written(
+        f"{AT_EXIT}\n{BOUND}", "typing.left = [open(os.devnull)]; typing.left.append(typing.left)"
+    )

@@ -9,11 +9,15 @@ modules and what they held (`docs/decisions/0070`).
 
 Objects that were frozen before the fork are never collected as garbage, nor is what only they refer to. So if
 something that matters is still there when all modules are empty, they are unfrozen.
+
+Libraries made with nanobind, such as Triton, report each object of theirs that the interpreter has not freed
+as leaked. What is withheld is no leak, so their report is suppressed.
 """
 
 from __future__ import annotations
 
 import gc
+import os
 import sys
 import weakref
 
@@ -31,6 +35,7 @@ HARMLESS = {"msgspec", "_cffi_backend"}
 HEAP_TYPE = 1 << 9
 """The flag of types made while the program runs, as all classes are that are written in Python."""
 _objects, _unfreeze, _collect = gc.get_objects, gc.unfreeze, gc.collect
+_open, _dup2 = os.open, os.dup2
 """Found here also when all modules are empty."""
 _immortal: dict[str, Any] = {}
 _immortal["itself"] = _immortal
@@ -53,11 +58,12 @@ def install(known: list[object]) -> None:
         return
     before = set(map(id, known))
     fast = all(id(one) in before for one in watchful())
+    reports_leaks = any(type(one).__module__ == "nanobind" for one in _objects())
     # The interpreter drops this function, which only a prompt calls, after it has called all functions of
     # `atexit`, when no other thread can run any more, and before it drops modules. A copy, because its module
     # refers to it, too.
     copy = Function(hook.__code__, hook.__globals__, hook.__name__, hook.__defaults__, hook.__closure__)
-    vars(copy)["ending"] = _Beginning(fast)
+    vars(copy)["ending"] = _Beginning(fast, reports_leaks)
     sys.__interactivehook__ = copy
 
 
@@ -73,8 +79,9 @@ def own_main() -> None:
 class _Beginning:
     """Freed when the interpreter begins to take itself apart: withholds the template's modules."""
 
-    def __init__(self, fast: bool) -> None:
+    def __init__(self, fast: bool, reports_leaks: bool) -> None:
         self._fast = fast
+        self._reports_leaks = reports_leaks
         self._modules = sys.modules
         self._kept = {name: module for name, module in sys.modules.items() if name not in NEVER}
         self._late = Module("steadfast_ending")
@@ -90,26 +97,44 @@ class _Beginning:
         # The interpreter drops all modules, collects garbage, and empties modules that are still there, the
         # newest first: this one.
         self._modules[self._late.__name__] = self._late
-        vars(self._late)["end"] = _Late(self._fast, self._kept, own)
+        vars(self._late)["end"] = _Late(self._fast, self._reports_leaks, self._kept, own)
 
 
 class _Late:
     """Freed after the script's modules, and after the garbage that they were."""
 
-    def __init__(self, fast: bool, kept: dict[str, Any], own: list[weakref.ref[Any]]) -> None:
+    def __init__(
+        self, fast: bool, reports_leaks: bool, kept: dict[str, Any], own: list[weakref.ref[Any]]
+    ) -> None:
         self._fast = fast
+        self._reports_leaks = reports_leaks
         self._kept = kept
         self._own = own
 
     def __del__(self) -> None:
-        if self._fast and not _something_matters():
+        if not (self._fast and not _something_matters()) and self._free_all():
             return
+        if self._reports_leaks:
+            _mute_standard_error()
+
+    def _free_all(self) -> bool:
+        """Empty the template's modules. Returns whether what was frozen had to be collected, too."""
         left = [weakref.ref(one) for one in self._kept.values() if issubclass(type(one), Module)] + self._own
         self._kept.clear()
         _empty(module for ref in reversed(left) if (module := ref()) is not None)
-        if _something_matters():
-            _unfreeze()
-            _collect()
+        if not _something_matters():
+            return False
+        _unfreeze()
+        _collect()
+        return True
+
+
+def _mute_standard_error() -> None:
+    """Discard what libraries still write there. All code of the script has run."""
+    try:
+        sys.stderr.flush()
+    finally:
+        _dup2(_open(os.devnull, os.O_WRONLY), 2)
 
 
 def _something_matters() -> bool:
