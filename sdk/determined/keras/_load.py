@@ -58,6 +58,10 @@ def load_model_from_checkpoint_path(path: str, tags: list[str] | None = None) ->
     if not model.built:
         batch = _first_batch(trial, context)
         model.test_on_batch(*keras.utils.unpack_x_y_sample_weight(batch))
+    optimizer = model.optimizer
+    if optimizer is not None and not optimizer.built:
+        # Otherwise Keras warns that it cannot load the state of the optimizer, which looks like a failure.
+        optimizer.build(model.trainable_variables)
     model.load_weights(folder / _checkpoint.WEIGHTS)
     return model
 

@@ -52,7 +52,7 @@ class Stored:
             return
         self._at = batches
         folder = pathlib.Path(FOLDER) / f"batches-{batches}"
-        trainer.save_checkpoint(folder / NAME)
+        trainer.save_checkpoint(folder / NAME, weights_only=False)
         self._checkpoints.store(folder, batches, framework="lightning")
         if self._checkpoints.stores:
             shutil.rmtree(folder)

@@ -2,6 +2,7 @@
 
 import importlib
 import pathlib
+import warnings
 
 import keras
 import numpy as np
@@ -137,7 +138,9 @@ def test_a_checkpoint_gives_its_model_back(folder, monkeypatch):
     pathlib.Path("keras_model_def.py").write_text(text)
     monkeypatch.syspath_prepend(str(pathlib.Path.cwd()))
     trial = run(importlib.import_module("keras_model_def").MyTrial)
-    model = load_model_from_checkpoint_path(str(stored(folder)[-1].parent))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = load_model_from_checkpoint_path(str(stored(folder)[-1].parent))
     assert np.array_equal(model.predict(X, verbose=0), trial.model.predict(X, verbose=0))
     with pytest.raises(AssertionError, match="not the checkpoint of a TFKerasTrial"):
         load_model_from_checkpoint_path(str(folder))

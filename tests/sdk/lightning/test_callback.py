@@ -77,9 +77,11 @@ def test_off_cluster_it_does_nothing(tmp_path, monkeypatch):
     assert Run().steps == 4 * BATCHES
 
 
-def test_a_whole_run(process):
+def test_a_whole_run(process, caplog):
     become(process)
-    run = Run()
+    with caplog.at_level("INFO"):
+        run = Run()
+    assert "weights_only" not in caplog.text, "Lightning remarks on each checkpoint that it was not told"
     assert (run.steps, run.resumed) == (2 * BATCHES, None)
     assert at(process, "training") == [4, 8, 12, 16]
     assert at(process, "validation") == [8, 16]

@@ -35,7 +35,7 @@ HARMLESS = {"msgspec", "_cffi_backend"}
 HEAP_TYPE = 1 << 9
 """The flag of types made while the program runs, as all classes are that are written in Python."""
 _objects, _unfreeze, _collect = gc.get_objects, gc.unfreeze, gc.collect
-_open, _dup2 = os.open, os.dup2
+_open, _dup2, _NOWHERE, _WRITE = os.open, os.dup2, os.devnull, os.O_WRONLY
 """Found here also when all modules are empty."""
 _immortal: dict[str, Any] = {}
 _immortal["itself"] = _immortal
@@ -112,21 +112,19 @@ class _Late:
         self._own = own
 
     def __del__(self) -> None:
-        if not (self._fast and not _something_matters()) and self._free_all():
-            return
+        if not self._fast or _something_matters():
+            self._free_all()
         if self._reports_leaks:
             _mute_standard_error()
 
-    def _free_all(self) -> bool:
-        """Empty the template's modules. Returns whether what was frozen had to be collected, too."""
+    def _free_all(self) -> None:
+        """Empty the template's modules, and if that does not suffice, collect also what was frozen."""
         left = [weakref.ref(one) for one in self._kept.values() if issubclass(type(one), Module)] + self._own
         self._kept.clear()
         _empty(module for ref in reversed(left) if (module := ref()) is not None)
-        if not _something_matters():
-            return False
-        _unfreeze()
-        _collect()
-        return True
+        if _something_matters():
+            _unfreeze()
+            _collect()
 
 
 def _mute_standard_error() -> None:
@@ -134,7 +132,7 @@ def _mute_standard_error() -> None:
     try:
         sys.stderr.flush()
     finally:
-        _dup2(_open(os.devnull, os.O_WRONLY), 2)
+        _dup2(_open(_NOWHERE, _WRITE), 2)
 
 
 def _something_matters() -> bool:
