@@ -16,6 +16,7 @@ import determined as det
 from determined.transformers import DetCallback
 
 LOCAL_HPARAMS = {"learning_rate": 0.003, "hidden_size": 32, "batch_size": 16}
+LOCAL_EPOCHS = 12
 TEST_IMAGES = 297
 
 
@@ -55,10 +56,10 @@ def accuracy(predictions):
     return {"accuracy": float((predictions.predictions.argmax(-1) == predictions.label_ids).mean())}
 
 
-def arguments(hparams, epochs, seed):
+def arguments(hparams, seed):
     return transformers.TrainingArguments(
         output_dir="output",
-        num_train_epochs=epochs,
+        num_train_epochs=LOCAL_EPOCHS,
         per_device_train_batch_size=hparams["batch_size"],
         per_device_eval_batch_size=64,
         learning_rate=hparams["learning_rate"],
@@ -79,11 +80,12 @@ def main(core_context, info):
     # Several trials share this machine's cores.
     torch.set_num_threads(1)
     hparams = info.trial.hparams if info else LOCAL_HPARAMS
-    epochs = info.trial._config["searcher"]["max_length"]["epochs"] if info else 12
     seed = info.trial.trial_seed if info else 1
-    args = arguments(hparams, epochs, seed)
+    args = arguments(hparams, seed)
     # Before the Trainer: the callback says where to resume from.
     callback = DetCallback(core_context, args)
+    if callback.searcher_max_length is not None:
+        args.num_train_epochs = callback.searcher_max_length
     transformers.set_seed(seed)
     trainer = transformers.Trainer(
         model=network(hparams["hidden_size"]),

@@ -141,7 +141,6 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
         self.searcher_max_length = length
         if self.searcher_unit == "records":
             raise ValueError("searcher.max_length in records does not fit the Trainer: use batches or epochs")
-        self._compare(args)
 
     def _compare(self, args: transformers.TrainingArguments) -> None:
         length = self.searcher_max_length
@@ -167,6 +166,8 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
         """
         if self._trial is None:
             return
+        # Not in the constructor: a script may set the arguments to `searcher_max_length`.
+        self._compare(args)
         if self._resumed is not None and model is not None:
             restore_renamed(model, self._resumed)
         for logs in state.log_history:

@@ -228,9 +228,21 @@ def test_a_bare_number_counts_steps(process, caplog):
 )
 def test_lengths_that_differ_are_warned_of(process, caplog, length, options, text):
     become(process, lengths=(1,), config={"searcher": SEARCHER | {"max_length": length}})
-    with det.core.init() as core_context:
-        DetCallback(core_context, arguments(process.folder, **options))
+    Run(process, **options)
     assert text in caplog.text
+
+
+def test_a_script_may_take_its_length_from_the_search(process, caplog):
+    become(process, config={"searcher": SEARCHER})
+    with det.core.init() as core_context:
+        args = arguments(process.folder, max_steps=3)
+        callback = DetCallback(core_context, args)
+        args.max_steps = callback.searcher_max_length
+        transformers.Trainer(
+            model=model(), args=args, train_dataset=Words(), eval_dataset=Words(), callbacks=[callback]
+        ).train()
+    assert [length for length, _ in completed(process)] == [8]
+    assert "max_steps is" not in caplog.text
 
 
 def test_a_metric_that_never_came(process, caplog):
