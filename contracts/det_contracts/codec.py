@@ -1,6 +1,7 @@
 """Converts events to bytes and back, using stable names and versions.
 
-A name once used is never reused. When a record's shape changes, its version is incremented, and an upcaster
+A name once used is never reused. A record may get a field with a default: older data is read with the
+default, and older releases ignore the field. For any other change its version is incremented, and an upcaster
 converts old data (a plain dict) to the next version, so that all history stays readable.
 """
 

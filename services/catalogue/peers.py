@@ -148,8 +148,9 @@ class Peers:
         self._bus_client = bus_client
         self._catalogue = catalogue
         self.publish = bus_client.publish
-        self.log_progress = bus_client.log_progress
         """Publishes a message that is not stored, given subject and body. Raises `Refused` (unavailable)."""
+        self.log_progress = bus_client.log_progress
+        """Returns how far each process of some services has read the log, given their names."""
 
     async def command(self, command: Any) -> Any:
         """Send a command; return the answer's value once the catalogue has folded the outcome."""
