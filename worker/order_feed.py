@@ -20,6 +20,7 @@ from det_contracts import subjects
 from det_contracts.commands import Answer
 from det_contracts.script_queries import Holder
 
+ORDERS_PER_REQUEST = 100
 EXPIRES_S = 30
 HEARTBEAT_S = 1
 SILENT_S = 4.0
@@ -50,6 +51,8 @@ class OrderFeed:
         self._worker_id = worker_id
         self._messages: asyncio.Queue[OrderMessage] = asyncio.Queue()
         self._is_requested = False
+        self._outstanding = 0
+        """Orders that the current request may still bring."""
         self._last_message_at = 0.0
         self._reconnects = -1
         self._inbox = ""
@@ -111,8 +114,9 @@ class OrderFeed:
             return
         self._reconnects = self._connection.stats["reconnects"]
         self._is_requested, self._last_message_at = True, time.monotonic()
+        self._outstanding = ORDERS_PER_REQUEST
         request = {
-            "batch": 100,
+            "batch": ORDERS_PER_REQUEST,
             "expires": EXPIRES_S * NANOSECONDS,
             "idle_heartbeat": HEARTBEAT_S * NANOSECONDS,
         }
@@ -133,3 +137,8 @@ class OrderFeed:
         self._messages.put_nowait(
             OrderMessage(int(message.reply.split(".")[-4]), message.data, message.reply)
         )
+        self._outstanding -= 1
+        if self._outstanding <= 0:
+            # Nothing else says that a request has brought all that it asked for.
+            self._is_requested = False
+            await self._renew_request()

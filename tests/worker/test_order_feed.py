@@ -10,6 +10,7 @@ from det_contracts.orders import WorkerOrders
 from services.kit.log import Draft, Fence, FenceLost
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
 from services.scheduler import consumers
+from worker import order_feed
 from worker.order_feed import OrderFeed
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(60)]
@@ -89,6 +90,23 @@ def test_who_asks_before_there_is_a_consumer_hears_as_soon_as_there_is(play):
         await told.tell(orders(1))
         await consumers.Consumers(service).ensure("w")
         assert read(await waiting) == 1
+
+    play(story)
+
+
+def test_orders_keep_coming_after_as_many_as_one_request_asks_for(play, monkeypatch):
+    """The broker does not say that a request is used up: it was noticed after four seconds of silence."""
+    monkeypatch.setattr(order_feed, "SILENT_S", 3600.0)
+    monkeypatch.setattr(order_feed, "ORDERS_PER_REQUEST", 5)
+
+    async def story(service, mine, told):
+        await consumers.Consumers(service).ensure("w")
+        hearing = OrderFeed(mine, "w")
+        for position in range(1, 24):
+            await told.tell(orders(position))
+            heard = await hearing.next()
+            assert read(heard) == position
+            await hearing.acted_on(heard)
 
     play(story)
 
