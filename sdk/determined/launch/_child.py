@@ -59,8 +59,13 @@ def start(
     return passing_on(lambda: spawned(argv, environment, output))
 
 
-def passing_on(begin: Callable[[], P]) -> P:
-    """Start a process with `begin` and forward received signals to it, including early ones."""
+def passing_on(begin: Callable[[], P], told: Callable[[int], None] = lambda number: None) -> P:
+    """Start a process with `begin` and forward received signals to it, including early ones.
+
+    Args:
+        begin: Starts the process.
+        told: Called with each signal before it is forwarded.
+    """
     early: list[int] = []
     for number in PASSED_ON:
         signal.signal(number, lambda number, _frame: early.append(number))
@@ -68,6 +73,7 @@ def passing_on(begin: Callable[[], P]) -> P:
 
     def pass_on(number: int, _frame: FrameType | None) -> None:
         if child.poll() is None:
+            told(number)
             child.send_signal(number)
 
     for number in PASSED_ON:

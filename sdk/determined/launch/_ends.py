@@ -1,12 +1,14 @@
 """Which process of a node ended first: each wrapper notes the end of its process as it happens.
 
 A wrapper itself may end much later than its process, because it waits for the rest of the output. Meanwhile
-the other ranks notice that one is gone, and end, too. Without the notes one of them would be blamed.
+the other ranks notice that one is gone, and end, too. Without the notes one of them would be blamed. So would
+one that the launcher stopped because of another: it sends SIGTERM to all that are left, and SIGKILL 30 s later.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +16,11 @@ from typing import NamedTuple
 
 FILE = "DET_RANK_ENDS"
 """Names the file of the notes; set by the launcher for its wrappers, not for what they run."""
+
+
+TOLD_TO_END = -1
+"""In the place of an exit code: the wrapper was asked to end its process, which may not have ended since."""
+_STOPPED = 128 + signal.SIGTERM
 
 
 class End(NamedTuple):
@@ -25,9 +32,9 @@ class End(NamedTuple):
 
 
 def note(file: str, rank: int, code: int) -> None:
-    """Append the end of a rank to the file; does nothing if its name is empty.
+    """Append the end of a rank to the file, or `TOLD_TO_END`; does nothing if its name is empty.
 
-    Called when the process has just ended. The clock is the host's, the same for all wrappers of a node.
+    Called when it has just happened. The clock is the host's, the same for all wrappers of a node.
     """
     if not file:
         return
@@ -53,7 +60,9 @@ def first_failure(notes: Path, seen: Mapping[int, int]) -> tuple[int, int]:
     """
     text = notes.read_text() if notes.exists() else ""
     ends = sorted(End(*map(int, line.split())) for line in text.splitlines())
-    # A wrapper that left no note did not outlive its process, so it was killed, and its process with it.
-    without = [(rank, code) for rank, code in seen.items() if rank not in {end.rank for end in ends}]
-    failed = [(end.rank, end.code) for end in ends if end.code]
-    return [*without, *failed, *seen.items()][0]
+    # A wrapper that left no note did not outlive its process, so it was killed, and its process with it. But
+    # SIGTERM kills only one that is still starting, and only a launcher sends it, after a failure.
+    noted = {end.rank for end in ends}
+    killed = [(rank, code) for rank, code in seen.items() if rank not in noted and code != _STOPPED]
+    failed = [(end.rank, end.code) for end in ends if end.code > 0]
+    return [*killed, *failed, *seen.items()][0]

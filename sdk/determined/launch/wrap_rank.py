@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import selectors
+import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -98,10 +99,15 @@ def relay(rank: int, command: Sequence[str], redirect: bool = True) -> int:
     """Run a command with its output prefixed. Returns its exit code."""
     targets = _targets(redirect)
     notes = os.environ.pop(_ends.FILE, "")
+
+    def told(number: int) -> None:
+        if number == signal.SIGTERM:
+            _ends.note(notes, rank, _ends.TOLD_TO_END)
+
     pipes = [os.pipe(), os.pipe()]
     output = pipes[0][1], pipes[1][1]
     try:
-        child = _child.passing_on(lambda: _begun(command, output))
+        child = _child.passing_on(lambda: _begun(command, output), told)
     except OSError as error:
         return _child.not_started(command, error)
     finally:

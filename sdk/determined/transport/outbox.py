@@ -152,9 +152,15 @@ class Outbox:
             if not self._waiting:
                 await self._news.wait()
                 self._news.clear()
-        if not self._hurried and len(self._waiting) < BATCH_REPORTS:
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._news.wait(), GATHER_S)
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._enough(), GATHER_S)
+
+    async def _enough(self) -> None:
+        """Wait until there is a fact or a whole message."""
+        while not self._hurried and len(self._waiting) < BATCH_REPORTS:
+            # The event may still come of a fact that has been sent.
+            self._news.clear()
+            await self._news.wait()
 
     def _take_out(self) -> int:
         """Move the entries of the next message to `_under_way`. Returns their number."""

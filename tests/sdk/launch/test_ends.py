@@ -13,6 +13,12 @@ from determined.launch import _ends
         # The wrapper of rank 1 was killed itself.
         ([(0, 1)], {0: 1, 1: 137}, (1, 137)),
         ([], {1: 5, 0: 1}, (1, 5)),
+        # The wrapper of rank 1 was still starting when the launcher stopped it.
+        ([(0, 137)], {1: 143, 0: 137}, (0, 137)),
+        ([], {1: 143, 0: 126}, (0, 126)),
+        # Rank 1 did not end when it was asked to, and was killed.
+        ([(0, 3), (1, _ends.TOLD_TO_END)], {1: 137, 0: 3}, (0, 3)),
+        ([(0, _ends.TOLD_TO_END), (0, 1)], {0: 1, 1: 137}, (1, 137)),
         # All processes ended well, but a wrapper did not.
         ([(0, 0), (1, 0)], {1: 1}, (1, 1)),
     ],

@@ -118,6 +118,8 @@ def test_what_comes_while_a_message_is_stored_waits_for_its_neighbours_unless_it
         keep(body, id)
         if len(thread.batches) == 1:
             transport.report(report(2))
+            # The first report's `flush` may say only now that it waits.
+            thread.soon(transport._outbox._news.set)
 
     monkeypatch.setattr(thread, "_keep", and_another)
     transport.start()
