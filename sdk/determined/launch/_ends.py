@@ -2,7 +2,7 @@
 
 A wrapper itself may end much later than its process, because it waits for the rest of the output. Meanwhile
 the other ranks notice that one is gone, and end, too. Without the notes one of them would be blamed. So would
-one that the launcher stopped because of another: it sends SIGTERM to all that are left, and SIGKILL 30 s later.
+one that the launcher stopped because of another: it sends SIGTERM to those that are left, SIGKILL 30 s later.
 """
 
 from __future__ import annotations
