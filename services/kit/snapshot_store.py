@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import sqlalchemy as sa
 import structlog
@@ -29,6 +29,7 @@ from services.kit.rules import Key, every_key
 from services.kit.saved_portions import SavedPortions
 from services.kit.saver import Projection
 from services.kit.snapshot import Pages, Snapshot
+from services.kit.unsaved import Unsaved, UnsavedRecord
 
 SAVE_EVERY_S = 1.0
 """How long changes may wait to be saved together, unless a reader asks for them or there are many."""
@@ -41,12 +42,6 @@ BACKLOG_LIMIT = 20_000
 """Default number of unsaved events at which folding pauses; a service may set its own."""
 
 log = structlog.get_logger()
-
-
-class _Unsaved(NamedTuple):
-    record: Any
-    root: str | None
-    portion: int
 
 
 class DatabaseSaver:
@@ -86,11 +81,8 @@ class DatabaseSaver:
         self._ends = False
         """Whether what is in the database is no longer what was loaded from it."""
         self.roots = roots
-        self._records: dict[Key, _Unsaved] = {}
-        self._evicted: dict[str, None] = {}
-        """Roots evicted from memory that the next start need not load."""
+        self._unsaved = Unsaved()
         self.portions = SavedPortions()
-        self._events: list[Recorded] = []
         self._rootless_keys: list[Key] = []
         """Database records without the root they belong to, saved by a release that had no roots."""
         self._state: Any = None
@@ -115,7 +107,7 @@ class DatabaseSaver:
     @property
     def unsaved_events(self) -> int:
         """Number of events waiting to be saved."""
-        return len(self._events)
+        return len(self._unsaved.events)
 
     async def load(self) -> tuple[Any, dict[str, int]]:
         if self._clear_projection is not None:
@@ -126,7 +118,7 @@ class DatabaseSaver:
         self.rebuilds.rebuilt_for, self._ends, self._overtaken = rebuilt_for, False, False
         self._state = state
         self.saved_positions = dict(positions)
-        self._records, self._events, self._evicted = {}, [], {}
+        self._unsaved = Unsaved()
         self.portions.reload(positions)
         self._folded_position.begin(positions.get(subjects.CONTROL, 0))
         if self.portions.folded:
@@ -146,7 +138,7 @@ class DatabaseSaver:
         portion = self.portions.add(dict(self.portions.positions))
         for key, record in known.items():
             root = self.roots.root_of(self._state, key)
-            self._records.setdefault(key, _Unsaved(record, root, portion))
+            self._unsaved.records.setdefault(key, UnsavedRecord(record, root, portion))
         self._has_unsaved.set()
 
     def _load_rootless(self, connection: sa.Connection, state: Any) -> list[Key]:
@@ -211,7 +203,7 @@ class DatabaseSaver:
 
     def record_eviction(self, root: str) -> None:
         """Note that a root has left memory. Everything in it is saved."""
-        self._evicted[root] = None
+        self._unsaved.evicted[root] = None
 
     def _reset_after_other_versions(self, connection: sa.Connection) -> None:
         # If there are several snapshots, the tables are those of whichever wrote last.
@@ -243,8 +235,8 @@ class DatabaseSaver:
             root = self.roots.root_of(state, key) if self.roots is not None else None
             # `dict.get` does not page in: a dropped record must not be loaded again.
             record = dict.get(getattr(state, key[0]), key[1])
-            self._records[key] = _Unsaved(record, root, portion)
-        self._events.extend(events if self._projection is not None else ())
+            self._unsaved.records[key] = UnsavedRecord(record, root, portion)
+        self._unsaved.events.extend(events if self._projection is not None else ())
         self._folded_position.advance(positions.get(subjects.CONTROL, 0))
         self._has_unsaved.set()
         for listener in self._listeners:
@@ -259,7 +251,7 @@ class DatabaseSaver:
 
     def _unsaved_count(self) -> int:
         # Where roots come and go, what is not saved is what has to stay.
-        return len(self._events) + (len(self._records) if self.roots is not None else 0)
+        return self.unsaved_events + (len(self._unsaved.records) if self.roots is not None else 0)
 
     async def run(self) -> None:
         pause = SAVE_EVERY_S
@@ -298,11 +290,8 @@ class DatabaseSaver:
             raise StartAgain("another replica rebuilds the database from the log")
         stored, self._rootless_keys = await self._database.read(self._read_saved)
         self.portions.track_save(stored)
-        self._events = [e for e in self._events if e.position > stored.get(e.stream, 0)]
         self.portions.mark_covered(stored)
-        kept = self.portions.saved.position
-        self._records = {key: one for key, one in self._records.items() if one.portion > kept}
-        self._evicted.clear()
+        self._unsaved.discard_saved(stored, self.portions.saved.position)
         if self.portions.are_all_saved:
             self.saved_positions = stored
         self._has_capacity.set()
@@ -318,30 +307,9 @@ class DatabaseSaver:
 
     async def _save(self) -> bool:
         """Save what was folded. Returns false if another replica is ahead in any stream."""
-        unsaved, self._records = self._records, {}
-        records = {key: one.record for key, one in unsaved.items()}
-        roots = {key: one.root for key, one in unsaved.items() if one.root is not None}
-        paged = self.roots.root_lookups if self.roots is not None else {}
-        dropped = any(record is None and key[0] in paged for key, record in records.items())
-        away, self._evicted = self._evicted, {}
-        events, self._events = self._events, []
+        unsaved = self._unsaved.take()
         positions, folded = dict(self.portions.positions), self.portions.folded
-        marks = dict(self._marks())
-
-        def work(connection: sa.Connection) -> bool:
-            stored = self._snapshot.positions(connection, for_update=True)
-            if self._snapshot.rebuilt_for(connection) != self.rebuilds.rebuilt_for:
-                return False
-            if not self._snapshot.save(connection, records, positions, marks, roots, away, dropped=dropped):
-                return False
-            if not self._has_deleted_old:
-                self._snapshot.delete_older(connection)
-            if self._projection is not None:
-                # Events folded while another replica led are in the tables already.
-                new = [e for e in events if e.position > stored.get(e.stream, 0)]
-                self._projection(connection, records, new)
-            return True
-
+        work = self._saving(unsaved, positions)
         began = time.perf_counter()
         stored = False
         try:
@@ -352,9 +320,7 @@ class DatabaseSaver:
             raise PortionFailed(f"it cannot be saved: {error_text(error)}") from error
         finally:
             if not stored:
-                self._records = unsaved | self._records
-                self._evicted = away | self._evicted
-                self._events = events + self._events
+                self._unsaved.put_back(unsaved)
         self._overtaken = not stored
         if self._overtaken:
             return False
@@ -368,6 +334,31 @@ class DatabaseSaver:
         self.portions.mark_saved(folded)
         self._has_capacity.set()
         return True
+
+    def _saving(self, unsaved: Unsaved, positions: dict[str, int]) -> Callable[[sa.Connection], bool]:
+        """Return the transaction that saves all this, or returns false if another replica is ahead."""
+        records, roots = unsaved.record_values(), unsaved.record_roots()
+        paged = self.roots.root_lookups if self.roots is not None else {}
+        dropped = any(record is None and key[0] in paged for key, record in records.items())
+        marks = dict(self._marks())
+
+        def work(connection: sa.Connection) -> bool:
+            stored = self._snapshot.positions(connection, for_update=True)
+            if self._snapshot.rebuilt_for(connection) != self.rebuilds.rebuilt_for:
+                return False
+            if not self._snapshot.save(
+                connection, records, positions, marks, roots, unsaved.evicted, dropped=dropped
+            ):
+                return False
+            if not self._has_deleted_old:
+                self._snapshot.delete_older(connection)
+            if self._projection is not None:
+                # Events folded while another replica led are in the tables already.
+                new = [e for e in unsaved.events if e.position > stored.get(e.stream, 0)]
+                self._projection(connection, records, new)
+            return True
+
+        return work
 
     def saved_position(self, connection: sa.Connection) -> int:
         """Return the CONTROL position that tables and snapshot reflect, whichever replica wrote them."""
