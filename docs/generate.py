@@ -8,9 +8,12 @@ python -m docs.generate [--check]
 
 import ast
 import inspect
+import re
 import sys
 import typing
 from pathlib import Path
+
+import msgspec
 
 from det_contracts import codec, commands, queries, reports, states, subjects
 from det_contracts import events as registered
@@ -38,14 +41,7 @@ def field_docs(record: type) -> dict[str, str]:
 
 def type_name(kind: typing.Any) -> str:
     """A type as a reader would write it."""
-    text = inspect.formatannotation(kind)
-    for prefix in (
-        "typing.",
-        "det_contracts.events.searcher.",
-        "det_contracts.events.scheduler.",
-        "det_contracts.",
-    ):
-        text = text.replace(prefix, "")
+    text = re.sub(r"\b(?:typing|det_contracts)\.(?:\w+\.)*", "", inspect.formatannotation(kind))
     return text.replace("|", "\\|")
 
 
@@ -57,6 +53,19 @@ def record_text(record: type) -> str:
         lines += ["| field | type | meaning |", "|---|---|---|"]
         lines += [f"| `{name}` | {type_name(hint)} | {docs.get(name, '')} |" for name, hint in hints.items()]
     return "\n".join(lines) + "\n"
+
+
+def nested_records(records: typing.Iterable[type]) -> list[type]:
+    """The records that fields of these records contain, at any depth, by name."""
+    found: dict[str, type] = {}
+    waiting = [hint for record in records for hint in typing.get_type_hints(record).values()]
+    while waiting:
+        hint = waiting.pop()
+        waiting += typing.get_args(hint)
+        if isinstance(hint, type) and issubclass(hint, msgspec.Struct) and hint.__name__ not in found:
+            found[hint.__name__] = hint
+            waiting += typing.get_type_hints(hint).values()
+    return [found[name] for name in sorted(found)]
 
 
 def messages() -> str:
@@ -82,8 +91,12 @@ def messages() -> str:
         subject = subjects.query(owner, str(record.__struct_config__.tag))
         parts.append(f"### {record.__name__}\n\nSubject `{subject}`.\n\n{record_text(record)}")
     parts.append("## Reports and log lines (REPORTS, LOGS)\n")
-    told = (reports.ReportBatch, reports.Series, reports.LogBatch, reports.LogLine)
-    parts += [f"### {record.__name__}\n\n{record_text(record)}" for record in told]
+    sent = (reports.ReportBatch, reports.Series, reports.LogBatch, reports.LogLine)
+    parts += [f"### {record.__name__}\n\n{record_text(record)}" for record in sent]
+    shown = {*(kind.record for kind in codec.kinds()), *commands.OWNER_OF, *queries.OWNER_OF, *sent}
+    parts.append("## Records inside messages\n")
+    inner = [record for record in nested_records(shown) if record not in shown]
+    parts += [f"### {record.__name__}\n\n{record_text(record)}" for record in inner]
     return "\n".join(parts)
 
 
