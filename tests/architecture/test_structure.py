@@ -3,20 +3,16 @@
 import ast
 import functools
 import re
+import statistics
 import subprocess
 import sys
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-SOURCES = sorted(
-    path
-    for top in ("contracts/det_contracts", "sdk/determined", "services", "worker")
-    for path in (ROOT / top).rglob("*.py")
-    if "migrations" not in path.parts
-)
+from tests.architecture.measures import ROOT, SHIPPED, files, import_circle, module, percentile_90, row
+
+SOURCES = [path for folder in SHIPPED for path in files(folder)]
 OWN = {"det_contracts", "determined", "services", "worker"}
 PURE = re.compile(
     r"contracts/det_contracts/|services/\w+/domain|services/\w+/(react|verdict|passes|retention|values|summary)\.py"
@@ -35,6 +31,7 @@ ROOMS = {
     "services.catalogue": {"services.people", "services.why"},
 }  # fmt: skip
 """Parts that are made of others; these are libraries and no processes."""
+MOST_LINES = 400
 MOST_PUBLIC_METHODS = 12
 LARGE_CLASSES = {
     "BusTransport": "implements a protocol whose methods are those of the Core API's contexts",
@@ -53,13 +50,10 @@ def name_of(path):
 class Facts(NamedTuple):
     """What the rules ask of a file."""
 
-    lines: int
     imports: frozenset[str]
     """Modules that it imports, at any depth of it."""
     calls: frozenset[str]
     """The last name of everything that it calls."""
-    functions: tuple[tuple[str, int], ...]
-    """Each function and its lines without the docstring."""
     classes: tuple[tuple[str, list[str]], ...]
     """Each class and its public methods."""
 
@@ -67,15 +61,11 @@ class Facts(NamedTuple):
 @functools.cache
 def facts(path):
     """Each file is read and parsed once for all rules; of the tree no more than the facts is kept."""
-    text = path.read_text()
-    nodes = list(ast.walk(ast.parse(text)))
-    functions = [n for n in nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+    nodes = list(ast.walk(ast.parse(path.read_text())))
     classes = [n for n in nodes if isinstance(n, ast.ClassDef)]
     return Facts(
-        len(text.splitlines()),
-        frozenset(module for node in nodes for module in imported(node)),
+        frozenset(name for node in nodes for name in imported(node)),
         frozenset(called(node.func) for node in nodes if isinstance(node, ast.Call)),
-        tuple((node.name, length(node)) for node in functions),
         tuple((node.name, public_methods(node)) for node in classes),
     )
 
@@ -93,14 +83,6 @@ def called(function):
         case ast.Name(id=name) | ast.Attribute(attr=name):
             return name
     return ""
-
-
-def length(node):
-    """Lines of a function without its docstring."""
-    first = node.body[0]
-    documented = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
-    docstring = (first.end_lineno - first.lineno + 1) if documented else 0
-    return node.end_lineno - node.lineno + 1 - docstring
 
 
 def public_methods(node):
@@ -139,7 +121,7 @@ def allowed(path):
 def test_who_imports_whom():
     faults = []
     for path in SOURCES:
-        found = {part_of(module) for module in facts(path).imports if module.split(".")[0] in OWN}
+        found = {part_of(name) for name in facts(path).imports if name.split(".")[0] in OWN}
         if not found <= allowed(path):
             faults.append((path, f"imports {sorted(found - allowed(path))}"))
     assert not faults, listed(faults)
@@ -157,7 +139,7 @@ def test_contracts_need_msgspec_and_the_standard_library_alone():
 
 
 def impure(path):
-    tops = {module.split(".")[0] for module in facts(path).imports}
+    tops = {name.split(".")[0] for name in facts(path).imports}
     if path.name == "random.py":
         tops.discard("random")
     yield from (f"imports {name}" for name in sorted(tops & IMPURE_MODULES))
@@ -185,18 +167,44 @@ def test_no_cancellation_leaves_anything_behind():
     assert not faults, listed(faults)
 
 
-def too_large(known):
-    if known.lines > 600:
-        yield f"{known.lines} lines"
-    yield from (f"{name}: {lines} lines" for name, lines in known.functions if lines > 80)
-    for name, public in known.classes:
+def too_large(path):
+    measured = module(path)
+    if measured.lines > MOST_LINES:
+        yield f"{measured.lines} lines"
+    yield from (f"{each.name}: {each.lines} lines" for each in measured.functions if each.lines > 80)
+    for name, public in facts(path).classes:
         if name not in LARGE_CLASSES and len(public) > MOST_PUBLIC_METHODS:
             yield f"{name}: {public}"
 
 
-def test_sizes():
-    faults = [(path, what) for path in SOURCES for what in too_large(facts(path))]
+def test_no_file_function_or_class_is_too_large():
+    faults = [(path, what) for path in SOURCES for what in too_large(path)]
     assert not faults, listed(faults)
+
+
+@pytest.mark.parametrize("folder", [*SHIPPED, "benchmarks", "tests"])
+def test_functions_are_short(folder):
+    lengths = [each.lines for path in files(folder) for each in module(path).functions]
+    assert statistics.median(lengths) <= 8
+    assert percentile_90(lengths) <= 20
+
+
+def test_no_module_imports_itself_through_others():
+    assert import_circle([module(path) for path in SOURCES]) == []
+
+
+def test_a_circle_of_imports_is_found():
+    first, second = module(ROOT / "services/kit/rules.py"), module(ROOT / "services/kit/roots.py")
+    there = first._replace(imports=frozenset({"services.kit.roots.Roots"}))
+    back = second._replace(imports=frozenset({"services.kit.rules.Key"}))
+    assert set(import_circle([there, back])) == {"services.kit.rules", "services.kit.roots"}
+
+
+def test_the_table_of_measures_is_printed():
+    files_of_it, functions, lengths = (row("worker")[column] for column in (1, 4, 5))
+    assert int(files_of_it) == len(files("worker"))
+    assert int(functions) > 400
+    assert re.fullmatch(r"\d+ / \d+ / \d+", lengths)
 
 
 PROGRAMS = ["services.searcher", "services.scheduler", "services.gateway", "services.metrics", "worker"]
