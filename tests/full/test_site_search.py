@@ -46,6 +46,18 @@ ASKED = {
     ("how do I download the best model",): "how-do-i-download-the-best-model",
     ("how do I set environment variables",): "how-do-i-set-environment-variables",
     ("how do I change the learning rate",): "how-do-i-change-a-setting-such-as-the-learning-rate-for-one-run",
+    ("how do I debug my script", "test my script"): "how-do-i-test-or-debug-my-script-without-a-cluster",
+    ("how do I make a run reproducible", "random seed"): "how-do-i-make-a-run-reproducible-random-seed",
+    ("how do I train longer", "more epochs"): "how-do-i-train-longer-than-planned-more-epochs",
+    ("how do I give my job a higher priority",): "how-do-i-give-my-job-a-higher-priority",
+    ("why do I see no output",): "why-do-i-see-no-output-from-my-script",
+    ("how do I train on several machines",): "how-do-i-train-on-several-machines",
+    ("how do I run on a specific GPU",): "how-do-i-choose-a-specific-gpu-or-machine",
+    ("why are my checkpoints deleted",): "why-are-my-checkpoints-deleted",
+    ("how do I free disk space", "disk space"): "how-do-i-free-disk-space",
+    ("how do I plot my own metric",): "how-do-i-plot-my-own-metrics",
+    ("how do I use weights and biases", "mlflow"): "how-do-i-use-weights-biases-mlflow-or-another-tracker",
+    ("how do I profile training",): "how-do-i-profile-training",
 }
 
 
