@@ -12,7 +12,7 @@ from typing import Any, TextIO
 
 _FORMULA = re.compile(r"[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 """Characters that start a formula. East Asian spreadsheets treat the full-width forms alike."""
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|-(inf|Infinity|nan)", re.ASCII)
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|-(inf|Infinity|nan)", re.ASCII)
 
 
 def cell(value: Any) -> Any:

@@ -1,7 +1,12 @@
-"""User-supplied regular expressions: RE2, which runs in time linear in the text, whatever the pattern."""
+"""Patterns that users supply: RE2 and `%`, which take time linear in the text, whatever the pattern.
+
+Python's own `re` goes back over a text, so it never sees a pattern of a user, and the platform's own patterns
+are tried for it (`tests/architecture/test_patterns.py`).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import re2
@@ -11,6 +16,8 @@ from det_contracts.problems import invalid
 MAX_LENGTH = 10_000
 """Maximum length of a pattern in characters."""
 MEMORY_BYTES = 16 * 1024 * 1024
+ANY_TEXT = "%"
+"""Stands for any text in a name."""
 _EACH_LINE = "(?m)"
 
 
@@ -37,6 +44,34 @@ def search(pattern: str) -> Search:
     except (re2.error, UnicodeError) as error:
         raise invalid(f"'{pattern}' is not a regular expression (RE2): {_reason(error)}") from None
     return found
+
+
+def name_matcher(pattern: str) -> Callable[[str], bool]:
+    """Return whether a name fits a pattern in which `%` stands for any text, ignoring case.
+
+    >>> fits = name_matcher("mn%st%")
+    >>> fits("MNIST"), fits("mnist2"), fits("st-mn")
+    (True, True, False)
+    """
+    parts = pattern.casefold().split(ANY_TEXT)
+    first, inner, last = parts[0], parts[1:-1], parts[-1]
+    if len(parts) == 1:
+        return lambda name: name.casefold() == first
+
+    def matches(name: str) -> bool:
+        text = name.casefold()
+        at, end = len(first), len(text) - len(last)
+        if end < at or not text.startswith(first) or not text.endswith(last):
+            return False
+        # The earliest place of each part leaves the most room for the others: nothing is tried twice.
+        for part in inner:
+            found = text.find(part, at, end)
+            if found < 0:
+                return False
+            at = found + len(part)
+        return True
+
+    return matches
 
 
 def _reason(error: Exception) -> str:

@@ -39,7 +39,8 @@ CORS_HEADERS = [
 ]
 """To the page, its own server is a different origin; the ticket in the address is what permits its
 requests."""
-HEAD = re.compile(rb"<head(\s[^>]*)?>", re.IGNORECASE)
+# No further than the next tag, so that many that never end are not each read to the end of the page.
+HEAD = re.compile(rb"<head(\s[^<>]*)?>", re.IGNORECASE)
 MAX_HEAD_SEARCH_BYTES = 64 << 10
 Headers = list[tuple[str, str]]
 POLYFILLS = b"""<script>(() => {
@@ -121,13 +122,16 @@ async def rewrite_links(content: AsyncIterator[bytes], own: bytes, where: bytes)
 async def insert_polyfills(content: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """Insert the stand-ins at the beginning of a page's head."""
     buffer: bytes | None = b""
+    searched = 0
     async for chunk in content:
         if buffer is None:
             yield chunk
             continue
         buffer += chunk
-        found = HEAD.search(buffer)
+        found = HEAD.search(buffer, searched)
         if found is None and len(buffer) < MAX_HEAD_SEARCH_BYTES:
+            # The last tag may continue in the next chunk; what is before it is not searched again.
+            searched = max(searched, buffer.rfind(b"<"))
             continue
         at = found.end() if found else 0
         yield buffer[:at] + (POLYFILLS if found else b"") + buffer[at:]

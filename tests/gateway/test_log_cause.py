@@ -1,10 +1,13 @@
 """The cause of a failure, as a page shows it."""
 
+import time
+
 import pytest
 
 from det_contracts import queries
 from services.catalogue.peers import LogLine
 from services.gateway.determined.present import cause
+from tests.fixtures.processor_speed import slowness
 from tests.gateway.talking import say
 
 PATH = "/api/v1/trials/1/logs/cause"
@@ -70,6 +73,29 @@ def test_what_is_cut_short_or_no_traceback_is_no_trouble(lines, said):
     assert found.error_line.text == said
     assert found.before is None
     assert cause.describe_error("1 is wrong") == ""
+
+
+@pytest.mark.parametrize("unit", ["A", "A.", "_", "cuda", "CUDA out of memor", "ErrorX", "no such file "])
+def test_no_line_takes_longer_than_it_is_long(unit):
+    """A line of 32 KiB that a script printed once took ten seconds, of everybody."""
+    (line,) = of([unit * (32_768 // len(unit))])
+    began = time.thread_time()
+    assert cause.describe_error(cause.strip_formatting(line.text)) == ""
+    assert (time.thread_time() - began) / slowness() < 0.1
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("a.b.DataError: x", "DataError"),
+        ("DataError", "DataError"),
+        ("_pickle.PicklingError: x", "PicklingError"),
+        ("in Errors", ""),
+        ("cuda 11, cuda 12: out of memory", "GPU memory ran out"),
+    ],
+)
+def test_an_error_is_called_by_its_class_or_by_what_it_means(line, name):
+    assert cause.describe_error(line) == name
 
 
 def test_the_cause_is_told_with_its_rank_place_and_what_led_to_it(talking):

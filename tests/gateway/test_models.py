@@ -58,12 +58,24 @@ def test_names_that_are_refused(registry, name, status, message):
         ("50%", ["50%"]),
         ("m.ist", []),
         ("m.ist%", []),
+        ("%", ["digits", "mnist", "mnist2", "xmnist2", "MNIST", "50%"]),
+        ("m%%n%t", ["mnist", "MNIST"]),
+        ("mn%ist%ist", []),
+        ("%n%n%", []),
     ],
 )
 def test_models_are_found_by_their_whole_name_or_by_a_pattern(registry, asked, found):
     for name in ("mnist", "mnist2", "xmnist2", "MNIST", "50%"):
         registry.post("/api/v1/models", {"name": name})
     assert [one["name"] for one in registry.get("/api/v1/models", name=asked)["models"]] == found
+
+
+def test_a_pattern_costs_no_more_than_the_names_it_is_compared_with(registry, longest_turn):
+    """With one model, this question once took for ever, and with it everybody's."""
+    registry.post("/api/v1/models", {"name": "a" * 250})
+    assert registry.get("/api/v1/models", name="%a" * 60 + "%b")["models"] == []
+    assert len(registry.get("/api/v1/models", name="%a" * 60 + "%")["models"]) == 1
+    longest_turn.check()
 
 
 def test_lists(registry):

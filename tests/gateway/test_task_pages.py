@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
+import time
 
 import pytest
 
 from det_contracts.events.gateway import Served
 from services.kit import task_tokens
-from services.web.task_pages import rewrite_links
+from services.web.task_pages import POLYFILLS, insert_polyfills, rewrite_links
 from services.web.tickets import BadTicket, seal, unseal
+from tests.fixtures.processor_speed import slowness
 from tests.gateway import stories as story
 from tests.gateway.harness import KEY, TASK_KEY
 
@@ -149,6 +151,35 @@ def test_what_a_page_asks_for_holds_its_ticket_however_the_page_comes(size):
         return b"".join([one async for one in rewrite_links(parts(), b"/proxy/n-1/", b"/proxy/n-1/~t/")])
 
     assert asyncio.run(all_of()) == whole.replace(b"/proxy/n-1/", b"/proxy/n-1/~t/")
+
+
+def changed(rewrite, whole, size):
+    async def parts():
+        for at in range(0, len(whole), size):
+            yield whole[at : at + size]
+
+    async def all_of():
+        return b"".join([one async for one in rewrite(parts())])
+
+    return asyncio.run(all_of())
+
+
+@pytest.mark.parametrize("size", [1, 5, 64, 1 << 20])
+@pytest.mark.parametrize("head", [b"<head>", b"<HEAD class='a'>", b"<head\n>"])
+def test_a_page_gets_its_stand_ins_however_it_comes(head, size):
+    before = b"<!doctype html><header><!-- <heading> -->"
+    whole = before + head + b"<title>t</title>"
+    assert changed(insert_polyfills, whole, size) == before + head + POLYFILLS + b"<title>t</title>"
+    assert changed(insert_polyfills, before, size) == before
+
+
+@pytest.mark.parametrize("size", [3, 64, 1 << 20])
+@pytest.mark.parametrize("unit", [b"<head ", b"<head\n<", b"<head", b"<"])
+def test_a_page_without_end_of_its_head_takes_no_longer_than_any(unit, size):
+    """Each of its tags was once read to the end of the page, again with each part that came."""
+    whole, began = unit * (2**16 // len(unit)), time.thread_time()
+    assert changed(insert_polyfills, whole, size) == whole
+    assert (time.thread_time() - began) / slowness() < 0.5
 
 
 def test_the_page_may_ask_its_own_server(gateway, board):

@@ -20,7 +20,8 @@ def _begins_before_end(profiling: dict[str, Any]) -> bool:
 def _compiles(pattern: str) -> bool:
     try:
         re.compile(pattern)
-    except re.error:
+    except (re.error, OverflowError, RecursionError):
+        # A number of repetitions, or groups within groups, beyond what Python takes.
         return False
     return True
 

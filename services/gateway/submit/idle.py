@@ -13,7 +13,7 @@ IDLE_TYPES = ("kernels_or_terminals", "kernel_connections", "activity")
 UNITS_S = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 MAX_TIMEOUT_S = 10 * 365 * 86400.0
 _DURATION = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?(?:h|ms|m|s))+")
-_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(h|ms|m|s)")
+_PART = re.compile(r"(?<![0-9.])([0-9]+(?:\.[0-9]+)?)(h|ms|m|s)")
 
 
 def idle_timeout_s(config: Mapping[str, Any]) -> float | None:

@@ -210,6 +210,13 @@ ONE_FAULT: list[tuple[dict[str, Any], str]] = [
         {"log_policies": [{"pattern": "(", "action": {"type": "exclude_node"}}]},
         "[0].pattern: must be a valid",
     ),
+    *(
+        (
+            {"log_policies": [{"pattern": pattern, "action": {"type": "exclude_node"}}]},
+            "[0].pattern: must be a valid",
+        )
+        for pattern in ("(" * 5000 + ")" * 5000, "a{99999999999999999999}")
+    ),
     ({"log_policies": [{"pattern": "x", "action": {"type": "z"}}]}, "[0].action.type: must be one of"),
     ({"tensorboard_storage": {"type": "azure"}}, ".tensorboard_storage: is not an object where"),
     # Data that JSON cannot hold

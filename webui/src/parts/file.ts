@@ -3,7 +3,7 @@
 // The services and `det` use the same two patterns in det_contracts/spreadsheet.py, tested with the same examples in
 // cells.json.
 const FORMULA = /^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;
-const NUMBER = /^(?:[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|-(?:inf|Infinity|nan))$/;
+const NUMBER = /^(?:[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?|-(?:inf|Infinity|nan))$/;
 
 /** A text that is safe as a table cell: what a spreadsheet would take for a formula gets an apostrophe in front. */
 export const harmless = (text: string) => (FORMULA.test(text) && !NUMBER.test(text) ? `'${text}` : text);

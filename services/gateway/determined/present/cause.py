@@ -24,7 +24,7 @@ _LIBRARY_FILE = re.compile(r"/(?:site|dist)-packages/|/lib/python\d|^<")
 _KNOWN_ERRORS = [
     (re.compile(pattern, re.IGNORECASE), words)
     for pattern, words in (
-        (r"cuda.*out of memory|OutOfMemoryError", "GPU memory ran out"),
+        (r"cuda(?:(?!cuda).)*out of memory|OutOfMemoryError", "GPU memory ran out"),
         (r"MemoryError|cannot allocate memory|std::bad_alloc", "memory ran out"),
         (r"no space left on device", "the disk is full"),
         (r"ModuleNotFoundError|ImportError", "something cannot be imported"),
@@ -34,9 +34,8 @@ _KNOWN_ERRORS = [
         (r"KeyboardInterrupt|SIGTERM", "it was told to stop"),
     )
 ]
-_ERROR_CLASS = re.compile(
-    r"(?:[\w.]+\.)?(?P<name>[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Warning|Fault))\b"
-)
+# Each begins only where a word does, so that no text is gone over again from each of its characters.
+_ERROR_CLASS = re.compile(r"\b_*(?P<name>[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Warning|Fault))\b")
 
 
 class CodeLocation(msgspec.Struct, frozen=True):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from fastapi import APIRouter
@@ -19,6 +19,7 @@ from services.gateway.http.answers import page_schema, record_schema
 from services.gateway.http.bodies import ModelBody, ModelMove, VersionBody
 from services.gateway.http.visit import Authenticated, UserVisit
 from services.kit import paging
+from services.kit.patterns import ANY_TEXT, name_matcher
 from services.people import users, workspace_records
 from services.web.query import NOTHING, FromQuery, Integer, Integers, MaybeFlag, Paged, Users, enum_value
 
@@ -32,7 +33,6 @@ SORTS = {
     "NUM_VERSIONS": "numVersions",
     "WORKSPACE": "workspaceId",
 }
-ANY_TEXT = "%"
 """Stands for any text in a name that is asked for."""
 
 
@@ -96,7 +96,7 @@ def _visible_models(visit: UserVisit) -> list[Model]:
 
 def _checks(visit: UserVisit, query: ModelsQuery) -> list[Any]:
     state = visit.catalogue.state
-    description = query.description.lower()
+    description, has_name = query.description.lower(), _name_check(query.name)
     labels, archived, id = set(query.labels), query.archived, query.id
     wanted_users = users.names_of(state, query.users, query.user_ids)
     named = set(query.workspace_names)
@@ -104,22 +104,21 @@ def _checks(visit: UserVisit, query: ModelsQuery) -> list[Any]:
     spaces |= {w.workspace_id for w in workspace_records.workspaces(state).values() if w.name in named}
     limited = bool(spaces or named)
     return [
-        lambda one: _name_matches(query.name, one["name"]) and description in one["description"].lower(),
+        lambda one: has_name(one["name"]) and description in one["description"].lower(),
         lambda one: labels <= set(one["labels"]) and archived in (None, one["archived"]),
         lambda one: id in (0, one["id"]) and (not limited or one["workspaceId"] in spaces),
         lambda one: not wanted_users or one["username"] in wanted_users,
     ]
 
 
-def _name_matches(requested_name: str, name: str) -> bool:
-    """Whether a model's name is the one that was asked for (decision 67).
+def _name_check(requested_name: str) -> Callable[[str], bool]:
+    """Return whether a model's name is the one that was asked for (decision 67).
 
     Clients of 0.25 look up a model by its whole name here, and give up where two are found.
     """
-    if ANY_TEXT not in requested_name:
-        return requested_name in ("", name)
-    pattern = ".*".join(map(re.escape, requested_name.split(ANY_TEXT)))
-    return re.fullmatch(pattern, name, re.IGNORECASE | re.DOTALL) is not None
+    if ANY_TEXT in requested_name:
+        return name_matcher(requested_name)
+    return lambda name: requested_name in ("", name)
 
 
 @router.get("/model/labels")
