@@ -24,6 +24,8 @@ Ids = list[int]
 Narrow = Callable[[Lookup, Ids], Ids]
 Test = Callable[[Any], bool]
 MAX_DEPTH = 8
+MAX_CONDITIONS, MAX_ORDERS = 200, 20
+"""Each condition, and each column to sort by, goes over all experiments once."""
 _ACTIVE = ("active", "queued", "pulling", "starting", "running")
 
 
@@ -49,8 +51,12 @@ class ExperimentQuery(msgspec.Struct, frozen=True):
 def parse(text: str, sort: str = "") -> ExperimentQuery:
     """Parse a filter in JSON and an order like `column=asc,column=desc`. Raises `Refused` (400)."""
     names: set[str] = set()
+    if text.count('"columnName"') > MAX_CONDITIONS:
+        raise invalid(f"filter: {MAX_CONDITIONS} conditions at most are taken")
     narrow = _tree(text, names)
-    orders = tuple(_parse_order(part) for part in sort.split(",") if part)
+    orders = tuple(_parse_order(part) for part in sort.split(",", MAX_ORDERS + 1) if part)
+    if len(orders) > MAX_ORDERS:
+        raise invalid(f"sort: {MAX_ORDERS} columns at most are sorted by")
     return ExperimentQuery(narrow, orders, frozenset(names.union(column for column, _ in orders)))
 
 

@@ -6,8 +6,12 @@ import json
 
 import pytest
 
+from det_contracts import queries
 from services.catalogue import search
+from services.catalogue.columns.values import MAX_CACHED
 from tests.gateway import stories as story
+
+FIND = "/api/v1/experiments-search"
 
 
 @pytest.fixture
@@ -229,3 +233,30 @@ def test_ranges_of_metrics_over_the_experiments_of_a_project(gateway):
     assert "project '9' not found" in gateway.refused(
         404, "GET", "/api/v1/projects/9/experiments/metric-ranges"
     )
+
+
+def test_a_request_names_so_many_columns_and_conditions(three):
+    many = [leaf("name", "=", "x")] * 201
+    assert "200 conditions" in three.refused(
+        400, "GET", FIND, params={"filter": json.dumps(group("or", *many))}
+    )
+    assert found(three, group("or", *many[:200])) == []
+    sort = ",".join(["name=asc"] * 21)
+    assert "20 columns" in three.refused(400, "GET", FIND, params={"sort": sort})
+    assert len(found(three, sort=sort.partition(",")[2])) == 3
+    names = [f"hp.a{n}" for n in range(101)]
+    assert "100 at most" in three.refused(400, "GET", FIND, params={"columns": ",".join(names)})
+
+
+def test_columns_of_any_name_are_not_kept_for_good(three):
+    """Each column that anybody ever named was once kept for every experiment, and renewed at each change."""
+    three.peers.values[queries.TrialStatistics] = []
+    columns = three.catalogue.columns
+    for start in range(0, 500, 50):
+        three.get(FIND, columns=",".join(f"hp.a{n}" for n in range(start, start + 50)))
+        three.get(FIND, columns=",".join(f"metric.a{n}" for n in range(start, start + 50)))
+    assert len(columns._values) <= MAX_CACHED
+    assert columns._unsettled.keys() <= columns._values.keys()
+    assert found(three, group("and", leaf("hp.lr", "=", 0.1))) == [1]
+    three.given(story.created(4, hyperparameters={"lr": {"type": "const", "val": 0.1}}))
+    assert found(three, group("and", leaf("hp.lr", "=", 0.1))) == [4, 1]

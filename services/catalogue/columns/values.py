@@ -2,6 +2,7 @@
 
 A column is computed when it is first requested. After that, only the values of changed experiments are
 recomputed, so that a list of 100,000 experiments is filtered and sorted without looking at their records.
+The columns that were requested last are kept: anybody may ask for any name of a hyperparameter or metric.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from det_contracts.problems import invalid
 from det_contracts.queries import TrialStatistics
 from services.catalogue.columns.experiments import COLUMNS
 from services.catalogue.domain import Experiment, State
+from services.kit.bounded_dict import BoundedDict
 from services.kit.roots import get_loaded
 from services.kit.rules import Key
 
@@ -27,6 +29,10 @@ MAX_TRIALS_PER_QUERY = 10_000
 """Maximum trials per query, whose answer must fit into one message."""
 HPARAM = "hp."
 METRIC = "metric."
+MAX_COLUMNS = 100
+"""Columns that one request may name. Each may have to be computed for every experiment."""
+MAX_CACHED = 200
+"""Columns that are kept up to date: each costs memory, and time whenever an experiment changes."""
 _STATISTIC = re.compile(rf"(?P<group>[^.]+)\.(?P<name>.+)\.(?P<statistic>{'|'.join(STATISTICS)})")
 
 
@@ -52,7 +58,7 @@ class ColumnCache:
 
     def __init__(self) -> None:
         self._state: State | None = None
-        self._values: dict[str, dict[int, Any]] = {}
+        self._values: BoundedDict[str, dict[int, Any]] = BoundedDict(MAX_CACHED)
         self._unsettled: dict[str, set[int]] = {}
         """By metric: experiments whose value may still change."""
 
@@ -79,9 +85,16 @@ class ColumnCache:
 
     async def lookup(self, state: State, peers: Peers, names: Iterable[str]) -> dict[str, Values]:
         """The current values of the named columns. Raises `Refused` (unavailable)."""
+        requested = set(names)
+        if len(requested) > MAX_COLUMNS:
+            raise invalid(f"{len(requested)} columns are named; a request may name {MAX_COLUMNS} at most")
         if state is not self._state:
-            self._state, self._values, self._unsettled = state, {}, {}
-        return {name: await self._column(state, peers, name) for name in dict.fromkeys(names)}
+            self._state, self._unsettled = state, {}
+            self._values.clear()
+        found = {name: await self._column(state, peers, name) for name in requested}
+        for name in self._unsettled.keys() - self._values.keys():
+            del self._unsettled[name]
+        return found
 
     async def _column(self, state: State, peers: Peers, name: str) -> Values:
         if name == "progress":
@@ -90,10 +103,11 @@ class ColumnCache:
             )
         if name not in COLUMNS and not name.startswith(HPARAM):
             return await self._metric(state, peers, name)
-        if name not in self._values:
+        found = self._values.get(name)
+        if found is None:
             getter = _getter(name)
-            self._values[name] = {one.id: getter(state, one) for one in state.experiments.values()}
-        found = self._values[name]
+            found = {one.id: getter(state, one) for one in state.experiments.values()}
+        self._values[name] = found
         return (
             _with_current_durations(state, name, found)
             if name in COLUMNS and COLUMNS[name].changes_with_time
@@ -105,8 +119,10 @@ class ColumnCache:
 
         Values that may still change are queried every time.
         """
-        values = self._values.setdefault(name, {})
-        unsettled = self._unsettled.setdefault(name, set(state.experiments))
+        if name not in self._values:
+            self._unsettled[name] = set(state.experiments)
+        values, unsettled = self._values.get(name, {}), self._unsettled[name]
+        self._values[name] = values
         queried = {id: one for id in unsettled if (one := state.experiments.get(id)) is not None}
         group, metric, statistic = _parse_metric_name(name)
         # Determine this before the query, so that a later report is not missed.
