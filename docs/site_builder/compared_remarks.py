@@ -2,9 +2,6 @@
 
 BY_REST = "ask the REST API, with a token of `det token create`"
 PAGES = "501: the web UI of 0.25 asked it for its own pages"
-TRIAL_SOURCES = (
-    "501: no class or command of the client asks it; metrics of inference are reported to a trial of its own"
-)
 
 COMMANDS = {
     "auth": "`det user login --provider` signs in with a provider",
@@ -18,9 +15,6 @@ COMMANDS = {
 """By the command, or its first words."""
 
 ROUTES: dict[str, str] = {
-    "/checkpoints/{checkpointUuid}/trial-source-info-metrics": TRIAL_SOURCES,
-    "/models/{modelName}/versions/{modelVersionNum}/trial-source-info-metrics": TRIAL_SOURCES,
-    "/trial-source-info": TRIAL_SOURCES,
     "/user/projects/activity": PAGES,
     "/users/activity": PAGES,
 }

@@ -42,6 +42,10 @@ class ExperimentFilter(msgspec.Struct, frozen=True, kw_only=True):
     project_id: int = 0
     ids: list[int] = []
     """If not empty, only these experiments."""
+    not_ids: list[int] = []
+    first_id: int = 0
+    last_id: int | None = None
+    """The largest id; None for no bound."""
     projects: list[int] | None = None
     """The projects whose experiments are visible; None for all."""
 
@@ -142,6 +146,7 @@ def _conditions(criteria: ExperimentFilter) -> list[Column]:
         conditions.append(columns.username.in_(criteria.users))
     if criteria.ids:
         conditions.append(columns.id.in_(criteria.ids))
+    conditions += _id_bounds(criteria)
     if criteria.archived is not None:
         conditions.append(columns.archived.is_(criteria.archived))
     if criteria.projects is not None:
@@ -149,6 +154,13 @@ def _conditions(criteria: ExperimentFilter) -> list[Column]:
     if criteria.project_id:
         conditions.append(columns.project_id == criteria.project_id)
     return conditions
+
+
+def _id_bounds(criteria: ExperimentFilter) -> list[Column]:
+    id = EXPERIMENTS.c.id
+    conditions: list[Column] = [id.not_in(criteria.not_ids)] if criteria.not_ids else []
+    conditions += [id >= criteria.first_id] if criteria.first_id > 1 else []
+    return conditions + ([id <= criteria.last_id] if criteria.last_id is not None else [])
 
 
 def _in_states(table: sa.Table, states: Sequence[str]) -> list[Column]:

@@ -6,7 +6,7 @@ import asyncio
 from functools import partial
 
 from det_contracts import subjects
-from services.catalogue import gathers
+from services.catalogue import gathers, trial_sources
 from services.catalogue.catalogue import Catalogue
 from services.catalogue.domain import State, evolve
 from services.catalogue.domain.roots import ROOTS
@@ -50,11 +50,11 @@ REBUILD_PATIENCE_S = 600.0
 
 RULES = Rules(
     owner="gateway",
-    fold_version=6,
+    fold_version=7,
     state=State,
     evolve=evolve,
     react=lambda _, __: (),
-    commands=add_access_checks({**COMMANDS, **gathers.COMMANDS}, Directory),
+    commands=add_access_checks({**COMMANDS, **gathers.COMMANDS, **trial_sources.COMMANDS}, Directory),
     roots=ROOTS,
 )
 

@@ -164,6 +164,7 @@ def _some_integers(values: list[str]) -> list[int]:
 
 
 Integer = Annotated[int, *_single_value(_integer, {"type": "integer"})]
+MaybeInteger = Annotated[int | None, *_single_value(_integer, {"type": "integer"})]
 Number = Annotated[float | None, *_single_value(_number, {"type": "number"})]
 """A finite number."""
 Instant = Annotated[float | None, *_single_value(_instant, {"type": "string", "format": "date-time"})]
@@ -248,6 +249,13 @@ class Grouped(QueryModel):
     """One metric group, or all."""
 
     group: str = ""
+    metric_type: Annotated[str, enum_value("METRIC_TYPE_", ("TRAINING", "VALIDATION"))] = ""
+    """The older spelling of the groups `training` and `validation`; `group` wins."""
+
+    @property
+    def metric_group(self) -> str:
+        """The requested group; empty for all."""
+        return self.group or self.metric_type.lower()
 
 
 class Periodic(QueryModel):

@@ -343,6 +343,10 @@ DESCRIBERS: dict[type, Describer] = {
     gateway.WorkspaceRemoved: lambda e, _: f"workspace {e.workspace_id} was removed",
     gateway.ProjectSet: lambda e, _: f"project '{e.name}' was {_saved_phrase(e)}",
     gateway.ProjectRemoved: lambda e, _: f"project {e.project_id} was removed",
+    gateway.TrialSourceReported: lambda e, _: (
+        f"trial {e.trial_id} {'judges' if e.kind == 'INFERENCE' else 'trains further'} checkpoint "
+        f"{e.checkpoint}"
+    ),
     gateway.ExperimentMoved: lambda e, _: f"experiment {e.experiment_id} was moved to project {e.project_id}",
     checkpoints.FilesListed: lambda e, _: f"checkpoint {e.uuid} had {len(e.resources)} files left",
     checkpoints.MetadataSet: lambda e, _: f"the metadata of checkpoint {e.uuid} was replaced",

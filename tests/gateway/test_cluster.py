@@ -184,7 +184,7 @@ def test_lists_of_what_is_not_there_yet_are_empty(gateway, noun):
 
 @pytest.mark.parametrize(
     ("method", "path"),
-    [("POST", "/trial-source-info")],
+    [("POST", "/users/activity")],
 )
 def test_what_comes_later_says_so(gateway, method, path):
     gateway.log_in("admin")

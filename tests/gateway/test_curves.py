@@ -65,6 +65,7 @@ def test_time_series_come_with_their_trials(curves):
     assert first["metrics"] == [
         {
             "group": "training",
+            "type": "METRIC_TYPE_TRAINING",
             "data": [
                 {
                     "batches": 50,
@@ -95,9 +96,35 @@ def test_time_series_of_ids_and_of_all_groups(curves):
     assert [one["group"] for one in found["trials"][0]["metrics"]] == ["training", "validation"]
 
 
+def test_what_is_asked_in_the_older_spelling(curves):
+    found = curves.get(SERIES, trialIds=3, metricNames="loss", metricType="METRIC_TYPE_VALIDATION")
+    (metrics,) = found["trials"][0]["metrics"]
+    assert (metrics["group"], metrics["type"]) == ("validation", "METRIC_TYPE_VALIDATION")
+    window = {
+        "timeSeriesFilter.name": "batches",
+        "timeSeriesFilter.integerRange.gt": 9,
+        "timeSeriesFilter.integerRange.gte": 5,
+        "timeSeriesFilter.integerRange.lt": 50,
+        "timeSeriesFilter.integerRange.lte": 70,
+        "endBatches": 60,
+    }
+    curves.get(SERIES, trialIds=3, metricNames="loss", group="mine", **window)
+    assert [(one.group, one.first, one.last) for one in curves.curves.asked[1:]] == [("mine", 10, 49)]
+    end(curves)
+    for path in ("trials-sample", "trials-snapshot"):
+        curves.curves.asked.clear()
+        curves.lines(f"{STREAM}/{path}", metricName="loss", metricType="METRIC_TYPE_TRAINING")
+        assert {one.group for one in curves.curves.asked} == {"training"}, path
+
+
 @pytest.mark.parametrize(
     ("params", "status", "said"),
     [
+        (
+            {"trialIds": 1, "metricNames": "loss", "timeSeriesFilter.name": "epoch"},
+            400,
+            "timeSeriesFilter.name must be batches",
+        ),
         ({"metricNames": "loss"}, 400, "trialIds must name"),
         ({"trialIds": 1}, 400, "metricNames or metricIds"),
         ({"trialIds": 1, "metricIds": "loss"}, 400, "group.name"),

@@ -210,9 +210,6 @@ def test_an_administrator_has_a_database_rebuilt_and_sees_how_far_it_is(gateway)
 @pytest.mark.parametrize(
     ("method", "path", "instead"),
     [
-        ("POST", "/trial-source-info", "trial of its own"),
-        ("GET", "/checkpoints/u/trial-source-info-metrics", "trial of its own"),
-        ("GET", "/models/m/versions/1/trial-source-info-metrics", "trial of its own"),
         ("GET", "/user/projects/activity", "list all"),
         ("POST", "/users/activity", "list all"),
     ],

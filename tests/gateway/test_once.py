@@ -81,6 +81,7 @@ ONCE_BY_CONTENT = {
     "/trials/{trial_id}/metrics": "by run, group and steps",
     "/trials/{trial_id}/training_metrics": "likewise",
     "/trials/{trial_id}/validation_metrics": "likewise",
+    "/trial-source-info": "by trial and checkpoint",
     "/trials/profiler/metrics": "by what it measures, and when",
     "/tokens": "no: nobody keeps the secret of a token, so a repeat makes another one",
     "/webhooks/{webhook_id}/test": "no: each request is one test",

@@ -8,6 +8,7 @@ from det_contracts.events import gateway, scheduler, trial, webhooks, worker
 from det_contracts.events.scheduler import PoolSettings, Provider
 from det_contracts.expconf import complete
 from det_contracts.webhook_commands import SetWebhook
+from services.catalogue.trial_sources import MAX_SOURCES
 from services.metrics.commands import Settle
 from services.metrics.domain.state import DeletedExperiment, EndedTrial, Trimmed
 
@@ -269,6 +270,12 @@ class Background(Users):
         stored = [one.uuid for one in self.cluster.states["checkpoints"].checkpoints_of_trial(self.trial)]
         for uuid in stored[1:]:
             self.cluster.ask(commands.SetVersion(model_id=1, checkpoint=uuid, user="ann"))
+        using = {"kind": "INFERENCE", "user": "ann"}
+        for uuid in stored[:MAX_SOURCES]:
+            self.cluster.ask(commands.ReportTrialSource(trial_id=self.trial, uuid=uuid, **using))
+        for id in self.ended:
+            (first, *_) = self.trials_of(id)
+            self.cluster.ask(commands.ReportTrialSource(trial_id=first, uuid=stored[0], **using))
 
     def _workers(self):
         provider = Provider(type="process", min_instances=self.count, max_instances=2 * self.count)

@@ -126,6 +126,8 @@ class Story(Users):
             share = {"allocation_id": run, "peers": 1, "data": "x", "user": "ann"}
             self.ask(commands.JoinGather(request_id=f"r{number}", **share))
         self.ask(commands.MoveExperiment(experiment_id=id, project_id=3, user="ann"))
+        for kind in ("INFERENCE", "FINE_TUNING"):
+            self.ask(commands.ReportTrialSource(trial_id=trial_id, uuid=kept[0], kind=kind, user="ann"))
         self.finish(trial_id, steps=(30, 40))
         for action in ("archive", "unarchive"):
             self.change(id, action)

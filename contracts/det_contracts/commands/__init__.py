@@ -43,6 +43,7 @@ from det_contracts.commands.sessions import (
     RevokeToken,
     SignIn,
 )
+from det_contracts.commands.trial_sources import ReportTrialSource
 from det_contracts.commands.users import (
     Assignment,
     AssignRoles,
@@ -102,6 +103,7 @@ __all__ = [
     "RemoveWorkspace",
     "RenewPassword",
     "RenewSession",
+    "ReportTrialSource",
     "ReviseExperiment",
     "RevokeToken",
     "Serve",

@@ -9,6 +9,7 @@ from det_contracts.commands import (
     scheduler,
     searcher,
     sessions,
+    trial_sources,
     users,
     workspaces,
 )
@@ -71,6 +72,7 @@ OWNER_OF: dict[type, str] = {
     sessions.RevokeToken: "gateway",
     sessions.SignIn: "gateway",
     allocations.JoinGather: "gateway",
+    trial_sources.ReportTrialSource: "gateway",
     SetWebhook: "webhooks",
     RemoveWebhook: "webhooks",
     TryWebhook: "webhooks",

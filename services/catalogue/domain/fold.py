@@ -78,5 +78,6 @@ _FOLDS: dict[type[msgspec.Struct], Fold] = {
     gateway.Served: allocations.served,
     gateway.GatherJoined: allocations.gather_joined,
     gateway.ExperimentMoved: experiments.project_changed,
+    gateway.TrialSourceReported: results.source_reported,
     **{owner.CreationKept: fold_result for owner in (searcher, scheduler, checkpoints)},
 }

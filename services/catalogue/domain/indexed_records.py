@@ -19,9 +19,11 @@ from services.catalogue.domain.state import (
     Share,
     State,
     Trial,
+    TrialSource,
     Validation,
     request_key,
     share_key,
+    source_key,
     validation_key,
 )
 from services.kit.rules import Key
@@ -96,7 +98,25 @@ def drop_trial(state: State, id: int) -> Iterable[Key]:
         allocation = state.allocations.get(f"{known.task_id}.{run}")
         if allocation is not None:
             yield from drop_allocation(state, allocation)
+    yield from _drop_sources(state, id)
     yield from _remove_trial(state, known)
+
+
+def put_source(state: State, changed: TrialSource) -> Iterable[Key]:
+    """Store a trial's use of a checkpoint, replacing an earlier report of the same."""
+    key = source_key(changed.trial_id, changed.checkpoint)
+    if key not in state.sources:
+        state.sources_of_trial.add(changed.trial_id, key)
+        state.trials_using.add(changed.checkpoint, changed.trial_id)
+    state.sources[key] = changed
+    yield "sources", key
+
+
+def _drop_sources(state: State, trial_id: int) -> Iterable[Key]:
+    for key in list(state.sources_of_trial.ids(trial_id)):
+        state.trials_using.discard(state.sources.pop(key).checkpoint, trial_id)
+        state.sources_of_trial.discard(trial_id, key)
+        yield "sources", key
 
 
 def _remove_trial(state: State, known: Trial) -> Iterable[Key]:

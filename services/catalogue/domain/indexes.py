@@ -24,6 +24,8 @@ def build_indexes(state: State) -> None:
     add_to_indexes(state, [(name, id) for name in PAGED_TABLES for id in dict.keys(getattr(state, name))])
     state.live_of = SortedKeys((one.experiment_id, id) for id, one in state.live.items())
     state.versions_of = SortedKeys((one.model_id, one.number, id) for id, one in state.versions.items())
+    state.sources_of_trial = SortedKeys((one.trial_id, key) for key, one in state.sources.items())
+    state.trials_using = SortedKeys((one.checkpoint, one.trial_id) for one in state.sources.values())
     state.experiments_in = SortedKeys((one.project_id, one.id) for one in state.experiments.values())
     state.project_of = {one.id: one.project_id for one in state.experiments.values()}
     state.models_in = SortedKeys((one.workspace_id, id) for id, one in state.models.items())

@@ -7,12 +7,13 @@ from collections.abc import Iterable
 import msgspec
 
 from det_contracts.envelope import Recorded
-from det_contracts.events import checkpoints, metrics, trial
+from det_contracts.events import checkpoints, gateway, metrics, trial
 from services.catalogue.domain.allocations import deletion_opened
 from services.catalogue.domain.indexed_records import (
     drop_validation,
     put_checkpoint,
     put_experiment,
+    put_source,
     put_trial,
     put_validation,
 )
@@ -23,12 +24,29 @@ from services.catalogue.domain.state import (
     Experiment,
     State,
     Trial,
+    TrialSource,
     Validation,
     validation_key,
 )
 from services.kit.rules import Key
 
 replace = msgspec.structs.replace
+
+
+def source_reported(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A trial uses a checkpoint. The trial may have been deleted meanwhile."""
+    event: gateway.TrialSourceReported = recorded.event
+    if event.trial_id in state.trials:
+        yield from put_source(
+            state,
+            TrialSource(
+                trial_id=event.trial_id,
+                checkpoint=event.checkpoint,
+                kind=event.kind,
+                model_id=event.model_id,
+                version=event.version,
+            ),
+        )
 
 
 def validated(state: State, recorded: Recorded) -> Iterable[Key]:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from det_contracts.context import Context
+from det_contracts.events.gateway import SourceKind
 from det_contracts.events.scheduler import Outcome, OwnKind, Part, TaskKind
 from det_contracts.events.worker import Slot
 from det_contracts.states import AllocationState
@@ -286,6 +287,17 @@ class ModelVersion(msgspec.Struct, frozen=True, kw_only=True):
     changed_at: float
 
 
+class TrialSource(msgspec.Struct, frozen=True, kw_only=True):
+    """A checkpoint that a trial judges or trains further."""
+
+    trial_id: int
+    checkpoint: str
+    kind: SourceKind
+    model_id: int | None = None
+    version: int | None = None
+    """The number of the model's version, if the checkpoint was used as one."""
+
+
 @dataclass
 class State(People):
     """Everything behind lists and pages, including people and places."""
@@ -311,6 +323,8 @@ class State(People):
     """Workers that left or were lost; their switches apply when they return."""
     models: dict[int, Model] = field(default_factory=dict)
     versions: dict[int, ModelVersion] = field(default_factory=dict)
+    sources: dict[str, TrialSource] = field(default_factory=dict)
+    """By `source_key`."""
 
     trials_of: SortedKeys = derived()  # noqa: RUF009
     """(experiment, trial)"""
@@ -334,6 +348,10 @@ class State(People):
     """(experiment, live allocation)"""
     versions_of: SortedKeys = derived()  # noqa: RUF009
     """(model, number, version)"""
+    sources_of_trial: SortedKeys = derived()  # noqa: RUF009
+    """(trial, source)"""
+    trials_using: SortedKeys = derived()  # noqa: RUF009
+    """(checkpoint, trial)"""
     task_trials: dict[str, int] = derived()  # noqa: RUF009
     """Trial id by task id. A lookup loads the experiment."""
     joined: dict[str, int] = derived()  # noqa: RUF009
@@ -351,6 +369,11 @@ class State(People):
         Its bare id is looked up as an allocation's, which never exists.
         """
         self.allocations.get(str(experiment_id))
+
+
+def source_key(trial_id: int, checkpoint: str) -> str:
+    """The key of a trial's use of a checkpoint."""
+    return f"{trial_id}@{checkpoint}"
 
 
 def share_key(allocation_id: str, number: int) -> str:

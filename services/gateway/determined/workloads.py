@@ -25,6 +25,7 @@ class WorkloadsQuery(Paged, Grouped):
     filter: Annotated[str, enum_value("FILTER_OPTION_", FILTERS)] = "ALL"
     include_batch_metrics: Flag = False
     sort_key: str = ""
+    remove_deleted_checkpoints: Flag = False
 
 
 async def workloads(
@@ -32,8 +33,8 @@ async def workloads(
 ) -> tuple[list[Workload], dict[str, int]]:
     """The requested page of workloads, and its pagination."""
     kinds = query.filter
-    checkpoints = [] if kinds == "VALIDATION" else _checkpoints(visit, trial)
-    group = VALIDATION if kinds != "ALL" else query.group or None
+    checkpoints = [] if kinds == "VALIDATION" else _checkpoints(visit, trial, query)
+    group = VALIDATION if kinds != "ALL" else query.metric_group or None
     if query.sort_key not in BATCHES:
         return await _by_metric(visit, trial, query, [] if kinds == "CHECKPOINT" else [group], checkpoints)
     count = 0 if kinds == "CHECKPOINT" else await report_count(visit.peers, trial.id, group)
@@ -41,9 +42,10 @@ async def workloads(
     return await _by_batches(visit, trial, query, group, count, checkpoints, span), span.pagination
 
 
-def _checkpoints(visit: UserVisit, trial: Trial) -> list[Checkpoint]:
+def _checkpoints(visit: UserVisit, trial: Trial, query: WorkloadsQuery) -> list[Checkpoint]:
     found = (visit.catalogue.checkpoint(uuid) for uuid in visit.catalogue.state.checkpoints_of.ids(trial.id))
-    return sorted((one for one in found if one), key=lambda one: one.steps)
+    hidden = "DELETED" if query.remove_deleted_checkpoints else None
+    return sorted((one for one in found if one and one.state != hidden), key=lambda one: one.steps)
 
 
 async def _by_batches(

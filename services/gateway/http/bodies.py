@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from services.gateway.http.bodies_of_people import AgentUserBody
 from services.gateway.http.body import Body, Long
@@ -228,6 +228,13 @@ class ListedCheckpoint(Body):
 
     uuid: str
     resources: dict[str, Long] = {}
+
+    @field_validator("resources", mode="before")
+    @classmethod
+    def _unwrap(cls, given: Any) -> Any:
+        # 0.25 sends `{"resources": {...}}` in its place.
+        inner = given.get("resources") if isinstance(given, dict) else None
+        return inner if isinstance(inner, dict) else given
 
 
 class ListedCheckpoints(Body):

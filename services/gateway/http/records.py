@@ -127,6 +127,7 @@ class Project(TypedDict):
     workspaceName: str
     numExperiments: int
     numActiveExperiments: int
+    lastExperimentStartedAt: Instant | None
 
 
 class Metrics(TypedDict):

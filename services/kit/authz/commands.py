@@ -88,6 +88,13 @@ def _move_experiment(command: commands.MoveExperiment) -> Iterable[AccessRequest
     yield AccessRequest("create", "project", command.project_id)
 
 
+def _report_trial_source(command: commands.ReportTrialSource) -> Iterable[AccessRequest]:
+    yield AccessRequest("speak", "trial", command.trial_id)
+    yield AccessRequest("view", "checkpoint", command.uuid)
+    if command.model_id is not None:
+        yield AccessRequest("view", "model", command.model_id)
+
+
 def _change_job(command: commands.ChangeJob) -> Iterable[AccessRequest]:
     permission: Any = "control" if command.experiment_id > 0 else "control_task"
     return (AccessRequest(permission, "experiment", command.experiment_id),)
@@ -177,6 +184,7 @@ COMMANDS: dict[str, Needs] = {
     "SetProject": _set_project,
     "RemoveProject": lambda command: (AccessRequest("control_project", "project", command.project_id),),
     "MoveExperiment": _move_experiment,
+    "ReportTrialSource": _report_trial_source,
     "Serve": _run,
     "JoinGather": _run,
     # Among services. The gateway has already checked the deletion task's token, passwords, and identity

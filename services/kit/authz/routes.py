@@ -70,9 +70,6 @@ ROUTES: dict[tuple[Permission, Kind], str] = {
         GET ~/job-queues/stats
         POST ~/preview-hp-search reads
         POST /searcher/preview reads
-        POST ~/trial-source-info
-        GET ~/checkpoints/{uuid}/trial-source-info-metrics
-        GET ~/models/{name}/versions/{number}/trial-source-info-metrics
         GET ~/user/projects/activity
         POST ~/users/activity
         GET /debug/prom/metrics
@@ -235,12 +232,14 @@ ROUTES: dict[tuple[Permission, Kind], str] = {
     """,
     ("view", "checkpoint"): """
         GET ~/checkpoints/{uuid}
+        GET ~/checkpoints/{uuid}/trial-source-info-metrics
         GET /checkpoints/{uuid}
     """,
     ("view", "model"): """
         GET ~/models/{name}
         GET ~/models/{name}/versions
         GET ~/models/{name}/versions/{number}
+        GET ~/models/{name}/versions/{number}/trial-source-info-metrics
     """,
     ("view", "template"): """
         GET ~/templates/{name:path}
@@ -330,6 +329,7 @@ ROUTES: dict[tuple[Permission, Kind], str] = {
         POST ~/trials
         PUT ~/trials
         POST ~/trials/profiler/metrics
+        POST ~/trial-source-info
         POST /task-logs
     """,
     ("speak", "trial"): """

@@ -54,7 +54,7 @@ def set_workspace(state: People, command: SetWorkspace, call: Call) -> Ruling:
         holder = state.workspace_names.get(command.name.lower())
         if command.name.lower() == workspace_records.UNCATEGORIZED.lower():
             holder = workspace_records.FIRST
-        _check_name(command.name, holder, "workspace")
+        _check_name(command.name, None if holder == id else holder, "workspace")
         wanted = replace(wanted, name=command.name)
     if command.archived is not msgspec.UNSET and command.archived != known.archived:
         _refuse_permanent(id, "workspace")
@@ -130,7 +130,7 @@ def set_project(state: People, command: SetProject, call: Call) -> Ruling:
             and wanted.name.lower() == workspace_records.UNCATEGORIZED.lower()
         ):
             holder = workspace_records.FIRST
-        _check_name(wanted.name, holder, "project")
+        _check_name(wanted.name, None if holder == id else holder, "project")
     return Ruling([wanted], id)
 
 

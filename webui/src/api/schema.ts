@@ -787,6 +787,7 @@ export interface components {
             workspaceName: string;
             numExperiments: number;
             numActiveExperiments: number;
+            lastExperimentStartedAt: string | null;
         };
         /**
          * ProjectBody
@@ -954,6 +955,37 @@ export interface components {
             enabled: boolean;
             container: components["schemas"]["Container"] | null;
             draining: boolean;
+        };
+        /**
+         * SourceBody
+         * @description A checkpoint that a trial uses.
+         */
+        SourceBody: {
+            /** @default 0 */
+            trialId: number;
+            /** @default  */
+            checkpointUuid: string;
+            /**
+             * @default TRIAL_SOURCE_INFO_TYPE_UNSPECIFIED
+             * @enum {string}
+             */
+            trialSourceInfoType: "TRIAL_SOURCE_INFO_TYPE_UNSPECIFIED" | "TRIAL_SOURCE_INFO_TYPE_INFERENCE" | "TRIAL_SOURCE_INFO_TYPE_FINE_TUNING";
+            modelId?: number | null;
+            modelVersion?: number | null;
+        };
+        /**
+         * SourceReport
+         * @description POST /trial-source-info
+         */
+        SourceReport: {
+            /**
+             * @default {
+             *       "trialId": 0,
+             *       "checkpointUuid": "",
+             *       "trialSourceInfoType": "TRIAL_SOURCE_INFO_TYPE_UNSPECIFIED"
+             *     }
+             */
+            trialSourceInfo: components["schemas"]["SourceBody"];
         };
         /**
          * Stored

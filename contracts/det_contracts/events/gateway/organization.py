@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -96,4 +96,24 @@ class ExperimentMoved(msgspec.Struct, frozen=True):
 
     experiment_id: int
     project_id: int
+    reason: str
+
+
+SourceKind = Literal["INFERENCE", "FINE_TUNING"]
+
+
+@event("gateway.trial.source_reported", key="trial_id")
+class TrialSourceReported(msgspec.Struct, frozen=True, kw_only=True):
+    """A trial judges a checkpoint or trains it further; its metrics are shown with that checkpoint.
+
+    A later report for the same trial and checkpoint replaces an earlier one.
+    """
+
+    trial_id: int
+    checkpoint: str
+    kind: SourceKind
+    model_id: int | None = None
+    """The model, if the checkpoint was used as one of its versions."""
+    version: int | None = None
+    """The number of that version."""
     reason: str

@@ -10,6 +10,7 @@ from typing_extensions import TypedDict
 from det_contracts.events.gateway import Note, ProjectSet, WorkspaceSet
 from det_contracts.expconf import mask_secrets
 from det_contracts.states import TERMINAL
+from services.catalogue.api_values import format_time
 from services.catalogue.domain import Experiment, State
 from services.gateway.determined.present.user import agent_user
 from services.people import users, workspace_records
@@ -79,6 +80,7 @@ def project(record: ProjectSet, state: State) -> dict[str, Any]:
     """A project."""
     parent_workspace = state.workspaces.get(record.workspace_id, workspace_records.WORKSPACE)
     held = _experiments_in(state, {record.project_id})
+    started = [experiment.created_at for experiment in held]
     return {
         **_UNSPECIFIED,
         "id": record.project_id,
@@ -93,6 +95,7 @@ def project(record: ProjectSet, state: State) -> dict[str, Any]:
         "workspaceName": parent_workspace.name,
         "numExperiments": len(held),
         "numActiveExperiments": sum(experiment.state not in TERMINAL for experiment in held),
+        "lastExperimentStartedAt": format_time(max(started)) if started else None,
     }
 
 

@@ -24,12 +24,13 @@ class AgentsQuery(Paged):
     """GET /agents"""
 
     sort_by: Annotated[str, enum_value("SORT_BY_", ("ID", "TIME"))] = "ID"
+    label: str = ""
 
 
 @router.get("/agents", **page_schema("agents", records.Agent))
 async def agents(visit: Authenticated, query: FromQuery[AgentsQuery]) -> Response:
     """All connected workers, by id or by registration time."""
-    found = agent.agents(visit.catalogue.state)
+    found = [one for one in agent.agents(visit.catalogue.state) if query.label in ("", one["label"])]
     if query.sort_by == "TIME":
         found.sort(key=lambda one: (one["registeredTime"], one["id"]))
     page, pagination = paging.cut(found, query.window)

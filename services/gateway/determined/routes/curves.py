@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import APIRouter
+from pydantic import Field
 from starlette.responses import Response
 
 from det_contracts import queries
@@ -18,7 +19,7 @@ from services.gateway.determined.present import curve
 from services.gateway.determined.present.metrics import VALIDATION
 from services.gateway.determined.routes.trials import show
 from services.gateway.http.visit import Authenticated, UserVisit
-from services.web.query import NOTHING, FromQuery, Grouped, Integer, Integers, Periodic
+from services.web.query import NOTHING, FromQuery, Grouped, Integer, Integers, MaybeInteger, Periodic
 
 router = APIRouter()
 DEFAULT_TRIALS = 100
@@ -31,6 +32,24 @@ class CurvesQuery(WindowQuery, Grouped):
     trial_ids: Integers = NOTHING
     metric_names: list[str] = NOTHING
     metric_ids: list[str] = NOTHING
+    filtered: str = Field("", alias="timeSeriesFilter.name")
+    above: MaybeInteger = Field(None, alias="timeSeriesFilter.integerRange.gt")
+    at_least: MaybeInteger = Field(None, alias="timeSeriesFilter.integerRange.gte")
+    below: MaybeInteger = Field(None, alias="timeSeriesFilter.integerRange.lt")
+    at_most: MaybeInteger = Field(None, alias="timeSeriesFilter.integerRange.lte")
+
+    def filtered_window(self) -> tuple[int, int | None, int]:
+        """The window, narrowed by `timeSeriesFilter`. Raises `Refused` (400) for another axis."""
+        if self.filtered not in ("", "batches"):
+            raise invalid(f"timeSeriesFilter.name must be batches, not '{self.filtered[:40]}'")
+        first, last, limit = self.window()
+        lows = _shifted((self.at_least, 0), (self.above, 1))
+        highs = _shifted((last, 0), (self.at_most, 0), (self.below, -1))
+        return max([first, *lows]), min(highs, default=None), limit
+
+
+def _shifted(*bounds: tuple[int | None, int]) -> list[int]:
+    return [bound + change for bound, change in bounds if bound is not None]
 
 
 class MetricNamesQuery(Periodic):
@@ -67,13 +86,13 @@ async def time_series(visit: Authenticated, query: FromQuery[CurvesQuery]) -> Re
     await visit.catalogue.evicted.load(("trials", id) for id in ids)
     trials = [visit.catalogue.trial(id) for id in ids]
     visit.check_view("trial", *ids)
-    first, last, limit = query.window()
+    first, last, limit = query.filtered_window()
     found: dict[int, list[dict[str, Any]]] = {id: [] for id in ids}
     for group, names in _names(query):
         for one in await curves.fetch_curves(
             visit.peers, ids, CurveSelection(names, group, first, last, limit)
         ):
-            found[one.trial_id].append({"group": one.group, "data": curve.data(one)})
+            found[one.trial_id].append(curve.metrics(one))
     shown = [{"trial": one, "metrics": found[one["id"]]} for one in await show(visit, trials)]
     return visit.answer({"trials": shown})
 
@@ -87,7 +106,7 @@ def _names(query: CurvesQuery) -> list[tuple[str | None, list[str]]]:
             raise invalid(f"metricIds are written group.name, as validation.loss; '{id}' is not")
         found.setdefault(group, []).append(name)
     if query.metric_names:
-        found.setdefault(query.group or None, []).extend(query.metric_names)
+        found.setdefault(query.metric_group or None, []).extend(query.metric_names)
     if not found:
         raise invalid("metricNames or metricIds must name at least one metric")
     return list(found.items())
@@ -126,7 +145,7 @@ def _metric(query: MetricQuery) -> tuple[str, str]:
     """The group and name of the requested metric."""
     if not query.metric_name:
         raise invalid("metricName must name a metric")
-    return query.group or VALIDATION, query.metric_name
+    return query.metric_group or VALIDATION, query.metric_name
 
 
 @router.get("/experiments/{experiment_id}/metrics-stream/batches")

@@ -34,6 +34,7 @@ from services.web.query import (
     Integer,
     Integers,
     MaybeFlag,
+    MaybeInteger,
     Paged,
     Users,
     enum_value,
@@ -56,6 +57,11 @@ class ExperimentsQuery(Paged, Users):
     project_id: Integer = 0
     experiment_id_filter: Integers = NOTHING
     including: Integers = Field(default_factory=list, alias="experimentIdFilter.incl")
+    excluding: Integers = Field(default_factory=list, alias="experimentIdFilter.notIn")
+    above: MaybeInteger = Field(None, alias="experimentIdFilter.gt")
+    at_least: MaybeInteger = Field(None, alias="experimentIdFilter.gte")
+    below: MaybeInteger = Field(None, alias="experimentIdFilter.lt")
+    at_most: MaybeInteger = Field(None, alias="experimentIdFilter.lte")
     lean: Flag = False
 
 
@@ -153,7 +159,16 @@ def _filter(visit: UserVisit, query: ExperimentsQuery) -> ExperimentFilter:
         project_id=query.project_id,
         projects=visit.visibility.visible_projects(),
         ids=query.including or query.experiment_id_filter,
+        not_ids=query.excluding,
+        first_id=max(query.at_least or 0, (query.above or 0) + 1),
+        last_id=_last_id(query),
     )
+
+
+def _last_id(query: ExperimentsQuery) -> int | None:
+    bounds = [query.at_most] if query.at_most is not None else []
+    bounds += [query.below - 1] if query.below is not None else []
+    return min(bounds, default=None)
 
 
 async def _by_progress(visit: UserVisit, experiment_filter: ExperimentFilter, window: Window) -> IdPage:

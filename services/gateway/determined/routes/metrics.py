@@ -43,7 +43,7 @@ async def _stream(visit: UserVisit, ids: list[int], group: str | None) -> Respon
 @router.get("/trials/metrics/trial_metrics")
 async def of_group(visit: Authenticated, query: FromQuery[GroupQuery]) -> Response:
     """Reports of one group, or of all groups."""
-    return await _stream(visit, query.trial_ids, query.group or None)
+    return await _stream(visit, query.trial_ids, query.metric_group or None)
 
 
 @router.get("/trials/metrics/training_metrics")

@@ -46,7 +46,8 @@ def find(state: State, name_or_id: str) -> Model:
     raise not_found("model", name_or_id)
 
 
-def _version(state: State, name_or_id: str, number: int) -> ModelVersion:
+def find_version(state: State, name_or_id: str, number: int) -> ModelVersion:
+    """A version of a model. Raises `Refused` (not found)."""
     one = find(state, name_or_id)
     found = state.versions_of.first(one.id, number)
     if found is not None:
@@ -121,10 +122,17 @@ def _name_check(requested_name: str) -> Callable[[str], bool]:
     return lambda name: requested_name in ("", name)
 
 
+class LabelsQuery(Paged):
+    """GET /model/labels"""
+
+    workspace_id: Integer = 0
+
+
 @router.get("/model/labels")
-async def labels(visit: Authenticated, query: FromQuery[Paged]) -> Response:
+async def labels(visit: Authenticated, query: FromQuery[LabelsQuery]) -> Response:
     """All labels of models, most used first."""
-    used = Counter(label for one in _visible_models(visit) for label in one.labels)
+    found_models = [one for one in _visible_models(visit) if query.workspace_id in (0, one.workspace_id)]
+    used = Counter(label for one in found_models for label in one.labels)
     found = [label for label, _ in sorted(used.items(), key=lambda item: (-item[1], item[0]))]
     page, pagination = paging.cut(found, query.window)
     return visit.answer({"labels": page, "pagination": pagination})
@@ -218,8 +226,15 @@ async def _shown_version(visit: UserVisit, id: int) -> Response:
     return visit.answer({"modelVersion": present.version(one, state, shown_checkpoints)})
 
 
+class VersionsQuery(Paged):
+    """GET /models/{name}/versions"""
+
+    # Numbers count up, so both orders are the same.
+    sort_by: Annotated[str, enum_value("SORT_BY_", ("VERSION", "CREATION_TIME"))] = "VERSION"
+
+
 @router.get("/models/{name}/versions")
-async def versions(visit: Authenticated, name: str, query: FromQuery[Paged]) -> Response:
+async def versions(visit: Authenticated, name: str, query: FromQuery[VersionsQuery]) -> Response:
     """A page of the versions of a model."""
     state = visit.catalogue.state
     one = find(state, name)
@@ -252,13 +267,13 @@ async def register(visit: Authenticated, name: str, wish: VersionBody) -> Respon
 @router.get("/models/{name}/versions/{number}")
 async def get_version(visit: Authenticated, name: str, number: int) -> Response:
     """One version."""
-    return await _shown_version(visit, _version(visit.catalogue.state, name, number).id)
+    return await _shown_version(visit, find_version(visit.catalogue.state, name, number).id)
 
 
 @router.patch("/models/{name}/versions/{number}")
 async def change_version(visit: Authenticated, name: str, number: int, wish: VersionBody) -> Response:
     """Change the given fields of a version."""
-    one = _version(visit.catalogue.state, name, number)
+    one = find_version(visit.catalogue.state, name, number)
     command = SetVersion(model_id=one.model_id, number=number, user=visit.user.username, **wish.changes())
     await visit.peers.command(command)
     return await _shown_version(visit, one.id)
@@ -267,7 +282,7 @@ async def change_version(visit: Authenticated, name: str, number: int, wish: Ver
 @router.delete("/models/{name}/versions/{number}")
 async def remove_version(visit: Authenticated, name: str, number: int) -> Response:
     """Delete a version. Its checkpoint becomes subject to the retention rules."""
-    one = _version(visit.catalogue.state, name, number)
+    one = find_version(visit.catalogue.state, name, number)
     command = RemoveVersion(model_id=one.model_id, number=number, user=visit.user.username)
     await visit.peers.command(command)
     return visit.answer({})

@@ -8,15 +8,8 @@ from starlette.responses import Response
 from services.gateway.http.visit import Authenticated
 from services.web.errors import unimplemented
 
-_TRIAL_SOURCES = (
-    "which checkpoint a trial was made to judge or to tune further is not kept: report the metrics to a "
-    "trial of its own, and name the checkpoint in its hyperparameters or as source_checkpoint_uuid"
-)
 _ACTIVITY = "which projects somebody looked at last is not kept: list all with GET /workspaces/{id}/projects"
 MISSING: dict[tuple[str, str], str] = {
-    ("POST", "/trial-source-info"): _TRIAL_SOURCES,
-    ("GET", "/checkpoints/{uuid}/trial-source-info-metrics"): _TRIAL_SOURCES,
-    ("GET", "/models/{name}/versions/{number}/trial-source-info-metrics"): _TRIAL_SOURCES,
     ("GET", "/user/projects/activity"): _ACTIVITY,
     ("POST", "/users/activity"): _ACTIVITY,
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import time
 import uuid
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from fastapi import APIRouter
@@ -34,7 +34,7 @@ from services.gateway.submit.own_task import (
 from services.kit import paging
 from services.kit.pool_bindings import check_pool
 from services.people import users, workspace_records
-from services.web.query import FromQuery, Integer, Paged, Users
+from services.web.query import FromQuery, Integer, Paged, Users, enum_value
 
 router = APIRouter()
 
@@ -136,10 +136,14 @@ def _check_no_passphrase(body: TaskBody) -> None:
         )
 
 
+SORTS = {"ID": "id", "DESCRIPTION": "name", "START_TIME": "number", "WORKSPACE_ID": "workspace_id"}
+
+
 class TasksQuery(Paged, Users):
     """Query parameters of a list of tasks."""
 
     workspace_id: Integer = 0
+    sort_by: Annotated[str, enum_value("SORT_BY_", SORTS)] = "START_TIME"
 
 
 def _add(kind: OwnKind) -> None:
@@ -151,7 +155,7 @@ def _add(kind: OwnKind) -> None:
         return await _start(visit, kind)
 
     async def list_all(visit: Authenticated, query: FromQuery[TasksQuery]) -> Response:
-        """All current and past tasks of this kind, in the order they were started."""
+        """All current and past tasks of this kind; if no order is given, as they were started."""
         state, space = visit.catalogue.state, query.workspace_id
         wanted = users.names_of(state, query.users, query.user_ids)
         own = [one for one in state.tasks.values() if one.kind == kind]
@@ -159,7 +163,7 @@ def _add(kind: OwnKind) -> None:
         own = visibility.filter_visible(lambda one: visibility.includes_workspace(one.workspace_id), own)
         own = [one for one in own if not wanted or one.user in wanted]
         own = [one for one in own if space in (0, one.workspace_id)]
-        own.sort(key=lambda one: one.number)
+        own.sort(key=lambda one: (getattr(one, SORTS[query.sort_by]), one.number))
         page, pagination = paging.cut([own_task(one, state) for one in own], query.window)
         return visit.answer({f"{noun}s": page, "pagination": pagination})
 

@@ -23,6 +23,7 @@ from services.kit.authz.permissions import CLUSTER_ROLES, ROLE_IDS, Role
 from services.kit.authz.roles import groups_of, holder
 from services.kit.paging import Window
 from services.people import groups, users, workspace_records
+from services.web.query import FromQuery, QueryModel
 
 router = APIRouter()
 HolderGrants = list[tuple[str, Grant]]
@@ -96,19 +97,29 @@ async def by_group(visit: Authenticated, group_id: int) -> Response:
     return visit.answer({"roles": present.roles_of(grants), "assignments": present.scopes(grants)})
 
 
+class NameQuery(QueryModel):
+    """GET /roles/workspace/{workspace_id}"""
+
+    name: str = ""
+    """A part of the name of a group or user."""
+
+
 @router.get("/roles/workspace/{workspace_id}")
-async def in_workspace(visit: Authenticated, workspace_id: int) -> Response:
+async def in_workspace(visit: Authenticated, workspace_id: int, query: FromQuery[NameQuery]) -> Response:
     """The role assignments of a workspace."""
     state = visit.catalogue.state
     workspace_records.workspace(state, workspace_id)
     names = list(groups.holders_in(state, workspace_id))
     assigned = [(n, g) for n in names for g in present.grants_of(state, n) if g.workspace_id == workspace_id]
     kept = [groups.parse_holder(name) for name in names]
+    in_groups = [of_group.details(state, id) for kind, id in kept if kind == "group"]
+    directly = [user(users.by_id(state, id)) for kind, id in kept if kind == "user"]
+    part = query.name.lower()
     roles = [name for name in ROLE_IDS if any(grant.role == name for _, grant in assigned)]
     return visit.answer(
         {
-            "groups": [of_group.details(state, id) for kind, id in kept if kind == "group"],
-            "usersAssignedDirectly": [user(users.by_id(state, id)) for kind, id in kept if kind == "user"],
+            "groups": [one for one in in_groups if part in one["name"].lower()],
+            "usersAssignedDirectly": [one for one in directly if part in one["username"].lower()],
             "assignments": [present.role_with_assignments(state, name, assigned) for name in roles],
         }
     )

@@ -66,7 +66,7 @@ async def series(visit: Authenticated, query: FromQuery[SeriesQuery]) -> Respons
         buckets = queries.Buckets(
             trial_ids=some,
             names=names,
-            group=query.group or None,
+            group=query.metric_group or None,
             x=query.x or "batches",
             first=first,
             last=last,
@@ -82,7 +82,7 @@ async def export(visit: Authenticated, trial_id: int, query: FromQuery[ExportQue
     """Export a trial's reports as one table: CSV, or Parquet if pyarrow is installed."""
     trial = visit.catalogue.trial(trial_id)
     form = report_export.find_format(query.format or "csv")
-    group = query.group or None
+    group = query.metric_group or None
     summary = (await visit.peers.summaries([trial.id])).get(trial.id)
     columns = report_export.metric_columns(summary.summary if summary else {}, group)
     pages = await prefetch_first(visit.peers.reports([trial.id], group, archived=False))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import APIRouter
 from starlette.responses import Response
@@ -20,7 +20,7 @@ from services.kit import paging
 from services.people import workspace_records
 from services.people.commands.templates import template_id
 from services.people.domain import Template
-from services.web.query import FromQuery, Paged
+from services.web.query import FromQuery, Paged, enum_value
 
 router = APIRouter()
 
@@ -37,6 +37,7 @@ class TemplatesQuery(Paged):
     """GET /templates"""
 
     name: str = ""
+    sort_by: Annotated[str, enum_value("SORT_BY_", ("NAME",))] = "NAME"
 
 
 @router.get("/templates", **page_schema("templates", records.Template))

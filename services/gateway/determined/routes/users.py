@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from operator import itemgetter
+from typing import Annotated, Any
 
 from fastapi import APIRouter
 from starlette.responses import Response
@@ -17,15 +19,35 @@ from services.gateway.http.bodies_of_people import SettingsBody, UserBody, UserC
 from services.gateway.http.visit import Authenticated, UserVisit
 from services.kit import paging, passwords
 from services.people import users
-from services.web.query import FromQuery, Paged
+from services.web.query import FromQuery, Paged, enum_value
 
 router = APIRouter()
+SORTS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "ID": itemgetter("id"),
+    "DISPLAY_NAME": itemgetter("displayName"),
+    "USER_NAME": itemgetter("username"),
+    "ADMIN": itemgetter("admin"),
+    "ACTIVE": itemgetter("active"),
+    "MODIFIED_TIME": itemgetter("modifiedAt"),
+    "NAME": lambda one: one["displayName"] or one["username"],
+}
+
+
+class UsersQuery(Paged):
+    """GET /users"""
+
+    name: str = ""
+    """A part of the user name or the display name."""
+    sort_by: Annotated[str, enum_value("SORT_BY_", SORTS)] = "ID"
 
 
 @router.get("/users", **page_schema("users", records.User))
-async def list_users(visit: Authenticated, query: FromQuery[Paged]) -> Response:
-    """All users, by id."""
+async def list_users(visit: Authenticated, query: FromQuery[UsersQuery]) -> Response:
+    """All users; if no order is given, by id."""
+    part = query.name.lower()
     found = [user(one) for one in users.all_users(visit.catalogue.state)]
+    found = [one for one in found if part in one["username"].lower() or part in one["displayName"].lower()]
+    found.sort(key=lambda one: (SORTS[query.sort_by](one), one["id"]))
     page, pagination = paging.cut(found, query.window)
     return visit.answer({"users": page, "pagination": pagination})
 
@@ -122,7 +144,8 @@ async def set_password(visit: Authenticated, user_id: int) -> Response:
     """
     visit.require_login()
     users.by_id(visit.catalogue.state, user_id)
-    text = await visit.json()
+    # Clients of 0.25 send an empty password as an empty body.
+    text = await visit.json() if await visit.request.body() else ""
     if not isinstance(text, str):
         raise invalid("the request: a JSON string is expected, the new password")
     password = await _password(visit, text, is_hashed=True)

@@ -22,20 +22,54 @@ from services.gateway.http.bodies_of_people import AgentUserBody, agent_user
 from services.gateway.http.visit import Authenticated, UserVisit
 from services.gateway.submit import secrets
 from services.kit import paging
-from services.people import workspace_records
-from services.web.query import FromQuery, MaybeFlag, Paged, enum_value
+from services.people import users, workspace_records
+from services.web.query import FromQuery, MaybeFlag, Paged, Users, enum_value
 
 router = APIRouter()
 SORTS = {"ID": "id", "NAME": "name"}
+PROJECT_SORTS = {
+    **SORTS,
+    # Ids count up.
+    "CREATION_TIME": "id",
+    "LAST_EXPERIMENT_START_TIME": "lastExperimentStartedAt",
+    "DESCRIPTION": "description",
+}
 
 
-class WorkspacesQuery(Paged):
+class PlacesQuery(Paged, Users):
     """Query parameters of a list of workspaces or projects."""
 
     name: str = ""
     name_case_sensitive: str = ""
     archived: MaybeFlag = None
+
+    @property
+    def sort_field(self) -> str:
+        """The field by which to sort."""
+        raise NotImplementedError
+
+
+class WorkspacesQuery(PlacesQuery):
+    """GET /workspaces"""
+
     sort_by: Annotated[str, enum_value("SORT_BY_", SORTS)] = "ID"
+    pinned: MaybeFlag = None
+
+    @property
+    def sort_field(self) -> str:
+        """The field by which to sort."""
+        return SORTS[self.sort_by]
+
+
+class ProjectsQuery(PlacesQuery):
+    """GET /workspaces/{id}/projects"""
+
+    sort_by: Annotated[str, enum_value("SORT_BY_", PROJECT_SORTS)] = "ID"
+
+    @property
+    def sort_field(self) -> str:
+        """The field by which to sort."""
+        return PROJECT_SORTS[self.sort_by]
 
 
 def _workspace(visit: UserVisit, id: int) -> Response:
@@ -49,14 +83,16 @@ def _project(visit: UserVisit, id: int) -> Response:
     return visit.answer({"project": present.project(workspace_records.project(state, id), state)})
 
 
-def _page(visit: UserVisit, query: WorkspacesQuery, noun: str, found: list[dict[str, Any]]) -> Response:
+def _page(visit: UserVisit, query: PlacesQuery, noun: str, found: list[dict[str, Any]]) -> Response:
     name, archived, window = query.name.lower(), query.archived, query.window
     exactly = query.name_case_sensitive
     found = [one for one in found if name in one["name"].lower() and archived in (None, one["archived"])]
     found = [one for one in found if exactly in ("", one["name"])]
-    by = SORTS[query.sort_by]
+    owners = users.names_of(visit.catalogue.state, query.users, query.user_ids)
+    found = [one for one in found if not owners or one["username"] in owners]
+    by = query.sort_field
     # Pinned workspaces come first in both directions.
-    found.sort(key=lambda one: (one.get("pinned", False) is window.descending, one[by], one["id"]))
+    found.sort(key=lambda one: (one.get("pinned", False) is window.descending, one[by] or "", one["id"]))
     page, pagination = paging.cut(found, window)
     return visit.answer({noun: page, "pagination": pagination})
 
@@ -71,6 +107,7 @@ async def workspaces(visit: Authenticated, query: FromQuery[WorkspacesQuery]) ->
         workspace_records.workspaces(state).values(),
     )
     found = [present.workspace(one, state, viewer) for one in seen]
+    found = [one for one in found if query.pinned in (None, one["pinned"])]
     return _page(visit, query, "workspaces", found)
 
 
@@ -166,7 +203,7 @@ for _verb, _changes in (
 
 
 @router.get("/workspaces/{id}/projects", **page_schema("projects", records.Project))
-async def projects(visit: Authenticated, id: int, query: FromQuery[WorkspacesQuery]) -> Response:
+async def projects(visit: Authenticated, id: int, query: FromQuery[ProjectsQuery]) -> Response:
     """The projects of a workspace."""
     state = visit.catalogue.state
     workspace_records.workspace(state, id)
