@@ -1,7 +1,5 @@
 /** Columns of the table of experiments: their titles and their cells. */
 
-import { Link } from "react-router";
-
 import type { Experiment, Json } from "../api/types";
 import { digits, duration, isOver, number, size, stateName } from "../parts/format";
 import { Progress } from "../ui/meter";
@@ -9,6 +7,7 @@ import { Spark } from "../ui/spark";
 import { State } from "../ui/state";
 import type { Column as TableColumn } from "../ui/table";
 import { Avatar, Cut, Tag, Time } from "../ui/text";
+import { CellLink } from "../ui/within";
 
 export interface Row {
   experiment: Experiment;
@@ -75,9 +74,9 @@ const FIXED: Column[] = [
     "Name",
     undefined,
     ({ id, name }) => (
-      <Link className="cut" to={`/experiments/${id}/overview`} title={name}>
+      <CellLink className="cut" to={`/experiments/${id}/overview`} title={name}>
         {name}
-      </Link>
+      </CellLink>
     ),
     { name: true },
   ),
@@ -113,15 +112,15 @@ const FIXED: Column[] = [
   make("user", "By", 44, ({ username }) => <Avatar name={username} small />),
   make("resourcePool", "Pool", 100, ({ resourcePool }) => <Cut>{resourcePool}</Cut>),
   make("projectId", "Project", 130, ({ projectId, projectName }) => (
-    <Link className="cut ink2" to={`/projects/${projectId}/experiments`} title={projectName}>
+    <CellLink className="cut ink2" to={`/projects/${projectId}/experiments`} title={projectName}>
       {projectName}
-    </Link>
+    </CellLink>
   )),
   make(
     "forkedFrom",
     "Forked from",
     100,
-    ({ forkedFrom }) => forkedFrom && <Link to={`/experiments/${forkedFrom}/overview`}>{forkedFrom}</Link>,
+    ({ forkedFrom }) => forkedFrom && <CellLink to={`/experiments/${forkedFrom}/overview`}>{forkedFrom}</CellLink>,
     num,
   ),
   make("checkpointCount", "Checkpoints", 100, ({ checkpointCount }) => number(checkpointCount), num),

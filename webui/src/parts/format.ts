@@ -5,9 +5,15 @@ export const stateName = (state: string) => state.replace(/^STATE_/, "");
 const TERMINAL = new Set(["COMPLETED", "CANCELED", "ERROR", "DELETED", "DELETE_FAILED"]);
 export const isOver = (state: string) => TERMINAL.has(stateName(state));
 
+// `toLocaleString` makes a formatter with each call, which lists of numbers would pay for.
+const grouped = new Intl.NumberFormat("en");
+
+/** With separators between thousands: `12,345`. */
+export const count = (value: number) => grouped.format(value);
+
 export function number(value: unknown, digits = 5): string {
   if (typeof value !== "number") return value === null || value === undefined ? "" : String(value);
-  if (Number.isInteger(value) && Math.abs(value) < 1e9) return value.toLocaleString("en");
+  if (Number.isInteger(value) && Math.abs(value) < 1e9) return count(value);
   return Number(value.toPrecision(digits)).toString();
 }
 
@@ -58,10 +64,15 @@ export function ago(at: string): string {
   return seconds < 45 ? "just now" : `${duration(seconds).split(" ").slice(0, 2).join(" ")} ago`;
 }
 
-const exactly = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" });
+const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sept", "Oct", "Nov", "Dec"];
+const two = (value: number) => String(value).padStart(2, "0");
 
-/** In the user's time zone, with a 24-hour clock. */
-export const exact = (at: string) => exactly.format(new Date(at));
+/** In the user's time zone, with a 24-hour clock. Put together here: a formatter takes ten times as long, in each row of a list. */
+export function exact(at: string): string {
+  const date = new Date(at);
+  const day = `${date.getDate()} ${MONTHS[date.getMonth()]} ${date.getFullYear()}`;
+  return `${day}, ${[date.getHours(), date.getMinutes(), date.getSeconds()].map(two).join(":")}`;
+}
 
 const hours = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
 const dayAndHours = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });

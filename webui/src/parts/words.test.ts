@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { actorName, moment, sentence } from "./format";
+import { actorName, exact, moment, sentence } from "./format";
 
 test.each([
   ["user:ada", "ada"],
@@ -19,4 +19,10 @@ test("a moment on another day has a date", () => {
   const noon = new Date(2026, 10, 23, 12, 0, 5);
   expect(moment(noon.toISOString(), noon.getTime())).toBe("12:00:05");
   expect(moment(noon.toISOString(), noon.getTime() + 86_400_000)).toBe("23 Nov, 12:00");
+});
+
+test("an exact time says what the browser's own words for dates say", () => {
+  const words = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" });
+  const days = Array.from({ length: 24 }, (_, at) => new Date(2026, at % 12, 1 + at, at, (at * 7) % 60, at * 2));
+  expect(days.map((day) => exact(day.toISOString()))).toEqual(days.map((day) => words.format(day)));
 });

@@ -8,6 +8,7 @@ import { fetchedPart } from "../api/fetched";
 import { near, part } from "../ui/heavy";
 import { onWanted } from "../ui/host";
 import { Loading } from "../ui/status";
+import { useLinksWithin } from "../ui/within";
 import { Bar } from "./bar";
 import { Fault } from "./fault";
 import { Help } from "./help";
@@ -98,6 +99,7 @@ export function Layout() {
   useKeys(help, look);
   useDensity();
   useTheme();
+  useLinksWithin();
   const host = useHost();
   if (!user) return <Loading shape="page" />;
   return (

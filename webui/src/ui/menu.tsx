@@ -24,6 +24,7 @@ export interface MenuItem {
 /** `null` draws a line. */
 export type MenuItems = (MenuItem | null)[];
 
+const MORE = <Ellipsis />;
 const MenuBox = part((from) => from.MenuBox);
 const PopoverBox = part((from) => from.PopoverBox);
 
@@ -48,9 +49,18 @@ export function Menu({
   tip,
   pressed,
   face,
-}: Opener & { /** A function is called while the menu is open. */ items: MenuItems | (() => MenuItems); face?: ReactNode }) {
+  about,
+}: Opener & {
+  /** A function is called while the menu is open. */
+  items: MenuItems | (() => MenuItems);
+  face?: ReactNode;
+  /** What the menu belongs to; an open menu closes if its button is used for something else. */
+  about?: string | number;
+}) {
   const button = useRef<HTMLButtonElement>(null);
-  const [open, setOpen] = useState(false);
+  const [opened, setOpened] = useState<{ about?: string | number } | null>(null);
+  const open = opened !== null && opened.about === about;
+  const setOpen = (on: boolean) => setOpened(on ? { about } : null);
   const opens = {
     "aria-haspopup": "menu" as const,
     "aria-expanded": open,
@@ -69,7 +79,7 @@ export function Menu({
           ref={button}
           kind={kind ?? (text ? "plain" : "ghost")}
           small={small ?? !text}
-          icon={icon ?? (text ? undefined : <Ellipsis />)}
+          icon={icon ?? (text ? undefined : MORE)}
           tip={tip ?? (text ? undefined : label)}
           not={not}
           pressed={pressed}

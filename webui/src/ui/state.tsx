@@ -11,7 +11,7 @@ import {
   LoaderCircle,
   type LucideIcon,
 } from "lucide-react";
-import type { ComponentType } from "react";
+import type { ComponentType, ReactElement } from "react";
 
 import { stateName } from "../parts/format";
 
@@ -73,10 +73,17 @@ export const stateWord = (state: string) => (markOf(state).word ?? state.replace
 
 export const stateColour = (state: string) => `var(--${markOf(stateName(state)).kind})`;
 
-export function StateIcon({ state }: { state: string }) {
-  const { kind, icon: Icon, look = "" } = markOf(stateName(state));
-  return <Icon className={`s mark ${kind} ${look}`} />;
+const icons = new Map<Mark, ReactElement>();
+
+/** The same element each time: React passes over it when a row of a list shows another object in the same state. */
+function iconOf(mark: Mark): ReactElement {
+  const { kind, icon: Icon, look = "" } = mark;
+  const found = icons.get(mark) ?? <Icon className={`s mark ${kind} ${look}`} />;
+  icons.set(mark, found);
+  return found;
 }
+
+export const StateIcon = ({ state }: { state: string }) => iconOf(markOf(stateName(state)));
 
 /** The text is the platform's state name; the style sheet changes its case. */
 export function State({ state, why, pill }: { state: string; why?: string; pill?: boolean }) {
@@ -84,7 +91,7 @@ export function State({ state, why, pill }: { state: string; why?: string; pill?
   const { kind, word } = markOf(name);
   return (
     <span className={`state ${kind} ${pill ? "pill" : ""}`} title={why || undefined}>
-      <StateIcon state={state} />
+      {iconOf(markOf(name))}
       <span>{word ?? name.replaceAll("_", " ")}</span>
     </span>
   );

@@ -88,9 +88,9 @@ function Row<T>({ row, id, index, ariaIndex, className, isChosen, called, frame,
       })}
       {(offers || act) && (
         <td className="act">
-          {act && <Fragment key={id}>{act(row)}</Fragment>}
           {/* The key keeps the state of the row that used these elements before from carrying over. */}
-          {offers && <Menu key={id} label={`Actions of ${called}`} action="more" items={() => does.current.actions?.(row) ?? []} />}
+          {act && <Fragment key={id}>{act(row)}</Fragment>}
+          {offers && <Menu about={id} label={`Actions of ${called}`} action="more" items={() => does.current.actions?.(row) ?? []} />}
         </td>
       )}
     </tr>
@@ -105,11 +105,9 @@ const heated = (heat: number) => ({ "--heat": `color-mix(in srgb, var(--d5) ${Ma
 
 export const TableRow = memo(Row) as typeof Row;
 
-/** A row whose data is loading. */
-export const WaitingRow = memo(({ index, columns }: { index: number; columns: number }) => (
-  <tr data-row={index} aria-rowindex={index + 2} aria-busy="true">
-    <td colSpan={columns}>
-      <span className="wait" />
-    </td>
+/** Rows that are not drawn or not loaded yet, drawn as bars by the style sheet: one element for all of them. */
+export const Gap = memo(({ height, columns }: { height: number; columns: number }) => (
+  <tr aria-hidden className="gap" style={{ height }}>
+    <td colSpan={columns} />
   </tr>
 ));

@@ -17,6 +17,24 @@ export function shareOf(before: ReadonlySet<number>, [from, to]: readonly [numbe
   return new Set([...all.filter((index) => before.has(index)), ...next]);
 }
 
+/** A row to draw (`rows` is 0), or the number of rows from there on that are not drawn. */
+export interface Stretch {
+  from: number;
+  rows: number;
+}
+
+/** Rows that are drawn one by one; those between them together. */
+export function stretches(from: number, to: number, isDrawn: (index: number) => boolean): Stretch[] {
+  const found: Stretch[] = [];
+  for (let index = from; index < to; index += 1) {
+    const last = found.at(-1);
+    if (isDrawn(index)) found.push({ from: index, rows: 0 });
+    else if (last && last.rows > 0) last.rows += 1;
+    else found.push({ from: index, rows: 1 });
+  }
+  return found;
+}
+
 /** Null: all of them. */
 export function useShare(from: number, to: number, seen: readonly [number, number], scrolled: boolean): ReadonlySet<number> | null {
   const drawn = useRef<ReadonlySet<number>>(new Set());

@@ -12,8 +12,8 @@ import { Head } from "./head";
 import { useRowKeys } from "./keys";
 import { grouped, type Item, ordered } from "./order";
 import { useHiddenRight } from "./right";
-import { type Does, type Frame, pinnedAt, TableRow, WaitingRow } from "./row";
-import { useShare } from "./share";
+import { type Does, type Frame, Gap, pinnedAt, TableRow } from "./row";
+import { stretches, useShare } from "./share";
 import { useSlots } from "./slots";
 import type { Column, ColumnView, Sort, Source } from "./types";
 import { below, chosen, useKeptView } from "./view";
@@ -191,7 +191,6 @@ export function Table<T>(props: TableProps<T>) {
     return item?.kind === "row" ? [id(item.row)] : [];
   });
   const slots = useSlots(box, ids);
-  let waiting = 0;
   if (!there) return <>{empty}</>;
   return (
     <>
@@ -249,9 +248,10 @@ export function Table<T>(props: TableProps<T>) {
           </thead>
           <tbody>
             {spacer(from)}
-            {Array.from({ length: to - from }, (_, offset) => from + offset).map((index) => {
-              const item = at(index);
-              if (item?.kind === "group")
+            {stretches(from, to, (index) => at(index) !== undefined && isDrawn(index)).map(({ from: begin, rows: many }, place) => {
+              if (many > 0) return <Gap key={`gap ${place}`} height={many * height} columns={across} />;
+              const item = at(begin)!;
+              if (item.kind === "group")
                 return (
                   <tr key={`group ${item.key}`} className="grp">
                     <td colSpan={across}>
@@ -270,7 +270,6 @@ export function Table<T>(props: TableProps<T>) {
                     </td>
                   </tr>
                 );
-              if (!item || !isDrawn(index)) return <WaitingRow key={`waits ${waiting++}`} index={index} columns={across} />;
               const { row } = item;
               const key = id(row);
               const isChosen = selected?.has(key) ?? false;
@@ -281,7 +280,7 @@ export function Table<T>(props: TableProps<T>) {
                   row={row}
                   id={key}
                   index={item.index}
-                  ariaIndex={virtual ? index + 2 : undefined}
+                  ariaIndex={virtual ? begin + 2 : undefined}
                   className={`${isChosen ? "sel" : ""} ${isOpen ? "here" : ""} ${props.className?.(row) ?? ""}`}
                   isChosen={isChosen}
                   called={props.called?.(row) ?? String(key)}
