@@ -163,4 +163,4 @@ def test_two_thousand_trials_are_scrolled_to_the_last(shared_cluster, hostile, s
     rows = page.get_by_role("table", name="Trials").locator("tbody tr[data-id]")
     expect(rows.first).to_be_visible(timeout=60 * SECONDS)
     assert rows.count() < 200, "rows out of view are not there"
-    expect(page.get_by_role("status").filter(has_text=f"{TRIALS} trials")).to_be_visible()
+    expect(page.get_by_role("status").filter(has_text=f"{TRIALS:,} trials")).to_be_visible()

@@ -114,7 +114,7 @@ def test_a_folder_becomes_an_experiment_that_differs_from_an_earlier_one(page, c
 def test_an_earlier_experiment_gives_its_code_and_configuration(page, create):
     earlier = create("given")
     page.goto(f"/det/new?from={earlier}")
-    expect(page.get_by_role("textbox", name="Configuration")).to_have_value(re.compile('"given"'))
+    expect(page.get_by_role("textbox", name="Configuration")).to_have_value(re.compile("name: given"))
     expect(page.get_by_text("Valid.")).to_be_visible()
     page.get_by_role("button", name="Submit").click()
     page.wait_for_url(re.compile(rf"/det/experiments/{earlier + 1}/overview"))

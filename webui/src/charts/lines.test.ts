@@ -50,6 +50,20 @@ test("groups differ by dash, trials by colour and name", () => {
   ]);
 });
 
+test("what machines report begins with the first colour, and is called without its prefix", () => {
+  const of = (...groups: string[]) =>
+    toLines(
+      groups.map((group) => series({ group })),
+      known,
+      plain,
+    ).map(({ label, colour }) => [label, colour]);
+  expect(of("profile.process")).toEqual([["process", "--s1"]]);
+  expect(of("training", "profile.system")).toEqual([
+    ["training", "--s1"],
+    ["system", "--s3"],
+  ]);
+});
+
 test("the axes cover the extremes if they are shown, and a logarithmic axis only positive values", () => {
   const lines = toLines([bucketed], known, plain);
   expect(extent(lines, false, true)!.y[1]).toBeGreaterThan(9);

@@ -54,10 +54,19 @@ const FIRST = ["validation", "training"];
 export const ordered = (groups: Iterable<string>) => [...new Set(groups)].sort((a, b) => place(a) - place(b) || a.localeCompare(b));
 const place = (group: string) => (FIRST.includes(group) ? FIRST.indexOf(group) : FIRST.length);
 
-/** With a single trial, groups have colours of their own: training the first, validation the second. */
+/**
+ * With a single trial, groups have colours of their own: training the first, validation the second. Charts without
+ * them, such as those of machines, begin with the first colour.
+ */
 const ALONE: Record<string, number> = { training: 1, validation: 2 };
-const aloneSlot = (group: string, groups: string[]) =>
-  ALONE[group] ?? 3 + (groups.filter((one) => !(one in ALONE)).indexOf(group) % (SLOTS - 2));
+function aloneSlot(group: string, groups: string[]): number {
+  const others = groups.filter((one) => !(one in ALONE));
+  const from = others.length < groups.length ? 3 : 1;
+  return ALONE[group] ?? from + (others.indexOf(group) % (SLOTS + 1 - from));
+}
+
+/** The word for a group: what machines report is grouped by a prefix that says nothing to readers. */
+const groupWord = (group: string) => group.replace(/^profile\./, "");
 
 const PLAIN: Look = { colour: REST, dash: [], front: false, why: "" };
 
@@ -87,8 +96,8 @@ export function toLines(found: Series[], trials: Known[], style: Style, looks: L
         key: `${one.trialId} ${one.group} ${one.name}`,
         trial: one.trialId,
         group: one.group,
-        label: alone ? one.group : groups.length > 1 ? `${label} ${one.group}` : label,
-        short: alone ? one.group : String(trial.id),
+        label: alone ? groupWord(one.group) : groups.length > 1 ? `${label} ${groupWord(one.group)}` : label,
+        short: alone ? groupWord(one.group) : String(trial.id),
         colour: alone ? slotColour(slot) : look.colour,
         dash: alone ? slotDash(slot) : one.group === groups[0] ? look.dash : DOTTED,
         front: alone || look.front,

@@ -50,6 +50,13 @@ export interface PlotProps {
   ticks: { current: () => Ticks };
 }
 
+/** Distances of ticks: batches are counted in whole ones, and time in what clocks show. */
+const WHOLE = [1, 2, 5].flatMap((step) => Array.from({ length: 15 }, (_, power) => step * 10 ** power)).sort((a, b) => a - b);
+const CLOCK = [0.001, 0.01, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800]
+  .concat([1, 2, 3, 6, 12].map((hours) => hours * 3600))
+  .concat(WHOLE.map((days) => days * 86400));
+const STEPS: Record<string, number[]> = { batches: WHOLE, since: CLOCK };
+
 const REACH_PX = 24;
 const CLICK_PX = 4;
 
@@ -146,6 +153,7 @@ function options(now: { current: PlotProps }, width: number): uPlot.Options {
         size: 26,
         gap: 6,
         space: 70,
+        ...(STEPS[axis] ? { incrs: STEPS[axis] } : {}),
         ...(axis === "time"
           ? {}
           : { values: (_: uPlot, splits: number[]) => noted("x", splits, splits.map(axis === "since" ? elapsed(splits) : tickText)) }),

@@ -21,8 +21,8 @@ export type Column = TableColumn<Row>;
 const GENERAL = "General";
 /** The searcher's metric of the best trial. */
 export const BEST = "searcherMetricsVal";
-/** Letters per tag, if two tags share a line. */
-const TAG_LETTERS = 10;
+/** Letters of two tags that share a line, and of those with the number of further tags behind them. */
+const [TAG_LETTERS, TAG_LETTERS_MORE] = [10, 7];
 
 const make = (
   id: string,
@@ -42,7 +42,8 @@ const make = (
 /** As many labels as fit, at least one. */
 function fitting(labels: string[]): string[] {
   const [first = "", second] = labels;
-  return labels.slice(0, second && first.length + second.length <= TAG_LETTERS ? 2 : 1);
+  const most = labels.length > 2 ? TAG_LETTERS_MORE : TAG_LETTERS;
+  return labels.slice(0, second && first.length + second.length <= most ? 2 : 1);
 }
 
 const tags = ({ labels }: Experiment) => {
@@ -64,6 +65,13 @@ function progress(one: Experiment) {
   if (one.progress === null || one.progress === undefined) return <span className="ink3">–</span>;
   if (isOver(one.state)) return <span className="ink3">at {Math.round(one.progress * 100)} %</span>;
   return <Progress value={one.progress} state={one.state} />;
+}
+
+/** Time spent waiting for slots or paused is no time that it ran. */
+function ran({ state, duration: lasted }: Experiment) {
+  const name = stateName(state);
+  if (name === "QUEUED") return <span className="ink3">–</span>;
+  return name === "PAUSED" ? <span className="ink3">paused</span> : duration(lasted);
 }
 
 const num = { num: true };
@@ -108,7 +116,7 @@ const FIXED: Column[] = [
   make("searcherType", "Searcher", 120, ({ searcherType }) => <Cut>{searcherType}</Cut>),
   make("searcherMetric", "Metric", 120, ({ searcherMetric }) => <Cut>{searcherMetric}</Cut>),
   make("startTime", "Started", 104, ({ startTime }) => <Time at={startTime} />),
-  make("duration", "Ran", 104, (one) => duration(one.duration), num),
+  make("duration", "Ran", 104, ran, num),
   make("user", "By", 44, ({ username }) => <Avatar name={username} small />),
   make("resourcePool", "Pool", 100, ({ resourcePool }) => <Cut>{resourcePool}</Cut>),
   make("projectId", "Project", 130, ({ projectId, projectName }) => (
@@ -153,7 +161,7 @@ export function column(id: string): Column {
   const heading = Object.keys(HEADINGS).find((start) => id.startsWith(start));
   const cell = ({ values }: Row) => {
     const value = values?.[id];
-    return <Cut title={value === null || value === undefined ? undefined : String(value)}>{number(value)}</Cut>;
+    return <Cut title={value === null || value === undefined ? undefined : String(value)}>{number(value, 4)}</Cut>;
   };
   const head = id.startsWith("hp.") ? id.slice(3) : id.replace(/^(validation|metric)\./, "");
   return { id, head, num: true, width: 104, folder: heading ? HEADINGS[heading]! : "Other metrics", cell };

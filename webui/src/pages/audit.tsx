@@ -125,6 +125,9 @@ function Filters({ of, change }: { of: (name: string) => string; change: (name: 
   );
 }
 
+/** The reason has a column of its own. */
+const withoutReason = ({ what, reason }: Entry) => (reason && what.endsWith(`: ${reason}`) ? what.slice(0, -reason.length - 2) : what);
+
 const COLUMNS: Column<Entry>[] = [
   {
     id: "time",
@@ -150,7 +153,7 @@ const COLUMNS: Column<Entry>[] = [
       </span>
     ),
   },
-  { id: "what", head: "What", name: true, wrap: true, cell: (one) => sentence(one.what) },
+  { id: "what", head: "What", name: true, wrap: true, cell: (one) => sentence(withoutReason(one)) },
   { id: "why", head: "Why", width: 240, wrap: true, cell: (one) => one.reason },
   { id: "thing", head: "Object", width: 160, cell: (one) => <Thing name={one.about} /> },
 ];

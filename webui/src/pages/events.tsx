@@ -13,7 +13,7 @@ export function Events() {
   const [params, setParams] = useSearchParams();
   const position = params.get("event");
   const health = params.get("view") === "health";
-  usePlace({ crumbs: [{ name: "Events" }, ...(health ? [{ name: "Health" }] : [])] });
+  usePlace({ crumbs: health ? [{ name: "Events", to: "/system/events" }, { name: "Health" }] : [{ name: "Events" }] });
   return (
     <>
       <PageHead title="Events" beside="what was decided, by whom and why" />

@@ -31,6 +31,8 @@ import { Summaries, Workloads } from "./workloads";
 
 /** The usual exit text, which adds nothing to the state. */
 const RAN_THROUGH = "exit code 0";
+/** States whose reason is worth a line; of a trial that runs it says no more than that the search asked for it. */
+const STANDS = /PAUSED|QUEUED|CANCELED|COMPLETED|STOPPING/;
 /** Minimum interval between refetches of a reporting trial; its curves are not delayed. */
 const REST_MS = 1000;
 
@@ -96,6 +98,7 @@ function Head({ trial, one, tab }: { trial: Trial; one?: Experiment; tab: string
   usePlace({
     crumbs: [
       { name: "Experiments", to: "/experiments" },
+      ...(one?.projectName ? [{ name: one.projectName, to: `/projects/${one.projectId}/experiments` }] : []),
       { name: `${trial.experimentId} ${one?.name ?? ""}`, to: `/experiments/${trial.experimentId}/overview` },
       { name: `Trial ${trial.id}` },
     ],
@@ -113,7 +116,7 @@ function Head({ trial, one, tab }: { trial: Trial; one?: Experiment; tab: string
             started <Time at={trial.startTime} />
           </span>,
           trial.warmStartCheckpointUuid && <span key="from">began from checkpoint {trial.warmStartCheckpointUuid.slice(0, 8)}</span>,
-          trial.stateReason && !failing && trial.stateReason !== RAN_THROUGH && (
+          trial.stateReason && !failing && STANDS.test(trial.state) && trial.stateReason !== RAN_THROUGH && (
             <Cut key="why" width={460}>
               {trial.stateReason}
             </Cut>

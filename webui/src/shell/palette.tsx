@@ -108,10 +108,10 @@ export function Palette({ onClose }: { onClose: () => void }) {
                 <kbd>Enter</kbd> opens
               </span>
               <span>
-                <kbd>Tab</kbd> {within ? "with Shift goes back" : "shows the acts of an experiment"}
+                <kbd>Tab</kbd> {within ? "with Shift goes back" : "shows the actions of an experiment"}
               </span>
               <span>
-                <kbd>&gt;</kbd> acts only
+                <kbd>&gt;</kbd> actions only
               </span>
               <span>
                 <kbd>#</kbd> ids

@@ -35,6 +35,7 @@ export function useCounts() {
   );
   const sum = (of: (pool: Pool) => number) => pools.data?.resourcePools.reduce((total, one) => total + of(one), 0) ?? 0;
   return {
+    known: pools.data !== undefined,
     used: sum((one) => one.slotsUsed),
     slots: sum((one) => one.slotsAvailable),
     waiting: sum((one) => one.stats.queuedCount),
@@ -102,9 +103,11 @@ export function Side({ user, cluster, onSearch, onLeave }: { user: User; cluster
         <Link className="gauge" to="/clusters">
           <span className="row">
             <span>Slots in use</span>
-            <span className="tn">
-              <b className="m">{counts.used}</b> of {counts.slots}
-            </span>
+            {counts.known && (
+              <span className="tn">
+                <b className="m">{counts.used}</b> of {counts.slots}
+              </span>
+            )}
           </span>
           <Meter
             label={`${counts.used} of ${counts.slots} slots in use`}

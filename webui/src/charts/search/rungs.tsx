@@ -1,5 +1,6 @@
 /** The rungs of a halving search: which trials were promoted or stopped, and at which value. */
 
+import { X } from "lucide-react";
 import { useCallback, useMemo, useState } from "react";
 
 import { nth, number } from "../../parts/format";
@@ -81,7 +82,9 @@ export function Rungs({ brackets, ...shown }: Shown & { brackets: Brackets }) {
       title="Rungs"
       more={
         <>
-          <span className="cut ink3 sm">{shown.metric} at each</span>
+          <span className="cut ink3 sm" title={`${shown.metric} at each rung`}>
+            {brackets.length > 1 ? "bracket" : `${shown.metric} at each rung`}
+          </span>
           {brackets.length > 1 && (
             <Segments
               small
@@ -106,6 +109,11 @@ export function Rungs({ brackets, ...shown }: Shown & { brackets: Brackets }) {
         <li>
           <i className="needed" /> needed to go on
         </li>
+        {rungs.some((rung) => rung.entries.some((one) => one.verdict === "left")) && (
+          <li>
+            <X className="s bad" /> failed
+          </li>
+        )}
       </ul>
       {/* A table never becomes narrower than its text. */}
       <div className="vh">

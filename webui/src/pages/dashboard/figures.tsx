@@ -99,7 +99,7 @@ export function Answer({ user }: { user: string }) {
         note={longest ? `longest ${roughly((Date.now() - Date.parse(longest.submissionTime)) / 1000)}: ${longest.name}` : "none waiting"}
       >
         {longest && (
-          <span className="xs ink3 cut" title={longest.waitsFor}>
+          <span className="xs ink3 two" title={longest.waitsFor}>
             {next ? `next start ${startsAt(next)}: ${next.name}` : longest.waitsFor}
           </span>
         )}

@@ -14,6 +14,7 @@ import { type Column, Table } from "../../ui/table";
 import { Tag, Time } from "../../ui/text";
 import { CheckpointDrawer, Metadata, Register } from "./checkpoint";
 import "./checkpoints.css";
+import { isSmaller } from "./listed";
 import { bytesOf, isThere, type Policy, PolicyCard, policyOf, reasons, useGoing } from "./policy";
 
 type View = "stored" | "going" | "deleted";
@@ -54,7 +55,7 @@ export function Checkpoints({ of, topics, experiment }: { of: string; topics: st
     going: everything.filter((one) => isThere(one) && going.has(one.uuid)),
     deleted: everything.filter((one) => !isThere(one)),
   };
-  const rows = lists[view].filter((one) => fits(one, wanted));
+  const rows = bestFirst(lists[view], experiment).filter((one) => fits(one, wanted));
   const remove = async (some: Checkpoint[]) => {
     const sum = size(some.reduce((total, one) => total + bytesOf(one), 0));
     const what = some.length === 1 ? `checkpoint ${some[0]!.uuid.slice(0, 8)}` : `${some.length} checkpoints`;
@@ -214,7 +215,7 @@ function columnsOf({ experiment, marks, registered, why, going }: Telling): Colu
       cell: (one) => (
         <>
           <code>{one.uuid.slice(0, 8)}</code>{" "}
-          <span className="d-only">
+          <span className="d-only marks">
             <Marks of={one} marks={marks} registered={registered} />
           </span>
         </>
@@ -264,7 +265,7 @@ function columnsOf({ experiment, marks, registered, why, going }: Telling): Colu
   const policy: Column<Checkpoint> = {
     id: "why",
     head: "With this policy",
-    width: 320,
+    width: 296,
     value: (one) => (isThere(one) ? (going.has(one.uuid) ? "goes" : "stays") : ""),
     cell: (one) => isThere(one) && <Fate goes={going.has(one.uuid)} isModel={registered.has(one.uuid)} why={why.get(one.uuid) ?? ""} />,
   };
@@ -304,12 +305,19 @@ const Marks = ({ of, marks, registered }: Marked) => (
 );
 const steps = (one: Checkpoint) => Number(one.metadata.steps_completed ?? 0);
 
+/** Best first for an experiment, whose newest checkpoints are of any trial; those of a trial stay newest first. */
+function bestFirst(checkpoints: Checkpoint[], experiment?: Experiment): Checkpoint[] {
+  if (!experiment) return checkpoints;
+  const worst = isSmaller(experiment) ? Infinity : -Infinity;
+  const value = (one: Checkpoint) => one.training?.searcherMetric ?? worst;
+  const sign = isSmaller(experiment) ? 1 : -1;
+  return checkpoints.toSorted((a, b) => (value(a) === value(b) ? 0 : sign * (value(a) - value(b))));
+}
+
 /** Marks the best and the latest checkpoint. */
 function marksOf(checkpoints: Checkpoint[], experiment?: Experiment): Map<string, string> {
-  const sign = experiment?.config.searcher?.smaller_is_better === false ? -1 : 1;
   const there = checkpoints.filter(isThere);
-  const ranked = there.filter((one) => typeof one.training?.searcherMetric === "number");
-  ranked.sort((a, b) => sign * (a.training!.searcherMetric! - b.training!.searcherMetric!));
+  const ranked = bestFirst(there, experiment).filter((one) => typeof one.training?.searcherMetric === "number");
   const found = new Map<string, string>();
   if (there[0]) found.set(there[0].uuid, "latest");
   if (experiment && ranked[0]) found.set(ranked[0].uuid, found.has(ranked[0].uuid) ? "best, latest" : "best");

@@ -4,9 +4,10 @@ import { Link } from "react-router";
 
 import type { Experiment, Trial } from "../../api/types";
 import { tickText } from "../../charts/export";
-import { clock, digits, duration, flat, isOver, number, stateName } from "../../parts/format";
+import { clock, count as thousands, digits, duration, flat, isOver, number, stateName } from "../../parts/format";
 import { Figure, Figures } from "../../ui/figures";
 import { Meter } from "../../ui/meter";
+import { stateColour } from "../../ui/state";
 import { useForecast, useSpent } from "./spent";
 
 export interface JobSummary {
@@ -19,13 +20,14 @@ const plural = (count: number, word: string) => `${count.toLocaleString("en")} $
 
 /** Number of trials per state; trials that the search closed have a state of their own. */
 export function counted(trials: Trial[], stopped: ReadonlySet<number>) {
-  const found = { running: 0, done: 0, stopped: 0, failed: 0, waiting: 0 };
+  const found = { running: 0, done: 0, stopped: 0, failed: 0, paused: 0, waiting: 0 };
   for (const trial of trials) {
     const state = stateName(trial.state);
     if (stopped.has(trial.id)) found.stopped++;
     else if (RUNS.has(state)) found.running++;
     else if (state === "COMPLETED") found.done++;
     else if (state === "ERROR") found.failed++;
+    else if (state === "PAUSED") found.paused++;
     else if (!isOver(state)) found.waiting++;
   }
   return found;
@@ -48,21 +50,23 @@ export function ExperimentFacts({
   const most = one.config.searcher?.max_trials as number | undefined;
   const total = Math.max(most ?? 0, trials.length);
   const told = [
-    count.running && `${count.running} ${over ? "ran" : "run"}`,
-    count.waiting && `${count.waiting} wait`,
-    count.done && `${count.done} done`,
-    count.stopped && `${count.stopped} stopped early`,
-    count.failed && `${count.failed} failed`,
+    count.running && `${thousands(count.running)} ${over ? "ran" : "run"}`,
+    count.paused && `${thousands(count.paused)} paused`,
+    count.waiting && `${thousands(count.waiting)} wait`,
+    count.done && `${thousands(count.done)} done`,
+    count.stopped && `${thousands(count.stopped)} stopped early`,
+    count.failed && `${thousands(count.failed)} failed`,
   ].filter(Boolean);
   const parts = [
     { share: count.done / total, colour: "var(--done)", title: `${count.done} done` },
     { share: count.running / total, colour: "var(--running)", title: `${count.running} running` },
+    { share: count.paused / total, colour: "var(--paused)", title: `${count.paused} paused` },
     { share: count.failed / total, colour: "var(--error)", title: `${count.failed} failed` },
     { share: count.stopped / total, colour: "var(--off)", title: `${count.stopped} stopped early` },
   ];
   const progress = one.progress ?? (over ? 1 : 0);
   const bar =
-    total > 1 ? parts : [{ share: progress, colour: `var(--${one.state === "STATE_ERROR" ? "error" : over ? "done" : "running"})` }];
+    total > 1 ? parts : [{ share: progress, colour: over && one.state !== "STATE_ERROR" ? "var(--done)" : stateColour(one.state) }];
   return (
     <Figures label="The experiment in figures">
       <Figure
@@ -92,7 +96,7 @@ function Best({ one, trials }: { one: Experiment; trials: Trial[] }) {
     <Figure
       name="Best trial"
       value={digits(value)}
-      unit={<Link to={`/experiments/${one.id}/trials/${best.id}/overview`}>{best.id}</Link>}
+      unit={<Link to={`/experiments/${one.id}/trials/${best.id}/overview`}>trial {best.id}</Link>}
       note={[`${one.searcherMetric}${at}`, ...with_].join(" · ")}
     />
   );
@@ -131,6 +135,7 @@ function End({ one, spent, job }: { one: Experiment; spent: ReturnType<typeof us
 }
 
 function Holds({ one, running, waiting }: { one: Experiment; running: number; waiting: number }) {
+  const idle = stateName(one.state) === "PAUSED" ? " · none while it is paused" : " · none waiting";
   if (one.unmanaged) return <Figure name="Runs" value="outside" note="not on agents of this cluster" />;
   const each = (one.config.resources?.slots_per_trial as number | undefined) ?? 1;
   const wanted = (running + waiting) * each;
@@ -142,7 +147,7 @@ function Holds({ one, running, waiting }: { one: Experiment; running: number; wa
       note={
         <>
           pool <Link to={`/resourcepool/${encodeURIComponent(one.resourcePool)}`}>{one.resourcePool}</Link>
-          {!isOver(one.state) && (waiting ? ` · ${plural(waiting, "trial")} wait` : " · none waiting")}
+          {!isOver(one.state) && (waiting ? ` · ${plural(waiting, "trial")} wait` : idle)}
         </>
       }
     />

@@ -3,16 +3,16 @@ import { Link } from "react-router";
 
 import { useData } from "../../api/data";
 import { Card } from "../../ui/card";
+import { PageHead, usePlace } from "../../ui/page";
 import type { Step } from "./story";
 
 /** A deleted object: says when and by whom it was deleted, from the event log. */
 export function Gone({ kind, id }: { kind: string; id: number | string }) {
   const found = useData<{ state: string; steps: Step[] }>(`why/${kind}/${id}`);
+  usePlace({ crumbs: [{ name: "Experiments", to: "/experiments" }, { name: `No ${kind} ${id}` }] });
   return (
     <>
-      <h1>
-        There is no {kind} {id}
-      </h1>
+      <PageHead title={`There is no ${kind} ${id}`} />
       <Card>
         {found.error ? <p>It does not exist yet, or it belongs to another cluster.</p> : null}
         <ul>
@@ -26,7 +26,9 @@ export function Gone({ kind, id }: { kind: string; id: number | string }) {
             ))}
         </ul>
         <p>
-          <Link to="/experiments">All experiments</Link>
+          <Link className="link" to="/experiments">
+            All experiments
+          </Link>
         </p>
       </Card>
     </>

@@ -3,7 +3,9 @@ import { Link } from "react-router";
 
 import { useData } from "../../api/data";
 import type { Experiment, Trial } from "../../api/types";
-import { isOver } from "../../parts/format";
+import { isOver, sentence } from "../../parts/format";
+import { LinkButton } from "../../ui/button";
+import { Note } from "../../ui/card";
 import { PageHead, usePlace } from "../../ui/page";
 import { Avatar, Cut, Time } from "../../ui/text";
 import { useActs } from "./acts";
@@ -12,6 +14,7 @@ import { firstFailed, logOf, useWhy } from "./cause";
 import { FailedNote } from "./failed";
 
 const REST_MS = 2000;
+const WAITS = "STATE_QUEUED";
 
 const CHILDREN = (id: number) =>
   `experiments-search?lean=true&limit=20&sort=id%3Dasc&filter=${encodeURIComponent(JSON.stringify({ filterGroup: { kind: "field", columnName: "forkedFrom", operator: "=", value: id } }))}`;
@@ -64,7 +67,7 @@ export function Head({ one, trials, tab }: { one: Experiment; trials: Trial[]; t
             started <Time at={one.startTime} />
           </span>,
           one.forkedFrom || children.length ? <Kin key="kin" one={one} led={children} /> : null,
-          tells(one) && (
+          tells(one) && one.state !== WAITS && (
             <Cut key="why" width={420}>
               {one.stateReason}
             </Cut>
@@ -72,6 +75,19 @@ export function Head({ one, trials, tab }: { one: Experiment; trials: Trial[]; t
         ]}
         actions={actions}
       />
+      {tells(one) && one.state === WAITS && (
+        <Note
+          kind="info"
+          role="status"
+          action={
+            <LinkButton small to={`/resourcepool/${encodeURIComponent(one.resourcePool)}`}>
+              Open the queue
+            </LinkButton>
+          }
+        >
+          <b className="b">It waits.</b> {sentence(one.stateReason)}
+        </Note>
+      )}
       {/* The log opens at its cause. */}
       {one.state === "STATE_ERROR" && tab !== "logs" && (
         <FailedNote why={why} trial={trials.length > 1 ? failed?.id : undefined} reason={one.stateReason} />

@@ -1,7 +1,7 @@
 /** An experiment at a glance: its figures, its trials, their charts, and the decisions of the search. */
 
 import { lazy, Suspense, useMemo } from "react";
-import { useNavigate } from "react-router";
+import { Link, useNavigate } from "react-router";
 
 import type { Experiment, Trial } from "../../api/types";
 import { fetchedPart } from "../../api/fetched";
@@ -111,7 +111,16 @@ export function Nothing({ one }: { one: Experiment }) {
   return (
     <Card>
       <Empty title={ended ? "It ended before reporting any metrics" : "No metrics have been reported yet"}>
-        {ended ? "The log shows what it did." : "They appear here when the script first reports one."}
+        {ended ? (
+          <>
+            <Link className="link" to={`/experiments/${one.id}/logs`}>
+              The log
+            </Link>{" "}
+            shows what it did.
+          </>
+        ) : (
+          "They appear here when the script first reports one."
+        )}
       </Empty>
     </Card>
   );

@@ -10,7 +10,7 @@ import { asks } from "../../charts/ask";
 import { useChosen } from "../../charts/chosen";
 import { light } from "../../charts/light";
 import { useLink } from "../../charts/link";
-import { isOver, stateName } from "../../parts/format";
+import { count, isOver, stateName } from "../../parts/format";
 import { Button } from "../../ui/button";
 import { ask } from "../../ui/dialog";
 import { Search, Select } from "../../ui/field";
@@ -126,7 +126,9 @@ export function Trials({ one, trials, topics }: { one: Experiment; trials: Trial
           onChange={(st) => set({ st })}
         />
         <span className="ink3 sm" role="status">
-          {fitting.length === trials.length ? `${trials.length} trials` : `${fitting.length} of ${trials.length} trials`}
+          {fitting.length === trials.length
+            ? `${count(trials.length)} trials`
+            : `${count(fitting.length)} of ${count(trials.length)} trials`}
         </span>
         <span className="sp" />
         {chosen.size > 0 && (

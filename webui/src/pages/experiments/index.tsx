@@ -320,7 +320,12 @@ function List({
     const found = await get<Found>(path(0, MOST_CHOSEN));
     setChosen(new Map(found.experiments.map(({ experiment }) => [experiment.id, experiment])));
   };
-  if (total === undefined) return failed ? null : <Loading />;
+  if (total === undefined)
+    return failed ? null : (
+      <section className="card">
+        <Loading />
+      </section>
+    );
   if (total === 0)
     return failed ? null : (
       <section className="card">

@@ -4,9 +4,7 @@ import { Link } from "react-router";
 
 import { useData } from "../../api/data";
 import type { Experiment } from "../../api/types";
-import { number } from "../../parts/format";
-import { Card } from "../../ui/card";
-import { Spark } from "../../ui/spark";
+import { digits } from "../../parts/format";
 import type { Model, Version } from "./facts";
 
 interface Step {
@@ -33,7 +31,7 @@ export function Lineage({ model, one }: { model: Model; one: Version }) {
           },
           {
             name: `Trial ${trained.trialId}`,
-            said: trained.searcherMetric === null ? "" : `${experiment?.searcherMetric ?? "metric"} ${number(trained.searcherMetric)}`,
+            said: trained.searcherMetric === null ? "" : `${experiment?.searcherMetric ?? "metric"} ${digits(trained.searcherMetric)}`,
             to: `/experiments/${trained.experimentId}/trials/${trained.trialId}/overview`,
           },
           {
@@ -74,34 +72,10 @@ export function Lineage({ model, one }: { model: Model; one: Version }) {
   );
 }
 
-/** The metric from version to version. */
-export function Course({ versions }: { versions: Version[] }) {
-  const known = versions
-    .toReversed()
-    .flatMap((one) =>
-      one.checkpoint.training?.searcherMetric === null || !one.checkpoint.training
-        ? []
-        : [[one.version, one.checkpoint.training.searcherMetric!] as const],
-    );
-  if (known.length < 2) return null;
-  return (
-    <Card title="Metric by version">
-      <div className="course">
-        <Spark
-          values={known.map(([, value]) => value)}
-          title={known.map(([version, value]) => `version ${version}: ${number(value)}`).join(", ")}
-          colour="var(--accent)"
-          width={900}
-          height={110}
-        />
-      </div>
-      <div className="ends xs ink3">
-        {known.map(([version, value]) => (
-          <span key={version}>
-            {version}: {number(value, 4)}
-          </span>
-        ))}
-      </div>
-    </Card>
-  );
+/** Name of the metric that the versions are compared by; empty if they come from several experiments. */
+export function useMetric(versions: Version[]): string {
+  const from = new Set(versions.flatMap(({ checkpoint: { training } }) => training?.experimentId ?? []));
+  const [only] = from;
+  const found = useData<{ experiment: Experiment }>(from.size === 1 ? `experiments/${only}` : null, []);
+  return found.data?.experiment.searcherMetric ?? "";
 }

@@ -4,7 +4,7 @@ import { Link, useParams } from "react-router";
 
 import { useData } from "../../api/data";
 import { Markdown } from "../../parts/markdown";
-import { number, size } from "../../parts/format";
+import { digits, number, size } from "../../parts/format";
 import { Button } from "../../ui/button";
 import { Card, Facts } from "../../ui/card";
 import { ask } from "../../ui/dialog";
@@ -17,7 +17,8 @@ import { Avatar, CopyButton, Copyable, Cut, Tag, Time } from "../../ui/text";
 import { useAct } from "../settings/change";
 import { EditModel, EditVersion, useModelMenu } from "./edit";
 import { type Model, pathOf, TOPICS, type Version } from "./facts";
-import { Course, Lineage } from "./lineage";
+import { Course } from "./course";
+import { Lineage, useMetric } from "./lineage";
 import "./models.css";
 
 const bytes = (one: Version) => Object.values(one.checkpoint.resources ?? {}).reduce((sum, many) => sum + Number(many), 0);
@@ -94,6 +95,7 @@ function Versions({ path, model, versions }: { path: string; model: Model; versi
   const { items, editing, stop } = useVersionMenu(path, model);
   const at = versions.findIndex((one) => String(one.version) === open);
   const shown = versions[at] ?? versions[0];
+  const metric = useMetric(versions);
   const columns: Column<Version>[] = [
     {
       id: "version",
@@ -129,11 +131,11 @@ function Versions({ path, model, versions }: { path: string; model: Model; versi
     },
     {
       id: "metric",
-      head: "Metric",
-      width: 90,
+      head: metric || "Metric",
+      width: 118,
       num: true,
       small: true,
-      cell: (one) => number(one.checkpoint.training?.searcherMetric),
+      cell: ({ checkpoint: { training } }) => (typeof training?.searcherMetric === "number" ? digits(training.searcherMetric) : ""),
       value: (one) => one.checkpoint.training?.searcherMetric,
     },
     { id: "size", head: "Size", width: 84, num: true, cell: (one) => (bytes(one) ? size(bytes(one)) : "–"), value: bytes },
@@ -163,7 +165,7 @@ function Versions({ path, model, versions }: { path: string; model: Model; versi
       <Card title={`Where version ${shown.version} comes from`}>
         <Lineage model={model} one={shown} />
       </Card>
-      <Course versions={versions} />
+      <Course versions={versions} metric={metric} />
       {at >= 0 && (
         <VersionDrawer
           model={model}

@@ -17,6 +17,7 @@ import { PageHead, usePlace } from "../../ui/page";
 import { Failure } from "../../ui/status";
 import { toast } from "../../ui/toast";
 import "../../code/code.css";
+import { asYaml } from "../../code/yaml";
 import { configurations, items } from "./code";
 import { Editor } from "./editor";
 import "./new.css";
@@ -44,7 +45,8 @@ interface Checked {
 export function NewExperiment() {
   usePlace({ crumbs: [{ name: "Experiments", to: "/experiments" }, { name: "New experiment" }] });
   const [params] = useSearchParams();
-  const [text, setText] = useState(FIRST);
+  // Nothing until the configuration of the earlier experiment is there: another one would flash.
+  const [text, setText] = useState(params.has("from") ? "" : FIRST);
   const [code, setCode] = useState<Code>({ from: params.has("from") ? "earlier" : "folder", files: [], parent: null });
   const [activate, setActivate] = useState(true);
   const navigate = useNavigate();
@@ -57,6 +59,7 @@ export function NewExperiment() {
     queryKey: ["new experiment", settled, parentId],
     queryFn: () => checkedBy(settled, parentId),
     retry: false,
+    enabled: Boolean(settled.trim()),
     placeholderData: (before: Checked | undefined) => before,
   });
   const parent = useData<{ experiment: Experiment }>(parentId ? `experiments/${parentId}` : null);
@@ -68,7 +71,7 @@ export function NewExperiment() {
 
   const takeParent = async (id: number) => {
     setCode({ from: "earlier", files: [], parent: id || null });
-    if (id) setText((await get<{ experiment: Experiment }>(`experiments/${id}`)).experiment.originalConfig);
+    if (id) setText(asYaml((await get<{ experiment: Experiment }>(`experiments/${id}`)).experiment.originalConfig));
   };
   const from = Number(params.get("from"));
   // biome-ignore lint/correctness/useExhaustiveDependencies: the address sets the start, once
@@ -83,7 +86,8 @@ export function NewExperiment() {
 
   const wrong = checked.error ? wrongs(settled, checked.error instanceof Error ? checked.error.message : String(checked.error)) : [];
   const missing = isFork || code.files.length ? "" : "Choose the code first";
-  const not = missing || (checked.error ? "The configuration is not valid yet" : checked.isPending ? "It is being checked" : "");
+  const empty = text.trim() ? "" : "The configuration is empty";
+  const not = missing || empty || (checked.error ? "The configuration is not valid yet" : checked.isPending ? "It is being checked" : "");
   const go = () =>
     submit.mutate({
       method: "POST",

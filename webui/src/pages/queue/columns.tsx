@@ -1,7 +1,7 @@
 import { Link } from "react-router";
 
 import type { Job } from "../../api/types";
-import { duration } from "../../parts/format";
+import { count, duration } from "../../parts/format";
 import { State } from "../../ui/state";
 import type { Column } from "../../ui/table";
 import { Avatar, Cut, Time } from "../../ui/text";
@@ -16,8 +16,8 @@ const NAME: Column<Job> = {
   head: "Job",
   name: true,
   cell: (job) => (
-    <Link className="cut" to={pageOf(job)} title={job.name}>
-      {job.name} <span className="sub">{isExperiment(job) ? job.entityId : "task"}</span>
+    <Link className="named" to={pageOf(job)} title={job.name}>
+      <span className="cut">{job.name}</span> <span className="sub">{isExperiment(job) ? job.entityId : "task"}</span>
     </Link>
   ),
   value: (job) => job.name,
@@ -33,10 +33,10 @@ const STATE: Column<Job> = {
 const SLOTS: Column<Job> = {
   id: "slots",
   head: "Slots",
-  width: 76,
+  width: 104,
   num: true,
   small: true,
-  cell: (job) => `${job.allocatedSlots} / ${job.requestedSlots}`,
+  cell: (job) => `${count(job.allocatedSlots)} / ${count(job.requestedSlots)}`,
   value: (job) => job.requestedSlots,
 };
 const BY: Column<Job> = {

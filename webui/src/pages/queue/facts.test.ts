@@ -12,7 +12,7 @@ test("a waiting job says when it starts, if that is known", () => {
   expect(startsAt(job({ startsIn: 40 }), NOON)).toBe("within a minute");
   expect(startsAt(job({ startsIn: 5400 }), NOON)).toBe("about 13:30");
   expect(startsAt(job({}), NOON)).toBe("not known yet");
-  expect(startsAt(job({ canStart: false }), NOON)).toBe("never, as the pool is");
+  expect(startsAt(job({ canStart: false }), NOON)).toBe("never as it is");
   // Enough slots are free but the job still waits: they are on agents that are too small for it.
   expect(startsAt(job({ startsIn: 0, submissionTime: new Date(NOON - 60_000).toISOString() }), NOON)).toBe("when slots fit");
 });

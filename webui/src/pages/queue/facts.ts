@@ -39,7 +39,7 @@ export const isStuck = (job: Job, now = Date.now()) =>
 
 /** When a waiting job would start. */
 export function startsAt(job: Job, now = Date.now()): string {
-  if (!job.canStart) return "never, as the pool is";
+  if (!job.canStart) return "never as it is";
   if (isStuck(job, now)) return "when slots fit";
   return job.startsIn === null ? "not known yet" : about(job.startsIn, now);
 }

@@ -43,7 +43,7 @@ export function Users({ admin }: { admin: boolean }) {
             value: (one) => one.username,
             cell: (one) => (
               <span className="cut" title={one.username}>
-                <Avatar name={one.displayName || one.username} plain />
+                <Avatar name={one.username} plain />
                 {one.displayName || one.username} {one.displayName && <span className="sub">{one.username}</span>}
               </span>
             ),

@@ -21,7 +21,8 @@ export function TrialFacts({ trial, one, place }: { trial: Trial; one?: Experime
   const over = isOver(trial.state);
   const full = !unit || unit === "batches" ? count : 0;
   const done = full ? Math.min(1, trial.totalBatchesProcessed / full) : over ? 1 : 0;
-  const colour = trial.state === "STATE_ERROR" ? "error" : place.stopped ? "off" : over ? "done" : "running";
+  const paused = trial.state === "STATE_PAUSED";
+  const colour = trial.state === "STATE_ERROR" ? "error" : place.stopped ? "off" : over ? "done" : paused ? "paused" : "running";
   return (
     <Figures label="The trial in figures">
       <Figure
@@ -72,6 +73,7 @@ function End({ trial, done }: { trial: Trial; done: number }) {
         note={trial.endTime ? exact(trial.endTime) : undefined}
       />
     );
+  if (trial.state === "STATE_PAUSED") return <Figure name="Ends" value="paused" note="continues from its latest checkpoint" />;
   const now = Date.now() / 1000;
   seen.current ??= [now, done];
   const found = forecast(done, trial.wallClockTime, { gained: done - seen.current[1], tookS: now - seen.current[0] });

@@ -94,7 +94,12 @@ function Stored({ trial, topic }: { trial: Trial; topic: string }) {
       : null,
     [topic],
   );
-  const all = found.data?.checkpoints ?? [];
+  const newest = found.data?.checkpoints ?? [];
+  const uuid = trial.bestCheckpoint?.uuid;
+  const known = newest.find((one) => one.uuid === uuid);
+  const asked = useData<{ checkpoint: Checkpoint }>(found.data && uuid && !known ? `checkpoints/${uuid}` : null, [topic]);
+  const best = known ?? asked.data?.checkpoint;
+  const all = [...(best ? [best] : []), ...newest.filter((one) => one.uuid !== uuid)].slice(0, FEW);
   if (!all.length) return null;
   const place = `/experiments/${trial.experimentId}/trials/${trial.id}/checkpoints`;
   return (
@@ -107,13 +112,13 @@ function Stored({ trial, topic }: { trial: Trial; topic: string }) {
       }
     >
       <ul className="listed">
-        {all.map((one, at) => (
+        {all.map((one) => (
           <li key={one.uuid}>
             <Link className="mono" to={`${place}?checkpoint=${one.uuid}`}>
               {one.uuid.slice(0, 8)}
             </Link>
             {one.uuid === trial.bestCheckpoint?.uuid && <Tag kind="best">best</Tag>}
-            {at === 0 && <Tag>latest</Tag>}
+            {one === newest[0] && <Tag>latest</Tag>}
             <b>{typeof one.training?.searcherMetric === "number" ? digits(one.training.searcherMetric) : ""}</b>
           </li>
         ))}

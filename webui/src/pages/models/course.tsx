@@ -1,0 +1,66 @@
+/** The metric of a model from version to version. */
+
+import { tickText } from "../../charts/export";
+import { digits } from "../../parts/format";
+import { Card } from "../../ui/card";
+import type { Version } from "./facts";
+
+const HEIGHT = 120;
+const STEPS = [1, 2, 5, 10];
+const LINES = 4;
+
+/** Round values between these two, at most four. */
+export function rounded(low: number, high: number): number[] {
+  const wide = (high - low) / (LINES - 1) || Math.abs(low) || 1;
+  const power = 10 ** Math.floor(Math.log10(wide));
+  const step = STEPS.map((each) => each * power).find((each) => each >= wide)!;
+  const first = Math.ceil(low / step - 1e-9);
+  const count = Math.floor(high / step + 1e-9) - first + 1;
+  return Array.from({ length: Math.max(0, count) }, (_, at) => Number(((first + at) * step).toPrecision(12)));
+}
+
+export function Course({ versions, metric }: { versions: Version[]; metric: string }) {
+  const known = versions.toReversed().flatMap((one) => {
+    const value = one.checkpoint.training?.searcherMetric;
+    return typeof value === "number" ? [{ version: one.version, production: one.labels?.includes("production"), value }] : [];
+  });
+  if (known.length < 2) return null;
+  const values = known.map((one) => one.value);
+  const [least, most] = [Math.min(...values), Math.max(...values)];
+  const room = (most - least) * 0.12 || Math.abs(most) * 0.05 || 1;
+  const [low, high] = [least - room, most + room];
+  // In percent of the drawing, which is as wide as the page.
+  const x = (at: number) => (100 * (at + 0.5)) / known.length;
+  const y = (value: number) => 100 * (1 - (value - low) / (high - low));
+  const words = known.map(({ version, value }) => `version ${version}: ${digits(value)}`).join(", ");
+  return (
+    <Card title={`${metric || "Metric"} by version`}>
+      <div className="course" role="img" aria-label={words}>
+        <div className="area" style={{ height: HEIGHT }}>
+          {rounded(low, high).map((value) => (
+            <span key={value} className="line" style={{ top: `${y(value)}%` }}>
+              <i>{tickText(value)}</i>
+            </span>
+          ))}
+          <svg viewBox="0 0 100 100" preserveAspectRatio="none" aria-hidden="true">
+            <polyline points={known.map((one, at) => `${x(at)},${y(one.value)}`).join(" ")} vectorEffect="non-scaling-stroke" />
+          </svg>
+          {known.map((one, at) => (
+            <b key={one.version} style={{ left: `${x(at)}%`, top: `${y(one.value)}%` }} title={`${one.value}`} />
+          ))}
+        </div>
+        <ol>
+          {known.map((one) => (
+            <li key={one.version}>
+              <span className="cut">
+                {one.version}
+                {one.production && ", production"}
+              </span>
+              <span className="cut ink">{digits(one.value)}</span>
+            </li>
+          ))}
+        </ol>
+      </div>
+    </Card>
+  );
+}
