@@ -229,7 +229,7 @@ class Peers:
         after: tuple[int, int, int, int] | None = None
         while trial_ids:
             query = queries.Reports(
-                trial_ids=trial_ids, group=group, profiled=False, archived=archived, after=after
+                trial_ids=trial_ids, group=group, profiled=False, archived=archived, after=after, limit=0
             )
             answer = await self._bus_client.query(query)
             rows = msgspec.convert(answer.value["rows"], list[Report])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import Any
 
 import sqlalchemy as sa
@@ -25,10 +26,10 @@ def page_limit(requested: int) -> int:
 
 
 def page_of(rows: Iterable[Any], size: Callable[[Any], int], limit: int) -> tuple[list[Any], bool]:
-    """As many rows as fit into one answer, at least one, and whether there may be more."""
+    """As many of `limit` rows as fit into one answer, at least one, and whether there may be more."""
     found: list[Any] = []
     total = 0
-    for row in rows:
+    for row in islice(rows, limit):
         total += size(row) + ROW_OVERHEAD_BYTES
         if found and total > PAGE_BYTES:
             return found, True
