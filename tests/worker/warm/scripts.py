@@ -46,6 +46,12 @@ class Noisy:
 noisy = Noisy(); del noisy
 1 / 0
 """
+PRINTS_WHEN_FREED = """
+import sys
+class Left:
+    def __init__(self, name): self.name = name
+    def __del__(self): print("freed", self.name, flush=True)
+"""
 ENDS = {
     "nothing": "print('done', end='')",
     "exit 3": "import sys; sys.exit(3)",
@@ -74,6 +80,16 @@ ENDS = {
     "left over": "import subprocess\nsubprocess.Popen(['sleep', '1000'])",
     "daemon": "import os, time\nif os.fork() == 0:\n    os.setsid()\n    time.sleep(1000)\n",
     "fork": "import os, sys\npid = os.fork()\nif pid == 0:\n    sys.exit(5)\nprint(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))",  # noqa: E501
+    "held by sys": f"{PRINTS_WHEN_FREED}sys.left = Left('sys')",
+    "held by builtins": f"{PRINTS_WHEN_FREED}import builtins\nbuiltins.left = Left('builtins')",
+    "closed output": "import os, sys\nsys.stdout.reconfigure(write_through=False, line_buffering=False)\n"
+    "print('lost')\nos.close(1)",
+    "own output": "import sys\nclass Out:\n    def write(self, text): pass\n    def flush(self): 1 / 0\n"
+    "sys.stdout = Out()",
+    "collections": "import gc\ngc.callbacks.append(lambda phase, info: print(phase, info['generation']))",
+    "two modules": f"{PRINTS_WHEN_FREED}import types\nfor name in ('first', 'second'):\n"
+    "    made = sys.modules[name] = types.ModuleType(name)\n    made.left = Left(name)\n"
+    "del made\nleft = Left('main')",
     "broken pipe": "import os\nr, w = os.pipe()\nos.close(r)\nos.write(w, b'x')",
 }
 PROCESSES = """

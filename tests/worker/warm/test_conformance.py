@@ -74,6 +74,12 @@ def test_how_it_ends(both, end, form):
     the_same(both, FORMS[form], modules=())
 
 
+@pytest.mark.parametrize("end", [name for name in scripts.ENDS if scripts.ENDS[name].find("exit") < 0])
+def test_how_it_ends_with_packages(both, end):
+    both.write(scripts.ENDS[end])
+    the_same(both, FORMS["words"])
+
+
 @pytest.mark.parametrize("modules", [(), PRELOADED])
 @pytest.mark.parametrize("within", scripts.WITHIN)
 def test_what_it_leaves_open(both, within, modules):

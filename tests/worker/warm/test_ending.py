@@ -44,12 +44,26 @@ def test_a_fork_does_not_copy_what_it_shares_in_order_to_free_it():
     [
         ("class Left:\n    def __del__(self): pass\ntyping.left = Left()", ""),
         ("", "typing.left = open(os.devnull)"),
+        ("", "import sqlite3; typing.left = sqlite3.connect(':memory:')"),
         ("", "del sys.__interactivehook__"),
         ("del sys.__interactivehook__", ""),
     ],
 )
 def test_a_fork_in_which_something_may_depend_on_it_does(more, last):
     assert faults(more=more, last=last) > 0.8 * faults(installed=False)
+
+
+def test_a_fork_whose_main_program_has_returned_copies_less_still():
+    assert faults(last="ending.main_returned()") < 0.6 * faults()
+
+
+def test_what_libraries_gave_to_the_interpreter_for_its_end_is_called():
+    assert "system bytes" in written(AT_EXIT, "ending.main_returned()")
+
+
+def test_what_libraries_gave_to_c_for_its_end_is_called():
+    given = "import ctypes; ctypes.CDLL(None).__cxa_atexit(ctypes.CDLL(None).malloc_stats, 0, 0)"
+    assert "system bytes" in written("", f"{given}; ending.main_returned()")
 
 
 CLAIMS = """

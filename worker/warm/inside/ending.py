@@ -1,14 +1,13 @@
 """At the end of a script's process: ends what the script made, and leaves alone what its template had loaded.
 
 An interpreter that ends empties every module and frees what was in them. In a fork of a template this copies
-nearly all the memory that the fork shares with it, only to free it: half of what a short script costs. So the
-template's modules are withheld from the interpreter, unless something that the script made lives on in them
-whose end matters, such as a file: what was written to it may reach the disk only when the last reference
-goes. Everything else ends as after a cold start: threads, `atexit`, standard streams, the script's own
-modules and what they held (`docs/decisions/0070`).
+nearly all the memory that the fork shares with it, only to free it: half of what a short script costs. So
+when the interpreter begins to do so, the modules that the script made are ended as the interpreter would:
+dropped, collected as garbage, and emptied. If nothing is left then whose end may be seen from outside, such
+as a file, the process exits. Otherwise the interpreter goes on as after a cold start (`docs/decisions/0074`).
 
 Objects that were frozen before the fork are never collected as garbage, nor is what only they refer to. So if
-something that matters is still there when all modules are empty, they are unfrozen.
+something that matters is left, they are unfrozen.
 
 Libraries made with nanobind, such as Triton, report each object of theirs that the interpreter has not freed
 as leaked. What is withheld is no leak, so their report is suppressed.
@@ -16,7 +15,9 @@ as leaked. What is withheld is no leak, so their report is suppressed.
 
 from __future__ import annotations
 
+import ctypes
 import gc
+import importlib.util
 import os
 import sys
 import weakref
@@ -28,43 +29,68 @@ if TYPE_CHECKING:
 
 Module: type = type(sys)
 Function: Any = type(lambda: None)
-NEVER = {"sys", "builtins", "__main__"}
-"""Never withheld: the interpreter ends the first two in its own way, and the last one is the script's."""
+NEVER = {"sys", "builtins"}
+"""Modules that the interpreter ends in its own way."""
 HARMLESS = {"msgspec", "_cffi_backend"}
 """Compiled packages of the SDK, which keep what they have learned about types. It is only memory."""
+WRITING = {"sqlite3", "_dbm", "_gdbm"}
+"""Compiled modules of the standard library whose objects write to files when they are freed."""
 HEAP_TYPE = 1 << 9
 """The flag of types made while the program runs, as all classes are that are written in Python."""
-_objects, _unfreeze, _collect = gc.get_objects, gc.unfreeze, gc.collect
-_open, _dup2, _NOWHERE, _WRITE = os.open, os.dup2, os.devnull, os.O_WRONLY
-"""Found here also when all modules are empty."""
+EXIT_FUNCTIONS = 32
+"""How many functions `Py_AtExit` takes."""
+NO_ATEXIT = 0x00080000
+"""An option of `OPENSSL_init_crypto`."""
 _immortal: dict[str, Any] = {}
 _immortal["itself"] = _immortal
 """Once frozen, this cycle and all that it refers to are never freed."""
+_libc, _interpreter = ctypes.PyDLL(None), ctypes.PyDLL(None)
+_does_nothing = ctypes.cast(_libc.getpid, ctypes.c_void_p)
+_at_exit, _exit = _interpreter.Py_AtExit, _libc.exit
+_succeeded: list[bool] = []
+"""Not empty once the main program has returned."""
 
 
 def watchful() -> list[object]:
     """Objects that do something when they are freed."""
-    return [one for one in _objects() if hasattr(type(one), "__del__")]
+    return [one for one in gc.get_objects() if hasattr(type(one), "__del__")]
+
+
+def spare_openssl() -> None:
+    """Have OpenSSL not free its memory at exit, which would copy it first. Call it before OpenSSL is used."""
+    found = importlib.util.find_spec("_hashlib")
+    try:
+        openssl = ctypes.CDLL(found.origin if found is not None else None)
+        openssl.OPENSSL_init_crypto(ctypes.c_uint64(NO_ATEXIT), None)
+    except (OSError, AttributeError):
+        # An interpreter without OpenSSL, or with one that cannot.
+        return
 
 
 def install(known: list[object]) -> None:
     """Have the forks of this process end in this way. Call it after everything is loaded, before `gc.freeze`.
 
-    `known` are watchful objects from before anything was loaded. If there are others, nothing is
-    withheld for good.
+    `known` are watchful objects from before anything was loaded. If there are others, forks end as any
+    process.
     """
     hook = getattr(sys, "__interactivehook__", None)
     if not isinstance(hook, Function):
         return
     before = set(map(id, known))
     fast = all(id(one) in before for one in watchful())
-    reports_leaks = any(type(one).__module__ == "nanobind" for one in _objects())
+    reports_leaks = any(type(one).__module__ == "nanobind" for one in gc.get_objects())
     # The interpreter drops this function, which only a prompt calls, after it has called all functions of
     # `atexit`, when no other thread can run any more, and before it drops modules. A copy, because its module
     # refers to it, too.
     copy = Function(hook.__code__, hook.__globals__, hook.__name__, hook.__defaults__, hook.__closure__)
-    vars(copy)["ending"] = _Beginning(fast, reports_leaks)
+    vars(copy)["ending"] = _Ending(fast, reports_leaks)
     sys.__interactivehook__ = copy
+
+
+def keep(*objects: object) -> None:
+    """Have the forks of this process never free these objects: that would copy them first."""
+    _immortal["kept"] = objects
+    gc.freeze()
 
 
 def own_main() -> None:
@@ -76,69 +102,90 @@ def own_main() -> None:
     sys.modules["__main__"] = main
 
 
-class _Beginning:
-    """Freed when the interpreter begins to take itself apart: withholds the template's modules."""
+def main_returned() -> None:
+    """In a fork: the main program has returned, so that the process exits with status 0."""
+    _succeeded.append(True)
+
+
+class _Ending:
+    """Freed when the interpreter begins to take itself apart."""
 
     def __init__(self, fast: bool, reports_leaks: bool) -> None:
         self._fast = fast
         self._reports_leaks = reports_leaks
-        self._modules = sys.modules
         self._kept = {name: module for name, module in sys.modules.items() if name not in NEVER}
-        self._late = Module("steadfast_ending")
-        _immortal[str(id(self))] = self._kept, self._late
+        _immortal[str(id(self))] = self._kept
 
     def __del__(self) -> None:
         if not sys.is_finalizing():
             return
+        # The interpreter has flushed these, and exits with status 120 if that failed.
+        own_streams = sys.stdout is not sys.__stdout__ or sys.stderr is not sys.__stderr__
+        if not self._fast or gc.get_debug() or gc.garbage or _end_own_modules():
+            self._kept.clear()
+            gc.unfreeze()
+            if self._reports_leaks:
+                # What the interpreter still frees may write there.
+                vars(sys)["steadfast_ending"] = _Mute()
+            return
+        if _succeeded and not own_streams and not _has_exit_functions():
+            _flush_and_exit()
         for name, module in self._kept.items():
-            if self._modules.get(name) is module:
-                del self._modules[name]
-        own = [weakref.ref(one) for one in self._modules.values() if issubclass(type(one), Module)]
-        # The interpreter drops all modules, collects garbage, and empties modules that are still there, the
-        # newest first: this one.
-        self._modules[self._late.__name__] = self._late
-        vars(self._late)["end"] = _Late(self._fast, self._reports_leaks, self._kept, own)
+            if sys.modules.get(name) is module:
+                del sys.modules[name]
+        if self._reports_leaks:
+            _Mute()
 
 
-class _Late:
-    """Freed after the script's modules, and after the garbage that they were."""
+class _Mute:
+    """Once freed, discards what libraries still write to the standard error stream."""
 
-    def __init__(
-        self, fast: bool, reports_leaks: bool, kept: dict[str, Any], own: list[weakref.ref[Any]]
-    ) -> None:
-        self._fast = fast
-        self._reports_leaks = reports_leaks
-        self._kept = kept
-        self._own = own
+    def __init__(self) -> None:
+        self._stream, self._silent = sys.stderr, os.open(os.devnull, os.O_WRONLY)
+        self._dup2 = os.dup2
 
     def __del__(self) -> None:
-        if not self._fast or _something_matters():
-            self._free_all()
-        if self._reports_leaks:
-            _mute_standard_error()
-
-    def _free_all(self) -> None:
-        """Empty the template's modules, and if that does not suffice, collect also what was frozen."""
-        left = [weakref.ref(one) for one in self._kept.values() if issubclass(type(one), Module)] + self._own
-        self._kept.clear()
-        _empty(module for ref in reversed(left) if (module := ref()) is not None)
-        if _something_matters():
-            _unfreeze()
-            _collect()
+        try:
+            self._stream.flush()
+        finally:
+            self._dup2(self._silent, 2)
 
 
-def _mute_standard_error() -> None:
-    """Discard what libraries still write there. All code of the script has run."""
-    try:
-        sys.stderr.flush()
-    finally:
-        _dup2(_open(_NOWHERE, _WRITE), 2)
+def _end_own_modules() -> bool:
+    """End the modules of this process as the interpreter does. Returns whether what is left matters."""
+    for name in ("stdin", "stdout", "stderr"):
+        vars(sys)[name] = vars(sys).get(f"__{name}__")
+    # The interpreter's collections do not call these any more.
+    gc.callbacks.clear()
+    # What was frozen is not among these.
+    made = [one for one in gc.get_objects() if issubclass(type(one), Module)]
+    names, left = _names(made), [weakref.ref(one) for one in made]
+    made.clear()
+    for name in names:
+        sys.modules[name] = None  # type: ignore[assignment]
+    gc.collect()
+    _empty(module for ref in reversed(left) if (module := ref()) is not None)
+    return _something_matters()
+
+
+def _names(modules: list[Any]) -> list[str]:
+    """Under which names they are in `sys.modules`, in its order, but the main program's first."""
+    wanted = {vars(one).get("__name__"): one for one in modules}
+    wanted = {name: one for name, one in wanted.items() if sys.modules.get(name) is one}
+    names = ["__main__"] if wanted.pop("__main__", None) else []
+    newest, found = reversed(sys.modules), []
+    # Not all of them: to look at a name copies it into this process.
+    while wanted:
+        name = next(newest)
+        if wanted.pop(name, None) is not None:
+            found.append(name)
+    return [*names, *reversed(found)]
 
 
 def _something_matters() -> bool:
     """Whether something of the script is left whose end may be seen from outside of its process."""
     try:
-        return any(_may_matter(one) for one in _objects() if type(one) is not _Late)
+        return any(_may_matter(one) for one in gc.get_objects() if type(one) is not _Ending)
     except Exception:
         # A class may compute its attributes, and fail.
         return True
@@ -150,6 +197,8 @@ def _may_matter(one: Any) -> bool:
         return kind.__module__ != "_io" or not one.closed
     # A type of a compiled library may do anything when it is freed.
     top = str(kind.__module__).partition(".")[0]
+    if top in WRITING:
+        return True
     return not kind.__flags__ & HEAP_TYPE and top not in sys.stdlib_module_names and top not in HARMLESS
 
 
@@ -157,9 +206,27 @@ def _empty(modules: Iterable[Any]) -> None:
     """Empty modules as the interpreter does: private names first."""
     for module in modules:
         names = vars(module)
-        if names.get("__name__") in NEVER:
-            continue
         for private in (True, False):
             for name in list(names):
                 if name != "__builtins__" and (name[:1] == "_" and name[1:2] != "_") is private:
                     names[name] = None
+
+
+def _has_exit_functions() -> bool:
+    """Whether a library gave a function to `Py_AtExit`. Fills its table."""
+    free = 0
+    while free <= EXIT_FUNCTIONS and _at_exit(_does_nothing) == 0:
+        free += 1
+    return free != EXIT_FUNCTIONS
+
+
+def _flush_and_exit() -> None:
+    """Exit with status 0. Returns if a stream cannot be written, which the interpreter then reports."""
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None and not stream.closed:
+                stream.flush()
+    except Exception:
+        return
+    # This calls what libraries gave to C's `atexit`.
+    _exit(0)

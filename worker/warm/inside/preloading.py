@@ -10,7 +10,7 @@ import sysconfig
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
 CWD = "\0cwd"
 """Stands for the folder in which a script is started."""
@@ -57,11 +57,16 @@ def load(name: str) -> None:
         return
 
 
-def loaded_package_modules(folders: Sequence[str]) -> list[str]:
-    """The loaded modules of installed packages, in the order of loading."""
+def loaded_package_modules(folders: Sequence[str], besides: Collection[str] = frozenset()) -> list[str]:
+    """The loaded modules of installed packages, in the order of loading, without some that are known."""
     names = []
-    for name, module in list(sys.modules.items()):
-        spec = getattr(module, "__spec__", None)
+    new = []
+    for name in reversed(sys.modules):
+        if name in besides:
+            break
+        new.append(name)
+    for name in reversed(new):
+        spec = getattr(sys.modules.get(name), "__spec__", None)
         if name != "__main__" and spec is not None and is_within(getattr(spec, "origin", None), folders):
             names.append(name)
     return names

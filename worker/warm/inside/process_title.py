@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 PR_SET_MM, PR_SET_MM_MAP = 35, 14
 _LAYOUT = struct.Struct("=11QQIi")
 """`struct prctl_mm_map`: eleven addresses, auxv, its size, descriptor of the executable."""
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.sbrk.restype = ctypes.c_void_p
 _kept_alive: list[object] = []
 """Kept alive because the kernel reads it on every look."""
 
@@ -25,12 +27,10 @@ def set_title(words: Sequence[str], env: Mapping[str, str]) -> None:
     _kept_alive[:] = [text]
     at = ctypes.addressof(text)
     middle, end = at + len(line), at + len(line) + len(variables)
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.sbrk.restype = ctypes.c_void_p
     field = _StatFields()
-    addresses = [field(26), field(27), field(45), field(46), field(47), libc.sbrk(0), field(28)]
+    addresses = [field(26), field(27), field(45), field(46), field(47), _libc.sbrk(0), field(28)]
     shown = _LAYOUT.pack(*addresses, at, middle, middle, end, 0, 0, -1)
-    if libc.prctl(PR_SET_MM, PR_SET_MM_MAP, ctypes.c_char_p(shown), ctypes.c_ulong(len(shown)), 0) != 0:
+    if _libc.prctl(PR_SET_MM, PR_SET_MM_MAP, ctypes.c_char_p(shown), ctypes.c_ulong(len(shown)), 0) != 0:
         raise OSError(ctypes.get_errno(), "the kernel does not let a process change its command line")
 
 

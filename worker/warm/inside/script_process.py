@@ -39,7 +39,8 @@ class Script:
     ) -> None:
         """Takes what a fork must restore or change.
 
-        `signals` are the handlers with which an interpreter begins. `shell` and `imports` are the changes
+        `signals` are the handlers with which an interpreter begins, of signals that templates or shims
+        handle. `shell` and `imports` are the changes
         that a shell, and the imports, make to the environment. `roots` contain the installed packages.
         `stored_paths` are where modules store the working directory.
         """
@@ -49,6 +50,7 @@ class Script:
         self._roots = roots
         self._stored_paths = stored_paths
         self._generators = generators
+        self._preloaded = frozenset(sys.modules)
 
     def become_function(
         self, request: Mapping[str, Any], platform_modules: Mapping[str, ModuleType], path: Sequence[str]
@@ -94,7 +96,11 @@ class Script:
         for paths in self._stored_paths:
             paths.relocate(cwd)
         atexit.register(
-            _write_loaded_modules, os.path.join(request["run"], MODULES_FILE), self._roots, os.getpid()
+            _write_loaded_modules,
+            os.path.join(request["run"], MODULES_FILE),
+            self._roots,
+            self._preloaded,
+            os.getpid(),
         )
         _close_all_but_standard_streams(keep=main.descriptor)
         return main
@@ -128,8 +134,7 @@ class Script:
             os.dup2(fd, name)
         signal.set_wakeup_fd(-1)
         for number, handler in self._signals.items():
-            if handler is not None and signal.getsignal(number) != handler:
-                signal.signal(number, handler)
+            signal.signal(number, handler)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         os.chdir(cwd)
         os.environ.clear()
@@ -157,23 +162,19 @@ def _file(request: Mapping[str, Any]) -> _Main:
     script = request["main"]
     sys.argv[:] = [script, *request["arguments"]]
     sys.path.insert(0, os.path.dirname(os.path.realpath(script)))
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.fopen.restype = ctypes.c_void_p
     path = os.fsencode(os.path.join(os.getcwd(), script))
-    opened = libc.fopen(path, b"rbe")
+    opened = _libc.fopen(path, b"rbe")
     if not opened:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), script)
-    run: Any = ctypes.PyDLL(None).PyRun_AnyFileExFlags
-    run.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_void_p]
-    run.restype = ctypes.c_int
-    run.errcheck = _end
-    return _Main(functools.partial(run, opened, path, 1, None), libc.fileno(ctypes.c_void_p(opened)))
+    call = functools.partial(_run_file, opened, path, 1, None)
+    return _Main(call, _libc.fileno(ctypes.c_void_p(opened)))
 
 
 def _end(result: int, *_: object) -> int:
     """A failed script has already printed its error; only the exit status is left to set."""
     if result:
         raise SystemExit(1)
+    ending.main_returned()
     return result
 
 
@@ -184,11 +185,23 @@ def _module(request: Mapping[str, Any]) -> _Main:
 
     sys.argv[:] = ["-m", *request["arguments"]]
     sys.path.insert(0, os.getcwd())
-    call = ctypes.PyDLL(None).PyObject_Call
-    call.argtypes = [ctypes.py_object] * 3
-    call.restype = ctypes.py_object
     real = runpy._run_module_as_main  # type: ignore[attr-defined]
-    return _Main(functools.partial(call, real, (request["main"], True), {}))
+    return _Main(functools.partial(_call, real, (request["main"], True), {}))
+
+
+def _end_module(result: object, *_: object) -> object:
+    ending.main_returned()
+    return result
+
+
+# Set up here, and not in each fork.
+_libc, _interpreter = ctypes.CDLL(None, use_errno=True), ctypes.PyDLL(None)
+_libc.fopen.restype = ctypes.c_void_p
+_run_file: Any = _interpreter.PyRun_AnyFileExFlags
+_run_file.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_void_p]
+_run_file.restype, _run_file.errcheck = ctypes.c_int, _end
+_call: Any = _interpreter.PyObject_Call
+_call.argtypes, _call.restype, _call.errcheck = [ctypes.py_object] * 3, ctypes.py_object, _end_module
 
 
 def _refresh_modules(cwd: str) -> None:
@@ -223,13 +236,17 @@ def _end_server(server: int, pid: int) -> None:
         os.waitpid(server, 0)
 
 
-def _write_loaded_modules(path: str, roots: Sequence[str], pid: int) -> None:
-    """Report what this run had loaded at its end, for the next template. Uses as little as possible."""
+def _write_loaded_modules(path: str, roots: Sequence[str], preloaded: frozenset[str], pid: int) -> None:
+    """Report what this run has loaded beside what its template had, for the next template.
+
+    Looking at the modules of the template would copy their memory into this process.
+    """
     if os.getpid() != pid:
         return
     try:
-        # A launcher and its ranks have different modules, so append.
-        with open(path, "a") as file:
-            file.write("\n".join([*preloading.loaded_package_modules(roots), ""]))
+        if names := preloading.loaded_package_modules(roots, preloaded):
+            # A launcher and its ranks have different modules, so append.
+            with open(path, "a") as file:
+                file.write("\n".join([*names, ""]))
     except (OSError, RuntimeError):
         return

@@ -12,7 +12,7 @@ import traceback
 
 from worker.shim.command import EnteredCommand
 from worker.shim.life import HANDLED_SIGNALS, claim, run_shim, start_session
-from worker.warm.inside import fitness, preloading
+from worker.warm.inside import ending, fitness, preloading
 from worker.warm.inside.random_generators import Generators
 from worker.warm.inside.script_process import Script
 
@@ -86,7 +86,8 @@ class Template:
         self._order = order
         self._root = root
         self._platform_modules = platform_modules
-        self._signals = {int(n): _handler_after_shim(n) for n in signal.valid_signals()}
+        handlers = {int(n): _handler_after_shim(n) for n in HANDLED_SIGNALS}
+        self._signals = {number: handler for number, handler in handlers.items() if handler is not None}
 
     def serve(self) -> Any:
         """Start runs until the worker is gone.
@@ -99,6 +100,8 @@ class Template:
         for fd in (1, 2):
             os.dup2(silent, fd)
         os.close(silent)
+        if order["modules"]:
+            ending.spare_openssl()
         shell = preloading.changes_by_shell(order["env"])
         before, roots, generators = dict(os.environ), preloading.package_folders(), Generators()
         report, stored_paths = fitness.prepare(order["modules"], frozenset(order["names"]), roots, generators)
@@ -109,6 +112,7 @@ class Template:
         files = preloading.LoadedFiles(roots)
         self._script = Script(self._signals, shell, changes, roots, stored_paths, generators)
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        ending.keep(self, order, before, roots, generators, report, stored_paths, shell, changes, files)
         while True:
             packet, fds = self._receive_request()
             if files.changed():
