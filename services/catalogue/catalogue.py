@@ -9,7 +9,8 @@ import sqlalchemy as sa
 
 from det_contracts import subjects
 from det_contracts.problems import Refused, not_found
-from services.catalogue.columns.values import ColumnCache
+from services.catalogue.columns.held import HeldNames, OrderedIds
+from services.catalogue.columns.values import ColumnCache, hyperparameters
 from services.catalogue.domain import Checkpoint, Experiment, State, Submission, Trial
 from services.catalogue.evicted_records import EvictedRecords
 from services.catalogue.log_end import LogEnd
@@ -36,7 +37,11 @@ class Catalogue:
         self.columns = ColumnCache()
         self.evicted = EvictedRecords(runner, database)
         self.waiters = Waiters(lambda: runner.state)
-        saver.watch(self.columns.on_records_changed)
+        self.experiment_ids = OrderedIds()
+        self.labels = HeldNames(lambda one: one.labels)
+        self.hyperparameters = HeldNames(hyperparameters)
+        for kept in (self.columns, self.experiment_ids, self.labels, self.hyperparameters):
+            saver.watch(kept.on_records_changed)
         saver.watch(self.waiters.on_records_changed)
 
     @property

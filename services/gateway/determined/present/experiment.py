@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 from det_contracts import ids
@@ -90,11 +89,14 @@ EMPTY_EXPERIMENT: dict[str, Any] = {
 
 
 def present_config(one: Experiment, submission: Submission) -> dict[str, Any]:
-    """The completed configuration, with later changes applied."""
-    config = copy.deepcopy(submission.config)
+    """The completed configuration, with later changes applied. What has not changed is not copied."""
+    config = dict(submission.config)
     for field, value in one.changes.items():
         *above, last = field.split(".")
-        (config[above[0]] if above else config)[last] = value
+        if above:
+            config[above[0]] = {**config[above[0]], last: value}
+        else:
+            config[last] = value
     return config
 
 

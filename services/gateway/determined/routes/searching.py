@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any
 
 from fastapi import APIRouter
@@ -20,11 +20,10 @@ from services.catalogue.columns.experiments import COLUMNS
 from services.catalogue.columns.values import (
     HPARAM,
     STATISTICS,
-    hyperparameters,
     representative_trial,
     resolve_column,
 )
-from services.catalogue.domain import Experiment, State
+from services.catalogue.domain import Experiment
 from services.catalogue.peers import Summary
 from services.catalogue.search import Lookup
 from services.gateway.determined.present.experiment import experiment
@@ -73,7 +72,7 @@ async def find(visit: Authenticated, query: FromQuery[SearchQuery]) -> Response:
         visit.check_view("project", project)
     lookup = await visit.catalogue.columns.lookup(state, visit.peers, {*search_request.names, *wanted})
     visibility = visit.visibility
-    ids = sorted(visibility.filter_visible(visibility.includes_experiment, state.experiments))
+    ids = visibility.filter_visible(visibility.includes_experiment, visit.catalogue.experiment_ids.all(state))
     if project:
         ids = [id for id in ids if state.experiments[id].project_id == project]
     # Runs in a thread: it takes 100 ms with 100,000 experiments, which would block the event loop.
@@ -113,9 +112,7 @@ def _values(lookup: Lookup, wanted: list[str], id: int) -> dict[str, Any]:
 @router.get("/experiment/labels")
 async def labels(visit: Authenticated, query: FromQuery[ProjectQuery]) -> Response:
     """All labels of experiments, most used first."""
-    state = visit.catalogue.state
-    held = (state.experiments[id] for id in _visible_ids(visit, query.project_id))
-    used = Counter(label for one in held for label in one.labels)
+    used = visit.catalogue.labels.count(visit.catalogue.state, _projects(visit, query.project_id))
     return visit.answer({"labels": sorted(used, key=lambda label: (-used[label], label))})
 
 
@@ -126,19 +123,26 @@ async def columns(visit: Authenticated, id: int) -> Response:
     if id:
         workspace_records.project(state, id)
     found = [_fixed_column(column) for column in COLUMNS.values() if column.listed]
-    held = _visible_ids(visit, id)
+    hparams = visit.catalogue.hyperparameters.count(state, _projects(visit, id))
     found += [
-        _column(f"{HPARAM}{name}", "UNSPECIFIED", "HYPERPARAMETERS", "text") for name in _hparams(state, held)
+        _column(f"{HPARAM}{name}", "UNSPECIFIED", "HYPERPARAMETERS", "text") for name in sorted(hparams)
     ]
-    metrics = await _metrics(visit, held[:MAX_EXPERIMENTS])
+    metrics = await _metrics(visit, _newest_ids(visit, id))
     return visit.answer({"columns": [*found, *metrics]})
 
 
-def _visible_ids(visit: UserVisit, project_id: int) -> list[int]:
-    """Ids of a project's visible experiments, newest first. Project 0 means all projects."""
-    state, visibility = visit.catalogue.state, visit.visibility
-    found = (one.id for one in state.experiments.values() if project_id in (0, one.project_id))
-    return sorted(visibility.filter_visible(visibility.includes_experiment, found), reverse=True)
+def _projects(visit: UserVisit, project_id: int) -> Callable[[int], bool]:
+    """Whether a project is visible and the given one. Project 0 means all projects."""
+    visibility = visit.visibility
+    return lambda id: project_id in (0, id) and visibility.includes_project(id)
+
+
+def _newest_ids(visit: UserVisit, project_id: int) -> list[int]:
+    """Ids of a project's newest visible experiments. Project 0 means all projects."""
+    state, is_wanted = visit.catalogue.state, _projects(visit, project_id)
+    newest_first = reversed(visit.catalogue.experiment_ids.all(state))
+    found = (id for id in newest_first if is_wanted(state.experiments[id].project_id))
+    return list(islice(found, MAX_EXPERIMENTS))
 
 
 @router.get("/projects/{id}/experiments/metric-ranges")
@@ -147,9 +151,7 @@ async def metric_ranges(visit: Authenticated, id: int) -> Response:
     state = visit.catalogue.state
     if id:
         workspace_records.project(state, id)
-    trials = [
-        representative_trial(state.experiments[one]) for one in _visible_ids(visit, id)[:MAX_EXPERIMENTS]
-    ]
+    trials = [representative_trial(state.experiments[one]) for one in _newest_ids(visit, id)]
     trial_ids = [trial for trial in trials if trial is not None]
     found: dict[str, list[float]] = {}
     for start in range(0, len(trial_ids), TRIALS_PER_QUERY):
@@ -168,10 +170,6 @@ def _statistics(told: Summary) -> Iterator[tuple[str, float]]:
                 value = values.get(statistic)
                 if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
                     yield f"{group}.{name}.{statistic}", value
-
-
-def _hparams(state: State, ids: list[int]) -> list[str]:
-    return sorted({name for id in ids for name in hyperparameters(state.experiments[id])})
 
 
 async def _metrics(visit: UserVisit, ids: list[int]) -> list[dict[str, str]]:
