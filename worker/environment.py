@@ -170,7 +170,7 @@ def interpreter_dirs(interpreter: Path, wrappers: Path) -> tuple[Path, ...]:
     """
     folder = interpreter.parent
     same = [folder / name for name in ("python", "python3")]
-    if all(path.exists() and path.resolve() == interpreter.resolve() for path in same):
+    if all(path.exists() and path.samefile(interpreter) for path in same):
         return (folder,)
     wrappers.mkdir(parents=True, exist_ok=True)
     for name in ("python", "python3"):

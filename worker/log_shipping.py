@@ -35,11 +35,14 @@ class Shipper:
 
     async def ship(self, reader: SpoolReader, ended: asyncio.Event) -> None:
         """Ship until `ended` is set and nothing is left, or what is left cannot be read."""
-        pause, failures = QUICK_S, 0
+        pause, failures, seen = QUICK_S, 0, -1
         while True:
             is_last_read = ended.is_set()
             try:
-                shipped = await self._ship_next(reader)
+                end = reader.end()
+                # To read takes a thread, which costs more than all else while a run prints nothing.
+                shipped = (end != seen or is_last_read) and await self._ship_next(reader)
+                seen = seen if shipped else end
             except OSError as error:
                 log.warning("output.unread", allocation=self._allocation_id, error=str(error))
                 failures += 1

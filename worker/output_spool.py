@@ -83,6 +83,14 @@ class SpoolReader:
         """The position up to which everything was acknowledged."""
         return self._notes.shipped
 
+    def end(self) -> int:
+        """The position up to which there is output, complete or not. A look at the disk, without reading."""
+        try:
+            newest = max(segments(str(self._folder)), default=None)
+        except FileNotFoundError:
+            newest = None
+        return 0 if newest is None else newest + (self._folder / segment_name(newest)).stat().st_size
+
     def read(self) -> Batch | None:
         """The next batch, or None if there is nothing new or 64 batches are unacknowledged.
 

@@ -147,7 +147,7 @@ class Run:
             await self._template_pool.record_end(self.folder, self._start_plan)
 
     async def _start(self, used_ports: set[int]) -> None:
-        state = await asyncio.to_thread(process.state_of, self.folder)
+        state = process.state_of(self.folder)
         if state == "prepared":
             await self._wait_for_turn()
             if not self.order.killed and not (self.folder / "spec.json").exists():
@@ -220,7 +220,7 @@ class Run:
 
     async def _wait_for_exit(self) -> process.Exit:
         while True:
-            state = await asyncio.to_thread(process.state_of, self.folder)
+            state = process.state_of(self.folder)
             if state == "exited":
                 recorded = process.read_exit(self.folder)
                 if recorded is not None:

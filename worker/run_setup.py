@@ -201,6 +201,10 @@ class Preparer:
             binds = prepare_binds(home / "info", storage, account)
         return process.RunAs(account.uid, account.gid, tuple((str(a), str(b)) for a, b in binds))
 
+    def has_files(self, allocation_id: str) -> bool:
+        """Whether a task has files outside its run folder."""
+        return self._user_folders.folder_of(allocation_id).exists()
+
     def clear(self, allocation_id: str) -> None:
         """Remove a task's files outside its run folder."""
         self._user_folders.clear(allocation_id)

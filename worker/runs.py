@@ -165,7 +165,8 @@ class Runs:
             # Others may wait for its slots.
             run.done.set()
         # Clear now: it may hold much space, and nothing looks at it again.
-        await asyncio.to_thread(self._preparer.clear, run.id)
+        if self._preparer.has_files(run.id):
+            await asyncio.to_thread(self._preparer.clear, run.id)
         self._remove_if_over(run.id)
 
     async def _wait_for_turn(self, run: Run) -> None:

@@ -63,3 +63,42 @@ def test_a_disk_that_fails_for_a_while_costs_no_line_of_an_ended_run(shipped, st
 def test_what_cannot_be_read_at_all_is_told_and_holds_up_nothing(shipped):
     ((told,),) = shipped(read=10_000)
     assert told == "the rest of the output cannot be read: [Errno 5] the disk fails"
+
+
+class Counting(SpoolReader):
+    """Counts how often it is asked."""
+
+    reads = looks = 0
+
+    def read(self):
+        self.reads += 1
+        return super().read()
+
+    def end(self):
+        self.looks += 1
+        return super().end()
+
+
+def test_output_is_read_only_when_there_is_more(tmp_path, monkeypatch):
+    monkeypatch.setattr(log_shipping, "SLOW_S", 0.001)
+    (tmp_path / "spool").mkdir()
+    spool = Spool(str(tmp_path / "spool"))
+
+    async def work():
+        journal, ended, reader = WorkerLog(), asyncio.Event(), Counting(tmp_path)
+        shipping = asyncio.create_task(Shipper(journal, "1.t", "1.t.1", "w").ship(reader, ended))
+        found = journal.streams[subjects.LOGS]
+        reads = []
+        async with asyncio.timeout(60):
+            for number in (1, 2):
+                spool.append(STDOUT, [b"line"])
+                while len(found) < number or reader.looks < 20 * number:
+                    await asyncio.sleep(0.001)
+                reads.append(reader.reads)
+            ended.set()
+            await shipping
+        return reads
+
+    first, second = asyncio.run(work())
+    # The lines, and once more to see that nothing is left.
+    assert (first <= 3, second - first <= 2) == (True, True)

@@ -117,8 +117,8 @@ class TemplatePool:
         """Record what a run had loaded when it ended; its slot is now idle."""
         if isinstance(plan, ColdStart) or not self._most:
             return
-        modules = await asyncio.to_thread(_read_reported_modules, run_dir / MODULES_FILE)
-        entry = self._entry(plan)
+        entry, path = self._entry(plan), run_dir / MODULES_FILE
+        modules = await asyncio.to_thread(_read_reported_modules, path) if _has_reported(path) else b""
         entry.add_modules(reported_names(modules))
         if entry.needs_template:
             self._wake.set()
@@ -208,6 +208,11 @@ class TemplatePool:
             if entry is newest:
                 budget = self._memory.budget // 2**20
                 entry.problem = f"its packages take {size // 2**20} MiB, and templates may take {budget}"
+
+
+def _has_reported(path: Path) -> bool:
+    """Whether a script has reported modules. Most have loaded none that their template had not."""
+    return os.path.lexists(path)
 
 
 def _read_reported_modules(path: Path) -> bytes:
