@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 _CORE = "use determined.core in a script of your own"
-_STORAGE = "store checkpoints in a directory or behind an S3 interface"
+_STORAGE = "import its class from determined.common.storage"
 _INSIDE = "it was an inner part of the library and nothing replaces it"
 _REST = "ask the REST API with determined.common.api.Session, whose answers are those of requests"
 _EVENT_FILES = (
@@ -55,10 +55,6 @@ TABLE: dict[str, str] = {
     "determined.common.experimental.resource_pool": _REST,
     "determined.common.experimental.workspace": _REST,
     "determined.common.requests": "use the package requests",
-    "determined.common.storage.AzureStorageManager": _STORAGE,
-    "determined.common.storage.GCSStorageManager": (
-        "use Google's S3 interface: type s3, endpoint_url https://storage.googleapis.com, HMAC keys"
-    ),
     "determined.common.storage.azure": _STORAGE,
     "determined.common.storage.gcs": _STORAGE,
     "determined.estimator": "it had left Determined before 0.25; " + _CORE,

@@ -50,6 +50,17 @@ class Addresses:
         """
         return not url or endpoint(url) in self._own
 
+    def is_named(self, url: str) -> bool:
+        """Whether the settings themselves name an address, so that it need not be looked up."""
+        host, port = endpoint(url)
+        if (host, port) in self._own or (host, port) in self._hosts or (host, None) in self._hosts:
+            return True
+        try:
+            found = ipaddress.ip_address(host)
+        except ValueError:
+            return False
+        return any(found in network for network in self._networks)
+
     def is_allowed(self, host: str, port: int, address: str) -> bool:
         """Whether a host that currently resolves to this address may be contacted."""
         host = host.lower()

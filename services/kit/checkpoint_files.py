@@ -1,4 +1,4 @@
-"""Reads the files of a checkpoint from a directory or an S3 bucket."""
+"""Reads the files of a checkpoint from a directory or an object store."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ from typing import Any, BinaryIO, cast
 
 import msgspec
 
+from det_contracts.object_stores import OBJECT_STORES
 from det_contracts.roots import OutsideRoots, Roots, valid_checkpoint_id, valid_file_name
 from services.kit.addresses import Addresses
 from services.kit.allowed_paths import checkpoint_folder, open_file
 from services.kit.blobs import describe_storage_error, s3_client
+from services.kit.object_stores import ObjectStore, ObjectStoreError, check_address
 from services.kit.storage import describe
+
+_WITHIN_S = 300.0
+"""Timeout for one file: its content is passed on as fast as the client takes it."""
 
 
 class FilesMissing(Exception):
@@ -43,6 +48,9 @@ def opener(
             return _Directory(checkpoint_folder(storage, uuid, roots))
         if storage["type"] == "s3":
             return _Bucket(storage, valid_checkpoint_id(uuid), addresses)
+        if storage["type"] in OBJECT_STORES:
+            check_address(storage, addresses)
+            return _ObjectStore(storage, valid_checkpoint_id(uuid))
     except ValueError as error:
         raise FilesMissing(str(error)) from None
     raise FilesMissing(f"checkpoint storage of type {storage['type']} cannot be read by the master")
@@ -78,7 +86,7 @@ class _Bucket(CheckpointFiles):
             storage.get("endpoint_url"), storage.get("access_key"), storage.get("secret_key"), addresses
         )
         self._bucket = storage["bucket"]
-        self._root = f"{(storage.get('prefix') or '').strip('/')}/{uuid}".lstrip("/")
+        self._root = _root(storage, uuid)
         self._where = describe(storage)
 
     @contextlib.contextmanager
@@ -94,3 +102,23 @@ class _Bucket(CheckpointFiles):
         finally:
             answer.close()
             answer.release_conn()
+
+
+class _ObjectStore(CheckpointFiles):
+    def __init__(self, storage: Mapping[str, Any], uuid: str) -> None:
+        self._store = ObjectStore(storage, _WITHIN_S)
+        self._root = _root(storage, uuid)
+        self._where = describe(storage)
+
+    @contextlib.contextmanager
+    def read(self, file: File) -> Iterator[BinaryIO]:
+        key = f"{self._root}/{file.name}"
+        try:
+            with self._store.open(key) as content:
+                yield content
+        except ObjectStoreError as error:
+            raise FilesMissing(f"{key} in {self._where} cannot be read: {error.told}") from error
+
+
+def _root(storage: Mapping[str, Any], uuid: str) -> str:
+    return f"{(storage.get('prefix') or '').strip('/')}/{uuid}".lstrip("/")

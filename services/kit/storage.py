@@ -5,14 +5,17 @@ from __future__ import annotations
 import getpass
 import io
 import os
+import posixpath
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from det_contracts.object_stores import OBJECT_STORES, azure_account
 from det_contracts.roots import Roots
 from services.kit.allowed_paths import directory_of, is_within, storage_folder
 from services.kit.blobs import s3_client
+from services.kit.object_stores import ObjectStore
 
 CONTENT = b"steadfast"
 
@@ -34,6 +37,8 @@ def probe(storage: Mapping[str, Any], roots: Roots) -> None:
                 _probe_directory(storage_folder(storage, roots))
         elif kind == "s3":
             _probe_s3(storage)
+        elif kind in OBJECT_STORES:
+            round_trip(ObjectStore(storage), storage)
     except StorageRefused:
         raise
     except Exception as error:
@@ -45,7 +50,25 @@ def describe(storage: Mapping[str, Any]) -> str:
     if storage["type"] == "s3":
         where = storage.get("endpoint_url") or "AWS"
         return f"s3://{storage['bucket']}/{storage.get('prefix') or ''} at {where}"
+    if storage["type"] == "gcs":
+        return f"gs://{storage['bucket']}/{(storage.get('prefix') or '').strip('/')}"
+    if storage["type"] == "azure":
+        return f"container {storage['container']} at {azure_account(storage).url}"
     return str(directory_of(storage))
+
+
+def round_trip(store: ObjectStore, storage: Mapping[str, Any]) -> None:
+    """Write, read and delete a small object. Raises `StorageRefused` if other content comes back."""
+    prefix = (storage.get("prefix") or "").strip("/")
+    name = posixpath.join(prefix, f"probe-{uuid.uuid4().hex}")
+    store.put(name, CONTENT)
+    try:
+        with store.open(name) as written:
+            # Read a bounded amount: the store is not ours and may send anything.
+            if written.read(len(CONTENT) + 1) != CONTENT:
+                raise StorageRefused(f"{describe(storage)} does not return what was written to it")
+    finally:
+        store.delete(name)
 
 
 def _current_user() -> str:

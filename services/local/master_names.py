@@ -16,7 +16,7 @@ _CLOUDS = (
     "hosts of a cloud are joined by det deploy local agent-up"
 )
 SUPPORTED_PROVIDERS = ("slurm", "kubernetes", "process")
-SUPPORTED_STORAGES = ("shared_fs", "directory", "s3")
+SUPPORTED_STORAGES = ("shared_fs", "directory", "s3", "gcs", "azure")
 
 _SUPPORTED_TASKS = (
     "image force_pull_image registry_auth environment_variables add_capabilities drop_capabilities "
@@ -28,8 +28,8 @@ _SUPPORTED_PROVIDER = (
     "notice_period slurm kubernetes process"
 )
 _SUPPORTED_STORAGE = (
-    "host_path storage_path container_path bucket access_key secret_key endpoint_url prefix "
-    "save_experiment_best save_trial_best save_trial_latest"
+    "host_path storage_path container_path bucket access_key secret_key endpoint_url prefix container "
+    "connection_string account_url credential save_experiment_best save_trial_best save_trial_latest"
 )
 
 
@@ -43,7 +43,7 @@ SUPPORTED: dict[str, str] = {
     "log.level": "`STEADFAST_LOG_LEVEL` of all processes",
     "security.authz.type": "`STEADFAST_AUTHZ`: how rights are judged",
     "webhooks.base_url": "the address in the links of messages",
-    "checkpoint_storage.type": "shared_fs, directory and s3; others have no effect and are reported",
+    "checkpoint_storage.type": "shared_fs, directory, s3, gcs, azure; others have no effect and are reported",
     **dict.fromkeys(
         _children("checkpoint_storage", _SUPPORTED_STORAGE),
         "for experiments and workspaces that name no storage",
@@ -128,11 +128,6 @@ _UNUSED: tuple[tuple[str, str], ...] = (
         "directories are those of the host; containers have them as bind_mounts say",
     ),
     (
-        "checkpoint_storage.container checkpoint_storage.connection_string checkpoint_storage.account_url "
-        "checkpoint_storage.credential",
-        "Azure is not supported: shared_fs, directory or s3",
-    ),
-    (
         "resource_manager.default_aux_resource_pool resource_manager.default_compute_resource_pool "
         "resource_manager.default_cpu_resource_pool resource_manager.default_gpu_resource_pool",
         "workspaces have default pools: det workspace edit --default-compute-pool, --default-aux-pool",
@@ -194,7 +189,7 @@ _UNUSED: tuple[tuple[str, str], ...] = (
 
 UNUSED: dict[str, str] = {name: why for names, why in _UNUSED for name in names.split()}
 """Setting -> why it has no effect here, and what to use instead."""
-NO_SUCH_STORAGE = "supported: shared_fs, directory and s3; Google Cloud works as s3 with an endpoint_url"
+NO_SUCH_STORAGE = "supported: shared_fs, directory, s3, gcs and azure"
 NO_SUCH_MANAGER = "workers hand out slots; Slurm and Kubernetes start workers: docs/guides/growing-pools.md"
 NO_SUCH_PROVIDER = _CLOUDS
 NO_SUCH_SETTING = "unknown setting: check its spelling"

@@ -20,7 +20,7 @@ PURE = re.compile(
 )
 IMPURE_MODULES = {
     "sqlalchemy", "nats", "fastapi", "structlog", "requests", "socket", "subprocess", "threading", "asyncio",
-    "time", "random", "secrets", "os", "tempfile", "uvicorn", "minio",
+    "time", "random", "secrets", "os", "tempfile", "uvicorn", "minio", "obstore",
 }  # fmt: skip
 IMPURE_CALLS = {"open", "uuid4", "now", "utcnow", "urandom"}
 ROOMS = {

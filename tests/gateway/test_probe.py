@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import os
+import time
 
 import pytest
 
 from det_contracts.problems import Refused
 from det_contracts.roots import Roots
+from services.gateway.submit import probe as submit_probe
 from services.gateway.submit.probe import probe
 from services.kit.addresses import Addresses
-from services.kit.storage import can_write_and_read
+from services.kit.checkpoint_files import File, FilesMissing, opener
+from services.kit.storage import StorageRefused, can_write_and_read
 from services.kit.storage import probe as try_before_start
+from tests.fixtures.azure_server import ACCOUNT_KEY, CONTAINER, SAS, azure_server
+from tests.fixtures.gcs_server import GCS_BUCKET, gcs_server
 from tests.fixtures.s3_server import BUCKET, KEY, SECRET, s3_server
+
+UUID = "0b2f6f0e-6f0c-4a39-9a55-0d8ad7ad3a51"
 
 
 def _roots(*paths):
@@ -100,7 +107,100 @@ def test_a_bucket_is_tried_with_the_keys_that_are_given(tmp_path):
         probe(good | unasked, None, Addresses([url]))
 
 
-@pytest.mark.parametrize("storage", [{"type": "gcs", "bucket": "b"}, {"type": "azure", "container": "c"}])
-def test_a_store_that_is_not_offered_is_refused_before_anything_runs(storage):
-    with pytest.raises(Refused, match=f"storage of type {storage['type']} is not offered: .*[sS]3"):
+@pytest.fixture
+def azure():
+    with azure_server() as server:
+        yield server
+
+
+def _container(server, **more):
+    account = {"account_url": server.url, "credential": ACCOUNT_KEY}
+    return {"type": "azure", "container": CONTAINER, **account, **more}
+
+
+def test_a_container_is_tried_with_the_credential_that_is_given(azure):
+    allowed = Addresses(allowed="127.0.0.0/8")
+    for credential in (ACCOUNT_KEY, SAS):
+        probe(_container(azure, credential=credential), None, allowed)
+        try_before_start(_container(azure, credential=credential), _roots())
+    assert [method for method, _ in azure.asked] == ["PUT", "GET", "POST"] * 4
+    assert azure.objects == {}
+    for wrong, told in (
+        ({"credential": ACCOUNT_KEY[::-1].strip("=") + "=="}, "it answers AuthenticationFailed"),
+        ({"container": "none"}, "it answers ContainerNotFound"),
+        ({"credential": None}, "name a credential"),
+        ({"account_url": "nonsense"}, "must give an address like"),
+    ):
+        with pytest.raises(Refused, match=rf"<config>\.checkpoint_storage cannot be used: .*{told}"):
+            probe(_container(azure, **wrong), None, allowed)
+
+
+@pytest.mark.parametrize("allowed", ["", "10.0.0.0/8", "other.example", "127.0.0.1:1"])
+def test_a_container_elsewhere_than_at_azure_is_not_asked(azure, allowed):
+    for url in (azure.url, azure.url.replace("127.0.0.1", "localhost"), "http://1.1.1.1/account"):
+        with pytest.raises(Refused, match=r"is not an address of Azure.*STEADFAST_REACHABLE"):
+            probe(_container(azure, account_url=url), None, Addresses(allowed=allowed))
+        with pytest.raises(FilesMissing, match="is not an address of Azure"):
+            opener(_container(azure, account_url=url), UUID, [], _roots(), Addresses(allowed=allowed))
+    assert azure.asked == []
+
+
+def test_an_answer_of_a_container_is_not_shown(azure):
+    def fault(handler):
+        handler.say(500, b"<Error><Code>WhatOnlyTheNetworkMayRead</Code></Error>")
+        return True
+
+    azure.fault = fault
+    with pytest.raises(Refused, match="it does not answer as such a store does") as refused:
+        probe(_container(azure), None, Addresses(allowed="127.0.0.0/8"))
+    assert "OnlyTheNetwork" not in str(refused.value)
+
+
+def test_a_container_that_hangs_is_left(azure, monkeypatch):
+    monkeypatch.setattr(submit_probe, "WITHIN_S", 0.6)
+    azure.fault = lambda handler: azure.over.wait(60) or True
+    began = time.monotonic()
+    with pytest.raises(Refused, match="does not answer"):
+        probe(_container(azure), None, Addresses(allowed="127.0.0.0/8"))
+    assert time.monotonic() - began < 20
+
+
+def test_other_content_than_was_written_is_noticed(azure):
+    def fault(handler):
+        if handler.command == "GET":
+            headers = {"Last-Modified": "Sat, 21 Nov 2026 12:00:00 GMT", "ETag": "1"}
+            handler.say(200, b"something else", headers)
+        return handler.command == "GET"
+
+    azure.fault = fault
+    with pytest.raises(Refused, match="does not return what was written to it"):
+        probe(_container(azure), None, Addresses(allowed="127.0.0.0/8"))
+    assert azure.objects == {}
+
+
+def test_googles_store_is_tried_where_a_task_will_run(monkeypatch):
+    storage = {"type": "gcs", "bucket": GCS_BUCKET, "prefix": "/a/b/"}
+    with gcs_server() as server:
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", server.url)
         probe(storage, None, Addresses())
+        assert server.asked == []
+        try_before_start(storage, _roots())
+        assert [method for method, _ in server.asked] == ["PUT", "GET", "DELETE"]
+        with pytest.raises(StorageRefused, match=r"gs://other/a/b.* \(as user .*NoSuchBucket"):
+            try_before_start(storage | {"bucket": "other"}, _roots())
+
+
+@pytest.mark.parametrize("kind", ["gcs", "azure"])
+def test_files_are_read_for_a_download_through_the_master(azure, monkeypatch, kind):
+    with gcs_server() as google:
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", google.url)
+        storage = {"type": "gcs", "bucket": GCS_BUCKET, "prefix": "p"} if kind == "gcs" else _container(azure)
+        content = bytes(range(256)) * 10_000
+        server, key = (google, f"p/{UUID}/sub/file") if kind == "gcs" else (azure, f"{UUID}/sub/file")
+        server.objects[key] = content
+        files = [File("sub/file", len(content)), File("absent", 1)]
+        source = opener(storage, UUID, files, _roots(), Addresses(allowed="127.0.0.0/8"))
+        with source.read(files[0]) as stream:
+            assert stream.read() == content
+        with pytest.raises(FilesMissing, match=r"absent in .* cannot be read: it"), source.read(files[1]):
+            pass

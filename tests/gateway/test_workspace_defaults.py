@@ -89,8 +89,8 @@ def test_a_change_with_masks_keeps_the_keys_and_an_empty_one_takes_all_away(visi
     [
         ({"checkpointStorageConfig": {"type": "tape"}}, "checkpointStorageConfig: "),
         (
-            {"checkpointStorageConfig": {"type": "gcs", "bucket": "b"}},
-            "endpoint_url https://storage.googleapis",
+            {"checkpointStorageConfig": {"type": "azure", "credential": "k", "connection_string": "s"}},
+            "credential and connection_string must not both be set",
         ),
         ({"agentUserGroup": {"agentUid": 7}}, "needs agentUser and agentGroup"),
     ],

@@ -124,11 +124,15 @@ STORAGES = [
         "endpoint_url": "http://s3",
         "prefix": "p",
     },
+    {"type": "gcs", "bucket": "b", "prefix": "p"},
+    {"type": "azure", "container": "c", "account_url": "https://a.blob.core.windows.net", "credential": "k"},
+    {"type": "azure", "container": "c", "connection_string": "AccountName=a;AccountKey=k"},
 ]
 
 
-@pytest.mark.parametrize("storage", STORAGES, ids=SUPPORTED_STORAGES)
+@pytest.mark.parametrize("storage", STORAGES, ids=lambda storage: storage["type"])
 def test_the_checkpoint_storage_is_heeded(storage):
+    assert storage["type"] in SUPPORTED_STORAGES
     found = master_file.read({"checkpoint_storage": storage})
     assert default_storage(Settings(checkpoints=found.settings["STEADFAST_CHECKPOINTS"])) == storage
     assert found.unused == {}
@@ -197,7 +201,7 @@ def test_every_problem_is_told_at_once():
 @pytest.mark.parametrize(
     ("content", "told", "why"),
     [
-        ({"checkpoint_storage": {"type": "gcs", "bucket": "b"}}, "checkpoint_storage of type gcs", "s3"),
+        ({"checkpoint_storage": {"type": "hdfs", "bucket": "b"}}, "checkpoint_storage of type hdfs", "azure"),
         (
             {"resource_pools": [{"pool_name": "a", "provider": {"type": "aws", "max_instances": 3}}]},
             "resource_pools[0].provider of type aws",

@@ -38,8 +38,8 @@ MEANINGS: dict[str, str] = {
         "experiment so far; `all`: after every validation; `none`: never."
     ),
     "checkpoint_storage": (
-        "Where checkpoints are stored, and how many are kept. The types `gcs` and `azure` are read as in 0.25, and refused "
-        "when something is submitted: Google Cloud is reached by `s3` with an `endpoint_url`."
+        "Where checkpoints are stored, and how many are kept. Type `gcs` takes its credentials from the environment of the "
+        "worker: GOOGLE_APPLICATION_CREDENTIALS, or the machine's service account."
     ),
     "checkpoint_storage.save_experiment_best": (
         "How many checkpoints with the best validations of the whole experiment are kept when it ends."
@@ -59,9 +59,9 @@ MEANINGS: dict[str, str] = {
     "checkpoint_storage[shared_fs].container_path": NOT_USED,
     "checkpoint_storage[directory].container_path": "The absolute path of a directory that exists in every task.",
     "checkpoint_storage.container": "The container that holds the checkpoints.",
-    "checkpoint_storage.connection_string": "The connection string of the storage account.",
-    "checkpoint_storage.account_url": "The address of the storage account, instead of a connection string.",
-    "checkpoint_storage.credential": "The credential for `account_url`.",
+    "checkpoint_storage.connection_string": "The connection string of the storage account. It is encrypted in the log and masked wherever it is shown.",
+    "checkpoint_storage.account_url": "The address of the storage account, `https://<account>.blob.core.windows.net`, instead of a connection string.",
+    "checkpoint_storage.credential": "An account key or a shared access signature for `account_url`. Without it the environment and managed identity of the worker are used.",
     "hyperparameters": (
         "The values that the search varies, and constants. See *Hyperparameters* below for what a "
         "value can be."

@@ -2,7 +2,9 @@
 
 from determined import _absent
 from determined.storage import (
+    AzureStorageManager,
     CloudStorageManager,
+    GCSStorageManager,
     S3StorageManager,
     SharedFSStorageManager,
     StorageManager,
@@ -16,7 +18,9 @@ __path__: list[str] = []
 _absent.explain_in(__name__)
 
 __all__ = [
+    "AzureStorageManager",
     "CloudStorageManager",
+    "GCSStorageManager",
     "S3StorageManager",
     "SharedFSStorageManager",
     "StorageManager",

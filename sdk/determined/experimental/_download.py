@@ -21,6 +21,7 @@ from determined.transport.rest import Session
 METADATA = "metadata.json"
 MOUNTED_AT = "/determined_shared_fs"
 _KEYS = ("access_key", "secret_key")
+_SECRETS = (*_KEYS, "connection_string", "credential")
 _ANYTHING = Exception
 """Storage clients may raise any exception."""
 
@@ -84,7 +85,7 @@ def _shared_fs(uuid: str, config: Mapping[str, Any]) -> storage.SharedFSStorageM
 
 def _build(config: Mapping[str, Any]) -> storage.StorageManager:
     """Build the storage without the keys that the master masks, so that the user's own credentials apply."""
-    answer = {key: value for key, value in config.items() if not (key in _KEYS and _is_masked(value))}
+    answer = {key: value for key, value in config.items() if not (key in _SECRETS and _is_masked(value))}
     if not answer.get("secret_key"):
         answer = {key: value for key, value in answer.items() if key not in _KEYS}
     return storage.build(answer)
@@ -95,15 +96,25 @@ def _is_masked(value: Any) -> bool:
 
 
 def _may_reach(config: Mapping[str, Any]) -> bool:
-    """Whether a direct download of an S3 checkpoint is worth trying.
+    """Whether a direct download from an object store is worth trying.
 
     Without any credentials, the client would spend many seconds asking the network for an instance role.
     """
+    if config.get("type") == "gcs":
+        return _has_google_credentials()
+    if config.get("type") == "azure":
+        return not any(_is_masked(config.get(name)) for name in _SECRETS)
     if config.get("type") != "s3" or (config.get("secret_key") and not _is_masked(config["secret_key"])):
         return True
     named = ("AWS_ACCESS_KEY_ID", "AWS_ACCESS_KEY", "MINIO_ACCESS_KEY", "MINIO_ROOT_USER")
     file = Path(os.environ.get("AWS_SHARED_CREDENTIALS_FILE") or Path.home() / ".aws" / "credentials")
     return any(os.environ.get(name) for name in named) or file.is_file()
+
+
+def _has_google_credentials() -> bool:
+    named = ("GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_SERVICE_ACCOUNT", "GOOGLE_SERVICE_ACCOUNT_KEY")
+    file = Path.home() / ".config" / "gcloud" / "application_default_credentials.json"
+    return any(os.environ.get(name) for name in (*named, "STORAGE_EMULATOR_HOST")) or file.is_file()
 
 
 def _unpack(packed: IO[bytes], target: Path) -> None:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import unquote, urlparse
 
-from det_contracts.stores import BY_S3, why_unsupported
 from determined.storage.base import StorageManager
+from determined.storage.clouds import AzureStorageManager, GCSStorageManager
 from determined.storage.directory import SharedFSStorageManager
 from determined.storage.s3 import S3StorageManager
 
@@ -54,6 +54,24 @@ def _directory(container: str | None, *, container_path: str) -> StorageManager:
     return SharedFSStorageManager(container_path)
 
 
+def _gcs(
+    container: str | None, *, bucket: str, prefix: str | None = None, temp_dir: str | None = None
+) -> StorageManager:
+    return GCSStorageManager(bucket, prefix, temp_dir)
+
+
+def _azure(
+    outer: str | None,
+    *,
+    container: str,
+    connection_string: str | None = None,
+    account_url: str | None = None,
+    credential: str | None = None,
+    temp_dir: str | None = None,
+) -> StorageManager:
+    return AzureStorageManager(container, connection_string, account_url, credential, temp_dir)
+
+
 def _s3(
     container: str | None,
     *,
@@ -71,6 +89,8 @@ _BUILDERS: dict[str, Callable[..., StorageManager]] = {
     "shared_fs": _shared_fs,
     "directory": _directory,
     "s3": _s3,
+    "gcs": _gcs,
+    "azure": _azure,
 }
 
 
@@ -90,8 +110,6 @@ def build(config: Mapping[str, Any], container_path: str | None = None) -> Stora
     kind = config["type"]
     if not isinstance(kind, str):
         raise ValueError(f"`type` of a storage configuration must be a string, not {type(kind).__name__}")
-    if reason := why_unsupported(kind):
-        raise NotImplementedError(reason)
     if kind not in _BUILDERS:
         raise TypeError(f"Unknown storage type: {kind}")
     options = {k: v for k, v in config.items() if k != "type" and not k.startswith("save_")}
@@ -102,9 +120,9 @@ def build(config: Mapping[str, Any], container_path: str | None = None) -> Stora
 
 
 def from_string(shortcut: str) -> StorageManager:
-    """Return the storage that a path, `file://` or `s3://bucket[/prefix]` URL means, else ValueError.
+    """Return the storage of a path, `file://`, `s3://bucket[/prefix]` or `gs://bucket[/prefix]` URL.
 
-    Raises TypeError for what is no text.
+    Raises ValueError for others, and TypeError for what is no text.
     """
     if not isinstance(shortcut, str):
         raise TypeError(f"a storage must be a str, a path or a URL, not {type(shortcut).__name__}")
@@ -121,8 +139,10 @@ def from_string(shortcut: str) -> StorageManager:
     if url.scheme == "s3":
         return S3StorageManager(url.netloc, prefix=url.path)
     if url.scheme == "gs":
-        raise NotImplementedError(f"{shortcut!r}: gs:// is not offered: {BY_S3}")
-    raise ValueError(f"unknown scheme {url.scheme!r} of storage {shortcut!r}; use a path, file:// or s3://")
+        return GCSStorageManager(url.netloc, prefix=url.path)
+    raise ValueError(
+        f"unknown scheme {url.scheme!r} of storage {shortcut!r}; use a path, file://, s3:// or gs://"
+    )
 
 
 def validate_manager(manager: StorageManager) -> None:

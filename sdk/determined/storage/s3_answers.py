@@ -6,29 +6,14 @@ import http.client
 import io
 import re
 import socket
-from typing import NamedTuple, cast
+from typing import cast
+
+from determined.storage.bucket import Broken, Origin, StoreError
 
 BUSY = (408, 429, 500, 502, 503, 504)
 """Statuses worth a retry. Some stores send 408 before closing a connection that was idle for long."""
 _MOST_TEXT_BYTES = 64 << 10
 _PLACE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19}|\*)$", re.IGNORECASE)
-
-
-class StoreError(Exception):
-    """The store did not return what was requested."""
-
-
-class Broken(StoreError):
-    """The connection failed or the store is busy. Worth a retry."""
-
-
-class Origin(NamedTuple):
-    """Identifies the content of an object that bytes belong to, as far as the store reports it."""
-
-    size: int | None
-    """Total size of the object in bytes."""
-    etag: str
-    """Changes with the content; empty if the store has none."""
 
 
 def expected(head: bytes, offset: int, length: int) -> Origin | None:

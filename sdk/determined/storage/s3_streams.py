@@ -14,12 +14,13 @@ import ssl
 import struct
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 from urllib.parse import SplitResult
 
 import certifi
 
-from determined.storage.s3_answers import Broken, Origin, checked, expected, parsed
+from determined.storage.bucket import Body, Broken, Origin
+from determined.storage.s3_answers import checked, expected, parsed
 from determined.storage.s3_signing import Signer
 
 if TYPE_CHECKING:
@@ -29,16 +30,6 @@ if TYPE_CHECKING:
 _CONNECT_S, _READ_S = 10.0, 300.0
 _HEAD_BYTES = 16 << 10
 _HEAD_END = b"\r\n\r\n"
-
-
-class Body(Protocol):
-    """The body of a response."""
-
-    origin: Origin
-    """The object content it belongs to."""
-
-    def readinto(self, buffer: memoryview, /) -> int:
-        """Fill the buffer as far as possible; returns 0 at the end. Raises `Broken`."""
 
 
 class _Plain:

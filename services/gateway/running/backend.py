@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
+from det_contracts.object_stores import azure_account
 from det_contracts.roots import Roots
 from services.catalogue.catalogue import Catalogue
 from services.catalogue.peers import Peers
@@ -79,7 +80,10 @@ class Backend:
     @cached_property
     def addresses(self) -> Addresses:
         """The addresses that this gateway may contact when a user names an object store."""
-        own = [self.settings.s3_endpoint_url, (self.storage or {}).get("endpoint_url")]
+        storage = self.storage or {}
+        own = [self.settings.s3_endpoint_url, storage.get("endpoint_url")]
+        if storage.get("type") == "azure":
+            own.append(azure_account(storage).url)
         return Addresses([*own, os.environ.get("AWS_ENDPOINT_URL")], self.settings.reachable)
 
     @cached_property

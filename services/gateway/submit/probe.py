@@ -9,13 +9,14 @@ import uuid
 from pathlib import Path
 from typing import Any
 
+from det_contracts.object_stores import azure_account
 from det_contracts.problems import invalid
 from det_contracts.roots import Roots
-from det_contracts.stores import why_unsupported
 from services.kit.addresses import Addresses, AddressRefused
 from services.kit.allowed_paths import is_within, storage_folder
 from services.kit.blobs import describe_storage_error, s3_client
-from services.kit.storage import can_write_and_read
+from services.kit.object_stores import ObjectStore, ObjectStoreError, check_address
+from services.kit.storage import StorageRefused, can_write_and_read, describe, round_trip
 
 WITHIN_S = 30.0
 """Timeout. Even a slow store may use it up, because only a few probes run at a time."""
@@ -27,16 +28,17 @@ def probe(storage: dict[str, Any], roots: Roots | None, addresses: Addresses) ->
 
     Directories are probed only if this host shares them with the workers, and only below the storage `roots`;
     anywhere else the script writes, if it may. A bucket is probed only if the configuration contains keys,
-    because otherwise the workers' own keys are used. Raises `Refused` (400) naming the place and the user id.
+    because otherwise the workers' own keys are used, as always for Google's.
+    Raises `Refused` (400) naming the place and the user id.
     """
-    if reason := why_unsupported(storage["type"]):
-        raise invalid(f"<config>.checkpoint_storage cannot be used: {reason}")
     try:
         if storage["type"] in ("shared_fs", "directory"):
             if roots is not None and is_within(storage, roots):
                 _probe_directory(storage_folder(storage, roots), make=storage["type"] == "shared_fs")
         elif storage["type"] == "s3" and storage.get("access_key"):
             _probe_bucket(storage, addresses)
+        elif storage["type"] == "azure":
+            _probe_container(storage, addresses)
     except (OSError, ValueError) as error:
         raise invalid(f"<config>.checkpoint_storage cannot be used: {error}") from None
 
@@ -76,6 +78,19 @@ def _probe_bucket(storage: dict[str, Any], addresses: Addresses) -> None:
         raise OSError(f"{place}: {describe_storage_error(error)}") from error
     if not same:
         raise OSError(f"{place} returns other content than was written")
+
+
+def _probe_container(storage: dict[str, Any], addresses: Addresses) -> None:
+    account = azure_account(storage)
+    check_address(storage, addresses)
+    if not account.credential:
+        return
+    try:
+        round_trip(ObjectStore(storage, WITHIN_S / 3), storage)
+    except StorageRefused as error:
+        raise OSError(str(error)) from error
+    except ObjectStoreError as error:
+        raise OSError(f"{describe(storage)}: {error.told}") from error
 
 
 def _round_trips(storage: dict[str, Any], addresses: Addresses) -> bool:

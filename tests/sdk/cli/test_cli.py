@@ -207,7 +207,7 @@ try:
     main(sys.argv[1:])
 except SystemExit:
     pass
-heavy = "requests urllib3 rich yaml pathspec nats minio torch numpy boto3 google azure".split()
+heavy = "requests urllib3 rich yaml pathspec nats minio obstore torch numpy boto3 google azure".split()
 print("loaded:", [name for name in heavy if name in sys.modules], file=sys.stderr)
 """
 

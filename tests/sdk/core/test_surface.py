@@ -10,7 +10,7 @@ from determined import errors
 
 HEAVY = {
     "boto3", "botocore", "google", "azure", "numpy", "tensorflow", "keras", "torch", "zmq", "nats", "minio",
-    "requests", "pathspec", "yaml", "asyncio", "http", "urllib3",
+    "obstore", "requests", "pathspec", "yaml", "asyncio", "http", "urllib3",
 }  # fmt: skip
 
 

@@ -8,9 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from determined.storage import S3StorageManager, SharedFSStorageManager
-from determined.storage.s3_answers import Origin
+from determined.storage import (
+    AzureStorageManager,
+    GCSStorageManager,
+    S3StorageManager,
+    SharedFSStorageManager,
+)
+from determined.storage.bucket import Origin
 from services.kit.broker import held_port, port_of
+from tests.fixtures.azure_server import ACCOUNT_KEY, CONTAINER, azure_server
+from tests.fixtures.gcs_server import GCS_BUCKET, gcs_server
 
 KEY, SECRET, BUCKET = "AKEY", "SKEY", "checkpoints"
 
@@ -82,10 +89,31 @@ def _served(root, port, *options):
         server.wait(60)
 
 
-@pytest.fixture(params=["directory", pytest.param("s3", marks=pytest.mark.live)])
-def storage(request, tmp_path):
+@pytest.fixture(scope="session")
+def gcs():
+    """A stand-in for Google's store."""
+    with gcs_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def azure():
+    """A stand-in for Azure."""
+    with azure_server() as server:
+        yield server
+
+
+@pytest.fixture(params=["directory", pytest.param("s3", marks=pytest.mark.live), "gcs", "azure"])
+def storage(request, tmp_path, monkeypatch):
     """Every storage in turn, empty."""
     if request.param == "directory":
         return SharedFSStorageManager(tmp_path / "storage")
-    url = request.getfixturevalue("s3_url")
-    return S3StorageManager(BUCKET, KEY, SECRET, url, f"prefix/{tmp_path.parent.name}/{tmp_path.name}")
+    prefix = f"prefix/{tmp_path.parent.name}/{tmp_path.name}"
+    if request.param == "s3":
+        return S3StorageManager(BUCKET, KEY, SECRET, request.getfixturevalue("s3_url"), prefix)
+    server = request.getfixturevalue(request.param)
+    server.objects.clear()
+    if request.param == "azure":
+        return AzureStorageManager(CONTAINER, account_url=server.url, credential=ACCOUNT_KEY)
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", server.url)
+    return GCSStorageManager(GCS_BUCKET, prefix)

@@ -1,8 +1,8 @@
 import pytest
 
 from determined.storage import S3StorageManager, SharedFSStorageManager, build, from_string, validate_config
+from determined.storage.bucket_storage import normalize_prefix
 from determined.storage.build import shared_fs_path
-from determined.storage.s3 import normalize_prefix
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,11 @@ from determined.storage.s3 import normalize_prefix
         ({"type": "s3", "bucket": ""}, ValueError, "bucket"),
         ({"type": "s3", "bucket": "b", "prefix": "a/../b"}, ValueError, "prefix must not match"),
         ({"type": "directory", "container_path": "here"}, ValueError, "absolute"),
-        ({"type": "gcs", "bucket": "b"}, NotImplementedError, "gcs"),
+        ({"type": "gcs"}, TypeError, "bucket"),
+        ({"type": "gcs", "bucket": ""}, ValueError, "bucket"),
+        ({"type": "gcs", "bucket": "b", "prefix": "a/../b"}, ValueError, "prefix must not match"),
+        ({"type": "azure", "account_url": "https://a.blob.core.windows.net"}, TypeError, "container"),
+        ({"type": "azure", "container": "c"}, ValueError, "either connection_string or account_url"),
     ],
 )
 def test_impossible_configurations(config, error, text):
@@ -114,9 +118,7 @@ def test_a_shortcut_that_is_no_text_is_refused(given):
         from_string(given)
 
 
-def test_stores_that_are_not_offered_name_what_is():
-    for ask in (lambda: build({"type": "gcs", "bucket": "b"}), lambda: from_string("gs://b/c")):
-        with pytest.raises(NotImplementedError, match=r"endpoint_url https://storage\.googleapis\.com"):
-            ask()
-    with pytest.raises(NotImplementedError, match="azure is not offered: use a directory"):
-        build({"type": "azure", "container": "c"})
+def test_buckets_of_google_and_containers_of_azure():
+    assert repr(from_string("gs://b/c/")) == repr(build({"type": "gcs", "bucket": "b", "prefix": "c"}))
+    account = {"type": "azure", "container": "c", "account_url": "https://name.blob.core.windows.net"}
+    assert repr(build(account)) == "container c at https://name.blob.core.windows.net"

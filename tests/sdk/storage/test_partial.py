@@ -9,12 +9,12 @@ import threading
 
 import pytest
 
-from determined.storage import SharedFSStorageManager, copying, s3_download
+from determined.storage import SharedFSStorageManager, copying, download
+from determined.storage.bucket import Origin
 from determined.storage.checksums import Blocks, SummedReader
 from determined.storage.listing import list_directory
 from determined.storage.partial import PartialFile, partial_name
 from determined.storage.progress import Meter
-from determined.storage.s3_answers import Origin
 
 PATIENCE_S = 60
 SILENT = Meter(0, None)
@@ -89,7 +89,7 @@ def test_a_full_disk_is_told_with_the_file(tmp_path, monkeypatch):
     store = Store(b"0123456789")
     store.gate.set()
     with pytest.raises(OSError, match=r"No space left on device: '.*/\.f\.partial'"):
-        s3_download.download(store, "id/", tmp_path, {"f": 10}, {}, SILENT)
+        download.download(store, "id/", tmp_path, {"f": 10}, {}, SILENT)
     assert len(store.asked) == 1, "another try would not help"
     assert list(tmp_path.iterdir()) == []
 
@@ -153,7 +153,7 @@ def test_two_downloads_into_one_folder(tmp_path, known, caplog):
 
     def fetch():
         try:
-            s3_download.download(store, "id/", tmp_path, {"f": len(content)}, blocks, SILENT)
+            download.download(store, "id/", tmp_path, {"f": len(content)}, blocks, SILENT)
         except BaseException as error:
             failed.append(error)
 

@@ -9,7 +9,7 @@ import pytest
 from minio.credentials.providers import ChainedProvider
 from urllib3.exceptions import MaxRetryError
 
-from determined.storage import S3StorageManager, s3_download
+from determined.storage import S3StorageManager, download
 from tests.fixtures.http_server import serving
 from tests.sdk.storage.conftest import BUCKET, KEY, SECRET
 
@@ -75,7 +75,7 @@ def server():
 
 @pytest.fixture
 def storage(server, monkeypatch):
-    monkeypatch.setattr(s3_download, "_PAUSES_S", (0.0, 0.0))
+    monkeypatch.setattr(download, "_PAUSES_S", (0.0, 0.0))
     return S3StorageManager(BUCKET, KEY, SECRET, f"http://127.0.0.1:{server.server_port}")
 
 
@@ -151,17 +151,17 @@ def test_an_object_that_has_got_another_length_is_not_cut_to_the_old_one(storage
 
 @pytest.mark.parametrize("etags", [("1", "2"), ("", "2"), ("1", "")])
 def test_ranges_of_two_contents_do_not_become_one_file(storage, server, tmp_path, monkeypatch, etags):
-    monkeypatch.setattr(s3_download, "RANGE_SIZE_BYTES", 5)
+    monkeypatch.setattr(download, "RANGE_SIZE_BYTES", 5)
     server.answer = lambda handler, key, first, last: handler.part(
         b"0123456789", first, last, etags[first > 0]
     )
-    with pytest.raises(s3_download.Changed, match="object one/f was replaced while it was fetched"):
+    with pytest.raises(download.Changed, match="object one/f was replaced while it was fetched"):
         storage.download("one", tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_stores_that_tell_neither_length_nor_etag(storage, server, tmp_path, monkeypatch):
-    monkeypatch.setattr(s3_download, "RANGE_SIZE_BYTES", 3)
+    monkeypatch.setattr(download, "RANGE_SIZE_BYTES", 3)
 
     def bare(handler, key, first, last):
         content = server.objects[key][first : last + 1]
@@ -225,7 +225,7 @@ def test_a_store_behind_tls(s3_tls, tmp_path, monkeypatch):
     for path in source.iterdir():
         assert (tmp_path / "back" / path.name).read_bytes() == path.read_bytes()
     stranger = S3StorageManager(BUCKET, KEY, SECRET, url, f"tls/{tmp_path.name}")
-    monkeypatch.setattr(s3_download, "_PAUSES_S", ())
+    monkeypatch.setattr(download, "_PAUSES_S", ())
     monkeypatch.setattr(stranger, "_client", storage._client)
     with pytest.raises(OSError, match=r"refuses: .*CERTIFICATE_VERIFY_FAILED"):
         stranger.download("one", tmp_path / "other")

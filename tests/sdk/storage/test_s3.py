@@ -3,7 +3,7 @@ import shutil
 import pytest
 
 from determined.core import CheckpointContext, DummyDistributedContext
-from determined.storage import S3StorageManager, s3_transfer, validate_manager
+from determined.storage import S3StorageManager, transfer, validate_manager
 from tests.sdk.core.fake_transport import FakeTransport
 from tests.sdk.storage.conftest import BUCKET, KEY, SECRET
 
@@ -39,7 +39,7 @@ def test_a_bucket_that_fails_half_way_keeps_nothing(s3_url, s3_root, tmp_path, m
         stored.append(key)
 
     monkeypatch.setattr(storage._client, "put_object", fails_later)
-    monkeypatch.setattr(s3_transfer, "PARALLEL_OBJECTS", 1)
+    monkeypatch.setattr(transfer, "PARALLEL_OBJECTS", 1)
     for name in "abcdef":
         (tmp_path / name).write_text(name)
     checkpoint = CheckpointContext(DummyDistributedContext(), storage, transport)
@@ -58,8 +58,8 @@ def test_an_endpoint_must_be_a_plain_url(tmp_path):
 
 def test_parts_stay_below_the_store_limit():
     mib = 1 << 20
-    assert s3_transfer._part_size(1) == 16 * mib
+    assert transfer._part_size(1) == 16 * mib
     huge = 1 << 40
-    size = s3_transfer._part_size(huge)
+    size = transfer._part_size(huge)
     assert size % mib == 0
     assert huge / size <= 9_000

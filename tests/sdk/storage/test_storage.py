@@ -165,10 +165,10 @@ def test_odd_names_survive(storage, tmp_path):
 
 
 def test_empty_and_large_files(storage, tmp_path, monkeypatch):
-    from determined.storage import s3_download, s3_transfer
+    from determined.storage import download, transfer
 
-    monkeypatch.setattr(s3_transfer, "PART_SIZE_BYTES", 5 << 20)
-    monkeypatch.setattr(s3_download, "RANGE_SIZE_BYTES", 1 << 20)
+    monkeypatch.setattr(transfer, "PART_SIZE_BYTES", 5 << 20)
+    monkeypatch.setattr(download, "RANGE_SIZE_BYTES", 1 << 20)
     source = tmp_path / "source"
     source.mkdir()
     large = os.urandom((11 << 20) + 7)

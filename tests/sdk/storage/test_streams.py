@@ -9,8 +9,8 @@ import pytest
 from minio.credentials.credentials import Credentials
 from minio.credentials.providers import Provider, StaticProvider
 
-from determined.storage import S3StorageManager, s3_signing, s3_streams, s3_transfer
-from determined.storage.s3_answers import Broken, StoreError
+from determined.storage import S3StorageManager, s3_bucket, s3_signing, s3_streams
+from determined.storage.bucket import Broken, StoreError
 from determined.storage.s3_signing import Signer
 from determined.storage.s3_streams import Streams
 from tests.sdk.storage.conftest import BUCKET, KEY, SECRET
@@ -70,8 +70,8 @@ def talk():
     begun = []
 
     def begin(*answers):
-        talker, provider = Talker(*answers), s3_transfer.provider((KEY, SECRET))
-        client = s3_transfer.connect(f"127.0.0.1:{talker.port}", False, provider, "us-east-1")
+        talker, provider = Talker(*answers), s3_bucket.provider((KEY, SECRET))
+        client = s3_bucket.connect(f"127.0.0.1:{talker.port}", False, provider, "us-east-1")
         streams = Streams(client, BUCKET, provider)
         begun.extend([streams, talker])
         return talker, streams
@@ -192,7 +192,7 @@ def at_noon(client, monkeypatch):
 )
 def test_addresses_are_those_of_the_client(monkeypatch, endpoint, bucket, region, token):
     url, provider = urlsplit(endpoint), StaticProvider(KEY, SECRET, token)
-    client = s3_transfer.connect(url.netloc, url.scheme == "https", provider, region)
+    client = s3_bucket.connect(url.netloc, url.scheme == "https", provider, region)
     at_noon(client, monkeypatch)
     signer = Signer(client, bucket, provider)
     keys = [
@@ -221,7 +221,7 @@ class Role(Provider):
 
 def test_credentials_that_are_replaced_are_signed_with_at_once():
     role = Role()
-    signer = Signer(s3_transfer.connect("127.0.0.1:9000", False, role, "us-east-1"), BUCKET, role)
+    signer = Signer(s3_bucket.connect("127.0.0.1:9000", False, role, "us-east-1"), BUCKET, role)
     for time in (1, 1, 2):
         role.time = time
         asked = parse_qs(signer.address("id/f").query)
@@ -231,7 +231,7 @@ def test_credentials_that_are_replaced_are_signed_with_at_once():
 
 
 def test_a_client_with_other_keys_signs_for_itself(monkeypatch):
-    client = s3_transfer.connect("127.0.0.1:9000", False, StaticProvider(KEY, SECRET), "us-east-1")
+    client = s3_bucket.connect("127.0.0.1:9000", False, StaticProvider(KEY, SECRET), "us-east-1")
     at_noon(client, monkeypatch)
     signer = Signer(client, BUCKET, StaticProvider(KEY, "another"))
     assert signer.address("id/f").geturl() == client.get_presigned_url(
@@ -241,7 +241,7 @@ def test_a_client_with_other_keys_signs_for_itself(monkeypatch):
 
 def test_addresses_are_signed_anew_before_they_are_old(monkeypatch):
     provider = StaticProvider(KEY, SECRET)
-    client = s3_transfer.connect("127.0.0.1:9000", False, provider, "us-east-1")
+    client = s3_bucket.connect("127.0.0.1:9000", False, provider, "us-east-1")
     signer, asked = Signer(client, BUCKET, provider), []
     sign = client.get_presigned_url
     monkeypatch.setattr(

@@ -10,10 +10,10 @@ import threading
 
 import pytest
 
-from determined.storage import S3StorageManager, s3, s3_download, s3_transfer
+from determined.storage import S3StorageManager, bucket_storage, download, s3_bucket, transfer
+from determined.storage.bucket import StoreError
 from determined.storage.parallel import run_all
 from determined.storage.progress import Meter
-from determined.storage.s3_answers import StoreError
 from determined.storage.s3_streams import Streams
 from tests.fixtures.http_server import serving
 from tests.sdk.storage.conftest import BUCKET, KEY, SECRET, Given
@@ -37,14 +37,14 @@ class Flaky:
 
 def test_a_cut_off_range_is_fetched_again(tmp_path):
     store = Flaky(b"0123456789", after=2)
-    s3_download.download(store, "id/", tmp_path, {"f": 10}, {}, SILENT)
+    download.download(store, "id/", tmp_path, {"f": 10}, {}, SILENT)
     assert (tmp_path / "f").read_bytes() == b"0123456789"
 
 
 def test_a_store_that_keeps_cutting_off_never_leaves_a_short_file(tmp_path):
     store = Flaky(b"0123456789", after=99)
-    with pytest.raises(s3_download.ShortRead, match="9 of 10 bytes"):
-        s3_download.download(store, "id/", tmp_path, {"f": 10}, {}, SILENT)
+    with pytest.raises(download.ShortRead, match="9 of 10 bytes"):
+        download.download(store, "id/", tmp_path, {"f": 10}, {}, SILENT)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -74,8 +74,8 @@ def shaky():
     """A server, and streams from it."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Shaky)
     server.daemon_threads, server.asked = True, []
-    provider = s3_transfer.provider((KEY, SECRET))
-    client = s3_transfer.connect(f"127.0.0.1:{server.server_port}", False, provider, "us-east-1")
+    provider = s3_bucket.provider((KEY, SECRET))
+    client = s3_bucket.connect(f"127.0.0.1:{server.server_port}", False, provider, "us-east-1")
     streams = Streams(client, BUCKET, provider)
     with serving(server):
         yield server, streams
@@ -83,7 +83,7 @@ def shaky():
 
 
 def fetch(streams, target):
-    s3_download.download(streams, "id/", target, {"f": 10}, {}, SILENT)
+    download.download(streams, "id/", target, {"f": 10}, {}, SILENT)
     return (target / "f").read_bytes()
 
 
@@ -114,7 +114,7 @@ def test_a_store_without_ranges_does_not_fill_them_with_the_beginning(shaky, tmp
 
 @pytest.fixture
 def storage(s3_url, tmp_path, monkeypatch):
-    monkeypatch.setattr(s3_transfer, "PART_SIZE_BYTES", 5 * MIB)
+    monkeypatch.setattr(transfer, "PART_SIZE_BYTES", 5 * MIB)
     return S3StorageManager(BUCKET, KEY, SECRET, s3_url, f"transfers/{tmp_path.name}")
 
 
@@ -171,7 +171,7 @@ def test_a_download_that_broke_off_goes_on_where_it_was(storage, client, source,
     storage.upload(source, "one")
     client.cut_off = lambda offset: offset == 15 * MIB
     back = tmp_path / "back"
-    with pytest.raises(s3_download.ShortRead):
+    with pytest.raises(download.ShortRead):
         storage.download("one", back)
     assert not (back / "large").exists()
     before = client.fetched.copy()
@@ -201,7 +201,7 @@ def test_what_arrives_damaged_is_fetched_again_or_refused(storage, client, sourc
     same(source, tmp_path / "back")
     assert client.fetched.count(("large", 5 * MIB)) == 2
     client.damaged = lambda offset: offset == 10 * MIB
-    with pytest.raises(s3_download.Corrupt, match=f"large arrived damaged at byte {10 * MIB}"):
+    with pytest.raises(download.Corrupt, match=f"large arrived damaged at byte {10 * MIB}"):
         storage.download("one", tmp_path / "other")
     assert not (tmp_path / "other" / "large").exists()
 
@@ -296,14 +296,14 @@ def test_checksums_are_no_part_of_the_checkpoint(storage, source):
     storage.upload(source, "one", ["sub/small", "empty"])
     assert storage.list_resources("one").keys() == {"large", "sub/", "sub/small", "empty"}
     place = storage._checksums("one")
-    found = s3_transfer.kept_checksums(storage._client, BUCKET, place)
+    found = transfer.kept_checksums(storage._store, place)
     assert {name: len(blocks.crcs) for name, blocks in found.items()} == {
         "large": 5,
         "sub/small": 1,
         "empty": 0,
     }
     assert storage.delete("one", ["sub"]) == {"empty": 0, "large": 23 * MIB + 11}
-    assert s3_transfer.kept_checksums(storage._client, BUCKET, place)
+    assert transfer.kept_checksums(storage._store, place)
     assert storage.delete("one", ["**/*"]) == {}
     assert list(storage._client.list_objects(BUCKET, prefix=storage._prefix, recursive=True)) == []
 
@@ -323,11 +323,11 @@ def test_files_stored_again_under_one_id_have_their_last_checksum(storage, sourc
 
 @pytest.mark.live
 def test_a_file_that_becomes_shorter_meanwhile_is_told(storage, source, monkeypatch):
-    listed = s3.list_directory
-    monkeypatch.setattr(s3, "list_directory", lambda root: {**listed(root), "sub/small": 50})
+    listed = bucket_storage.list_directory
+    monkeypatch.setattr(bucket_storage, "list_directory", lambda root: {**listed(root), "sub/small": 50})
     with pytest.raises(OSError, match=r"sub/small became shorter while it was stored: 5 of 50 bytes"):
         storage.upload(source, "one")
-    monkeypatch.setattr(s3, "list_directory", lambda root: {"large": 30 * MIB})
+    monkeypatch.setattr(bucket_storage, "list_directory", lambda root: {"large": 30 * MIB})
     with pytest.raises(OSError, match=r"large became shorter while it was stored"):
         storage.upload(source, "two")
     assert list(storage._client.list_objects(BUCKET, prefix=f"{storage._prefix}/two/", recursive=True)) == []

@@ -12,7 +12,6 @@ from det_contracts import expconf
 from det_contracts.commands import RemoveProject, RemoveWorkspace, SetProject, SetWorkspace
 from det_contracts.events.gateway import Note, WorkspaceSet
 from det_contracts.problems import invalid
-from det_contracts.stores import why_unsupported
 from services.gateway.determined.present import workspace as present
 from services.gateway.determined.routes.bindings import check_pool_exists
 from services.gateway.http import records
@@ -165,8 +164,6 @@ def _storage(visit: UserVisit, given: dict[str, Any], known: WorkspaceSet | None
         full_config = expconf.merge({"checkpoint_storage": given}, {})
     except expconf.ConfigErrors as errors:
         raise invalid(f"checkpointStorageConfig: {errors}") from None
-    if reason := why_unsupported(full_config["checkpoint_storage"].get("type", "")):
-        raise invalid(f"checkpointStorageConfig: {reason}")
     sealer, owner = visit.backend.sealer, secrets.WORKSPACES_OWNER
     former = {"checkpoint_storage": known.checkpoint_storage} if known is not None else {}
     before = secrets.unseal_config(former, owner, sealer) if former.get("checkpoint_storage") else {}

@@ -10,14 +10,13 @@ import time
 from collections.abc import Iterator, Mapping
 from functools import partial
 
+from determined.storage.bucket import Broken, Origin, Streams
 from determined.storage.checksums import Blocks, crc32, good_blocks
 from determined.storage.listing import Resources
 from determined.storage.parallel import Job, run_all
 from determined.storage.partial import PartialFile, partial_name
 from determined.storage.progress import Meter
-from determined.storage.s3_answers import Broken, Origin
-from determined.storage.s3_streams import Streams
-from determined.storage.s3_transfer import MIB, PARALLEL_OBJECTS
+from determined.storage.transfer import MIB, PARALLEL_OBJECTS
 
 RANGE_SIZE_BYTES = 32 * MIB
 _CHUNK_BYTES = 256 << 10
