@@ -57,3 +57,10 @@ class Unknown(msgspec.Struct, frozen=True):
     """Version of the event; 0 for an unreadable message."""
     subject: str = ""
     """Subject of an unreadable message."""
+
+
+class Others(msgspec.Struct, frozen=True):
+    """Takes the place of a message that another process folds."""
+
+
+OTHERS = Others()

@@ -303,6 +303,19 @@ class LogCause(msgspec.Struct, frozen=True, tag="log_cause"):
     task_id: str
 
 
+class StoredLines(msgspec.Struct, frozen=True, kw_only=True, tag="stored_lines"):
+    """To metrics: `{bytes, first_young, last}` of all log lines.
+
+    `bytes` is their size as stored; `last` is the last position of LOGS with lines, and `first_young` the
+    first one with a line that is not older than `before`, or None. Lines from the future do not count as
+    young.
+    """
+
+    before: float
+    """In seconds since the epoch."""
+    now: float
+
+
 class PreviewRetention(msgspec.Struct, frozen=True, kw_only=True, tag="preview_retention"):
     """To checkpoints: uuids that would be deleted if an experiment kept this many and ended now."""
 
@@ -373,6 +386,7 @@ OWNER_OF: dict[type, str] = {
     ValidationHistory: "metrics",
     LogFields: "metrics",
     LogCause: "metrics",
+    StoredLines: "metrics",
     Checkpoints: "checkpoints",
     PreviewRetention: "checkpoints",
     Webhooks: "webhooks",

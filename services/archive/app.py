@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from nats.aio.client import Client
 
 from det_contracts import subjects
+from det_contracts.metrics_shards import FURTHER_SHARDS
 from services.archive.archiver import Archiver
 from services.archive.cutting import Cutter, Limits
 from services.archive.sealing import Sealer
@@ -55,10 +56,12 @@ def build_archiver(settings: Settings, connection: Client, stream: JetStreamLog,
         raise BadSettings("STEADFAST_ARCHIVE is not set")
     sealer = Sealer(stream, segments, count=settings.archive_segment_events)
     limits = Limits(keep_s=settings.archive_keep_days * 86400.0, keep_events=settings.archive_keep_events)
-    cutter = Cutter(stream, sealer, segments, limits, owners=OWNERS)
+    cutter = Cutter(stream, sealer, segments, limits, owners=(*OWNERS, *FURTHER_SHARDS))
 
     async def saved() -> Mapping[str, int]:
-        return await fetch_saved_positions(connection, WITH_DATABASE)
+        # A shard that has never decided begins with an empty database, and reads the archive.
+        shards = [one for one in FURTHER_SHARDS if await stream.last(subjects.decision(one)) is not None]
+        return await fetch_saved_positions(connection, (*WITH_DATABASE, *shards))
 
     return Archiver(sealer, cutter, saved, interval_s=settings.archive_look_s, is_leader=lambda: lease.active)
 

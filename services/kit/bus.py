@@ -6,7 +6,7 @@ import asyncio
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 import structlog
@@ -37,6 +37,21 @@ PATIENCE_S = 10.0
 Handle = Callable[[Any, Call], Awaitable[tuple[int, Any]]]
 Reply = Callable[[Any, str, int], Awaitable[tuple[int, Any]]]
 """Answers a query at (stream, position) or later."""
+
+
+class RawAnswer(msgspec.Struct, frozen=True):
+    """An `Answer` that is passed on."""
+
+    position: int = 0
+    value: msgspec.Raw = msgspec.Raw(b"null")
+    problem: Problem | None = None
+
+
+A = TypeVar("A", Answer, RawAnswer)
+
+
+class NotOurs(Exception):
+    """A request is for another process, which has received it too. Nothing is answered here."""
 
 
 def name_of(record: type[Any]) -> str:
@@ -70,6 +85,11 @@ class BusClient:
         subject = subjects.query(owner, name_of(type(query)))
         return await self._request(owner, subject, msgspec.json.encode(ask), None)
 
+    async def forward(self, name: str, kind: type, ask: queries.Ask) -> RawAnswer:
+        """Forward a query of a kind to those who answer it under `name`. The value stays encoded."""
+        body = msgspec.json.encode(ask)
+        return await self._request(name, subjects.query(name, name_of(kind)), body, None, RawAnswer)
+
     async def publish(self, subject: str, body: bytes) -> None:
         """Publish a message that is not stored.
 
@@ -95,7 +115,14 @@ class BusClient:
         except (NatsError, OSError):
             raise unavailable("the message bus cannot be reached; try again") from None
 
-    async def _request(self, owner: str, subject: str, body: bytes, headers: dict[str, str] | None) -> Answer:
+    async def _request(
+        self,
+        owner: str,
+        subject: str,
+        body: bytes,
+        headers: dict[str, str] | None,
+        kind: type[A] = Answer,  # type: ignore[assignment]
+    ) -> A:
         deadline = time.monotonic() + PATIENCE_S
         while True:
             left = deadline - time.monotonic()
@@ -113,7 +140,7 @@ class BusClient:
                 raise invalid(f"the request is too large: {len(body):,} bytes; make it smaller") from None
             except (NatsError, TimeoutError, OSError):
                 raise unavailable(f"the {owner} service did not answer within {PATIENCE_S:.0f} s") from None
-        answer = msgspec.json.decode(message.data, type=Answer)
+        answer = msgspec.json.decode(message.data, type=kind)
         if answer.problem is not None:
             raise Refused(answer.problem)
         return answer
@@ -143,10 +170,18 @@ class BusServer:
     """Receives commands and queries for one owner and answers each in its own task."""
 
     def __init__(
-        self, connection: Client, owner: str, measures: Measures | None = None, tracer: Tracer | None = None
+        self,
+        connection: Client,
+        owner: str,
+        measures: Measures | None = None,
+        tracer: Tracer | None = None,
+        *,
+        queue: str = "",
     ) -> None:
+        """Each request is received by one process of a `queue`; empty: of the owner's."""
         self._connection = connection
         self._owner = owner
+        self._queue = queue or owner
         self._measures = measures or Measures(owner)
         self._tracer = tracer
         self._tasks: set[asyncio.Task[None]] = set()
@@ -205,7 +240,7 @@ class BusServer:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-        return await self._connection.subscribe(subject, queue=self._owner, cb=on_message)
+        return await self._connection.subscribe(subject, queue=self._queue, cb=on_message)
 
     def _span(self, name: str, within: str) -> Span | None:
         """Start a span if the request carries a trace. The rest of this task belongs to it."""
@@ -237,6 +272,8 @@ class BusServer:
         try:
             position, value = await work(message)
             answer = Answer(position, value)
+        except NotOurs:
+            return
         except Refused as refusal:
             answer = Answer(problem=refusal.problem)
         except Exception as error:

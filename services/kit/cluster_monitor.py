@@ -20,12 +20,15 @@ from nats.errors import Error as NatsError
 from nats.errors import NoRespondersError
 
 from det_contracts import commands, queries, subjects
+from det_contracts.metrics_shards import FURTHER_SHARDS
 from services.kit.conditions import DurationFilter
 from services.kit.lease import BUCKET
 
 LEASES = f"KV_{BUCKET}"
 STREAMS = (*subjects.STREAM_SUBJECTS, LEASES)
 OWNERS = tuple(sorted({*commands.OWNER_OF.values(), *queries.OWNER_OF.values(), subjects.INTAKE}))
+SUBJECTS = {LEASES: f"$KV.{BUCKET}.>", subjects.CONTROL: subjects.decision("*")}
+"""Subjects that are looked at by stream: what is held there, and who has ever decided."""
 EVERY_S = 2.0
 MAX_JITTER_S = 1.0
 """Maximum extra wait in seconds. Each listener picks a random part of it, so that usually only one asks."""
@@ -58,13 +61,16 @@ class ClusterReport(msgspec.Struct, frozen=True):
     streams: dict[str, StreamReport] = {}
     leaders: tuple[str, ...] = ()
     """Owners for which a replica holds the lease."""
+    shards: tuple[str, ...] = ()
+    """Owners that share the trials with the first metrics process."""
 
 
 def evaluate(report: ClusterReport) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
     """Return what is wrong: owners without leader, streams with lagging replicas, streams without answer."""
     leases = report.streams.get(LEASES, StreamReport())
     why = ": the leases cannot be read" if leases.problem else ""
-    nobody = {owner: f"no {owner} replica leads{why}" for owner in OWNERS if owner not in report.leaders}
+    owners = (*OWNERS, *report.shards)
+    nobody = {owner: f"no {owner} replica leads{why}" for owner in owners if owner not in report.leaders}
     late = {
         name: f"copies of stream {name} are not current: {'; '.join(seen.replicas)}"
         for name, seen in report.streams.items()
@@ -140,11 +146,13 @@ async def collect(connection: Client) -> ClusterReport:
     )
     known = infos[LEASES].get("state", {}).get("subjects") or {}
     streams = {name: _stream_report(info) for name, info in infos.items()}
-    return ClusterReport(streams, tuple(sorted(subject.rpartition(".")[2] for subject in known)))
+    decided = infos[subjects.CONTROL].get("state", {}).get("subjects") or {}
+    shards = tuple(owner for owner in FURTHER_SHARDS if subjects.decision(owner) in decided)
+    return ClusterReport(streams, tuple(sorted(subject.rpartition(".")[2] for subject in known)), shards)
 
 
 async def _info(connection: Client, stream: str) -> Mapping[str, Any]:
-    body = {"subjects_filter": f"$KV.{BUCKET}.>"} if stream == LEASES else {}
+    body = {"subjects_filter": SUBJECTS[stream]} if stream in SUBJECTS else {}
     try:
         reply = await connection.request(
             f"$JS.API.STREAM.INFO.{stream}", msgspec.json.encode(body), timeout=TIMEOUT_S

@@ -22,12 +22,13 @@ from typing import Any
 import nkeys
 
 from det_contracts import subjects
+from det_contracts.metrics_shards import FURTHER_SHARDS
 from services.kit import base64url
 
 UNLIMITED = -1
 OWNERS = (
     subjects.INTAKE, "searcher", "scheduler", "metrics", "checkpoints", "webhooks", "gateway",
-    subjects.ARCHIVE, subjects.PROVISIONER,
+    subjects.ARCHIVE, subjects.PROVISIONER, *FURTHER_SHARDS,
 )  # fmt: skip
 NEXT_ORDERS = f"$JS.API.CONSUMER.MSG.NEXT.{subjects.ORDERS}"
 ORDER_ACKS = f"$JS.ACK.{subjects.ORDERS}"
@@ -93,6 +94,10 @@ OWNER_SUBJECTS = {
     "scheduler": [subjects.orders("*"), f"$JS.API.CONSUMER.DURABLE.CREATE.{subjects.ORDERS}.*"],
     subjects.ARCHIVE: [f"$JS.API.STREAM.PURGE.{subjects.CONTROL}"],
     "gateway": GATEWAY_SUBJECTS,
+    **{
+        owner: ["control.metrics.trial.>", "control.metrics.logs.>", "control.metrics.shard.>"]
+        for owner in FURTHER_SHARDS
+    },
 }
 
 

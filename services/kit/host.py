@@ -60,6 +60,10 @@ class Service:
     """The parts of a service that it does not share with the others."""
 
     rules: Rules[Any]
+    folder: str = ""
+    """The folder of its migrations in `services`; empty: that of the owner's name."""
+    asked_as: str = ""
+    """Name in the subjects of queries that this process answers; empty: that of the owner."""
     settings: type[ServiceSettings] = ServiceSettings
     projection: Projection | None = None
     """Writes the read model beside the snapshot."""
@@ -97,7 +101,7 @@ async def serve(service: Service, settings: ServiceSettings, tracer: Tracer | No
         watch.set_starting("waiting for the broker")
         connection = await connect(settings, service.rules.owner)
         stack.push_async_callback(close, connection)
-        database = await _open_database(settings.database_url, service.rules.owner, watch)
+        database = await _open_database(settings.database_url, service, watch)
         stack.callback(database.close)
         watch.set_starting("waiting for the streams of the broker")
         stream = await _open_log(service, settings, connection, database)
@@ -160,12 +164,13 @@ def _snapshot(service: Service) -> Snapshot:
     return Snapshot(rules.owner, rules.state, rules.fold_version)
 
 
-async def _open_database(url: str, owner: str, watch: SelfWatch) -> Database:
+async def _open_database(url: str, service: Service, watch: SelfWatch) -> Database:
     """Open the database, retrying until it is reachable: a process that exited could not report the cause."""
     while True:
         watch.set_starting("opening the database")
         try:
-            database = await asyncio.to_thread(migrate.open_database, url, owner)
+            owner, folder = service.rules.owner, service.folder
+            database = await asyncio.to_thread(migrate.open_database, url, owner, folder)
         except OperationalError as error:
             reason = {"": "the database cannot be opened"}
             watch.conditions.set_condition(conditions.DATABASE_FAILS, reason, {"": database_message(error)})
@@ -222,7 +227,7 @@ def _build_parts(
         ),
         bus_client=BusClient(connection),
         offload=Offload(each=2, each_waiting=32),
-        bus_server=BusServer(connection, rules.owner, measures, tracer),
+        bus_server=BusServer(connection, service.asked_as or rules.owner, measures, tracer),
         is_leader=leads,
         measures=measures,
         conditions=watch.conditions,
@@ -245,7 +250,7 @@ def _watch_sources(service: Service, parts: Parts, rebuild: Rebuild) -> WatchSou
 
     def starting() -> str:
         folding = f"folding the log{rebuild.starting_note()}: {_describe_positions(runner.positions)}"
-        return parts.starting if runner.ready.is_set() else folding
+        return parts.starting if runner.ready.is_set() else parts.waiting or folding
 
     def position(what: str) -> int:
         return saver.saved_positions.get(subjects.CONTROL, 0) if what == SAVING else runner.positions[what]

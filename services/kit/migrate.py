@@ -26,16 +26,18 @@ MIGRATION_LOCK = sa.select(sa.func.pg_advisory_xact_lock(0x57EADFA57))
 """Held while changing the schema of a PostgreSQL database, until the transaction ends."""
 
 
-def open_database(url: str, owner: str) -> Database:
-    """Open and migrate a service's database. With PostgreSQL it uses a schema named after the owner.
+def open_database(url: str, owner: str, service: str = "") -> Database:
+    """Open and migrate a database. With PostgreSQL it uses a schema named after the owner.
+
+    `service` is the one whose migrations it gets; empty: the owner.
 
     A damaged SQLite file is set aside and replaced with an empty one. Raises `BadSettings` for a PostgreSQL
     database that cannot store all Unicode text.
     """
     if url.startswith("postgresql"):
-        url = _add_schema(url, owner)
+        url = _add_schema(url, owner.replace("-", "_"))
     database = Database(url, damaged=set_aside_if_damaged(url, owner))
-    folder = Path(__file__).parent.parent / owner / "migrations"
+    folder = Path(__file__).parent.parent / (service or owner) / "migrations"
     now, newest = _version(database), _newest(folder)
     if now is not None and now > newest:
         log.info("database.later_schema", owner=owner, schema=now, known=newest)

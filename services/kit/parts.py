@@ -46,6 +46,8 @@ class Parts:
     """Problems of this process."""
     cluster_monitor: ClusterMonitor
     tracer: Tracer | None
+    waiting: str = ""
+    """What holds the service up before it has read the log; empty if nothing does."""
     starting: str = ""
     """What the service's own part waits for before it is ready; empty once it is."""
 

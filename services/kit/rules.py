@@ -16,7 +16,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 import msgspec
 
 from det_contracts import subjects
-from det_contracts.envelope import Recorded
+from det_contracts.envelope import OTHERS, Recorded
 from services.kit.log import Stored
 from services.kit.roots import Roots
 
@@ -74,6 +74,10 @@ class Rules(Generic[S]):
     """Streams to fold, each with subject filters; none means the whole stream."""
     decode: Mapping[str, Callable[[Stored, str], Recorded]] = field(default_factory=dict)
     """Decoders for streams whose messages do not use the event codec."""
+    holds: Callable[[S], bool] | None = None
+    """Whether streams other than CONTROL must not be read yet."""
+    skips: Callable[[S, Stored], bool] | None = None
+    """Whether a message of a stream other than CONTROL is another process's. It is not decoded then."""
     roots: Roots[S] | None = None
     """Which records belong together and are evicted from memory together; None if all stay in memory."""
     fold_version: int = 1
@@ -88,6 +92,25 @@ class Rules(Generic[S]):
                 f"{self.owner} folds {others}, which discard old messages, so its state cannot be "
                 "rebuilt: leave fold_version at 1, and change what is stored by a migration"
             )
+
+    def is_held(self, stream: str, state: S) -> bool:
+        """Whether a stream must not be read yet."""
+        return self.holds is not None and stream != subjects.CONTROL and self.holds(state)
+
+    def reader(
+        self, stream: str, default: Callable[[Stored, str], Recorded], state: Callable[[], S]
+    ) -> Callable[[Stored, str], Recorded]:
+        """Return the decoder of a stream, which skips messages of other processes."""
+        read, skips = self.decode.get(stream, default), self.skips
+        if skips is None or stream == subjects.CONTROL:
+            return read
+
+        def read_own(message: Stored, stream: str) -> Recorded:
+            if skips(state(), message):
+                return Recorded(message.position, OTHERS, "", "", 0.0, "", stream)
+            return read(message, stream)
+
+        return read_own
 
     def due(self, state: S) -> float | None:
         """Return the earliest time that a state waits for, in seconds since the epoch."""

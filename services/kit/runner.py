@@ -139,8 +139,9 @@ class Runner(Generic[S]):
         self._listeners.append(listener)
 
     def lag(self) -> dict[str, Lag]:
-        """Per stream, the messages known to exist but not yet folded."""
-        return {stream: feed.lag for stream, feed in self._feeds.items()}
+        """Per stream that may be read, the messages known to exist but not yet folded."""
+        feeds = self._feeds.items()
+        return {stream: feed.lag for stream, feed in feeds if not self.rules.is_held(stream, self.state)}
 
     async def run(self) -> None:
         """Load the snapshot, then fold and decide until cancelled. Raises `LogTruncated`.
@@ -260,15 +261,16 @@ class Runner(Generic[S]):
     async def wait_for_change(self, after: int) -> int:
         """Wait until the news counter exceeds `after`: events were folded, or leadership may have changed.
 
-        Returns the new counter value, to pass in the next call. Start with 0, which may return at once.
-        """
+        Returns its new value, to pass in the next call. Start with 0, which may return at once."""
         await self._changes.wait_for_position(after + 1)
         return self._changes.position
 
     async def _fold_forever(self, stream: str, feed: Feed) -> None:
-        read = self.rules.decode.get(stream, read_event)
+        read = self.rules.reader(stream, read_event, lambda: self.state)
         while True:
             raise_if_cancelled()
+            while self.rules.is_held(stream, self.state):
+                await self.wait_for_change(self._changes.position)
             batch = await feed.batch()
             *parts, last = portions_of(
                 batch.messages, self.standstill.stop_position(stream), self._narrowing.limit

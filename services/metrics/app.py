@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 
 from det_contracts import subjects
+from det_contracts.metrics_shards import OWNER, owner_of_shard, shard_subject
 from det_contracts.script_queries import AskRefusals
+from services.kit.bus import BusServer
 from services.kit.host import Service
-from services.kit.parts import Parts
+from services.kit.parts import Parts, settings_of
 from services.kit.rules import Rules
 from services.kit.script_requests import RecordWaiters, serve_scripts
+from services.kit.settings import BadSettings, load
 from services.metrics.answers import ANSWERS
 from services.metrics.commands import COMMANDS
 from services.metrics.domain import State, evolve
@@ -22,11 +28,13 @@ from services.metrics.reading import read_reports
 from services.metrics.script_answers import refusals_handler
 from services.metrics.settings import MetricsSettings
 from services.metrics.settling import settle_ended_trials
+from services.metrics.sharing.agreement import agree, holds_streams, skips_message
+from services.metrics.sharing.front import serve_all_shards
 from services.metrics.store import project
 from services.metrics.trimming import drop_points, trim_logs
 
 RULES = Rules(
-    owner="metrics",
+    owner=OWNER,
     state=State,
     evolve=evolve,
     react=react,
@@ -43,25 +51,55 @@ RULES = Rules(
 
 
 async def _run_background_tasks(parts: Parts) -> None:
+    settings = settings_of(parts, MetricsSettings)
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(settle_ended_trials(parts))
-        tasks.create_task(_answer_scripts(parts))
+        tasks.create_task(agree(parts, settings))
+        tasks.create_task(settle_ended_trials(parts, settings.metrics_shard))
+        tasks.create_task(_answer_scripts(parts, settings))
         tasks.create_task(trim_logs(parts))
         tasks.create_task(drop_points(parts))
+        if settings.metrics_shards > 1:
+            tasks.create_task(serve_all_shards(parts, [*READS, *ANSWERS]))
 
 
-async def _answer_scripts(parts: Parts) -> None:
+async def _answer_scripts(parts: Parts, settings: MetricsSettings) -> None:
     news = RecordWaiters(parts.saver)
     await parts.runner.ready.wait()
-    await serve_scripts(parts.bus_server, {AskRefusals: refusals_handler(parts.runner, news)})
+    queue = owner_of_shard(settings.metrics_shard)
+    server = BusServer(parts.connection, OWNER, parts.measures, parts.tracer, queue=queue)
+    handler = refusals_handler(parts.runner, news, settings.metrics_shard)
+    await serve_scripts(server, {AskRefusals: handler})
 
 
-SERVICE = Service(
-    RULES,
-    settings=MetricsSettings,
-    projection=project,
-    read_model_queries=READS,
-    background_tasks=_run_background_tasks,
-    backlog_limit=500,
-    measures=BatchCounters,
-)
+def service_of(settings: MetricsSettings) -> Service:
+    """The service as the settings ask for it: alone, or as one of several shards."""
+    shard, shards = settings.metrics_shard, settings.metrics_shards
+    rules = replace(
+        RULES,
+        owner=owner_of_shard(shard),
+        react=partial(react, shard=shard),
+        holds=partial(holds_streams, shards=shards),
+        skips=partial(skips_message, shard=shard) if shards > 1 else None,
+    )
+    return Service(
+        rules,
+        folder=OWNER,
+        asked_as=shard_subject(shard) if shards > 1 else "",
+        settings=MetricsSettings,
+        projection=project,
+        read_model_queries=READS,
+        background_tasks=_run_background_tasks,
+        backlog_limit=500,
+        measures=BatchCounters,
+    )
+
+
+SERVICE = service_of(MetricsSettings())
+
+
+def configured(environment: Mapping[str, str]) -> Service:
+    """The service as the environment asks for it. Invalid settings are reported when it is run."""
+    try:
+        return service_of(load(MetricsSettings, environment))
+    except BadSettings:
+        return SERVICE

@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from det_contracts.events.metrics import LogsTrimmed, PointsDropped, Settled
+from det_contracts.events.metrics import LogsTrimmed, PointsDropped, Settled, ShardJoined, ShardsSet
 from services.kit.rules import Call, Ruling
-from services.metrics.domain import State, dropped_through, trimmed_through
+from services.metrics.domain import State, dropped_through, sharing_of, trimmed_through
 
 AT_ONCE = 500
 """Maximum number of trials per decision; the next look finds the others."""
@@ -62,8 +62,57 @@ def drop(state: State, command: Drop, call: Call) -> Ruling:
     return Ruling([PointsDropped(trial_id=id, through=command.through, reason=command.reason) for id in some])
 
 
+class Share(msgspec.Struct, frozen=True, tag="share"):
+    """Sent by the first shard when the settings ask for more shards than there are."""
+
+    shards: int
+    first_trial: int
+    first_experiment: int
+    user: str = "metrics"
+
+
+def share(state: State, command: Share, call: Call) -> Ruling:
+    """Record the number of shards, unless there are as many already."""
+    if command.shards <= sharing_of(state.sharing).shards:
+        return Ruling()
+    reason = f"STEADFAST_METRICS_SHARDS is {command.shards}"
+    return Ruling(
+        [
+            ShardsSet(
+                shards=command.shards,
+                first_trial=command.first_trial,
+                first_experiment=command.first_experiment,
+                reason=reason,
+            )
+        ]
+    )
+
+
+class Join(msgspec.Struct, frozen=True, tag="join"):
+    """Sent by a shard whose settings agree with the number of shards."""
+
+    shard: int
+    shards: int
+    user: str = "metrics"
+
+
+def join(state: State, command: Join, call: Call) -> Ruling:
+    """Record that the shard follows that number, once."""
+    known = sharing_of(state.sharing)
+    if command.shards != known.shards or command.shard in known.joined:
+        return Ruling()
+    reason = "it reads its part alone from here on"
+    return Ruling([ShardJoined(shard=command.shard, shards=command.shards, reason=reason)])
+
+
 def _has_unrecorded(state: State, id: int) -> bool:
     return bool(state.unrecorded(id))
 
 
-COMMANDS: dict[Any, Callable[[State, Any, Call], Ruling]] = {Settle: settle, Trim: trim, Drop: drop}
+COMMANDS: dict[Any, Callable[[State, Any, Call], Ruling]] = {
+    Settle: settle,
+    Trim: trim,
+    Drop: drop,
+    Share: share,
+    Join: join,
+}

@@ -15,11 +15,13 @@ from det_contracts.queries import (
     Reports,
     ReportWindow,
     Series,
+    StoredLines,
     TrialStatistics,
     TrialSummaries,
     ValidationHistory,
 )
 from services.metrics.logs import queries as logs
+from services.metrics.logs.retention import stored_lines
 from services.metrics.reports.buckets import buckets
 from services.metrics.reports.curves import reported_steps, series
 from services.metrics.reports.ranking import best_validation, validation_history
@@ -38,4 +40,5 @@ READS: dict[Any, Callable[[sa.Connection, Any], Any]] = {
     Series: series,
     Buckets: buckets,
     ValidationHistory: validation_history,
+    StoredLines: stored_lines,
 }

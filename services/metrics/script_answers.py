@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from det_contracts.script_queries import AskRefusals, Refusals
+from services.kit.bus import NotOurs
 from services.kit.runner import Runner
 from services.kit.script_requests import RecordWaiters, ScriptHandler
-from services.metrics.domain import State
+from services.metrics.domain import State, shard_of_trial
 
 
 def unseen_refusals(state: State, trial_id: int, request: AskRefusals) -> Refusals | None:
@@ -18,10 +19,12 @@ def unseen_refusals(state: State, trial_id: int, request: AskRefusals) -> Refusa
     return Refusals(mine[-1].number, tuple(one.told for one in mine))
 
 
-def refusals_handler(runner: Runner[State], news: RecordWaiters) -> ScriptHandler:
-    """Return the handler for scripts that ask for refusals."""
+def refusals_handler(runner: Runner[State], news: RecordWaiters, shard: int) -> ScriptHandler:
+    """Return the handler for scripts that ask for refusals. Each shard hears all and answers its own."""
 
     async def answer(trial_id: int, request: AskRefusals) -> Refusals | None:
+        if shard_of_trial(runner.state, trial_id) != shard:
+            raise NotOurs
         return await news.wait_until(
             ("trials", trial_id), lambda: unseen_refusals(runner.state, trial_id, request), request.wait_s
         )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from services.kit.settings import ServiceSettings
+from det_contracts.metrics_shards import MAX_SHARDS
+from services.kit.settings import BadSettings, ServiceSettings
 
 
 @dataclass(frozen=True)
@@ -17,3 +18,19 @@ class MetricsSettings(ServiceSettings):
     """Log lines are deleted when they are this many days old; 0: never."""
     log_keep_mib: int = 0
     """The oldest log lines are deleted when all together exceed this size as stored, in MiB; 0: never."""
+    metrics_shards: int = 1
+    """Number of metrics processes that share the trials; it can grow, and never shrink."""
+    metrics_shard: int = 1
+    """Which of them this process is, counted from 1."""
+
+    def __post_init__(self) -> None:
+        """Raise `BadSettings` for a number of shards that cannot be."""
+        if not 1 <= self.metrics_shards <= MAX_SHARDS:
+            raise BadSettings(
+                f"STEADFAST_METRICS_SHARDS={self.metrics_shards}: give a number from 1 to {MAX_SHARDS}"
+            )
+        if not 1 <= self.metrics_shard <= self.metrics_shards:
+            raise BadSettings(
+                f"STEADFAST_METRICS_SHARD={self.metrics_shard}: give a number from 1 to "
+                f"STEADFAST_METRICS_SHARDS, which is {self.metrics_shards}"
+            )

@@ -16,18 +16,20 @@ from services.kit.log import OutcomeUnknown
 from services.kit.parts import Parts
 from services.kit.rules import Call
 from services.metrics.commands import Settle
+from services.metrics.domain import State, shard_of_trial
 
 POLL_EVERY_S = 0.1
 AT_ONCE = 500
 COMMAND_TIMEOUT_S = 5.0
 
 
-async def settle_ended_trials(parts: Parts) -> None:
-    """Settle ended trials while this replica leads."""
+async def settle_ended_trials(parts: Parts, shard: int) -> None:
+    """Settle ended trials of this shard while this replica leads."""
     await parts.runner.ready.wait()
     while True:
         await asyncio.sleep(POLL_EVERY_S)
-        ended = tuple(islice(parts.runner.state.ended, AT_ONCE))
+        state: State = parts.runner.state
+        ended = tuple(islice((id for id in state.ended if shard_of_trial(state, id) == shard), AT_ONCE))
         if not ended or not parts.is_leader():
             continue
         try:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from functools import partial
+from typing import Any
 
 import sqlalchemy as sa
 
 from det_contracts import subjects
 from det_contracts.problems import Refused
+from det_contracts.queries import StoredLines
 from services.kit.log import OutcomeUnknown
 from services.kit.parts import Parts, settings_of
 from services.kit.rules import Call
 from services.metrics.commands import Drop, Trim
-from services.metrics.logs.retention import excess_through, expired_through
+from services.metrics.domain import shard_of_trial
+from services.metrics.logs.retention import excess_through, expired_through, stored_lines
 from services.metrics.reports.retention import find_silent_trials
 from services.metrics.settings import MetricsSettings
 
@@ -30,22 +34,38 @@ async def trim_logs(parts: Parts) -> None:
     if not (settings.log_keep_days or settings.log_keep_mib):
         return
     await parts.runner.ready.wait()
+    if settings.metrics_shard != 1:
+        # The first shard decides for all.
+        return
     while True:
         if parts.is_leader():
             now = time.time()
-            found = await parts.database.read(lambda c, now=now: required_trim(c, settings, now))  # type: ignore[misc]
-            await _send_command(parts, found, now)
+            with contextlib.suppress(Refused):
+                stored = await _stored_lines(parts, settings, now)
+                work = partial(required_trim, settings=settings, stored=stored)
+                await _send_command(parts, await parts.database.read(work), now)
         await asyncio.sleep(POLL_EVERY_S)
 
 
-def required_trim(connection: sa.Connection, settings: MetricsSettings, now: float) -> Trim:
-    """The trimming that the settings require."""
+async def _stored_lines(parts: Parts, settings: MetricsSettings, now: float) -> dict[str, Any]:
+    """The lines of all shards. Raises `Refused` while one is away."""
+    query = StoredLines(before=now - settings.log_keep_days * DAY_S, now=now)
+    if settings.metrics_shards == 1:
+        return await parts.database.read(partial(stored_lines, query=query))
+    found: dict[str, Any] = (await parts.bus_client.query(query)).value
+    return found
+
+
+def required_trim(connection: sa.Connection, settings: MetricsSettings, stored: dict[str, Any]) -> Trim:
+    """The trimming that the settings require, given what all shards have stored."""
     days, mib = settings.log_keep_days, settings.log_keep_mib
-    old = Trim(
-        expired_through(connection, now - days * DAY_S, now) if days else 0, f"older than {days:g} days"
-    )
-    many = Trim(excess_through(connection, mib * MIB) if mib else 0, f"more than {mib} MiB are stored")
-    return max(old, many, key=lambda trim: trim.through)
+    old = Trim(expired_through(stored) if days else 0, f"older than {days:g} days")
+    through = 0
+    if mib and stored["bytes"] > mib * MIB:
+        # Each shard has its part of every time, so what goes here is measured by the part of all that stays.
+        own = stored_lines(connection, StoredLines(before=0.0, now=0.0))["bytes"] or 0
+        through = excess_through(connection, mib * MIB * own // stored["bytes"])
+    return max(old, Trim(through, f"more than {mib} MiB are stored"), key=lambda trim: trim.through)
 
 
 async def drop_points(parts: Parts) -> None:
@@ -58,7 +78,9 @@ async def drop_points(parts: Parts) -> None:
     while True:
         if parts.is_leader():
             now, through = time.time(), parts.runner.positions[subjects.REPORTS]
-            silent = await parts.database.read(partial(find_silent_trials, before=now - days * DAY_S))
+            found = await parts.database.read(partial(find_silent_trials, before=now - days * DAY_S))
+            state, shard = parts.runner.state, settings.metrics_shard
+            silent = tuple(id for id in found if shard_of_trial(state, id) == shard)
             if silent:
                 reason = f"the trial has ended, and its last report is older than {days:g} days"
                 await _send_command(parts, Drop(silent, through, reason), now)

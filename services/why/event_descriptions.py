@@ -296,6 +296,8 @@ DESCRIBERS: dict[type, Describer] = {
     ),
     metrics.Settled: lambda e, _: f"the reports of trial {e.trial_id} were complete",
     metrics.LogsTrimmed: lambda e, _: "old log lines were deleted",
+    metrics.ShardsSet: lambda e, _: f"{e.shards} metrics processes share the trials from {e.first_trial} on",
+    metrics.ShardJoined: lambda e, _: f"metrics process {e.shard} of {e.shards} reads its part",
     metrics.PointsDropped: lambda e, _: "its old curves were deleted; statistics and validations stay",
     metrics.ReportRefused: lambda e, _: (
         f"a {e.group} report of trial {e.trial_id} at step {e.steps_completed} was refused"

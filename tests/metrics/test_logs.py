@@ -12,7 +12,7 @@ from alembic.config import Config
 
 from det_contracts.events.metrics import LogsTrimmed
 from det_contracts.problems import Refused
-from det_contracts.queries import LogFields, LogPage
+from det_contracts.queries import LogFields, LogPage, StoredLines
 from services import metrics
 from services.kit.database import POSITIONS, Database
 from services.kit.migrate import open_database
@@ -380,6 +380,11 @@ def test_trimmed_lines_are_gone_whatever_is_folded_first(world, tables, small):
 NOW = 1000 * 86_400.0
 
 
+def needed_trim(tables, settings):
+    stored = tables.ask(StoredLines(before=NOW - settings.log_keep_days * 86_400.0, now=NOW))
+    return tables.database.read_sync(lambda connection: required_trim(connection, settings, stored))
+
+
 def test_what_is_too_old_goes_up_to_the_first_line_that_is_not(world, tables, small):
     days = [*range(900, 960), 2000, 955, *range(960, 1000)]
     for offset, day in enumerate(days):
@@ -389,8 +394,7 @@ def test_what_is_too_old_goes_up_to_the_first_line_that_is_not(world, tables, sm
     tables.save(world)
 
     def trim(**settings):
-        asked = MetricsSettings(**settings)
-        return tables.database.read_sync(lambda connection: required_trim(connection, asked, NOW))
+        return needed_trim(tables, MetricsSettings(**settings))
 
     # Position 58 holds the first line that is younger; a clock that is years ahead holds nothing.
     assert trim(log_keep_days=43.5).through == 57
@@ -409,14 +413,13 @@ def test_what_is_too_much_goes_oldest_first(world, tables, monkeypatch):
     with tables.database.engine.connect() as connection:
         stored = dict(connection.execute(sa.select(CHUNKS.c.last_id, CHUNKS.c.stored)).all())
     asked = MetricsSettings(log_keep_mib=1)
-    trim = tables.database.read_sync(lambda connection: required_trim(connection, asked, NOW))
+    trim = needed_trim(tables, asked)
     ends = sorted(stored)
     left = sum(stored[end] for end in ends if end >= (trim.through + 1) * 4096)
     assert 0 < left <= 1024 * 1024
     world.add(LogsTrimmed(through=trim.through, reason=trim.reason)).fold()
     tables.save(world)
-    again = tables.database.read_sync(lambda connection: required_trim(connection, asked, NOW))
-    assert again.through == 0
+    assert needed_trim(tables, asked).through == 0
     assert world.state.trimmed["LOGS"].through == trim.through
 
 

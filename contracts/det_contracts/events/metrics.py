@@ -1,4 +1,4 @@
-"""Decisions of the metrics service: which reports are valid and new."""
+"""Decisions of the metrics service: which reports are valid and new, and how many processes share them."""
 
 from __future__ import annotations
 
@@ -66,4 +66,34 @@ class LogsTrimmed(msgspec.Struct, frozen=True, kw_only=True):
 
     through: int
     """Position of LOGS."""
+    reason: str
+
+
+@event("metrics.shards.set", key="shards")
+class ShardsSet(msgspec.Struct, frozen=True, kw_only=True):
+    """So many metrics processes share the trials that are created from now on, and the logs of their tasks.
+
+    Earlier trials and tasks stay where they are. A number that is not larger than the one before has no
+    effect.
+    """
+
+    shards: int
+    first_trial: int
+    """The trials from this number on are shared."""
+    first_experiment: int
+    """The tasks of the experiments from this number on are shared."""
+    reason: str
+
+
+@event("metrics.shard.joined", key="shard")
+class ShardJoined(msgspec.Struct, frozen=True, kw_only=True):
+    """A shard follows `metrics.shards.set` with this number.
+
+    No process of it that does not know the number can decide any more, because of the fence. Reports are read
+    once all shards have joined.
+    """
+
+    shard: int
+    """Counted from 1."""
+    shards: int
     reason: str

@@ -206,6 +206,8 @@ COMMANDS: dict[str, Needs] = {
     "StateAttempt": _cluster("service"),
     "Trim": _cluster("service"),
     "Drop": _cluster("service"),
+    "Share": _cluster("service"),
+    "Join": _cluster("service"),
 }
 """Per command name."""
 

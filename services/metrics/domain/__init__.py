@@ -6,6 +6,7 @@ verdict about them travels with the event to the read model (`JudgedBatch`).
 """
 
 from services.metrics.domain.fold import evolve
+from services.metrics.domain.sharing import Sharing, sharing_of
 from services.metrics.domain.state import (
     VALIDATION,
     Archive,
@@ -14,6 +15,8 @@ from services.metrics.domain.state import (
     Piece,
     State,
     dropped_through,
+    shard_of_task,
+    shard_of_trial,
     trimmed_through,
 )
 
@@ -23,8 +26,12 @@ __all__ = [
     "JudgedBatch",
     "LogLines",
     "Piece",
+    "Sharing",
     "State",
     "dropped_through",
     "evolve",
+    "shard_of_task",
+    "shard_of_trial",
+    "sharing_of",
     "trimmed_through",
 ]

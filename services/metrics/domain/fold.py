@@ -12,6 +12,7 @@ from det_contracts.envelope import Recorded
 from det_contracts.events import metrics, scheduler, searcher
 from det_contracts.reports import MAX_GROUPS_PER_TRIAL, ReportBatch
 from services.metrics.domain.judge import Judge
+from services.metrics.domain.sharing import KEY, Sharing, Stage, sharing_of
 from services.metrics.domain.state import (
     NO_EXPERIMENT,
     DeletedExperiment,
@@ -155,6 +156,21 @@ def _delete_trials(state: State, experiment_id: int, trial_ids: Iterable[int]) -
         yield from state.drop_trial(id)
 
 
+def _shards_set(state: State, event: metrics.ShardsSet) -> Iterable[Key]:
+    known = sharing_of(state.sharing)
+    if event.shards > known.shards:
+        stage = Stage(event.shards, event.first_trial, event.first_experiment)
+        state.sharing[KEY] = Sharing((*known.stages, stage))
+    yield "sharing", KEY
+
+
+def _shard_joined(state: State, event: metrics.ShardJoined) -> Iterable[Key]:
+    known = sharing_of(state.sharing)
+    if event.shards == known.shards and event.shard not in known.joined:
+        state.sharing[KEY] = replace(known, joined=(*known.joined, event.shard))
+    yield "sharing", KEY
+
+
 def _is_deleted(state: State, task_id: str) -> bool:
     experiment_id = experiment_of_task(task_id)
     return experiment_id != NO_EXPERIMENT and experiment_id in state.gone
@@ -166,6 +182,8 @@ _FOLDS: dict[type, Callable[[State, Any], Iterable[Key]]] = {
     metrics.Settled: _settled_or_reopened,
     metrics.LogsTrimmed: _logs_trimmed,
     metrics.PointsDropped: _points_dropped,
+    metrics.ShardsSet: _shards_set,
+    metrics.ShardJoined: _shard_joined,
     scheduler.TaskForgotten: _task_forgotten,
     searcher.TrialEnded: _trial_ended,
     searcher.RunOpened: _settled_or_reopened,

@@ -16,6 +16,7 @@ from det_contracts.events import metrics
 from det_contracts.reports import ReportBatch
 from services.kit.rules import Key, derived
 from services.kit.sorted_keys import SortedKeys
+from services.metrics.domain.sharing import Sharing, sharing_of
 from services.metrics.domain.steps import Steps
 
 VALIDATION = "validation"
@@ -237,6 +238,8 @@ class State:
     gone: dict[int, DeletedExperiment] = field(default_factory=dict)
     trimmed: dict[str, Trimmed] = field(default_factory=dict)
     """By stream."""
+    sharing: dict[str, Sharing] = field(default_factory=dict)
+    """How several processes share the trials: one record, once they do."""
     groups_of: SortedKeys = derived()  # noqa: RUF009
     """(trial, key of a group)"""
     sources_of: SortedKeys = derived()  # noqa: RUF009
@@ -291,6 +294,16 @@ class State:
     def pending_findings(self, trial_id: int) -> Iterator[Finding]:
         """A trial's decisions that are not in CONTROL yet, in order."""
         return (self.findings[finding_key(trial_id, number)] for number in self.unrecorded(trial_id))
+
+
+def shard_of_trial(state: State, trial_id: int) -> int:
+    """The shard that reads a trial's reports, counted from 1."""
+    return sharing_of(state.sharing).shard_of_trial(trial_id)
+
+
+def shard_of_task(state: State, task_id: str) -> int:
+    """The shard that reads a task's log lines, counted from 1."""
+    return sharing_of(state.sharing).shard_of_task(experiment_of_task(task_id), task_id)
 
 
 def trimmed_through(state: State) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import msgspec
@@ -161,7 +161,11 @@ def trial_summaries(connection: sa.Connection, query: TrialSummaries) -> dict[st
     If that is too much for one answer, the largest entries are shortened, so no trial displaces another.
     """
     rows = connection.execute(sa.select(TRIALS).where(TRIALS.c.trial_id.in_(query.trial_ids))).mappings()
-    found = {str(row["trial_id"]): _summary(connection, row) for row in rows.all()}
+    return fit_summaries({str(row["trial_id"]): _summary(connection, row) for row in rows.all()})
+
+
+def fit_summaries(found: dict[str, Any]) -> dict[str, Any]:
+    """Summaries by trial, the largest shortened so that all fit into one answer."""
     sizes = {id: _size(one) for id, one in found.items()}
     max_bytes = _fair_size(sizes.values(), ANSWER_BYTES)
     return {id: one if sizes[id] <= max_bytes else _shorten(one, max_bytes) for id, one in found.items()}
@@ -252,11 +256,16 @@ def metric_names(connection: sa.Connection, query: MetricNames) -> dict[str, lis
     for experiment_id, kind, body in connection.execute(chosen):
         names = by_experiment.setdefault(experiment_id, set())
         names.update((kind, name) for name in _names.decode(body))
-    sizes = {id: sum(map(_name_size, names)) for id, names in by_experiment.items()}
-    max_bytes = _fair_size(sizes.values(), ANSWER_BYTES)
+    return fit_names(*by_experiment.values())
+
+
+def fit_names(*parts: Collection[tuple[str, str]]) -> dict[str, list[str]]:
+    """Names by group. If all are too many for one answer, the largest parts contribute fewer."""
+    sizes = [sum(map(_name_size, names)) for names in parts]
+    max_bytes = _fair_size(sizes, ANSWER_BYTES)
     found: dict[str, set[str]] = {}
-    for id, names in by_experiment.items():
-        for kind, name in names if sizes[id] <= max_bytes else _shortest_names(names, max_bytes):
+    for size, names in zip(sizes, parts, strict=True):
+        for kind, name in names if size <= max_bytes else _shortest_names(names, max_bytes):
             found.setdefault(kind, set()).add(name)
     return {kind: sorted(names) for kind, names in sorted(found.items())}
 

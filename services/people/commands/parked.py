@@ -6,12 +6,13 @@ from det_contracts import subjects
 from det_contracts.administration import RetryDecisions, SkipEvent
 from det_contracts.commands.owners import OWNER_OF
 from det_contracts.events.gateway import DecisionsRetried, EventSkipped, SkippedEvent
+from det_contracts.metrics_shards import FURTHER_SHARDS, OWNER
 from det_contracts.problems import invalid
 from services.kit.rules import Call, Ruling
 from services.kit.standstill import with_skipped
 from services.people.domain.state import People
 
-DECIDERS = tuple(sorted(set(OWNER_OF.values()) | {"metrics"}))
+DECIDERS = tuple(sorted({*OWNER_OF.values(), OWNER, *FURTHER_SHARDS}))
 """Services that decide about records. The metrics service decides without commands."""
 FOLDED = (subjects.CONTROL, subjects.REPORTS, subjects.LOGS)
 """Streams of which services fold events."""

@@ -5,21 +5,22 @@ from __future__ import annotations
 from det_contracts.administration import RebuildDatabase
 from det_contracts.commands.owners import OWNER_OF
 from det_contracts.events.gateway import RebuildAsked
+from det_contracts.metrics_shards import FURTHER_SHARDS, OWNER
 from det_contracts.problems import failed_precondition, invalid
 from services.kit.rules import Call, Ruling
 from services.people.domain.state import People
 
-METRICS = "metrics"
-REBUILT = tuple(sorted(set(OWNER_OF.values()) - {METRICS}))
+METRICS = (OWNER, *FURTHER_SHARDS)
+REBUILT = tuple(sorted(set(OWNER_OF.values()) - set(METRICS)))
 """Services whose databases follow from CONTROL alone."""
 
 
 def rebuild_database(state: People, command: RebuildDatabase, call: Call) -> Ruling:
     """Record that an owner's database is to be rebuilt. Raises `Refused` if it cannot be."""
-    if command.owner == METRICS:
+    if command.owner in METRICS:
         raise failed_precondition(
-            "the database of metrics cannot be rebuilt: it holds reports and log lines that are no longer in "
-            "the broker. Restore it from a backup instead"
+            f"the database of {command.owner} cannot be rebuilt: it holds reports and log lines that are no "
+            "longer in the broker. Restore it from a backup instead"
         )
     if command.owner not in REBUILT:
         raise invalid(f"program: '{command.owner[:80]}' has no database; give one of {', '.join(REBUILT)}")

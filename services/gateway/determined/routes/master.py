@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from det_contracts.administration import LOG_LEVELS, RebuildDatabase, RetryDecisions, SetLogging, SkipEvent
 from det_contracts.expconf import mask_secrets
+from det_contracts.metrics_shards import FURTHER_SHARDS
 from det_contracts.problems import failed_precondition, invalid, unavailable
 from services.catalogue import journal, store
 from services.gateway.determined.present.services_progress import services_progress
@@ -200,7 +201,10 @@ async def rebuild(visit: Authenticated, wish: RebuildBody) -> Response:
 @router.get("/master/positions", **response_schema(ServicesProgress))
 async def positions(visit: Authenticated) -> Response:
     """How far each service has read the log, and how far behind it is (our addition)."""
-    return visit.answer(services_progress(await visit.peers.log_progress(OWNERS)))
+    found = await visit.peers.log_progress((*OWNERS, *FURTHER_SHARDS))
+    # Without an answer, a shard may never have been there. Health names those that are missing.
+    shared = {one: answers for one, answers in found.items() if answers or one in OWNERS}
+    return visit.answer(services_progress(shared))
 
 
 @router.get("/master/archive")
