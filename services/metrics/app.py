@@ -54,7 +54,7 @@ async def _run_background_tasks(parts: Parts) -> None:
     settings = settings_of(parts, MetricsSettings)
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(agree(parts, settings))
-        tasks.create_task(settle_ended_trials(parts, settings.metrics_shard))
+        tasks.create_task(settle_ended_trials(parts))
         tasks.create_task(_answer_scripts(parts, settings))
         tasks.create_task(trim_logs(parts))
         tasks.create_task(drop_points(parts))

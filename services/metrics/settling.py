@@ -13,18 +13,20 @@ from itertools import islice
 from det_contracts import subjects
 from det_contracts.problems import Refused
 from services.kit.log import OutcomeUnknown
-from services.kit.parts import Parts
+from services.kit.parts import Parts, settings_of
 from services.kit.rules import Call
 from services.metrics.commands import Settle
 from services.metrics.domain import State, shard_of_trial
+from services.metrics.settings import MetricsSettings
 
 POLL_EVERY_S = 0.1
 AT_ONCE = 500
 COMMAND_TIMEOUT_S = 5.0
 
 
-async def settle_ended_trials(parts: Parts, shard: int) -> None:
+async def settle_ended_trials(parts: Parts) -> None:
     """Settle ended trials of this shard while this replica leads."""
+    shard = settings_of(parts, MetricsSettings).metrics_shard
     await parts.runner.ready.wait()
     while True:
         await asyncio.sleep(POLL_EVERY_S)

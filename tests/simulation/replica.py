@@ -9,6 +9,7 @@ from services.kit.runner import Runner
 from services.kit.script_requests import RecordWaiters
 from services.kit.suspension import SuspensionDetector
 from services.metrics import settling
+from services.metrics.settings import MetricsSettings
 from services.scheduler import heartbeats, orders
 from services.scheduler.script_answers import leave_handler
 from services.searcher.script_answers import operations_handler
@@ -71,6 +72,7 @@ class Replica:
             database=self.shelf,
             journal=self.line,
             is_leader=lambda: self.leads,
+            settings=MetricsSettings(),
             connection=SimpleNamespace(subscribe=self._subscribe),
             measures=NO_METRICS,
         )
