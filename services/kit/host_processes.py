@@ -32,6 +32,18 @@ def descendants(ancestor: int, session: int) -> set[int]:
     return found
 
 
+def children() -> set[int]:
+    """Return the children of this thread, zombies included; much faster than `descendants`.
+
+    Empty where the kernel does not list them.
+    """
+    try:
+        with open("/proc/thread-self/children", "rb") as file:
+            return set(map(int, file.read().split()))
+    except OSError:
+        return set()
+
+
 def all_pids() -> list[int]:
     """Return every process id in use."""
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from services.kit import host_processes
 from services.kit.since_boot import since_boot
 from worker import process
 from worker.last_contact import ContactFile
-from worker.shim.life import FENCED
+from worker.shim.life import ESCAPED, FENCED
 from worker.workdir import remove
 
 pytestmark = pytest.mark.live
@@ -166,6 +167,49 @@ def test_what_is_left_over_is_ended(runs, script):
     assert found.left_over >= 1
     assert is_alive(run) == []
     assert "that the command had left behind" in runs.lines(run)[-1][1]
+
+
+CHAIN = """
+import os, sys, time
+def chain(path):
+    end = time.time() + 60
+    while time.time() < end:
+        if os.fork():
+            os._exit(0)
+        with open(path, "w") as file:
+            file.write("here")
+"""
+MULTIPLIES = {
+    "each forks the next and ends": "chain(sys.argv[1])",
+    "in sessions of their own": "os.setsid(); chain(sys.argv[1])",
+    "several at once": "[os.fork() for _ in range(3)]; chain(sys.argv[1])",
+}
+
+
+@pytest.mark.parametrize("how", ["ends", "killed"])
+@pytest.mark.parametrize("script", MULTIPLIES.values(), ids=MULTIPLIES)
+def test_what_multiplies_ends_with_its_run(runs, tmp_path, script, how):
+    """A process that forks the next and ends is gone before a list of all processes is complete."""
+    if os.geteuid() == 0:
+        script = "os.setuid(64003)\n" + script
+    tmp_path.chmod(0o755)
+    for above in tmp_path.parents[:3]:
+        above.chmod(0o755)
+    sign = tmp_path / "signs" / "sign"
+    sign.parent.mkdir()
+    sign.parent.chmod(0o777)
+    wait = "while True: time.sleep(1)" if how == "killed" else "pass"
+    code = f"{CHAIN}\nif os.fork() == 0:\n" + "".join(f"    {line}\n" for line in script.splitlines())
+    code += f"while not os.path.exists(sys.argv[1]): time.sleep(0.01)\nprint('on', flush=True)\n{wait}"
+    run = runs.start(sys.executable, "-c", code, str(sign))
+    runs.said(run, "on")
+    if how == "killed":
+        process.kill(run)
+    runs.ended(run)
+    assert ESCAPED not in [text for _, text in runs.lines(run)]
+    sign.unlink(missing_ok=True)
+    time.sleep(0.3)
+    assert not sign.exists()
 
 
 def test_what_is_left_over_gets_time_to_say_goodbye(runs):

@@ -7,7 +7,7 @@ import os
 import signal
 import time
 
-from services.kit.host_processes import descendants, send
+from services.kit.host_processes import children, descendants, send
 from worker.shim.lines import LineSplitter
 from worker.shim.spool import STDERR, STDOUT, Spool
 
@@ -17,7 +17,9 @@ if TYPE_CHECKING:  # Importing `typing` would take a tenth of the start time.
     from typing import Any, NoReturn
 
 TERM_GRACE_S = 3.0
-GIVE_UP_S = 2.0
+GIVE_UP_S = 5.0
+CHASE_S = 0.04
+"""How long one step pursues processes that multiply; the shim's other work waits for it."""
 READ_BYTES = 64 * 1024
 PIPE_BYTES = 1024 * 1024
 F_SETPIPE_SZ = 1031
@@ -52,6 +54,8 @@ class Command:
         """As returned by waitpid; None while the command runs."""
         self.left_over = 0
         """How many processes still existed when the command had ended."""
+        self.escaped = False
+        """Whether some of them could not be ended."""
         self.outputs: dict[int, tuple[int, LineSplitter]] = {}
         """Pipe ends that may still deliver output, each with its stream and line splitter."""
         self._terminated: set[int] = set()
@@ -144,12 +148,29 @@ class Command:
         self.left_over = max(self.left_over, len(left))
         if self._kill_at is None:
             self._kill_at = now + TERM_GRACE_S
-        if now >= self._kill_at:
-            send(left, signal.SIGKILL)
-        else:
+        if now < self._kill_at:
             send(left - self._terminated, signal.SIGTERM)
             self._terminated |= left
-        return now >= self._kill_at + GIVE_UP_S
+            return False
+        self._chase(left)
+        self.escaped = now >= self._kill_at + GIVE_UP_S
+        return self.escaped
+
+    def _chase(self, left: set[int]) -> None:
+        """Kill processes that may multiply faster than they can be listed.
+
+        Stopped ones cannot fork while the others are looked for. One whose parent ends at once is gone before
+        a list of all processes is complete, but it becomes a child of the shim, and those are listed quickly.
+        """
+        send(left, signal.SIGSTOP)
+        send(left | self._live_pids(), signal.SIGKILL)
+        until = time.monotonic() + CHASE_S
+        while self.reap() and time.monotonic() < until:
+            fresh = children() - left
+            send(fresh, signal.SIGKILL)
+            left |= fresh
+            if not fresh:
+                time.sleep(0.001)
 
     def _live_pids(self) -> set[int]:
         return descendants(os.getpid(), session=self.pid)

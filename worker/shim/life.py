@@ -38,6 +38,7 @@ FENCE_TICK_MS = 500
 EXIT_BYTES = 1024
 START_S = 30.0
 LOCK = "lock"
+ESCAPED = "processes of this run multiply faster than they could be ended, and may still run on this host"
 FENCED = "ended: this host was out of touch with the cluster, and its pool has `on_lost: fence`"
 
 
@@ -154,6 +155,8 @@ class Shim:
         if command.left_over:
             text = f"ended {command.left_over} process(es) that the command had left behind"
             self._spool.append(NOTICE, [text.encode()])
+        if command.escaped:
+            self._spool.append(NOTICE, [ESCAPED.encode()])
         if self._fenced:
             self._spool.append(NOTICE, [FENCED.encode()])
         if self._container_error:
