@@ -7,6 +7,7 @@ closed if its client or task accepts nothing for minutes.
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
@@ -17,6 +18,7 @@ from det_contracts.problems import Refused
 from services.kit.admission import Admission
 from services.kit.cancellation import cancel_and_wait
 from services.web.pacing_middleware import SLOT_KEY
+from services.web.turns import DataTurns
 from services.web.upgrades import CHUNK, PROTOCOL, Headers, UpgradedConnection
 
 EXTENSION = "steadfast.tunnel"
@@ -48,12 +50,15 @@ class Tunnel(Response):
         *,
         admission: Admission,
         who: str,
+        turns: DataTurns,
         recheck: Callable[[], None],
         release: Callable[[], Awaitable[object]],
     ) -> None:
-        """`who` occupies one of the `admission`. `recheck` raises `Refused` once the permission has ended."""
+        """`who` occupies one of the `admission`, and takes `turns` to send and receive. `recheck` raises
+        `Refused` once the permission has ended.
+        """
         super().__init__(status_code=101)
-        self._task, self._admission, self._who = task, admission, who
+        self._task, self._admission, self._who, self._turns = task, admission, who, turns
         self._recheck, self._release = recheck, release
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -65,17 +70,23 @@ class Tunnel(Response):
                 if SLOT_KEY in scope:
                     # Requests hold their place until the answer begins, which it does now.
                     scope[SLOT_KEY].release()
-                await _run_tunnel(client, self._task, self._recheck)
+                take_turn = functools.partial(self._turns.take, self._who)
+                await _run_tunnel(client, self._task, self._recheck, take_turn)
         finally:
             await self._release()
 
 
-async def _run_tunnel(client: Streams, task: UpgradedConnection, recheck: Callable[[], None]) -> None:
+async def _run_tunnel(
+    client: Streams,
+    task: UpgradedConnection,
+    recheck: Callable[[], None],
+    take_turn: Callable[[], Awaitable[None]],
+) -> None:
     to_client, to_task = client[1], task.writer
     to_client.write(task.first)
     tasks = (
-        asyncio.create_task(_copy(client[0], to_task)),
-        asyncio.create_task(_copy(task.reader, to_client)),
+        asyncio.create_task(_copy(client[0], to_task, take_turn)),
+        asyncio.create_task(_copy(task.reader, to_client, take_turn)),
         asyncio.create_task(_until_forbidden(recheck)),
     )
     try:
@@ -85,12 +96,15 @@ async def _run_tunnel(client: Streams, task: UpgradedConnection, recheck: Callab
         await asyncio.gather(_close(to_client), _close(to_task))
 
 
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _copy(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, take_turn: Callable[[], Awaitable[None]]
+) -> None:
     try:
         while chunk := await reader.read(CHUNK):
             writer.write(chunk)
             if not await _drain(writer):
                 return
+            await take_turn()
     except OSError:
         # One side is gone; ending the tunnel tells the other.
         return

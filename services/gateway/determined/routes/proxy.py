@@ -110,7 +110,7 @@ async def _forward_http(visit: UserVisit, task_id: str, path: bytes, ticket: str
         request.method,
         _url(address, target),
         headers=upgrades.as_bytes(headers),
-        content=_body(request, limit) if sends else None,
+        content=_body(visit, limit) if sends else None,
         extensions={"timeout": TIMEOUT.as_dict()},
     )
     try:
@@ -139,8 +139,9 @@ def _check_status(task_id: str, status: int) -> None:
         )
 
 
-async def _body(request: Request, limit: asyncio.Timeout) -> AsyncIterator[bytes]:
-    async for chunk in request.stream():
+async def _body(visit: UserVisit, limit: asyncio.Timeout) -> AsyncIterator[bytes]:
+    turns, who = visit.backend.limits.data_turns, visit.user.username
+    async for chunk in turns.paced(visit.request.stream(), who):
         limit.reschedule(asyncio.get_running_loop().time() + ANSWER_S)
         if chunk:
             yield chunk
@@ -148,7 +149,7 @@ async def _body(request: Request, limit: asyncio.Timeout) -> AsyncIterator[bytes
 
 def _relay_answer(visit: UserVisit, answer: httpx.Response, task_id: str, ticket: str) -> Response:
     headers = task_pages.response_headers(upgrades.as_text(answer.headers.raw), page=bool(ticket))
-    content = answer.aiter_raw()
+    content = visit.backend.limits.data_turns.paced(answer.aiter_raw(), visit.user.username)
     own = f"/proxy/{task_id}"
     if ticket and task_pages.is_page(headers):
         content = task_pages.rewrite_links(content, f"{own}/".encode(), f"{own}{ticket}/".encode())
@@ -183,6 +184,7 @@ async def _tunnel_websocket(visit: Visit, task_id: str, path: bytes) -> Response
         task,
         admission=visit.backend.limits.streams,
         who=visit.user.username if isinstance(visit, UserVisit) else anonymous_client(visit.address),
+        turns=visit.backend.limits.data_turns,
         recheck=lambda: _recheck(visit, task_id),
         release=exit_stack.aclose,
     )

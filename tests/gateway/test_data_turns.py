@@ -1,0 +1,120 @@
+"""What tasks and their clients send is passed on in turns: nobody else waits for all of it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import Counter
+
+import pytest
+
+from services.web.turns import EVERY, DataTurns
+from tests.gateway.test_task_pages import board, task
+from tests.gateway.test_tunnels import front
+
+__all__ = ("board", "front", "task")
+
+
+async def passed_on(turns, who, counted):
+    """One that has ever more to send."""
+    while True:
+        counted[who] += 1
+        await turns.take(who)
+
+
+async def iterations(number):
+    """What the loop does for somebody else: so many steps, one after the other."""
+    for _ in range(number):
+        await asyncio.sleep(0)
+
+
+def during(number, users):
+    async def work():
+        turns, counted = DataTurns(), Counter()
+        senders = [asyncio.ensure_future(passed_on(turns, who, counted)) for who in users]
+        await iterations(2 * EVERY)
+        before = counted.copy()
+        await iterations(number)
+        for one in senders:
+            one.cancel()
+        await asyncio.wait(senders)
+        assert not any(turns._waiting.values()) or turns._armed
+        return counted - before
+
+    return asyncio.run(work())
+
+
+@pytest.mark.parametrize("senders", [1, 200])
+def test_an_answer_waits_for_a_part_every_few_steps_however_many_send(senders):
+    parts = during(25 * EVERY, ["ann"] * senders)
+    assert 20 <= parts["ann"] <= 26
+
+
+def test_users_take_turns_whatever_number_of_streams_each_has():
+    parts = during(100 * EVERY, ["ann"] * 50 + ["bob"])
+    assert abs(parts["ann"] - parts["bob"]) <= 2
+
+
+def test_one_that_goes_takes_no_turn_of_another():
+    async def work():
+        turns = DataTurns()
+        gone = [asyncio.ensure_future(turns.take("ann")) for _ in range(100)]
+        await asyncio.sleep(0)
+        for one in gone:
+            one.cancel()
+        last = asyncio.ensure_future(turns.take("bob"))
+        await iterations(2 * EVERY)
+        assert last.done()
+        # With nobody waiting the loop is left alone.
+        await iterations(2 * EVERY)
+        assert not turns._armed
+
+    asyncio.run(work())
+
+
+def test_where_nobody_else_is_there_a_part_is_passed_on_at_once():
+    async def work():
+        turns = DataTurns()
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        for _ in range(1000):
+            await turns.take("ann")
+        return loop.time() - began
+
+    assert asyncio.run(work()) < 5.0
+
+
+@pytest.fixture
+def turns(monkeypatch):
+    """Who took how many turns."""
+    taken, real = Counter(), DataTurns.take
+
+    async def take(self, who):
+        taken[who] += 1
+        await real(self, who)
+
+    monkeypatch.setattr(DataTurns, "take", take)
+    return taken
+
+
+def test_pages_and_uploads_take_turns(gateway, board, turns):
+    board.says(b"x" * 1_000_000, kind="text/plain")
+    assert len(gateway.send("GET", f"/proxy/{board.id}/x").content) == 1_000_000
+    read = turns["determined"]
+    assert read >= 1_000_000 // 65_536
+    gateway.send("POST", f"/proxy/{board.id}/x", b"y" * 1_000_000)
+    assert board.heard[-1][1] == b"y" * 1_000_000
+    assert turns["determined"] > read
+
+
+def test_tunnels_take_turns_in_both_directions(front, turns):
+    one = front("notebook")
+
+    async def talk():
+        async with one.joined("x") as socket:
+            # What could be packed would be, and be little.
+            await socket.send(os.urandom(1_000_000))
+            assert len(await socket.recv()) == 1_000_000
+
+    one.gateway.run(talk())
+    assert turns["determined"] >= 2 * 1_000_000 // 65_536
