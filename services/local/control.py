@@ -52,8 +52,7 @@ def up(plan: Plan, home: Home, *, fresh: bool = False, force: bool = False, pass
         return address
     # Check first: a refusal must leave the running cluster and its data unchanged.
     check_password(plan, home, password, fresh=fresh)
-    before = home.plan()
-    if before is None or (before.host, before.port) != (plan.host, plan.port):
+    if not _may_hold_port(home.plan(), plan):
         check_port(plan)
     if not fresh:
         check_space(home)
@@ -79,6 +78,13 @@ def up(plan: Plan, home: Home, *, fresh: bool = False, force: bool = False, pass
         home.write("processes.json", {"supervisor": process.pid})
     _wait_until_up(plan, home, process, address, log_sizes)
     return address
+
+
+def _may_hold_port(before: Plan | None, plan: Plan) -> bool:
+    """Whether the cluster that is to be replaced may itself listen where the new one is to listen."""
+    if before is None or before.port != plan.port:
+        return False
+    return before.host == plan.host or before.listens_everywhere or plan.listens_everywhere
 
 
 def _child_environment() -> dict[str, str]:

@@ -50,9 +50,14 @@ class Plan:
     """Id of a process with which the cluster ends; 0: it runs until stopped."""
 
     @property
+    def listens_everywhere(self) -> bool:
+        """Whether the gateway listens on all addresses of this machine."""
+        return self.host in ("0.0.0.0", "::")  # noqa: S104 - compared
+
+    @property
     def address(self) -> str:
         """The gateway's address on this machine."""
-        host = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host  # noqa: S104 - compared
+        host = "127.0.0.1" if self.listens_everywhere else self.host
         return f"{'https' if self.tls else 'http'}://{f'[{host}]' if ':' in host else host}:{self.port}"
 
     def broker_url(self, port: int) -> str:

@@ -41,6 +41,27 @@ def test_a_port_that_is_taken_is_told_with_the_options_to_choose_another():
             preconditions.check_port(plan)
 
 
+class Stopped(Exception):
+    """The running cluster was stopped, which comes after every check."""
+
+
+def test_a_running_cluster_that_is_opened_to_others_does_not_hinder_itself_by_its_port(home, monkeypatch):
+    def stop(home, **options):
+        raise Stopped
+
+    monkeypatch.setattr(control, "down", stop)
+    with held_port() as held:
+        held.listen()
+        plan = Plan(name="test", host="127.0.0.1", port=port_of(held))
+        home.write_plan(plan)
+        with pytest.raises(Stopped):
+            control.up(replace(plan, host="0.0.0.0"), home, force=True, password="x")  # noqa: S104
+        with held_port() as other:
+            other.listen()
+            with pytest.raises(CannotStart, match="cannot be used"):
+                control.up(replace(plan, port=port_of(other)), home, force=True)
+
+
 def test_without_room_the_numbers_are_told(small_disk):
     disk = small_disk(70)
     home = Home("test", disk.path)

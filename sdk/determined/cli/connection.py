@@ -41,16 +41,16 @@ def open_session(verb: Verb, master: str | None, user: str | None, offline: bool
 
 def ask_password(user: str) -> str:
     """Read the password, typed without echo or piped to stdin."""
-    return ask_secret(f"Password for user '{user}': ")
+    return ask_secret(f"Password for user '{user}': ", "run 'det user login', or set DET_USER and DET_PASS")
 
 
-def ask_secret(prompt: str) -> str:
-    """Read a line without echo. Raises `Failure` if there is no input."""
+def ask_secret(prompt: str, advice: str) -> str:
+    """Read a line without echo. Raises `Failure` with `advice` if there is no input."""
     try:
         return getpass.getpass(prompt) if sys.stdin.isatty() else _piped(prompt)
     except EOFError:
         print(file=sys.stderr)
-        raise Failure("no password was entered; run 'det user login', or set DET_USER and DET_PASS") from None
+        raise Failure(f"no password was entered; {advice}") from None
 
 
 def _piped(prompt: str) -> str:

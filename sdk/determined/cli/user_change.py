@@ -89,8 +89,9 @@ def _path(session: Session, name: str) -> str:
 
 
 def _new_password(name: str) -> str:
-    first = ask_secret(f"New password for user '{name}':")
-    if first != ask_secret("Confirm password:"):
+    advice = "type the new password twice, or pipe it to this command in two lines"
+    first = ask_secret(f"New password for user '{name}': ", advice)
+    if first != ask_secret("Confirm password: ", advice):
         raise Failure("the two passwords differ")
     return first
 

@@ -51,6 +51,13 @@ def test_passwords_must_be_the_same(users, det, typed):
     assert users.asked("POST", "/api/v1/users") == []
 
 
+def test_a_script_that_gives_no_new_password_is_told_how(users, det, typed):
+    typed()
+    done = det("u", "create", "ann")
+    assert (done.status, "pipe it to this command in two lines" in done.err) == (1, True)
+    assert "DET_PASS" not in done.err
+
+
 def test_a_remote_user_has_no_password(users, det, typed):
     typed()
     assert det("u", "create", "--remote", "ann").status == 0
