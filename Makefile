@@ -7,8 +7,8 @@ INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints
 EDITABLE := --config-settings editable_mode=compat
 # Tests start many interpreters, which read compiled modules faster than they compile them.
 unexport PYTHONDONTWRITEBYTECODE
-# What is compiled when it is imported, which it seldom is: half of all that torch and others bring.
-SELDOM := /tests?/|/testing/|/transformers/models/
+# Compiled only when imported, which is rare: half of the files of torch and others.
+RARELY_IMPORTED := /tests?/|/testing/|/transformers/models/
 NAME ?= determined
 PORT ?= 8080
 SEEDS ?= 2000
@@ -36,7 +36,7 @@ $(VENV)/.installed: constraints.txt pyproject.toml contracts/pyproject.toml sdk/
 $(VENV)/.examples: constraints.txt | $(VENV)/.installed
 	@echo "installing torch, transformers, Lightning, Keras and scikit-learn for the examples ..."
 	@$(INSTALL) --no-compile torch scikit-learn transformers accelerate keras lightning
-	@$(BIN)/python -m compileall -q -j 0 -x '$(SELDOM)' $(VENV)/lib >/dev/null || :
+	@$(BIN)/python -m compileall -q -j 0 -x '$(RARELY_IMPORTED)' $(VENV)/lib >/dev/null || :
 	@touch $@
 
 # DeepSpeed builds nothing here: on processor cores it needs none of its kernels.

@@ -185,7 +185,7 @@ def last_lines(run_dir: Path, most: int = LAST_LINES) -> list[LogLine]:
     if not starts:
         return []
     data = (folder / segment_name(starts[-1])).read_bytes()
-    # Only the length of the other lines is looked at: a segment may hold very many short ones.
+    # Of the other lines only the length is read: a segment may hold very many short ones.
     return [
         _line(at, stream, data[start:end]) for at, stream, start, end in deque(_record_bounds(data), most)
     ]

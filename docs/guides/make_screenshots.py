@@ -1,4 +1,4 @@
-"""Makes the pictures of this folder anew: every page of the web UI with data of the examples, in both themes.
+"""Takes the pictures of this folder: every page of the web UI with data of the examples, in both themes.
 
 python docs/guides/make_screenshots.py [PAGE ...]
 

@@ -22,7 +22,7 @@ def page() -> str:
     """All settings as Markdown."""
     lines = [INTRODUCTION]
     for title, about, names in (
-        ("What is heeded", "what it says", SUPPORTED),
+        ("What is supported", "what it says", SUPPORTED),
         ("What has no effect", "why, and what has instead", UNUSED),
     ):
         lines += [f"## {title}\n", f"{len(names)} settings.\n", f"| setting | {about} |", "|---|---|"]

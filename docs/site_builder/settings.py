@@ -39,7 +39,7 @@ SECTIONS: tuple[tuple[str, str, type, type], ...] = (
     ("Metrics", "", MetricsSettings, ServiceSettings),
     (
         "Webhooks",
-        "[Who is told](../how-to/webhooks.md) when experiments end.",
+        "[Notifications](../how-to/webhooks.md) when experiments end.",
         WebhooksSettings,
         ServiceSettings,
     ),

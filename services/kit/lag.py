@@ -19,8 +19,8 @@ from services.kit.processor_waits import waited_s
 SAVING = "saving"
 """Name for what is folded but not saved; streams have their own names."""
 RESOLUTION_S = 0.25
-"""What becomes known within such a time is remembered as one: ages may be told by so much too large, or too
-small where all of it was spent waiting for a processor."""
+"""Totals that become known within this time share one entry, which keeps the list short. An age may be too
+large by this much, or too small if all of it was spent waiting for a processor."""
 log = structlog.get_logger()
 
 
@@ -51,7 +51,7 @@ class Lag:
         self._known_totals: deque[_Known] = deque()
         self._done = 0
         self._last_waited = (0.0, 0.0)
-        """What was waited in all when that was last read, and when that was."""
+        """The total waiting time when it was last read, and the time of that reading."""
 
     def set_total(self, total: int) -> None:
         """Set the total number of items known. It may shrink if some were removed unread."""
@@ -161,9 +161,9 @@ class LagMonitor:
         self._longest_s: dict[str, float] = {}
 
     def check(self, lag: Mapping[str, HasLag], *, enforced: bool) -> dict[str, str]:
-        """Look at each thing by name. If it is not to be judged now, its age starts again.
+        """Check the age of each measure, by name. Unless `enforced`, ages restart instead.
 
-        Returns the messages for those that are too far behind.
+        Returns a message for each that is too far behind.
         """
         for name, one in lag.items():
             if not enforced:

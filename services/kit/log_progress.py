@@ -1,6 +1,6 @@
-"""How far each process has read the log, and how far its database is behind: told to whoever asks.
+"""How far each process has read the log, and how far its database is behind.
 
-Nobody is told otherwise, so an idle cluster has nothing to send.
+It is sent on request only, so an idle cluster has nothing to send.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MAX_REPLICAS = 50
 
 
 class LogProgress(msgspec.Struct, frozen=True):
-    """How far a process is with a stream, or with saving what it has read."""
+    """A process's progress with a stream, or with saving what it has read."""
 
     name: str
     """The name of the stream, or `services.kit.lag.SAVING`."""

@@ -119,7 +119,7 @@ class LoopWatchdog:
             tick.at - max(tick.due, self._excused_until) for tick in late_ticks or [_LateTick(due, now)]
         ]
         # Several ticks were late if this thread was kept waiting, too. Which of them the machine delayed by
-        # how much is unknown, so that no more is told than one of them can be to blame for.
+        # how much is unknown, so that no more is reported than one of them can be to blame for.
         stalled_s = min(max(late_s), sum(late_s) - self._excused_s)
         self._update_stall(stalled_s, over=over)
         self._on_check(stalled_s if self._is_over_limit and not over else 0.0)

@@ -1,7 +1,7 @@
 """Finds the event because of which a portion of the log cannot be processed or saved.
 
 A portion holds many events, and what is saved together holds many portions, so a failure does not say which
-event is to blame. The state is therefore loaded anew, and the log is folded from there in smaller portions,
+event is to blame. The state is therefore loaded again, and the log is folded from there in smaller portions,
 each saved before the next is folded, until a portion of a single event fails.
 """
 
@@ -21,7 +21,7 @@ class PortionFailed(Exception):
 
 
 class Narrowing:
-    """How small the portions of one owner have to be at the moment."""
+    """Limits the size of an owner's portions while an event that fails is being looked for."""
 
     def __init__(self) -> None:
         self._attempt = 0
@@ -36,13 +36,13 @@ class Narrowing:
         return SIZES[self._attempt - 1] if self._attempt else 0
 
     def note(self, stream: str, messages: Sequence[Stored]) -> None:
-        """Note what is folded next, with everything before it saved, or what just failed."""
+        """Remember what is folded next, once everything before it is saved, or what just failed."""
         self._unsaved = [(stream, message) for message in messages]
 
     def on_failure(self, error: str, reached: Mapping[str, int]) -> Failed | None:
-        """Take in that something failed, with all streams folded up to `reached`.
+        """Record a failure, with all streams folded up to `reached`.
 
-        Returns the event that is to blame; None if the next attempt has to find it.
+        Returns the event that caused it; None if the next attempt has to find it.
         """
         for stream, position in reached.items():
             self._until[stream] = max(position, self._until.get(stream, 0))
@@ -56,10 +56,10 @@ class Narrowing:
         return None
 
     def on_progress(self, saved: Mapping[str, int]) -> None:
-        """Take in what is saved. Portions are as large as ever once that covers what failed."""
+        """Record what is saved. The limit ends once that covers what failed."""
         if self._attempt and all(saved.get(stream, 0) >= at for stream, at in self._until.items()):
             self.end()
 
     def end(self) -> None:
-        """Let portions be as large as ever."""
+        """Remove the limit."""
         self._attempt, self._until, self._unsaved = 0, {}, []

@@ -81,8 +81,8 @@ class Runner(Generic[S]):
     ) -> None:
         """Create a runner; nothing happens until `run`.
 
-        `apply_logging` hears how the log of this process is to be printed.
-        `stopwatch` says how long a round was worked on; it decides how much goes into one, never what.
+        `apply_logging` is called when administrators change how this process prints its log.
+        `stopwatch` measures how long a round took. It decides how much goes into one, never what.
         """
         self.rules = rules
         self.state: S = rules.state()

@@ -31,7 +31,7 @@ class SavedPortions:
         self._folded_save = 0
 
     def reload(self, positions: Mapping[str, int]) -> None:
-        """Continue from a loaded state. Portions that were not saved are folded again, and count anew."""
+        """Continue from a loaded state. Portions that were not saved are folded and counted again."""
         self._unsaved.clear()
         self._unfolded_saves.clear()
         self.positions = dict(positions)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from services.kit.spans import Tracer
 
 STOP_PATIENCE_S = 10.0
-"""Seconds that a service may take to exit after it was told to."""
+"""Seconds that a service may take to exit after it was asked to."""
 Settings = TypeVar("Settings", bound=ServiceSettings)
 Serve = Callable[[Any, "Tracer | None"], Coroutine[Any, Any, None]]
 """The main coroutine of a service, given its settings. Runs until it is cancelled."""

@@ -1,4 +1,4 @@
-"""The times that a state waits for, without those about which nothing can be decided."""
+"""The due times in a state, without those that cannot be evaluated."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from services.kit.rules import Key, Rules
 
 S = TypeVar("S")
 ALL = "(all)"
-"""Stands for the id where the times of a whole table cannot be looked at."""
+"""Used as the id if the times of a whole table cannot be read."""
 
 log = structlog.get_logger()
 
 
 class Timers(Generic[S]):
-    """Looks at the timers of one owner.
+    """Evaluates the timers of one owner.
 
-    A timer that fails is parked until its record changes, or an administrator has it retried. The others go
-    on.
+    A timer that fails is parked until its record changes, or an administrator has it retried. The others
+    continue.
     """
 
     def __init__(self, rules: Rules[S], on_parked: Callable[[Key, str], None]) -> None:
@@ -38,7 +38,7 @@ class Timers(Generic[S]):
         return min((first[0] for first in firsts if first is not None), default=None)
 
     def facts(self, state: S, now: float) -> Iterator[tuple[Key, Any]]:
-        """Yield what says that times have come, up to `now`, each with the record that it is about."""
+        """Yield an event for each time that is due by `now`, with the key of its record."""
         for table, kind in self._rules.timers.items():
             for at, id in self._waiting(state, table):
                 if at > now:
@@ -65,7 +65,7 @@ class Timers(Generic[S]):
             self.park((table, ALL), error)
 
     def park(self, key: Key, error: Exception) -> None:
-        """Leave out a timer that failed."""
+        """Exclude a timer that failed."""
         reason = str(error) if isinstance(error, Refused) else repr(error)
         self.parked[key] = f"its due time: {reason}"
         if not isinstance(error, Refused):
@@ -74,6 +74,6 @@ class Timers(Generic[S]):
         self._on_parked(key, self.parked[key])
 
     def release(self, key: Key) -> None:
-        """Look at a record's timer again, because the record changed."""
+        """Include a record's timer again, because the record changed."""
         if self.parked:
             self.parked.pop(key, None)

@@ -5,7 +5,7 @@
 
 For the other services use `det master skip-event`, which checks that they stand still there. The position
 and the error are on the health page (`/healthz`) and in the output of the service. The services may keep
-running: the one that stands still hears of it and continues.
+running: the one that is stopped there receives it and continues.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ class Engine(Protocol):
     as_task_user: bool
     """Whether the program itself runs as the task's user.
 
-    Otherwise it runs as the worker's user and is told the task's user.
+    Otherwise it runs as the worker's user, and the task's user is passed to it.
     """
 
     def command(self, container: Container) -> list[str]:

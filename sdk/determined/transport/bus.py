@@ -247,7 +247,7 @@ class BusTransport:
         """Store a fact after all earlier reports. In an outage, return and store it later."""
         fact = self._put(event, what)
         if not self._facts.lasts(fact.settled):
-            logger.warning("the cluster will be told later of %s%s", what, self._thread.trouble)
+            logger.warning("cannot reach the cluster: %s will be sent later%s", what, self._thread.trouble)
             fact.left = True
             self._thread.check()
         if fact.settled.done():
