@@ -39,6 +39,11 @@ class TrialInformation:
 
         Raises:
             ValueError: If there is no hyperparameter of this name.
+
+        Example:
+            ```python
+            rate = context.get_hparam("learning_rate")
+            ```
         """
         return self._settings.hparam(name)
 
@@ -47,6 +52,11 @@ class TrialInformation:
 
         Raises:
             ValueError: If the hyperparameter `global_batch_size` is missing.
+
+        Example:
+            ```python
+            rate = 0.001 * context.get_global_batch_size() / 256  # grows with the batch
+            ```
         """
         return self._settings.batch_sizes[1]
 
@@ -55,6 +65,11 @@ class TrialInformation:
 
         Raises:
             ValueError: If the hyperparameter `global_batch_size` is missing.
+
+        Example:
+            ```python
+            loader = pytorch.DataLoader(dataset, batch_size=context.get_per_slot_batch_size())
+            ```
         """
         return self._settings.batch_sizes[0]
 
@@ -67,7 +82,13 @@ class TrialInformation:
         return self._settings.configuration()
 
     def get_data_config(self) -> dict[str, Any]:
-        """Return the `data` section of the configuration; empty if there is none."""
+        """Return the `data` section of the configuration; empty if there is none.
+
+        Example:
+            ```python
+            folder = context.get_data_config()["folder"]  # data: {folder: /datasets/digits}
+            ```
+        """
         return self._settings.configuration().get("data") or {}
 
     def get_trial_seed(self) -> int:
@@ -75,6 +96,11 @@ class TrialInformation:
 
         Raises:
             InternalException: If the script runs off cluster.
+
+        Example:
+            ```python
+            generator = torch.Generator().manual_seed(context.get_trial_seed())
+            ```
         """
         return self._settings.number("trial seed")
 
@@ -110,6 +136,12 @@ class TrialInformation:
 
         Raises:
             AssertionError: If the argument is not a bool.
+
+        Example:
+            ```python
+            if math.isnan(loss.item()):
+                self.context.set_stop_requested(True)
+            ```
         """
         if not isinstance(stop_requested, bool):
             raise AssertionError(f"set_stop_requested() takes a bool, not {stop_requested!r}")
@@ -138,7 +170,14 @@ class TrainingPlace:
         return self._batch_index
 
     def current_train_epoch(self) -> int:
-        """Return the index of the epoch that is being trained."""
+        """Return the index of the epoch that is being trained.
+
+        Example:
+            ```python
+            if self.context.current_train_epoch() >= 5:
+                unfreeze(self.model)
+            ```
+        """
         batch = self.current_train_batch()
         return batch // self._epoch_len if self._epoch_len else 0
 
@@ -148,6 +187,13 @@ class TrainingPlace:
         return batch % self._epoch_len == 0 if self._epoch_len else batch == 0
 
     def is_epoch_end(self) -> bool:
-        """Return whether the current batch is the last of an epoch."""
+        """Return whether the current batch is the last of an epoch.
+
+        Example:
+            ```python
+            if self.context.is_epoch_end():
+                self.teacher.load_state_dict(self.model.state_dict())
+            ```
+        """
         batch = self.current_train_batch()
         return bool(self._epoch_len) and (batch + 1) % (self._epoch_len or 1) == 0

@@ -98,6 +98,11 @@ class Collectives:
 
         Returns:
             All values by local rank.
+
+        Example:
+            ```python
+            busy = max(core_context.distributed.allgather_local(seconds))  # the slowest on this node
+            ```
         """
         return self._local.allgather(stuff)
 
@@ -125,6 +130,12 @@ class Collectives:
 
         Returns:
             The value of the node's first rank.
+
+        Example:
+            ```python
+            distributed = core_context.distributed
+            path = distributed.broadcast_local(download() if distributed.local_rank == 0 else None)
+            ```
         """
         return self._local.broadcast(stuff)
 

@@ -182,7 +182,14 @@ class DistributedContext(Collectives):
         return cls(**numbers, chief_ip=chief_ip or os.environ.get("DET_CHIEF_IP"))
 
     def get_rank(self) -> int:
-        """Return the index of this process among all processes; 0 is the chief."""
+        """Return the index of this process among all processes; 0 is the chief.
+
+        Example:
+            ```python
+            if core_context.distributed.get_rank() == 0:
+                print("printed once")
+            ```
+        """
         return self.rank
 
     def get_local_rank(self) -> int:
@@ -190,7 +197,13 @@ class DistributedContext(Collectives):
         return self.local_rank
 
     def get_size(self) -> int:
-        """Return the total number of processes."""
+        """Return the total number of processes.
+
+        Example:
+            ```python
+            batch_size = 256 // core_context.distributed.get_size()
+            ```
+        """
         return self.size
 
     def get_num_agents(self) -> int:

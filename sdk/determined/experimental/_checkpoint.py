@@ -125,6 +125,11 @@ class Checkpoint:
 
         Args:
             metadata: Values by key. Other keys keep their values.
+
+        Example:
+            ```python
+            client.get_experiment(7).top_checkpoint().add_metadata({"reviewed": True})
+            ```
         """
         self._register({**self.metadata, **metadata})
 

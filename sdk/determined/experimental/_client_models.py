@@ -70,6 +70,12 @@ def get_models(
         order_by: Direction of the sort.
         name: The whole name; each `%` in it stands for any text, and then case does not count.
         description: A part of the description.
+
+    Example:
+        ```python
+        for model in client.get_models(name="digits%"):
+            print(model.name, model.labels)
+        ```
     """
     return connection().get_models(sort_by, order_by, name or None, description or None)
 

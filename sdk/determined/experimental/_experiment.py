@@ -141,6 +141,13 @@ class ExperimentReference(_Control):
 
         Raises:
             RuntimeError: If the experiment ended without a trial.
+
+        Example:
+            ```python
+            trial = client.create_experiment("config.yaml", model_dir=".").await_first_trial()
+            for line in trial.logs(follow=True):
+                print(line, end="")
+            ```
         """
         params = {"sortBy": TrialSortBy.START_TIME.value, "orderBy": TrialOrderBy.ASC.value, "limit": 1}
         while True:
@@ -159,6 +166,12 @@ class ExperimentReference(_Control):
         Args:
             sort_by: What to sort by.
             order_by: Direction of the sort.
+
+        Example:
+            ```python
+            for trial in client.get_experiment(7).get_trials():
+                print(trial.id, [report.metrics for report in trial.stream_validation_metrics()])
+            ```
         """
         params = {
             "sortBy": on_the_wire("sort_by", sort_by),

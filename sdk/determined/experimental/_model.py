@@ -115,6 +115,11 @@ class _Description:
 
         Args:
             metadata: Values by key. Other keys keep their values.
+
+        Example:
+            ```python
+            client.get_model("digits").add_metadata({"dataset": "digits-2024"})
+            ```
         """
         self._patch({"metadata": {**self.metadata, **metadata}})
 
@@ -132,6 +137,11 @@ class _Description:
 
         Args:
             labels: The new labels.
+
+        Example:
+            ```python
+            client.get_model("digits").set_labels(["vision", "production"])
+            ```
         """
         self._patch({"labels": list(labels)})
 
@@ -233,6 +243,12 @@ class Model(_Description):
 
         Args:
             order_by: Sort direction (default: latest first).
+
+        Example:
+            ```python
+            newest, *older = client.get_model("digits").get_versions()
+            path = newest.checkpoint.download()
+            ```
         """
         params = {"sortBy": "SORT_BY_VERSION", "orderBy": on_the_wire("order_by", order_by)}
         versions = read_all(self._session, f"{self._path}/versions", "modelVersions", params)

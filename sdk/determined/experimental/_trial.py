@@ -88,6 +88,11 @@ class TrialReference:
         Raises:
             AssertionError: If only one of the two is given.
             ValueError: If the trial has no completed checkpoint.
+
+        Example:
+            ```python
+            path = client.get_trial(12).top_checkpoint("accuracy", smaller_is_better=False).download()
+            ```
         """
         return self.select_checkpoint(best=True, sort_by=sort_by, smaller_is_better=smaller_is_better)
 
@@ -143,6 +148,12 @@ class TrialReference:
 
         Raises:
             AssertionError: If only one of the two is given.
+
+        Example:
+            ```python
+            for checkpoint in client.get_trial(12).get_checkpoints():  # best first
+                print(checkpoint.uuid, checkpoint.state)
+            ```
         """
         if (sort_by is None) != (order_by is None):
             raise AssertionError("sort_by and order_by are given together or not at all")
@@ -167,7 +178,14 @@ class TrialReference:
         return _metrics.stream_training(self._session, [self.id])
 
     def stream_validation_metrics(self) -> Iterator[_metrics.ValidationMetrics]:
-        """Return the trial's validation metric reports, ordered by run and steps, read as you iterate."""
+        """Return the trial's validation metric reports, ordered by run and steps, read as you iterate.
+
+        Example:
+            ```python
+            for report in client.get_trial(12).stream_validation_metrics():
+                print(report.steps_completed, report.metrics)
+            ```
+        """
         return _metrics.stream_validation(self._session, [self.id])
 
     def _lines(

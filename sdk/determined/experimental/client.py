@@ -144,6 +144,12 @@ def get_experiment(experiment_id: int) -> ExperimentReference:
 
     Args:
         experiment_id: Id of the experiment.
+
+    Example:
+        ```python
+        experiment = client.get_experiment(7)
+        experiment.pause()
+        ```
     """
     return connection().get_experiment(experiment_id)
 
@@ -154,6 +160,11 @@ def get_trial(trial_id: int) -> TrialReference:
 
     Args:
         trial_id: Id of the trial.
+
+    Example:
+        ```python
+        path = client.get_trial(12).top_checkpoint().download()
+        ```
     """
     return connection().get_trial(trial_id)
 

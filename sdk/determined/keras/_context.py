@@ -146,6 +146,12 @@ class TFKerasTrialContext(TrialInformation, TrainingPlace, TrialContext):
 
         Raises:
             InvalidExperimentException: If it accumulates a different number of batches itself.
+
+        Example:
+            ```python
+            optimizer = context.wrap_optimizer(keras.optimizers.Adam(context.get_hparam("lr")))
+            model.compile(optimizer, loss="mse")
+            ```
         """
         if self._aggregation > 1:
             own = optimizer.gradient_accumulation_steps
@@ -168,6 +174,12 @@ class TFKerasTrialContext(TrialInformation, TrainingPlace, TrialContext):
 
         Returns:
             The data set of this slot's records.
+
+        Example:
+            ```python
+            data = self.context.wrap_dataset(tf.data.Dataset.from_tensor_slices((x, y)))
+            return data.shuffle(1000).batch(self.context.get_per_slot_batch_size())
+            ```
         """
         shard: Dataset = sharded(dataset, self.distributed, shard_dataset)
         return shard
@@ -195,6 +207,13 @@ class TFKerasTrialContext(TrialInformation, TrainingPlace, TrialContext):
             shuffle: Shuffle records (of arrays) or batches (of a `PyDataset`) differently in each epoch
                 (default: true). Shuffle a `tf.data.Dataset` with its own `shuffle()`.
             validation_steps: Number of batches in a validation on each slot (default: None, all).
+
+        Example:
+            ```python
+            def __init__(self, context):
+                self.context = context
+                context.configure_fit(verbose=True, class_weight={0: 1.0, 1: 5.0})
+            ```
         """
         if use_multiprocessing:
             logger.warning("use_multiprocessing has no effect: batches are loaded by threads (workers)")

@@ -53,6 +53,13 @@ class TFKerasTrial(Trial, abc.ABC):
             records. It is split into batches of `context.get_per_slot_batch_size()`. Or batches: a
             `keras.utils.PyDataset` (`Sequence`), a `SequenceAdapter`, or a `tf.data.Dataset` returned by
             `context.wrap_dataset()`.
+
+        Example:
+            ```python
+            def build_training_data_loader(self):
+                x, y = load_digits(return_X_y=True)
+                return x / 16, y
+            ```
         """
 
     @abc.abstractmethod
@@ -60,7 +67,14 @@ class TFKerasTrial(Trial, abc.ABC):
         """Return the validation data, in one of the forms of the training data."""
 
     def keras_callbacks(self) -> Sequence[keras.callbacks.Callback]:
-        """Return the callbacks of this trial; see `determined.keras.callbacks`."""
+        """Return the callbacks of this trial; see `determined.keras.callbacks`.
+
+        Example:
+            ```python
+            def keras_callbacks(self):
+                return [callbacks.EarlyStopping(monitor="val_loss", patience=3)]
+            ```
+        """
         return []
 
     def session_config(self) -> Any:

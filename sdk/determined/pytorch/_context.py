@@ -143,6 +143,12 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, TensorBoardLogging, _
 
         Raises:
             InvalidExperimentException: If `backward_passes_per_step` is below 1.
+
+        Example:
+            ```python
+            optimizer = torch.optim.Adam(self.model.parameters(), lr=context.get_hparam("lr"))
+            self.optimizer = context.wrap_optimizer(optimizer)
+            ```
         """
         if backward_passes_per_step < 1:
             raise InvalidExperimentException(
@@ -298,6 +304,12 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, TensorBoardLogging, _
                 `loss`.
             retain_graph: As for `torch.Tensor.backward`: keep the graph for a second call.
             create_graph: As for `torch.Tensor.backward`: also build a graph of the derivative.
+
+        Example:
+            ```python
+            self.context.backward(loss)
+            self.context.step_optimizer(self.optimizer)
+            ```
         """
         self._stepping.backward(loss, gradient, retain_graph, create_graph)
 
@@ -344,6 +356,11 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, TensorBoardLogging, _
         Args:
             data: A tensor, a NumPy array, or arbitrarily nested lists, tuples and dicts of them. Other values
                 are returned unchanged, with one warning per type.
+
+        Example:
+            ```python
+            weights = self.context.to_device(torch.tensor([0.3, 0.7]))
+            ```
         """
         return to_device(data, self.device, self._warned_types)
 

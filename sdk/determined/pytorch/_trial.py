@@ -158,6 +158,12 @@ class PyTorchTrial(Trial, abc.ABC):
         Returns:
             One `Reducer` for all metrics, or a dict with a `Reducer` for each metric. The default is
             `Reducer.AVG`, where each rank's mean is weighted by its number of batches.
+
+        Example:
+            ```python
+            def evaluation_reducer(self):
+                return {"loss": pytorch.Reducer.AVG, "errors": pytorch.Reducer.SUM}
+            ```
         """
         return Reducer.AVG
 
@@ -170,6 +176,17 @@ class PyTorchTrial(Trial, abc.ABC):
 
         Returns:
             Metrics by name.
+
+        Example:
+            ```python
+            def evaluate_full_dataset(self, data_loader):
+                right = total = 0
+                for batch in data_loader:
+                    images, labels = self.context.to_device(batch)
+                    right += (self.model(images).argmax(1) == labels).sum().item()
+                    total += len(labels)
+                return {"accuracy": right / total}
+            ```
         """
         raise NotImplementedError
 
@@ -180,6 +197,12 @@ class PyTorchTrial(Trial, abc.ABC):
 
         Args:
             batch: A batch from the data loader.
+
+        Example:
+            ```python
+            def get_batch_length(self, batch):
+                return batch.num_graphs
+            ```
         """
         return data_length(batch)
 

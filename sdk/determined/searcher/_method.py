@@ -168,6 +168,13 @@ class SearchMethod(abc.ABC):
         Args:
             searcher_state: The state of the search.
             request_id: Id of the trial.
+
+        Example:
+            ```python
+            def on_trial_closed(self, searcher_state, request_id):
+                over = len(searcher_state.trials_closed) >= 8
+                return [searcher.Shutdown()] if over else []
+            ```
         """
 
     @abc.abstractmethod
@@ -180,6 +187,14 @@ class SearchMethod(abc.ABC):
             searcher_state: The state of the search.
             request_id: Id of the trial.
             exited_reason: Why it ended.
+
+        Example:
+            ```python
+            def on_trial_exited_early(self, searcher_state, request_id, exited_reason):
+                if exited_reason is searcher.ExitedReason.INVALID_HP:
+                    return self.new_trial()  # another try in its place
+                return []
+            ```
         """
 
     @abc.abstractmethod
@@ -226,6 +241,12 @@ class SearchMethod(abc.ABC):
 
         Args:
             path: An empty directory, or one that an earlier call has written to.
+
+        Example:
+            ```python
+            def save_method_state(self, path):
+                (path / "best.json").write_text(json.dumps(self.best))
+            ```
         """
 
     def load_method_state(self, path: Path) -> None:  # noqa: B027
@@ -233,4 +254,10 @@ class SearchMethod(abc.ABC):
 
         Args:
             path: The directory.
+
+        Example:
+            ```python
+            def load_method_state(self, path):
+                self.best = json.loads((path / "best.json").read_text())
+            ```
         """

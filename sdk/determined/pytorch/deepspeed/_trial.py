@@ -66,6 +66,14 @@ class DeepSpeedTrial(Trial, abc.ABC):
 
         Returns:
             Metrics by name. They are averaged over calls and ranks.
+
+        Example:
+            ```python
+            def evaluate_batch(self, dataloader_iter, batch_idx):
+                images, labels = self.context.to_device(next(dataloader_iter))
+                loss = torch.nn.functional.cross_entropy(self.engine(images), labels)
+                return {"validation_loss": loss}
+            ```
         """
 
     @abc.abstractmethod
@@ -73,6 +81,13 @@ class DeepSpeedTrial(Trial, abc.ABC):
         """Return a `determined.pytorch.DataLoader` of micro batches, or None.
 
         Called on the ranks that load data.
+
+        Example:
+            ```python
+            def build_training_data_loader(self):
+                batch_size = self.engine.train_micro_batch_size_per_gpu()
+                return pytorch.DataLoader(self.digits, batch_size=batch_size)
+            ```
         """
 
     @abc.abstractmethod
