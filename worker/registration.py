@@ -24,6 +24,7 @@ from worker.settings import WorkerSettings
 HEARTBEAT_S = 2.0
 RETRY_S = 0.2
 VERSION = "0.1.0"
+"""Version of the platform, shown for each worker."""
 
 log = structlog.get_logger()
 

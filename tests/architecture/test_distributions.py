@@ -3,11 +3,13 @@
 import re
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 import determined
 from tests.fixtures.wheels import CONSTRAINTS, FOLDERS, PROJECTS, pins
+from worker import registration
 
 VERSION = PROJECTS["steadfast"]["version"]
 """That in the root's pyproject.toml; all other places follow it."""
@@ -30,8 +32,11 @@ def test_all_have_one_version_and_pin_each_other(name):
     assert {str(line) for line in siblings} == {f"{line.name}=={VERSION}" for line in siblings}
 
 
-def test_scripts_are_told_the_same_version():
+def test_scripts_workers_and_the_chart_have_the_same_version():
     assert determined.__version__.endswith(f"+steadfast.{VERSION}")
+    assert registration.VERSION == VERSION
+    chart = yaml.safe_load((CONSTRAINTS.parent / "deploy" / "helm" / "steadfast" / "Chart.yaml").read_text())
+    assert (chart["version"], chart["appVersion"]) == (VERSION, VERSION)
 
 
 @pytest.mark.parametrize("name", FOLDERS)
