@@ -60,8 +60,12 @@ class LocalSearchRunner(SearchRunner):
         """
         once = uuid.uuid4() if self._is_kept() else self._begun()
         return self._search(
-            exp_config, model_dir, includes, once, lambda: self._loaded() if self._is_kept() else None
+            exp_config, model_dir, includes, once, lambda: self._taken_up() if self._is_kept() else None
         )
+
+    def _taken_up(self) -> tuple[int, Wire]:
+        # By the public method: subclasses override it, as those written for 0.25 do.
+        return self.load_state(self._loaded()[0])
 
     def _begun(self) -> uuid.UUID:
         """Return the idempotency key of a new search, stored until its first state is saved."""
@@ -99,14 +103,15 @@ class LocalSearchRunner(SearchRunner):
         fresh.rename(folder)
         self._beginning.unlink(missing_ok=True)
 
-    def load_state(self, experiment_id: int) -> Wire:
+    def load_state(self, experiment_id: int) -> tuple[int, Wire]:
         """Restore the state from the directory.
 
         Args:
             experiment_id: Id of the experiment that the state must belong to.
 
         Returns:
-            The operations that may not have been posted yet, in the form of the REST API.
+            The id of the experiment, and the operations that may not have been posted yet, in the form of
+            the REST API.
 
         Raises:
             FileNotFoundError: If the directory holds no state.
@@ -117,7 +122,7 @@ class LocalSearchRunner(SearchRunner):
             raise ValueError(
                 f"{self.searcher_dir} holds the search of experiment {held_id}, not of {experiment_id}"
             )
-        return operations
+        return held_id, operations
 
     def _loaded(self) -> tuple[int, Wire]:
         newest = next((folder for folder in self._folders() if folder.exists()), self._folders()[0])

@@ -219,12 +219,28 @@ def test_a_saved_state_is_taken_up_again(master, tmp_path):
     tell(master, [INITIAL, CREATED], [DONE])
     run(tmp_path)
     again = searcher.LocalSearchRunner(OneTrial(), tmp_path)
-    assert again.load_state(7) == []
+    assert again.load_state(7) == (7, [])
     assert (again.state.last_event_id, again.state.trials_created) == (2, {A})
     with pytest.raises(ValueError, match="of experiment 7, not of 8"):
         again.load_state(8)
     with pytest.raises(FileNotFoundError):
         searcher.LocalSearchRunner(OneTrial(), tmp_path / "elsewhere").load_state(7)
+
+
+def test_a_continued_search_is_loaded_by_the_method_that_subclasses_override(master, tmp_path):
+    loaded = []
+
+    class Watched(searcher.LocalSearchRunner):
+        def load_state(self, experiment_id):
+            loaded.append((experiment_id, super().load_state(experiment_id)))
+            return loaded[-1][-1]
+
+    tell(master, [INITIAL, CREATED], [DONE])
+    Watched(OneTrial(), tmp_path).run({"name": "x", "searcher": {"name": "custom"}})
+    assert loaded == []
+    tell(master, [DONE])
+    Watched(OneTrial(), tmp_path).run({"name": "x", "searcher": {"name": "custom"}})
+    assert loaded == [(7, (7, []))]
 
 
 class Task:
