@@ -30,6 +30,8 @@ COLOURS = 96
 """Of a picture; more make it larger than 150 kB."""
 COLUMNS = "id,name,tags,state,progress,numTrials,searcherMetricsVal,hp.learning_rate,startTime,user"
 REST_MS = 1500
+VERSIONS = 3
+"""Of the model."""
 FAILS = """
 name: digits-on-a-missing-file
 entrypoint: python3 fail.py
@@ -68,12 +70,12 @@ def fill(cluster: Any, folder: Path) -> dict[str, int]:
 
 
 def register(cluster: Any, experiment: int) -> None:
-    """The best checkpoint of the search, which retention keeps, as a model."""
+    """The best checkpoints of the search, which retention keeps, as versions of a model; best last."""
     cluster.api("POST", "models", json={"name": "digits", "description": "reads handwritten digits"})
     best = {"sortBy": "SORT_BY_SEARCHER_METRIC", "orderBy": "ORDER_BY_DESC", "states": "STATE_COMPLETED"}
     page = cluster.get(f"experiments/{experiment}/checkpoints", **best)
-    uuid = page["checkpoints"][0]["uuid"]
-    cluster.api("POST", "models/digits/versions", json={"checkpointUuid": uuid})
+    for one in reversed(page["checkpoints"][:VERSIONS]):
+        cluster.api("POST", "models/digits/versions", json={"checkpointUuid": one["uuid"]})
 
 
 def pages(cluster: Any, ids: dict[str, int]) -> dict[str, str]:
@@ -96,7 +98,7 @@ def pages(cluster: Any, ids: dict[str, int]) -> dict[str, str]:
         "logs": f"/experiments/{ids['failed']}/trials/{failed}/logs",
         "cluster": "/clusters",
         "queue": "/jobs",
-        "models": "/models/digits",
+        "models": f"/models/digits?open={VERSIONS}",
         "workspaces": "/workspaces/1",
         "tasks": "/tasks",
         "settings": "/settings",

@@ -74,6 +74,13 @@ def test_a_query_finds_sorts_and_stays_in_the_address(page, create):
     page.reload()
     expect(page.get_by_label("Query")).to_have_value("tag:sweep OR name:slow")
     expect(page.get_by_text("3 found")).to_be_visible()
+    # A name leads to its page, and back to the query, without loading the web UI anew.
+    page.evaluate("window.stays = true")
+    page.get_by_role("link", name="query-fast").click()
+    expect(page).to_have_url(re.compile("/overview$"))
+    page.go_back()
+    expect(page.get_by_text("3 found")).to_be_visible()
+    assert page.evaluate("window.stays")
     page.get_by_label("Query").fill("(tag:sweep")
     expect(page.get_by_text("a parenthesis is not closed")).to_be_visible()
     page.get_by_label("Query").fill("colour:red")

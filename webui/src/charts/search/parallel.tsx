@@ -58,6 +58,7 @@ export function Parallel({ rows, chosen, axes, brushes, onBrush, onMove, tint, o
           axis,
           to(at, 0)[0],
           (frame.width - 2 * SIDE) / Math.max(1, axes.length - 1) - 10,
+          at > 0 && at === axes.length - 1,
           brushes.find((one) => one.name === axis.name),
         ),
       );
@@ -177,7 +178,8 @@ function line(ctx: CanvasRenderingContext2D, columns: Float64Array[], row: numbe
   ctx.setLineDash([]);
 }
 
-function drawAxis({ ctx, height }: Frame, axis: Axis, x: number, room: number, brush?: Brush) {
+/** The last axis has its numbers at the right, where no lines cross them. */
+function drawAxis({ ctx, height }: Frame, axis: Axis, x: number, room: number, isLast: boolean, brush?: Brush) {
   ctx.strokeStyle = css("--line-2");
   ctx.lineWidth = 1;
   ctx.beginPath();
@@ -191,17 +193,17 @@ function drawAxis({ ctx, height }: Frame, axis: Axis, x: number, room: number, b
   ctx.font = `450 11px ${FONT}`;
   ctx.fillStyle = css("--ink-3");
   ctx.fillText(axis.scale ?? "", x, 31);
-  ctx.textAlign = "right";
+  ctx.textAlign = isLast ? "left" : "right";
   for (const [place, text] of ticksOf(axis)) {
     const y = TOP + (1 - place) * (height - TOP - BOTTOM);
     const shown = cut(ctx, text.replace(/^"|"$/g, ""), SIDE - 12);
     const wide = ctx.measureText(shown).width;
     ctx.fillStyle = css("--surface");
     ctx.globalAlpha = 0.8;
-    ctx.fillRect(x - wide - 9, y - 7, wide + 6, 14);
+    ctx.fillRect(isLast ? x + 3 : x - wide - 9, y - 7, wide + 6, 14);
     ctx.globalAlpha = 1;
     ctx.fillStyle = css("--ink-2");
-    ctx.fillText(shown, x - 6, y + 4);
+    ctx.fillText(shown, isLast ? x + 6 : x - 6, y + 4);
   }
   if (!brush) return;
   const [from, to] = [brush.from, brush.to].map((value) => TOP + (1 - share(axis, value)) * (height - TOP - BOTTOM));

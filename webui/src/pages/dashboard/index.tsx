@@ -132,7 +132,7 @@ const METRIC: Column<Row> = {
     </span>
   ),
 };
-const TIME: Column<Row> = { id: "time", head: "Time", width: 124, cell: (row) => <span className="ink2">{time(row)}</span> };
+const TIME: Column<Row> = { id: "time", head: "Time", width: 140, cell: (row) => <span className="ink2">{time(row)}</span> };
 
 function Recent({ rows }: { rows: Row[] }) {
   const courses = useCourses(rows);

@@ -207,7 +207,7 @@ function Plan({ found, pools, parent, trials }: { found: Checked; pools: Pool[];
             value={price || "not known"}
             note={
               price
-                ? `at the pace of ${parent!.id}`
+                ? `at the pace of experiment ${parent!.id}`
                 : parent
                   ? `experiment ${parent.id} has no rate in ${wanted.unit}`
                   : "no earlier run to go by"
