@@ -38,3 +38,8 @@ test.each([
 test.each(["(tag:a", "tag:a)", '"', 'name:"x'])("an unreadable query is reported: %s", (text) => {
   expect(() => parse(text)).toThrow(QueryError);
 });
+
+test.each(["state:", "tag:a hp.lr<", "started>=", "user~"])("a condition that is still being typed is no search for names: %s", (text) => {
+  expect(() => parse(text)).toThrow(/needs a value$/);
+  expect(parse('"state:"').children).toEqual([field("name", "contains", "state:")]);
+});

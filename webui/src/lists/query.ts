@@ -63,6 +63,10 @@ type Token = { kind: "(" | ")" | "OR" | "AND" } | { kind: "term"; field: Field }
 const TEXT = String.raw`"(?:[^"\\]|\\.)*"`;
 const TERM = new RegExp(String.raw`(-?)(?:(${TEXT}|[^\s:=<>!()"~]+)(<=|>=|!=|:|=|<|>|~))?(${TEXT}|[^\s()"]+)`, "y");
 
+/** A condition that has no value yet. */
+const OPEN = /^[^"].*[:=<>~]$/;
+const SIGNS = /^[:=<>~]+$/;
+
 /** Throws `QueryError`. */
 export function parse(text: string): Group {
   const tokens = split(text);
@@ -95,6 +99,8 @@ function split(text: string): Token[] {
 
 function term([, minus, column, sign, raw]: RegExpExecArray): Field {
   const value = unquoted(raw!);
+  // Who is still typing a condition wants the list as it was, and not the names that contain `state:`.
+  if (sign ? SIGNS.test(raw!) : OPEN.test(raw!)) throw new QueryError(`${column ?? ""}${sign ?? ""}${raw} needs a value`);
   const found = sign ? leaf(unquoted(column!), sign, value, raw!) : field("name", "contains", value);
   return minus ? { ...found, operator: OPPOSITE[found.operator]! } : found;
 }
