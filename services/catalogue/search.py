@@ -260,8 +260,9 @@ def _parse_order(part: str) -> tuple[str, bool]:
 def _sorted(values: Values, ids: Ids, descending: bool) -> Ids:
     """Sort numbers before texts, and texts without regard to case; missing values come last."""
     get = values.get
-    present = [id for id in ids if get(id) not in _MISSING]
-    missing = [id for id in ids if get(id) in _MISSING]
+    column_values = list(map(get, ids))
+    present = [id for id, value in zip(ids, column_values, strict=True) if value is not None and value != ()]
+    missing = [] if len(present) == len(ids) else [id for id in ids if get(id) in _MISSING]
     if present and not isinstance(get(present[0]), str | tuple):
         try:
             return [*sorted(present, key=get, reverse=descending), *missing]  # type: ignore[arg-type]
