@@ -28,6 +28,7 @@ NAMES = (
     "placements",
     "fleet",
     "search",
+    "overheads",
     "trainer",
     "cli",
     "checkpoints",
@@ -36,6 +37,7 @@ NAMES = (
     "logs",
     "log_page",
     "catalogue",
+    "rest_reads",
     "charts",
     "webui",
 )

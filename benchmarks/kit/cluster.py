@@ -15,11 +15,12 @@ from services.local.home import Home, Plan
 
 
 @contextlib.contextmanager
-def running_cluster(slots: int) -> Iterator[Home]:
-    """A cluster with one worker, for the length of a `with`."""
+def running_cluster(slots: int, agents: int = 1) -> Iterator[Home]:
+    """A cluster with one worker or more, each with so many slots, for the length of a `with`."""
     with tempfile.TemporaryDirectory(prefix="steadfast-bench-") as folder:
         home = Home("bench", Path(folder))
-        plan = Plan(name="bench", port=broker.free_port(), gpu=False, slots=slots, ends_with=os.getpid())
+        port, ends_with = broker.free_port(), os.getpid()
+        plan = Plan(name="bench", port=port, gpu=False, slots=slots, agents=agents, ends_with=ends_with)
         up(plan, home)
         try:
             yield home
