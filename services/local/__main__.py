@@ -11,7 +11,7 @@ from pathlib import Path
 from services.local import logs, master_file, status
 from services.local.agents import agent_down, agent_run, agent_up
 from services.local.control import down, up
-from services.local.home import Home, Plan
+from services.local.home import SHARDS, Home, Plan
 from services.local.keys import KeysDamaged
 from services.local.preconditions import INITIAL_PASSWORD, CannotStart
 
@@ -82,12 +82,16 @@ def _plan(args: argparse.Namespace) -> Plan:
         gpu=args.gpu and args.slots is None,
         storage=args.storage or "",
         python=args.python or sys.executable,
-        settings=master.settings | dict(pair.split("=", 1) for pair in args.set),
+        settings=master.settings | _shards(args) | dict(pair.split("=", 1) for pair in args.set),
         pools=args.pool,
         pools_file=args.pools or "",
         pools_content=master.pools,
         tls=args.tls,
     )
+
+
+def _shards(args: argparse.Namespace) -> dict[str, str]:
+    return {} if args.metrics is None else {SHARDS: str(args.metrics)}
 
 
 def _next_steps(plan: Plan, home: Home) -> list[str]:
@@ -229,6 +233,7 @@ def _add_up_options(parser: argparse.ArgumentParser) -> None:
         help="resource pool of a worker; repeat per worker, the last applies to the rest",
     )
     parser.add_argument("--pools", help="YAML file with the settings of the resource pools")
+    parser.add_argument("--metrics", type=int, help="metrics processes that share the trials; default: 1")
     parser.add_argument("--slots", type=int, help="CPU slots per worker, instead of its GPUs")
     parser.add_argument("--no-gpu", dest="gpu", action="store_false", help="one CPU slot per worker")
     storage = parser.add_mutually_exclusive_group()

@@ -1,7 +1,7 @@
 """Copies a running cluster on this machine into a folder: the log, and what cannot be rebuilt from it.
 
 The cluster keeps running. Whatever refers to something is copied before its target, so that nothing the
-backup refers to is missing: the metrics database, then CONTROL, then the reports and log lines it is based
+backup refers to is missing: the metrics databases, then CONTROL, then the reports and log lines it is based
 on; checkpoint files both before and after. The list of all files is written last; without it, the folder is
 not a backup.
 """
@@ -26,6 +26,7 @@ from nacl.exceptions import CryptoError
 from nacl.secret import SecretBox
 
 from det_contracts import subjects
+from det_contracts.metrics_shards import FURTHER_SHARDS, OWNER
 from services.kit.files import write_atomic
 from services.local.broker_command import Unreachable, connect_to_broker
 from services.local.home import Home, Plan
@@ -37,6 +38,8 @@ MANIFEST_FILE = "manifest.json"
 KEYS_FILE = "keys.box"
 STREAMS = (subjects.CONTROL, subjects.REPORTS, subjects.LOGS, subjects.WITNESS)
 """In this order. Worker orders are derived from the log."""
+METRICS_DATABASES = tuple(f"{owner}.db" for owner in (OWNER, *FURTHER_SHARDS))
+"""Those that exist are copied. Other databases are rebuilt from the log."""
 SECRET_FOLDERS = ("secrets", "tls")
 ARCHIVE = "STEADFAST_ARCHIVE"
 
@@ -79,7 +82,8 @@ def back_up(home: Home, target: Path, key: bytes) -> Manifest:
     target.mkdir(parents=True, exist_ok=True, mode=0o700)
     storage = Path(plan.storage) if plan.storage else home.path / "checkpoints"
     salt = utils.random(pwhash.argon2id.SALTBYTES)
-    _copy_database(home.path / "databases" / "metrics.db", target / "metrics.db")
+    for name in METRICS_DATABASES:
+        _copy_database(home.path / "databases" / name, target / name)
     _copy_missing(storage, target / "checkpoints")
     try:
         streams = asyncio.run(_copy_streams(home, plan, target))

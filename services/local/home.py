@@ -16,6 +16,8 @@ from services.local.keys import ensure_secret
 if TYPE_CHECKING:
     from services.local.certificates import Certificates
 
+SHARDS = "STEADFAST_METRICS_SHARDS"
+"""Variable with the number of metrics processes."""
 INITIAL_PASSWORD_FILE = "initial-password"  # noqa: S105 - the name of a file
 
 

@@ -19,6 +19,7 @@ from services.local.backup import (
     FORMAT,
     KEYS_FILE,
     MANIFEST_FILE,
+    METRICS_DATABASES,
     STREAMS,
     CannotBackUp,
     Manifest,
@@ -52,8 +53,9 @@ def restore(home: Home, source: Path, key: bytes, port: int | None = None) -> Ma
             tar.extractall(staging.path, filter="data")
         _import_log(staging, source, manifest)
         _copy(source / "blobs", staging.path / "blobs")
-        if (source / "metrics.db").exists():
-            shutil.copy2(source / "metrics.db", staging.folder("databases") / "metrics.db")
+        for name in METRICS_DATABASES:
+            if (source / name).exists():
+                shutil.copy2(source / name, staging.folder("databases") / name)
         _copy(source / "archive", staging.path / "archive")
         _write_plan(home, staging, source, manifest, port)
         _copy(source / "checkpoints", partial := storage.with_name(f"{storage.name}.restoring"))

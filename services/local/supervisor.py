@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from det_contracts.metrics_shards import FURTHER_SHARDS, OWNER
 from services.kit import broker, pools_file
 from services.kit.host_addresses import is_loopback
 from services.kit.host_processes import die_with_parent
@@ -21,7 +22,7 @@ from services.local.batch_staging import BatchStaging
 from services.local.broker_recovery import BrokerRecovery
 from services.local.certificate_renewal import renew_certificates
 from services.local.fork_client import ForkClient
-from services.local.home import Home, Plan, ProgramRequest
+from services.local.home import SHARDS, Home, Plan, ProgramRequest
 from services.local.keys import write_keys, write_worker
 from services.local.on_demand import stop_all
 from services.local.processes import Child, Program, log_line
@@ -44,7 +45,7 @@ class Cluster:
         self.plan = plan
         self.home = home
         wanted = plan.settings.get("STEADFAST_ARCHIVE") or os.environ.get("STEADFAST_ARCHIVE")
-        self.services = (*SERVICES, ARCHIVE) if wanted else SERVICES
+        self.services = (*SERVICES, *further_shards(plan), *((ARCHIVE,) if wanted else ()))
         if _has_provider(plan):
             self.services = (*self.services, PROVISIONER)
         """Names of the control plane's programs."""
@@ -114,7 +115,7 @@ class Cluster:
         return Program("broker", broker.command(config), env, self._log_path("broker"))
 
     def _python_program(self, name: str) -> Program:
-        module = f"services.{name}" if name in self.services else "worker"
+        module = module_of(name) if name in self.services else "worker"
         # -P: ignore folders named `services` or `worker` in the directory where the cluster was started.
         command = [sys.executable, "-P", "-m", module]
         return Program(name, command, self._environment(name), self._log_path(name))
@@ -132,6 +133,8 @@ class Cluster:
             set_variables["STEADFAST_TLS_CA"] = str(self._certificates.authority)
         if name in self._ports:
             set_variables["STEADFAST_HEALTH_PORT"] = str(self._ports[name])
+        if name in FURTHER_SHARDS:
+            set_variables["STEADFAST_METRICS_SHARD"] = name.rpartition("-")[2]
         if name in self.services and name not in WITHOUT_DATABASE:
             set_variables["STEADFAST_DATABASE_URL"] = f"sqlite:///{home.folder('databases') / name}.db"
         if name in self.services:
@@ -239,6 +242,17 @@ def _has_provider(plan: Plan) -> bool:
         return False
 
 
+def further_shards(plan: Plan) -> tuple[str, ...]:
+    """Return the metrics processes after the first, by the setting. An invalid one is reported by metrics."""
+    wanted = plan.settings.get(SHARDS) or os.environ.get(SHARDS) or "1"
+    return FURTHER_SHARDS[: int(wanted) - 1] if wanted.isdecimal() and int(wanted) else ()
+
+
+def module_of(service: str) -> str:
+    """Return the module of a service's program."""
+    return f"services.{OWNER if service in FURTHER_SHARDS else service}"
+
+
 def worker_ids(plan: Plan) -> list[str]:
     """Return the worker names: the host name, numbered if there are several workers."""
     host = "".join(c if c.isalnum() or c in "-_" else "-" for c in os.uname().nodename)[:48] or "worker"
@@ -262,7 +276,7 @@ async def supervise(plan: Plan, home: Home) -> None:
     programs = cluster.programs()
     for program in programs:
         home.write_request(program.name, ProgramRequest())
-    modules = [*(f"services.{name}" for name in cluster.services), "worker"]
+    modules = [*dict.fromkeys(map(module_of, cluster.services)), "worker"]
     forks = ForkClient(home.path, modules, home.folder("logs") / "services.log", die_with_parent)
     children = [Child(program, record_pid, home.read_request, forks) for program in programs]
     with contextlib.ExitStack() as held:

@@ -14,6 +14,7 @@ import yaml
 
 from services.archive.settings import Settings as ArchiveSettings
 from services.kit.settings import ServiceSettings, load
+from services.metrics.settings import MetricsSettings
 from services.provisioner.pools import load_engines
 from services.provisioner.settings import Settings as ProvisionerSettings
 from services.scheduler.pools import read_pools
@@ -90,6 +91,19 @@ def test_only_the_gateway_is_open_and_only_to_this_machine():
     }
 
 
+def test_two_metrics_processes_differ_in_their_number_alone():
+    told = read_file(METRICS_SHARDS="2")
+    first, second = (dict(told[name]["environment"]) for name in ("metrics", "metrics-2"))
+    assert told["metrics-2"]["command"] == told["metrics"]["command"]
+    assert (first.pop("STEADFAST_METRICS_SHARDS"), second.pop("STEADFAST_METRICS_SHARDS")) == ("2", "2")
+    assert second.pop("STEADFAST_METRICS_SHARD") == "2"
+    assert second.pop("STEADFAST_NATS_CREDENTIALS") == "/keys/services/metrics-2.creds"
+    del first["STEADFAST_NATS_CREDENTIALS"]
+    assert first == second
+    load(MetricsSettings, told["metrics-2"]["environment"])
+    assert read_file()["metrics"]["environment"]["STEADFAST_METRICS_SHARDS"] == "1"
+
+
 def test_prometheus_asks_everybody_who_tells():
     (job,) = yaml.safe_load((ROOT / "deploy" / "prometheus" / "prometheus.yml").read_text())["scrape_configs"]
     asked = {target for static in job["static_configs"] for target in static["targets"]}
@@ -103,6 +117,7 @@ def test_each_container_is_given_its_own_keys_only():
     assert keys.pop("setup") == {"broker-keys", "service-keys", "worker-keys"}
     expected = {name: {"service-keys"} for name in SERVICES}
     expected |= {"worker": {"worker-keys"}, "nats": {"broker-keys"}}
+    expected |= {"metrics-2": {"service-keys"}}
     # Which starts workers, in its own container.
     expected |= {"provisioner": {"service-keys", "worker-keys"}}
     expected |= {name: set() for name in ("postgres", "minio", "prometheus", "grafana")}

@@ -32,6 +32,7 @@ LARGE = {
     "objectStore": {
         "endpoint": "https://s3.example", "existingSecret": "s3", "cidrs": ["10.0.0.0/8", "0.0.0.0/0"]
     },
+    "metricsShards": 2,
     "broker": {"count": 3, "storage": {"size": "1Ti", "className": "fast"}},
     "services": {name: {"replicas": 2} for name in ("intake", "searcher", "scheduler", "gateway")},
     "ingress": {
@@ -131,6 +132,7 @@ def test_services_are_told_what_they_know(large):
         (container,) = pod["spec"]["containers"]
         name = pod["metadata"]["labels"]["app.kubernetes.io/component"]
         if pod["metadata"]["labels"].get("steadfast/part") == "service":
+            name, _, shard = name.partition("-")
             assert container["command"] == ["python", "-m", f"services.{name}"]
             variables = told(container) | {"STEADFAST_S3_ACCESS_KEY": "a", "STEADFAST_S3_SECRET_KEY": "b"}
             settings = load(settings_of(name), variables)
@@ -139,6 +141,8 @@ def test_services_are_told_what_they_know(large):
                 == "nats://lab-nats-0.lab-nats:4222,nats://lab-nats-1.lab-nats:4222,nats://lab-nats-2.lab-nats:4222"
             )
             assert settings.stream_replicas == 3
+            if name == "metrics":
+                assert (settings.metrics_shard, settings.metrics_shards) == (int(shard or 1), 2)
 
 
 def test_a_service_has_its_own_credentials_and_no_others(large):

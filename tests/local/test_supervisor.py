@@ -4,7 +4,10 @@ import asyncio
 import subprocess
 import sys
 
-from services.local.supervisor import call_when_ended
+import pytest
+
+from services.local.home import Home, Plan
+from services.local.supervisor import Cluster, call_when_ended
 
 
 def sleeping():
@@ -44,3 +47,19 @@ def test_none_is_watched_without_a_number():
             await asyncio.sleep(0)
 
     asyncio.run(unheard())
+
+
+@pytest.mark.parametrize(("wanted", "further"), [("1", 0), ("2", 1), ("3", 2), ("0", 0), ("x", 0)])
+def test_each_metrics_process_has_its_number_credentials_and_database(tmp_path, wanted, further):
+    plan = Plan(name="test", settings={"STEADFAST_METRICS_SHARDS": wanted})
+    programs = {one.name: one for one in Cluster(plan, Home("test", tmp_path)).programs()}
+    names = [name for name in programs if name.startswith("metrics")]
+    assert names == ["metrics", "metrics-2", "metrics-3"][: 1 + further]
+    for number, name in enumerate(names, 1):
+        program = programs[name]
+        assert program.command[-1] == "services.metrics"
+        assert program.environment["STEADFAST_METRICS_SHARDS"] == wanted
+        assert program.environment.get("STEADFAST_METRICS_SHARD", "1") == str(number)
+        assert program.environment["STEADFAST_NATS_CREDENTIALS"].endswith(f"/{name}.creds")
+        assert program.environment["STEADFAST_DATABASE_URL"].endswith(f"/{name}.db")
+    assert len({programs[name].environment["STEADFAST_HEALTH_PORT"] for name in names}) == len(names)

@@ -34,6 +34,7 @@ def cluster_up(session: Session, args: argparse.Namespace) -> int:
     words += ["--force"] if args.force else []
     words += ["--host", args.host] if args.host else []
     words += ["--tls"] if args.tls else []
+    words += ["--metrics", str(args.metrics)] if args.metrics is not None else []
     return run_platform(words, **_first_password(args))
 
 
@@ -144,6 +145,7 @@ _MASTER_ARGS: tuple[Arg | OneOf, ...] = (
     ),
     arg("--host", metavar="ADDRESS", help="address to listen on; default: 127.0.0.1, this machine alone"),
     INITIAL_PASSWORD,
+    arg("--metrics", type=int, metavar="N", help="processes that share the storing of metrics and logs"),
     arg("--force", action="store_true", help="replace a running cluster of this name and kill its tasks"),
     *(arg(option, metavar="X", help=argparse.SUPPRESS) for option in _IGNORED_VALUES),
     *(arg(option, action="store_true", help=argparse.SUPPRESS) for option in _IGNORED_SWITCHES),
