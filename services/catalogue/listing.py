@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
+from det_contracts.problems import invalid
 from services.catalogue import columns
 from services.catalogue.columns.column import sort_columns
 from services.catalogue.columns.experiments import label_text
@@ -17,6 +18,8 @@ from services.kit.paging import Span, Window, experiments_span, span
 
 Column = sa.ColumnElement[Any]
 
+MAX_LABELS = 100
+"""Labels that one filter may name. Each is a condition, and databases take no more than some hundreds."""
 DURATION = "DURATION"
 PROGRESS = "PROGRESS"
 """Only the searcher knows progress, so the tables cannot sort by it."""
@@ -138,9 +141,10 @@ def _conditions(criteria: ExperimentFilter) -> list[Column]:
         for column, text in ((columns.name, criteria.name), (columns.description, criteria.description))
         if text
     ]
-    conditions += [
-        columns.labels.contains(label_text([label])[1:-1], autoescape=True) for label in criteria.labels
-    ]
+    labels = dict.fromkeys(criteria.labels)
+    if len(labels) > MAX_LABELS:
+        raise invalid(f"labels: {len(labels)} are named, and {MAX_LABELS} at most are looked for at once")
+    conditions += [columns.labels.contains(label_text([label])[1:-1], autoescape=True) for label in labels]
     conditions += _in_states(EXPERIMENTS, criteria.states)
     if criteria.users:
         conditions.append(columns.username.in_(criteria.users))

@@ -31,7 +31,9 @@ METRICS_S = 3.0
 """Seconds the event loop may take to collect the metrics."""
 REQUEST_S = 5.0
 MAX_REQUESTS = 16
-"""Maximum number of concurrent requests; further ones are rejected."""
+"""Maximum number of concurrent requests. A further one takes the place of one that has not asked yet."""
+SILENCE_S = 0.2
+"""Seconds for which a client that has not asked keeps its place. Probes ask as soon as they are connected."""
 MAX_REQUEST_BYTES = 8192
 BACKLOG = 128
 PAUSE_S = 0.1
@@ -49,7 +51,9 @@ class HealthPages:
         self._listener: socket.socket | None = None
         self._tls: ssl.SSLContext | None = None
         self._open = 0
-        """Number of requests being answered."""
+        """Number of connections."""
+        self._silent: dict[socket.socket, float] = {}
+        """Those that have not asked yet, oldest first, and since when."""
         self._counting = threading.Lock()
         self._loop_free_registry = CollectorRegistry()
         """The metrics available without the event loop."""
@@ -80,33 +84,50 @@ class HealthPages:
         while self._listener is listener:
             try:
                 connection, _ = listener.accept()
+                handle = connection.dup()
             except OSError:
                 # Out of file descriptors for the moment, or stopped.
                 time.sleep(PAUSE_S)
                 continue
-            if self._open < MAX_REQUESTS:
-                self._count(1)
-                threading.Thread(target=self._answer, args=[connection], daemon=True).start()
+            if self._take_place(handle):
+                threading.Thread(target=self._answer, args=[connection, handle], daemon=True).start()
             else:
+                handle.close()
                 connection.close()
 
-    def _count(self, change: int) -> None:
+    def _take_place(self, handle: socket.socket) -> bool:
+        """Whether a connection may stay. TLS takes its socket over, so it is known by another handle."""
         with self._counting:
-            self._open += change
+            if self._open >= MAX_REQUESTS:
+                oldest, since = next(iter(self._silent.items()), (None, 0.0))
+                if oldest is None or time.monotonic() - since < SILENCE_S:
+                    return False
+                del self._silent[oldest]
+                # The thread that reads from it ends, and closes it.
+                with contextlib.suppress(OSError):
+                    oldest.shutdown(socket.SHUT_RDWR)
+            self._open += 1
+            self._silent[handle] = time.monotonic()
+            return True
 
-    def _answer(self, connection: socket.socket) -> None:
+    def _answer(self, connection: socket.socket, handle: socket.socket) -> None:
         try:
-            with contextlib.suppress(OSError), self._wrap_tls(connection) as connection:
-                request_line = _head(connection).split(maxsplit=2)
+            with contextlib.suppress(OSError), self._wrap_tls(connection) as opened:
+                request_line = _head(opened).split(maxsplit=2)
+                with self._counting:
+                    self._silent.pop(handle, None)
                 status, body = self.page(request_line[1].partition("?")[0] if len(request_line) > 1 else "")
                 head = (
                     f"HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"
                     f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
                 )
-                connection.settimeout(REQUEST_S)
-                connection.sendall(head.encode() + body)
+                opened.settimeout(REQUEST_S)
+                opened.sendall(head.encode() + body)
         finally:
-            self._count(-1)
+            with self._counting:
+                self._open -= 1
+                self._silent.pop(handle, None)
+                handle.close()
 
     def _wrap_tls(self, connection: socket.socket) -> socket.socket:
         """Return the connection to use. Raises OSError after closing it."""

@@ -148,6 +148,30 @@ def test_who_hangs_up_or_says_nothing_is_in_nobodys_way(conditions, monkeypatch)
     assert on_pages(conditions, work) == (200, "ok\n")
 
 
+def test_whoever_keeps_all_places_without_asking_hides_no_page(conditions, monkeypatch):
+    """An orchestrator that gets no answer starts a service again, or takes it away from its clients."""
+    monkeypatch.setattr(health, "REQUEST_S", 60.0)
+
+    async def work(page, port):
+        silent = []
+        for began in (b"", b"GET /heal", b"\x16\x03"):
+            for _ in range(health.MAX_REQUESTS):
+                silent.append(socket.create_connection(("127.0.0.1", port)))
+                silent[-1].sendall(began)
+        try:
+            async with asyncio.timeout(20):
+                while True:
+                    try:
+                        return await page("/healthz")
+                    except OSError:
+                        await asyncio.sleep(0.05)
+        finally:
+            for one in silent:
+                one.close()
+
+    assert on_pages(conditions, work) == (200, "ok\n")
+
+
 def test_what_several_processes_see_is_told_once_and_what_each_has_of_its_own_by_each():
     clock = [2.0]
     mine, other = Conditions("gateway", lambda: clock[0]), Conditions("metrics", lambda: clock[0])
