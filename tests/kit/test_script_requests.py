@@ -185,6 +185,8 @@ def test_metrics_says_which_reports_of_the_run_were_refused():
     assert unseen_refusals(state, 7, AskRefusals(2)) == Refusals(5, ("refused 2", "refused 5"))
     assert unseen_refusals(state, 7, AskRefusals(2, Refusals(2))) == Refusals(5, ("refused 5",))
     assert unseen_refusals(state, 7, AskRefusals(2, Refusals(5))) is None
+    assert unseen_refusals(state, 7, AskRefusals(2, Refusals())) == Refusals(5, ("refused 2", "refused 5"))
+    assert unseen_refusals(state, 7, AskRefusals(3, Refusals())) is None
     assert unseen_refusals(state, 7, AskRefusals(3)) == Refusals()
     assert unseen_refusals(state, 8, AskRefusals(2)) == Refusals()
 

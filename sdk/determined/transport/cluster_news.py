@@ -103,7 +103,8 @@ class ClusterNews:
                 self.known.set_result(None)
 
     async def _hear_refusals(self) -> None:
-        seen: script_queries.Refusals | None = None
+        # Most scripts never hear of one: none is news only once there is one.
+        seen = script_queries.Refusals()
         while True:
             reply = await self._news(
                 "metrics", script_queries.AskRefusals(self._run, seen), script_queries.WAIT_S
