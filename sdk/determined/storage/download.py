@@ -24,6 +24,10 @@ _PAUSES_S = (0.0, 0.2, 0.5, 1.0, 2.0)
 """Pauses before retries after a lost connection. The first is 0, because stores close idle connections."""
 
 
+_PATIENCE_S = 200.0
+"""No retry begins later than this after the first request for a range."""
+
+
 class ShortRead(OSError):
     """The store closed a transfer early."""
 
@@ -163,6 +167,7 @@ def download(
                 yield partial(get, posixpath.join(root, name), file, offset, length)
 
     def get(key: str, file: _Arriving, offset: int, length: int) -> None:
+        began = time.monotonic()
         for pause_s in (*_PAUSES_S, None):
             try:
                 crc = _get_range(streams, key, file, offset, length, meter)
@@ -171,7 +176,7 @@ def download(
             except (Broken, ShortRead, Corrupt) as error:
                 if isinstance(error, Corrupt):
                     meter.add(-length)
-                if pause_s is None:
+                if pause_s is None or time.monotonic() - began > _PATIENCE_S:
                     raise
                 if isinstance(error, Broken):
                     time.sleep(pause_s)

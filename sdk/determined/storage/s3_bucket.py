@@ -6,7 +6,7 @@ Imported on first use, because loading the client takes a tenth of a second.
 import errno
 import os
 from collections.abc import Sequence
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 import certifi
 import urllib3
@@ -23,12 +23,12 @@ from minio.credentials.providers import (
 )
 from minio.deleteobjects import DeleteObject
 from minio.error import MinioException
-from urllib3.exceptions import HTTPError
+from urllib3.exceptions import HTTPError, ReadTimeoutError
 
 from determined.storage.checksums import SummedReader
 from determined.storage.listing import Resources
 from determined.storage.s3_answers import BUSY
-from determined.storage.s3_streams import Streams
+from determined.storage.s3_streams import SILENCE_S, Streams
 from determined.storage.transfer import PARALLEL_OBJECTS, PARALLEL_PARTS
 
 
@@ -43,6 +43,15 @@ class _Search(ChainedProvider):
             ) from error
 
 
+class _Retry(urllib3.Retry):
+    """Asks a store that says nothing only once more: each time costs `SILENCE_S`."""
+
+    def increment(self, *args: Any, **kwargs: Any) -> "_Retry":
+        silent = isinstance(kwargs.get("error"), ReadTimeoutError)
+        policy = self.new(total=min(int(self.total or 0), 1)) if silent else self
+        return super(_Retry, policy).increment(*args, **kwargs)
+
+
 def connect(endpoint: str, secure: bool, credentials: Provider, region: str | None) -> Minio:
     """Create a client without connecting. Raises FileNotFoundError if SSL_CERT_FILE does not exist."""
     trusted = os.environ.get("SSL_CERT_FILE") or certifi.where()
@@ -50,8 +59,8 @@ def connect(endpoint: str, secure: bool, credentials: Provider, region: str | No
         raise FileNotFoundError(errno.ENOENT, "SSL_CERT_FILE names a file that does not exist", trusted)
     pool = urllib3.PoolManager(
         maxsize=2 * PARALLEL_OBJECTS,
-        timeout=urllib3.Timeout(connect=10, read=300),
-        retries=urllib3.Retry(total=4, backoff_factor=0.2, status_forcelist=BUSY),
+        timeout=urllib3.Timeout(connect=10, read=SILENCE_S),
+        retries=_Retry(total=4, backoff_factor=0.2, status_forcelist=BUSY),
         cert_reqs="CERT_REQUIRED",
         ca_certs=trusted,
     )

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from minio import Minio
     from minio.credentials.providers import Provider
 
-_CONNECT_S, _READ_S = 10.0, 300.0
+_CONNECT_S = 10.0
+SILENCE_S = 120.0
+"""A store that sends nothing for so long is given up."""
 _HEAD_BYTES = 16 << 10
 _HEAD_END = b"\r\n\r\n"
 
@@ -75,7 +77,7 @@ class _Connection:
             made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if trust:
                 made = trust.wrap_socket(made, server_hostname=host)
-                made.settimeout(_READ_S)
+                made.settimeout(SILENCE_S)
             else:
                 _wait_in_the_kernel(made)
         self._socket = made
@@ -122,9 +124,9 @@ class _Connection:
 def _wait_in_the_kernel(made: socket.socket) -> None:
     """Set timeouts in the kernel, so that reads need no preceding poll."""
     if os.name != "posix":
-        return made.settimeout(_READ_S)
+        return made.settimeout(SILENCE_S)
     made.settimeout(None)
-    limit = struct.pack("@ll", int(_READ_S), 0)
+    limit = struct.pack("@ll", int(SILENCE_S), 0)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
 
@@ -154,6 +156,8 @@ class Streams:
             if isinstance(error, Broken):
                 # Connections that were idle for as long are probably closed as well.
                 self.close()
+                if key not in str(error):
+                    raise Broken(f"object {key}: {error}") from error
             raise
         if body.left:
             connection.close()
@@ -178,7 +182,7 @@ class _Network:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, BlockingIOError):
-            raise Broken(f"nothing came for {_READ_S:.0f} s") from error
+            raise Broken(f"nothing came for {SILENCE_S:.0f} s") from error
         if isinstance(error, OSError | http.client.HTTPException):
             raise Broken(f"the connection was lost: {error!r}") from error
 

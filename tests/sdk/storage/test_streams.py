@@ -163,7 +163,7 @@ def test_connections_that_have_died_are_not_tried_one_after_another(talk):
 
 
 def test_a_store_that_says_nothing_is_not_waited_for_forever(talk, monkeypatch):
-    monkeypatch.setattr(s3_streams, "_READ_S", 1)
+    monkeypatch.setattr(s3_streams, "SILENCE_S", 1)
     _, streams = talk([PLAIN[:-3]], PLAIN)
     with pytest.raises(Broken, match="nothing came for 1 s"):
         read(streams)
