@@ -22,6 +22,8 @@ AZURE_DOMAINS = (
 STAND_IN_TOKEN = "stand-in"  # noqa: S105
 _QUERY = re.compile(r"(://[^\s?]*)\?[^\s\"')]+")
 _PARTS = re.compile(r"<(?:Code|Message)>([^<]*?)(?: RequestId:[^<]*)?<")
+_CAUSES = re.compile(r"\b(?:kind: |\w+\(\s+)([A-Z]\w+),")
+"""What the client was told by its libraries, outermost first."""
 _SIGNATURE = re.compile(r"(^|[?&])sig=")
 _ACCOUNT_NAME = re.compile(r"[a-z0-9-]{3,}")
 
@@ -132,7 +134,10 @@ def _stand_in_token() -> dict[str, Any]:
 
 def error_text(error: Exception) -> str:
     """The first paragraph of an error of obstore. Of the store's own answer only code and message."""
-    said = " ".join(str(error).partition("\n\n")[0].split())
+    first, _, inner = str(error).partition("\n\n")
+    said = " ".join(first.split())
+    if said.endswith("error sending request") and (causes := _CAUSES.findall(inner)):
+        said = f"{said}: {causes[-1]}"
     parts = [html.unescape(part) for part in _PARTS.findall(said)]
     head = said.partition("<")[0].rstrip(": ")
     # A query may hold a signature.

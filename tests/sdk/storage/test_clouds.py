@@ -1,11 +1,13 @@
 """Google Cloud Storage and Azure, beyond what `test_storage.py` promises of every storage."""
 
 import pickle
+import ssl
 import threading
 
 import pytest
 
 from determined.core import CheckpointContext, DummyDistributedContext
+from determined.errors import CheckpointNotFound
 from determined.storage import (
     AzureStorageManager,
     GCSStorageManager,
@@ -14,7 +16,9 @@ from determined.storage import (
     object_store,
     transfer,
 )
-from tests.fixtures.azure_server import ACCOUNT, ACCOUNT_KEY, CONTAINER, SAS
+from services.local.certificates import ensure_certificates
+from tests.fixtures.azure_server import ACCOUNT, ACCOUNT_KEY, CONTAINER, SAS, AzureHandler
+from tests.fixtures.cloud_server import CloudServer, running
 from tests.fixtures.gcs_server import GCS_BUCKET
 from tests.sdk.core.fake_transport import FakeTransport
 
@@ -213,3 +217,34 @@ def test_wrong_keys_and_missing_containers_are_told(azure, gcs, monkeypatch):
     ):
         with pytest.raises(OSError, match=rf"refuses: .*{code}: It is so\.; check the (container|bucket)"):
             storage.list_resources("one")
+
+
+def test_own_certificates_and_why_a_store_cannot_be_reached(tmp_path, monkeypatch):
+    monkeypatch.setattr(object_store, "_RETRIES", {"max_retries": 0})
+    made = ensure_certificates(tmp_path, tmp_path, "127.0.0.1")
+    server, context = CloudServer(AzureHandler), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(made.certificate, made.key)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+
+    def ask(url):
+        AzureStorageManager(CONTAINER, account_url=url, credential=ACCOUNT_KEY).list_resources("one")
+
+    with running(server):
+        url = f"{server.url}/{ACCOUNT}".replace("http:", "https:")
+        with pytest.raises(OSError, match=r"refuses: .*error sending request: UnknownIssuer; check"):
+            ask(url)
+        monkeypatch.setenv("SSL_CERT_FILE", str(made.authority))
+        with pytest.raises(CheckpointNotFound):
+            ask(url)
+    with pytest.raises(OSError, match=r"refuses: .*error sending request: ConnectionRefused; check"):
+        ask("http://127.0.0.1:1/account")
+
+
+def test_proxies_are_used(azure, monkeypatch):
+    monkeypatch.setattr(object_store, "_RETRIES", {"max_retries": 0})
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    with pytest.raises(OSError, match="ConnectionRefused"):
+        storage_of(azure, "azure").list_resources("nothing")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with pytest.raises(CheckpointNotFound):
+        storage_of(azure, "azure").list_resources("nothing")
