@@ -8,6 +8,7 @@ reported to the master. If `experiment` (an id) is given, the event files of its
 import json
 import logging
 import sys
+import time
 
 import msgspec
 
@@ -19,6 +20,8 @@ from determined.core._tensorboard import stored_under_experiment
 from determined.storage.privileged import fenced
 from determined.transport.rest import Session
 
+PATIENCE_S = 600.0
+"""Once failures have taken so long, no more deletions are tried: each costs minutes if the storage hangs."""
 logger = logging.getLogger("determined.exec.gc_checkpoints")
 
 
@@ -31,8 +34,15 @@ def main() -> int:
     except ValueError as error:
         logger.error("nothing is deleted: %s", error)
         return 1
-    globs, failed = order.get("globs"), 0
-    for uuid in order["uuids"]:
+    globs, failed, lost_s = order.get("globs"), 0, 0.0
+    for number, uuid in enumerate(order["uuids"]):
+        if lost_s > PATIENCE_S:
+            more = len(order["uuids"]) - number
+            logger.error(
+                "it does not answer: %d more checkpoints are left to the next attempt", more
+            )
+            return 1
+        began = time.monotonic()
         try:
             folder = valid_checkpoint_id(uuid)
         except OutsideRoots as error:
@@ -47,6 +57,7 @@ def main() -> int:
                 _tell(uuid, left)
         except Exception as error:
             failed += 1
+            lost_s += time.monotonic() - began
             logger.error("checkpoint %s could not be deleted: %s", uuid, error)
     if order.get("experiment") is not None:
         failed += _sweep(manager, order["experiment"])

@@ -62,6 +62,29 @@ def test_what_is_a_checkpoint_goes(home, collect):
     assert collect(home / "checkpoints") == 0
 
 
+@pytest.mark.parametrize(("patience_s", "tried"), [(0, 1), (60, 3)])
+def test_a_storage_that_hangs_is_not_waited_for_with_each_checkpoint(
+    home, roots, monkeypatch, caplog, patience_s, tried
+):
+    asked = []
+
+    class Hanging:
+        def delete(self, uuid, globs):
+            asked.append(uuid)
+            raise OSError("nothing came for 120 s")
+
+    monkeypatch.setenv("DET_INFO_DIR", str(home / "info"))
+    monkeypatch.setattr(gc_checkpoints, "fenced", lambda storage, roots: Hanging())
+    monkeypatch.setattr(gc_checkpoints, "PATIENCE_S", patience_s)
+    (home / "info").mkdir()
+    uuids = [UUID[:-1] + end for end in "123"]
+    order = {"storage": {"type": "s3", "bucket": "b"}, "uuids": uuids, "globs": None, "roots": roots}
+    (home / "info" / "deletion.json").write_text(json.dumps(order))
+    assert gc_checkpoints.main() == 1
+    assert asked == uuids[:tried]
+    assert ("2 more checkpoints are left to the next attempt" in caplog.text) == (tried == 1)
+
+
 @pytest.mark.parametrize(
     ("place", "uuid"),
     [
