@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 PATIENCE_S = 10.0
 """Seconds that a requester waits for an owner before it reports 'unavailable'."""
+FORWARD_PATIENCE_S = 0.8 * PATIENCE_S
+"""The same for a request that is passed on: whoever waits for it is still there to be told why it failed."""
 
 Handle = Callable[[Any, Call], Awaitable[tuple[int, Any]]]
 Reply = Callable[[Any, str, int], Awaitable[tuple[int, Any]]]
@@ -85,10 +87,10 @@ class BusClient:
         subject = subjects.query(owner, name_of(type(query)))
         return await self._request(owner, subject, msgspec.json.encode(ask), None)
 
-    async def forward(self, name: str, kind: type, ask: queries.Ask) -> RawAnswer:
-        """Forward a query of a kind to those who answer it under `name`. The value stays encoded."""
-        body = msgspec.json.encode(ask)
-        return await self._request(name, subjects.query(name, name_of(kind)), body, None, RawAnswer)
+    async def forward(self, owner: str, name: str, kind: type, ask: queries.Ask) -> RawAnswer:
+        """Forward a query of a kind to an owner that answers it under `name`. The value stays encoded."""
+        subject, body = subjects.query(name, name_of(kind)), msgspec.json.encode(ask)
+        return await self._request(owner, subject, body, None, RawAnswer, FORWARD_PATIENCE_S)
 
     async def publish(self, subject: str, body: bytes) -> None:
         """Publish a message that is not stored.
@@ -122,8 +124,9 @@ class BusClient:
         body: bytes,
         headers: dict[str, str] | None,
         kind: type[A] = Answer,  # type: ignore[assignment]
+        within_s: float = PATIENCE_S,
     ) -> A:
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + within_s
         while True:
             left = deadline - time.monotonic()
             try:
@@ -139,7 +142,7 @@ class BusClient:
             except MaxPayloadError:
                 raise invalid(f"the request is too large: {len(body):,} bytes; make it smaller") from None
             except (NatsError, TimeoutError, OSError):
-                raise unavailable(f"the {owner} service did not answer within {PATIENCE_S:.0f} s") from None
+                raise unavailable(f"the {owner} service did not answer within {within_s:.0f} s") from None
         answer = msgspec.json.decode(message.data, type=kind)
         if answer.problem is not None:
             raise Refused(answer.problem)

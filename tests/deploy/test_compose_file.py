@@ -109,7 +109,9 @@ def test_prometheus_asks_everybody_who_tells():
     asked = {target for static in job["static_configs"] for target in static["targets"]}
     asked |= {f"{name}:{each['port']}" for each in job["dns_sd_configs"] for name in each["names"]}
     told = read_file()
-    assert asked == {f"{name}:{told[name]['environment']['STEADFAST_HEALTH_PORT']}" for name in OURS}
+    assert asked == {
+        f"{name}:{told[name]['environment']['STEADFAST_HEALTH_PORT']}" for name in (*OURS, "metrics-2")
+    }
 
 
 def test_each_container_is_given_its_own_keys_only():

@@ -54,8 +54,24 @@ def test_one_process_becomes_two(folder):
         )
         found = {one["program"] for one in two.get("master/positions")["processes"]}
         assert {"metrics", "metrics-2"} <= found
+        _what_is_away_is_named(two, second)
     finally:
         two.down()
+
+
+def _what_is_away_is_named(cluster, experiment):
+    """Only what needs a process that is away fails, and says so."""
+    cluster.stop("metrics-2")
+    health = f"{cluster.address}/health"
+    wait_for(lambda: "no metrics-2 replica leads" in requests.get(health, timeout=10).text, 60, "the sign")
+    trials = cluster.experiment(experiment)["trialIds"]
+    here, away = (next(id for id in trials if id % 2 == rest) for rest in (0, 1))
+    path = "trials/metrics/training_metrics"
+    assert cluster.stream(path, trialIds=[here])
+    headers = {"Authorization": f"Bearer {cluster.sign_in()}"}
+    address = f"{cluster.address}/api/v1/{path}"
+    answer = requests.get(address, params={"trialIds": [away]}, headers=headers, timeout=60)
+    assert "the metrics-2 service is not running" in answer.text
 
 
 def _is_whole(cluster, experiment):

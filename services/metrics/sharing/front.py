@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from det_contracts import queries
-from det_contracts.metrics_shards import OWNER, shard_subject
+from det_contracts.metrics_shards import OWNER, owner_of_shard, shard_subject
 from services.kit.bus import BusClient, BusServer, RawAnswer
 from services.kit.parts import Parts
 from services.metrics.domain import Sharing, sharing_of
@@ -52,4 +52,4 @@ async def answer(bus_client: BusClient, sharing: Sharing, query: Any, stream: st
 
 async def _ask(bus_client: BusClient, shard: int, query: Any, stream: str, position: int) -> RawAnswer:
     ask = queries.Ask(msgspec.Raw(msgspec.json.encode(query)), position, stream)
-    return await bus_client.forward(shard_subject(shard), type(query), ask)
+    return await bus_client.forward(owner_of_shard(shard), shard_subject(shard), type(query), ask)
