@@ -33,6 +33,7 @@ NAMES = (
     "cli",
     "checkpoints",
     "metrics_ingest",
+    "shared_ingest",
     "series_query",
     "logs",
     "log_page",
