@@ -55,8 +55,6 @@ subject, including those of other owners."""
 READ_STREAMS = tuple(stream for stream in subjects.STREAM_SUBJECTS if stream != subjects.ORDERS)
 """Streams that services read. Consumers of ORDERS belong to the workers."""
 SERVICE_SUBJECTS = [
-    "command.>",
-    "query.>",
     subjects.health_look(),
     "$JS.API.INFO",
     "$JS.API.STREAM.INFO.*",
@@ -72,7 +70,7 @@ SERVICE_SUBJECTS = [
     "_INBOX.>",
     "_R_.>",
 ]
-"""What every service may publish: it asks others, creates missing streams, reads them, and answers.
+"""What every service may publish: it creates missing streams, reads them, and answers.
 
 `_R_` is the prefix the broker gives to reply subjects of requests from other accounts: a random name each,
 which leads back into the requester's account once, and nowhere after the requester has left. Services receive
@@ -82,6 +80,20 @@ The broker's own response permission (`resp`, `allow_responses`) is no substitut
 connection, so an answer sent after a reconnect would be a violation. It covers any reply subject that another
 service names, including a third service's facts. And the broker would keep an entry for every message read
 from a stream, because those carry a subject for acks."""
+ASKED_SUBJECTS = {
+    "gateway": ["command.>", "query.>"],
+    "searcher": [subjects.query(owner, "*") for owner in ("metrics", "checkpoints")],
+    subjects.PROVISIONER: [subjects.query("scheduler", "*"), subjects.command("scheduler", "report_workers")],
+    subjects.ARCHIVE: [subjects.saved_position("*")],
+}
+"""What a service may ask of others. Only the gateway speaks for people, so it alone may send any command."""
+HEARD_SUBJECTS = {
+    "scheduler": [subjects.heartbeat("*")],
+    "searcher": [subjects.script_heartbeat("*")],
+    subjects.PROVISIONER: ["control.scheduler.worker.>"],
+    subjects.INTAKE: [subjects.edge_subject(">"), subjects.lines_of_worker("*")],
+}
+"""What a service subscribes to beside its own commands and queries, answers, and signs of health."""
 OWNER_SUBJECTS = {
     subjects.INTAKE: [
         subjects.facts_of_trial("*"),
@@ -205,16 +217,27 @@ class Authority:
     def service(self, owner: str) -> str:
         """Return a credentials file for a service.
 
-        A service may publish its own owner's facts, signs and lease, and subscribe to everything.
+        A service may publish its own owner's facts, signs and lease, ask what it needs of others, and hear
+        what it is asked: nobody answers, or listens, in another's place.
         """
         own = [
             f"control.{owner}.>",
             subjects.health_sign(owner, "*"),
             f"$KV.{subjects.LEASES}.{owner}",
             *OWNER_SUBJECTS.get(owner, ()),
+            *ASKED_SUBJECTS.get(owner, ()),
+        ]
+        heard = [
+            subjects.command(owner, "*"),
+            subjects.query(owner, "*"),
+            subjects.question_of_trial("*", owner, "*"),
+            subjects.question_of_worker("*", owner, "*"),
+            "health.>",
+            "_INBOX.>",
+            *HEARD_SUBJECTS.get(owner, ()),
         ]
         return _credentials(
-            owner, self.signing_seed, self.account, _permissions([*SERVICE_SUBJECTS, *own], [">"])
+            owner, self.signing_seed, self.account, _permissions([*SERVICE_SUBJECTS, *own], heard)
         )
 
     def operator(self) -> str:

@@ -74,7 +74,7 @@ def test_an_answer_after_a_restart_of_the_broker_is_no_violation(broker):
 
 async def _to_one_who_has_left(broker):
     errors, thinking = [], Thinking()
-    service, script = await service_of(broker, "metrics", errors), await script_of(broker, 12, errors)
+    service, script = await service_of(broker, "searcher", errors), await script_of(broker, 12, errors)
     await BusServer(service, "searcher").serve_scripts("news", thinking.work)
     await service.flush()
     waiting = asyncio.create_task(asked(script, 12))
@@ -97,6 +97,7 @@ async def _answers_lead_nowhere_else(broker):
     errors, heard, thinking = [], [], Thinking()
     service, gateway = await service_of(broker, "searcher", errors), await service_of(broker, "gateway", [])
     script = await script_of(broker, 12, [])
+    operator = await broker.connect(broker.authority.operator())
     await BusServer(service, "searcher").serve_scripts("news", thinking.work)
 
     async def hear(message):
@@ -106,7 +107,8 @@ async def _answers_lead_nowhere_else(broker):
         await message.respond(b"an answer")
 
     await service.subscribe("query.searcher.x", cb=answer)
-    await service.subscribe("control.>", cb=hear)
+    await operator.subscribe("control.>", cb=hear)
+    await operator.flush()
     await service.flush()
     thinking.may.set()
     await asked(script, 12)
@@ -124,7 +126,7 @@ async def _answers_lead_nowhere_else(broker):
     await gateway.flush()
     await script.flush()
     assert [b"about 12" in message.data for message in heard] == [True]
-    for connection in (script, gateway, service):
+    for connection in (script, gateway, service, operator):
         await connection.close()
 
 

@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(60)]
 @pytest.fixture
 def settings(broker, tmp_path):
     path = tmp_path / "checkpoints.creds"
-    path.write_text(broker.authority.service("checkpoints"))
+    path.write_text(broker.authority.operator())
     database = f"sqlite:///{tmp_path}/checkpoints.db"
     return SERVICE.settings(nats_url=broker.url, nats_credentials=path, database_url=database)
 

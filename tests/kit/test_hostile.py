@@ -493,3 +493,65 @@ def test_nobody_but_its_owner_states_an_owners_facts(broker):
             assert not others or owner in ("gateway", subjects.INTAKE), others
 
     run(broker, story)
+
+
+SPOKEN = ("command.{}.x", "command.{}.report_workers", "query.{}.x", "query.{}.saved")
+ASKS = {
+    "gateway": {"command", "query"},
+    "searcher": {"query.metrics", "query.checkpoints"},
+    "provisioner": {"query.scheduler", "command.scheduler.report_workers"},
+    subjects.ARCHIVE: {"query.*.saved"},
+}
+
+
+def test_a_service_asks_what_it_needs_and_no_other_acts_for_people(broker):
+    """A command says itself for whom it is: whoever may send one speaks for everybody."""
+
+    async def story(platform, enter):
+        for owner in OWNERS:
+            own = await enter(platform.broker.authority.service(owner), "_INBOX")
+            platform.heard = defaultdict(int)
+            for other in OWNERS:
+                for subject in SPOKEN:
+                    await own.say(subject.format(other), b"{}")
+            await own.settle()
+            heard = {one for one in platform.heard if one.startswith(("command.", "query."))}
+            allowed = ASKS.get(owner, set())
+
+            def may(subject, allowed=allowed):
+                kind, other, name = subject.split(".")
+                return not allowed.isdisjoint({kind, f"{kind}.{other}", f"{kind}.*.{name}", subject})
+
+            said = {subject.format(other) for other in OWNERS for subject in SPOKEN}
+            assert heard == {subject for subject in said if may(subject)}, owner
+
+    run(broker, story)
+
+
+def test_a_service_hears_what_it_is_asked_and_nothing_that_others_are(broker):
+    """Otherwise one of them could answer in another's place, or read what people send."""
+
+    async def story(platform, enter):
+        spoken = [f"{kind}.{owner}.x" for kind in ("command", "query") for owner in OWNERS]
+        spoken += [f"ask.{kind}.1.{owner}.x" for kind in ("trial", "worker") for owner in OWNERS]
+        spoken += ["witness.trial.12", "reports.12.metrics", "logs.1.r", "$KV.leases.searcher", "alive.12"]
+        for owner in OWNERS:
+            own = await enter(platform.broker.authority.service(owner), "_INBOX")
+            heard = set()
+
+            async def hear(message, heard=heard):
+                heard.add(message.subject)
+
+            for pattern in (">", "command.>", "query.>", "ask.>", "$KV.>", "$JS.>", *spoken):
+                await own.connection.subscribe(pattern, cb=hear)
+            await own.settle()
+            for subject in spoken:
+                await platform.service.publish(subject, b"{}")
+            await own.settle()
+            extra = {"searcher": {"alive.12"}, subjects.INTAKE: {"ask.worker.1.intake.x"}}.get(owner, set())
+            mine = {
+                one for one in spoken if f".{owner}." in one and not one.startswith(("$", "reports", "logs"))
+            }
+            assert heard == mine | extra, owner
+
+    run(broker, story)

@@ -54,14 +54,19 @@ def test_each_replica_answers_and_the_leader_comes_first(broker):
 
 def test_an_answer_that_cannot_be_read_hides_no_other_service(broker):
     async def work():
-        async with connected(broker, "gateway") as one:
+        async with (
+            connected(broker, "gateway") as one,
+            connected(broker, "metrics") as metrics,
+            connected(broker, "searcher") as searcher,
+        ):
 
             async def nonsense(message):
-                await one.publish(message.reply, b"[1]")
+                await metrics.publish(message.reply, b"[1]")
 
-            await one.subscribe(subjects.log_progress("metrics"), cb=nonsense)
-            await serve_log_progress(one, "searcher", lambda: report("c", leads=True))
-            await one.flush()
+            await metrics.subscribe(subjects.log_progress("metrics"), cb=nonsense)
+            await serve_log_progress(searcher, "searcher", lambda: report("c", leads=True))
+            await metrics.flush()
+            await searcher.flush()
             found = await fetched(one, lambda found: found["searcher"])
             assert found == {"gateway": [], "searcher": [report("c", leads=True)], "metrics": []}
 
