@@ -11,7 +11,7 @@ PLAN = {"slots": 2}
 CONFIG = """
 name: archived
 entrypoint: python3 train.py
-searcher: {name: random, metric: loss, max_length: 2, max_trials: 4}
+searcher: {name: random, metric: loss, max_length: 2, max_trials: 6}
 max_restarts: 0
 """
 SCRIPT = """
