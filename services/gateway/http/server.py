@@ -90,6 +90,73 @@ RESERVED_FILES = 256
 """File descriptors kept back for everything but connections."""
 
 
+# Metrics come before trials, because `/trials/metrics/...` would otherwise match a trial's route.
+API_ROUTES = (
+    auth.router,
+    oidc.router,
+    sessions.router,
+    users.router,
+    groups.router,
+    roles.router,
+    master.router,
+    audit.router,
+    searching.router,
+    revising.router,
+    custom_search.router,
+    code.router,
+    experiments.router,
+    metrics.router,
+    curves.router,
+    series.router,
+    profiling.router,
+    reporting.router,
+    script.router,
+    storing.router,
+    allocations.router,
+    unmanaged.router,
+    trial_sources.router,
+    trials.router,
+    checkpoints.router,
+    models.router,
+    logs.router,
+    log_pages.router,
+    log_causes.router,
+    own_tasks.router,
+    tasks.router,
+    cluster.router,
+    usage.router,
+    allocated.router,
+    queue.router,
+    bindings.router,
+    quotas.router,
+    templates.router,
+    webhooks.router,
+    workspaces.router,
+    preview.router,
+    why.router,
+    events.router,
+    live.router,
+    document.router,
+    not_implemented.router,
+)
+"""Routes below `/api/v1`, in the order in which a request is matched."""
+OTHER_ROUTES = (
+    master.root,
+    tasks.root,
+    task_logs.root,
+    preview.root,
+    checkpoints.root,
+    code.root,
+    retention.root,
+    document.root,
+    observing.root,
+    allocated.root,
+    proxy.root,
+    page.root,
+)
+"""Routes that name their whole path."""
+
+
 @functools.cache
 def surface() -> APIRouter:
     """Every route of the REST API.
@@ -99,74 +166,10 @@ def surface() -> APIRouter:
     """
     # Clients send JSON without a content type, which is refused by default.
     made = APIRouter(strict_content_type=False)
-    # Metrics come before trials, because `/trials/metrics/...` would otherwise match a trial's route.
-    for part in (
-        auth,
-        oidc,
-        sessions,
-        users,
-        groups,
-        roles,
-        master,
-        audit,
-        searching,
-        revising,
-        custom_search,
-        code,
-        experiments,
-        metrics,
-        curves,
-        series,
-        profiling,
-        reporting,
-        script,
-        storing,
-        allocations,
-        unmanaged,
-        trial_sources,
-        trials,
-        checkpoints,
-        models,
-        logs,
-        log_pages,
-        log_causes,
-        own_tasks,
-        tasks,
-    ):
-        _include(made, part.router, errors.API)
-    for other in (
-        cluster,
-        usage,
-        allocated,
-        queue,
-        bindings,
-        quotas,
-        templates,
-        webhooks,
-        workspaces,
-        preview,
-        why,
-        events,
-        live,
-        document,
-        not_implemented,
-    ):
-        _include(made, other.router, errors.API)
-    for raw in (
-        master,
-        tasks,
-        task_logs,
-        preview,
-        checkpoints,
-        code,
-        retention,
-        document,
-        observing,
-        allocated,
-        proxy,
-        page,
-    ):
-        _include(made, raw.root, "")
+    for part in API_ROUTES:
+        _include(made, part, errors.API)
+    for part in OTHER_ROUTES:
+        _include(made, part, "")
     return made
 
 
