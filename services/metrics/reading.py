@@ -31,7 +31,8 @@ def read_reports(message: Stored, stream: str) -> Recorded:
         batch = None
     if batch is None:
         return Recorded(message.position, Unknown("damaged reports", 1), "", "", 0.0, "", stream)
-    numbers = (batch.trial_id, batch.experiment_id, batch.run)
+    # Run 0 is that of a trial that has not started, whose results were measured elsewhere.
+    numbers = (batch.trial_id, batch.experiment_id, batch.run + 1)
     counted = 0 <= batch.number <= LARGEST and len(batch.sender) <= MAX_SENDER_CHARACTERS
     sound = counted and all(0 < n <= LARGEST for n in numbers) and len(batch.series) < ROWS_PER_BATCH
     rows = sum(len(series.steps) for series in batch.series)

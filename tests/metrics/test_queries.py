@@ -36,6 +36,27 @@ def test_reports_come_in_order_of_trial_run_and_steps(told):
     assert first["batch_metrics"] is None
 
 
+def test_reports_from_before_the_first_run_are_kept_until_a_run_overtakes_them(told):
+    early = [
+        reports(training([10, 20], loss=[3, 2]), run=0, number=0),
+        reports(series("inference", [5], {"acc": [0.5]}), run=0, number=0),
+    ]
+    ask = told(*early)
+    assert rows(ask(Reports(trial_ids=[1]))) == [
+        (1, 0, "inference", 5, False),
+        (1, 0, "training", 10, False),
+        (1, 0, "training", 20, False),
+    ]
+    assert summary(ask)["summary"]["inference"]["acc"]["mean"] == 0.5
+    ask = told(reports(training([20], loss=[7])))
+    assert rows(ask(Reports(trial_ids=[1]))) == [
+        (1, 0, "inference", 5, False),
+        (1, 0, "training", 10, False),
+        (1, 0, "training", 20, True),
+        (1, 1, "training", 20, False),
+    ]
+
+
 def test_the_first_report_of_a_run_archives_what_it_overtakes(told):
     ask = told(
         reports(training([10, 20, 30], loss=[3, 2, 1]), validation([10, 20, 30], loss=[0.3, 0.2, 0.1])),

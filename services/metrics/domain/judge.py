@@ -157,7 +157,8 @@ class Judge:
         first = indexes[0]
         # The run continues from a training step.
         if is_training(series.group):
-            if 0 < self._known.opened < self._batch.run and not self._has_training_reports:
+            is_newer = 0 < self._known.opened < self._batch.run or self._follows_run_zero(series.group)
+            if is_newer and not self._has_training_reports:
                 self.archive = Archive(self._batch.run, series.group, series.steps[first])
             self._has_training_reports = True
         self.pieces.append(_piece(series, indexes, self._reports_before, merges))
@@ -165,6 +166,11 @@ class Judge:
         if series.group == VALIDATION and not (merges and self._batch.searcher_metric not in series.columns):
             for index in indexes:
                 self._record_validation(series, index)
+
+    def _follows_run_zero(self, group: str) -> bool:
+        """Whether the group has reports from before the first run, which `opened` does not count."""
+        known = self._groups.get(group_key(self._known.id, group))
+        return known is not None and known.run == 0 < self._batch.run
 
     def _is_kept(self, group: str) -> bool:
         """Whether a group is known, or there is room for it."""
