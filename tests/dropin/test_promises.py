@@ -110,6 +110,16 @@ def test_a_promise_is_held(kind, what):
     assert globals()[f"holds_{kind}"](what) == ""
 
 
+def test_what_a_page_must_say_is_more_than_a_word():
+    """A page about clusters holds 'memory' and 'determined' in any case."""
+    said = [
+        what.partition(" | ")[2]
+        for kind, what in (row.values for row in promises())
+        if kind in ("has", "differs")
+    ]
+    assert [text for text in said if len(text) < 12] == []
+
+
 def test_the_table_is_whole():
     rows = list(promises())
     assert len(rows) >= 150
