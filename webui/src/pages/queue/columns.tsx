@@ -144,7 +144,8 @@ export const ofWaiting = (
   REASON,
   STARTS,
   ...share,
-  SLOTS,
+  // Telephones have no room for it: the reason says how many it needs.
+  { ...SLOTS, small: false },
   ...(several ? [POOL] : []),
   WAITS,
   BY,
