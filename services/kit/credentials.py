@@ -22,7 +22,7 @@ from typing import Any
 import nkeys
 
 from det_contracts import subjects
-from det_contracts.metrics_shards import FURTHER_SHARDS
+from det_contracts.metrics_shards import FURTHER_SHARDS, MAX_SHARDS, OWNER, shard_subject
 from services.kit import base64url
 
 UNLIMITED = -1
@@ -85,6 +85,10 @@ ASKED_SUBJECTS = {
     "searcher": [subjects.query(owner, "*") for owner in ("metrics", "checkpoints")],
     subjects.PROVISIONER: [subjects.query("scheduler", "*"), subjects.command("scheduler", "report_workers")],
     subjects.ARCHIVE: [subjects.saved_position("*")],
+    **{
+        owner: [subjects.query(shard_subject(shard), "*") for shard in range(1, MAX_SHARDS + 1)]
+        for owner in (OWNER, *FURTHER_SHARDS)
+    },
 }
 """What a service may ask of others. Only the gateway speaks for people, so it alone may send any command."""
 HEARD_SUBJECTS = {
@@ -92,6 +96,12 @@ HEARD_SUBJECTS = {
     "searcher": [subjects.script_heartbeat("*")],
     subjects.PROVISIONER: ["control.scheduler.worker.>"],
     subjects.INTAKE: [subjects.edge_subject(">"), subjects.lines_of_worker("*")],
+    OWNER: [subjects.query(shard_subject(1), "*")],
+    # Any of the metrics processes is asked for what all of them know.
+    **{
+        owner: [subjects.query(OWNER, "*"), subjects.question_of_trial("*", OWNER, "*")]
+        for owner in FURTHER_SHARDS
+    },
 }
 """What a service subscribes to beside its own commands and queries, answers, and signs of health."""
 OWNER_SUBJECTS = {

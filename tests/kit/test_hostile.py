@@ -13,6 +13,7 @@ import pytest
 from nats.js.errors import NotFoundError
 
 from det_contracts import subjects
+from det_contracts.metrics_shards import FURTHER_SHARDS, MAX_SHARDS, OWNER, shard_subject
 from services.kit.credentials import OWNER_SUBJECTS, OWNERS, mint_trial, trial_inbox, worker_inbox
 from services.kit.lease import Lease
 from services.kit.log import Draft, Fence
@@ -495,12 +496,14 @@ def test_nobody_but_its_owner_states_an_owners_facts(broker):
     run(broker, story)
 
 
+SHARDS = (OWNER, *FURTHER_SHARDS)
 SPOKEN = ("command.{}.x", "command.{}.report_workers", "query.{}.x", "query.{}.saved")
 ASKS = {
     "gateway": {"command", "query"},
     "searcher": {"query.metrics", "query.checkpoints"},
     "provisioner": {"query.scheduler", "command.scheduler.report_workers"},
     subjects.ARCHIVE: {"query.*.saved"},
+    **{one: {f"query.{shard_subject(n)}" for n in range(1, MAX_SHARDS + 1)} for one in SHARDS},
 }
 
 
@@ -549,6 +552,9 @@ def test_a_service_hears_what_it_is_asked_and_nothing_that_others_are(broker):
                 await platform.service.publish(subject, b"{}")
             await own.settle()
             extra = {"searcher": {"alive.12"}, subjects.INTAKE: {"ask.worker.1.intake.x"}}.get(owner, set())
+            if owner in FURTHER_SHARDS:
+                # Each of the processes that share the trials is asked for all of them.
+                extra = {"query.metrics.x", "ask.trial.1.metrics.x"}
             mine = {
                 one for one in spoken if f".{owner}." in one and not one.startswith(("$", "reports", "logs"))
             }
