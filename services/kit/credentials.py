@@ -117,8 +117,8 @@ OWNER_SUBJECTS = {
     subjects.ARCHIVE: [f"$JS.API.STREAM.PURGE.{subjects.CONTROL}"],
     "gateway": GATEWAY_SUBJECTS,
     **{
-        owner: ["control.metrics.trial.>", "control.metrics.logs.>", "control.metrics.shard.>"]
-        for owner in FURTHER_SHARDS
+        owner: ["control.metrics.trial.>", f"control.metrics.shard.{shard}.joined"]
+        for shard, owner in enumerate(FURTHER_SHARDS, 2)
     },
 }
 

@@ -84,6 +84,14 @@ def test_each_service_has_a_schema_of_its_own(postgres_url):
 
 
 @pytest.mark.live
+def test_each_metrics_process_has_a_schema_of_its_own(postgres_url):
+    for owner in ("metrics", "metrics-2"):
+        migrate.open_database(postgres_url, owner, "metrics").close()
+    found = tables_by_schema(postgres_url)
+    assert found["metrics"] == found["metrics_2"] >= {"positions", "log_chunks"}
+
+
+@pytest.mark.live
 def test_a_database_that_cannot_hold_every_text_is_refused_in_words(postgres_url):
     engine = sa.create_engine(
         postgres_url.replace("postgresql://", "postgresql+psycopg://", 1), isolation_level="AUTOCOMMIT"

@@ -9,6 +9,8 @@ import pytest
 from det_contracts import queries, subjects
 from det_contracts.events.metrics import ShardJoined, ShardsSet
 from det_contracts.events.searcher import TrialCreated
+from services.kit import base64url
+from services.kit.credentials import Authority
 from services.kit.log import Stored
 from services.kit.rules import Call
 from services.kit.settings import BadSettings
@@ -314,6 +316,19 @@ def test_pages_of_steps_hold_each_step_once(both, monkeypatch):
     assert len(alone) > 90
 
 
+def test_nothing_is_told_beyond_the_end_of_a_part_that_goes_on():
+    def rows(*places):
+        return [{"trial_id": id, "run": 1, "steps_completed": step, "id": step} for id, step in places]
+
+    # The next row of the first is so large that its page ended before it.
+    parts = [{"rows": rows((1, 1)), "more": True}, {"rows": rows((2, 1), (4, 1)), "more": False}]
+    found = joining.join(queries.Reports(trial_ids=[1, 2, 4]), parts)
+    assert found == {"rows": rows((1, 1)), "more": True}
+    parts = [{"steps": [1, 5], "more": True}, {"steps": [2, 5, 7], "more": False}]
+    found = joining.join(queries.ReportedSteps(experiment_id=1, group="g", metric="m"), parts)
+    assert found == {"steps": [1, 2, 5], "more": True}
+
+
 def test_lines_of_all_shards_count_for_retention(both):
     alone, shards = (ask(queries.StoredLines(before=3.0, now=10.0)) for ask in both)
     assert alone["first_young"] is not None
@@ -326,3 +341,18 @@ def test_lines_of_all_shards_count_for_retention(both):
 def test_every_query_of_the_tables_is_divided_and_joined():
     single = {queries.ReportWindow, queries.LogPage, queries.LogFields, queries.LogCause}
     assert set(joining._JOINS) == set(READS) - single
+
+
+def test_only_the_first_shard_may_say_how_many_there_are():
+    def may_publish(owner):
+        token = Authority.create().service(owner).splitlines()[1].split(".")[1]
+        return msgspec.json.decode(base64url.decode(token))["nats"]["pub"]["allow"]
+
+    own = {one for one in may_publish("metrics-2") if one.startswith(("control.", "$KV"))}
+    assert own == {
+        "control.metrics-2.>",
+        "control.metrics.trial.>",
+        "control.metrics.shard.2.joined",
+        "$KV.leases.metrics-2",
+    }
+    assert "control.metrics.>" in may_publish("metrics")
