@@ -8,7 +8,6 @@ Prints the table of CONTRIBUTING.md. `test_structure.py` holds the limits.
 import ast
 import functools
 import graphlib
-import io
 import statistics
 import tokenize
 from collections import defaultdict
@@ -33,10 +32,7 @@ class Function(NamedTuple):
 class Module(NamedTuple):
     path: Path
     lines: int
-    comments: int
     functions: tuple[Function, ...]
-    code: tuple[str, ...]
-    """Lines without indentation, blank lines, comments, docstrings and imports."""
     imports: frozenset[str]
     """Names that the module imports when it is loaded; functions and type checking excluded."""
 
@@ -50,13 +46,10 @@ def module(path):
     text = path.read_text()
     tree = ast.parse(text)
     functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
-    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
     return Module(
         path,
         len(text.splitlines()),
-        sum(token.type == tokenize.COMMENT for token in tokens),
         tuple(function(node) for node in functions),
-        tuple(code_lines(text, tree)),
         frozenset(loaded(tree.body, path)),
     )
 
@@ -82,9 +75,16 @@ def lines_of(node):
     return range(node.lineno, node.end_lineno + 1)
 
 
-def code_lines(text, tree):
-    left_out = set()
-    for node in ast.walk(tree):
+def comments(path):
+    """Number of comments in a file."""
+    with path.open() as source:
+        return sum(token.type == tokenize.COMMENT for token in tokenize.generate_tokens(source.readline))
+
+
+def code_lines(path):
+    """Lines without indentation, blank lines, comments, docstrings and imports."""
+    text, left_out = path.read_text(), set()
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import | ast.ImportFrom) or (
             isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         ):
@@ -145,14 +145,16 @@ def nearest(name, known):
     return name if name in known else above if above in known else None
 
 
-def repeated_lines(modules):
-    """Number of code lines in runs of at least `RUN` lines that occur more than once."""
-    places = defaultdict(list)
-    for each in modules:
-        for start in range(len(each.code) - RUN + 1):
-            places[each.code[start : start + RUN]].append((each.path, start))
+def repeated_share(paths):
+    """Share of code lines in runs of at least `RUN` lines that occur more than once."""
+    places, total = defaultdict(list), 0
+    for path in paths:
+        code = tuple(code_lines(path))
+        total += len(code)
+        for start in range(len(code) - RUN + 1):
+            places[code[start : start + RUN]].append((path, start))
     copies = [place for found in places.values() if len(found) > 1 for place in found]
-    return len({(path, start + offset) for path, start in copies for offset in range(RUN)})
+    return len({(path, start + offset) for path, start in copies for offset in range(RUN)}) / total
 
 
 def percentile_90(values):
@@ -160,7 +162,8 @@ def percentile_90(values):
 
 
 def row(folder):
-    modules = [module(path) for path in files(folder)]
+    paths = files(folder)
+    modules = [module(path) for path in paths]
     functions = [each for one in modules for each in one.functions]
     lengths = [each.lines for each in functions]
     sizes = [each.lines for each in modules]
@@ -173,9 +176,9 @@ def row(folder):
         f"{len(functions):,}",
         spread(lengths),
         f"{len(documented):,}, {sum('```' in each.docstring for each in documented)}",
-        f"{sum(each.comments for each in modules) / sum(sizes):.1%}",
-        f"{repeated_lines(modules) / max(1, sum(len(each.code) for each in modules)):.1%}",
-        f"{'no' if not import_circle(modules) else 'yes'}",
+        f"{sum(comments(path) for path in paths) / sum(sizes):.1%}",
+        f"{repeated_share(paths):.1%}",
+        "yes" if import_circle(modules) else "no",
     ]
 
 
