@@ -48,6 +48,11 @@ MAY = {
 """Basic mode, in words of its own: who may do what of what, where all of it is Olga's."""
 ONE = {"experimentIds": [1]}
 TRIAL = {"experimentId": 2, "hparams": {}}
+JUDGES = {
+    "trialId": 1,
+    "checkpointUuid": "c-1",
+    "trialSourceInfoType": "TRIAL_SOURCE_INFO_TYPE_INFERENCE",
+}
 STORED = {"taskId": "1.r1", "allocationId": "1.r1.1", "uuid": "new", "metadata": {"steps_completed": 1}}
 PROFILED = {"labels": {"trialId": 1, "name": "x"}, "values": [1.0], "batches": [1]}
 GRANT = {"role": {"roleId": 4}, "scopeWorkspaceId": 2}
@@ -64,6 +69,7 @@ BODIES = {
     ("POST", "/api/v1/trials"): TRIAL,
     ("PUT", "/api/v1/trials"): {"createTrialRequest": TRIAL, "externalTrialId": "e"},
     ("POST", "/api/v1/trials/profiler/metrics"): {"batches": [PROFILED]},
+    ("POST", "/api/v1/trial-source-info"): {"trialSourceInfo": JUDGES},
     ("POST", "/task-logs"): [{"task_id": "1.r1", "allocation_id": "1.r1.1", "log": "x"}],
     **{("POST", f"/api/v1/roles/{verb}-assignments"): VIEWER for verb in ("add", "remove")},
     ("PATCH", "/api/v1/users/{user_id}"): {"displayName": "x"},
