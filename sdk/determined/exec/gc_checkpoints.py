@@ -38,9 +38,7 @@ def main() -> int:
     for number, uuid in enumerate(order["uuids"]):
         if lost_s > PATIENCE_S:
             more = len(order["uuids"]) - number
-            logger.error(
-                "it does not answer: %d more checkpoints are left to the next attempt", more
-            )
+            logger.error("it does not answer: %d more checkpoints are left to the next attempt", more)
             return 1
         began = time.monotonic()
         try:
