@@ -31,6 +31,10 @@ COLOURS, EXACT = 224, 64
 """Of a picture, and how many of them are its most frequent ones as they are; it has 70 kB still."""
 COLUMNS = "id,name,tags,state,progress,numTrials,searcherMetricsVal,hp.learning_rate,startTime,user"
 REST_MS = 1500
+QUIET, MOST = 5, 400
+"""Looks in a row at a page that find nothing that loads, and how often it is looked at."""
+LOADS = ".skeleton, figure[aria-busy=true], .primary:disabled, .failures > li:not(:has(.why))"
+"""Lists and charts without data, a form that is being checked, and failures without their cause."""
 VERSIONS = 3
 """Of the model."""
 FAILS = """
@@ -43,7 +47,7 @@ LONG = """
 name: weights-for-long
 entrypoint: python3 3_search.py
 hyperparameters: {growth: 1}
-searcher: {name: single, metric: weight, max_length: 5000}
+searcher: {name: single, metric: weight, max_length: 50000}
 """
 
 
@@ -112,11 +116,19 @@ def take(page: Page, name: str, address: str, scheme: str) -> None:
     """One picture, as soon as the page has come to rest."""
     page.goto(f"/det{address}")
     page.locator("main h1, main h2").first.wait_for()
-    page.wait_for_selector(".skeleton", state="detached")
-    if name == "new":
-        page.get_by_text("Valid.").wait_for()
-    page.wait_for_timeout(REST_MS)
+    come_to_rest(page)
     save(page.screenshot(), PICTURES / f"{name}-{scheme}.png")
+
+
+def come_to_rest(page: Page) -> None:
+    """Waits until all is loaded and drawn, however busy the machine is."""
+    quiet = 0
+    for _ in range(MOST):
+        page.wait_for_timeout(REST_MS / QUIET)
+        quiet = 0 if page.locator(LOADS).count() else quiet + 1
+        if quiet == QUIET:
+            return
+    raise TimeoutError(f"{page.url} still loads something")
 
 
 def save(content: bytes, path: Path) -> None:
