@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import sqlalchemy as sa
@@ -21,6 +21,7 @@ from benchmarks.kit.table import median, percentile, row
 from det_contracts import subjects
 from det_contracts.queries import LogFields, LogPage
 from det_contracts.reports import LogBatch, LogLine
+from services.kit.database import Database
 from services.kit.log import Stored
 from services.kit.migrate import open_database
 from services.kit.snapshot import Snapshot
@@ -91,8 +92,19 @@ def main(size: Size) -> None:
         measure(size.lines, f"sqlite:///{folder}/metrics.db", size.rounds)
 
 
-def measure(lines: int, url: str, rounds: int) -> None:
-    database = open_database(url, "metrics")
+class Filled(NamedTuple):
+    """What it took to store lines."""
+
+    spent: float
+    """Seconds."""
+    worked: float
+    """Seconds of a processor."""
+    raw: int
+    """Bytes of the batches as they come."""
+
+
+def fill(lines: int, database: Database) -> Filled:
+    """Decode, fold and store so many lines of one task."""
     state, snapshot = State(), Snapshot("metrics", State)
     spent, worked, raw, position = 0.0, 0.0, 0, 0
     waiting: list[Any] = []
@@ -115,7 +127,16 @@ def measure(lines: int, url: str, rounds: int) -> None:
             commit()
         spent += time.perf_counter() - began
         worked += time.process_time() - busy
+    began, busy = time.perf_counter(), time.process_time()
     commit()
+    spent += time.perf_counter() - began
+    worked += time.process_time() - busy
+    return Filled(spent, worked, raw)
+
+
+def measure(lines: int, url: str, rounds: int) -> None:
+    database = open_database(url, "metrics")
+    spent, worked, raw = fill(lines, database)
     alone = f"{lines / worked:,.0f} lines per second of a processor"
     row(f"{lines:,} lines decoded, folded and stored, one thread", lines / spent, "lines/s", "", alone)
     with database.engine.connect() as connection:
