@@ -30,6 +30,20 @@ def test_links_lead_somewhere():
     assert not broken, "\n" + "\n".join(broken)
 
 
+def missing_files(page):
+    """Files that the page of a folder names in its table of contents, and that are not in the folder."""
+    cells = re.findall(r"^\| ([^|]+) \|", page.read_text(), re.MULTILINE)
+    named = {name for cell in cells for name in re.findall(r"`([\w./]+\.py)`", cell)}
+    return [name for name in named if not (page.parent / name).exists() and not list(page.parent.rglob(name))]
+
+
+def test_a_folders_page_names_files_that_are_there():
+    pages = [page for page in PAGES if page.name == "README.md" and page.parent != ROOT]
+    assert len(pages) > 10
+    missing = {page.relative_to(ROOT).as_posix(): names for page in pages if (names := missing_files(page))}
+    assert missing == {}
+
+
 def guarantees():
     """The rows of the page: what is promised, by which tests, and what they did without the fix."""
     page = (ROOT / "docs" / "guarantees.md").read_text()
