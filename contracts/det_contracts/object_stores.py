@@ -20,7 +20,7 @@ AZURE_DOMAINS = (
 )
 """Domains whose names only Azure gives out, to accounts."""
 STAND_IN_TOKEN = "stand-in"  # noqa: S105
-_QUERY = re.compile(r"(://[^\s?]*)\?[^\s\"')]+")
+_QUERY = re.compile(r"\?[^\s\"')]+")
 _PARTS = re.compile(r"<(?:Code|Message)>([^<]*?)(?: RequestId:[^<]*)?<")
 _CAUSES = re.compile(r"\b(?:kind: |\w+\(\s+)([A-Z]\w+),")
 """What the client was told by its libraries, outermost first."""
@@ -141,4 +141,4 @@ def error_text(error: Exception) -> str:
     parts = [html.unescape(part) for part in _PARTS.findall(said)]
     head = said.partition("<")[0].rstrip(": ")
     # A query may hold a signature.
-    return _QUERY.sub(r"\1", ": ".join([head, *parts] if parts else [said]))
+    return _QUERY.sub("", ": ".join([head, *parts] if parts else [said]))

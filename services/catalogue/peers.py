@@ -233,10 +233,11 @@ class Peers:
             )
             answer = await self._bus_client.query(query)
             rows = msgspec.convert(answer.value["rows"], list[Report])
-            if rows:
-                yield rows
-                last = rows[-1]
-                after = (last.trial_id, last.run, last.steps_completed, last.id)
+            if not rows:
+                return
+            yield rows
+            last = rows[-1]
+            after = (last.trial_id, last.run, last.steps_completed, last.id)
             if not answer.value["more"]:
                 return
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from itertools import islice
 from typing import Any
 
 import sqlalchemy as sa
@@ -26,12 +25,12 @@ def page_limit(requested: int) -> int:
 
 
 def page_of(rows: Iterable[Any], size: Callable[[Any], int], limit: int) -> tuple[list[Any], bool]:
-    """As many of `limit` rows as fit into one answer, at least one, and whether there may be more."""
+    """As many of `limit` rows as fit into one answer, at least one, and whether there are more."""
     found: list[Any] = []
     total = 0
-    for row in islice(rows, limit):
+    for row in rows:
         total += size(row) + ROW_OVERHEAD_BYTES
-        if found and total > PAGE_BYTES:
+        if found and (len(found) == limit or total > PAGE_BYTES):
             return found, True
         found.append(row)
-    return found, len(found) == limit
+    return found, False

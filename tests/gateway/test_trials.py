@@ -166,7 +166,8 @@ def _serve_rows(gateway, rows):
             and (query.archived or not row["archived"])
             and (query.after is None or key(row) > tuple(query.after))
         ]
-        return {"rows": found[: query.limit], "more": len(found) > query.limit}
+        limit = query.limit or 1000
+        return {"rows": found[:limit], "more": len(found) > limit}
 
     def window(query):
         key = lambda row: (row["steps_completed"], row["group"] == "validation")  # noqa: E731

@@ -9,6 +9,7 @@ A database of another version is not read; the state is folded from the log.
 import hashlib
 import importlib
 import json
+import re
 import typing
 from pathlib import Path
 
@@ -33,7 +34,12 @@ def folded(owner):
     if owner in PEOPLE:
         people = importlib.import_module("services.kit.authz.people")
         kinds |= {*people._FOLDS, *people.OF_ROLES}
-    return sorted(f"{kind.__module__.rpartition('.')[2]}.{kind.__name__}" for kind in kinds)
+    return sorted(f"{_module(kind.__module__).rpartition('.')[2]}.{kind.__name__}" for kind in kinds)
+
+
+def _module(name):
+    """A module's name, without the part of a package of events: which of them holds a record is no matter."""
+    return re.sub(r"(det_contracts\.events\.\w+)\.[a-z_]+", r"\1", name)
 
 
 def shapes(kind, known):
@@ -43,7 +49,7 @@ def shapes(kind, known):
     if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)) or kind.__qualname__ in known:
         return known
     hints = typing.get_type_hints(kind)
-    known[kind.__qualname__] = {name: str(hints[name]) for name in kind.__struct_fields__}
+    known[kind.__qualname__] = {name: _module(str(hints[name])) for name in kind.__struct_fields__}
     for hint in hints.values():
         shapes(hint, known)
     return known

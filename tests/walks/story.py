@@ -12,7 +12,7 @@ from det_contracts.events.scheduler import PoolSettings, Provider
 from det_contracts.ids import TASK_PORTS
 from det_contracts.provisioning import ReportWorkers, SeenWorker
 from det_contracts.webhook_commands import RemoveWebhook, SetWebhook, TryWebhook
-from services.metrics.commands import Drop, Trim
+from services.metrics.commands import Drop, Join, Share, Trim
 from services.scheduler.commands import GiveUp, ReportSilence
 from services.searcher.unmanaged import ReportScriptHeard, ReportScriptSilent
 from services.webhooks.commands import StateAttempt
@@ -372,6 +372,9 @@ class Story(Users):
         self.cluster.report(one, [10])
         self.cluster.report(one, [-1])
         self.finish(one, steps=(90, 100))
+        # No trial is as new as those that a second metrics process would have.
+        self.ask(Share(2, first_trial=10**9, first_experiment=10**9))
+        self.ask(Join(1, 2))
 
     def deletion(self):
         """A few checkpoints go, files of one, and then all of an experiment."""

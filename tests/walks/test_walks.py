@@ -59,7 +59,7 @@ FEW_RECORDS = {
     "webhooks.totals", "webhooks.webhooks", "webhooks.owed", "webhooks.judging",
     "gateway.skips", "gateway.bindings", "searcher.bindings", "scheduler.bindings",
     "gateway.judging", "searcher.judging", "scheduler.judging", "checkpoints.judging",
-    "checkpoints.origins",
+    "checkpoints.origins", "metrics.sharing",
 }  # fmt: skip
 """Tables with a record for the whole cluster, a state or a pool, or for few experiments of the background."""
 PORTIONS = [

@@ -74,9 +74,8 @@ def _reports(query: Reports, answers: Sequence[Any]) -> Any:
     ends = [_place(answer["rows"][-1]) for answer in answers if answer["more"]]
     rows = heapq.merge(*(answer["rows"] for answer in answers), key=_place)
     known = [row for row in rows if not ends or _place(row) <= min(ends)]
-    limit = page_limit(query.limit)
-    found, _ = page_of(known[:limit], _size, limit)
-    return {"rows": found, "more": bool(ends) or len(found) < len(known)}
+    found, more = page_of(known, _size, page_limit(query.limit))
+    return {"rows": found, "more": more or bool(ends)}
 
 
 def _place(row: Any) -> tuple[int, ...]:

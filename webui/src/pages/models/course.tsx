@@ -38,7 +38,7 @@ export function Course({ versions, metric }: { versions: Version[]; metric: stri
       <div className="course" role="img" aria-label={words}>
         <div className="area" style={{ height: HEIGHT }}>
           {rounded(low, high).map((value) => (
-            <span key={value} className="line" style={{ top: `${y(value)}%` }}>
+            <span key={value} className="gridline" style={{ top: `${y(value)}%` }}>
               <i>{tickText(value)}</i>
             </span>
           ))}
