@@ -16,6 +16,7 @@ from determined.cli.experiment_create import CREATE_ARGS, create, is_local
 from determined.cli.experiment_describe import DESCRIBE_ARGS, describe
 from determined.cli.failure import Failure
 from determined.cli.grammar import Noun, Verb, arg, one_of
+from determined.cli.log_cause import read_log_cause_of_experiment
 from determined.cli.paging import paging_args, read_pages
 from determined.common.api import errors
 from determined.transport import identity, log_stream
@@ -87,6 +88,8 @@ def wait(session: Session, args: argparse.Namespace) -> int:
         else:
             failures = 0
             if (status := _status_of(experiment)) is not None:
+                if cause := status and read_log_cause_of_experiment(session, args.experiment_id):
+                    output.complain(cause)
                 return status
         time.sleep(args.polling_interval)
 

@@ -10,6 +10,7 @@ from determined.cli import formatting, output, support_bundle, trial_logs, trial
 from determined.cli.experiment_describe import Object, Sheet, kind_and_body, show_reasons, show_sheets
 from determined.cli.failure import Failure
 from determined.cli.grammar import Noun, Verb, arg, one_of
+from determined.cli.log_cause import read_log_cause
 from determined.cli.paging import paging_args, read_pages
 from determined.transport import log_stream
 from determined.transport.rest import Session
@@ -30,8 +31,11 @@ def describe(session: Session, args: argparse.Namespace) -> None:
         sheets.append(_summary(trial.get("summaryMetrics") or {}))
     sheets.append(_workloads(workloads, args.metrics))
     show_sheets(sheets, args.csv, bare_first=True)
-    if not args.csv:
-        show_reasons("Trial", [trial])
+    if args.csv:
+        return
+    show_reasons("Trial", [trial])
+    if trial["state"] == "STATE_ERROR" and (cause := read_log_cause(session, args.trial_id)):
+        print(f"\n{cause}")
 
 
 def _trial(trial: Object) -> Sheet:

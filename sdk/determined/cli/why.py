@@ -11,6 +11,7 @@ from typing import Any
 
 from determined.cli import output
 from determined.cli.grammar import Verb, arg
+from determined.cli.log_cause import read_log_cause
 from determined.transport import instant
 from determined.transport.rest import Session
 
@@ -40,6 +41,8 @@ def why(session: Session, args: argparse.Namespace) -> None:
     show(story["steps"], in_order=args.all)
     if story["more"]:
         print("... and earlier causes; 'det why --all' shows everything")
+    if kind == "trial" and state == "ERROR" and (cause := read_log_cause(session, int(args.id))):
+        print(cause)
 
 
 def _state(state: str) -> str:

@@ -38,7 +38,28 @@ def test_describe_shows_tables_and_the_reason(described, det):
     assert trial.startswith("Trial:\n")
     assert "u-1" in workloads
     assert reason == "Trial 2 is ERROR: exited with 1\n"
-    assert described.calls[-1].query == {"limit": ["1000"], "offset": ["0"]}
+    (asked,) = [call for call in described.calls if call.path.endswith("/workloads")]
+    assert asked.query == {"limit": ["1000"], "offset": ["0"]}
+
+
+CAUSE = {
+    "rankId": 1,
+    "said": {"log": "torch.OutOfMemoryError: CUDA out of memory.\x1b[0m"},
+    "place": {"file": "/code/model/train.py", "line": 12, "function": "main"},
+}
+
+
+def test_describe_names_the_error_in_the_log(described, det):
+    described.answer("GET", "/api/v1/trials/2/logs/cause", {"cause": CAUSE})
+    said = det("t", "describe", "2").out
+    assert "(rank 1, train.py:12): torch.OutOfMemoryError: CUDA out of memory." in said
+    assert "\x1b" not in said
+    assert "OutOfMemoryError" not in det("t", "describe", "2", "--csv").out
+
+
+def test_describe_of_a_log_without_an_error_names_none(described, det):
+    described.answer("GET", "/api/v1/trials/2/logs/cause", {"cause": None})
+    assert det("t", "describe", "2").out.endswith("Trial 2 is ERROR: exited with 1\n")
 
 
 def test_describe_has_the_columns_of_the_published_command(described, det):

@@ -101,3 +101,12 @@ def test_the_whole_story_is_put_together_from_pages(master, det):
 
 def test_wrong_kinds_are_wrong_usage(master, det):
     assert det("why", "weather", 1).status == 2
+
+
+def test_a_failed_trial_is_explained_by_its_log_as_well(master, det, utc):
+    master.answer("GET", "/api/v1/why/trial/12", answer(STEPS, state="ERROR"))
+    place = {"file": "train.py", "line": 3, "function": "f"}
+    cause = {"rankId": None, "said": {"log": "ValueError: no such layer"}, "place": place}
+    master.answer("GET", "/api/v1/trials/12/logs/cause", {"cause": cause})
+    last = det("why", "trial", "12").out.splitlines()[-1]
+    assert last == "The log of trial 12 says (train.py:3): ValueError: no such layer"
