@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from services.kit.allowed_paths import ReachSettings
+from services.kit.settings import BadSettings
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class WorkerSettings(ReachSettings):
     worker_pool: str = "default"
     """The resource pool that this worker belongs to."""
     worker_sample_s: float = 10.0
-    """How often the CPU, memory and GPU use of trials is sampled into their metrics, in seconds; 0: never."""
+    """Seconds between samples of a trial's CPU, memory and GPU use for its metrics: 1 or more; 0: never."""
     worker_python: str = sys.executable
     """Interpreter that runs scripts. Its environment must hold the SDK, but need not hold the platform."""
     worker_warm: bool = True
@@ -83,3 +84,11 @@ class WorkerSettings(ReachSettings):
     """The name in the gateway's certificate, if it is not that of the address."""
     cluster_id: str = "steadfast"
     """The cluster id that tasks are given."""
+
+    def __post_init__(self) -> None:
+        """Raise `BadSettings` for an interval between samples that cannot be."""
+        # Samples are numbered by the second, and a trial reports each number once.
+        if self.worker_sample_s and self.worker_sample_s < 1:
+            raise BadSettings(
+                f"STEADFAST_WORKER_SAMPLE_S={self.worker_sample_s:g}: give 1 or more seconds, or 0 for never"
+            )

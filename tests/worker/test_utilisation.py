@@ -14,6 +14,7 @@ import pytest
 
 from det_contracts.events.worker import Slot
 from services.kit import host_processes
+from services.kit.settings import BadSettings
 from worker import process, utilisation
 from worker.settings import WorkerSettings
 from worker.utilisation import reporting
@@ -208,3 +209,9 @@ def test_requests_go_to_the_gateway_and_a_refusal_is_an_error():
 def test_a_setting_turns_it_off(monkeypatch):
     monkeypatch.setattr(reporting, "Watcher", None)
     asyncio.run(utilisation.watch(WorkerSettings(worker_sample_s=0.0), "w", {}))
+
+
+@pytest.mark.parametrize("seconds", [0.5, -1.0])
+def test_an_interval_below_a_second_is_refused(seconds):
+    with pytest.raises(BadSettings, match="STEADFAST_WORKER_SAMPLE_S"):
+        WorkerSettings(worker_sample_s=seconds)
