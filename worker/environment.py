@@ -83,6 +83,8 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
     workdir: Path
     info_dir: Path
     slots: tuple[Slot, ...]
+    visible_devices: str
+    """Value of CUDA_VISIBLE_DEVICES; see `worker.slots.visible_devices`."""
     ports: Ports
     python_path: tuple[Path, ...]
     """Directories that make `python` and `python3` the training interpreter; see `interpreter_dirs`."""
@@ -224,7 +226,9 @@ def _platform_variables(task: Task, cluster: Cluster, placement: Placement) -> d
         "DET_TASK_LOGGING_METADATA": json.dumps(
             {"task_id": task.task_id, "allocation_id": task.allocation_id, "agent_id": cluster.agent_id}
         ),
-        "CUDA_VISIBLE_DEVICES": ",".join(slot.uuid for slot in placement.slots if slot.kind == "cuda"),
+        # By default CUDA counts the fastest device first, so that its indices are not those of the driver.
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        "CUDA_VISIBLE_DEVICES": placement.visible_devices,
     }
 
 

@@ -33,6 +33,7 @@ from worker.launchers.containers import Task as ContainerTask
 from worker.mounts import prepare_binds, wrap_with_mounts
 from worker.ports import Ports
 from worker.settings import WorkerSettings
+from worker.slots import visible_devices
 from worker.user_folders import UserFolders, chown_tree
 from worker.warm.warm_start import ColdStart, WarmStart, is_switched_off, plan_start, rank_variables
 from worker.workdir import unpack
@@ -115,6 +116,7 @@ class Preparer:
             workdir=workdir,
             info_dir=info_dir,
             slots=slots,
+            visible_devices=visible_devices(slots, container=containers is not None),
             ports=ports,
             python_path=python,
             addresses=gang.addresses,

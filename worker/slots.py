@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import itertools
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -74,19 +75,42 @@ def cpu_slots(count: int) -> tuple[Slot, ...]:
 
 def gpus(visible: str | None = None) -> tuple[Slot, ...]:
     """NVIDIA GPUs in the driver's order; empty without a driver."""
-    visible_gpus = [pair for pair in enumerate(_nvidia()) if _is_visible(visible, *pair)]
-    return tuple(Slot(number, "cuda", uuid, brand) for number, (_, (uuid, brand)) in enumerate(visible_gpus))
+    visible_gpus = [gpu for gpu in _nvidia() if _is_visible(visible, gpu)]
+    return tuple(Slot(number, "cuda", gpu.uuid, gpu.brand) for number, gpu in enumerate(visible_gpus))
 
 
-def _is_visible(visible: str | None, index: int, gpu: tuple[str, str]) -> bool:
+def visible_devices(slots: Sequence[Slot], *, container: bool = False) -> str:
+    """Return the CUDA_VISIBLE_DEVICES of a task that holds these slots: indices, in the order of the slots.
+
+    CUDA accepts UUIDs as well, but libraries that read the variable themselves expect numbers (DeepSpeed
+    fails on anything else). The indices are the driver's, which are CUDA's if it counts by PCI bus. They are
+    looked up for each run, because the driver counts anew when a device is lost. A GPU that cannot be found
+    keeps its UUID. In a container there are no other GPUs, so the count starts from 0.
+    """
+    uuids = [slot.uuid for slot in slots if slot.kind == "cuda"]
+    if container:
+        return ",".join(map(str, range(len(uuids))))
+    indices = {gpu.uuid: str(gpu.index) for gpu in _nvidia()} if uuids else {}
+    known = all(uuid in indices for uuid in uuids)
+    # Numbers and UUIDs cannot be mixed.
+    return ",".join(indices[uuid] if known else uuid for uuid in uuids)
+
+
+def _is_visible(visible: str | None, gpu: _Gpu) -> bool:
     if visible is None:
         return True
     names = [name.strip() for name in visible.split(",") if name.strip()]
-    return any(name == str(index) or (not name.isdigit() and gpu[0].startswith(name)) for name in names)
+    return any(name == str(gpu.index) or (not name.isdigit() and gpu.uuid.startswith(name)) for name in names)
 
 
-def _nvidia() -> Iterator[tuple[str, str]]:
-    """(uuid, brand) of each GPU."""
+class _Gpu(NamedTuple):
+    index: int
+    uuid: str
+    brand: str
+
+
+def _nvidia() -> Iterator[_Gpu]:
+    """Each GPU that answers, in the driver's order."""
     try:
         import pynvml
     except ImportError:
@@ -100,11 +124,8 @@ def _nvidia() -> Iterator[tuple[str, str]]:
             # A GPU that fell off the bus must not hide the others.
             with contextlib.suppress(pynvml.NVMLError):
                 handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-                uuid_and_name = (
-                    _text(pynvml.nvmlDeviceGetUUID(handle)),
-                    _text(pynvml.nvmlDeviceGetName(handle)),
-                )
-                yield uuid_and_name
+                uuid, brand = pynvml.nvmlDeviceGetUUID(handle), pynvml.nvmlDeviceGetName(handle)
+                yield _Gpu(index, _text(uuid), _text(brand))
     finally:
         with contextlib.suppress(pynvml.NVMLError):
             pynvml.nvmlShutdown()

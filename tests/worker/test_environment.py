@@ -55,6 +55,7 @@ def place(slots=CPU):
         workdir=Path("/r/workdir"),
         info_dir=Path("/r/info"),
         slots=slots,
+        visible_devices=",".join(str(slot.id) for slot in slots if slot.kind == "cuda"),
         ports=Ports(12351, 12361, 12366, 29401),
         python_path=(Path("/env/bin"),),
     )
@@ -125,7 +126,8 @@ def test_tls():
 
 
 def test_exactly_its_gpus_are_visible():
-    assert env(slots=CUDA)["CUDA_VISIBLE_DEVICES"] == "GPU-bb,GPU-dd"
+    assert env(slots=CUDA)["CUDA_VISIBLE_DEVICES"] == "1,3"
+    assert env(slots=CUDA)["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
     assert env(slots=CUDA)["DET_SLOT_IDS"] == "[1,3]"
 
 

@@ -63,6 +63,7 @@ def run_files(runs):
             workdir=root / "workdir",
             info_dir=root / "info",
             slots=(Slot(0, "cpu", "cpu-0", "CPU"),),
+            visible_devices="",
             ports=Ports(1, 2, 3, 4),
             python_path=interpreter_dirs(PLAIN_PYTHON, root / "bin"),
         )

@@ -5,6 +5,7 @@ import types
 
 import pytest
 
+from det_contracts.events.worker import Slot
 from worker import slots
 
 
@@ -59,6 +60,35 @@ def test_visible_limits_them_and_ids_still_count_from_0(visible, uuids):
     found = slots.gpus(visible)
     assert [slot.uuid for slot in found] == uuids
     assert [slot.id for slot in found] == list(range(len(uuids)))
+
+
+HELD = (Slot(7, "cuda", "GPU-cc", "NVIDIA L4"), Slot(1, "cuda", "GPU-bb", "NVIDIA H200"))
+
+
+@pytest.mark.usefixtures("gpus")
+def test_a_task_sees_its_gpus_by_the_index_of_the_driver():
+    assert slots.visible_devices(HELD) == "2,1"
+    assert slots.visible_devices(HELD, container=True) == "0,1"
+    assert slots.visible_devices([Slot(0, "cpu", "cpu-0", "EPYC")]) == ""
+
+
+def test_a_gpu_that_the_driver_does_not_list_is_seen_by_its_uuid(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pynvml", fake_nvml(GPUS[:2]))
+    assert slots.visible_devices(HELD) == "GPU-cc,GPU-bb"
+
+
+def test_a_gpu_that_does_not_answer_changes_no_index_of_the_others(monkeypatch):
+    nvml = fake_nvml(GPUS)
+
+    def handle(index):
+        if index == 0:
+            raise FakeError("fell off the bus")
+        return GPUS[index]
+
+    nvml.nvmlDeviceGetHandleByIndex = handle
+    monkeypatch.setitem(sys.modules, "pynvml", nvml)
+    assert slots.visible_devices(HELD) == "2,1"
+    assert [slot.uuid for slot in slots.gpus("1,2")] == ["GPU-bb", "GPU-cc"]
 
 
 @pytest.mark.usefixtures("gpus")
