@@ -45,7 +45,7 @@ def test_short_files_that_compute_say_little_of_long_ones_that_wait():
     assert growth(RECORDED | short, spent(3.0) | dict.fromkeys(short, 2.0)) == ""
 
 
-def test_a_run_that_others_disturbed_is_told_apart():
+def test_a_disturbed_run_of_tests_is_distinguished():
     assert stolen([100, 0, 50, 800, 5, 0, 1, 4, 0, 0], [150, 0, 60, 830, 5, 0, 1, 14, 0, 0]) == 0.1
     assert stolen((), ()) == 0.0
     assert 0 <= stolen(processor_times(), processor_times()) <= 1

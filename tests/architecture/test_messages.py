@@ -80,7 +80,7 @@ def clumsy(kind):
     }, what
 
 
-def test_every_event_can_be_told_in_words():
+def test_every_event_has_a_description():
     kinds = [kind for kind in codec.kinds() if kind.record is not events.Decision]
     without = [kind.name for kind in kinds if kind.record not in DESCRIBERS]
     assert not without, "add a sentence to services/why/event_descriptions.py for:" + told_apart(without)
@@ -108,7 +108,7 @@ def test_every_version_of_every_event_stays_readable():
     assert not faults, told_apart(faults)
 
 
-def test_golden_files_of_forgotten_events_do_not_exist():
+def test_no_golden_file_is_left_of_removed_events():
     known = {kind.name for kind in codec.kinds()}
     assert {p.name.rpartition(".v")[0] for p in GOLDEN.glob("*.json")} <= known
 

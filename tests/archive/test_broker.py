@@ -80,7 +80,7 @@ def test_readers_see_no_cut_and_only_the_archive_may(broker, tmp_path):
     asyncio.run(work())
 
 
-def test_a_stream_that_was_made_for_ever_is_told_and_remade(broker, tmp_path):
+def test_a_stream_that_denies_purging_is_reported_and_can_be_remade(broker, tmp_path):
     async def work():
         connection = await broker.connect(broker.authority.operator())
         await filled(connection, 2 * COUNT)

@@ -282,7 +282,7 @@ def test_two_who_seal_at_once_make_one_chain(tmp_path):
     asyncio.run(work())
 
 
-def test_a_gap_between_archive_and_stream_is_told(tmp_path):
+def test_a_gap_between_archive_and_stream_is_reported(tmp_path):
     async def work():
         place = Place(tmp_path)
         await place.fill(40)
@@ -311,7 +311,7 @@ def test_an_unknown_fact_about_the_archive_stops_it(tmp_path):
 
 
 @pytest.mark.parametrize("error", [OutcomeUnknown("away"), NotStored("full"), OSError("no such bucket")])
-def test_what_fails_is_told_and_tried_again(tmp_path, error):
+def test_a_failed_seal_is_reported_and_tried_again(tmp_path, error):
     async def work():
         place = Place(tmp_path)
         await place.fill(25)

@@ -62,7 +62,7 @@ def test_a_program_answers_and_its_memory_is_seen():
 
 
 @pytest.mark.live
-def test_a_program_that_fails_is_told_with_its_last_line():
+def test_a_failed_program_is_reported_with_its_last_line():
     with pytest.raises(Missing, match="no-such-measure failed: KeyError: 'no-such-measure'"):
         Program("Bare", "", "bare_processes", "no-such-measure").run(3, install=False)
 

@@ -203,7 +203,7 @@ def test_what_is_said_of_unknown_trials_passes_by(fold):
     assert ask(fold, trial_id=1)[0]["experiment_id"] == 1
 
 
-def test_validations_without_a_checkpoint_are_forgotten_once_a_trial_is_settled(three):
+def test_validations_without_a_checkpoint_are_dropped_once_a_trial_is_settled(three):
     three.given(*(validated(n, 0.5) for n in range(100, 200)), settled())
     assert set(three.state.validations) == {"1@10", "1@20", "1@30"}
     assert [row["metric"] for row in ask(three, trial_id=1)] == [0.1, 0.3, 0.2]

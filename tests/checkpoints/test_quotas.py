@@ -124,7 +124,7 @@ def test_what_is_stored_beyond_a_quota_is_registered_and_counts(stored):
     assert "workspace 'nlp' stores 50 B of the 1 B" in stored.said()
 
 
-def test_bytes_count_until_they_are_gone(stored):
+def test_bytes_count_until_they_are_deleted(stored):
     stored.quota("user-3", 1000)
     stored.store("a", 600)
     stored.store("b", 400)
@@ -159,7 +159,7 @@ def test_bytes_move_with_their_experiment_and_with_its_project(stored):
     assert stored.used() == {"workspace-1": 6, "workspace-2": 0}
 
 
-def test_a_trial_that_is_not_known_is_told_so(stored):
+def test_an_unknown_trial_gets_a_reason(stored):
     with pytest.raises(Refused, match="trial '9' not found"):
         stored.said(trial_id=9)
 
@@ -183,5 +183,5 @@ def test_a_rebuild_counts_the_same_and_a_view_counts_by_itself(stored):
 @pytest.mark.parametrize(
     ("size", "words"), [(0, "0 B"), (999, "999 B"), (1000, "1 kB"), (999_600, "1 MB"), (5 * 10**17, "500 PB")]
 )
-def test_sizes_are_told_in_words(size, words):
+def test_sizes_are_formatted_with_units(size, words):
     assert format_bytes(size) == words

@@ -34,7 +34,7 @@ def end(fold):
     return of(checkpoints.DeletionRequested, fold.decide())
 
 
-def test_retention_spares_versions_until_they_are_none(fold):
+def test_retention_keeps_checkpoints_of_model_versions(fold):
     rule(fold, SetVersion(model_id=1, checkpoint="a", user="ann"))
     assert end(fold) == []
     rule(fold, RemoveModel(model_id=1, user="ann"))

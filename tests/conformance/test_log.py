@@ -252,7 +252,7 @@ def test_a_large_stream_is_read_without_gaps_by_two_readers(run):
         ("*.b", "a.c", False),
     ],
 )
-def test_wildcards_of_the_twin(pattern, subject, fits):
+def test_wildcards_of_the_in_memory_broker(pattern, subject, fits):
     assert matches(pattern, subject) is fits
 
 

@@ -142,7 +142,7 @@ def test_pools_that_grow_are_known_to_all_who_must_know_and_by_default_there_are
     assert [*load_engines(ProvisionerSettings(), file)] == ["on-demand"]
 
 
-def test_the_provisioner_tells_its_workers_what_a_worker_is_told():
+def test_the_provisioner_passes_the_settings_of_a_worker_on():
     services = read_file()
     told, worker = services["provisioner"]["environment"], services["worker"]["environment"]
     fields = (*dataclasses.fields(ProvisionerSettings), *dataclasses.fields(WorkerSettings))
@@ -167,7 +167,7 @@ def test_the_file_of_three_brokers_is_valid():
     assert done.returncode == 0, done.stdout
 
 
-def test_three_brokers_are_what_the_stack_writes_and_everybody_is_told_of(tmp_path):
+def test_the_stack_has_three_brokers_and_every_service_their_addresses(tmp_path):
     services = yaml.safe_load(THREE.read_text())["services"]
     brokers = [name for name in services if name.startswith("nats")]
     command = [str(tmp_path) if word == "/keys" else word for word in services["setup"]["command"]]

@@ -127,7 +127,7 @@ def settings_of(name):
     return known.get(name) or importlib.import_module(f"services.{name}.app").SERVICE.settings
 
 
-def test_services_are_told_what_they_know(large):
+def test_services_get_every_setting_they_know(large):
     for _, pod in pods(large):
         (container,) = pod["spec"]["containers"]
         name = pod["metadata"]["labels"]["app.kubernetes.io/component"]

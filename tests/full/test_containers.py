@@ -288,7 +288,7 @@ def test_exit_codes_are_those_of_the_command(cluster, tmp_path, data, entrypoint
         ("host_path: DATA", "host_path: /etc", "outside of what tasks of this worker may mount"),
     ],
 )
-def test_what_it_does_not_get_is_told(cluster, tmp_path, data, old, new, told):
+def test_what_a_container_does_not_get_is_reported(cluster, tmp_path, data, old, new, told):
     config = CONFIG.replace("IMAGE", IMAGE).replace("max_trials: 2", "max_trials: 1").replace(old, new)
     id = submit(cluster, tmp_path / "model", "", config, data)
     assert cluster.wait_for_end(id)["state"] == "STATE_ERROR"

@@ -193,7 +193,7 @@ def whole(cluster, pool):
     return why(cluster, "pool", pool)
 
 
-def test_what_slurm_refuses_is_told_in_its_words(cluster, slurm, tmp_path):
+def test_a_refusal_by_slurm_is_quoted(cluster, slurm, tmp_path):
     search = Search(cluster, tmp_path, "nowhere")
     wait_for(lambda: "invalid partition" in whole(cluster, "nowhere").lower(), 120, "what sbatch says")
     assert "The pool waits before it asks for another worker" in whole(cluster, "nowhere")

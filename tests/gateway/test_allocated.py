@@ -40,7 +40,7 @@ def table(gateway, path, **params):
     return list(csv.DictReader(io.StringIO(answer.text)))
 
 
-def test_each_run_is_told_with_its_times_and_whose_it_was(used):
+def test_each_run_is_listed_with_its_times_and_owner(used):
     (entry,) = raw(used)
     assert entry == {
         "kind": "training",
@@ -155,7 +155,7 @@ def test_a_label_is_no_formula_of_a_spreadsheet(gateway):
         (SUMMED, {"startDate": "2023-08-01", "endDate": "2023-08-01", "period": "WEEKLY"}, "DAILY, MONTHLY"),
     ],
 )
-def test_bad_times_are_told(used, path, params, said):
+def test_invalid_times_are_rejected_with_a_reason(used, path, params, said):
     assert said in used.refused(400, "GET", f"/api/v1{path}", params=params)
     answer = used.send("GET", path, params=params)
     assert (answer.status_code, said in answer.text) == (400, True)

@@ -142,7 +142,7 @@ def test_others_tokens_are_for_administrators(gateway):
         ({"name": "a", "lifespan": "soon"}, "lifespan"), ({"name": "a", "lifespan": "-1h"}, "lifespan"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_made_is_told(gateway, body, told):
+def test_an_invalid_token_request_is_rejected_with_a_reason(gateway, body, told):
     assert told in gateway.refused(400, "POST", TOKENS, body)
 
 

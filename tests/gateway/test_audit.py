@@ -120,7 +120,7 @@ def test_what_is_remembered_of_a_request_is_no_entry_beside_what_it_made(owner):
     assert [row["event"] for row in found] == ["gateway.experiment.moved"]
 
 
-def test_a_change_is_told_in_a_sentence_that_fits_one_field_and_several():
+def test_a_change_is_described_with_singular_and_plural_fields():
     changes = ({"labels": ["a"]}, {"labels": ["a"], "notes": "b"}, {})
     told = [describe(searcher.ExperimentRevised(7, one, "asked"), History()).what for one in changes]
     assert told == [

@@ -96,7 +96,7 @@ def test_tokens_cannot_be_changed():
             tokens.read(KEY, broken)
 
 
-def test_who_logged_in_too_long_ago_is_told_to_log_in_again(gateway):
+def test_an_expired_session_must_log_in_again(gateway):
     for age, told in ((1, None), (tokens.VALID_S + 1, "the token is too old; run 'det user login'")):
         token = tokens.issue(KEY, tokens.new_session("determined", time.time() - age))
         gateway.client.headers["Authorization"] = f"Bearer {token}"

@@ -47,7 +47,7 @@ def test_a_download_holds_every_file(stored, accept, mode, kind):
         assert archive.extractfile("model.pt").read() == b"weights" * 100_000
 
 
-def test_files_that_cannot_be_read_are_told_before_the_answer_begins(stored, tmp_path):
+def test_unreadable_files_are_reported_before_the_response_begins(stored, tmp_path):
     (tmp_path / "checkpoints" / UUID / "model.pt").unlink()
     answer = stored.send("GET", f"/checkpoints/{UUID}")
     assert answer.status_code == 404
@@ -110,7 +110,7 @@ def tell(gateway, allocation, resources, status=200):
     return answer
 
 
-def test_files_go_and_what_is_left_is_told_by_the_task(stored):
+def test_files_are_deleted_and_the_task_reports_what_is_left(stored):
     stored.post("/api/v1/checkpoints/rm", {"checkpointUuids": [UUID], "checkpointGlobs": ["*.pt"]})
     stored.given(
         scheduler.AllocationAssigned(

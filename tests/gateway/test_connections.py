@@ -278,7 +278,7 @@ def test_an_answer_that_is_not_read_is_given_up_and_one_that_is_read_slowly_is_n
     played(story, app=large)
 
 
-def test_what_is_too_many_from_one_address_is_told_so_and_others_are_served():
+def test_too_many_connections_of_one_address_are_rejected_and_others_served():
     async def story(server):
         first = [server.connected() for _ in range(3)]
         other = server.connected("10.0.0.2")
@@ -307,7 +307,7 @@ def test_what_is_too_many_from_one_address_is_told_so_and_others_are_served():
     played(story, each=2)
 
 
-def test_what_is_too_many_in_all_is_told_so():
+def test_too_many_connections_in_total_are_rejected():
     async def story(server):
         wires = [server.connected(f"10.0.0.{n}") for n in range(3)]
         wires[2].protocol.data_received(HEAD % 1 + b"x")

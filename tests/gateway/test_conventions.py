@@ -198,7 +198,7 @@ def test_experiments_refuse_limits_without_a_meaning():
         ("workspaces", "sortBy=SORT_BY_FOO"),
     ],
 )
-def test_names_that_mean_nothing_are_refused_and_the_known_ones_told(gateway, path, query):
+def test_unknown_names_are_rejected_with_the_known_ones(gateway, path, query):
     gateway.given(story.created(1), story.trial_created(1))
     message = gateway.refused(400, "GET", f"/api/v1/{path}?{query}")
     assert " and one of " in message

@@ -94,7 +94,7 @@ def test_snake_case_paused_and_a_worker_that_is_large_enough(open_gateway):
         ),
     ],
 )
-def test_the_commit_of_a_checkout_is_told_without_passwords(open_gateway, given, told):
+def test_the_commit_of_a_checkout_is_stored_without_passwords(open_gateway, given, told):
     _submit(open_gateway, **given)
     (command,) = open_gateway.peers.commands
     assert command.commit == told
@@ -124,7 +124,7 @@ def test_validating_checks_everything_and_stores_nothing(open_gateway, tmp_path)
     assert "<config>" in _refusal(open_gateway, "max_restarts: -1", validateOnly=True)
 
 
-def test_every_error_of_a_configuration_is_told_with_its_path(open_gateway):
+def test_every_error_of_a_configuration_names_its_path(open_gateway):
     config = YAML.replace("max_length: 100", "max_length: -1\n  mtric: x") + "max_restarts: none\nspeed: 3\n"
     message = _refusal(open_gateway, config)
     for path in ("<config>.max_restarts", "<config>.searcher.max_length", "mtric", "speed"):
@@ -167,7 +167,7 @@ def test_configurations_that_cannot_be_are_400(open_gateway, config, said):
         ({"modelDefinition": "x"}, "modelDefinition"),
     ],
 )
-def test_wishes_that_cannot_be_are_400(open_gateway, body, said):
+def test_impossible_requests_get_400(open_gateway, body, said):
     assert said in _refusal(open_gateway, **body)
     assert open_gateway.peers.commands == []
 
@@ -224,7 +224,7 @@ def test_a_warm_start_from_nothing_is_400(open_gateway, line, said):
     assert said in _refusal(open_gateway, f"{YAML}  {line}\n")
 
 
-def test_a_storage_that_refuses_is_told_at_submit(open_gateway, tmp_path):
+def test_a_refused_storage_is_reported_at_submission(open_gateway, tmp_path):
     blocked = tmp_path / "checkpoints" / "file"
     blocked.parent.mkdir()
     blocked.write_text("no directory")

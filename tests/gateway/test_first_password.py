@@ -69,7 +69,7 @@ def test_who_may_not_act_needs_none(gateway):
     apply(gateway, host="0.0.0.0")  # noqa: S104
 
 
-def test_a_file_that_cannot_be_read_is_told(gateway, tmp_path):
+def test_an_unreadable_password_file_is_reported(gateway, tmp_path):
     with pytest.raises(BadSettings, match=r"STEADFAST_INITIAL_PASSWORD_FILE=.*none cannot be read"):
         apply(gateway, initial_password_file=tmp_path / "none")
 

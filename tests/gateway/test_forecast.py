@@ -22,7 +22,7 @@ def test_what_is_free_starts_at_once_and_the_next_when_somebody_ends():
     assert start_times(jobs, [pool(4, 2)]) == {2: 0.0, 3: 60.0}
 
 
-def test_nobody_is_told_a_time_that_nobody_knows():
+def test_no_start_time_is_forecast_where_none_is_known():
     jobs = [job(1, holds=4), job(2, needs=1), job(3, needs=1)]
     assert start_times(jobs, [pool(4, 4)]) == {}
 

@@ -65,7 +65,7 @@ def test_a_large_configuration_is_completed_as_a_small_one(gateway, elsewhere, m
         (LARGE + "\nresources: 7", "<config>.resources"),
     ],
 )
-def test_what_is_wrong_with_a_large_one_is_told_as_well(gateway, elsewhere, text, said):
+def test_errors_of_a_large_configuration_are_reported(gateway, elsewhere, text, said):
     message = gateway.refused(400, "POST", PATH, {"config": text, "validateOnly": True})
     assert said in message
     assert elsewhere == [("determined", "complete")]
@@ -103,7 +103,7 @@ def test_a_large_context_is_stored_as_a_small_one_and_is_one_request(gateway, el
         ([{"path": "x" * 400_000, "mode": "?"}], "modelDefinition.0.mode"),
     ],
 )
-def test_what_is_wrong_with_a_large_context_is_told_as_well(gateway, elsewhere, files, said):
+def test_errors_of_a_large_context_are_reported(gateway, elsewhere, files, said):
     body = {"config": YAML, "modelDefinition": files}
     assert said in gateway.refused(400, "POST", PATH, body)
     assert elsewhere == [("determined", "read")]
@@ -126,7 +126,7 @@ def test_what_ends_a_process_ends_no_other_work(gateway, elsewhere, monkeypatch)
     assert posted(gateway, LARGE).status_code == 200
 
 
-def test_a_stranger_sends_little(gateway):
+def test_a_request_without_a_session_may_send_little(gateway):
     gateway.client.headers.pop("Authorization")
     body = b'{"username": "' + b"x" * body_limits.ANONYMOUS_LIMIT_BYTES + b'"}'
     assert "not logged in" in gateway.refused(401, "POST", "/api/v1/auth/login", body)

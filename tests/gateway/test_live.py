@@ -124,7 +124,7 @@ def test_a_port_in_use_is_one_clear_line():
             listening_socket("127.0.0.1", port)
 
 
-def test_settings_that_make_no_sense_are_told(tmp_path):
+def test_invalid_settings_are_reported(tmp_path):
     environment = os.environ | {"STEADFAST_PORT": "many"}
     command = [sys.executable, "-P", "-m", "services.gateway"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)

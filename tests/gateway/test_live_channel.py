@@ -54,7 +54,7 @@ def page(gateway):
         one.close()
 
 
-def test_a_page_is_told_what_it_looks_at_and_nothing_else(gateway, page):
+def test_a_page_is_notified_of_its_topics_only(gateway, page):
     one, other = page("experiments", "experiment.1", "experiment.2"), page("experiment.2", "cluster")
     gateway.given(story.created(1))
     assert one.told() == {"experiments", "experiment.1"}
@@ -72,7 +72,7 @@ def test_trials_and_checkpoints_concern_their_experiment(gateway, page):
     assert one.told() == {"experiment.1", "trial.1", "queue"}
 
 
-def test_many_changes_are_told_at_once(gateway, page):
+def test_many_changes_become_one_notification(gateway, page):
     one = page("experiments")
     gateway.given(*(story.created(id) for id in range(1, 50)))
     assert one.told() == {"experiments"}
@@ -107,7 +107,7 @@ def test_an_event_tells_all_that_its_id_stands_for(gateway, page, monkeypatch):
     again.close()
 
 
-def test_reports_are_told_twice(gateway, page, monkeypatch):
+def test_reports_are_notified_twice(gateway, page, monkeypatch):
     monkeypatch.setattr(series, "REPEAT_S", 0.3)
     gateway.given(story.created(1), story.trial_created(1))
     one = page("trial.1.series")
@@ -117,7 +117,7 @@ def test_reports_are_told_twice(gateway, page, monkeypatch):
     assert one.told() == {"trial.1.series"}
 
 
-def test_who_goes_away_is_forgotten(gateway, page):
+def test_a_disconnected_page_is_unsubscribed(gateway, page):
     one = page("trial.1.series")
     live = gateway.backend.live
     assert live._readers
@@ -133,7 +133,7 @@ async def _until(true):
         await asyncio.sleep(0.01)
 
 
-def test_who_is_logged_out_is_told_no_more(gateway, monkeypatch):
+def test_a_logged_out_page_gets_no_more_notifications(gateway, monkeypatch):
     monkeypatch.setattr(channel, "RECHECK_S", 0.0)
     looks = []
 
@@ -174,7 +174,7 @@ def test_a_failed_read_of_reports_begins_again(gateway, page, monkeypatch):
     assert one.told() == {"trial.1.series"}
 
 
-def test_who_comes_back_is_told_what_it_missed_at_any_gateway(gateway, tmp_path):
+def test_a_reconnected_page_is_notified_of_what_it_missed_by_any_gateway(gateway, tmp_path):
     (tmp_path / "other").mkdir()
     other = Harness(tmp_path / "other", replica_of=gateway)
     topics = ("experiments", "experiment.1", "experiment.2", "cluster", "trial.1.series")
@@ -194,7 +194,7 @@ def test_who_comes_back_is_told_what_it_missed_at_any_gateway(gateway, tmp_path)
     other.close()
 
 
-def test_what_was_forgotten_is_told_as_changed(gateway, monkeypatch):
+def test_a_page_that_missed_too_many_changes_is_notified_of_all_its_topics(gateway, monkeypatch):
     monkeypatch.setattr(channel, "MAX_REMEMBERED", 2)
     topics = ("experiments", "cluster", "models")
     one = Page(gateway, *topics)

@@ -70,7 +70,7 @@ def test_a_page_goes_on_at_another_gateway(running, tmp_path):
         second.close()
 
 
-def test_a_page_that_looks_at_something_else_is_told_what_has_changed_meanwhile(running):
+def test_a_page_with_new_topics_is_notified_of_earlier_changes(running):
     with changes(running, ["experiments", "cluster"]) as answer:
         first, _ = next_change(answer.iter_lines())
     asyncio.run(running.append(story.created(1)))

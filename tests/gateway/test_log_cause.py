@@ -98,7 +98,7 @@ def test_an_error_is_called_by_its_class_or_by_what_it_means(line, name):
     assert cause.describe_error(line) == name
 
 
-def test_the_cause_is_told_with_its_rank_place_and_what_led_to_it(talking):
+def test_the_cause_has_its_rank_its_place_and_what_led_to_it(talking):
     talking.run(say(talking, 0, "fine", "odd", level="WARNING", rank=1))
     talking.run(say(talking, 1, *TRACE, rank=1))
     talking.run(say(talking, 2, "lost rank 1", level="ERROR", rank=0))

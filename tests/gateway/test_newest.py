@@ -154,7 +154,7 @@ def test_who_hangs_up_takes_nobody_elses_answer_along():
     asyncio.run(story())
 
 
-def test_a_question_that_fails_is_told_to_those_who_asked_and_asked_anew():
+def test_a_failed_query_raises_for_its_callers_and_the_next_call_asks_again():
     async def story():
         answers = iter([RuntimeError("a defect"), 9])
 

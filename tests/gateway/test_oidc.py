@@ -191,7 +191,7 @@ def test_nobody_is_sent_elsewhere(gateway, liar):
         assert (answer.status_code, answer.headers["location"]) == (303, "/det/dashboard"), place
 
 
-def test_a_provider_that_refuses_is_told_without_its_words(gateway, liar):
+def test_a_refusal_by_the_provider_is_reported_without_quoting_it(gateway, liar):
     liar.server.lies["/token"] = (400, {"error": "<script>", "error_description": "secret"})
     asked = begin(gateway)
     text = refused(gateway, come_back(gateway, asked["state"]))
@@ -432,7 +432,7 @@ def test_only_members_of_the_allowed_groups_sign_in(made, liar, groups):
     assert gateway.said(SignedIn)[-1].groups == ("vision",)
 
 
-def test_the_providers_groups_make_and_unmake_administrators(made, liar):
+def test_the_providers_groups_grant_and_revoke_administrator_rights(made, liar):
     gateway = made(oidc_admin_groups="ops")
     sign_in(gateway, liar, groups=["ops"])
     assert gateway.get("/api/v1/me")["user"]["admin"]
@@ -558,7 +558,7 @@ def test_without_a_provider_there_is_nothing(tmp_path):
         gateway.close()
 
 
-def test_the_sign_in_page_is_told_where_to_go(gateway):
+def test_the_sign_in_page_gets_the_address_of_the_provider(gateway):
     [known] = gateway.get("/api/v1/master")["ssoProviders"]
     assert (known["name"], known["ssoUrl"]) == ("Single sign-on", START)
 
@@ -574,7 +574,7 @@ def test_the_sign_in_page_is_told_where_to_go(gateway):
         {"oidc_groups": "ml="},
     ],
 )
-def test_settings_that_do_not_fit_are_told(settings):
+def test_inconsistent_settings_are_reported(settings):
     known = {"oidc_issuer": "https://idp.example", "oidc_client_id": CLIENT}
     assert check_settings(Settings(**known)) is not None
     with pytest.raises(BadSettings, match="STEADFAST_OIDC_"):

@@ -72,7 +72,7 @@ def test_who_is_inside_is_not_asked(gateway, inside, name):
     assert SECRET not in said
 
 
-def test_what_setting_would_allow_it_is_told(gateway, inside):
+def test_the_error_names_the_setting_that_would_allow_it(gateway, inside):
     assert "STEADFAST_REACHABLE" in tried(gateway, inside.url)
 
 
@@ -94,7 +94,7 @@ def test_an_answer_is_not_shown(allowing, inside, status):
     assert ("returns other content" if status == 200 else "does not answer as an S3 store does") in said
 
 
-def test_a_store_that_says_too_much_is_not_listened_to(allowing, inside):
+def test_an_oversized_answer_of_a_store_is_not_read(allowing, inside):
     inside.body = SECRET.encode() * 100_000
     said = tried(allowing, inside.url)
     assert "does not answer as an S3 store does" in said

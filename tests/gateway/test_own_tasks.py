@@ -155,7 +155,7 @@ def test_tensorboards_of_nothing(here, body, status):
     here.refused(status, "POST", "/api/v1/tensorboards", body)
 
 
-def test_where_a_task_answers_is_told_by_itself(here, board):
+def test_a_task_reports_its_own_address(here, board):
     allocation = f"{board['id']}.1"
     path = f"/api/v1/allocations/{allocation}/proxy_address"
     here.given(story.placed(allocation, "TENSORBOARD"))

@@ -100,7 +100,7 @@ def test_who_asks_faster_than_their_share_waits_and_is_answered(made, monkeypatc
     assert gateway.backend.limits.pacing.refused == 0
 
 
-def test_who_asks_much_faster_is_told_when_to_come_again(made, monkeypatch):
+def test_a_client_above_its_rate_gets_retry_after(made, monkeypatch):
     monkeypatch.setattr(pacing, "BURST_S", 1.0)
     monkeypatch.setattr(pacing, "WITHIN_S", 0.0)
     gateway = made(requests_rate=5.0)

@@ -154,7 +154,7 @@ def test_a_search_shows_best_trials_without_their_experiments(aged, stays):
     assert best[1]["bestCheckpoint"]["uuid"] == "u-41-100"
 
 
-def test_one_who_sees_part_is_told_of_runs_without_their_experiments(aged):
+def test_a_user_with_partial_access_sees_runs_without_their_experiments(aged):
     """Whether a run may be seen follows from its experiment's own record, which is always there."""
     brought = aged.runner.pager.roots_loaded
     assert len(aged.get("/api/v1/resources/allocation/raw", **HELD)["resourceEntries"]) == 2 * EXPERIMENTS

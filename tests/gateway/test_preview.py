@@ -53,7 +53,7 @@ def test_a_request_that_is_no_configuration_is_refused(playing):
     assert playing.send("POST", "/api/v1/preview-hp-search", {}).status_code == 400
 
 
-def test_the_fields_of_a_configuration_are_told_to_editors(gateway):
+def test_editors_get_the_fields_of_a_configuration(gateway):
     found = {one["path"]: one for one in gateway.get("/api/v1/experiment-config/fields")["fields"]}
     assert found["max_restarts"] == {
         "path": "max_restarts",

@@ -38,7 +38,7 @@ def test_updates_are_passed_on_in_order(busy):
     ]
 
 
-def test_refusals_are_told_together_and_the_others_stay(busy):
+def test_refusals_are_reported_together_and_other_changes_apply(busy):
     def refuse(command):
         if command.priority == 100:
             raise invalid("priority must be between 1 and 99")
@@ -118,7 +118,7 @@ def test_pools_tell_how_they_schedule(busy):
     assert pools["default"]["defaultComputePool"] is True
 
 
-def test_a_trial_that_can_never_fit_is_told_at_submit(busy):
+def test_a_trial_that_can_never_fit_is_reported_at_submission(busy):
     text = f"{SMALL}resources: {{slots_per_trial: 5}}"
     body = {"config": text, "validateOnly": True}
     answer = busy.send("POST", "/api/v1/experiments", body).json()
@@ -140,7 +140,7 @@ IMAGE = "environment: {image: mine/train:1}"
         ([], IMAGE, ""),
     ],
 )
-def test_an_image_that_nobody_would_use_is_told_at_submit(busy, launchers, config, told):
+def test_an_image_that_no_worker_would_use_is_reported_at_submission(busy, launchers, config, told):
     for id in list(busy.catalogue.state.workers):
         session = busy.catalogue.state.workers[id]
         busy.given(worker.WorkerLeft(worker_id=id, session=str(session)))

@@ -100,7 +100,7 @@ def test_it_stands_in_the_audit_trail_in_words(admin):
     )
 
 
-def test_what_counts_is_told(admin):
+def test_quota_usage_lists_what_counts(admin):
     give(admin, "user-3")
     give(admin, "user-3", slots=4, jobs=9, storageBytes=1000)
     admin.given(story.created(1, user="ann"), story.trial_created(1), story.run_requested(1, slots=2))
@@ -137,5 +137,5 @@ def test_one_command_too_many_is_refused_with_what_to_do(admin):
     admin.post("/api/v1/commands", task)
 
 
-def test_names_of_users_from_the_beginning_are_told(admin):
+def test_quotas_of_built_in_users_have_their_names(admin):
     assert give(admin, "user-2", slots=1)["name"] == BUILT_IN["determined"].username

@@ -127,7 +127,7 @@ def test_archiving_is_asked_of_the_searcher(three, action):
     assert three.peers.commands == [ChangeExperiment(experiment_id=1, action=action, user="determined")]
 
 
-def test_a_deleted_experiment_is_gone_from_all_lists(three):
+def test_a_deleted_experiment_is_in_no_list(three):
     story_of_2 = [story.trial_created(1, 2), story.run_requested(1, 2), story.allocation_ended(1, 2)]
     three.given(*story_of_2, searcher.ExperimentEnded(2, "COMPLETED", "done"))
     assert three.send("DELETE", "/api/v1/experiments/2").json() == {}

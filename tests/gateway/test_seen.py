@@ -90,7 +90,7 @@ def test_counts_are_of_what_one_may_see(world):
 
 
 @pytest.mark.parametrize("topic", ["experiment.1", "trial.1", "trial.1.series", "task.1.r1"])
-def test_a_page_is_told_only_of_what_it_may_show(world, topic):
+def test_a_page_is_notified_only_of_what_its_user_may_see(world, topic):
     headers = {"Authorization": f"Bearer {world.tokens['victor']}"}
     answer = world.send("GET", "/api/v1/live", params={"topics": f"experiments,{topic}"}, headers=headers)
     assert (answer.status_code, "not found" in answer.text) == (404, True)

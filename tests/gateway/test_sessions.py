@@ -227,7 +227,7 @@ def is_open(state, id, at, now):
     return True
 
 
-def test_what_is_over_is_forgotten_and_stays_refused():
+def test_expired_sessions_are_evicted_and_stay_refused():
     state = State()
     for number in range(200):
         open_one(state, f"s{number}", float(number))

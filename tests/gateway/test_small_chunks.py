@@ -100,7 +100,7 @@ def test_hints_come_to_an_end():
         wire.next_event()
 
 
-def test_small_chunks_of_a_stranger_are_few_events(gateway, monkeypatch):
+def test_small_chunks_without_a_session_cost_few_events(gateway, monkeypatch):
     seen, next_event = [], h11.Connection.next_event
 
     def counted(connection):

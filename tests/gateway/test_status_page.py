@@ -26,7 +26,7 @@ def test_the_page_is_there_before_anything_else(gateway):
         assert "cluster test" in answer.text
 
 
-def test_it_shows_nothing_to_strangers(gateway):
+def test_it_shows_nothing_without_a_session(gateway):
     gateway.given(story.created(1, name="secret plan"))
     del gateway.client.headers["Authorization"]
     assert "secret plan" not in gateway.send("GET", "/").text

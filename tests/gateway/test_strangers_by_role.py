@@ -157,13 +157,13 @@ def absent(world):
     return {route for route in ROWS if answer(world, "admin", route) == 404}
 
 
-def test_an_administrator_is_let_in_everywhere(world):
+def test_an_administrator_may_use_every_route(world):
     refused = {route: found for route in ROWS if (found := answer(world, "admin", route)) not in (0, 404)}
     assert refused == {basic.OF_DELETION_TASKS: 403}
 
 
 @pytest.mark.parametrize("visitor", VISITORS)
-def test_whoever_comes_is_let_in_refused_or_shown_nothing_as_the_roles_say(world, absent, visitor):
+def test_every_route_allows_refuses_or_hides_according_to_the_role(world, absent, visitor):
     wrong = {}
     for route in ROWS:
         found, wanted = answer(world, visitor, route), expected(visitor, route)
@@ -172,7 +172,7 @@ def test_whoever_comes_is_let_in_refused_or_shown_nothing_as_the_roles_say(world
     assert wrong == {}
 
 
-def test_what_is_hidden_is_told_as_what_is_not_there(world):
+def test_a_hidden_object_answers_like_a_missing_one(world):
     headers = {"Authorization": f"Bearer {world.tokens['egon']}"}
     for noun, id, other in (
         ("experiments", 1, 9),

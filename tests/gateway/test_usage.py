@@ -61,7 +61,7 @@ def test_a_lost_worker_stays_with_what_became_of_its_trials(used):
     assert used.get("/api/v1/cluster/away")["agents"] == []
 
 
-def test_what_runs_use_is_told_by_slot_and_by_process(gateway):
+def test_usage_is_listed_by_slot_and_by_process(gateway):
     gateway.given(stories.worker_here(), stories.created(1), stories.trial_created(1), *stories.running(1))
     last = {
         "cpu_cores.rank0": 2.5,

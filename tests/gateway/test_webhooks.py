@@ -111,7 +111,7 @@ def test_a_request_that_comes_again_makes_one_webhook(admin):
         ),
     ],
 )
-def test_what_makes_no_sense_is_told(admin, wrong, said):
+def test_invalid_webhooks_are_refused_with_a_reason(admin, wrong, said):
     assert said in admin.refused(400, "POST", HOOKS, {"url": URL, "triggers": [COMPLETED]} | wrong)
     assert admin.said(events.WebhookSet) == []
 

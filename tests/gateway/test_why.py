@@ -119,7 +119,7 @@ def test_a_running_trial_tells_nothing_of_other_experiments(cluster):
     ]
 
 
-def test_what_something_waits_for_is_told(gateway):
+def test_why_names_what_something_waits_for(gateway):
     gateway.given(
         stories.created(1),
         searcher.ExperimentActivated(1, "submitted by determined"),
@@ -196,7 +196,7 @@ def test_a_run_that_is_wanted_is_looked_up_whatever_its_experiment(cluster):
     assert said(answer) == ["run 1 of trial 2 was asked to save and leave its slots to run 1 of trial 3"]
 
 
-def test_a_run_is_told_alike_however_much_its_worker_did_meanwhile(gateway, monkeypatch):
+def test_a_run_is_explained_the_same_however_busy_its_worker_was(gateway, monkeypatch):
     monkeypatch.setattr(reader, "SEARCH_WINDOW", 4)
     gateway.given(
         stories.worker_here(),
@@ -234,7 +234,7 @@ def test_what_would_take_too_many_reads_is_cut_and_says_so(cluster, monkeypatch)
     assert answer["more"]
 
 
-def test_what_was_moved_to_the_archive_is_told_as_before(cluster, tmp_path):
+def test_archived_events_are_explained_as_before(cluster, tmp_path):
     """Why, events, the timeline and the master's log; and a damaged segment by its name."""
     last = len(cluster.journal.streams["CONTROL"])
 

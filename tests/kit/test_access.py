@@ -83,7 +83,7 @@ def test_a_worker_states_facts_and_no_decisions(broker):
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")
-def test_strangers_are_not_let_in(broker):
+def test_unknown_credentials_are_refused(broker):
     async def work():
         with pytest.raises((NatsError, OSError)):
             await broker.connect(

@@ -62,7 +62,7 @@ def test_one_user_does_not_take_the_places_of_others():
     asyncio.run(work())
 
 
-def test_who_finds_too_many_waiting_is_told_what_to_do():
+def test_a_full_queue_is_refused_with_what_to_do():
     async def work():
         inside = Inside(at_once=2, each=1, waiting=3, each_waiting=1)
         tasks = [asyncio.create_task(inside.enter(who)) for who in ("a", "b", "a", "c", "d")]
@@ -77,7 +77,7 @@ def test_who_finds_too_many_waiting_is_told_what_to_do():
     asyncio.run(work())
 
 
-def test_who_waits_too_long_is_told_so():
+def test_waiting_too_long_is_refused_with_the_reason():
     async def work():
         inside = Inside(at_once=1, each=1, patience_s=0.001)
         first = asyncio.create_task(inside.enter("a"))

@@ -173,7 +173,7 @@ def searching():
     ],
     ids=lambda command: type(command).__name__,
 )
-def test_the_searcher_refuses_strangers(searching, command):
+def test_the_searcher_refuses_users_without_the_role(searching, command):
     assert "belongs to user 'olga'" in refused(SEARCHER, searching, command)
 
 
@@ -200,7 +200,7 @@ def test_the_first_administrator_may_be_none_any_more(searching):
     assert "belongs to" in refused(SEARCHER, state, kill)
 
 
-def test_the_scheduler_refuses_strangers():
+def test_the_scheduler_refuses_users_without_the_role():
     fold = Fold(SCHEDULER).given(story.worker_here(), story.created(1, user="olga"), story.run_requested(1))
     state = fold.state
     for command in (
@@ -294,7 +294,7 @@ def test_the_bus_says_whether_a_script_asks():
     assert asyncio.run(story_of_both()) == ["1.r1.1", ""]
 
 
-def test_the_gateway_itself_refuses_strangers():
+def test_the_gateway_itself_refuses_users_without_the_role():
     state = Fold(GATEWAY).given(user(3, "olga"), user(4, "egon")).state
     for command in (
         commands.SetUser(username="x", admin=True, user="egon"),
@@ -355,7 +355,7 @@ def test_an_owner_refuses_whose_role_does_not_permit_it(grants, answer):
 
 
 @pytest.mark.parametrize("grant", [gateway.Grant("EditorRestricted", 2), gateway.Grant("Editor")])
-def test_an_owner_heeds_whose_role_permits_it(grant):
+def test_an_owner_accepts_commands_that_the_role_permits(grant):
     ok(SEARCHER, by_roles(SEARCHER, grant).state, KILL)
 
 

@@ -1,7 +1,7 @@
 from services.kit.bounded_dict import BoundedDict
 
 
-def test_the_oldest_of_too_many_is_forgotten():
+def test_the_oldest_of_too_many_is_evicted():
     recent = BoundedDict[str, int](3)
     for number, name in enumerate("abcd"):
         recent[name] = number

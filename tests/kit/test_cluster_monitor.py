@@ -89,7 +89,7 @@ def test_one_asks_and_all_know(monkeypatch):
     asyncio.run(work())
 
 
-def test_when_who_asked_is_gone_another_does(monkeypatch):
+def test_when_the_monitor_that_asks_ends_another_one_asks(monkeypatch):
     async def work():
         bus = Bus(monkeypatch)
         ones = looks(bus, 7)

@@ -66,7 +66,7 @@ def test_time_in_which_a_process_was_not_there_does_not_count():
     assert awake() == 5.5
 
 
-def test_only_what_lasts_is_told_and_begins_again_when_it_comes_back():
+def test_only_lasting_conditions_are_reported_and_restart_when_they_return():
     lasting = DurationFilter(5.0)
     assert lasting.update(0.0, {"a": "x", "b": "y"}) == {}
     assert lasting.update(4.0, {"a": "x"}) == {}

@@ -156,7 +156,7 @@ def test_tables_that_another_version_has_written_since_are_written_again(databas
     asyncio.run(work())
 
 
-def test_versions_before_the_last_one_are_forgotten_and_what_the_log_is_known_by_stays(database):
+def test_older_fold_versions_are_removed_and_the_identity_of_the_log_stays(database):
     async def work():
         for version in (1, 2, 3):
             await lived(database, version, 3)

@@ -82,7 +82,7 @@ def test_the_numbers(conditions):
 
 
 @pytest.mark.parametrize("condition", KINDS)
-def test_each_condition_is_told_with_its_time_and_what_to_do(conditions, condition):
+def test_each_condition_is_shown_with_its_time_and_what_to_do(conditions, condition):
     conditions.set_condition(condition, {"CONTROL": "something of CONTROL is wrong"})
 
     async def work(page, _):
@@ -96,7 +96,7 @@ def test_each_condition_is_told_with_its_time_and_what_to_do(conditions, conditi
     assert nothing[0] == 404
 
 
-def test_an_orchestrator_takes_no_gateway_away_for_a_broker_or_a_service_that_is_gone():
+def test_readiness_of_the_gateway_does_not_depend_on_broker_or_services():
     assert {kind for kind, known in KINDS.items() if known.serves_requests} == {
         names.BROKER_AWAY, names.NOBODY_LEADS, names.REPLICA_BEHIND, names.STREAM_REFUSES,
         names.DECISIONS_PARKED, names.DECISIONS_STAND_STILL, names.DISK_LOW, names.ARCHIVE_FAILS,
@@ -172,7 +172,7 @@ def test_whoever_keeps_all_places_without_asking_hides_no_page(conditions, monke
     assert on_pages(conditions, work) == (200, "ok\n")
 
 
-def test_what_several_processes_see_is_told_once_and_what_each_has_of_its_own_by_each():
+def test_shared_conditions_are_shown_once_and_own_ones_for_each_process():
     clock = [2.0]
     mine, other = Conditions("gateway", lambda: clock[0]), Conditions("metrics", lambda: clock[0])
     for one in (mine, other):

@@ -62,7 +62,7 @@ def test_who_says_it_is_who_the_broker_let_say_it(signs):
     ]
 
 
-def test_nonsense_and_what_is_too_much_is_left_out(signs):
+def test_invalid_and_excess_entries_are_left_out(signs):
     for body in (b"", b"null", b"[1]", b'[{"condition": 5}]', b"[" * 10_000, b"\xff"):
         signs.record(METRICS, body)
     assert signs.current() == []

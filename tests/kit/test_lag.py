@@ -118,7 +118,7 @@ def told(lags, clock, one, seconds, enforced=True):
     return [(line["event"], line["seconds"]) for line in logged]
 
 
-def test_each_lag_is_told_once_and_its_end_with_its_length():
+def test_each_lag_is_logged_once_and_its_end_with_its_length():
     clock = Clock()
     one, lags = clock.lag(), LagMonitor(5.0, {"CONTROL": 3}.__getitem__)
     one.set_total(9)
@@ -131,7 +131,7 @@ def test_each_lag_is_told_once_and_its_end_with_its_length():
     assert told(lags, clock, one, 7) == [("log.lags", 7.0)]
 
 
-def test_while_nobody_judges_nothing_is_told_and_nothing_gets_old():
+def test_while_lags_are_not_judged_nothing_is_reported_and_no_time_counts():
     clock = Clock()
     one, lags = clock.lag(), LagMonitor(5.0, {"CONTROL": 3}.__getitem__)
     one.set_total(9)
@@ -147,7 +147,7 @@ def test_a_limit_of_0_is_none():
     assert told(lags, clock, one, 60) == []
 
 
-def test_what_lags_is_told_in_words_for_as_long_as_it_does():
+def test_a_lag_is_a_health_problem_as_long_as_it_lasts():
     clock, position = Clock(), {"LOGS": 3, SAVING: 2}
     one, two, lags = clock.lag(), clock.lag(), LagMonitor(5.0, position.__getitem__)
     one.set_total(9)

@@ -54,7 +54,7 @@ def test_colors_are_for_people_and_leave_json_alone(printed):
         assert "\x1b[" not in printed()
 
 
-def test_what_was_stated_before_a_process_started_is_heeded(printed):
+def test_log_levels_set_before_a_process_started_apply(printed):
     async def work():
         log = MemoryLog()
         logging.configure("console", "INFO")

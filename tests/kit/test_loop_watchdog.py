@@ -46,7 +46,7 @@ async def told_of(work, stalls):
     return told
 
 
-def test_each_stall_is_told_once_with_its_stack():
+def test_each_stall_is_logged_once_with_its_stack():
     for line in asyncio.run(told_of(lambda: stand_still(10 * LIMIT_S), stalls=2)):
         assert line["log_level"] == "warning"
         assert line["seconds"] > LIMIT_S
@@ -61,7 +61,7 @@ def test_who_keeps_all_other_threads_from_running_is_seen_too():
     assert "in hold_the_interpreter" in line["stack"]
 
 
-def test_a_loop_that_does_not_come_back_is_told_all_the_same(monkeypatch):
+def test_a_loop_that_never_resumes_is_logged_too(monkeypatch):
     monkeypatch.setattr("services.kit.loop_watchdog.REPORT_AFTER_S", 2 * LIMIT_S)
     told = threading.Event()
 
@@ -77,7 +77,7 @@ def test_a_loop_that_does_not_come_back_is_told_all_the_same(monkeypatch):
     assert not line["over"]
 
 
-def test_a_stall_that_was_the_machines_after_all_is_not_told():
+def test_a_stall_caused_by_the_machine_is_not_logged():
     """How long it waited for a processor is known in full only at its end."""
 
     async def work():
@@ -89,7 +89,7 @@ def test_a_stall_that_was_the_machines_after_all_is_not_told():
     assert not asyncio.run(work())
 
 
-def test_ticks_that_the_machine_delayed_are_excused_together(monkeypatch):
+def test_ticks_delayed_by_the_machine_are_excused_together(monkeypatch):
     """On a busy machine this thread may look once for several of them, and again when one more is overdue."""
     clock, taken = [100.0], [0.0]
     monkeypatch.setattr("services.kit.loop_watchdog.time.monotonic", lambda: clock[0])
@@ -183,7 +183,7 @@ def machine(tasks, work):
     return machine
 
 
-def test_a_wait_for_a_processor_is_excused_stretch_by_stretch(machine, tasks):
+def test_each_wait_for_a_processor_is_excused(machine, tasks):
     tasks.waited(me=3.5)
     assert machine.taken_s(late_s=0) == pytest.approx(0.5)
     assert machine.taken_s(late_s=0) == 0
@@ -191,35 +191,35 @@ def test_a_wait_for_a_processor_is_excused_stretch_by_stretch(machine, tasks):
     assert machine.taken_s(late_s=0) == pytest.approx(1.0)
 
 
-def test_a_wait_of_another_thread_is_excused_as_it_may_have_held_the_lock(machine, tasks):
+def test_a_wait_of_another_thread_is_excused_as_it_may_have_held_the_gil(machine, tasks):
     machine.taken_s(late_s=0)
     tasks.waited(me=3.25, other=1.5)
     assert machine.taken_s(late_s=0) == pytest.approx(0.75)
 
 
-def test_who_looks_late_because_this_process_worked_excuses_nothing(machine, work):
+def test_a_watchdog_that_is_late_because_this_process_worked_excuses_nothing(machine, work):
     work[0] += 2.0
     assert machine.taken_s(late_s=2.0) == 0
 
 
-def test_who_looks_late_for_want_of_a_processor_excuses_nothing(machine, tasks):
+def test_a_watchdog_that_is_late_for_want_of_a_processor_excuses_nothing(machine, tasks):
     tasks.waited(asker=4.0)
     assert machine.taken_s(late_s=2.0) == pytest.approx(0)
 
 
-def test_a_wait_with_the_lock_in_hand_is_excused_once(machine, tasks, work):
+def test_a_wait_that_is_counted_in_two_places_is_excused_once(machine, tasks, work):
     tasks.waited(me=6.0)
     work[0] += 1.0
     assert machine.taken_s(late_s=4.0) == 3.0
 
 
-def test_a_process_that_was_stopped_is_excused(machine, tasks, work):
+def test_time_in_which_the_process_was_stopped_is_excused(machine, tasks, work):
     tasks.waited(asker=2.5)
     work[0] += 0.5
     assert machine.taken_s(late_s=3.0) == pytest.approx(2.0)
 
 
-def test_where_nobody_counts_waits_being_late_excuses(tmp_path, work):
+def test_without_wait_statistics_the_lateness_of_the_watchdog_is_excused(tmp_path, work):
     machine = MachineTime(ME, tmp_path / "none")
     machine.start_interval()
     work[0] += 0.25

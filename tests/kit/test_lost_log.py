@@ -96,7 +96,7 @@ def test_a_cut_tail_is_refused_by_who_begins_anew(broker, grows):
 
 @pytest.mark.live
 @pytest.mark.timeout(120)
-def test_what_is_left_of_a_cut_log_can_be_gone_on_with(broker):
+def test_a_truncated_log_can_be_continued(broker):
     """As docs/guides/operating.md tells those who have no backup."""
 
     async def fill():
@@ -194,7 +194,7 @@ def test_reports_and_lines_that_were_acknowledged_outlive_a_kill(broker, subject
 
 @pytest.mark.live
 @pytest.mark.timeout(120)
-def test_a_log_that_is_gone_is_not_made_anew_by_who_knows_it(broker, monkeypatch):
+def test_a_service_that_knows_a_lost_log_does_not_create_it_again(broker, monkeypatch):
     monkeypatch.setattr("services.kit.log_jetstream.REFUSAL_PATIENCE_S", 0.0)
 
     async def work():

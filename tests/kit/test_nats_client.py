@@ -8,7 +8,7 @@ from nats.aio.client import Client
 from services.kit.nats_client import TolerantClient
 
 
-def test_a_cancellation_that_comes_with_the_answer_is_heeded(monkeypatch):
+def test_a_cancellation_that_arrives_with_the_answer_is_raised(monkeypatch):
     """In Python 3.11 `asyncio.wait_for`, of which requests are made, swallows it."""
 
     async def swallowing(*_, **__):

@@ -103,7 +103,7 @@ def running(log):
     return running_runner(log, RULES, clock=lambda: 200.0)
 
 
-def test_the_times_of_other_records_come_and_the_one_that_fails_is_told(faults):
+def test_other_timers_fire_and_the_failing_one_is_reported(faults):
     faults.add(BROKEN)
 
     async def work():

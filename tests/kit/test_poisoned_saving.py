@@ -110,7 +110,7 @@ def test_it_stands_before_the_one_event_among_many_that_cannot_be_saved(tmp_path
     asyncio.run(work())
 
 
-def test_retried_with_the_cause_gone_it_is_saved(tmp_path):
+def test_a_retry_saves_once_the_cause_is_removed(tmp_path):
     wide = []
 
     def project_now(connection, records, events):
@@ -183,7 +183,7 @@ def test_a_record_that_cannot_be_encoded_counts_like_a_row(tmp_path):
     asyncio.run(work())
 
 
-def test_whoever_is_told_of_an_event_and_fails_makes_it_stand_there(tmp_path):
+def test_a_failing_event_listener_stops_the_service_at_that_event(tmp_path):
     """What listens to the fold is a part of processing an event, with a database or without."""
 
     def listener(events):
@@ -227,7 +227,7 @@ def test_a_database_that_is_away_is_no_fault_of_an_event(tmp_path):
     asyncio.run(work())
 
 
-def test_a_root_at_rest_whose_records_cannot_be_asked_stays_and_is_told(tmp_path, monkeypatch):
+def test_a_root_whose_records_cannot_be_checked_stays_in_memory_and_is_reported(tmp_path, monkeypatch):
     """Whether a root may leave is asked of the same rules that decide; one that fails is parked there too."""
     monkeypatch.setattr("services.kit.pager.MAX_IDLE_RECORDS", 0)
     asked = []

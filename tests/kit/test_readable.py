@@ -34,7 +34,7 @@ def test_what_comes_is_waited_for(pipe):
     assert os.read(read, 1) == b"x"
 
 
-def test_an_end_that_is_closed_is_told(pipe):
+def test_a_closed_pipe_becomes_readable(pipe):
     read, write, close = pipe
     close(write)
     assert asyncio.run(wait_until_readable(read, 60))
@@ -48,7 +48,7 @@ def test_silence_ends_after_its_time_and_leaves_the_descriptor_alone(pipe):
 
 
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="this system knows processes by numbers alone")
-def test_a_process_that_ends_is_told():
+def test_a_process_that_ends_becomes_readable():
     child = subprocess.Popen([sys.executable, "-c", "pass"])
     watched = os.pidfd_open(child.pid)
     try:

@@ -48,7 +48,7 @@ def test_how_far_a_rebuild_is_is_said_only_if_one_was_asked_for(tmp_path):
 
 @pytest.mark.live
 @pytest.mark.parametrize("read_before", [False, True])
-def test_what_cannot_be_made_again_is_told(broker, tmp_path, read_before):
+def test_rebuilding_reports_what_the_log_no_longer_has(broker, tmp_path, read_before):
     async def story():
         connection = await broker.connect()
         js = connection.jetstream()

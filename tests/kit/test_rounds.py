@@ -216,7 +216,7 @@ def test_a_command_that_fails_is_its_own_misfortune():
     run(work)
 
 
-def test_a_refusal_that_leans_on_a_round_is_told_when_that_is_stored():
+def test_a_refusal_based_on_a_round_is_sent_once_the_round_is_stored():
     async def work():
         log = MemoryLog()
         async with running(log) as runner:
@@ -309,7 +309,7 @@ class Full(MemoryLog):
         return await super().append_batch(drafts, fence=fence)
 
 
-def test_a_log_without_space_is_told_at_once_and_tried_again(monkeypatch):
+def test_a_full_log_is_reported_at_once_and_tried_again(monkeypatch):
     monkeypatch.setattr("services.kit.decider.REFUSED_RETRY_S", 0.01)
 
     async def work():
@@ -344,7 +344,7 @@ class Unsure(MemoryLog):
         return position
 
 
-def test_each_command_of_a_round_of_unknown_outcome_is_obeyed_once():
+def test_each_command_of_a_round_of_unknown_outcome_takes_effect_once():
     async def work():
         log = Unsure()
         async with running(log) as runner:

@@ -197,7 +197,7 @@ class Told(NullSaver):
         self.keys += keys
 
 
-def test_what_moved_is_told_in_the_order_of_the_log():
+def test_changes_are_published_in_log_order():
     """As one seed of the simulation must: whatever the order of sets is in this process."""
     ids = random.Random(1).sample(range(1, 400), 100)
 
@@ -285,7 +285,7 @@ def test_unknown_outcomes_lead_to_one_effect():
     asyncio.run(work())
 
 
-def test_a_command_of_unknown_outcome_is_obeyed_once():
+def test_a_command_of_unknown_outcome_takes_effect_once():
     async def work():
         log = Unsure()
         async with running(log) as runner:
@@ -315,7 +315,7 @@ class Late(MemoryLog):
         return await super().append_batch(drafts, fence=fence)
 
 
-def test_a_command_that_was_stored_late_is_obeyed_once():
+def test_a_command_that_was_stored_late_takes_effect_once():
     async def work():
         log = Late()
         async with running(log) as runner:
@@ -327,7 +327,7 @@ def test_a_command_that_was_stored_late_is_obeyed_once():
     asyncio.run(work())
 
 
-def test_a_command_that_was_given_up_is_not_obeyed_later():
+def test_an_abandoned_command_takes_no_effect_later():
     async def work():
         log, leads = MemoryLog(), False
         async with running(log, is_leader=lambda: leads) as runner:
@@ -609,7 +609,7 @@ def test_whoever_decided_nothing_behind_what_is_archived_makes_an_empty_decision
     asyncio.run(work())
 
 
-def test_news_come_with_events_and_with_leadership():
+def test_waiters_are_woken_by_events_and_by_leadership():
     async def work():
         async with running(MemoryLog()) as runner:
             await runner.command(Bump(1), Call("c", 0.0), within_s=60)

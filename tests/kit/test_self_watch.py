@@ -128,7 +128,7 @@ def test_a_replica_that_is_not_current(world):
     assert "nats-2 is offline" in told.message
 
 
-def test_a_stream_that_takes_nothing_is_told_at_once_with_the_brokers_words(world):
+def test_a_full_stream_is_reported_at_once_quoting_the_broker(world):
     world.refusals = {"LOGS": "no space left on device"}
     assert world.run(1) == {("stream_refuses", "LOGS")}
     (told,) = world.watch.conditions.current()
@@ -160,7 +160,7 @@ def test_a_broker_that_is_there_and_says_nothing_ends_nobody(world):
     assert world.ended == []
 
 
-def test_a_database_that_fails_is_told_and_ends_nobody(world):
+def test_a_failing_database_is_reported_and_does_not_end_the_process(world):
     world.failing = "connection refused at 10.0.0.7"
     world.saving.set_total(5)
     world.feed.set_total(100)
@@ -171,7 +171,7 @@ def test_a_database_that_fails_is_told_and_ends_nobody(world):
     assert "10.0.0.7" not in told.message
 
 
-def test_reading_that_stands_still_is_told_and_then_ends_the_process(world):
+def test_stalled_reading_is_reported_and_then_ends_the_process(world):
     world.feed.set_total(100)
     assert world.run(LAGS_S + 1) == {("log_lags", "CONTROL")}
     world.run(STUCK_S - LAGS_S - 1)
@@ -235,7 +235,7 @@ def test_who_leaves_saving_to_the_leader_is_not_ended_for_it(world):
     assert world.ended == []
 
 
-def test_decisions_that_stand_still_are_told_and_end_the_process_after_a_while(world):
+def test_stalled_decisions_are_reported_and_then_end_the_process(world):
     world.decision_progress = True, 3
     assert world.run(MAX_ROUND_S) == set()
     assert world.run(2) == {("decisions_stand_still", "")}
@@ -258,7 +258,7 @@ def test_nobody_is_blamed_for_decisions_that_something_else_keeps(world, why):
     assert world.ended == []
 
 
-def test_a_loop_that_stands_still_is_told_at_once_and_ends_the_process_after_a_while(world):
+def test_a_blocked_loop_is_reported_at_once_and_then_ends_the_process(world):
     world.watch.on_loop_check(0.6)
     assert [one.condition for one in world.watch.conditions.current()] == ["loop_blocked"]
     world.watch.on_loop_check(0.0)
@@ -289,7 +289,7 @@ def test_who_stands_still_at_an_event_tells_which_and_is_not_restarted_for_it(wo
     assert "event_fails" not in {kind for kind, _ in world.run(1)}
 
 
-def test_what_nothing_can_be_decided_about_is_told_until_it_can():
+def test_a_parked_record_is_reported_until_it_can_be_decided():
     world = World()
     world.parked = {"trials 12": "too large"}
     assert world.run(1) == {("decisions_parked", "trials 12")}

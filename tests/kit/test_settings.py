@@ -39,7 +39,7 @@ def test_an_empty_variable_counts_as_absent():
     assert load(Mine, {"STEADFAST_COUNT": ""}).count == 1
 
 
-def test_all_problems_are_told_at_once():
+def test_all_problems_are_reported_at_once():
     with pytest.raises(BadSettings) as told:
         load(Mine, {"STEADFAST_COUNT": "many", "STEADFAST_ON": "perhaps", "STEADFAST_HEALTH_PORT": "x"})
     for variable in ("STEADFAST_COUNT='many'", "STEADFAST_ON='perhaps'", "STEADFAST_HEALTH_PORT='x'"):

@@ -297,7 +297,7 @@ def test_a_database_that_fails_is_tried_again_and_neither_loses_nor_doubles_anyt
     assert set(seen) == {"database or disk is full"}
 
 
-def test_what_is_wrong_with_what_is_saved_is_told_apart_from_a_failing_database(database):
+def test_damaged_records_are_distinguished_from_a_failing_database(database):
     def broken(connection, records, events):
         raise sa.exc.IntegrityError("insert", {}, ValueError("twice"))
 

@@ -184,7 +184,7 @@ def test_a_rebuild_skips_the_same_events_though_it_could_fold_them_now(broken):
     asyncio.run(work())
 
 
-def test_retried_it_is_folded_if_the_cause_is_gone_and_else_stands_again(broken):
+def test_a_retried_event_is_folded_if_the_cause_is_removed_and_else_stops_again(broken):
     async def work():
         log = MemoryLog()
         await say(log, (2, 3.0))
@@ -313,7 +313,7 @@ def test_the_searcher_itself_goes_on_without_one_event():
     asyncio.run(work())
 
 
-def test_on_the_host_the_gateway_is_told_to_skip():
+def test_the_gateway_can_be_asked_to_skip_on_the_host():
     async def work():
         log = MemoryLog()
         await say(log, (1, 1.0), (2, 3.0))

@@ -162,16 +162,16 @@ async def everything_is_tried(world: World) -> None:
     await world.others_are_heard()
 
 
-def test_one_broker_takes_what_others_say_whatever_headers_came_before(broker):
+def test_one_broker_accepts_messages_after_any_headers(broker):
     played(broker, everything_is_tried)
 
 
-def test_three_brokers_take_what_others_say_whatever_headers_came_before(three_brokers):
+def test_three_brokers_accept_messages_after_any_headers(three_brokers):
     played(three_brokers, everything_is_tried)
 
 
 @pytest.mark.full
-def test_so_do_three_brokers_that_are_killed_meanwhile(three_brokers):
+def test_three_brokers_killed_meanwhile_accept_messages_after_any_headers(three_brokers):
     async def story(world: World) -> None:
         for name in three_brokers.names:
             trying = asyncio.create_task(world.try_everything())
@@ -200,7 +200,7 @@ def test_over_three_brokers_a_repeat_is_stored_once_and_a_worker_learns_whether_
     played(three_brokers, story)
 
 
-def test_only_what_senders_need_goes_on():
+def test_only_headers_that_senders_need_are_forwarded():
     id, trace = {"Nats-Msg-Id": "a"}, {"traceparent": "00-1-2-01"}
     asked = {BY_SUBJECT: "7", f"{BY_SUBJECT}-Subject": "orders.worker.w1", "Nats-Rollup": "sub"}
     everything = {name: "1" for one in HEADERS for name in one} | id | trace | asked

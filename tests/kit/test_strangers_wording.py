@@ -84,7 +84,7 @@ async def all_of(script, worker):
     return len(HEADERS) * len(BY_TRIAL + BY_WORKER) + 3 * len(SUBJECTS)
 
 
-def test_no_subject_and_no_header_deafens_who_listens(broker, tmp_path):
+def test_no_subject_and_no_header_stops_a_listener(broker, tmp_path):
     path = tmp_path / "operator.creds"
     path.write_text(broker.authority.operator())
     settings = ServiceSettings(nats_url=broker.url, nats_credentials=path)

@@ -61,7 +61,7 @@ def test_certificate_and_key_belong_together(made, tmp_path):
         tls.server_context(ServiceSettings(tls_cert=tmp_path / "none.pem", tls_key=made.key))
 
 
-def test_a_key_of_another_certificate_is_told(made, strangers):
+def test_a_key_of_another_certificate_is_reported(made, strangers):
     with pytest.raises(BadSettings, match=r"STEADFAST_TLS_KEY=.* cannot be used: .*mismatch"):
         tls.server_context(ServiceSettings(tls_cert=made.certificate, tls_key=strangers.key))
 
@@ -73,7 +73,7 @@ def test_all_addresses_of_brokers_are_of_one_kind(made):
         tls.broker_options("tls://a:1,nats://b:2", made.authority)
 
 
-def test_an_authority_that_cannot_be_read_is_told(tmp_path):
+def test_an_unreadable_authority_is_reported(tmp_path):
     (tmp_path / "ca.pem").write_text("nonsense")
     for path in (tmp_path / "none.pem", tmp_path / "ca.pem"):
         with pytest.raises(BadSettings, match="STEADFAST_TLS_CA"):
@@ -111,7 +111,7 @@ def test_who_knows_the_broker_speaks_with_it(secured, made):
 
 
 @pytest.mark.live
-def test_nobody_speaks_in_the_clear_or_with_a_stranger(secured, strangers):
+def test_unencrypted_and_untrusted_connections_fail(secured, strangers):
     async def refused(url, **options):
         # Other errors than these would mean that it was spoken with.
         with pytest.raises((nats.errors.Error, OSError, TimeoutError)):

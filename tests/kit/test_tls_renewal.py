@@ -106,7 +106,7 @@ def test_a_server_in_a_loop_shows_the_new_one_and_open_connections_go_on(made, o
     assert asyncio.run(work()) == (of_file(other.certificate), b"still here\n")
 
 
-def test_what_cannot_be_used_is_told_once_and_the_old_one_stays(made, other, caplog, capsys):
+def test_an_unusable_certificate_is_reported_once_and_the_old_one_stays(made, other, caplog, capsys):
     context = tls.server_context(settings_of(made))
     first = context._current()
     replace(made.certificate, other.certificate)

@@ -40,7 +40,7 @@ def test_without_an_exporter_there_is_nothing(environment):
     assert tracing.configure("searcher", environment) is None
 
 
-def test_an_exporter_that_is_not_there_is_told():
+def test_a_missing_exporter_is_reported():
     with pytest.raises(BadSettings, match="OTEL_TRACES_EXPORTER='zipkin'"):
         tracing.configure("searcher", {"OTEL_TRACES_EXPORTER": "zipkin"})
 
@@ -60,7 +60,7 @@ def test_events_without_a_trace_leave_none():
     assert not known._spans
 
 
-def test_what_is_oldest_is_forgotten(monkeypatch):
+def test_the_oldest_spans_are_evicted(monkeypatch):
     monkeypatch.setattr(trace_context, "MAX_SPANS", 2)
     known = trail_of(*((f"e-{n}", Said(n), str(n)) for n in range(5)))
     assert [known.cause_of(Said(0), f"e-{n}") for n in range(5)] == ["", "", "", "3", "4"]

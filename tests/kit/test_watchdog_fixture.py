@@ -62,7 +62,7 @@ def test_of_a_broker_its_own_marks_are_looked_at(watch, write):
     assert "disk is full" in found
 
 
-def test_each_record_is_told_once_and_a_half_written_one_when_it_is_whole(watch, write):
+def test_each_record_is_read_once_and_a_partial_one_when_complete(watch, write):
     record = line("service.failed", "critical")
     write(record + record[:10])
     assert len(watch.findings()) == 1

@@ -62,7 +62,7 @@ def test_from_the_script_to_the_collection(cluster, azure, tmp_path):
     assert (tmp_path / "back" / "weights").read_text() == "of step 2"
 
 
-def test_a_wrong_credential_is_told_at_submission(cluster, azure, tmp_path):
+def test_a_wrong_credential_is_reported_at_submission(cluster, azure, tmp_path):
     folder = write(tmp_path / "code", url=azure.url, key=ACCOUNT_KEY[::-1].strip("=") + "==")
     done = cluster.det("experiment", "create", "config.yaml", ".", cwd=folder, check=False)
     assert done.returncode == 1

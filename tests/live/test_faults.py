@@ -81,7 +81,7 @@ def test_metric_names_with_odd_characters(cluster, run):
     assert page["metrics"][0]["metrics"]["avgMetrics"] == dict.fromkeys(names, 1.0)
 
 
-def test_a_report_twice_is_told_to_the_script(cluster, run):
+def test_a_repeated_report_raises_in_the_script(cluster, run):
     script = TRAIN + (
         "        core.train.report_training_metrics(1, {'loss': 1.0})\n"
         "        core.train.report_training_metrics(1, {'loss': 2.0})\n"
@@ -95,7 +95,7 @@ def test_a_report_twice_is_told_to_the_script(cluster, run):
     assert any("RuntimeError" in line and "conflicting key: loss" in line for line in lines)
 
 
-def test_an_identical_report_twice_is_harmless(cluster, run):
+def test_an_identical_report_is_ignored(cluster, run):
     script = TRAIN + (
         "        for _ in range(2):\n"
         "            core.train.report_validation_metrics(1, {'loss': 1.0})\n"
@@ -191,7 +191,7 @@ with det.core.init() as core:
 """
 
 
-def test_nonsense_that_a_script_writes_into_the_log_hurts_nobody_else(cluster, run):
+def test_invalid_messages_of_a_script_affect_nobody_else(cluster, run):
     before = {name: cluster.pid(name) for name in cluster.names()}
     _, _, lines = run(NONSENSE)
     assert "all is said" in lines, lines
@@ -249,7 +249,7 @@ def test_100_mb_without_a_newline(run):
     assert all(line.startswith("…") for line in pieces[1:])
 
 
-def test_a_checkpoint_store_that_refuses_is_told_at_submit(cluster, tmp_path):
+def test_a_refused_checkpoint_store_is_reported_at_submission(cluster, tmp_path):
     blocked = tmp_path / "a-file"
     blocked.write_text("not a directory")
     storage = f"checkpoint_storage: {{type: shared_fs, host_path: {blocked}}}\n"

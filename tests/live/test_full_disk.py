@@ -56,7 +56,7 @@ def disk_numbers(cluster):
 
 @pytest.mark.full
 @pytest.mark.expected_log(".*", reason="everybody says that the disk is full")
-def test_a_full_disk_is_told_before_and_recovered_from_after(cluster, disk, tmp_path):
+def test_a_full_disk_is_announced_and_recovered_from(cluster, disk, tmp_path):
     model, go = tmp_path / "model", tmp_path / "go"
     model.mkdir()
     (model / "train.py").write_text(SCRIPT.replace("GO", repr(str(go))))

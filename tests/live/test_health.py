@@ -127,7 +127,7 @@ def test_one_that_does_not_get_on_with_the_log_ends_and_is_started_again(cluster
 
 
 @pytest.mark.full
-def test_a_broker_that_hangs_is_told_of_and_costs_no_process_its_life(cluster):
+def test_a_hanging_broker_is_reported_and_ends_no_process(cluster):
     before = {name: cluster.pid(name) for name in cluster.names()}
     os.kill(before["broker"], signal.SIGSTOP)
     try:

@@ -129,7 +129,7 @@ def test_the_numbers_are_those_of_what_happened(told):
 
 
 @pytest.mark.parametrize(("title", "query"), list(queries()))
-def test_every_query_names_what_is_told(told, title, query):
+def test_every_query_names_an_exported_metric(told, title, query):
     for name, matchers in re.findall(r"\b((?:steadfast|process)_\w+|up)\b(?:{([^}]*)})?", query):
         if name in BUILT_IN:
             continue

@@ -231,7 +231,7 @@ def test_a_trial_of_another_user_works_and_leaves_nothing(place, people, shop):
     wait_for(lambda: not list(shop.glob("tasks/*/*")), 60, "folders of tasks to go")
 
 
-def test_an_account_that_cannot_be_is_told(place, people):
+def test_an_impossible_account_is_reported(place, people):
     admin = Person(place, "admin")
     group = {"agentUid": 0, "agentGid": 0, "agentUser": "root", "agentGroup": "root"}
     admin.post("users", {"user": {"username": "eve", "active": True, "agentUserGroup": group}})
@@ -240,7 +240,7 @@ def test_an_account_that_cannot_be_is_told(place, people):
     assert "0" not in lines
 
 
-def test_where_only_root_can_go_is_told(place, people, tmp_path):
+def test_a_folder_that_only_root_can_enter_is_reported(place, people, tmp_path):
     """pytest's folders are root's alone."""
     config = {
         "entrypoint": "true",

@@ -89,7 +89,7 @@ def runs_heard(cluster):
     return found
 
 
-def test_the_searcher_hears_a_script_that_only_beats(cluster):
+def test_heartbeats_alone_keep_an_unmanaged_trial_alive(cluster):
     """With the rights that a gateway has at the broker; a searcher that starts anew ends nothing."""
     wish = {"config": "name: beats", "unmanaged": True}
     experiment = cluster.api("PUT", "experiments/by-external-id/beats", json=wish)["experiment"]

@@ -124,7 +124,7 @@ def test_columns_are_picked_and_exported(page, create):
 
 
 @pytest.mark.full
-def test_many_are_acted_on_and_each_refusal_is_told(page, create):
+def test_a_bulk_action_reports_each_refusal(page, create):
     create("bulk-over")
     open_id = create("bulk-open", SLEEPS, wait=False)
     page.goto("/det/experiments?q=bulk")

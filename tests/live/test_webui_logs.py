@@ -276,7 +276,7 @@ def test_a_pattern_is_found_jumped_to_and_refused_with_its_reason(page):
     expect(page.get_by_role("alert")).to_contain_text("missing )")
 
 
-def test_lines_come_as_they_are_with_colours_and_without_harm(page):
+def test_lines_are_shown_in_colour_and_as_text(page):
     search = page.get_by_label("Search in the log")
     search.fill("<b>bold")
     page.keyboard.press("Enter")
@@ -310,7 +310,7 @@ def test_a_long_line_is_cut_and_can_be_seen_whole(page):
 
 
 @pytest.mark.full
-def test_what_is_shown_is_downloaded_and_told_as_a_command(cluster, failed, page):
+def test_the_shown_lines_can_be_downloaded_and_copied_as_a_command(cluster, failed, page):
     page.get_by_label("Level").select_option("ERROR")
     expect(lines(page)).to_have_count(2)
     with page.expect_download() as coming:

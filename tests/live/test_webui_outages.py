@@ -119,7 +119,7 @@ def test_every_page_says_what_is_wrong_and_since_when_for_as_long_as_it_is(clust
     expect(banner).to_have_count(0, timeout=60 * SECONDS)
 
 
-def test_a_gateway_that_hangs_is_told_by_the_page_itself(cluster, page):
+def test_the_page_shows_that_the_gateway_hangs(cluster, page):
     told = page.get_by_text(re.compile(r"The gateway has not answered since \d+:\d\d"))
     os.kill(cluster.pid("gateway"), signal.SIGSTOP)
     try:

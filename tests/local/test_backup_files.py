@@ -28,7 +28,7 @@ def test_keys_open_with_their_key_alone():
         decrypt_keys(key_box(b"another key", salt), sealed)
 
 
-def test_what_is_no_cluster_and_what_does_not_run_is_told(tmp_path):
+def test_a_backup_reports_a_missing_or_stopped_cluster(tmp_path):
     home = Home("test", tmp_path)
     with pytest.raises(CannotBackUp, match="no cluster 'test'"):
         back_up(home, tmp_path / "backup", b"a long key")
@@ -39,7 +39,7 @@ def test_what_is_no_cluster_and_what_does_not_run_is_told(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["{", "{}", '{"form": 7}'])
-def test_a_list_that_is_damaged_is_told(tmp_path, text):
+def test_a_damaged_list_of_a_backup_is_reported(tmp_path, text):
     (tmp_path / "manifest.json").write_text(text)
     with pytest.raises(CannotBackUp, match="damaged"):
         verify_backup(tmp_path)
@@ -71,7 +71,7 @@ def test_a_stream_that_was_cut_short_is_refused(broker):
     asyncio.run(work())
 
 
-def test_a_broker_that_does_not_answer_is_told(tmp_path, monkeypatch):
+def test_a_broker_that_does_not_answer_is_reported(tmp_path, monkeypatch):
     home = Home("test", tmp_path)
     home.write_plan(Plan("test"))
     home.write("ports.json", {"broker": free_port()})

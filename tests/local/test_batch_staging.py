@@ -84,9 +84,7 @@ def test_a_supervisor_that_was_killed_leaves_nothing_for_good(staging, stream, m
     assert list(memory.iterdir()) == []
 
 
-def test_what_is_left_of_logs_that_are_gone_is_removed_by_the_next_supervisor(
-    staging, stream, memory, tmp_path
-):
+def test_leftovers_of_deleted_logs_are_removed_by_the_next_supervisor(staging, stream, memory, tmp_path):
     staging.update_links()
     other = BatchStaging(tmp_path / "other", memory)
     other.sweep()

@@ -11,7 +11,7 @@ ARGUMENTS = {"skip": ["--position", "3", "--reason", "a test"], "remake": []}
 
 
 @pytest.mark.parametrize("name", sorted(ARGUMENTS))
-def test_a_broker_that_is_away_is_told_in_one_line(name):
+def test_an_unreachable_broker_is_reported_in_one_line(name):
     url = f"nats://127.0.0.1:{free_port()}"
     command = [sys.executable, "-m", f"services.local.{name}", "--nats", url, *ARGUMENTS[name]]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60)

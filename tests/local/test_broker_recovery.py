@@ -127,7 +127,7 @@ def test_it_is_started_again_once_there_is_room(broker, disk, quick, tmp_path, c
     assert starts[0] == sick()
 
 
-def test_one_that_stays_sick_is_started_again_and_again_with_longer_pauses(broker, disk, quick, tmp_path):
+def test_an_unhealthy_broker_is_restarted_with_longer_pauses(broker, disk, quick, tmp_path):
     care = []
 
     async def story(restarted):

@@ -89,7 +89,7 @@ def test_it_is_renewed_while_the_cluster_runs_and_the_broker_reads_it(keep):
     assert shown_then == [NOW + timedelta(days=340 + certificates.CERTIFICATE_DAYS)]
 
 
-def test_a_disk_that_cannot_be_read_is_told_and_looked_at_again(keep, capsys):
+def test_a_failed_check_of_certificates_is_reported_and_repeated(keep, capsys):
     looks = iter([lambda: keep(), OSError("no space left"), KeyboardInterrupt()])
 
     def look():

@@ -15,7 +15,7 @@ DAMAGED = [b"", b"\0" * 100, b'{"name": "te', b"[]", b"\xff\xfe"]
 
 
 @pytest.mark.parametrize("content", DAMAGED, ids=["empty", "zeros", "cut", "list", "no text"])
-def test_a_damaged_file_is_told_and_none(tmp_path, capsys, content):
+def test_a_damaged_file_is_reported_and_read_as_absent(tmp_path, capsys, content):
     home = Home("test", tmp_path)
     home.write_plan(Plan(name="test"))
     home.write_request("searcher", ProgramRequest(stopped=True))

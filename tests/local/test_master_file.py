@@ -76,7 +76,7 @@ def pools_read(tmp_path, found):
 @pytest.mark.parametrize(
     "name", [name for name in SUPPORTED if name.startswith("resource_") or TASKS in name]
 )
-def test_a_setting_of_pools_is_heeded(name, tmp_path):
+def test_a_setting_of_pools_is_applied(name, tmp_path):
     last = name.rpartition(".")[2]
     if name == "resource_manager.type":
         assert master_file.read(placed(name, "agent")).unused == {}
@@ -107,7 +107,7 @@ def merged(one, other):
 
 
 @pytest.mark.parametrize("name", VARIABLES)
-def test_a_setting_of_processes_is_heeded(name):
+def test_a_setting_of_processes_is_applied(name):
     value, variable, said = VARIABLES[name]
     found = master_file.read(placed(name, value))
     assert (found.settings, found.pools, found.unused) == ({variable: said}, {}, {})
@@ -131,18 +131,18 @@ STORAGES = [
 
 
 @pytest.mark.parametrize("storage", STORAGES, ids=lambda storage: storage["type"])
-def test_the_checkpoint_storage_is_heeded(storage):
+def test_the_checkpoint_storage_is_applied(storage):
     assert storage["type"] in SUPPORTED_STORAGES
     found = master_file.read({"checkpoint_storage": storage})
     assert default_storage(Settings(checkpoints=found.settings["STEADFAST_CHECKPOINTS"])) == storage
     assert found.unused == {}
 
 
-def test_the_port_is_heeded():
+def test_the_port_is_applied():
     assert master_file.read({"port": 9001}).port == 9001
 
 
-def test_each_heeded_setting_has_a_test():
+def test_each_applied_setting_has_a_test():
     tried = {f"checkpoint_storage.{name}" for storage in STORAGES for name in storage}
     pools = {name for name in SUPPORTED if name.startswith("resource_") or TASKS in name}
     assert SUPPORTED.keys() == tried | pools | VARIABLES.keys() | {"port"}
@@ -185,14 +185,14 @@ def test_what_makes_no_sense_is_refused_with_its_place(content, told):
     assert told in str(refused.value)
 
 
-def test_what_is_like_no_known_name_is_told_and_does_no_harm():
+def test_an_unknown_name_is_reported_and_ignored():
     file = master_file.read({"zzz": {"a": 1}, 1: 1, "cluster_name": "lab", "db": {"zzz": 2}})
     assert file.settings == {"STEADFAST_CLUSTER_NAME": "lab"}
     (note,) = file.warnings()
     assert note.startswith("Note: zzz, 1, db.zzz have no effect: unknown setting")
 
 
-def test_every_problem_is_told_at_once():
+def test_every_problem_is_reported_at_once():
     with pytest.raises(CannotStart) as refused:
         master_file.read({"prot": 1, "dbs": {}, "port": 0})
     assert len(str(refused.value).splitlines()) == 3

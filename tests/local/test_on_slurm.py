@@ -44,7 +44,7 @@ SLURM = "resource_pools: [{pool_name: gpu, provider: {type: slurm}}]"
         (SLURM, ("--host", "::"), None, "name an address by which Slurm's nodes reach this machine"),
     ],
 )
-def test_what_cannot_work_is_told_before_anything_starts(run, tmp_path, text, words, commands, says):
+def test_impossible_setups_are_reported_before_anything_starts(run, tmp_path, text, words, commands, says):
     more = {"commands": commands} if commands else {}
     done = run("up", pools(tmp_path, text), *words, **more)
     assert done.returncode == 1

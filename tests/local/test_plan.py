@@ -59,7 +59,7 @@ def test_a_plan_is_found_again(tmp_path):
     assert Home("test", tmp_path).plan() == plan
 
 
-def test_ports_are_kept_from_strangers_and_can_be_listened_on_again_and_again(tmp_path):
+def test_held_ports_are_refused_to_others_and_can_be_reused(tmp_path):
     home = Home("test", tmp_path)
     cluster = Cluster(Plan(name="test", agents=2), home)
     ports = home.read("ports.json").values()
@@ -154,7 +154,7 @@ def test_who_is_stopped_while_it_is_being_started_ends(tmp_path):
 
 
 @pytest.mark.live
-def test_a_wish_that_comes_while_it_is_being_started_is_heeded(tmp_path):
+def test_settings_requested_during_a_start_apply_to_the_next(tmp_path):
     async def story():
         async with being_started(tmp_path) as (child, slow, home, _):
             slow.asked.clear()
@@ -179,7 +179,7 @@ def test_where_the_platform_may_read_and_delete(tmp_path, host, temporary):
         assert environment["STEADFAST_PRIVATE_PATHS"] == str(tmp_path / "data" / "steadfast")
 
 
-def test_whoever_starts_a_cluster_is_told_what_to_do_next(tmp_path):
+def test_the_start_of_a_cluster_prints_the_next_steps(tmp_path):
     home = Home("mine", tmp_path)
     steps = _next_steps(Plan(name="mine", port=8181), home)
     assert "export DET_MASTER=http://127.0.0.1:8181" in steps[1]

@@ -150,7 +150,7 @@ def test_they_are_made_anew_though_no_change_is_answered(broker, monkeypatch):
     asyncio.run(work())
 
 
-def test_a_stream_that_has_forgotten_everything_counts_on(broker):
+def test_an_emptied_stream_keeps_its_sequence_numbers(broker):
     async def work():
         connection = await broker.connect()
         await old_streams(connection)

@@ -29,7 +29,7 @@ def test_a_process_that_is_killed_is_noticed():
         asyncio.run(heard_of(watched.pid, watched.kill))
 
 
-def test_a_process_that_is_gone_is_noticed_at_once():
+def test_an_ended_process_is_noticed_at_once():
     with sleeping() as watched:
         watched.kill()
 

@@ -33,7 +33,7 @@ def test_each_difference_is_shown_with_what_to_do(home):
     assert all(word in lines[-1] for word in ("--force", "--port", "--master-port", "--cluster-name"))
 
 
-def test_a_port_that_is_taken_is_told_with_the_options_to_choose_another():
+def test_a_used_port_is_reported_with_the_options_to_choose_another():
     with held_port() as held:
         held.listen()
         plan = Plan(name="test", port=port_of(held))
@@ -62,7 +62,7 @@ def test_a_running_cluster_that_is_opened_to_others_does_not_hinder_itself_by_it
                 control.up(replace(plan, port=port_of(other)), home, force=True)
 
 
-def test_without_room_the_numbers_are_told(small_disk):
+def test_without_disk_space_the_sizes_are_reported(small_disk):
     disk = small_disk(70)
     home = Home("test", disk.path)
     preconditions.check_space(home)
@@ -73,7 +73,7 @@ def test_without_room_the_numbers_are_told(small_disk):
         control.up(Plan(name="test", port=port_of(held)), home)
 
 
-def test_what_a_program_failed_of_is_told(tmp_path):
+def test_why_a_program_failed_is_reported(tmp_path):
     (tmp_path / "searcher.log").write_text("fine\nservice.failed error=one\nservice.failed error=two\nfine\n")
     (tmp_path / "broker.log").write_text("[1] [FTL] cannot listen\n")
     (tmp_path / "gateway.log").write_text("all is well\n")

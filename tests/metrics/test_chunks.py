@@ -101,7 +101,7 @@ def test_a_window_is_a_part_of_all_reports_by_steps(told, tables, sizes):
 
 
 @POSTGRESQL_IN_FULL
-def test_a_strand_has_few_chunks_that_are_not_sealed(told, tables):
+def test_a_series_has_few_unsealed_chunks(told, tables):
     for number in range(1, 400):
         told(reports(training([number], loss=[0.5]), number=number))
     open_ = rows_in(tables, sa.select(CHUNKS.c.level, CHUNKS.c.reports))
@@ -141,7 +141,7 @@ def test_many_names_make_short_chunks(told, tables, monkeypatch):
     assert [row["metrics"]["text"] for row in page] == [str(place + 1) for place in range(len(page))]
 
 
-def test_dropped_points_are_gone_whatever_is_folded_first(world, tables):
+def test_dropped_points_are_deleted_in_any_order_of_folding(world, tables):
     world.add(reports(training(range(5000), loss=[0.5] * 5000), validation([10], loss=[0.5]), trial=4))
     world.add(reports(training([1], loss=[1.0]), trial=5))
     world.add(PointsDropped(trial_id=4, through=1, reason="old"))

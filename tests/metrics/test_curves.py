@@ -18,7 +18,7 @@ from services.metrics.series.thinning import thin
 from tests.metrics.world import lines, reports, series, training, validation
 
 
-def test_names_are_told_by_group_over_experiments(told):
+def test_names_are_grouped_across_experiments(told):
     ask = told(
         reports(training([1], loss=[1], lr=[2]), validation([1], loss=[1])),
         reports(series("mine", [1], {"x": [1]}), trial=2, experiment=2),
@@ -28,7 +28,7 @@ def test_names_are_told_by_group_over_experiments(told):
     assert ask(MetricNames([9])) == {}
 
 
-def test_statistics_of_one_metric_are_told_of_the_trials_that_have_it(told):
+def test_statistics_of_one_metric_cover_the_trials_that_have_it(told):
     ask = told(
         reports(training([1, 2], loss=[3, 1])),
         reports(training([1], other=[1]), trial=2),
@@ -100,7 +100,7 @@ def test_thinning_keeps_extremes_ends_and_the_limit(limit):
     assert {value for _, value in found} >= {min(values), max(values)}
 
 
-def test_values_that_are_not_finite_do_not_vanish_and_beat_no_other():
+def test_thinning_keeps_values_that_are_not_finite():
     values = [1.0] * 500 + ["NaN"] + [2.0] * 499
     found = dict(_thinned(values, 20))
     assert found[500] == "NaN"
@@ -121,7 +121,7 @@ def test_history_is_the_running_best(told):
     assert [row["metric"] for row in ask(ValidationHistory(1, False))] == [0.5, 0.6]
 
 
-def test_fields_of_a_log_are_told_once(told):
+def test_fields_of_a_log_are_listed_once(told):
     ask = told(
         lines("a", "b"),
         lines("c", offset=9, rank=1, stdtype="stderr"),

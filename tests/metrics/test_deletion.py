@@ -105,7 +105,7 @@ def test_many_decisions_about_one_trial_are_stated_in_portions(world, monkeypatc
     assert not world.state.findings
 
 
-def test_the_lines_of_a_task_that_is_forgotten_go(world, tables):
+def test_the_lines_of_a_forgotten_task_are_deleted(world, tables):
     world.add(lines("a line", task="mine"), lines("a line", task="other")).fold()
     tables.save(world)
     world.add(scheduler.TaskForgotten("mine", 1, "it ended long ago")).fold()

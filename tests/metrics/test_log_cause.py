@@ -28,7 +28,7 @@ def test_the_first_error_in_time_counts_not_the_lowest_rank_nor_the_order_of_arr
     ]  # fmt: skip
 
 
-def test_an_error_that_a_rank_has_gone_on_after_is_none_of_the_failure(told):
+def test_an_error_after_which_its_rank_continued_is_not_the_cause(told):
     ask = told(
         lines("skipped a batch", level="ERROR", rank=0, at=1.0),
         lines(*(f"step {n}" for n in range(cause.MAX_LINES_AFTER_ERROR + 1)), rank=0, at=2.0, offset=1),
@@ -76,7 +76,7 @@ def test_what_the_platform_says_counts_where_the_script_said_nothing(told):
     assert ask(LogCause("2.a")) is None
 
 
-def test_where_everybody_has_gone_on_the_newest_error_is_told(told):
+def test_if_every_rank_continued_the_newest_error_is_the_cause(told):
     ask = told(
         lines("first", "second", level="ERROR", rank=0),
         lines(*(f"step {n}" for n in range(cause.MAX_LINES_AFTER_ERROR + 1)), rank=0, offset=5),

@@ -5,7 +5,7 @@ from services.metrics.logs.marks import PARTS
 from tests.metrics.world import lines
 
 
-def test_errors_and_warnings_are_told_by_the_part_of_the_log_they_are_in(told):
+def test_errors_and_warnings_are_counted_by_part_of_the_log(told):
     ask = told(
         lines(*(f"{n}" for n in range(999)), offset=0),
         lines("odd", level="WARNING", offset=1000),

@@ -349,7 +349,7 @@ def test_fields_tell_how_many_lines_and_where_the_failure_is(told):
     assert (nothing["lines"], nothing["first_error"], nothing["failing_line"]) == (0, None, None)
 
 
-def test_trimmed_lines_are_gone_whatever_is_folded_first(world, tables, small):
+def test_trimmed_lines_are_deleted_in_any_order_of_folding(world, tables, small):
     told_in_commits(world, tables, random.Random(8))
     last = len(world.streams["LOGS"])
     before = all_of(tables.ask, LogPage(task_id="1.a"))

@@ -47,7 +47,7 @@ def test_one_answer_holds_all_trials_and_those_that_say_most_say_less(ask):
     assert len(msgspec.json.encode(found)) <= ROOM
 
 
-def test_what_fits_is_told_whole(ask):
+def test_names_within_the_limit_are_all_returned(ask):
     found = ask(reports(training([5], **named(15))))
     assert len(found["1"]["summary"]["training"]) == 15
 
@@ -62,7 +62,7 @@ def test_statistics_are_kept_of_so_many_names_and_of_no_longer_ones(ask, monkeyp
     assert max(map(len, found)) < 20
 
 
-def test_what_an_earlier_release_kept_of_more_names_is_told_of_so_many(ask, monkeypatch):
+def test_more_names_of_an_earlier_release_are_returned_up_to_the_limit(ask, monkeypatch):
     monkeypatch.setattr(statistics, "ANSWER_BYTES", 10**9)
     monkeypatch.setattr(statistics, "MAX_NAMES_PER_GROUP", 500)
     assert len(ask(reports(training([5], **named(300))))["1"]["summary"]["training"]) == 300

@@ -85,7 +85,7 @@ def test_of_many_processes_the_newest_are_remembered(world):
     assert [known.name for known in world.state.trials[1].senders] == [str(n) for n in range(136, 200)]
 
 
-def test_batches_without_a_number_are_told_apart_by_their_values(world):
+def test_batches_without_a_number_are_distinguished_by_their_values(world):
     said = reports(validation([1], loss=[1.0]), number=0)
     world.add(said, said, reports(validation([2], loss=[2.0]), number=0))
     assert validated(world.fold().decide()) == [(1, 1, 1.0), (1, 2, 2.0)]

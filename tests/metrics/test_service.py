@@ -185,7 +185,7 @@ def test_log_lines_that_are_too_old_are_trimmed_by_a_decision_that_a_rebuild_rep
     asyncio.run(work())
 
 
-def test_curves_of_trials_that_ended_long_ago_go_and_a_rebuild_forgets_them_too(tables, monkeypatch):
+def test_curves_of_long_ended_trials_are_deleted_and_stay_deleted_after_a_rebuild(tables, monkeypatch):
     monkeypatch.setattr(trimming, "POLL_EVERY_S", 0.05)
     now = time.time()
 

@@ -316,7 +316,7 @@ def test_pages_of_steps_hold_each_step_once(both, monkeypatch):
     assert len(alone) > 90
 
 
-def test_nothing_is_told_beyond_the_end_of_a_part_that_goes_on():
+def test_merged_pages_end_where_an_incomplete_part_ends():
     def rows(*places):
         return [{"trial_id": id, "run": 1, "steps_completed": step, "id": step} for id, step in places]
 

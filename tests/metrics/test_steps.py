@@ -28,7 +28,7 @@ def test_a_step_back_after_a_restart_opens_a_second_stretch():
     assert filled([*range(0, 50, 10), *range(5, 55, 10)]) == (Stretch(0, 10, 5), Stretch(5, 10, 5))
 
 
-def test_what_is_irregular_stays_bounded_and_forgets_the_oldest():
+def test_irregular_steps_are_bounded_and_drop_the_oldest():
     numbers = [n * n for n in range(4 * MAX_STRETCHES)]
     steps = filled(numbers)
     assert len(steps) <= MAX_STRETCHES

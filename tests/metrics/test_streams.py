@@ -80,7 +80,7 @@ def test_halfway_the_same_decisions_are_open(found, chance):
     assert results[0] == results[1]
 
 
-def test_a_settled_trial_is_forgotten_only_once_it_has_ended(world):
+def test_a_settled_trial_is_evicted_only_once_it_has_ended(world):
     world.add(searcher.TrialEnded(trial_id=4, state="ERROR", restarts=1, reason="failed")).fold()
     assert set(world.state.ended) == {4}
     world.add(metrics.Settled(trial_id=4, reason="judged")).fold()

@@ -80,7 +80,7 @@ def test_a_pod_runs_on_a_node_and_has_an_end(make, api):
     assert one.ends_at == 1767225600 + 3600
 
 
-def test_why_a_pod_waits_is_told_without_what_changes_all_the_time(make, api):
+def test_why_a_pod_waits_is_reported_without_changing_details(make, api):
     engine = make()
     name = started(engine, api)
     told = set()
@@ -94,7 +94,7 @@ def test_why_a_pod_waits_is_told_without_what_changes_all_the_time(make, api):
     assert "Unschedulable" in detail
 
 
-def test_an_image_that_cannot_be_pulled_is_told_and_the_pod_is_cleared_away(make, api):
+def test_an_image_that_cannot_be_pulled_is_reported_and_the_pod_deleted(make, api):
     engine = make()
     name = started(engine, api)
     text = 'Back-off pulling image "worker:1": ErrImagePull: not found'
@@ -120,7 +120,7 @@ def test_an_image_that_cannot_be_pulled_is_told_and_the_pod_is_cleared_away(make
         ),
     ],
 )
-def test_why_a_pod_has_ended_is_told(make, api, status, says):
+def test_why_a_pod_ended_is_reported(make, api, status, says):
     engine = make()
     name = started(engine, api)
     if "terminated" in status:
@@ -153,7 +153,7 @@ def test_a_node_that_does_not_answer_is_no_end(make, api):
     assert list_workers(engine)["gpu-1"].phase == "running"
 
 
-def test_a_running_pod_is_given_its_time_to_end_and_one_that_is_gone_is_no_error(make, api):
+def test_a_running_pod_gets_its_grace_period_and_a_missing_one_is_no_error(make, api):
     engine = make(grace_s=60)
     name = started(engine, api)
     api.status(name, {"phase": "Running"})
@@ -252,12 +252,12 @@ def test_what_changes_is_heard_at_once(make, api):
     assert "resourceVersion=1" in str([path for _, path in api.requests if "watch" in path])
 
 
-def test_a_watch_that_is_too_old_is_no_harm(make, api):
+def test_an_expired_watch_is_reported_as_too_old(make, api):
     with pytest.raises(EngineUnavailable, match="too old"):
         asyncio.run(_hears(make(), api, api.expire_watches))
 
 
-def test_pools_are_told_by_the_same_round_as_of_any_engine(make, api):
+def test_pools_are_reported_by_the_same_round_as_of_any_engine(make, api):
     engine, told = make(), []
 
     async def ask():

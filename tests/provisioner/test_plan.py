@@ -59,7 +59,7 @@ def test_what_is_called_otherwise_is_left_alone():
     assert plan(wish(newest=0), [stranger]).stop == ()
 
 
-def test_what_has_ended_is_forgotten_once_nobody_waits_for_the_news():
+def test_an_ended_instance_is_forgotten_once_it_was_reported():
     one = seen(phase="over", detail="FAILED")
     known = wish(wanted(phase="running"))
     assert plan(known, [one]).forget == ()
@@ -67,7 +67,7 @@ def test_what_has_ended_is_forgotten_once_nobody_waits_for_the_news():
     assert plan(wish(), [one]).forget == (one,)
 
 
-def test_no_news_is_not_reported():
+def test_unchanged_instances_are_not_reported():
     known = wanted(phase="running", detail="job 7", ends_at=3.0)
     assert plan(wish(known), [seen(detail="job 7", ends_at=3.0)]).report == ()
     (news,) = plan(wish(known), [seen(detail="job 7", ends_at=4.0)]).report
@@ -129,7 +129,7 @@ def test_what_is_refused_is_over_and_what_is_unknown_is_not_reported():
     assert (problem, told.problem, told.workers) == ("timeout", "timeout", ())
 
 
-def test_an_engine_that_is_back_is_told_and_else_nothing():
+def test_only_the_return_of_an_engine_is_reported():
     quiet = wish(wanted(4, phase="running"))
     assert look(Engine(), quiet) == ("", [])
     _, (told,) = look(Engine(), wish(wanted(4, phase="running"), problem="away"))

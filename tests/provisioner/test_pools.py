@@ -23,7 +23,7 @@ def test_only_pools_with_a_provider_have_an_engine(tmp_path):
     assert list(found) == ["b"]
 
 
-def test_all_that_makes_no_sense_is_told_at_once(tmp_path):
+def test_all_invalid_values_are_reported_at_once(tmp_path):
     text = """
 resource_pools:
 - {pool_name: a, provider: {type: aws}}

@@ -71,7 +71,7 @@ def test_a_worker_is_started_with_its_id_and_found_by_another_provisioner(make, 
     assert not (tmp_path / "gpu-1").exists()
 
 
-def test_what_a_worker_said_last_is_told(make):
+def test_the_last_output_of_a_worker_is_reported(make):
     engine = make("print('first'); print('STEADFAST_NATS_URL makes no sense')")
     asyncio.run(engine.start("gpu-1"))
     assert until(engine, "over").detail.endswith("has ended: STEADFAST_NATS_URL makes no sense")
@@ -108,7 +108,7 @@ def test_a_worker_that_was_never_recorded_is_cleared_away_once_it_has_ended(make
     assert not (tmp_path / "gpu-1").exists()
 
 
-def test_a_recorded_lock_whose_holder_is_gone_is_over_though_its_scripts_run(make, tmp_path):
+def test_an_instance_whose_lock_holder_ended_is_over_though_its_scripts_run(make, tmp_path):
     engine = make(LEAVES_A_CHILD)
     asyncio.run(engine.start("gpu-1"))
     wait_for(lambda: len(process_records.leftover_pids(tmp_path)) == 2, 20, "the worker's child")

@@ -79,7 +79,7 @@ def test_a_job_is_submitted_with_the_script_of_its_worker(slurm, tmp_path):
     assert "export STEADFAST_WORKER_ID=gpu-1\n" in given
 
 
-def test_what_slurm_refuses_is_told_in_its_words_and_what_it_may_have_taken_is_not_known(slurm):
+def test_a_refusal_by_slurm_is_quoted_and_an_unclear_answer_is_unknown(slurm):
     with pytest.raises(EngineRefused, match="Invalid partition"):
         asyncio.run(slurm(sbatch="echo 'sbatch: error: Invalid partition' >&2; exit 1").start("gpu-1"))
     with pytest.raises(EngineUnavailable, match="Socket timed out"):
@@ -112,7 +112,7 @@ def test_a_job_that_can_never_start_is_cancelled_and_one_that_ended_is_left_alon
     assert (tmp_path / "scancel.words").exists()
 
 
-def test_settings_of_services_are_not_told_to_jobs(slurm, monkeypatch):
+def test_jobs_do_not_get_the_settings_of_services(slurm, monkeypatch):
     monkeypatch.setenv("STEADFAST_NATS_CREDENTIALS", "/secret")
     monkeypatch.setenv("STEADFAST_PROVISIONER_HOME", "/home")
     monkeypatch.setenv("STEADFAST_NATS_URL", "nats://broker:4222")

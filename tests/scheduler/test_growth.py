@@ -289,7 +289,7 @@ def test_a_worker_that_a_person_closed_offers_nothing(grow):
     assert wanted(cluster.request(2)) == ["default-2"]
 
 
-def test_an_engine_that_is_away_is_told_to_who_waits(grow):
+def test_waiting_requests_say_that_the_engine_is_unreachable(grow):
     cluster = grow()
     cluster.request(1)
     (event,) = cluster.fold.rule(ReportWorkers(pool="default", problem="squeue: no answer")).events
@@ -301,7 +301,7 @@ def test_an_engine_that_is_away_is_told_to_who_waits(grow):
     assert "The pool grows: default-1 was asked for and is wanted." in why(cluster)
 
 
-def test_who_waits_for_a_full_pool_is_told_so(grow):
+def test_waiting_requests_say_that_the_pool_is_full(grow):
     cluster = grow(max_instances=1)
     cluster.request(1, slots=2)
     cluster.worker("default-1")
@@ -320,7 +320,7 @@ def test_a_report_that_says_nothing_new_or_of_nobody_changes_nothing(grow):
         cluster.rule(ReportWorkers(pool="nowhere"))
 
 
-def test_the_provisioner_is_told_what_is_asked_for(grow):
+def test_the_provisioner_gets_the_demand(grow):
     cluster = grow()
     cluster.request(1)
     (row,) = provisioning(cluster.state, Provisioning())

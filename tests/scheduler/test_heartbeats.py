@@ -37,7 +37,7 @@ def after(seconds, clock, watch, cluster):
     return [(report.worker_id, report.session) for report in found]
 
 
-def test_silence_counts_from_the_last_beat(cluster, clock, watch):
+def test_silence_counts_from_the_last_heartbeat(cluster, clock, watch):
     cluster.worker()
     assert after(20, clock, watch, cluster) == []
     beat(watch)
@@ -63,7 +63,7 @@ def test_another_process_of_the_name_is_no_sign_of_life(cluster, clock, watch):
     assert after(1, clock, watch, cluster) == [("w1", "s1")]
 
 
-def test_sessions_that_are_over_are_forgotten(cluster, clock, watch):
+def test_heartbeats_of_ended_sessions_are_dropped(cluster, clock, watch):
     cluster.worker()
     for number in range(50):
         beat(watch, session=f"old-{number}")
@@ -72,7 +72,7 @@ def test_sessions_that_are_over_are_forgotten(cluster, clock, watch):
     assert watch._last_heartbeats == {"w1": {"s1": 1000.0}}
 
 
-def test_workers_that_are_not_known_are_forgotten(cluster, clock, watch):
+def test_heartbeats_of_unknown_workers_are_dropped(cluster, clock, watch):
     cluster.worker("gone")
     beat(watch, "stranger", "s9")
     after(1, clock, watch, cluster)
@@ -82,7 +82,7 @@ def test_workers_that_are_not_known_are_forgotten(cluster, clock, watch):
     assert (watch._last_heartbeats, watch._first_seen) == ({}, {})
 
 
-def test_nobody_was_silent_while_nobody_listened(cluster, clock, watch):
+def test_silence_counts_from_the_restart_of_the_watch(cluster, clock, watch):
     cluster.worker()
     after(20, clock, watch, cluster)
     watch.restart()
@@ -127,7 +127,7 @@ def test_what_its_host_must_have_ended_is_given_up_and_starts_elsewhere(fenced, 
     assert fenced.rule(GiveUp("1.t1.1", "w1", 46.0)) == []
 
 
-def test_the_wait_begins_anew_where_nobody_listened(fenced, clock, watch):
+def test_the_wait_begins_again_after_the_watch_restarted(fenced, clock, watch):
     give_up_commands(30, clock, watch, fenced)
     watch.restart()
     assert give_up_commands(40, clock, watch, fenced) == []

@@ -126,7 +126,7 @@ def test_pools_tell_what_they_hold(cluster):
     assert row["settings"]["scheduler"] == "round_robin"
 
 
-def test_a_request_that_can_never_fit_is_told_what_would(cluster):
+def test_a_request_that_can_never_fit_is_refused_with_what_would(cluster):
     assert ask(cluster, Fits(pool="default", slots=64)) == ""
     cluster.worker(slots=4)
     assert ask(cluster, Fits(pool="default", slots=4)) == ""
@@ -167,7 +167,7 @@ def test_what_runs_elsewhere_has_no_job(cluster):
     cluster.told(searcher.ExperimentEnded(5, "COMPLETED", "all its trials have ended"))
 
 
-def test_a_change_is_told_before_it_is_made(queue):
+def test_a_change_is_previewed_before_it_is_made(queue):
     queue.worker(slots=1)
     found = ask(queue, PreviewChange(ChangeJob(experiment_id=3, user="bob", ahead_of=2)))
     assert found == {"order": [1, 3, 2], "starts": [], "leave": []}

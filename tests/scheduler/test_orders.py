@@ -156,7 +156,7 @@ def ids(orders):
     return [one.allocation_id for one in orders.allocations]
 
 
-def test_an_assignment_is_told_with_all_that_its_start_needs(play):
+def test_an_order_contains_all_that_a_start_needs(play):
     async def story(cluster):
         cluster.schedulers()
         await cluster.register()
@@ -180,7 +180,7 @@ def test_an_assignment_is_told_with_all_that_its_start_needs(play):
     play(story)
 
 
-def test_the_token_of_a_run_is_told_to_the_workers_of_the_run_alone(play):
+def test_only_the_workers_of_a_run_get_its_token(play):
     async def story(cluster):
         cluster.schedulers()
         for name in "ab":
@@ -198,7 +198,7 @@ def test_the_token_of_a_run_is_told_to_the_workers_of_the_run_alone(play):
     play(story)
 
 
-def test_all_nodes_of_a_gang_are_told_the_same(play):
+def test_all_nodes_of_a_gang_get_the_same_order(play):
     async def story(cluster):
         cluster.schedulers()
         for name in "ab":
@@ -211,7 +211,7 @@ def test_all_nodes_of_a_gang_are_told_the_same(play):
     play(story)
 
 
-def test_what_shall_end_is_told_with_the_reason_and_what_is_over_is_not_told_of(play):
+def test_orders_contain_ends_with_their_reason_and_no_ended_runs(play):
     async def story(cluster):
         cluster.schedulers()
         await cluster.register()
@@ -227,7 +227,7 @@ def test_what_shall_end_is_told_with_the_reason_and_what_is_over_is_not_told_of(
     play(story)
 
 
-def test_a_worker_that_was_lost_is_told_so_and_what_it_must_end(play):
+def test_a_lost_worker_gets_orders_to_end_its_runs(play):
     async def story(cluster):
         cluster.schedulers()
         await cluster.say(
@@ -286,7 +286,7 @@ def test_the_log_lacks_what_it_is_to_run(play):
     play(story)
 
 
-def test_what_does_not_fit_one_message_is_told_when_those_before_have_started(play, monkeypatch):
+def test_orders_beyond_one_message_follow_when_earlier_ones_have_started(play, monkeypatch):
     monkeypatch.setattr(orders, "BRIEFINGS_BYTES", 3000)
     large = CONFIG | {"padding": "x" * 1500}
 
@@ -415,7 +415,7 @@ class Longer:
         return 1, 10**6
 
 
-def test_orders_of_a_log_that_is_gone_are_replaced(play, monkeypatch):
+def test_orders_of_a_lost_log_are_replaced(play, monkeypatch):
     """CONTROL was restored from an older copy, and ORDERS tells of runs that were never placed."""
     monkeypatch.setattr(orders, "SET_BACK_S", 0.3)
 
@@ -434,7 +434,7 @@ def test_orders_of_a_log_that_is_gone_are_replaced(play, monkeypatch):
 
 
 @pytest.mark.parametrize("id", ["9.r.1", "1.r.1"])
-def test_orders_of_a_log_that_is_gone_are_replaced_although_the_restored_one_is_as_long(play, id):
+def test_orders_of_a_lost_log_are_replaced_although_the_restored_one_is_as_long(play, id):
     """Their positions are in the restored log by now; of the runs, one is unknown, the other's id is new."""
 
     async def story(cluster):

@@ -54,7 +54,7 @@ def test_without_pools_there_is_one(tmp_path):
     }
 
 
-def test_every_problem_is_told_with_its_place(tmp_path):
+def test_every_problem_is_reported_with_its_path(tmp_path):
     with pytest.raises(BadSettings) as told:
         read(
             tmp_path,

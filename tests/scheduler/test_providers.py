@@ -48,7 +48,7 @@ def test_a_pool_without_a_provider_has_none():
         ),
     ],
 )
-def test_what_makes_no_sense_is_told_with_its_place(given, says):
+def test_invalid_values_are_reported_with_their_path(given, says):
     provider, problems = read_provider("p", given)
     assert provider is None or problems
     assert any(says in problem for problem in problems), problems

@@ -73,7 +73,7 @@ def limited(cluster):
     return Limited(cluster)
 
 
-def test_a_user_holds_no_more_than_their_quota_and_is_told_so(limited):
+def test_a_user_holds_no_more_than_their_quota_and_sees_why(limited):
     limited.worker(slots=8)
     limited.job(1)
     limited.quota("user-3", 2)

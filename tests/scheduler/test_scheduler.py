@@ -203,7 +203,7 @@ def test_a_daemon_ends_with_those_that_it_serves(gang):
     assert (ended.outcome, ended.exit_code) == ("succeeded", 0)
 
 
-def test_a_failing_part_is_told_whatever_its_daemon_did(gang):
+def test_a_failing_rank_is_reported_whatever_its_daemon_did(gang):
     gang.exited(1, 3, worker_id="w1")
     (ended,) = of(scheduler.AllocationEnded, gang.exited(1, 137, worker_id="w2"))
     assert (ended.outcome, ended.exit_code) == ("failed", 3)

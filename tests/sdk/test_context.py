@@ -221,7 +221,7 @@ def test_a_file_that_grows_meanwhile_is_still_refused(tmp_path, monkeypatch):
         context.pack(tmp_path)
 
 
-def test_progress_is_told_in_bytes_and_files(tmp_path):
+def test_progress_is_printed_in_bytes_and_files(tmp_path):
     make(tmp_path, NESTED)
     seen = []
     context.pack(tmp_path, on_file=lambda size, count: seen.append((size, count)))

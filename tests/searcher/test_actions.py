@@ -132,7 +132,7 @@ def test_a_forced_kill_ends_what_runs_and_leaves_the_outcome(searching):
     assert searching.state.trials[1].state == "COMPLETED"
 
 
-def test_deleting_waits_for_the_checkpoints_and_then_forgets(searching):
+def test_deletion_waits_for_the_checkpoints_and_then_removes_the_records(searching):
     deleting(searching)
     searching.told(checkpoints.ExperimentEmptied(1, True, "nothing was left"))
     state = searching.state

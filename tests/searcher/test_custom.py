@@ -73,7 +73,7 @@ def test_a_repeated_post_has_no_effect(custom):
     assert custom.state.searches[1] == before
 
 
-def test_early_exits_and_progress_are_told(custom):
+def test_early_exits_and_progress_are_passed_to_a_custom_search(custom):
     post(custom, 1, A, B, TrainTo("a", 5), TrainTo("b", 5))
     for units in (1.0, 2.0, 3.0):
         custom.told(trial.Progressed(1, 1, units))

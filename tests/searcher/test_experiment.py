@@ -134,7 +134,7 @@ def test_a_finished_experiment_is_not_started_again(searching, action):
 
 
 @pytest.mark.parametrize("action", ["cancel", "kill"])
-def test_ending_a_finished_experiment_is_harmless(searching, action):
+def test_ending_a_finished_experiment_changes_nothing(searching, action):
     searching.submit(SINGLE)
     searching.finish(1)
     assert not change(searching, action)
@@ -184,7 +184,7 @@ def test_nan_counts_as_the_worst_and_the_search_goes_on(searching):
     assert searching.state.trials[1].seq == 1
 
 
-def test_progress_is_told_to_the_search(searching):
+def test_progress_is_passed_to_the_search(searching):
     from det_contracts.queries import SearchProgress
     from services.searcher.queries import search_progress
 

@@ -234,7 +234,7 @@ async def test_what_is_not_waited_for_is_not_decided_about_again_and_again(clust
 
 
 @played
-async def test_hours_of_beats_leave_the_log_as_it_was(cluster):
+async def test_hours_of_heartbeats_write_no_event(cluster):
     await cluster.begin()
     await asyncio.sleep(BEAT_S)
     before = cluster.size
@@ -278,7 +278,7 @@ def live(outside, seconds, *, every=heartbeats.MAX_GAP_S - 10, trials=range(1, 5
     return reports
 
 
-def test_a_year_of_beats_leaves_log_state_and_watch_as_they_were(outside, monkeypatch):
+def test_a_year_of_heartbeats_does_not_grow_log_state_or_watch(outside, monkeypatch):
     live(outside, DAY_S / 24)
     # Looks that are so rare would else mean that the watch stood still.
     monkeypatch.setattr(outside.listener.watch._listening, "_gap_s", PATIENCE_S)
@@ -304,7 +304,7 @@ def test_a_watch_that_stood_still_blames_nobody(outside):
     assert len(live(outside, 40, every=10, trials=())) == 50
 
 
-def test_strangers_are_forgotten(outside):
+def test_heartbeats_of_unknown_trials_are_dropped(outside):
     for id in range(1000, 1500):
         outside.listener.hear(id, 1)
     outside.listener.restart(outside.state)

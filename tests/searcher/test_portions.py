@@ -94,7 +94,7 @@ def test_a_change_of_mind_reaches_all_that_heard_of_the_first(searching):
     assert searching.state.trials[1].run == 2
 
 
-def test_an_experiment_is_forgotten_in_portions(searching):
+def test_an_experiment_is_deleted_in_portions(searching):
     searching.submit(RANDOM)
     for trial_id in range(1, MANY + 1):
         searching.finish(trial_id)

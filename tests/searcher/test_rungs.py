@@ -48,7 +48,7 @@ def test_values_are_as_reported_where_larger_is_better(searching):
     assert rungs(searching)[0]["entries"] == [[2, 0.9, "waits"], [1, 0.4, "waits"], [3, None, "waits"]]
 
 
-def test_a_trial_that_gave_up_is_told_apart(searching):
+def test_a_failed_trial_is_distinguished(searching):
     searching.submit(HALVING, max_restarts=0)
     searching.end_run(1, "failed", 1, "exit code 1")
     assert [1, None, "left"] in rungs(searching)[0]["entries"]

@@ -134,7 +134,7 @@ def test_a_trial_that_waits_is_closed_when_the_search_needs_it_no_more(searching
     assert {t.state for t in searching.state.trials.values()} == {"COMPLETED"}
 
 
-def test_events_of_strangers_pass_by(searching):
+def test_events_of_other_trials_are_ignored(searching):
     searching.submit(SINGLE)
     assert searching.told(trial.Progressed(99, 1, 1.0), trial.ExitedEarly(99, 1, "x")) == []
 

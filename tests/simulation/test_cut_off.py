@@ -160,7 +160,7 @@ def test_a_scheduler_that_comes_to_lead_waits_from_then_on(fenced):
     fenced.finished(experiment)
 
 
-def test_another_worker_in_its_place_does_not_vouch_for_what_it_ran(fenced):
+def test_a_replacement_worker_does_not_end_the_runs_of_the_lost_one(fenced):
     """Its disk was lost, its processes were not: the new worker reports that it runs nothing."""
     experiment, trial_id, place = held(fenced)
     fenced.cut_off(place)

@@ -18,7 +18,7 @@ def test_what_is_not_the_same_says_why(kind):
 
 
 @pytest.mark.parametrize("kind", compared.KINDS)
-def test_no_remark_is_left_of_what_is_the_same_now(kind):
+def test_no_note_is_left_about_what_is_the_same_now(kind):
     rows, known = compared.KINDS[kind]
     used = {compared.remark(row, known) for row in rows() if row.state != compared.SAME}
     assert [start for start, text in known.items() if text not in used] == []
@@ -36,7 +36,7 @@ def test_a_route_that_is_not_there_answers_with_the_reason():
     assert {compared._blank(name) for name in absent} == answered
 
 
-def test_a_command_that_lost_an_option_is_told(monkeypatch):
+def test_a_command_that_lost_an_option_is_reported(monkeypatch):
     told = {"names": ["list", "ls"], "options": ["--csv", "--made-up"], "verb": True}
     row = compared._command("experiment list", told)
     assert (row.state, row.found) == (compared.DIFFERS, "without --made-up")

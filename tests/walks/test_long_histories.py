@@ -172,7 +172,7 @@ def test_a_worker_that_a_person_closed_is_known_for_longer():
     assert not cluster.states["gateway"].away
 
 
-def test_a_worker_that_a_run_has_a_share_of_is_not_forgotten():
+def test_a_worker_is_kept_while_a_run_has_a_share_of_it():
     cluster = Cluster()
     users = Users(cluster)
     cluster.ask(commands.ConfigurePools(pools={"default": PoolSettings(on_lost="fence")}))

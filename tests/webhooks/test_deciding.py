@@ -33,7 +33,7 @@ def attempt(hooks, delivery_id, number=1, problem="", **more):
     return [*ruling.events, *hooks.fold.decide()]
 
 
-def test_an_experiment_that_comes_into_a_state_is_told_to_whom_it_concerns(hooks):
+def test_a_new_state_is_sent_to_the_webhooks_that_match(hooks):
     both, other = hooks.make("COMPLETED", "ERROR"), hooks.make("ERROR", "PAUSED")
     hooks.fold.now += 90
     (due,) = hooks.told(ended(1))
@@ -59,7 +59,7 @@ def test_an_experiment_that_comes_into_a_state_is_told_to_whom_it_concerns(hooks
         (ended(1, "CANCELED"), "CANCELED"),
     ],
 )
-def test_every_state_that_can_be_waited_for_is_told(hooks, event, state):
+def test_every_state_that_can_be_subscribed_to_is_sent(hooks, event, state):
     hooks.make(state)
     (due,) = hooks.told(event)
     assert due.experiment.state == state
@@ -76,7 +76,7 @@ def test_names_are_those_of_the_moment(hooks):
     assert (told.name, told.workspace, told.project) == ("new", "nlp", "tagging")
 
 
-def test_nothing_is_told_of_what_happened_before(hooks):
+def test_earlier_events_are_not_sent(hooks):
     hooks.told(ended(1))
     hooks.make()
     assert hooks.told() == []
@@ -152,7 +152,7 @@ def test_what_waits_for_a_dead_receiver_is_bounded(hooks, monkeypatch):
     assert hooks.state.waiting.count(hook) == 2
 
 
-def test_what_is_over_is_forgotten_beyond_the_last_few(hooks, monkeypatch):
+def test_only_the_last_finished_deliveries_are_kept(hooks, monkeypatch):
     monkeypatch.setattr("services.webhooks.domain.fold.REMEMBERED", 3)
     hook = hooks.make()
     ids = []

@@ -98,7 +98,7 @@ def played(hooks, story):
     run(main())
 
 
-def test_news_wakes_it_and_without_any_it_hardly_looks(hooks):
+def test_changes_wake_a_lane_and_without_any_it_rarely_polls(hooks):
     hooks.make(url="http://a/")
 
     async def story(cluster):
@@ -190,7 +190,7 @@ def test_a_lane_that_fails_rests_longer_each_time_and_goes_on_in_the_end(hooks, 
     played(hooks, story)
 
 
-def test_while_one_lane_fails_others_are_told(hooks):
+def test_while_one_lane_fails_others_deliver(hooks):
     hooks.make(url="http://bad/")
     hooks.make(url="http://good/")
 

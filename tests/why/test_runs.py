@@ -55,7 +55,7 @@ def test_a_run_that_was_killed_with_its_agent_leads_to_who_closed_it(running, ev
     assert told(running, ALLOCATION)[-2:] == ["run 1 of trial 1 was to be killed", said]
 
 
-def test_an_agent_that_was_closed_comes_before_an_earlier_wish_to_leave(running):
+def test_a_disabled_agent_comes_before_an_earlier_stop_request(running):
     wish = searcher.StopRequested(trial_id=1, allocation_id=RUN, kill=False, reason="paused by ada")
     running.add(wish)
     running.add(scheduler.PreemptRequested(allocation_id=RUN, reason="paused by ada"), actor="scheduler")
@@ -63,7 +63,7 @@ def test_an_agent_that_was_closed_comes_before_an_earlier_wish_to_leave(running)
     assert told(running, ALLOCATION)[-1] == "agent w-1 was disabled"
 
 
-def test_a_run_that_was_asked_in_vain_is_killed_for_whoever_asked(running):
+def test_a_run_that_did_not_stop_in_time_is_killed_for_the_same_cause(running):
     asked = scheduler.PreemptRequested(allocation_id=RUN, reason="paused by ada")
     passed = running.add(asked, scheduler.DeadlinePassed(RUN, 1_700_000_100.0), actor="scheduler")
     running.add(scheduler.KillRequested(RUN, "too slow"), actor="scheduler", cause=str(passed))

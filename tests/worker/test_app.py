@@ -193,7 +193,7 @@ def test_what_went_away_with_the_machine_is_not_said_to_run(host):
 
 
 @pytest.mark.live
-def test_what_runs_on_goes_on_unless_its_slots_are_gone(host, runs):
+def test_surviving_runs_continue_unless_their_slots_disappeared(host, runs):
     for name, slots in (("kept", (0, 1)), ("cut", (1, 2))):
         folder = host.order(name, slots)
         process.prepare(folder, ["sleep", "600"], folder, {"PATH": os.environ["PATH"]})
@@ -253,7 +253,7 @@ def test_the_log_of_a_trial_begins_with_where_it_runs(host):
 
 
 @pytest.mark.live
-def test_a_kill_that_came_while_the_shim_began_is_not_forgotten(host, runs):
+def test_a_kill_during_the_start_of_the_shim_is_carried_out(host, runs):
     folder = host.order("early", (0,), killed="enough")
     process.prepare(folder, ["true"], folder, {"PATH": os.environ["PATH"]})
     # A shim has claimed the run, and has not yet said who it is.
@@ -447,7 +447,7 @@ def standing(allocation, **more):
 
 
 @pytest.mark.live
-def test_it_runs_what_it_is_told_and_hears_it_again_without_running_it_again(host, runs):
+def test_an_order_received_twice_runs_once(host, runs):
     host.given = (standing("new"),)
     events = asyncio.run(host.work_until(exited))
     assert [e.allocation_id for e in events if isinstance(e, AllocationStarted)] == ["new"]
@@ -481,7 +481,7 @@ def test_of_what_another_lost_it_says_nothing(host):
 
 @pytest.mark.live
 @pytest.mark.parametrize("given_anew", [False, True], ids=["a free id", "an id that was given again"])
-def test_what_was_told_by_a_log_that_is_gone_ends(host, runs, given_anew):
+def test_runs_ordered_by_a_lost_log_are_ended(host, runs, given_anew):
     """The cluster's log was restored from an older copy: what the worker heard since never happened."""
     folder = host.order("mine", (0,), position=5000)
     host.orders.record(ActedOn(5000, 40))
@@ -510,7 +510,7 @@ def test_what_was_told_by_a_log_that_is_gone_ends(host, runs, given_anew):
 
 
 @pytest.mark.live
-def test_what_it_is_not_told_of_is_over(host, runs):
+def test_runs_that_are_not_ordered_are_ended(host, runs):
     folder = running(host)
     host.over.add("mine")
     asyncio.run(host.work_until(lambda events: not folder.exists()))

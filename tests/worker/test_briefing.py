@@ -51,7 +51,7 @@ def test_a_share_has_all_that_a_start_needs():
     assert found.task.trial.config == {"name": "x"}
 
 
-def test_all_nodes_have_the_token_that_they_were_told():
+def test_all_nodes_have_the_token_of_their_order():
     told = msgspec.structs.replace(TOLD, token="task.a.b")
     for worker_id in "abc":
         task = share_of(worker_id, told).task

@@ -60,7 +60,7 @@ def test_a_disk_that_fails_for_a_while_costs_no_line_of_an_ended_run(shipped, st
     assert shipped(**{step: 3}) == [["one", "two"]]
 
 
-def test_what_cannot_be_read_at_all_is_told_and_holds_up_nothing(shipped):
+def test_unreadable_output_is_reported_and_holds_up_nothing(shipped):
     ((told,),) = shipped(read=10_000)
     assert told == "the rest of the output cannot be read: [Errno 5] the disk fails"
 

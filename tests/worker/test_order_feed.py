@@ -111,7 +111,7 @@ def test_orders_keep_coming_after_as_many_as_one_request_asks_for(play, monkeypa
     play(story)
 
 
-def test_a_consumer_is_made_again_without_harm(play):
+def test_creating_a_consumer_again_changes_nothing(play):
     async def story(service, mine, told):
         for _ in range(2):
             await consumers.Consumers(service).ensure("w")

@@ -104,7 +104,7 @@ def test_an_earlier_version_noted_a_position_alone(orders, tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"\0" * 32, b"12, 3"], ids=["empty", "zeros", "cut"])
-def test_after_a_damaged_position_what_came_after_the_oldest_order_is_told_again(orders, tmp_path, content):
+def test_after_a_damaged_position_orders_are_read_again_from_the_oldest(orders, tmp_path, content):
     orders.record(ActedOn(100, 3))
     (tmp_path / "position.json").write_bytes(content)
     assert orders.acted_on() is None

@@ -197,7 +197,7 @@ def test_a_full_disk_drops_whole_lines_and_tells_how_many(run, monkeypatch):
     assert spool.lost_lines == 3
 
 
-def test_what_was_lost_at_the_end_is_told_too(run, monkeypatch):
+def test_output_lost_at_the_end_is_reported(run, monkeypatch):
     spool = spool_of(run)
     disk = FullDisk(monkeypatch, room=0)
     spool.append(STDOUT, [b"gone"])

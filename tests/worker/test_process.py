@@ -99,7 +99,7 @@ def test_kill_of_the_workers_whole_group_does_not_either(runs):
 
 
 @pytest.mark.parametrize("script", ["exec sleep 1000", "setsid sleep 1000 & exec sleep 1000"])
-def test_a_run_whose_shim_was_killed_is_buried(runs, eventually, script):
+def test_a_run_whose_shim_was_killed_is_ended(runs, eventually, script):
     run = runs.start("sh", "-c", script, DET_INFO_DIR=str(runs.dir()))
     running = process._read_running(run)
     os.kill(running.shim.pid, signal.SIGKILL)

@@ -81,7 +81,7 @@ def told(state):
     )
 
 
-def test_a_second_worker_is_told_of_the_first_before_it_says_anything(hosts):
+def test_a_second_worker_learns_of_the_first_before_it_registers(hosts):
     assert hosts.register(hosts.worker(FIRST, asks=True)) == [None]
     (refusal,) = hosts.register(hosts.worker(SECOND, asks=True))
     assert isinstance(refusal, IdTaken)
@@ -188,7 +188,7 @@ def test_nobody_so_far():
 @pytest.mark.parametrize(
     "setting", [{"worker_pool": "p" * 600}, {"worker_address": "a\0b"}, {"worker_slots": 5000}]
 )
-def test_what_nobody_would_take_is_told_at_the_start(setting):
+def test_oversized_offers_of_a_worker_are_reported_at_start(setting):
     with pytest.raises(BadSettings, match=r"STEADFAST_WORKER_.*at most"):
         check_offer(WorkerSettings(**setting))
     check_offer(WorkerSettings(worker_pool="p" * 500, worker_slots=4096))

@@ -76,7 +76,7 @@ def test_it_is_killed_with_all_that_came_of_it(runs):
     assert runs.ended(run).code == 137
 
 
-def test_it_is_buried_when_its_shim_is_gone(runs):
+def test_it_is_ended_when_its_shim_is_gone(runs):
     run = started(runs, "sleep", "1000")
     running = process._read_running(run)
     os.kill(running.shim.pid, 9)

@@ -98,7 +98,7 @@ def test_the_environment_is_only_what_was_given_bytes_included(runs):
     assert text == str([(b"LC_ALL", b"C.UTF-8"), (b"ODD", b"\xff"), (b"PATH", os.environb[b"PATH"])])
 
 
-def test_it_starts_with_a_clean_slate(runs):
+def test_it_starts_with_standard_streams_alone_and_default_signals(runs):
     ids = "ps -o pid=,sid=,pgid= -p $$"
     run = runs.start("sh", "-c", f"cat; ls /proc/self/fd | wc -l; yes | head -n 1; {ids}")
     runs.ended(run)
@@ -238,7 +238,7 @@ def test_what_will_not_leave_is_killed(runs):
     assert is_alive(run) == []
 
 
-def test_a_writer_that_is_gone_with_the_folder_leaves_no_shim(runs, eventually):
+def test_a_deleted_folder_leaves_no_shim(runs, eventually):
     run = runs.start("sleep", "1000")
     running = process._read_running(run)
     process.kill(run)

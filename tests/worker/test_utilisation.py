@@ -70,7 +70,7 @@ def sampler(proc, nvml=None, uuids=()):
     return Sampler("w", Gpus(nvml), uuids, proc.folder, proc.clock)
 
 
-def test_cpu_and_memory_are_told_by_rank_and_for_all_that_has_none(proc):
+def test_cpu_and_memory_are_reported_by_rank_and_for_the_rest(proc):
     one = sampler(proc)
     proc.has(10, 5.0, 10)
     proc.has(11, 1.0, 1000, rank=0)
@@ -88,7 +88,7 @@ def test_cpu_and_memory_are_told_by_rank_and_for_all_that_has_none(proc):
     )
 
 
-def test_a_process_that_is_gone_or_has_another_ones_id_is_no_trouble(proc):
+def test_an_ended_process_or_a_reused_id_is_ignored(proc):
     one = sampler(proc)
     proc.has(11, 50.0, 1, rank=0)
     one.sample({11, 404})
@@ -100,7 +100,7 @@ def test_a_process_that_is_gone_or_has_another_ones_id_is_no_trouble(proc):
     assert one.sample(set()) == {}
 
 
-def test_gpus_are_told_by_their_place_in_the_run_and_their_memory_by_process(proc):
+def test_gpus_are_reported_by_index_in_the_run_and_memory_by_process(proc):
     proc.has(11, 1.0, 1, rank=1)
     proc.has(12, 1.0, 1, rank=2)
     found = sampler(proc, Nvml(), ["GPU-1", "GPU-2"]).sample({11, 12})
@@ -163,7 +163,7 @@ def test_only_runs_of_trials_that_go_on_are_reported_each_with_its_own_token(tmp
     assert {"memory_gb.w", "gpu_percent.w.0"} <= names
 
 
-def test_a_gateway_that_is_away_is_told_once_and_missed_by_nobody(tmp_path, monkeypatch):
+def test_an_unreachable_gateway_is_logged_once_and_holds_up_nothing(tmp_path, monkeypatch):
     said, answers = [], [OSError("away"), OSError("away"), None, OSError("again")]
     monkeypatch.setattr(reporting.log, "info", lambda name, error: said.append(error))
 

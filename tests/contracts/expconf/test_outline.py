@@ -6,7 +6,7 @@ from det_contracts.expconf.experiment import EXPERIMENT
 FIELDS = {one.path: one for one in expconf.outline()}
 
 
-def test_every_field_is_told_once_with_its_kind_and_default():
+def test_every_field_is_listed_once_with_its_kind_and_default():
     assert len(FIELDS) == len(expconf.outline())
     gone = {"internal", "data_layer", "tensorboard_storage"}
     assert {path for path in FIELDS if "." not in path and "[" not in path} == set(EXPERIMENT.fields) - gone
@@ -26,7 +26,7 @@ def test_of_maps_whose_fields_depend_on_a_word_each_field_names_the_words_it_goe
     assert "host_path" in FIELDS["bind_mounts[].host_path"].path
 
 
-def test_what_is_told_as_a_default_holds_when_nothing_is_written():
+def test_listed_defaults_apply_when_a_field_is_absent():
     text = {"entrypoint": "x", "searcher": {"name": "single", "metric": "loss", "max_length": 1}}
     storage = {"checkpoint_storage": {"type": "shared_fs", "host_path": "/tmp"}}
     whole = expconf.complete(text, defaults=[storage], seed=1, name="n")

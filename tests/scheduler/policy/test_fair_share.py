@@ -128,7 +128,7 @@ def test_what_cannot_be_asked_back_counts_against_the_share():
     assert allocated(decide(book)) == ["h0"]
 
 
-def test_more_of_a_job_that_is_at_its_limit_is_no_news():
+def test_a_request_of_a_job_at_its_limit_keeps_the_idle_pass_valid():
     groups = {"g": Group(max_slots=2)}
     book = pool_of(groups=groups, waiting=many(5))
     for placement in decide(book).allocate:

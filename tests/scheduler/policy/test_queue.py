@@ -155,7 +155,7 @@ def test_queue_stats(type, slots, stats):
     assert states.count("SCHEDULED") == expected["scheduled"]
 
 
-def test_what_fills_a_gap_is_told_apart():
+def test_the_queue_distinguishes_backfilled_jobs():
     book = book_of(PoolSettings(type="priority"), agents=[Agent(id="a", slots=4)])
     for id, job, backfilled in (("x", "1", False), ("y", "1", True), ("z", "2", False)):
         request = Request(allocation_id=id, job_id=job, group=job, slots=1)

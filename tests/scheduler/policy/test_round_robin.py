@@ -50,7 +50,7 @@ def test_limits_and_weights_do_not_matter():
     assert allocated(pool_of([*many(3), *many(3, group="h")], groups=groups)) == ["g0", "h0", "g1", "h1"]
 
 
-def test_another_request_behind_one_that_does_not_fit_is_no_news():
+def test_a_request_behind_one_that_does_not_fit_keeps_the_idle_pass_valid():
     book = pool_of([waits("big", 8)])
     assert decide(book) == NOTHING
     book.wait(waits("small", 1, requested_at=1))

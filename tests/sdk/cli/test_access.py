@@ -40,7 +40,7 @@ def test_a_new_token_is_all_of_stdout(people, det):
     }
 
 
-def test_a_token_is_for_everything_for_a_month_unless_told_otherwise(people, det):
+def test_a_token_is_unrestricted_for_a_month_by_default(people, det):
     assert det("token", "create", "ci").status == 0
     assert people.asked("POST", "/api/v1/tokens")[0].json == {"name": "ci", "scope": "all", "lifespan": "30d"}
 
@@ -58,7 +58,7 @@ def test_a_token_is_revoked_by_its_id_or_name(people, det, named):
     assert len(people.asked("DELETE", "/api/v1/tokens/t1")) == 1
 
 
-def test_a_token_that_is_not_there_is_told(people, det):
+def test_an_unknown_token_is_reported(people, det):
     result = det("token", "revoke", "none")
     assert (result.status, "no token 'none'" in result.err) == (1, True)
 

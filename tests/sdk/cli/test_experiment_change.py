@@ -73,7 +73,7 @@ def test_archiving_and_deleting(master, det, monkeypatch):
     assert det("e", "delete", 7, "--yes").out == "Deletion of experiment 7 is in progress\n"
 
 
-def test_a_refusal_is_told(master, det):
+def test_a_refusal_is_reported(master, det):
     refusal = {
         "error": {"code": 9, "reason": "FailedPrecondition", "error": "Experiment is not in terminal state."}
     }

@@ -59,7 +59,7 @@ def test_the_command_line_of_ssh(here, det, tmp_path):
     assert stat.S_IMODE((tmp_path / "key").stat().st_mode) == 0o600
 
 
-def test_who_has_no_key_is_told_so(here, det):
+def test_a_missing_key_is_reported(here, det):
     here.answer("GET", "/api/v1/shells/s-1", {"shell": {**SHELL, "privateKey": ""}})
     done = det("shell", "open", "s-1")
     assert (done.status, "belongs to ann, and only that user has its key" in done.err) == (1, True)

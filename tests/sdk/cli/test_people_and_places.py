@@ -51,7 +51,7 @@ def test_passwords_must_be_the_same(users, det, typed):
     assert users.asked("POST", "/api/v1/users") == []
 
 
-def test_a_script_that_gives_no_new_password_is_told_how(users, det, typed):
+def test_a_script_without_a_new_password_learns_how_to_pass_it(users, det, typed):
     typed()
     done = det("u", "create", "ann")
     assert (done.status, "pipe it to this command in two lines" in done.err) == (1, True)

@@ -3,7 +3,7 @@
 from determined.cli.preview import in_words
 
 
-def test_a_search_is_told_in_words(det, master, tmp_path):
+def test_a_search_is_described(det, master, tmp_path):
     master.answer("POST", "/searcher/preview", {"results": {"16 V": 2, "16 V 64 V": 1}})
     config = tmp_path / "search.yaml"
     config.write_text("searcher: {name: adaptive_asha, max_length: 64}\n")

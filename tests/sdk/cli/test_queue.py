@@ -117,7 +117,7 @@ def test_what_makes_no_sense_is_not_sent(master, det, words, status, message):
     assert bodies(master, "POST", QUEUE) == []
 
 
-def test_refusals_of_the_queue_are_told(master, det):
+def test_refusals_of_the_queue_are_reported(master, det):
     refusal = {"error": {"code": 5, "reason": "NotFound", "error": "job of experiment '9' not found"}}
     master.answer("POST", QUEUE, Status(404, refusal))
     done = det("job", "update", "experiment-9", "--priority", 1)

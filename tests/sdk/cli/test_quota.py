@@ -54,7 +54,7 @@ def test_groups_and_workspaces_go_by_name(quotas, det):
     assert "workspace-2 no longer has a quota" in det("quota", "delete", "-w", "nlp").out
 
 
-def test_bad_input_is_told(quotas, det):
+def test_bad_input_is_reported(quotas, det):
     assert "at least one of --slots, --jobs and --storage" in det("quota", "set", "--user", "ann").err
     assert "--slots takes a number" in det("quota", "set", "--user", "ann", "--slots", "many").err
     assert det("quota", "set", "--slots", "1").status == 2

@@ -83,7 +83,7 @@ def test_whoami(master, det, store):
     assert det("user", "whoami").out == "You are logged in as user 'ann'\n"
 
 
-def test_logout_forgets_the_active_user(master, det, store):
+def test_logout_clears_the_active_user(master, det, store):
     store.save("ann", "token of ann", activate=True)
     store.save("bob", "token of bob")
     assert det("user", "logout").out == "Logged out user 'ann'\n"

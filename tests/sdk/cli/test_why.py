@@ -54,7 +54,7 @@ def utc(monkeypatch):
     time.tzset()
 
 
-def test_a_chain_is_told_newest_first(master, det, utc):
+def test_a_chain_is_printed_newest_first(master, det, utc):
     master.answer("GET", "/api/v1/why/trial/12", answer(STEPS))
     done = det("why", "trial", 12)
     assert done.status == 0

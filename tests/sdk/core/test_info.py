@@ -36,7 +36,7 @@ def test_other_tasks_have_no_trial(fresh_info):
         _ = info.trial
 
 
-def test_missing_files_are_told_when_asked_for(fresh_info):
+def test_missing_files_raise_when_read(fresh_info):
     write_cluster_files(fresh_info)
     for name in ("trial", "rendezvous", "resources"):
         (fresh_info / f"{name}.json").unlink()

@@ -71,7 +71,7 @@ def test_thousands_of_broadcasts_in_a_row():
     assert run_ranks(body) == [True, True]
 
 
-def test_ranks_that_are_not_in_step_are_told_so():
+def test_ranks_out_of_step_raise():
     def chief_broadcasts(dist):
         if dist.rank == 0:
             dist.broadcast(1)
@@ -166,7 +166,7 @@ def test_a_port_that_is_taken_is_named():
             DistributedContext(**numbers(0, 1, 2), pub_port=port)
 
 
-def test_strangers_are_not_let_in(caplog):
+def test_unknown_connections_do_not_join(caplog):
     listener = _rendezvous.listen("127.0.0.1", 0)
     address = listener.getsockname()[:2]
     groups = []
@@ -271,7 +271,7 @@ def test_what_a_launcher_gives_to_all_ranks_tells_its_job_apart(monkeypatch, nam
     assert len({by_hand, first, _rendezvous.secret()}) == 3
 
 
-def test_jobs_off_cluster_are_told_apart(monkeypatch, caplog):
+def test_jobs_off_cluster_are_distinguished(monkeypatch, caplog):
     """Two that start at once on one host, by a launcher that tells each job who it is."""
     monkeypatch.delenv("DET_SESSION_TOKEN", raising=False)
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "job-a")

@@ -162,7 +162,7 @@ def test_nobody_has_files_or_steps(store, transport, tmp_path):
     assert left_of(store) == []
 
 
-def test_what_one_rank_gets_wrong_all_ranks_are_told(store, transport, tmp_path):
+def test_an_error_of_one_rank_raises_on_all_ranks(store, transport, tmp_path):
     good = (write(tmp_path / "files", a="1"), STEPS, None)
     wrong = {
         FileNotFoundError: (tmp_path / "missing", STEPS, None),

@@ -50,7 +50,7 @@ def test_bytes_in_a_validation_are_left_out_with_a_warning(train, transport, cap
     assert "Removed non serializable metrics: image, other" in caplog.text
 
 
-def test_more_names_than_are_kept_are_told_once_per_group(train, caplog, monkeypatch):
+def test_names_above_the_limit_are_warned_of_once_per_group(train, caplog, monkeypatch):
     monkeypatch.setattr(_metric_names, "MAX_NAMES_PER_GROUP", 3)
     train.report_training_metrics(1, {"a": 1, "b": 1})
     train.report_training_metrics(2, {"b": 1, "c": 1})
@@ -62,7 +62,7 @@ def test_more_names_than_are_kept_are_told_once_per_group(train, caplog, monkeyp
     assert "validation" not in caplog.text
 
 
-def test_more_groups_than_are_kept_are_told_once(train, caplog, monkeypatch):
+def test_groups_above_the_limit_are_warned_of_once(train, caplog, monkeypatch):
     monkeypatch.setattr(_metric_names, "MAX_GROUPS_PER_TRIAL", 3)
     for steps in range(3):
         train._report_trial_metrics(f"group {steps}", steps, {"a": 1})

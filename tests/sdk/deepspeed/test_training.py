@@ -64,7 +64,7 @@ def test_micro_batches_by_hand(ranks):
     assert [count for _, count in first["windows"]] == [1, 1]
 
 
-def test_an_engine_out_of_step_is_told(ranks):
+def test_an_engine_out_of_step_is_reported(ranks):
     (said,) = ranks("out_of_step", count=1)
     assert "has trained 1 micro batches after a batch" in said
 

@@ -111,7 +111,7 @@ def test_logout_without_connection_warns_only(master, caplog):
     assert master.calls == []
 
 
-def test_logout_forgets_the_token(master):
+def test_logout_deletes_the_token(master):
     master.answer("POST", "/api/v1/auth/logout", {})
     client.login()
     client.logout()

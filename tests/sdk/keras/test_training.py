@@ -219,7 +219,7 @@ def test_a_context_of_a_configuration():
         context.experimental.cache_train_dataset("id", "1.0")
 
 
-def test_foreign_early_stopping_is_told_of_ours(caplog):
+def test_keras_early_stopping_gets_a_hint_at_the_platforms_own(caplog):
     class Foreign(Random):
         further = (keras.callbacks.EarlyStopping(),)
 

@@ -7,7 +7,7 @@ from services.gateway.determined.routes import allocations
 from tests.sdk.fake_gateway import FakeGateway
 
 
-def test_a_master_that_is_gone_without_a_word_is_asked_again(monkeypatch):
+def test_a_master_that_closes_the_connection_is_asked_again(monkeypatch):
     monkeypatch.setattr(prep_container, "ANSWER_S", 0.2)
     monkeypatch.setattr(prep_container.time, "sleep", lambda seconds: None)
     gateway, over = FakeGateway(), threading.Event()

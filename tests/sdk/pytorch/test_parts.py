@@ -45,7 +45,7 @@ def batches(count, size):
     return torch.utils.data.BatchSampler(range(count), size, drop_last=False)
 
 
-def test_shuffles_can_be_told_before():
+def test_shuffles_are_predictable():
     once = samplers.ReproducibleShuffleSampler(range(5), 777)
     assert [list(once), list(once)] == [[0, 4, 1, 2, 3], [2, 0, 1, 3, 4]]
     some = samplers.ReproducibleShuffleBatchSampler(batches(10, 2), 777)

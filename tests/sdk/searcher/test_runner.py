@@ -179,7 +179,7 @@ def test_a_post_that_comes_too_late_is_no_failure(master, tmp_path, status, mess
         ("EXITED_REASON_USER_CANCELED", searcher.ExitedReason.USER_CANCELED),
     ],
 )
-def test_early_exits_are_told_with_their_reason(master, tmp_path, monkeypatch, told, reason):
+def test_early_exits_are_passed_on_with_their_reason(master, tmp_path, monkeypatch, told, reason):
     seen = []
     monkeypatch.setattr(OneTrial, "on_trial_exited_early", lambda *given: seen.append(given[-1]) or [])
     exited = {"id": 3, "trialExitedEarly": {"requestId": str(A), "exitedReason": told}}

@@ -188,7 +188,7 @@ def test_another_process_gets_no_connections(cloud, source):
     assert pickle.loads(pickle.dumps(storage)).list_resources("one") == {"large": len(LARGE), "small": 5}
 
 
-def test_a_signature_opens_a_container_and_is_told_to_nobody(azure, source, tmp_path, monkeypatch):
+def test_a_signature_opens_a_container_and_is_never_shown(azure, source, tmp_path, monkeypatch):
     azure.objects.clear()
     monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", ACCOUNT_KEY[::-1])
     monkeypatch.setenv("AZURE_STORAGE_ENDPOINT", "http://127.0.0.1:1")
@@ -204,7 +204,7 @@ def test_a_signature_opens_a_container_and_is_told_to_nobody(azure, source, tmp_
         assert "c2lnbmF0dXJl" not in str(refused.value)
 
 
-def test_wrong_keys_and_missing_containers_are_told(azure, gcs, monkeypatch):
+def test_wrong_keys_and_missing_containers_are_reported(azure, gcs, monkeypatch):
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", gcs.url)
     wrong = AzureStorageManager(
         CONTAINER, account_url=azure.url, credential=ACCOUNT_KEY[::-1].strip("=") + "=="

@@ -44,7 +44,7 @@ def test_a_place_that_refuses_is_named_with_the_user(source, tmp_path):
         validate_manager(storage)
 
 
-def test_a_full_disk_is_told_and_leaves_no_short_file(source, tmp_path, monkeypatch):
+def test_a_full_disk_is_reported_and_leaves_no_short_file(source, tmp_path, monkeypatch):
     def full(source, target, count):
         os.write(target, b"half")
         raise OSError(errno.ENOSPC, "No space left on device")

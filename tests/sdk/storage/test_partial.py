@@ -81,7 +81,7 @@ def test_what_somebody_took_away_gets_no_name(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == [".f.partial"]
 
 
-def test_a_full_disk_is_told_with_the_file(tmp_path, monkeypatch):
+def test_a_full_disk_is_reported_with_the_file(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 

@@ -9,7 +9,7 @@ from tests.sdk.storage.conftest import BUCKET, KEY, SECRET
 
 
 @pytest.mark.live
-def test_wrong_keys_and_missing_buckets_are_told(s3_url):
+def test_wrong_keys_and_missing_buckets_are_reported(s3_url):
     for storage in (
         S3StorageManager(BUCKET, KEY, "wrong", s3_url),
         S3StorageManager("absent", KEY, SECRET, s3_url),

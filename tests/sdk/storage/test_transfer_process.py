@@ -83,7 +83,7 @@ def odd(tmp_path, what):
         ("fails", "Odd: this and that"),
     ],
 )
-def test_how_a_process_failed_is_told(tmp_path, what, text):
+def test_how_a_process_failed_is_reported(tmp_path, what, text):
     with pytest.raises(RuntimeError, match=text):
         odd(tmp_path, what)
 

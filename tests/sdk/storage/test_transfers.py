@@ -207,7 +207,7 @@ def test_what_arrives_damaged_is_fetched_again_or_refused(storage, client, sourc
 
 
 @pytest.mark.live
-def test_a_stored_file_that_rots_is_found_out(storage, source, tmp_path, s3_root):
+def test_a_corrupted_stored_file_is_detected(storage, source, tmp_path, s3_root):
     storage.upload(source, "one")
     (stored,) = s3_root.glob(f"**/{tmp_path.name}/one/sub/small")
     stored.write_bytes(b"12435")
@@ -228,7 +228,7 @@ def test_objects_with_names_that_lead_outside_are_refused(storage, source, tmp_p
 
 @pytest.mark.live
 @pytest.mark.parametrize("content", [b"", b"{", b'{"large": 5}'])
-def test_checksums_that_are_damaged_are_told(storage, source, tmp_path, s3_root, content):
+def test_damaged_checksums_are_reported(storage, source, tmp_path, s3_root, content):
     storage.upload(source, "one")
     (kept,) = s3_root.glob(f"**/{tmp_path.name}/one.checksums/*.json")
     kept.write_bytes(content)
@@ -254,7 +254,7 @@ def test_a_file_that_is_there_already_is_kept_or_replaced(storage, client, sourc
 
 
 @pytest.mark.live
-def test_rubbish_of_another_download_is_not_taken_for_this_one(storage, source, tmp_path):
+def test_a_partial_file_of_another_download_is_not_used(storage, source, tmp_path):
     storage.upload(source, "one")
     back = tmp_path / "back"
     back.mkdir()
@@ -322,7 +322,7 @@ def test_files_stored_again_under_one_id_have_their_last_checksum(storage, sourc
 
 
 @pytest.mark.live
-def test_a_file_that_becomes_shorter_meanwhile_is_told(storage, source, monkeypatch):
+def test_a_file_that_shrinks_during_the_upload_is_reported(storage, source, monkeypatch):
     listed = bucket_storage.list_directory
     monkeypatch.setattr(bucket_storage, "list_directory", lambda root: {**listed(root), "sub/small": 50})
     with pytest.raises(OSError, match=r"sub/small became shorter while it was stored: 5 of 50 bytes"):

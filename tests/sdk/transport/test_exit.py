@@ -75,7 +75,7 @@ def test_a_broker_that_comes_back_meanwhile_gets_it_all(script):
 
 
 @pytest.mark.parametrize("host", ["localhost", NOWHERE])
-def test_what_is_lost_with_a_broker_that_stays_away_is_told(script, host):
+def test_reports_lost_for_want_of_a_broker_are_counted_at_exit(script, host):
     script.broker.kill9()
     said = ended(script.start(BEGIN + END, host=host, STEADFAST_EXIT_PATIENCE_S="0.3"))
     assert "trial 7, run 1: lost, because the script ended before the cluster had stored it" in said
@@ -124,7 +124,7 @@ def test_a_checkpoint_of_an_outage_is_made_known_behind_the_reports_before_it(sc
     assert script.steps() == [1, 2]
 
 
-def test_who_interrupts_the_end_is_told_what_is_lost(script):
+def test_interrupting_the_exit_says_what_is_lost(script):
     script.broker.kill9()
     text = BEGIN + "from determined.transport import outbox; outbox.PATIENCE_S = 0.1" + END
     process = script.start(text)

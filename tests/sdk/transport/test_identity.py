@@ -75,7 +75,7 @@ def test_the_explicit_user_comes_first(gateway, session, store, monkeypatch):
     assert logins(gateway) == [{"username": "eve", "password": identity.hashed("secret"), "isHashed": True}]
 
 
-def test_user_and_password_of_the_environment_beat_the_active_user(gateway, session, store, monkeypatch):
+def test_user_and_password_of_the_environment_precede_the_active_user(gateway, session, store, monkeypatch):
     store.save("active", "x", activate=True)
     monkeypatch.setenv("DET_USER", "env")
     monkeypatch.setenv("DET_PASS", "p")
@@ -100,7 +100,7 @@ def test_inside_a_task_its_user_token_serves(gateway, session, store, monkeypatc
     assert store.users() == []
 
 
-def test_a_login_inside_a_task_beats_its_variables(gateway, session, store, monkeypatch):
+def test_a_login_inside_a_task_precedes_its_variables(gateway, session, store, monkeypatch):
     monkeypatch.setenv("DET_USER", "owner")
     monkeypatch.setenv("DET_USER_TOKEN", "task-token")
     store.save("ann", "good", activate=True)
@@ -135,7 +135,7 @@ def test_nobody_to_ask_is_unauthenticated(gateway, session):
     assert logins(gateway) == []
 
 
-def test_a_token_alone_beats_what_is_stored(gateway, session, store, monkeypatch):
+def test_a_token_alone_precedes_stored_logins(gateway, session, store, monkeypatch):
     """As in a pipeline that is given an API token and nothing else."""
     store.save("determined", "good", activate=True)
     monkeypatch.setenv("DET_USER_TOKEN", "sft_x")

@@ -233,7 +233,7 @@ def test_a_custom_search_hears_of_each_progress_as_far_as_a_script_can_mean_it(m
     assert trial.OperationCompleted in kinds[5:], "in the order in which the script said it"
 
 
-def test_a_metric_reported_twice_is_told_at_the_call(transport):
+def test_a_metric_reported_twice_raises_at_the_call(transport):
     report = functools.partial(MetricReport, "training")
     transport.report(report(5, {"loss": 1.0}))
     transport.report(report(5, {"accuracy": 1.0}))

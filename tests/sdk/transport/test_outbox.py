@@ -132,7 +132,7 @@ def test_what_comes_while_a_message_is_stored_waits_for_its_neighbours_unless_it
 
 
 @pytest.mark.parametrize("stored", [False, True])
-def test_an_unexpected_failure_is_told_once_and_loses_no_report(thread, transport, caplog, stored):
+def test_an_unexpected_failure_is_logged_once_and_loses_no_report(thread, transport, caplog, stored):
     thread.failures = [(ValueError("no such luck"), stored)] * 3
     transport.start()
     for step in range(1, 4):
@@ -187,7 +187,7 @@ def test_of_reports_that_are_too_large_together_each_is_sent_alone(thread, trans
     assert [batch.number for _, batch in thread.batches] == [1, 2]
 
 
-def test_a_fact_that_cannot_be_told_is_warned_of(thread, transport, caplog):
+def test_a_fact_that_cannot_be_sent_is_warned_of(thread, transport, caplog):
     transport.start()
     transport.set_status("x")
     transport.report(report(1))
@@ -207,7 +207,7 @@ def test_two_processes_of_a_run_do_not_count_as_one(thread):
     assert len({id for id, _ in thread.batches}) == 2
 
 
-def test_nobody_waits_for_a_thread_that_is_gone(thread, transport):
+def test_waiting_ends_when_the_thread_has_ended(thread, transport):
     transport.start()
     thread.stop()
     for act in (lambda: transport.report(report(1)), transport.flush, transport.close):

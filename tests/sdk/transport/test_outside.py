@@ -98,7 +98,7 @@ def test_it_hears_that_it_is_to_leave(gateway, transport):
 
 
 @pytest.mark.parametrize("ending", ["COMPLETED", "ERROR"])
-def test_the_end_is_told(gateway, transport, ending):
+def test_the_state_of_an_ended_trial_is_sent_once(gateway, transport, ending):
     transport.report(report(1))
     transport.ending = ending
     transport.close()

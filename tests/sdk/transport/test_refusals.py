@@ -105,7 +105,7 @@ def on():
 SEALED = {"error": {"code": 400, "err_code": 10109, "description": "invalid operation on sealed stream"}}
 
 
-def test_reports_that_are_refused_are_told_by_step_and_the_facts_behind_them_are_stored(on):
+def test_refused_reports_raise_by_step_and_later_facts_are_stored(on):
     transport = on(reports=SEALED)
     for step in (1, 2, 3):
         transport.report(report(step))
@@ -132,7 +132,7 @@ def test_a_fact_that_is_refused_is_an_error_of_its_call(on):
     assert transport._thread.client.stored == ["reports.7.metrics"]
 
 
-def test_a_fact_that_is_refused_when_nobody_waits_any_more_is_told_by_a_later_call(on, monkeypatch):
+def test_a_fact_refused_after_its_call_returned_raises_at_a_later_call(on, monkeypatch):
     monkeypatch.setattr("determined.transport.bus.FACT_S", 0.0)
     transport = on(witness=OSError("away"))
     transport.checkpoint(StoredCheckpoint("u", {}, {"steps_completed": 3}))
@@ -148,7 +148,7 @@ def test_an_answer_that_is_forbidden_is_an_error_of_the_question(on):
         transport.best_validation()
 
 
-def test_all_refusals_are_told_at_the_end(on, caplog):
+def test_all_refusals_are_reported_at_the_end(on, caplog):
     transport = on(reports=SEALED)
     for step in (1, 2):
         transport._outbox.put(report(step))

@@ -33,6 +33,6 @@ def test_the_same_once_more_is_no_error(metrics):
         (report({"x": 2.0}, [{}]), "existing batch metrics"),
     ],
 )
-def test_what_is_said_twice_is_told(after, message):
+def test_a_repeated_report_raises(after, message):
     with pytest.raises(RuntimeError, match=message):
         joined(report({"loss": 1.0}, [{"a": 1}]), after)

@@ -92,7 +92,7 @@ def test_a_post_is_sent_once(gateway, session):
 
 
 @pytest.mark.parametrize("method", ["get", "put", "delete", "post", "patch"])
-def test_who_asks_too_much_comes_again_when_told(gateway, session, monkeypatch, method):
+def test_a_throttled_request_is_repeated_after_retry_after(gateway, session, monkeypatch, method):
     pauses = []
     monkeypatch.setattr(rest.time, "sleep", pauses.append)
     again = Status(429, {"message": "too much"}, {"Retry-After": "7"})
@@ -109,7 +109,7 @@ def test_an_upload_that_comes_again_is_whole(gateway, session):
 
 
 @pytest.mark.parametrize("headers", [{}, {"Retry-After": "3600"}, {"Retry-After": "soon"}])
-def test_who_is_told_to_wait_for_long_is_told_so(gateway, session, headers):
+def test_a_long_retry_after_fails_at_once(gateway, session, headers):
     gateway.answer("GET", PATH, Status(429, {"message": "too much"}, headers))
     with pytest.raises(errors.APIException, match="too much"):
         session.get(PATH)

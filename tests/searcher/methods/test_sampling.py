@@ -78,7 +78,7 @@ def test_unknown_types_are_refused():
 
 
 @pytest.mark.parametrize("seed", [0, 42, 2**32 - 1])
-def test_words_are_those_of_the_twister_over_many_keys(seed):
+def test_numbers_equal_those_of_the_mersenne_twister(seed):
     rng = Rng.seeded(seed)
     words = struct.unpack(f"<{N}I", rng.state().key)
     other = random.Random()

@@ -74,7 +74,7 @@ def test_an_invalid_point_of_a_grid_is_not_tried_again(driven):
     assert search.shutdown is not None
 
 
-def test_what_was_told_before_has_no_effect(driven):
+def test_repeated_results_have_no_effect(driven):
     search = driven("random", max_trials=3, max_concurrent_trials=1)
     search.create(0)
     search.exit(0, "INVALID_HP")
@@ -113,7 +113,7 @@ def test_trials_of_others_are_refused(driven):
 
 
 @pytest.mark.parametrize("name", ["async_halving", "adaptive_asha"])
-def test_a_stranger_is_not_announced_to_brackets(driven, name):
+def test_an_unknown_trial_is_not_passed_to_brackets(driven, name):
     search = driven(name)
     search.ids.append("x")
     with pytest.raises(MethodError, match="trial x does not belong to this search"):

@@ -143,7 +143,7 @@ def test_storages_are_where_the_host_and_where_0_25_had_them(tmp_path):
     assert storage_mounts({"type": "s3", "bucket": "b"}) == storage_mounts(None) == []
 
 
-def test_what_plain_processes_do_not_do_is_told():
+def test_options_that_plain_processes_ignore_are_reported():
     mounts = [
         {"host_path": "/data", "container_path": "/in"},
         {"host_path": "/same", "container_path": "/same"},

@@ -211,7 +211,7 @@ def test_credentials_are_in_a_file_for_as_long_as_it_pulls(tmp_path, docker):
     assert not (tmp_path / "registry").exists()
 
 
-def test_one_that_cannot_be_pulled_is_told_in_the_engines_words(tmp_path, docker):
+def test_an_image_that_cannot_be_pulled_is_reported_quoting_the_engine(tmp_path, docker):
     docker(fails=1)
     with pytest.raises(images.CannotFetch, match=r"image a:1 cannot be pulled by docker: manifest unknown"):
         fetched(tmp_path, Image("a:1", registry=Registry(username="ann", password="hush")))
@@ -261,7 +261,7 @@ def ending(tmp_path, script):
     return [str(path)]
 
 
-def test_a_container_that_is_gone_needs_no_end(tmp_path):
+def test_a_missing_container_needs_no_end(tmp_path):
     words = "echo 'Error: No such container: x' >&2; exit 1"
     assert engine.end_container(ending(tmp_path, words), {"PATH": "/usr/bin:/bin"}) == ""
     assert (tmp_path / "asked").read_text().count("asked") == 1

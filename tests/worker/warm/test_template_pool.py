@@ -199,7 +199,7 @@ def test_what_is_not_fit_to_be_forked(both, packages, code, why):
         both.template(plan, ["package"])
 
 
-def test_an_interpreter_that_ends_is_told_though_something_holds_its_output_open(both, packages):
+def test_an_ended_interpreter_is_noticed_though_its_output_is_held_open(both, packages):
     os.mkfifo(packages / "held")
     start = f"subprocess.Popen(['cat', {str(packages / 'held')!r}], start_new_session=True)"
     ends = f"import os, subprocess\n{start}\nos.write(2, b'gone')\nos._exit(3)"
