@@ -17,7 +17,7 @@ from services.kit.database import Database
 from services.kit.migrate import open_database
 from services.metrics.reports import chunks
 from services.metrics.reports.rows import reports as reports_of
-from services.metrics.reports.tables import CHUNKS, COLUMNS, STRANDS, VALIDATIONS
+from services.metrics.reports.tables import CHUNKS, COLUMNS, PARTITIONS, VALIDATIONS
 from tests.fixtures.databases import POSTGRESQL_IN_FULL
 from tests.metrics.test_rebuild import QUERIES, history
 from tests.metrics.world import reports, training, validation
@@ -171,7 +171,7 @@ def test_nothing_is_left_of_what_was_deleted(told, tables):
 
     told(reports(training(range(5000), loss=[1.0] * 5000), validation([1], loss=[1.0])))
     told(searcher.ExperimentDeleted(1, "DELETED", trial_ids=[1], reason="asked"))
-    for table in (CHUNKS, COLUMNS, STRANDS):
+    for table in (CHUNKS, COLUMNS, PARTITIONS):
         assert rows_in(tables, sa.select(table)) == []
 
 

@@ -15,7 +15,7 @@ from services.metrics.domain import judge, ledger
 from services.metrics.domain.judge import Judge
 from services.metrics.domain.state import Trial
 from services.metrics.reports import points, writer
-from services.metrics.reports.strands import strands_of
+from services.metrics.reports.partitions import partitions_of
 from services.metrics.reports.tables import HOMES
 from tests.metrics.world import reports, series, training, validation
 
@@ -143,10 +143,10 @@ def test_what_one_trial_reports_fills_no_disk(world, tables, monkeypatch):
     assert world.pending() == []
 
 
-@pytest.mark.parametrize("limit", ["MAX_STRANDS", "MAX_STRAND_NAMES_BYTES"])
+@pytest.mark.parametrize("limit", ["MAX_PARTITIONS", "MAX_NAMES_BYTES"])
 def test_points_of_so_many_sets_of_names_are_kept_and_statistics_of_all(world, tables, monkeypatch, limit):
     monkeypatch.setattr(
-        writer, limit, {"MAX_STRANDS": 12, "MAX_STRAND_NAMES_BYTES": 12 * len('["name00"]')}[limit]
+        writer, limit, {"MAX_PARTITIONS": 12, "MAX_NAMES_BYTES": 12 * len('["name00"]')}[limit]
     )
     for number in range(1, 31):
         world.add(reports(training([number], **{f"name{number:02}": [1.0]}), number=number)).fold()
@@ -161,8 +161,8 @@ def test_points_of_so_many_sets_of_names_are_kept_and_statistics_of_all(world, t
     assert len(found) == 30
     assert found["name03"]["count"] == 2
     with tables.database.engine.begin() as connection:
-        assert len(strands_of(connection, [1])) == 12
-        assert len(strands_of(connection, [2])) == 1
+        assert len(partitions_of(connection, [1])) == 12
+        assert len(partitions_of(connection, [2])) == 1
 
 
 @pytest.mark.parametrize("first", ["created", "reported", "saved in between", "reported and saved"])

@@ -6,7 +6,7 @@ import pytest
 from det_contracts.queries import MetricNames, TrialSummaries
 from services.metrics.domain import fold
 from services.metrics.reports import statistics, writer
-from services.metrics.reports.strands import strands_of
+from services.metrics.reports.partitions import partitions_of
 from tests.metrics.world import reports, series, training, validation
 
 ROOM = 4000
@@ -105,7 +105,7 @@ def test_what_the_search_goes_by_is_kept_among_any_number_of_names(ask, columns,
     assert found["summary"]["validation"]["loss"]["last"] == 0.5
     assert found["best_validation"]["metric"] == 0.5
     with tables.database.engine.begin() as connection:
-        newest = strands_of(connection, [1], "validation")[-1]
+        newest = partitions_of(connection, [1], "validation")[-1]
     assert newest.names == ["epoch", "loss"]
 
 

@@ -14,7 +14,7 @@ from services.kit.migrate import open_database
 from services.kit.snapshot import Snapshot
 from services.metrics.domain import State
 from services.metrics.react import react
-from services.metrics.reports.tables import CHUNKS, STRANDS, TRIALS
+from services.metrics.reports.tables import CHUNKS, PARTITIONS, TRIALS
 
 OLD = {
     "id": 7, "run": 1, "batch": 3, "senders": [], "opened": 1, "decided": 3, "stated": 1, "refusals": [],
@@ -67,15 +67,15 @@ def test_seconds_of_samples_no_longer_count_as_batches(database_of):
         for id in (1, 2, 3)
     ]
     kinds = [(10, 1, "training"), (11, 1, "profile.process"), (20, 2, "training"), (30, 3, "profile.process")]
-    strands = [
+    partitions = [
         {"id": id, "trial_id": trial, "run": 1, "kind": kind, "merges": False, "digest": b"", "names": b"[]"}
         for id, trial, kind in kinds
     ]
     chunks = [
-        {"id": id, "strand_id": id, "level": 0, "archived": False, "reports": 1, "names": 0, "first_steps": 1,
-         "last_steps": id, "first_at": 0, "last_at": 0, "frame": b""}
+        {"id": id, "partition_id": id, "level": 0, "archived": False, "reports": 1, "names": 0,
+         "first_steps": 1, "last_steps": id, "first_at": 0, "last_at": 0, "frame": b""}
         for id, _, _ in kinds
     ]  # fmt: skip
-    database = database_of("0005", {TRIALS: trials, STRANDS: strands, CHUNKS: chunks})
+    database = database_of("0005", {TRIALS: trials, PARTITIONS: partitions, CHUNKS: chunks})
     query = sa.select(TRIALS.c.total_batches).order_by(TRIALS.c.trial_id)
     assert database.read_sync(lambda connection: connection.execute(query).scalars().all()) == [10, 99, 99]

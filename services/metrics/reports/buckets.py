@@ -14,8 +14,8 @@ import sqlalchemy as sa
 from det_contracts.queries import Buckets
 from services.metrics.reports.chunks import SEALED
 from services.metrics.reports.curves import by_group
+from services.metrics.reports.partitions import Partition, chunk_rows, partitions_of
 from services.metrics.reports.points import read_points
-from services.metrics.reports.strands import Strand, chunk_rows, strands_of
 from services.metrics.reports.tables import CHUNKS, COLUMNS
 from services.metrics.reports.xaxis import Window, XAxis, x_axis
 from services.metrics.series import cells as reduced
@@ -30,10 +30,10 @@ def buckets(connection: sa.Connection, query: Buckets) -> list[dict[str, Any]]:
     """Curves by trial, group and name."""
     found = []
     for trial_id in dict.fromkeys(query.trial_ids):
-        strands = strands_of(connection, [trial_id])
-        groups = by_group(one for one in strands if query.group in (None, one.kind))
+        partitions = partitions_of(connection, [trial_id])
+        groups = by_group(one for one in partitions if query.group in (None, one.kind))
         for group, members in groups.items():
-            x = x_axis(connection, strands, query.x, group)
+            x = x_axis(connection, partitions, query.x, group)
             for name in query.names:
                 curve = _curve(connection, query, members, name, x)
                 if curve is not None:
@@ -42,15 +42,15 @@ def buckets(connection: sa.Connection, query: Buckets) -> list[dict[str, Any]]:
 
 
 def _curve(
-    connection: sa.Connection, query: Buckets, strands: list[Strand], name: str, x: XAxis
+    connection: sa.Connection, query: Buckets, partitions: list[Partition], name: str, x: XAxis
 ) -> dict[str, Any] | None:
-    strands = [strand for strand in strands if name in strand.names]
+    partitions = [partition for partition in partitions if name in partition.names]
     window = x.steps_window(query.first, query.last)
-    headers = chunk_rows(connection, strands, *_overlap_conditions(window), columns=HEADER)
+    headers = chunk_rows(connection, partitions, *_overlap_conditions(window), columns=HEADER)
     if x.monotone and sum(row["reports"] for row in headers) > CELL * query.width:
-        cells = _cells(connection, strands, name, window)
+        cells = _cells(connection, partitions, name, window)
     else:
-        cells = _points(connection, strands, name, window)
+        cells = _points(connection, partitions, name, window)
     return bucket(cells, x.x_values(cells), query.first, query.last, query.width)
 
 
@@ -59,30 +59,30 @@ def _overlap_conditions(window: Window) -> tuple[Any, ...]:
 
 
 def _points(
-    connection: sa.Connection, strands: list[Strand], name: str, window: Window, *conditions: Any
+    connection: sa.Connection, partitions: list[Partition], name: str, window: Window, *conditions: Any
 ) -> Cells:
-    found = read_points(connection, strands, [name], *window, *conditions).with_any([name])
+    found = read_points(connection, partitions, [name], *window, *conditions).with_any([name])
     return reduced.points(found.steps, found.at, found.metrics[name][0].numbers)
 
 
-def _cells(connection: sa.Connection, strands: list[Strand], name: str, window: Window) -> Cells:
+def _cells(connection: sa.Connection, partitions: list[Partition], name: str, window: Window) -> Cells:
     """The stored cells of sealed chunks within the window, and the points of all other chunks."""
     inside = sa.and_(C.level == SEALED, C.first_steps >= window[0], C.last_steps <= window[1])
-    parts = [_points(connection, strands, name, window, sa.not_(inside))]
-    for strand in strands:
-        parts += _stored(connection, strand, name, inside)
+    parts = [_points(connection, partitions, name, window, sa.not_(inside))]
+    for partition in partitions:
+        parts += _stored(connection, partition, name, inside)
     joined = reduced.join(parts)
     return joined.take(np.argsort(joined.first, kind="stable"))
 
 
 def _stored(
-    connection: sa.Connection, strand: Strand, name: str, chosen: sa.ColumnElement[bool]
+    connection: sa.Connection, partition: Partition, name: str, chosen: sa.ColumnElement[bool]
 ) -> Iterable[Cells]:
     query = (
         sa.select(C.marks, COLUMNS.c.cells)
         .join(COLUMNS, C.id == COLUMNS.c.chunk_id)
-        .where(C.strand_id == strand.id, C.archived.is_(False), chosen)
-        .where(COLUMNS.c.place == strand.names.index(name))
+        .where(C.partition_id == partition.id, C.archived.is_(False), chosen)
+        .where(COLUMNS.c.place == partition.names.index(name))
     )
     for marks, cells in connection.execute(query):
         yield reduced.unpack(marks, cells)

@@ -1,8 +1,9 @@
 """Chunks of reports in the tables: few and large, however many small ones arrive.
 
-The reports that one commit adds to a strand form a chunk. Sixteen chunks of a level are merged into one, and
-once there are enough reports they are sealed: one row per metric, stored with cells for charts, and never
-merged again. So each report is written about four times, and a strand has fewer than fifty unsealed chunks.
+The reports that one commit adds to a partition form a chunk. Sixteen chunks of a level are merged into one,
+and once there are enough reports they are sealed: one row per metric, stored with cells for charts, and never
+merged again. So each report is written about four times, and a partition has fewer than fifty unsealed
+chunks.
 """
 
 from __future__ import annotations
@@ -46,32 +47,32 @@ def chunk_capacity(names: int) -> int:
 
 
 def add(connection: sa.Connection, fresh: dict[int, Chunk]) -> None:
-    """Add one chunk to each strand, by strand id. Merges and seals chunks when due."""
+    """Add one chunk to each partition, by partition id. Merges and seals chunks when due."""
     unsealed = _unsealed_counts(connection, fresh)
     new_chunks: list[tuple[int, Chunk, bool]] = []
     stale: list[int] = []
-    for strand, chunk in fresh.items():
-        level = _level_to_merge(unsealed.get(strand, {}), chunk)
+    for partition, chunk in fresh.items():
+        level = _level_to_merge(unsealed.get(partition, {}), chunk)
         if level >= 0:
-            chosen = sa.and_(C.strand_id == strand, C.level <= level, C.archived.is_(False))
+            chosen = sa.and_(C.partition_id == partition, C.level <= level, C.archived.is_(False))
             found = list(_rows(connection, sa.select(CHUNKS).where(chosen).order_by(C.id)))
             stale += [row["id"] for row in found]
             chunk = merge([*(read_chunk(connection, row) for row in found), chunk])
-        new_chunks += [(strand, part, False) for part in chunk.split(chunk_capacity(len(chunk.columns)))]
+        new_chunks += [(partition, part, False) for part in chunk.split(chunk_capacity(len(chunk.columns)))]
     _delete(connection, stale)
     insert(connection, new_chunks)
 
 
 def _unsealed_counts(
-    connection: sa.Connection, strands: Iterable[int]
+    connection: sa.Connection, partitions: Iterable[int]
 ) -> dict[int, dict[int, tuple[int, int]]]:
-    """By strand and level: the number of unsealed chunks and of their reports."""
-    counted = sa.select(C.strand_id, C.level, sa.func.count(), sa.func.sum(C.reports))
+    """By partition and level: the number of unsealed chunks and of their reports."""
+    counted = sa.select(C.partition_id, C.level, sa.func.count(), sa.func.sum(C.reports))
     found: dict[int, dict[int, tuple[int, int]]] = {}
-    for id_batch in split_ids(list(strands)):
-        query = counted.where(C.strand_id.in_(id_batch), C.level < SEALED, C.archived.is_(False))
-        for strand, level, chunks, reports in connection.execute(query.group_by(C.strand_id, C.level)):
-            found.setdefault(strand, {})[level] = (chunks, int(reports))
+    for id_batch in split_ids(list(partitions)):
+        query = counted.where(C.partition_id.in_(id_batch), C.level < SEALED, C.archived.is_(False))
+        for partition, level, chunks, reports in connection.execute(query.group_by(C.partition_id, C.level)):
+            found.setdefault(partition, {})[level] = (chunks, int(reports))
     return found
 
 
@@ -90,8 +91,8 @@ def _level(chunk: Chunk) -> int:
 
 
 def insert(connection: sa.Connection, chunks: Sequence[tuple[int, Chunk, bool]]) -> None:
-    """Store chunks unchanged: (strand, chunk, whether it is archived)."""
-    rows = [_row(strand, chunk, archived) for strand, chunk, archived in chunks]
+    """Store chunks unchanged: (partition, chunk, whether it is archived)."""
+    rows = [_row(partition, chunk, archived) for partition, chunk, archived in chunks]
     if rows:
         connection.execute(sa.insert(CHUNKS), rows)
     columns = [row for _, chunk, _ in chunks if _level(chunk) == SEALED for row in _column_rows(chunk)]
@@ -99,12 +100,12 @@ def insert(connection: sa.Connection, chunks: Sequence[tuple[int, Chunk, bool]])
         connection.execute(sa.insert(COLUMNS), columns)
 
 
-def _row(strand: int, chunk: Chunk, archived: bool) -> dict[str, Any]:
+def _row(partition: int, chunk: Chunk, archived: bool) -> dict[str, Any]:
     level = _level(chunk)
     sealed = level == SEALED
     return {
         "id": int(chunk.ids.min()),
-        "strand_id": strand,
+        "partition_id": partition,
         "level": level,
         "archived": archived,
         "reports": len(chunk),
@@ -151,9 +152,11 @@ def read_partial_chunk(connection: sa.Connection, row: Any, indexes: Sequence[in
     return unpack(row["frame"], [found[place] for place in indexes])
 
 
-def archive(connection: sa.Connection, strand: int, first: int) -> bool:
-    """Archive a strand's reports at `first` steps and later. Returns whether there were any."""
-    chosen = sa.select(CHUNKS).where(C.strand_id == strand, C.archived.is_(False), C.last_steps >= first)
+def archive(connection: sa.Connection, partition: int, first: int) -> bool:
+    """Archive a partition's reports at `first` steps and later. Returns whether there were any."""
+    chosen = sa.select(CHUNKS).where(
+        C.partition_id == partition, C.archived.is_(False), C.last_steps >= first
+    )
     rows = list(_rows(connection, chosen))
     within = [row["id"] for row in rows if row["first_steps"] >= first]
     for id_batch in split_ids(within):
@@ -163,16 +166,20 @@ def archive(connection: sa.Connection, strand: int, first: int) -> bool:
         chunk = read_chunk(connection, row)
         outdated = chunk.steps >= first
         _delete(connection, [row["id"]])
-        insert(connection, [(strand, chunk.take(~outdated), False), (strand, chunk.take(outdated), True)])
+        insert(
+            connection, [(partition, chunk.take(~outdated), False), (partition, chunk.take(outdated), True)]
+        )
     return bool(rows)
 
 
-def drop(connection: sa.Connection, strand: int, first_id: int) -> None:
-    """Remove a strand's reports with smaller ids."""
-    for row in _rows(connection, sa.select(CHUNKS).where(C.strand_id == strand, C.id < first_id)):
+def drop(connection: sa.Connection, partition: int, first_id: int) -> None:
+    """Remove a partition's reports with smaller ids."""
+    for row in _rows(connection, sa.select(CHUNKS).where(C.partition_id == partition, C.id < first_id)):
         newer = unpack_ids(row["frame"]) >= first_id
         kept = (
-            [(strand, read_chunk(connection, row).take(newer), bool(row["archived"]))] if newer.any() else []
+            [(partition, read_chunk(connection, row).take(newer), bool(row["archived"]))]
+            if newer.any()
+            else []
         )
         _delete(connection, [row["id"]])
         insert(connection, kept)

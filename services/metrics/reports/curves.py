@@ -9,8 +9,8 @@ import numpy as np
 import sqlalchemy as sa
 
 from det_contracts.queries import ReportedSteps, Series
+from services.metrics.reports.partitions import Partition, partitions_of
 from services.metrics.reports.points import FARTHEST, Points, point_values, read_points
-from services.metrics.reports.strands import Strand, strands_of
 from services.metrics.reports.tables import TRIALS
 from services.metrics.series.chunk import MICROSECONDS
 from services.metrics.series.thinning import thin
@@ -19,11 +19,11 @@ STEPS_PER_PAGE = 50_000
 EPOCH = "epoch"
 
 
-def by_group(strands: Iterable[Strand]) -> dict[str, list[Strand]]:
-    """Strands by group, sorted."""
-    found: dict[str, list[Strand]] = {}
-    for strand in strands:
-        found.setdefault(strand.kind, []).append(strand)
+def by_group(partitions: Iterable[Partition]) -> dict[str, list[Partition]]:
+    """Partitions by group, sorted."""
+    found: dict[str, list[Partition]] = {}
+    for partition in partitions:
+        found.setdefault(partition.kind, []).append(partition)
     return dict(sorted(found.items()))
 
 
@@ -31,8 +31,8 @@ def reported_steps(connection: sa.Connection, query: ReportedSteps) -> dict[str,
     """Steps at which any trial of an experiment reported a metric."""
     trials = sa.select(TRIALS.c.trial_id).where(TRIALS.c.experiment_id == query.experiment_id)
     ids = [id for (id,) in connection.execute(trials)]
-    strands = strands_of(connection, ids, query.group)
-    points = read_points(connection, strands, [query.metric], first=query.after + 1)
+    partitions = partitions_of(connection, ids, query.group)
+    points = read_points(connection, partitions, [query.metric], first=query.after + 1)
     found = np.unique(points.with_any([query.metric]).steps)
     page = found[:STEPS_PER_PAGE].tolist()
     return {"steps": page, "more": len(page) < len(found)}
@@ -42,16 +42,16 @@ def series(connection: sa.Connection, query: Series) -> list[dict[str, Any]]:
     """Curves of trials by group. Each point has those of the metrics that were reported there."""
     found = []
     for trial_id in dict.fromkeys(query.trial_ids):
-        for group, strands in by_group(strands_of(connection, [trial_id], query.group)).items():
-            points = _curve(connection, query, strands)
+        for group, partitions in by_group(partitions_of(connection, [trial_id], query.group)).items():
+            points = _curve(connection, query, partitions)
             if points:
                 found.append({"trial_id": trial_id, "group": group, "points": points})
     return found
 
 
-def _curve(connection: sa.Connection, query: Series, strands: list[Strand]) -> list[Any]:
+def _curve(connection: sa.Connection, query: Series, partitions: list[Partition]) -> list[Any]:
     wanted = list(dict.fromkeys([*query.names, EPOCH]))
-    mine = [strand for strand in strands if not set(query.names).isdisjoint(strand.names)]
+    mine = [partition for partition in partitions if not set(query.names).isdisjoint(partition.names)]
     last = FARTHEST if query.last is None else query.last
     points = read_points(connection, mine, wanted, query.first, last).with_any(query.names)
     if not len(points.steps):

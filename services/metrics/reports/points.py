@@ -10,7 +10,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from services.metrics.reports.chunks import read_partial_chunk
-from services.metrics.reports.strands import Strand, chunk_rows
+from services.metrics.reports.partitions import Partition, chunk_rows
 from services.metrics.reports.tables import CHUNKS
 from services.metrics.series.chunk import Chunk
 from services.metrics.series.column import Column, join
@@ -46,27 +46,27 @@ class Points:
 
 def read_points(
     connection: sa.Connection,
-    strands: Sequence[Strand],
+    partitions: Sequence[Partition],
     names: Sequence[str],
     first: int = 0,
     last: int = FARTHEST,
     *conditions: Any,
 ) -> Points:
-    """Read some metrics of strands of one group from `first` to `last` steps, without archived reports.
+    """Read some metrics of partitions of one group from `first` to `last` steps, without archived reports.
 
     With `conditions`, only the chunks that match them are read.
     """
-    mine = {strand.id: strand for strand in strands if not set(names).isdisjoint(strand.names)}
+    mine = {partition.id: partition for partition in partitions if not set(names).isdisjoint(partition.names)}
     window = (C.archived.is_(False), C.last_steps >= first, C.first_steps <= last, *conditions)
-    parts: list[tuple[Strand, Chunk]] = []
+    parts: list[tuple[Partition, Chunk]] = []
     for row in chunk_rows(connection, list(mine.values()), *window):
-        strand = mine[row["strand_id"]]
+        partition = mine[row[C.partition_id]]
         chunk = read_partial_chunk(
-            connection, row, [strand.names.index(name) for name in names if name in strand.names]
+            connection, row, [partition.names.index(name) for name in names if name in partition.names]
         )
         if row["first_steps"] < first or row["last_steps"] > last:
             chunk = chunk.take((chunk.steps >= first) & (chunk.steps <= last))
-        parts.append((strand, chunk))
+        parts.append((partition, chunk))
     if not parts:
         return Points(np.array([], np.int64), np.array([], np.int64), {n: _empty_metric(0) for n in names})
     return _sort_points(parts, names)
@@ -76,12 +76,12 @@ def _empty_metric(count: int) -> tuple[Column, Flags]:
     return Column(np.full(count, np.nan)), np.zeros(count, np.bool_)
 
 
-def _sort_points(parts: list[tuple[Strand, Chunk]], names: Sequence[str]) -> Points:
+def _sort_points(parts: list[tuple[Partition, Chunk]], names: Sequence[str]) -> Points:
     steps = np.concatenate([chunk.steps for _, chunk in parts])
     at = np.concatenate([chunk.at for _, chunk in parts])
     ids = np.concatenate([chunk.ids for _, chunk in parts])
-    runs = np.concatenate([np.full(len(chunk), strand.run) for strand, chunk in parts])
-    merges = np.concatenate([np.full(len(chunk), strand.merges) for strand, chunk in parts])
+    runs = np.concatenate([np.full(len(chunk), partition.run) for partition, chunk in parts])
+    merges = np.concatenate([np.full(len(chunk), partition.merges) for partition, chunk in parts])
     metrics = {name: _metric(parts, names, name) for name in names}
     points = Points(steps, at, metrics)
     if len(parts) > 1:
@@ -90,11 +90,11 @@ def _sort_points(parts: list[tuple[Strand, Chunk]], names: Sequence[str]) -> Poi
     return _join_added_keys(points, runs, merges) if merges.any() else points
 
 
-def _metric(parts: list[tuple[Strand, Chunk]], names: Sequence[str], name: str) -> tuple[Column, Flags]:
+def _metric(parts: list[tuple[Partition, Chunk]], names: Sequence[str], name: str) -> tuple[Column, Flags]:
     found = []
-    for strand, chunk in parts:
-        if name in strand.names:
-            index = [one for one in names if one in strand.names].index(name)
+    for partition, chunk in parts:
+        if name in partition.names:
+            index = [one for one in names if one in partition.names].index(name)
             column = chunk.columns[index]
             found.append((column, column.is_number()))
         else:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from services.metrics.reports.tables import CHUNKS, STRANDS
+from services.metrics.reports.tables import CHUNKS, PARTITIONS
 from services.metrics.series.chunk import MICROSECONDS
 
 
@@ -15,10 +15,10 @@ def find_silent_trials(connection: sa.Connection, before: float) -> tuple[int, .
     """Trials that have points, none of them newer than `before` (seconds since the epoch)."""
     newest = sa.func.max(CHUNKS.c.last_at)
     query = (
-        sa.select(STRANDS.c.trial_id)
-        .join(CHUNKS, CHUNKS.c.strand_id == STRANDS.c.id)
-        .group_by(STRANDS.c.trial_id)
+        sa.select(PARTITIONS.c.trial_id)
+        .join(CHUNKS, CHUNKS.c.partition_id == PARTITIONS.c.id)
+        .group_by(PARTITIONS.c.trial_id)
         .having(newest < round(before * MICROSECONDS))
-        .order_by(STRANDS.c.trial_id)
+        .order_by(PARTITIONS.c.trial_id)
     )
     return tuple(id for (id,) in connection.execute(query))

@@ -16,19 +16,19 @@ from det_contracts.reports import is_training
 from services.metrics.domain import VALIDATION
 from services.metrics.paging import page_limit, page_of
 from services.metrics.reports.chunks import read_chunk
-from services.metrics.reports.strands import Strand, chunk_rows, strands_of
+from services.metrics.reports.partitions import Partition, chunk_rows, partitions_of
 from services.metrics.reports.tables import CHUNKS
 from services.metrics.series.chunk import MICROSECONDS, Chunk, unpack_steps
 
 C = CHUNKS.c
-HEADER = (C.id, C.strand_id, C.first_steps, C.last_steps)
+HEADER = (C.id, C.partition_id, C.first_steps, C.last_steps)
 
 
 class Row(msgspec.Struct, frozen=True):
     """One report."""
 
     id: int
-    strand: Strand
+    partition: Partition
     steps: int
     at: float
     values: dict[str, Any]
@@ -38,7 +38,7 @@ class Row(msgspec.Struct, frozen=True):
     @property
     def key(self) -> tuple[int, int]:
         """Reports with the same run, steps and group are one row."""
-        return self.strand.run, self.steps
+        return self.partition.run, self.steps
 
 
 def reports(connection: sa.Connection, query: Reports) -> dict[str, Any]:
@@ -60,37 +60,39 @@ def _answer_rows(connection: sa.Connection, query: Reports) -> Iterator[dict[str
             if trial_id < query.after[0]:
                 continue
             after = query.after[1:]
-        strands = _queried_strands(connection, trial_id, query)
-        for row in _rows_of(connection, strands, archived=query.archived, after=after):
+        partitions = _queried_partitions(connection, trial_id, query)
+        for row in _rows_of(connection, partitions, archived=query.archived, after=after):
             yield _answer(row)
 
 
 def report_window(connection: sa.Connection, query: ReportWindow) -> dict[str, Any]:
     """A range of a trial's reports by index, in order of steps."""
-    strands = _queried_strands(connection, query.trial_id, query)
+    partitions = _queried_partitions(connection, query.trial_id, query)
     # Reports that only add keys to another report do not count as reports.
-    base_strands = [strand for strand in strands if not strand.merges]
+    base_partitions = [partition for partition in partitions if not partition.merges]
     live = C.archived.is_(False)
-    total = sum(row["reports"] for row in chunk_rows(connection, base_strands, live, columns=(C.reports,)))
+    total = sum(row["reports"] for row in chunk_rows(connection, base_partitions, live, columns=(C.reports,)))
     end = min(query.offset + query.limit, total)
     if query.offset >= end:
         return {"total": total, "rows": []}
-    frames = chunk_rows(connection, base_strands, live, columns=(C.frame,))
+    frames = chunk_rows(connection, base_partitions, live, columns=(C.frame,))
     steps = np.sort(np.concatenate([unpack_steps(row["frame"]) for row in frames]), kind="stable")
     first, last = int(steps[query.offset]), int(steps[end - 1])
-    found = list(_merge_rows(_stored_rows(connection, strands, [live, *_between(first, last)], (-1, -1))))
+    found = list(_merge_rows(_stored_rows(connection, partitions, [live, *_between(first, last)], (-1, -1))))
     within = [row for row in found if first <= row.steps <= last]
-    within.sort(key=lambda row: (row.steps, row.strand.kind == VALIDATION))
+    within.sort(key=lambda row: (row.steps, row.partition.kind == VALIDATION))
     skipped = query.offset - int(np.searchsorted(steps, first, side="left"))
     rows, _ = page_of(map(_answer, within[skipped:]), _size, end - query.offset)
     return {"total": total, "rows": rows}
 
 
-def _queried_strands(connection: sa.Connection, trial_id: int, query: Reports | ReportWindow) -> list[Strand]:
-    found = strands_of(connection, [trial_id], query.group)
+def _queried_partitions(
+    connection: sa.Connection, trial_id: int, query: Reports | ReportWindow
+) -> list[Partition]:
+    found = partitions_of(connection, [trial_id], query.group)
     if query.profiled or query.group is not None:
         return found
-    return [strand for strand in found if is_training(strand.kind)]
+    return [partition for partition in found if is_training(partition.kind)]
 
 
 def _between(first: int, last: int) -> tuple[Any, ...]:
@@ -106,16 +108,20 @@ def rows_of(
     after: tuple[int, int, int] | None = None,
 ) -> Iterator[Row]:
     """A trial's reports after `after`, by run, steps and id. Chunks are read when they are reached."""
-    strands = strands_of(connection, [trial_id], group)
-    return _rows_of(connection, strands, archived=archived, after=after)
+    partitions = partitions_of(connection, [trial_id], group)
+    return _rows_of(connection, partitions, archived=archived, after=after)
 
 
 def _rows_of(
-    connection: sa.Connection, strands: list[Strand], *, archived: bool, after: tuple[int, int, int] | None
+    connection: sa.Connection,
+    partitions: list[Partition],
+    *,
+    archived: bool,
+    after: tuple[int, int, int] | None,
 ) -> Iterator[Row]:
     start = (after[0], after[1]) if after else (-1, -1)
     conditions = [] if archived else [C.archived.is_(False)]
-    for row in _merge_rows(_stored_rows(connection, strands, conditions, start)):
+    for row in _merge_rows(_stored_rows(connection, partitions, conditions, start)):
         if after is None or (*row.key, row.id) > after:
             yield row
 
@@ -126,15 +132,15 @@ def _merge_rows(parts: Iterable[Row]) -> Iterator[Row]:
 
 
 def _stored_rows(
-    connection: sa.Connection, strands: list[Strand], conditions: Sequence[Any], start: tuple[int, int]
+    connection: sa.Connection, partitions: list[Partition], conditions: Sequence[Any], start: tuple[int, int]
 ) -> Iterator[Row]:
     """Reports as stored, by run, steps and id, starting at run and steps `start`."""
-    by_id = {strand.id: strand for strand in strands}
+    by_id = {partition.id: partition for partition in partitions}
     heap: list[Any] = []
-    for header in chunk_rows(connection, strands, *conditions, columns=HEADER):
-        strand = by_id[header["strand_id"]]
-        if (strand.run, header["last_steps"]) >= start:
-            heap.append((strand.run, header["first_steps"], header["id"], 0, None))
+    for header in chunk_rows(connection, partitions, *conditions, columns=HEADER):
+        partition = by_id[header[C.partition_id]]
+        if (partition.run, header["last_steps"]) >= start:
+            heap.append((partition.run, header["first_steps"], header["id"], 0, None))
     heapq.heapify(heap)
     while heap:
         run, _, id, index, rows = heapq.heappop(heap)
@@ -148,22 +154,22 @@ def _stored_rows(
 
 
 def _read_chunk_rows(
-    connection: sa.Connection, id: int, strands: dict[int, Strand], start: tuple[int, int]
+    connection: sa.Connection, id: int, partitions: dict[int, Partition], start: tuple[int, int]
 ) -> list[Row]:
     row = connection.execute(sa.select(CHUNKS).where(C.id == id)).mappings().one()
-    strand = strands[row["strand_id"]]
+    partition = partitions[row[C.partition_id]]
     chunk: Chunk = read_chunk(connection, row)
-    if strand.run == start[0]:
+    if partition.run == start[0]:
         chunk = chunk.take(chunk.steps >= start[1])
     columns = [column.values() for column in chunk.columns]
     batch_metrics = chunk.batch_metrics or [None] * len(chunk)
     return [
         Row(
             id,
-            strand,
+            partition,
             steps,
             at / MICROSECONDS,
-            dict(zip(strand.names, values, strict=True)),
+            dict(zip(partition.names, values, strict=True)),
             extra,
             bool(row["archived"]),
         )
@@ -175,13 +181,13 @@ def _read_chunk_rows(
 
 def _merge_same_steps(rows: list[Row]) -> Iterable[Row]:
     """Rows of one run and steps. Those that add keys are merged into the rows they add to."""
-    if not any(row.strand.merges for row in rows):
+    if not any(row.partition.merges for row in rows):
         return rows
     found: list[Row] = []
     first: dict[str, int] = {}
     for row in rows:
-        kind = row.strand.kind
-        if row.strand.merges and kind in first:
+        kind = row.partition.kind
+        if row.partition.merges and kind in first:
             base = found[first[kind]]
             both = row.values | base.values
             batch_metrics = base.batch_metrics if row.batch_metrics is None else row.batch_metrics
@@ -195,9 +201,9 @@ def _merge_same_steps(rows: list[Row]) -> Iterable[Row]:
 def _answer(row: Row) -> dict[str, Any]:
     return {
         "id": row.id,
-        "trial_id": row.strand.trial_id,
-        "run": row.strand.run,
-        "group": row.strand.kind,
+        "trial_id": row.partition.trial_id,
+        "run": row.partition.run,
+        "group": row.partition.kind,
         "steps_completed": row.steps,
         "at": row.at,
         "metrics": msgspec.Raw(msgspec.json.encode(row.values)),

@@ -14,8 +14,8 @@ from det_contracts.reports import MAX_NAMES_PER_GROUP, MAX_NAMES_PER_TRIAL, Repo
 from services.kit.database import upsert
 from services.metrics.domain import Piece
 from services.metrics.reports.chunks import split_ids
+from services.metrics.reports.partitions import partitions_of, values_of
 from services.metrics.reports.ranking import best_and_latest
-from services.metrics.reports.strands import strands_of, values_of
 from services.metrics.reports.summary import Summary, extend
 from services.metrics.reports.tables import HOMES, SUMMARIES, TRIALS
 
@@ -120,10 +120,10 @@ class Totals:
         Nothing may be collected before.
         """
         self._connection.execute(sa.delete(SUMMARIES).where(C.trial_id == trial_id))
-        for strand in strands_of(self._connection, [trial_id]):
-            # Over the whole strand at once, so that sums do not depend on the chunks.
-            for name, steps, values in values_of(self._connection, strand):
-                statistics = self._statistics.setdefault((trial_id, strand.kind), {})
+        for partition in partitions_of(self._connection, [trial_id]):
+            # Over the whole partition at once, so that sums do not depend on the chunks.
+            for name, steps, values in values_of(self._connection, partition):
+                statistics = self._statistics.setdefault((trial_id, partition.kind), {})
                 if _may_have_name(statistics, name):
                     statistics[name] = extend(statistics.get(name, Summary()), steps, values)
 

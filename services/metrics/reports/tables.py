@@ -57,7 +57,7 @@ VALIDATIONS = sa.Table(
 `ranked`: whether it has the searcher metric. `metric` is the value of that if it is a finite number.
 """
 
-STRANDS = sa.Table(
+PARTITIONS = sa.Table(
     "strands",
     TABLES,
     sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),
@@ -71,14 +71,15 @@ STRANDS = sa.Table(
 )
 """Reports of one run and group of a trial with the same metric names. Its id is that of its first report.
 
-`merges`: its reports add keys to those of other strands at the same steps. `digest` identifies `names`.
+`merges`: its reports add keys to those of other partitions at the same steps. `digest` identifies `names`.
+In the database a partition has its older name, strand: the release before must be able to read the table.
 """
 
 CHUNKS = sa.Table(
     "chunks",
     TABLES,
     sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),
-    sa.Column("strand_id", sa.BigInteger, nullable=False),
+    sa.Column("strand_id", sa.BigInteger, key="partition_id", nullable=False),
     sa.Column("level", sa.SmallInteger, nullable=False),
     sa.Column("archived", sa.Boolean, nullable=False),
     sa.Column("reports", sa.Integer, nullable=False),
@@ -90,9 +91,9 @@ CHUNKS = sa.Table(
     sa.Column("marks", sa.LargeBinary),
     sa.Column("frame", sa.LargeBinary, nullable=False),
     sa.Column("body", sa.LargeBinary),
-    sa.Index("chunks_by_strand", "strand_id", "level"),
+    sa.Index("chunks_by_strand", "partition_id", "level"),
 )
-"""Reports of one strand in columns (`services.metrics.series.chunk`). Its id is the smallest of theirs.
+"""Reports of one partition in columns (`services.metrics.series.chunk`). Its id is the smallest of theirs.
 
 A small chunk has all its columns in `body`; a sealed one has `marks` instead, and a row per column in
 COLUMNS.
@@ -106,4 +107,4 @@ COLUMNS = sa.Table(
     sa.Column("cells", sa.LargeBinary, nullable=False),
     sa.Column("body", sa.LargeBinary, nullable=False),
 )
-"""One metric of a sealed chunk. `place` is the index of its name in the strand."""
+"""One metric of a sealed chunk. `place` is the index of its name in the partition."""

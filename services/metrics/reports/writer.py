@@ -20,8 +20,8 @@ from services.metrics.reports.tables import (
     CHUNKS,
     COLUMNS,
     HOMES,
+    PARTITIONS,
     ROWS_PER_BATCH,
-    STRANDS,
     SUMMARIES,
     TRIALS,
     VALIDATIONS,
@@ -29,20 +29,20 @@ from services.metrics.reports.tables import (
 from services.metrics.series.chunk import Chunk, microseconds, sort
 from services.metrics.series.column import column
 
-S = STRANDS.c
-MAX_STRANDS = 20_000
-"""Strands of a trial. Each distinct set of names is one, and a query goes through all of a trial's."""
-MAX_STRAND_NAMES_BYTES = 32 * 1024 * 1024
-"""Size of the names of all strands of a trial, as JSON."""
-_TOO_MANY_STRANDS = (
-    f"it reports under more than {MAX_STRANDS} different sets of metric names, or {MAX_STRAND_NAMES_BYTES} "
+S = PARTITIONS.c
+MAX_PARTITIONS = 20_000
+"""Partitions of a trial. Each distinct set of names is one, and a query goes through all of a trial's."""
+MAX_NAMES_BYTES = 32 * 1024 * 1024
+"""Size of the names of all partitions of a trial, as JSON."""
+_TOO_MANY_PARTITIONS = (
+    f"it reports under more than {MAX_PARTITIONS} different sets of metric names, or {MAX_NAMES_BYTES} "
     "bytes of them: statistics of further ones are kept, their points are not"
 )
 log = structlog.get_logger()
-StrandKey = tuple[int, int, str, bool, bytes]
+PartitionKey = tuple[int, int, str, bool, bytes]
 """Trial, run, group, whether it merges, digest of the names."""
 PendingPieces = list[tuple[list[int], Piece]]
-"""Pieces of one strand, each with the ids of its reports."""
+"""Pieces of one partition, each with the ids of its reports."""
 
 
 class ReportWriter:
@@ -50,11 +50,11 @@ class ReportWriter:
 
     def __init__(self, connection: sa.Connection) -> None:
         self._connection = connection
-        self._strand_ids: dict[StrandKey, int] = {}
-        self._new_strands: list[dict[str, Any]] = []
+        self._partition_ids: dict[PartitionKey, int] = {}
+        self._new_partitions: list[dict[str, Any]] = []
         self._pending: dict[int, PendingPieces] = {}
-        self._strands_left: dict[int, tuple[int, int]] = {}
-        """For trials with new strands: how many more they may have, and how many bytes of names."""
+        self._partitions_left: dict[int, tuple[int, int]] = {}
+        """For trials with new partitions: how many more they may have, and how many bytes of names."""
         self._full: set[int] = set()
         self._totals = Totals(connection)
         self._ranking = Ranking(connection)
@@ -66,9 +66,9 @@ class ReportWriter:
         for piece in judged.pieces:
             ids = [position * ROWS_PER_BATCH + index for index in piece.indexes]
             piece = self._totals.count(batch, piece)
-            strand = self._strand(batch, piece, ids[0]) if judged.keeps_points else None
-            if strand is not None:
-                self._pending.setdefault(strand, []).append((ids, piece))
+            partition = self._partition(batch, piece, ids[0]) if judged.keeps_points else None
+            if partition is not None:
+                self._pending.setdefault(partition, []).append((ids, piece))
             if piece.group == VALIDATION:
                 self._ranking.write(batch, piece, ids)
 
@@ -78,75 +78,78 @@ class ReportWriter:
 
     def finish(self) -> None:
         """Write everything collected so far."""
-        if self._new_strands:
-            self._connection.execute(sa.insert(STRANDS), self._new_strands)
-        chunks.add(self._connection, {strand: _chunk(found) for strand, found in self._pending.items()})
-        self._new_strands, self._pending, self._strands_left = [], {}, {}
+        if self._new_partitions:
+            self._connection.execute(sa.insert(PARTITIONS), self._new_partitions)
+        chunks.add(self._connection, {partition: _chunk(found) for partition, found in self._pending.items()})
+        self._new_partitions, self._pending, self._partitions_left = [], {}, {}
         self._totals.finish()
         self._ranking.finish()
 
     def drop_points(self, trial_id: int, through: int) -> None:
         """Remove a trial's points up to a position of REPORTS. Its statistics stay."""
         self.finish()
-        for (strand,) in self._connection.execute(sa.select(S.id).where(S.trial_id == trial_id)).all():
-            chunks.drop(self._connection, strand, (through + 1) * ROWS_PER_BATCH)
+        for (partition,) in self._connection.execute(sa.select(S.id).where(S.trial_id == trial_id)).all():
+            chunks.drop(self._connection, partition, (through + 1) * ROWS_PER_BATCH)
 
     def delete_trials(self, trial_ids: Sequence[int]) -> None:
         """Remove everything that trials reported."""
         self.finish()
         for trials in chunks.split_ids(list(trial_ids)):
-            strands = sa.select(S.id).where(S.trial_id.in_(trials))
-            mine = sa.select(CHUNKS.c.id).where(CHUNKS.c.strand_id.in_(strands))
+            partitions = sa.select(S.id).where(S.trial_id.in_(trials))
+            mine = sa.select(CHUNKS.c.id).where(CHUNKS.c.partition_id.in_(partitions))
             self._connection.execute(sa.delete(COLUMNS).where(COLUMNS.c.chunk_id.in_(mine)))
-            self._connection.execute(sa.delete(CHUNKS).where(CHUNKS.c.strand_id.in_(strands)))
-            for table in (STRANDS, VALIDATIONS, SUMMARIES, TRIALS, HOMES):
+            self._connection.execute(sa.delete(CHUNKS).where(CHUNKS.c.partition_id.in_(partitions)))
+            for table in (PARTITIONS, VALIDATIONS, SUMMARIES, TRIALS, HOMES):
                 self._connection.execute(sa.delete(table).where(table.c.trial_id.in_(trials)))
-        self._strand_ids = {}
+        self._partition_ids = {}
 
-    def _strand(self, batch: ReportBatch, piece: Piece, first_id: int) -> int | None:
-        """The strand that a piece belongs to. A new one gets the id of its first report.
+    def _partition(self, batch: ReportBatch, piece: Piece, first_id: int) -> int | None:
+        """The partition that a piece belongs to. A new one gets the id of its first report.
 
-        None if the trial has as many strands as it may: its points are not kept then, only its statistics.
+        None if the trial has as many partitions as it may: its points are not kept then, only its statistics.
         """
         names = msgspec.json.encode(sorted(piece.columns))
         digest = hashlib.blake2b(names, digest_size=16).digest()
         key = (batch.trial_id, batch.run, piece.group, piece.merges, digest)
-        if key not in self._strand_ids:
-            found = self._find_strand(key)
+        if key not in self._partition_ids:
+            found = self._find_partition(key)
             if found is None and not self._has_room(batch.trial_id, len(names)):
                 return None
-            self._strand_ids[key] = found or self._add_strand(key, names, first_id)
-        return self._strand_ids[key]
+            self._partition_ids[key] = found or self._add_partition(key, names, first_id)
+        return self._partition_ids[key]
 
     def _has_room(self, trial_id: int, size: int) -> bool:
-        """Whether the trial may have one more strand, with names of this size. Counts it if so."""
-        if trial_id not in self._strands_left:
+        """Whether the trial may have one more partition, with names of this size. Counts it if so."""
+        if trial_id not in self._partitions_left:
             count, held = self._connection.execute(
                 sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(sa.func.length(S.names)), 0)).where(
                     S.trial_id == trial_id
                 )
             ).one()
-            mine = [one for one in self._new_strands if one["trial_id"] == trial_id]
+            mine = [one for one in self._new_partitions if one["trial_id"] == trial_id]
             held += sum(len(one["names"]) for one in mine)
-            self._strands_left[trial_id] = MAX_STRANDS - count - len(mine), MAX_STRAND_NAMES_BYTES - held
-        left, left_bytes = self._strands_left[trial_id]
+            self._partitions_left[trial_id] = (
+                MAX_PARTITIONS - count - len(mine),
+                MAX_NAMES_BYTES - held,
+            )
+        left, left_bytes = self._partitions_left[trial_id]
         if left <= 0 or left_bytes < size:
             if trial_id not in self._full:
                 self._full.add(trial_id)
-                log.warning("points.not_kept", trial=trial_id, reason=_TOO_MANY_STRANDS)
+                log.warning("points.not_kept", trial=trial_id, reason=_TOO_MANY_PARTITIONS)
             return False
-        self._strands_left[trial_id] = left - 1, left_bytes - size
+        self._partitions_left[trial_id] = left - 1, left_bytes - size
         return True
 
-    def _find_strand(self, key: StrandKey) -> int | None:
+    def _find_partition(self, key: PartitionKey) -> int | None:
         columns = (S.trial_id, S.run, S.kind, S.merges, S.digest)
         same = (column == value for column, value in zip(columns, key, strict=True))
         found: int | None = self._connection.execute(sa.select(S.id).where(*same)).scalar()
         return found
 
-    def _add_strand(self, key: StrandKey, names: bytes, first_id: int) -> int:
+    def _add_partition(self, key: PartitionKey, names: bytes, first_id: int) -> int:
         columns = ("trial_id", "run", "kind", "merges", "digest")
-        self._new_strands.append({"id": first_id, "names": names} | dict(zip(columns, key, strict=True)))
+        self._new_partitions.append({"id": first_id, "names": names} | dict(zip(columns, key, strict=True)))
         return first_id
 
     def _archive(self, trial_id: int, archive: Archive) -> None:
@@ -157,10 +160,10 @@ class ReportWriter:
         self.finish()
         older = sa.select(S.id, S.kind).where(S.trial_id == trial_id, S.run < archive.run)
         found = False
-        for strand, kind in self._connection.execute(older.order_by(S.id)).all():
+        for partition, kind in self._connection.execute(older.order_by(S.id)).all():
             # Other groups' reports at this very step were made before the one that began the new run.
             first = archive.steps if kind == archive.group else archive.steps + 1
-            found |= chunks.archive(self._connection, strand, first)
+            found |= chunks.archive(self._connection, partition, first)
         if found:
             self._ranking.archive(trial_id, archive)
             self._totals.recount(trial_id)

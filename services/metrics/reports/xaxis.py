@@ -10,8 +10,8 @@ import numpy as np
 import sqlalchemy as sa
 
 from det_contracts.problems import invalid
+from services.metrics.reports.partitions import Partition, chunk_rows
 from services.metrics.reports.points import FARTHEST, read_points
-from services.metrics.reports.strands import Strand, chunk_rows
 from services.metrics.reports.tables import CHUNKS
 from services.metrics.series.cells import Cells
 from services.metrics.series.chunk import MICROSECONDS
@@ -36,7 +36,7 @@ class XAxis:
     """Whether x never decreases as steps grow."""
 
 
-def x_axis(connection: sa.Connection, strands: Sequence[Strand], x: str, group: str) -> XAxis:
+def x_axis(connection: sa.Connection, partitions: Sequence[Partition], x: str, group: str) -> XAxis:
     """The x axis of one trial's charts. Raises `Refused` (invalid) for an unknown one.
 
     A metric's value holds until it is reported again. The metric of the chart's own group is used if it
@@ -45,12 +45,12 @@ def x_axis(connection: sa.Connection, strands: Sequence[Strand], x: str, group: 
     if x == "batches":
         return XAxis(lambda cells: cells.steps.astype(np.float64), _steps_between, True)
     if x == "time":
-        return XAxis(lambda cells: cells.at / MICROSECONDS, _times_window(connection, strands), True)
+        return XAxis(lambda cells: cells.at / MICROSECONDS, _times_window(connection, partitions), True)
     if x != "epoch" and not x.startswith(METRIC):
         raise invalid(f"x must be batches, epoch, time or {METRIC}NAME, not {x!r}")
     name = x.removeprefix(METRIC)
-    having = [strand for strand in strands if name in strand.names]
-    same_group = [strand for strand in having if strand.kind == group]
+    having = [partition for partition in partitions if name in partition.names]
+    same_group = [partition for partition in having if partition.kind == group]
     points = read_points(connection, same_group or having, [name])
     values = points.metrics[name][0].numbers
     known = np.isfinite(values)
@@ -63,8 +63,10 @@ def _steps_between(first: Bound, last: Bound) -> Window:
     return low, FARTHEST if last is None else math.floor(min(last, FARTHEST))
 
 
-def _times_window(connection: sa.Connection, strands: Sequence[Strand]) -> Callable[[Bound, Bound], Window]:
-    rows = chunk_rows(connection, strands, C.archived.is_(False), columns=TIMES)
+def _times_window(
+    connection: sa.Connection, partitions: Sequence[Partition]
+) -> Callable[[Bound, Bound], Window]:
+    rows = chunk_rows(connection, partitions, C.archived.is_(False), columns=TIMES)
 
     def between(first: Bound, last: Bound) -> Window:
         low = -math.inf if first is None else first * MICROSECONDS

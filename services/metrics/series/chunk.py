@@ -1,6 +1,6 @@
-"""Reports of one strand in columns, as stored in the tables.
+"""Reports of one partition in columns, as stored in the tables.
 
-A strand consists of the reports of one run and group of a trial that have the same names. Its reports are
+A partition consists of the reports of one run and group of a trial that have the same names. Its reports are
 sorted by steps, then by id.
 """
 
@@ -36,7 +36,7 @@ class Chunk:
     at: Integers
     """Microseconds since the epoch, UTC."""
     columns: tuple[Column, ...]
-    """In the order of the strand's names."""
+    """In the order of the partition's names."""
     batch_metrics: list[Any] | None = None
     """Per report, its per-batch metrics or None."""
 
@@ -63,7 +63,7 @@ def microseconds(at: Sequence[float]) -> Integers:
 
 
 def merge(chunks: Iterable[Chunk]) -> Chunk:
-    """All reports of several chunks of one strand, sorted."""
+    """All reports of several chunks of one partition, sorted."""
     parts = list(chunks)
     if len(parts) == 1:
         return sort(parts[0])

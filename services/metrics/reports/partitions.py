@@ -1,0 +1,76 @@
+"""Reads partitions for queries: their owners, their chunks, and the values of their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+
+from services.metrics.reports.chunks import AT_ONCE, VALUES, read_partial_chunk, split_ids
+from services.metrics.reports.tables import CHUNKS, PARTITIONS
+from services.metrics.series.chunk import Chunk, merge
+
+C = CHUNKS.c
+S = PARTITIONS.c
+_names = msgspec.json.Decoder(list[str])
+
+
+class Partition(msgspec.Struct, frozen=True):
+    """Reports of one run and group of a trial that have the same names."""
+
+    id: int
+    trial_id: int
+    run: int
+    kind: str
+    merges: bool
+    names: list[str]
+
+
+def partitions_of(
+    connection: sa.Connection, trial_ids: Sequence[int], kind: str | None = None
+) -> list[Partition]:
+    """Partitions of some trials, of one group or of all, by id."""
+    found = []
+    for id_batch in split_ids(sorted(set(trial_ids))):
+        query = sa.select(PARTITIONS).where(S.trial_id.in_(id_batch))
+        if kind is not None:
+            query = query.where(S.kind == kind)
+        found += [_partition(row) for row in connection.execute(query).mappings()]
+    return sorted(found, key=lambda partition: partition.id)
+
+
+def _partition(row: Any) -> Partition:
+    names = _names.decode(row["names"])
+    return Partition(row["id"], row["trial_id"], row["run"], row["kind"], bool(row["merges"]), names)
+
+
+def chunk_rows(
+    connection: sa.Connection,
+    partitions: Sequence[Partition],
+    *conditions: Any,
+    columns: Sequence[Any] = (CHUNKS,),
+) -> list[Any]:
+    """Rows of CHUNKS, or some columns of them, by partition and steps."""
+    found: list[Any] = []
+    for id_batch in split_ids([partition.id for partition in partitions]):
+        query = sa.select(*columns).where(C.partition_id.in_(id_batch), *conditions)
+        order = query.order_by(C.partition_id, C.first_steps, C.id)
+        found += connection.execute(order).mappings().all()
+    return found
+
+
+def values_of(connection: sa.Connection, partition: Partition) -> Iterator[tuple[str, list[int], list[Any]]]:
+    """Each metric of a partition with its steps and values, ordered by steps, without archived reports."""
+    rows = chunk_rows(connection, [partition], C.archived.is_(False))
+    if not rows:
+        return
+    # As many metrics at once as memory allows, at least one.
+    at_once = min(max(1, VALUES // sum(row["reports"] for row in rows)), AT_ONCE)
+    for start in range(0, len(partition.names), at_once):
+        indexes = range(start, min(start + at_once, len(partition.names)))
+        chunk: Chunk = merge(read_partial_chunk(connection, row, indexes) for row in rows)
+        steps = chunk.steps.tolist()
+        for index, column in zip(indexes, chunk.columns, strict=True):
+            yield partition.names[index], steps, column.values()
