@@ -110,3 +110,30 @@ def test_what_a_script_writes_at_its_very_end_is_in_the_log():
 def test_it_is_not_in_the_log_either_if_all_had_to_be_freed():
     last = "typing.left = [open(os.devnull)]; typing.left.append(typing.left)"
     assert written(f"{AT_EXIT}\n{BOUND}", last) == ""
+
+
+OFFERS = """
+import contextlib, sys, threading
+_lock = threading.RLock()
+@contextlib.contextmanager
+def session():
+    try:
+        yield
+    finally:
+        with _lock:
+            print("left", end="", file=sys.stderr)
+"""
+
+
+def test_a_context_that_a_module_never_left_ends_before_modules_are_emptied():
+    """As torch does with optree: a cold interpreter frees such a generator while its module is whole."""
+    last = (
+        "import types\n"
+        "holds, offers = types.ModuleType('holds'), types.ModuleType('offers')\n"
+        "sys.modules.update(holds=holds, offers=offers)\n"
+        f"exec({OFFERS!r}, vars(offers))\n"
+        "holds._session = offers.session()\n"
+        "holds._session.__enter__()\n"
+        "typing.kept = [holds, offers]"
+    )
+    assert written("", last) == "left"

@@ -15,6 +15,7 @@ as leaked. What is withheld is no leak, so their report is suppressed.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import importlib.util
@@ -24,11 +25,11 @@ import weakref
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from typing import Any
 
 Module: type = type(sys)
 Function: Any = type(lambda: None)
+Generator: Any = type(_ for _ in ())
 NEVER = {"sys", "builtins"}
 """Modules that the interpreter ends in its own way."""
 HARMLESS = {"msgspec", "_cffi_backend"}
@@ -164,8 +165,33 @@ def _end_own_modules() -> bool:
     for name in names:
         sys.modules[name] = None  # type: ignore[assignment]
     gc.collect()
-    _empty(module for ref in reversed(left) if (module := ref()) is not None)
+    kept = [module for ref in reversed(left) if (module := ref()) is not None]
+    _close_generators(kept)
+    _empty(kept)
     return _something_matters()
+
+
+def _close_generators(modules: list[Any]) -> None:
+    """Close generators that modules hold, such as that of a context that was entered for good.
+
+    A cold interpreter collects these modules as garbage, and closes their generators first. Here the template
+    may refer to them, so that they are emptied, and a generator's last lines would miss what they use.
+    """
+    for module in modules:
+        for value in list(vars(module).values()):
+            is_context = issubclass(type(value), contextlib.ContextDecorator)
+            one = getattr(value, "__dict__", {}).get("gen") if is_context else value
+            if type(one) is Generator and not one.gi_running:
+                _close(one)
+
+
+def _close(generator: Any) -> None:
+    try:
+        generator.close()
+    except BaseException:
+        # Printed as "Exception ignored in", as when the interpreter closes it.
+        arguments: Any = sys.UnraisableHookArgs
+        sys.unraisablehook(arguments((*sys.exc_info(), None, generator)))
 
 
 def _names(modules: list[Any]) -> list[str]:
@@ -202,7 +228,7 @@ def _may_matter(one: Any) -> bool:
     return not kind.__flags__ & HEAP_TYPE and top not in sys.stdlib_module_names and top not in HARMLESS
 
 
-def _empty(modules: Iterable[Any]) -> None:
+def _empty(modules: list[Any]) -> None:
     """Empty modules as the interpreter does: private names first."""
     for module in modules:
         names = vars(module)
