@@ -16,18 +16,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
 import nats
 import sqlalchemy as sa
 
 from benchmarks.kit.benchmark import Benchmark
 from benchmarks.kit.live import Broker, make_streams, running_broker
 from benchmarks.kit.reporter import train_context
+from benchmarks.kit.reports import publish_round
 from benchmarks.kit.table import median, percentile, row
-from det_contracts import subjects
 from det_contracts.problems import Refused
 from det_contracts.queries import Buckets, TrialSummaries
-from det_contracts.reports import ReportBatch, Series
 from services.kit.bus import BusClient
 
 AT_ONCE = 10_000
@@ -191,18 +189,7 @@ async def together(url: str, trials: list[int], rounds: int) -> None:
     for number in range(1, rounds + 1):
         steps = list(range(10 * number, 10 * number + 10))
         columns = {f"m{name}": [float(step) for step in steps] for name in range(20)}
-        said = Series("training", steps, [1e9 + step for step in steps], columns)
-        for trial in trials:
-            batch = ReportBatch(
-                trial_id=trial,
-                experiment_id=2,
-                run=1,
-                number=number,
-                searcher_metric="loss",
-                smaller_is_better=True,
-                series=[said],
-            )
-            await stream.publish_async(subjects.reports(trial), msgspec.json.encode(batch))
+        await publish_round(stream, trials, number, steps, columns)
     await stream.publish_async_completed()
     await client.close()
 

@@ -26,11 +26,12 @@ import nats
 
 from benchmarks.kit.benchmark import Benchmark
 from benchmarks.kit.live import Broker, make_streams, running_broker
+from benchmarks.kit.reports import publish_round
 from benchmarks.kit.table import row
 from det_contracts import subjects
 from det_contracts.problems import Refused
 from det_contracts.queries import LogFields, MetricNames, TrialSummaries
-from det_contracts.reports import LogBatch, LogLine, ReportBatch, Series
+from det_contracts.reports import LogBatch, LogLine
 from services.kit.bus import BusClient
 
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -72,18 +73,7 @@ async def fill(server: Broker, size: Size) -> None:
     for number in range(1, size.batches + 1):
         steps = list(range(size.steps * number, size.steps * (number + 1)))
         columns = {f"m{name}": [1.0 / (step + name) for step in steps] for name in range(size.names)}
-        said = Series("training", steps, [1e9 + step for step in steps], columns)
-        for trial in range(1, size.trials + 1):
-            batch = ReportBatch(
-                trial_id=trial,
-                experiment_id=1,
-                run=1,
-                number=number,
-                searcher_metric="loss",
-                smaller_is_better=True,
-                series=[said],
-            )
-            await stream.publish_async(subjects.reports(trial), msgspec.json.encode(batch))
+        await publish_round(stream, range(1, size.trials + 1), number, steps, columns)
     for number in range(size.line_batches):
         texts = [
             f"step {number * LINES_PER_BATCH + n} loss={1 / (n + 1):.6f}" for n in range(LINES_PER_BATCH)

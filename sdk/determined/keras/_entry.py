@@ -12,7 +12,7 @@ from determined import core
 from determined._info import ClusterInfo
 from determined._training.plan import Plan
 from determined._training.settings import Settings, seed_of
-from determined._training.units import NEVER, Batch, TrainUnit
+from determined._training.units import Batch
 from determined.errors import InvalidExperimentException
 from determined.keras import _ranks
 from determined.keras._context import TFKerasTrialContext
@@ -37,20 +37,14 @@ def train(trial_class: type[TFKerasTrial], info: ClusterInfo) -> None:
 
 def try_locally(trial_class: type[TFKerasTrial], hparams: dict[str, Any], config: dict[str, Any]) -> None:
     """Train one batch, validate and store a checkpoint, without a cluster."""
-    train_here(trial_class, hparams, config, max_length=Batch(1), test_mode=True)
+    train_here(trial_class, hparams, config, Plan(max_length=Batch(1), test_mode=True, legacy=True))
 
 
 def train_here(
     trial_class: type[TFKerasTrial],
     hparams: dict[str, Any],
     config: dict[str, Any],
-    *,
-    max_length: TrainUnit,
-    validation_period: TrainUnit = NEVER,
-    checkpoint_period: TrainUnit = NEVER,
-    reporting_period: TrainUnit = NEVER,
-    latest_checkpoint: str | None = None,
-    test_mode: bool = False,
+    plan: Plan,
     group: core.DistributedContext | None = None,
 ) -> TFKerasTrial:
     """Train without a cluster, and return the trained trial."""
@@ -60,15 +54,6 @@ def train_here(
         keras.utils.set_random_seed(seed)
         settings = Settings(hparams, config, group.size, trial_seed=seed)
         context = TFKerasTrialContext(core_context, settings, aggregation_frequency=_aggregation(config))
-        plan = Plan(
-            checkpoint_period=checkpoint_period,
-            validation_period=validation_period,
-            reporting_period=reporting_period,
-            max_length=max_length,
-            latest_checkpoint=latest_checkpoint,
-            test_mode=test_mode,
-            legacy=True,
-        )
         trial = trial_class(context)
         KerasLoop(trial, context, plan, local=True).run()
     return trial

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from determined import pytorch
+from determined._training.plan import Plan
 from determined._training.units import Batch
 from determined.pytorch.deepspeed import DeepSpeedTrial, overwrite_deepspeed_config
 from determined.pytorch.deepspeed._entry import train_here
@@ -115,7 +116,8 @@ def train(kind=Trial, *, stop=None, stage=0, **options):
         "reporting_period": Batch(1),
         "validation_period": Batch(4),
     } | options
-    return train_here(Stopping, hparams, {"reproducibility": {"experiment_seed": 5}}, **options)
+    plan = Plan(**options, legacy=True)
+    return train_here(Stopping, hparams, {"reproducibility": {"experiment_seed": 5}}, plan)
 
 
 def whole():

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from determined import core
+from determined._training.plan import Plan
 from determined._training.units import Batch
 from determined.keras._entry import train_here
 from tests.sdk.keras.trials import Random, X, Y
@@ -38,9 +39,12 @@ def main(folder):
         Plain,
         {"global_batch_size": 8},
         {"reproducibility": {"experiment_seed": 3}},
-        max_length=Batch(5),
-        reporting_period=Batch(5),
-        validation_period=Batch(5),
+        Plan(
+            max_length=Batch(5),
+            reporting_period=Batch(5),
+            validation_period=Batch(5),
+            legacy=True,
+        ),
         group=core.DistributedContext.from_torch_distributed(),
     )
     found = {

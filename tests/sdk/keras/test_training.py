@@ -8,6 +8,7 @@ import keras
 import numpy as np
 import pytest
 
+from determined._training.plan import Plan
 from determined._training.units import Batch, Epoch
 from determined.errors import InvalidExperimentException
 from determined.keras import TFKerasTrialContext, callbacks, load_model_from_checkpoint_path
@@ -20,7 +21,7 @@ TOTAL = 14
 
 
 def run(kind, *, config=CONFIG, **options):
-    return train_here(kind, HPARAMS, config, **{"max_length": Batch(TOTAL), **options})
+    return train_here(kind, HPARAMS, config, Plan(**{"max_length": Batch(TOTAL), **options}, legacy=True))
 
 
 def stored(folder):

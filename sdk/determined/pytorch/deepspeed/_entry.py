@@ -16,7 +16,7 @@ from determined import core
 from determined._info import ClusterInfo
 from determined._training.plan import Plan
 from determined._training.settings import Settings, seed_of
-from determined._training.units import NEVER, Batch, TrainUnit
+from determined._training.units import Batch
 from determined.errors import InvalidExperimentException
 from determined.pytorch._init import _device, _seed
 from determined.pytorch.deepspeed._context import DeepSpeedTrialContext
@@ -45,20 +45,14 @@ def train(trial_class: type[DeepSpeedTrial], info: ClusterInfo) -> None:
 def try_locally(trial_class: type[DeepSpeedTrial], hparams: dict[str, Any], config: dict[str, Any]) -> None:
     """Train one batch, validate and store a checkpoint, without a cluster."""
     check_optimizations(config.get("optimizations") or {})
-    train_here(trial_class, hparams, config, max_length=Batch(1), test_mode=True)
+    train_here(trial_class, hparams, config, Plan(max_length=Batch(1), test_mode=True, legacy=True))
 
 
 def train_here(
     trial_class: type[DeepSpeedTrial],
     hparams: dict[str, Any],
     config: dict[str, Any],
-    *,
-    max_length: TrainUnit,
-    validation_period: TrainUnit = NEVER,
-    checkpoint_period: TrainUnit = NEVER,
-    reporting_period: TrainUnit = NEVER,
-    latest_checkpoint: str | None = None,
-    test_mode: bool = False,
+    plan: Plan,
 ) -> DeepSpeedTrial:
     """Train without a cluster, on the ranks in torch's environment variables. Returns the trained trial."""
     several = int(os.environ.get("WORLD_SIZE", "1")) > 1
@@ -68,15 +62,6 @@ def train_here(
         settings = Settings(hparams, config, group.size, trial_seed=seed)
         context = DeepSpeedTrialContext(
             core_context, settings, _device(group), enable_tensorboard_logging=False
-        )
-        plan = Plan(
-            checkpoint_period=checkpoint_period,
-            validation_period=validation_period,
-            reporting_period=reporting_period,
-            max_length=max_length,
-            latest_checkpoint=latest_checkpoint,
-            test_mode=test_mode,
-            legacy=True,
         )
         trial = trial_class(context)
         DeepSpeedLoop(trial, context, plan, local=True).run()
