@@ -180,7 +180,7 @@ def _close_generators(modules: list[Any]) -> None:
     for module in modules:
         for value in list(vars(module).values()):
             is_context = issubclass(type(value), contextlib.ContextDecorator)
-            one = getattr(value, "__dict__", {}).get("gen") if is_context else value
+            one: Any = getattr(value, "__dict__", {}).get("gen") if is_context else value
             if type(one) is Generator and not one.gi_running:
                 _close(one)
 
