@@ -71,6 +71,7 @@ class OrderFeed:
     async def acted_on(self, batch: OrderMessage) -> None:
         """Acknowledge orders, so that they are not redelivered."""
         with contextlib.suppress(*UNREACHABLE_ERRORS):
+            # Only now, and not on arrival: a worker that is killed in between must receive them again.
             await self._connection.publish(batch.reply, b"+ACK")
 
     async def is_newest(self, sequence: int) -> bool:

@@ -129,6 +129,7 @@ def prepare(
         spec["output_bytes"] = output_bytes
     if end is not None:
         spec["end"] = msgspec.to_builtins(end)
+    # Not flushed to disk: after a crash of the host nothing of the run is left that would need it.
     write_atomic(run_dir / "spec.json", json.dumps(spec).encode(), durable=False)
 
 
@@ -137,6 +138,7 @@ def start(run_dir: Path) -> None:
 
     Does nothing if the run was already started, by whatever process. Raises `StartFailed`.
     """
+    # Isolated and without site-packages: it starts faster, and nothing that a user installed can break it.
     command = [sys.executable, "-I", "-S", str(SHIM), str(run_dir)]
     try:
         done = subprocess.run(
@@ -144,6 +146,7 @@ def start(run_dir: Path) -> None:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=START_S,
+            # Otherwise the signals of a terminal, or of a service manager, would reach the shim as well.
             start_new_session=True,
             # Tasks that run as the same user can read this environment.
             env={name: value for name, value in os.environ.items() if not name.startswith("STEADFAST_")},
@@ -203,6 +206,7 @@ def kill(run_dir: Path) -> bool:
 def end_lost_run(run_dir: Path, message: str, *, lost: bool = False) -> Exit:
     """End what is left of a lost run, and record its end. Blocks for 2 s; longer for containers."""
     deadline = time.monotonic() + ORPHAN_KILL_TIMEOUT_S
+    # Repeatedly, because a process may have forked between the look and the signal.
     while (left := _orphaned_pids(run_dir)) and time.monotonic() < deadline:
         host_processes.send(left, signal.SIGKILL)
         time.sleep(0.02)
@@ -220,6 +224,8 @@ def _orphaned_pids(run_dir: Path) -> set[int]:
     """Processes left without a shim: the command's session, and every process with the run's info folder."""
     running = _read_running(run_dir)
     left: set[int] = set()
+    # None: the command itself has ended, but its session may still have members. Another start time: the pid
+    # was reused.
     if running is not None and host_processes.started(running.command.pid) in (None, running.command.started):
         left |= host_processes.descendants(running.command.pid, session=running.command.pid)
     try:

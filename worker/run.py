@@ -140,6 +140,8 @@ class Run:
             self._shipper.on_first_stored = self.trace.finish
         shipping = asyncio.create_task(self._shipper.ship(SpoolReader(self.folder), ended))
         exit = await self._wait_for_exit()
+        # Shipping goes on until the spool is read to its end, so that the log is complete before the exit is
+        # known.
         ended.set()
         await shipping
         await self._report_exit(exit.code, exit.message, lost=exit.lost)
@@ -169,6 +171,8 @@ class Run:
             await self._log_start()
             self._update_order(started_at=time.time())
         header = self.trace.started() if self.trace is not None else ""
+        # Again after each restart of the worker, which cannot know whether the first one arrived. The fold
+        # ignores repeats.
         await self._append_fact(AllocationStarted(self._worker, self.id), "started", header)
         if self.order.killed:
             await self._send_kill()
@@ -283,6 +287,8 @@ class Run:
             permanent=bool(cause),
         )
         await self._append_fact(fact, "exited")
+        # After the fact is stored: a worker that is killed in between reports the end twice, which is
+        # harmless; never would not be.
         self._update_order(reported=True)
 
     async def _append_fact(self, event: object, what: str, trace: str = "") -> None:

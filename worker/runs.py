@@ -68,6 +68,7 @@ class Runs:
         previous ones contain never happened, and their ids may be reused for other runs.
         """
         standing_by_id = {standing.allocation_id: standing for standing in orders.allocations}
+        # What the cluster no longer lists needs no memory; an id never returns in the same log.
         self._declined &= standing_by_id.keys()
         for run in list(self.running.values()):
             listed = standing_by_id.get(run.id)
@@ -108,6 +109,7 @@ class Runs:
 
     async def _accept(self, order: Order, trace: str) -> None:
         try:
+            # On disk before anything starts: after a crash, only what is recorded can be found and ended.
             await asyncio.to_thread(self._orders.save, order)
         except OSError as error:
             # A run that is not recorded could not be found again, so give it back at once.

@@ -87,11 +87,13 @@ class Cutter:
             *[bound for owner in self._owners if (bound := await self._decision_bound(owner)) is not None],
         ]
         self.bound = min(bounds, key=lambda bound: bound.through)
+        # After an interruption, a part of a segment may be gone already.
         removed_through = first - 1
         for header in chain:
             through = min(header.last, self.bound.through)
             if through <= removed_through:
                 break
+            # Segments are in order, so everything after this one is more recent still.
             if header.until > self._clock() - self._limits.keep_s:
                 self.bound = Bound(removed_through, "later events are too recent")
                 break
@@ -108,6 +110,7 @@ class Cutter:
             return None
         event = read_event(found).event
         through = found.position - 1
+        # A new intake reads the facts since `seen` to find its position (`services/intake/relay.py`).
         if owner == subjects.INTAKE and isinstance(event, Decision):
             through = min(through, event.seen)
         return Bound(through, f"the newest decision of the {owner} follows it")

@@ -76,6 +76,7 @@ class Sealer:
         first, last = await self._stream.bounds(subjects.CONTROL)
         if last - head.last < self._events_per_segment:
             return None
+        # Nothing but the archive removes messages of CONTROL, so these are lost.
         if first > head.last + 1:
             raise LogTruncated(
                 f"CONTROL begins at position {first}, the archive {self._segments!r} ends at {head.last}: "
@@ -87,6 +88,7 @@ class Sealer:
             header, index, digest = await asyncio.to_thread(writer.finish)
             file.seek(0)
             key = await self._segments.store(header, index, file)
+        # Before it is announced: from then on, readers rely on it, and the broker's copy may be removed.
         await self._segments.verify(key, digest)
         await self._announce(head, header, key)
         return header

@@ -54,6 +54,7 @@ def admit(message: Stored, at: float) -> Admitted:
     Raises `NotAdmitted` for a message that is not a fact its sender may state.
     """
     sender = _sender(message.subject)
+    # Before decoding: a small message that nests deeply can exhaust the decoder's stack.
     if len(message.body) > STATED_BYTES or is_too_deep(message.body):
         raise NotAdmitted("it is too large or nested too deeply")
     try:
@@ -66,6 +67,7 @@ def admit(message: Stored, at: float) -> Admitted:
     if len(body) > STATED_BYTES:
         raise NotAdmitted(f"it would be {len(body):,} bytes in the log, where the limit is {STATED_BYTES:,}")
     subject = subjects.control(stated.name, sender.id)
+    # Of two workers that register under one id at the same time, the second must learn of the first.
     replaces = event.replaces if isinstance(event, worker.WorkerRegistered) else None
     return Admitted(Draft(subject, body, _fact_id(message.position), _trace(message)), replaces)
 
@@ -104,7 +106,15 @@ def _log_envelope(stated: Envelope, sender: Sender, position: int, at: float) ->
     # Ids and causes link events to each other, so nobody may use another sender's.
     actor = stated.actor if sender.sort == "rest" else f"{sender.sort}:{sender.id}"
     return msgspec.structs.replace(
-        stated, id=_fact_id(position), actor=actor, at=at, cause="", witness=position, stated_at=stated.at
+        # The id is made of the position in WITNESS, so that a fact that is admitted twice has the same id
+        # both times.
+        stated,
+        id=_fact_id(position),
+        actor=actor,
+        at=at,
+        cause="",
+        witness=position,
+        stated_at=stated.at,
     )
 
 

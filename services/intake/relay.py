@@ -139,6 +139,8 @@ class Relay:
         # Read twice, so that the decision covers everything before it, even when several replicas compete.
         await self._read_back()
         await self._decide(self.position)
+        # The second reading, up to the own decision: what the previous leader still appended lies before it,
+        # and the fence keeps out the rest.
         await self._read_back(self._fence)
         log.info("intake.leads", position=self.position)
 
@@ -192,6 +194,8 @@ class Relay:
             if found is not None:
                 began = time.perf_counter()
                 fence = Fence(self._subject, self._fence)
+                # Fenced on the intake's own decision, not on the fact's subject: a replica that was replaced
+                # is refused although it has decided nothing since.
                 self._newest_fact = await self._journal.append_batch([found.draft], fence=fence)
                 self._measures.decided(1, time.perf_counter() - began)
             self.position = message.position
@@ -261,6 +265,8 @@ class Relay:
             await self._forget()
 
     async def _forget(self) -> None:
+        # Only what is in CONTROL or was refused. The next leader finds that out in CONTROL, so WITNESS need
+        # not have it.
         await self._journal.forget(subjects.WITNESS, self.position)
         self._forgotten = self.position
 

@@ -149,6 +149,7 @@ class Decider(Generic[S]):
 
         As after a crash, those already sent may be stored; the others are dropped.
         """
+        # What was sent cannot be taken back, and may still take effect.
         given_up = [outcome.pending for sent in self._unconfirmed.values() for outcome in sent]
         self._unconfirmed.clear()
         while (pending := self._commands.pop()) is not None:
@@ -175,6 +176,7 @@ class Decider(Generic[S]):
                 # Another replica led until now; its decisions are in the log but may not be folded here yet.
                 await self._hold_until_folded()
             self._was_leader = self._is_leader()
+            # Again and again: a round of refusals alone appends nothing whose return would wake this loop.
             while self._may_decide() and await self._decide():
                 self._rounds_done += 1
             self._is_deciding = False
@@ -206,6 +208,8 @@ class Decider(Generic[S]):
         """Make one round of decisions and return whether another may follow at once."""
         kinds = (self._command_round, self._timer_round, self._reaction_round)
         for _ in kinds:
+            # The turn is kept between calls. If each call began with commands, a busy queue would starve the
+            # timers.
             self._turn = (self._turn + 1) % len(kinds)
             made = kinds[self._turn]()
             if self._turn == _TIMERS and made.events:
@@ -215,6 +219,8 @@ class Decider(Generic[S]):
             if made.events:
                 return await self._append(made)
             position = self._positions[subjects.CONTROL]
+            # Answers without events, such as refusals, append nothing, so no fence would notice that another
+            # replica has decided meanwhile and that they rest on an old state.
             if made.outcomes and (newest := await self._newest_decision()) > self.fence_position:
                 self._commands.put_back(made.waiting)
                 # Wait until that decision is folded; otherwise this would loop forever.
@@ -281,6 +287,8 @@ class Decider(Generic[S]):
         drafts = [Draft(subjects.decision(owner), body, made.batch)]
         for one, span in zip(made.events, spans, strict=True):
             drafts.append(Draft(codec.subject_of(one.event), one.body, one.id, span.header if span else ""))
+        # Before the append: if its answer is lost, the batch may still be read back, and `read_back` must
+        # know it.
         self._unconfirmed[made.batch] = tuple(made.outcomes)
         problem = await self._append_batch(drafts, made)
         for span in filter(None, spans):
@@ -330,6 +338,7 @@ class Decider(Generic[S]):
         if not self.refusal:
             log.error("append.refused", owner=self._rules.owner, reason=reason)
         self.refusal = reason
+        # A refused batch can never be read back.
         self._unconfirmed.pop(made.batch, None)
         for pending in made.waiting:
             pending.fail(unavailable(f"the log refuses the decisions of {self._rules.owner}: {reason}"))

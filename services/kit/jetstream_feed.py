@@ -187,11 +187,15 @@ class JetStreamFeed:
         self._reconnects = self._connection.stats["reconnects"]
         await self._check.verify(self.position)
         config = {
+            # Nothing is acknowledged: the position is part of the reader's own snapshot, and a new consumer
+            # starts there.
             "ack_policy": "none",
             "deliver_policy": "by_start_sequence",
             "opt_start_seq": self.position + 1,
             "filter_subjects": self._subjects,
             "inactive_threshold": 60 * NANOSECONDS,
+            # In memory and without replicas: a lost consumer is replaced within seconds and costs the brokers
+            # nothing on disk.
             "mem_storage": True,
             "num_replicas": 1,
             "max_waiting": 8,
@@ -202,12 +206,19 @@ class JetStreamFeed:
         self._inbox = self._connection.new_inbox()
         inbox = self._inbox
         self._subscription = await self._connection.subscribe(
-            inbox, cb=self._on_message, pending_msgs_limit=-1, pending_bytes_limit=-1
+            # Unlimited: the client would drop messages beyond its limits. `_request_messages` bounds what can
+            # arrive.
+            inbox,
+            cb=self._on_message,
+            pending_msgs_limit=-1,
+            pending_bytes_limit=-1,
         )
         request = {"stream_name": self._stream, "config": config}
         self._creating = asyncio.ensure_future(
             self._check.request(f"CONSUMER.CREATE.{self._stream}", request)
         )
+        # Shielded: if this is cancelled, the answer still arrives and `_remove_consumer` learns the name to
+        # delete.
         created = await asyncio.shield(self._creating)
         self._consumer = created["name"]
         self._messages_pending = created["num_pending"]
@@ -266,8 +277,11 @@ class JetStreamFeed:
         # $JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<time>.<pending>
         tokens = message.reply.split(".")
         position, sequence = int(tokens[-4]), int(tokens[-3])
+        # Messages of the previous consumer may still arrive after a new one has started further back.
         if self._broken.is_set() or tokens[-6] != self._consumer:
             return
+        # The consumer numbers what it delivers. A gap means that a message was lost on the way here; the
+        # stream still has it.
         if sequence != self._sequence + 1:
             self._broken.set()
             return
@@ -290,6 +304,7 @@ class JetStreamFeed:
         return min(max(REQUEST_BYTES * len(self._sizes) // (sum(self._sizes) or 1), 1), REQUEST_MESSAGES)
 
     def _check_for_hole(self, position: int) -> None:
+        # Only CONTROL, read whole, has every position. Other streams expire messages, and filters skip them.
         if self._stream == names.CONTROL and not self._subjects and position != self.position + 1:
             self._failure = PositionRemoved(
                 f"stream {self._stream} has a hole: after position {self.position} comes {position}"

@@ -91,6 +91,7 @@ class Lease:
             )
         try:
             if self.active:
+                # With the revision: after a pause longer than the TTL, another replica may hold the key.
                 self._revision = await self._bucket.update(self._name, self._holder, last=self._revision)
             else:
                 self._revision = await self._bucket.create(self._name, self._holder)
@@ -130,6 +131,8 @@ async def open_bucket(js: JetStreamContext, replicas: int, *, adjust: bool = Tru
         "storage": "memory",
         "num_replicas": replicas,
         "max_msgs_per_subject": 1,
+        # The TTL of the whole bucket: the broker expires a claim by itself, so a holder that was killed
+        # blocks nobody.
         "max_age": int(TTL_S * NANOSECONDS),
         "duplicate_window": int(TTL_S * NANOSECONDS),
         "discard": "new",

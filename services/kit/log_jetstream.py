@@ -127,12 +127,15 @@ class JetStreamLog:
             )
         if drafts[0].subject != fence.subject:
             raise ValueError(f"the batch must begin on {fence.subject}, not on {drafts[0].subject}")
+        # All sizes before the first message is sent. A batch that stops half-way stays open in the broker
+        # until it times out.
         for draft in drafts:
             self._check_size(draft.subject, draft.body, _headers(draft))
         batch = uuid.uuid4().hex
         headers = {"Nats-Expected-Last-Subject-Sequence": str(fence.last)}
         try:
             for number, draft in enumerate(drafts, 1):
+                # Only the first message carries the fence: the broker checks it for the batch as a whole.
                 headers |= _headers(draft) | {"Nats-Batch-Id": batch, "Nats-Batch-Sequence": str(number)}
                 if number < len(drafts):
                     await self._connection.publish(draft.subject, draft.body, headers=headers)
@@ -166,6 +169,7 @@ class JetStreamLog:
             return ack.seq
         if ack.error.get("err_code") in FENCE_ERRORS:
             raise FenceLost(f"{subject}: {ack.error.get('description')}")
+        # No retry can help, whereas `NotStored` may be temporary, such as a full disk.
         if ack.error.get("err_code") == NOT_PERMITTED:
             raise NeverStored(f"{subject}: {ack.error.get('description')}")
         raise NotStored(f"{subject}: {ack.error.get('description')} ({ack.error.get('err_code')})")

@@ -46,6 +46,7 @@ class Layer(MutableMapping[Any, Any]):
 
     def _missing(self, key: Any) -> Any:
         if isinstance(self._base, defaultdict) and self._base.default_factory is not None:
+            # Not `self._base[key]`: that would create the entry in the state itself.
             self[key] = made = self._base.default_factory()
             return made
         raise KeyError(key)
@@ -75,6 +76,7 @@ class Layer(MutableMapping[Any, Any]):
         return key in self._base and key not in self._deleted
 
     def __iter__(self) -> Iterator[Any]:
+        # In the order that the dictionary would have, because rules may depend on the order of insertion.
         for key in self._base:
             if key not in self._deleted:
                 yield key
@@ -92,6 +94,7 @@ def view_of(state: S) -> S:
     Each part must be a dictionary or have a method `layer()` that returns such a view of it; otherwise raises
     `TypeError`. The state must not change while the view is in use.
     """
+    # Without `__init__`, which may compute indexes over a large state.
     view: S = object.__new__(type(state))
     for name in _parts_of(cast(Hashable, type(state))):
         part = getattr(state, name)

@@ -187,8 +187,12 @@ class Pager(Generic[S]):
             root = next(iter(self._last_change), None)
             if root is None or self._record_count() <= self._max_idle_records:
                 return
+            # The first root is the one that has not changed for longest, so no later one can have been idle
+            # long enough.
             if self._saver.portions.folded - self._last_change[root] < self._min_idle_portions:
                 return
+            # A deleted record whose root is unknown may belong to this root. Loaded again before that is
+            # saved, the root would come back with it.
             if not self._saver.is_saved(max(self._last_change[root], self._last_orphan_delete)):
                 return
             del self._last_change[root]
@@ -214,14 +218,17 @@ class Pager(Generic[S]):
 
     def _evict(self, root: str, keys: list[Key]) -> None:
         self.roots_evicted += 1
+        # While the records are still there: the indexes are computed from them.
         self._roots.unindex(self._state, keys)
         for table, id in keys:
+            # Not `PagedTable.pop`, which would load a record that has just been deleted.
             dict.pop(getattr(self._state, table), id, None)
         self._loaded_roots.discard(root)
         self._saver.record_eviction(root)
 
     def _insert(self, pages: Pages) -> None:
         for root, records in pages.records.items():
+            # What is in memory is newer than what was read.
             if root in self._loaded_roots:
                 continue
             self.roots_loaded += 1
@@ -240,6 +247,8 @@ class Pager(Generic[S]):
             return False
         keys, roots = self._split_by_root([key])
         try:
+            # Blocks the event loop, because rules are synchronous. That is rare: `load_for` has loaded what
+            # events, commands and queries name.
             pages = self._saver.pages_blocking(keys, roots, self._loaded_roots.__contains__)
         except (sa.exc.SQLAlchemyError, UnreadableRecord) as error:
             raise self._fault(error_text(error)) from error

@@ -174,6 +174,7 @@ class Rounds(Generic[S]):
         for key, cause in touched.items():
             made = self._events_for(found, state, key, cause)
             if not made:
+                # Collected first: the loop runs over `touched`.
                 settled.append(key)
             some = found.fitting(made)
             found.add(some)
@@ -206,6 +207,8 @@ class Rounds(Generic[S]):
         found, ahead = Round(self._new_id(), now), PredictedState(self._rules, state, position)
         began = self._stopwatch()
         while (pending := waiting.pop()) is not None:
+            # Its batch was read back after the answer had been lost. To decide it again would make it take
+            # effect twice.
             if pending.stored is not None:
                 pending.succeed(*pending.stored)
             elif not self._decide(found, ahead, pending, waiting):
@@ -219,19 +222,26 @@ class Rounds(Generic[S]):
         self, found: Round, ahead: PredictedState[S], pending: Pending, waiting: CommandQueue
     ) -> bool:
         """Decide one command. Returns False if it must be the first of the next round."""
+        # A command that fails after others may have failed because of the prediction. It is tried again
+        # alone, on the real state, before it is blamed.
         is_first = not found.events
         try:
             rule = self._rules.commands[type(pending.command)]
+            # The rule may read the predicted state only: events of this round are not yet in the real one.
             ruling = rule(ahead.state, pending.command, pending.call)
             actor = f"user:{pending.user}"
+            # One event more than fits is enough to see that the command needs another round.
             made = found.encode(ruling.events[: MAX_EVENTS + 1], actor, pending.call.id)
             is_complete = found.fits(made)
             if not is_complete and not is_first:
                 return False
             if not is_complete:
                 made = self._first_part(found, pending, made)
+            # Before the round keeps the events: what this service itself cannot fold must not get into the
+            # log, where it would stop every replica.
             ahead.fold(made, actor, found.at)
         except PageFault:
+            # The state is about to be reloaded. The runner then answers all commands that are in the queue.
             waiting.put_back([*found.waiting, pending])
             raise
         except Refused as refusal:

@@ -76,12 +76,16 @@ class HeartbeatMonitor:
         without a gap for as long as its patience.
         """
         now = since_boot()
+        # A gap between two checks means that this process did not run, so that heartbeats may have been
+        # missed.
         self._listening.record_check(now)
         self._forget_unknown(state, now)
         reports = []
         for worker in state.workers.values():
             self._drop_old_sessions(worker.id, worker.session, now)
             heard = self._last_heartbeats.get(worker.id, {}).get(worker.session, 0.0)
+            # A worker that has just registered need not have sent a heartbeat, and a new leader has heard
+            # none.
             quiet = now - max(heard, self._first_seen[worker.id][1], self._listening.since)
             if worker.presence == "here" and quiet > self._patience_s:
                 reports.append(ReportSilence(worker.id, worker.session, quiet))
@@ -109,6 +113,7 @@ class HeartbeatMonitor:
             (id, session): self._unregistered_since.get((id, session), now)
             for id in self._last_heartbeats.keys() - state.workers.keys()
             for session, at in self._last_heartbeats[id].items()
+            # Only those that are alive now: what a worker that ended sent earlier needs no registration.
             if now - at < self._patience_s / 2
         }
         self._unregistered_since = heard

@@ -81,11 +81,15 @@ def trim_to_message(orders: WorkerOrders, published: WorkerOrders | None) -> Wor
     )
     size, briefings, kept, position = len(_ENCODER.encode(bare)), 0, set[str](), orders.position
     for one in sorted(
-        orders.allocations, key=lambda one: (bool(one.briefing), one.allocation_id not in briefed)
+        # Entries without a briefing first: they are short, and an order to end must not wait.
+        orders.allocations,
+        key=lambda one: (bool(one.briefing), one.allocation_id not in briefed),
     ):
         needed = len(_ENCODER.encode(one)) + 1
         waits = one.briefing and one.allocation_id not in briefed and briefings + needed > BRIEFINGS_BYTES
         if waits or size + needed > EVENT_BYTES:
+            # A worker ends runs that its orders, up to their position, do not contain. So they must not claim
+            # to be complete beyond an entry that is left out.
             position = min(position, one.position - 1)
             continue
         kept.add(one.allocation_id)
@@ -183,6 +187,7 @@ class OrdersWriter:
         await self._runner.ready.wait()
         while True:
             with contextlib.suppress(TimeoutError):
+                # Nothing wakes this loop when leadership changes.
                 async with asyncio.timeout(POLL_EVERY_S):
                     await self._wake.wait()
             self._wake.clear()
@@ -231,14 +236,18 @@ class OrdersWriter:
             if published is not None and published.position > orders.position:
                 # Another replica that has read further has written them, or so it appears for now.
                 return False
+            # The consumer is the worker's only way to read its orders, so it must exist before the first ones
+            # of a session.
             if published is None or published.session != orders.session:
                 await self._create_consumer(worker_id)
             subject = subjects.orders(worker_id)
             draft = Draft(subject, _ENCODER.encode(orders), uuid.uuid4().hex)
+            # Fenced on the newest orders: of two replicas that both believe to lead, only one replaces them.
             sequence = await self._journal.append_batch([draft], fence=Fence(subject, sequence))
             self._published[worker_id] = sequence, orders
             return True
         except (FenceLost, NotConfirmed) as error:
+            # Whether it was stored is unknown. The next attempt reads the newest orders from the log.
             self._published.pop(worker_id, None)
             log.warning("orders.again", worker=worker_id, error=str(error))
             return False
@@ -318,6 +327,7 @@ class OrdersWriter:
             found = msgspec.structs.replace(found, token=self._issue_token(id))
         except MissingFact as error:
             found = str(error)
+        # It may have ended while the briefing was read. Nothing would remove it from here then.
         if id in self._runner.state.allocations:
             self._briefings[id] = found
         return found

@@ -43,6 +43,7 @@ def react(state: State, key: tuple[str, Any]) -> Sequence[Any]:
 def _experiment_events(state: State, experiment: Experiment) -> Sequence[Any]:
     if experiment.state == "DELETING" and experiment.emptied is not None:
         to: Life = "DELETED" if experiment.emptied else "DELETE_FAILED"
+        # In portions: one round cannot hold the events of very many trials.
         batch = (
             list(islice(state.trials_of(experiment.id), MAX_TRIALS_PER_PASS)) if experiment.emptied else []
         )
@@ -83,6 +84,7 @@ def _trial_events(records: State, trial: Trial) -> Sequence[Any]:
         restarts_now = isinstance(verdict, searcher.RunEnded) and state == "ACTIVE" and not trial.complete
         # In one batch, so that its slots are never seen as free in between.
         return [*events, verdict, *([_run_request(experiment, trial)] if restarts_now else ())]
+    # The run goes on until the scheduler says how it ended. Until then the trial can only be asked to stop.
     if trial.allocation_id is not None:
         return [*events, *_stop_request(experiment, trial, state)]
     if state in STOPPING:
@@ -160,6 +162,8 @@ def _run_request(experiment: Experiment, trial: Trial) -> searcher.RunRequested:
         slots=experiment.slots,
         pool=experiment.pool,
         priority=experiment.priority,
+        # Its own checkpoint first: after a pause a trial continues, and does not begin again from where it
+        # was derived.
         checkpoint=trial.checkpoint or trial.source or experiment.source_checkpoint,
         steps_completed=trial.steps_completed,
         reason=f"the search wants it trained to length {trial.length}",
@@ -168,6 +172,8 @@ def _run_request(experiment: Experiment, trial: Trial) -> searcher.RunRequested:
 
 def _stop_request(experiment: Experiment, trial: Trial, state: Life) -> Sequence[Any]:
     desired, reason = _desired_stop(experiment, trial, state)
+    # A stop that was asked for is not asked for again, but may be followed by a kill, never the other way
+    # round.
     if trial.stop_sent >= desired or trial.allocation_id is None:
         return ()
     return [

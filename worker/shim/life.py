@@ -89,6 +89,7 @@ class Shim:
             self._exit(code=127, message=str(failure))
             ready()
             return
+        # Before `ready`: a worker that is killed just now finds the run again only by this file.
         self._record_running(command.pid)
         ready()
         self._watch(command, spec.get("end"))
@@ -126,6 +127,7 @@ class Shim:
                 self._container_error, end = _end_container(end), None
             if give_up_at is None and command.clean_up():
                 give_up_at = time.monotonic() + PIPE_GRACE_S
+            # A process that escaped may hold the output open for ever.
             if give_up_at is not None and (not command.outputs or time.monotonic() > give_up_at):
                 command.finish_output(self._spool)
                 return
@@ -188,6 +190,7 @@ class Shim:
     def _exit(self, **record: object) -> None:
         """Write the exit record into its reserved space; retries until it succeeds or the folder is gone."""
         record["message"] = str(record.get("message", ""))[: EXIT_BYTES // 8]
+        # Padded to the reserved size, so that writing needs no further disk space.
         text = json.dumps({**record, "at": time.time()}).encode().ljust(EXIT_BYTES)
         while True:
             try:
@@ -242,6 +245,7 @@ def _has_started(run_dir: str) -> bool:
 
 def claim(run_dir: str) -> bool:
     """Take the run's lock until this process ends. Returns False if another shim has started the run."""
+    # Never closed: the kernel releases the lock when this process ends, however it ends.
     lock = os.open(os.path.join(run_dir, LOCK), os.O_WRONLY | os.O_CREAT, 0o600)
     deadline = time.monotonic() + START_S
     while time.monotonic() < deadline:
@@ -259,6 +263,7 @@ def _wake_on_signals() -> int:
     read, write = os.pipe()
     os.set_blocking(read, False)
     os.set_blocking(write, False)
+    # Signals become bytes in a pipe, which `poll` sees along with output. A handler could interrupt anything.
     signal.set_wakeup_fd(write, warn_on_full_buffer=False)
     for number in HANDLED_SIGNALS:
         signal.signal(number, lambda *_: None)
@@ -288,5 +293,6 @@ def start_session(run_dir: str) -> None:
     os.setsid()
     null = os.open(os.devnull, os.O_RDWR)
     log = os.open(os.path.join(run_dir, "shim.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    # The worker's pipes would otherwise stay open, and the worker would wait for their end.
     for fd, name in ((null, 0), (null, 1), (log, 2)):
         os.dup2(fd, name)

@@ -94,6 +94,8 @@ class PreemptContext:
         self._check_caller()
         preempted = self._transport.preempted() if self._watches else False
         if self._mode is PreemptMode.WorkersAskChief:
+            # All ranks must call this equally often. Asked one by one, some would leave a step earlier than
+            # the others, which would wait for them in the next all-reduce.
             preempted = self._dist.broadcast(preempted)
         if preempted and auto_ack and self._watches and not self._acknowledged:
             self.acknowledge_preemption_signal()
@@ -104,6 +106,7 @@ class PreemptContext:
 
         Waits for background checkpoint uploads and for all reports to be stored first.
         """
+        # An acknowledged run may exit at any moment, and must not lose an upload that is under way.
         self._uploads.settle()
         self._transport.acknowledge_preemption()
         self._acknowledged = True

@@ -41,6 +41,7 @@ def secret() -> bytes:
     Off cluster it only tells apart the jobs on this host.
     """
     token = os.environ.get("DET_SESSION_TOKEN")
+    # All processes of a task have the same session token. Off cluster there is none.
     return (token or "\0".join(os.environ.get(name, "") for name in _OF_A_JOB)).encode()
 
 
@@ -174,6 +175,7 @@ def follow(address: Address, rank: int, size: int, patience_s: float | None = No
                 link.close()
             if not isinstance(error, Gone | OSError):
                 raise
+            # Both connections had been accepted, so the chief was there, and is gone.
             if len(made) == 2:
                 lost_at = time.monotonic()
             time.sleep(_PAUSE_S)
@@ -198,6 +200,7 @@ def _await_ready(link: Link, clock: "_Clock") -> None:
     while True:
         link.socket.settimeout(clock.left())
         try:
+            # Only looks: to read with a timeout could take a part of a message and lose it.
             link.socket.recv(1, socket.MSG_PEEK)
             break
         except TimeoutError:

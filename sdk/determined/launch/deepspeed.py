@@ -59,6 +59,8 @@ def deepspeed_command(
         *_count(node, hostfile),
         "--master_addr", "localhost" if node.alone else node.addresses[0],
         "--no_python", "--no_local_rank",
+        # DeepSpeed's own check does not know the port of our servers, which `wait_for_peers` has tried
+        # already.
         *(["--no_ssh_check"] if version > (0, 6, 4) else []),
         *overrides,
         "--",
@@ -102,6 +104,7 @@ def _environment(node: Node) -> dict[str, str]:
     variables = dict(os.environ)
     variables["DET_CHIEF_IP"] = node.addresses[0]
     variables["USE_DEEPSPEED"] = "1"
+    # It would name the nodes of an enclosing run.
     variables.pop("DET_DEEPSPEED_HOSTFILE_PATH", None)
     interface = variables.get("DET_INTER_NODE_NETWORK_INTERFACE")
     if variables.get("CUDA_VISIBLE_DEVICES") and interface and "NCCL_SOCKET_IFNAME" not in variables:
@@ -136,6 +139,7 @@ def _hostfile(node: Node) -> Path:
     """Write the list of nodes and slots. If nodes share a host, the first one writes it."""
     path = Path(tempfile.gettempdir()) / f"hostfile-{node.allocation_id}.txt"
     with path.with_suffix(".lock").open("w") as lock:
+        # The first node to come writes; the others would otherwise read a file that is half written.
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not path.exists():
             rows = zip(node.addresses, node.slot_counts, strict=True)

@@ -37,6 +37,8 @@ def torchrun_args(node: Node, overrides: Sequence[str], script: Sequence[str]) -
         "--nnodes", str(len(node.addresses)),
         "--nproc_per_node", str(node.processes),
         "--node_rank", str(node.rank),
+        # The cluster restarts the whole trial, from its checkpoint. Torch would restart it in place, on a
+        # host that may be the cause.
         "--max_restarts", "0",
         "--master_addr", address,
         "--master_port", str(c10d_port()),

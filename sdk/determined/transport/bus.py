@@ -104,12 +104,15 @@ class BusTransport:
         self._thread.start()
         self._thread.keep_going(self._outbox.send_for_ever, "sending reports")
         self._news.start()
+        # A script may end without leaving the context, by `sys.exit` in a callback or by an error. Its last
+        # reports are sent all the same.
         atexit.register(self._leave_at_exit)
 
     def close(self) -> None:
         """Flush, then disconnect. Raises a refusal that no call has raised yet."""
         if not self._begin_to_leave():
             return
+        # It refers to this object, which would live until the process exits.
         atexit.unregister(self._leave_at_exit)
         try:
             self._outbox.wait()
@@ -158,6 +161,7 @@ class BusTransport:
         A metric that repeats one of the previous report raises RuntimeError immediately. Repeats of earlier
         ones are detected later by the metrics service.
         """
+        # Only then more is looked at: this is called in training loops, where a microsecond counts.
         if self._refusals or os.getpid() != self._process:
             self._thread.check()
             self._raise_refusal()
@@ -188,6 +192,7 @@ class BusTransport:
         done = trial.OperationCompleted(
             trial_id=self._trial, run=self._run, seq=seq, length=length, metric=metric
         )
+        # In the same queue as reports, so that the search never compares a metric that is not stored yet.
         self._outbox.wait_for(self._put(done, f"the completion of operation {seq}"))
         self._news.wait_for_answer_to(seq)
 
@@ -240,6 +245,7 @@ class BusTransport:
     def set_status(self, status: str) -> None:
         """Publish the script's status text."""
         self._raise_refusal()
+        # PostgreSQL takes no NUL in texts.
         shown = status.replace("\0", "")[:TEXT_CHARACTERS]
         self._status.tell(trial.StatusSet(self._trial, self._run, shown))
 
@@ -248,6 +254,8 @@ class BusTransport:
         fact = self._put(event, what)
         if not self._facts.lasts(fact.settled):
             logger.warning("cannot reach the cluster: %s will be sent later%s", what, self._thread.trouble)
+            # Before the last look at `settled`: a refusal from now on is kept for a later call, and cannot be
+            # missed.
             fact.left = True
             self._thread.check()
         if fact.settled.done():

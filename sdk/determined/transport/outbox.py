@@ -75,6 +75,7 @@ class Outbox:
 
     def put(self, report: MetricReport) -> None:
         """Queue a report; it is sent in a batch."""
+        # Appending to a deque is atomic, so that the training loop takes no lock.
         self._waiting.append((time.time(), report))
         if not self._awake:
             self._awake = True
@@ -166,6 +167,7 @@ class Outbox:
         """Move the entries of the next message to `_under_way`. Returns their number."""
         count = self._fitting()
         message: list[Entry] = []
+        # Before its entries move: `wait`, in another thread, must not find both queues empty in between.
         self._under_way.append(message)
         message.extend(self._waiting.popleft() for _ in range(count))
         return count
@@ -181,6 +183,7 @@ class Outbox:
                 return count or 1
             report = entry[1]
             values += len(report.metrics) + sum(map(len, report.batch_metrics or ()))
+            # A report that is too large alone still forms a message. The broker decides about it.
             if values > BATCH_VALUES and count:
                 return count
         return waiting
@@ -191,6 +194,8 @@ class Outbox:
             await self._send_fact(fact)
         elif not await self._send_reports([entry for entry in message if not isinstance(entry, Fact)]):
             for report in reversed(message[1:]):
+                # Each alone, in order: one report that cannot be encoded or is too large must not take the
+                # others with it.
                 self._under_way.insert(1, [report])
             del message[1:]
             return

@@ -95,6 +95,8 @@ def _possibly_saved_keys(batch: ReportBatch) -> Iterable[Key]:
 
 def _decision_recorded(state: State, event: metrics.Validated | metrics.ReportRefused) -> Iterable[Key]:
     known = state.trials.get(event.trial_id) or Trial(id=event.trial_id)
+    # CONTROL and REPORTS are folded independently, so decisions may be read before the reports that they are
+    # about.
     stated = max(known.stated, event.number)
     for number in range(known.stated + 1, stated + 1):
         # If CONTROL was folded first, there is no finding here, but the replica that last saved may have had
@@ -158,6 +160,7 @@ def _delete_trials(state: State, experiment_id: int, trial_ids: Iterable[int]) -
 
 def _shards_set(state: State, event: metrics.ShardsSet) -> Iterable[Key]:
     known = sharing_of(state.sharing)
+    # The number only grows: trials of an earlier stage stay where they are (decision 77).
     if event.shards > known.shards:
         stage = Stage(event.shards, event.first_trial, event.first_experiment)
         state.sharing[KEY] = Sharing((*known.stages, stage))

@@ -79,6 +79,8 @@ class Judge:
 
     def judge_batch(self) -> Trial:
         """Judge every report. Returns the trial after them."""
+        # A process of an earlier run may outlive it, or have been cut off with its host. Its steps would mix
+        # with those of the current run.
         if self._batch.run < self._known.run:
             reason = f"invalid run id, {self._batch.run} (reported) != {self._known.run} (expected)"
             self._refuse_batch(f"{reason}: a newer run of trial {self._known.id} reports now")
@@ -286,6 +288,7 @@ def _piece(series: Series, indexes: Sequence[int], before: int, merges: bool) ->
 def _digest(series: Series, index: int) -> int:
     values = {name: column[index] for name, column in series.columns.items()}
     batched = series.batch_metrics[index] if series.batch_metrics else None
+    # Sorted, because a script that sends a report again may have built its dictionary in another order.
     return zlib.crc32(msgspec.json.encode((values, batched), order="sorted"))
 
 
