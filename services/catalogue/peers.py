@@ -186,6 +186,13 @@ class Peers:
         answer = await self._bus_client.query(queries.Pools(), min_position=self._catalogue.position)
         return msgspec.convert(answer.value, list[PoolRow])
 
+    async def pools_if_known(self) -> list[PoolRow]:
+        """All resource pools; none while the scheduler is unavailable."""
+        with contextlib.suppress(Refused, TimeoutError):
+            async with asyncio.timeout(OPTIONAL_ANSWER_TIMEOUT_S):
+                return await self.pools()
+        return []
+
     async def queue_order(self) -> QueueOrder:
         """How the pools order their work, without what the scheduler does not answer in time."""
         schedulers: dict[str, str] = {}

@@ -50,7 +50,7 @@ REBUILD_PATIENCE_S = 600.0
 
 RULES = Rules(
     owner="gateway",
-    fold_version=7,
+    fold_version=8,
     state=State,
     evolve=evolve,
     react=lambda _, __: (),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from det_contracts.events import scheduler
+from det_contracts.events import scheduler, searcher
 from det_contracts.events.scheduler import PoolSettings
-from services.catalogue.peers import PoolRow
-from services.gateway.determined.forecast import ForecastInput, start_times
+from services.catalogue.peers import Job, PoolRow
+from services.gateway.determined.forecast import ForecastInput, remaining_s, start_times
 from tests.gateway import stories as story
 
 
@@ -66,3 +66,31 @@ def test_the_queue_says_when_and_a_preview_says_what_a_move_would_do(gateway):
     assert gateway.peers.commands == [], "nothing was asked for"
     told = gateway.refused(404, "POST", "/api/v1/job-queues/preview", {"jobId": "nonsense", "priority": 3})
     assert "job 'nonsense' not found" in told
+
+
+def test_an_experiment_says_like_the_queue_that_it_cannot_start(gateway):
+    large = story.created(1, resources={"slots_per_trial": 64})
+    gateway.given(story.worker_here(), large, story.created(2), story.created(3))
+    for id in (1, 2):
+        gateway.given(story.trial_created(id, id), story.run_requested(id, id, slots=64 if id == 1 else 1))
+        gateway.given(searcher.ExperimentActivated(experiment_id=id, reason="go"))
+    queue = {int(one["entityId"]): one["canStart"] for one in gateway.get("/api/v1/job-queues")["jobs"]}
+    assert queue == {1: False, 2: True}
+    everyone = queue | {3: True}
+    single = {id: gateway.get(f"/api/v1/experiments/{id}")["experiment"] for id in everyone}
+    assert {id: one["canStart"] for id, one in single.items()} == everyone
+    listed = gateway.get("/api/v1/experiments", lean="true")["experiments"]
+    assert {one["id"]: one["canStart"] for one in listed} == everyone
+    found = gateway.get("/api/v1/experiments-search", lean="true")["experiments"]
+    assert {one["experiment"]["id"]: one["experiment"]["canStart"] for one in found} == everyone
+
+
+def test_time_left_goes_by_the_time_that_it_ran_without_its_pauses(gateway):
+    """Half done after 100 s of work and a pause of a day: 100 s are left."""
+    gateway.given(story.created(1), story.trial_created(1))
+    gateway.given(*story.running(1), at=1000.0).given(story.allocation_ended(1), at=1060.0)
+    day = 1060.0 + 86_400
+    gateway.given(*story.running(1, run=2), at=day)
+    state, row = gateway.catalogue.state, Job(1, "default", "SCHEDULED", 1, 1.0, None, 0.0, 1, 1, -1, "")
+    assert remaining_s(row, state, {1: 0.5}, day + 40) == 100.0
+    assert remaining_s(row, state, {1: 0.001}, day + 40) is None, "too little is done"

@@ -37,8 +37,9 @@ def _seen(running):
     answers = [running.client.get(f"/api/v1/{path}") for path in paths]
     assert all(answer.status_code == 200 for answer in answers), [answer.text for answer in answers]
     found = [answer.json() for answer in answers]
-    found[0]["experiments"][0].pop("duration")
-    found[1]["experiment"].pop("duration")
+    for name in ("duration", "runningTime", "slotHours"):
+        found[0]["experiments"][0].pop(name)
+        found[1]["experiment"].pop(name)
     return found
 
 

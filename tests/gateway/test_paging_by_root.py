@@ -85,7 +85,7 @@ def is_away(gateway, id=1):
     )
 
 
-GOES_ON = re.compile(r'"duration":[0-9]{6,}')
+GOES_ON = re.compile(r'"(duration|runningTime|slotHours)":[0-9]{4,}(\.[0-9]+)?')
 """Of what goes on, which lasts longer with each answer."""
 LEAF = '{"kind": "field", "columnName": "%s", "operator": "%s", "value": %s}'
 FILTER = '{"filterGroup": {"kind": "group", "conjunction": "and", "children": [%s]}}'

@@ -12,12 +12,13 @@ import pytest
 
 from det_contracts import commands
 from det_contracts.events import gateway
+from det_contracts.events.gateway import Grant
 from det_contracts.events.searcher import ExperimentDeleted
 from det_contracts.problems import Refused
 from services.checkpoints.app import RULES as CHECKPOINTS
 from services.gateway.app import RULES as GATEWAY
 from services.kit.authz import acting
-from services.kit.authz.access_check import AccessRequest, Person, Target, require
+from services.kit.authz.access_check import AccessRequest, Person, Target, access_of, require
 from services.kit.authz.commands import COMMANDS, add_access_checks
 from services.kit.authz.needs import ROWS
 from services.kit.authz.permissions import (
@@ -115,6 +116,43 @@ def test_every_command_has_a_row_and_every_owner_goes_by_it():
     for command in METRICS.commands:
         (wish,) = COMMANDS[command.__name__](None)
         assert wish.permission == "service"
+
+
+class Roles(RightsLookup):
+    """Experiment 1 lies in workspace 5, experiment 2 in workspace 6; Ann edits in 5 and views everything."""
+
+    rbac = True
+
+    def grants(self, user_id):
+        return {3: (Grant("Editor", 5), Grant("Viewer"))}.get(user_id, ())
+
+    def target(self, kind, id):
+        return {1: Target("olga", 5), 2: Target("egon", 6)}.get(id)
+
+
+def says_access(lookup, name, permission, target):
+    """Whether what a user is told in advance includes this, read as the web UI reads it."""
+    told = access_of(lookup, name)
+    mine = (lookup.person(name) or Person(0, name)).id == (lookup.person(target.owner) or Person(-1, "")).id
+    here = told.workspaces.get(target.workspace_id, ())
+    return permission in told.everywhere or (mine and permission in told.own) or permission in here
+
+
+@pytest.mark.parametrize("lookup", [RightsLookup(), Roles()], ids=["by owner", "by roles"])
+@pytest.mark.parametrize("name", ["admin", "olga", "ann", "egon"])
+def test_what_a_user_is_told_is_what_is_then_allowed(lookup, name):
+    for permission in sorted(set(PERMISSIONS) - {"service", "own_account"}):
+        kind = "cluster" if permission in ADMINISTRATION | {"create_workspace", "read_log"} else "experiment"
+        for id in (1, 2):
+            target = lookup.target(kind, id) if kind != "cluster" else Target("")
+            if target is None:
+                continue
+            try:
+                require(lookup, name, [AccessRequest(permission, kind, id)])
+                allowed = True
+            except Refused:
+                allowed = False
+            assert says_access(lookup, name, permission, target) == allowed, (permission, id)
 
 
 def test_a_command_without_a_row_cannot_be_ruled_on():

@@ -1,5 +1,6 @@
 """Groups on the page of settings, and the roles of a workspace on its page."""
 
+import re
 import uuid
 
 import pytest
@@ -66,3 +67,40 @@ def test_a_group_is_filled_given_a_role_and_removed(cluster, admin, page):
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     expect(row).to_have_count(0)
     admin.delete(f"{cluster.address}/api/v1/workspaces/{workspace}", timeout=60)
+
+
+def test_what_a_user_may_not_do_is_held_back_with_the_reason_everywhere(cluster, admin, signed_in):
+    expect.set_options(timeout=60 * SECONDS)
+    bob = f"bob-{uuid.uuid4().hex[:8]}"
+    made = {"user": {"username": bob, "active": True}}
+    admin.post(f"{cluster.address}/api/v1/users", json=made, timeout=60).raise_for_status()
+    id = cluster.submit("import time; time.sleep(600)", name=f"of another {uuid.uuid4().hex[:8]}")
+    only = "Only determined and administrators may"
+    page = signed_in(cluster, bob)
+    page.goto(f"/det/experiments/{id}/overview")
+    pause = page.get_by_role("button", name="Pause", exact=True)
+    expect(pause).to_be_disabled()
+    expect(pause).to_have_attribute("data-tip", only)
+    pause.focus()
+    expect(page.locator(".tip-box")).to_contain_text(only)
+    page.keyboard.press("Enter")
+    page.keyboard.press("p")
+    expect(page.get_by_role("button", name="Fork", exact=True)).to_be_enabled()
+    page.get_by_role("button", name="More actions").click()
+    for name in ("Kill", "Move to a project", "Stop after this batch"):
+        expect(page.get_by_role("menuitem", name=name)).to_be_disabled()
+    page.keyboard.press("Escape")
+    page.goto("/det/jobs")
+    page.get_by_role("button", name=re.compile(rf"^Actions of .*\b{id}\b")).click()
+    expect(page.get_by_role("menuitem", name="Kill")).to_be_disabled()
+    page.goto("/det/experiments")
+    page.get_by_role("button", name=re.compile(rf"^Actions of .*\b{id}\b")).click()
+    expect(page.get_by_role("menuitem", name="Pause")).to_be_disabled()
+    page.goto("/det/settings/users")
+    expect(page.get_by_role("button", name="Add user")).to_be_disabled()
+    assert cluster.experiment(id)["state"] not in ("STATE_PAUSED", "STATE_CANCELED")
+
+    person = next(one for one in cluster.get("users")["users"] if one["username"] == bob)
+    path = f"{cluster.address}/api/v1/users/{person['id']}"
+    admin.patch(path, json={"admin": True}, timeout=60).raise_for_status()
+    expect(page.get_by_role("button", name="Add user")).to_be_enabled()

@@ -26,6 +26,7 @@ from services.catalogue.columns.column import (
 )
 from services.catalogue.display_state import experiment_state
 from services.catalogue.domain import Experiment, State
+from services.catalogue.domain.state import running_s, slot_s
 from services.people import users
 
 
@@ -39,6 +40,7 @@ def _user(state: State, experiment: Experiment) -> str:
     return found.username if found else experiment.user
 
 
+HOUR_S = 3600.0
 C = Column[Experiment]
 COLUMNS = columns_by_name(
     [
@@ -106,6 +108,21 @@ COLUMNS = columns_by_name(
             "Duration",
             SECONDS,
             lambda experiment: (experiment.ended_at or time.time()) - experiment.created_at,
+            changes_with_time=True,
+        ),
+        # Clients of 0.25 expect the whole time from submission to end under `duration`.
+        C(
+            "runningTime",
+            "Running time",
+            SECONDS,
+            lambda experiment: running_s(experiment, time.time()),
+            changes_with_time=True,
+        ),
+        C(
+            "slotHours",
+            "Slot hours",
+            REAL,
+            lambda experiment: slot_s(experiment, time.time()) / HOUR_S,
             changes_with_time=True,
         ),
         C(

@@ -18,7 +18,17 @@ from services.catalogue.domain.indexed_records import (
     put_share,
     put_trial,
 )
-from services.catalogue.domain.state import Allocation, OwnTask, Phase, Share, State, Trial
+from services.catalogue.domain.state import (
+    Allocation,
+    Experiment,
+    OwnTask,
+    Phase,
+    Share,
+    State,
+    Trial,
+    running_s,
+    slot_s,
+)
 from services.kit.rules import Key
 
 replace = msgspec.structs.replace
@@ -48,7 +58,7 @@ def requested(state: State, recorded: Recorded) -> Iterable[Key]:
             requested_at=recorded.at,
         ),
     )
-    yield from _change_phase(state, event.allocation_id, "", "QUEUED")
+    yield from _change_phase(state, event.allocation_id, "", "QUEUED", recorded.at)
 
 
 def opened(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -86,7 +96,7 @@ def opened(state: State, recorded: Recorded) -> Iterable[Key]:
             state="RUNNING",
         ),
     )
-    yield from _change_phase(state, event.allocation_id, "", "RUNNING")
+    yield from _change_phase(state, event.allocation_id, "", "RUNNING", recorded.at)
 
 
 def close_run(state: State, known: Trial, at: float, reason: str, *, stopped: bool = False) -> Iterable[Key]:
@@ -101,7 +111,7 @@ def close_run(state: State, known: Trial, at: float, reason: str, *, stopped: bo
         state.allocations[id], ended_at=at, state="TERMINATED", asked_to_leave=stopped, reason=reason
     )
     yield from close_allocation(state, ended_run)
-    yield from _change_phase(state, id, "RUNNING", "")
+    yield from _change_phase(state, id, "RUNNING", "", at)
 
 
 def submitted(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -216,7 +226,7 @@ def started(state: State, recorded: Recorded) -> Iterable[Key]:
     )
     yield "allocations", known.id
     if first:
-        yield from _change_phase(state, known.id, "QUEUED", "RUNNING")
+        yield from _change_phase(state, known.id, "QUEUED", "RUNNING", recorded.at)
 
 
 def preemption_requested(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -246,18 +256,34 @@ def ended(state: State, recorded: Recorded) -> Iterable[Key]:
         known, ended_at=recorded.at, state="TERMINATED", outcome=event.outcome, reason=event.reason
     )
     yield from close_allocation(state, ended_run)
-    yield from _change_phase(state, known.id, "QUEUED" if known.started_at is None else "RUNNING", "")
+    old: Phase = "QUEUED" if known.started_at is None else "RUNNING"
+    yield from _change_phase(state, known.id, old, "", recorded.at)
 
 
-def _change_phase(state: State, allocation_id: str, old: Phase, new: Phase) -> Iterable[Key]:
+def _change_phase(state: State, allocation_id: str, old: Phase, new: Phase, at: float) -> Iterable[Key]:
     """Move an allocation's count, and its trial's phase, from the old phase to the new one."""
     allocation = state.allocations[allocation_id]
     if allocation.trial_id is None:
         return
     experiment = state.experiments[allocation.experiment_id]
     queued = experiment.queued + (new == "QUEUED") - (old == "QUEUED")
-    running = experiment.running + (new == "RUNNING") - (old == "RUNNING")
-    yield from put_experiment(state, replace(experiment, queued=queued, running=running))
+    begins = (new == "RUNNING") - (old == "RUNNING")
+    changed = _count_running(replace(experiment, queued=queued), begins, allocation.slots, at)
+    yield from put_experiment(state, changed)
     trial = state.trials[allocation.trial_id]
     if trial.allocation_id == allocation_id:
         yield from put_trial(state, replace(trial, phase=new))
+
+
+def _count_running(one: Experiment, begins: int, slots: int, at: float) -> Experiment:
+    """Count one more running allocation, one less, or as many as before."""
+    if not begins:
+        return one
+    return replace(
+        one,
+        running=one.running + begins,
+        running_slots=one.running_slots + begins * slots,
+        counted_at=at,
+        past_running_s=running_s(one, at),
+        past_slot_s=slot_s(one, at),
+    )

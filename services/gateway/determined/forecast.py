@@ -7,8 +7,8 @@ from heapq import heapify, heappop, heappush
 
 import msgspec
 
-from det_contracts import ids
-from services.catalogue.domain import State
+from services.catalogue.domain import Experiment, State
+from services.catalogue.domain.state import running_s
 from services.catalogue.peers import Job, PoolRow
 
 MIN_PROGRESS = 0.01
@@ -28,13 +28,10 @@ class ForecastInput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def remaining_s(row: Job, state: State, progress: Mapping[int, float], now: float) -> float | None:
-    """Remaining seconds of an experiment that has made progress. Pauses since its start count as work."""
+    """Remaining seconds of an experiment that has made progress, at the pace at which it ran so far."""
     share, experiment = progress.get(row.experiment_id, 0.0), state.experiments.get(row.experiment_id)
-    first = state.trials.get(experiment.first_trial or 0) if experiment else None
-    run = state.allocations.get(ids.allocation_id(first.task_id, 1)) if first else None
-    if run is None or run.started_at is None or share < MIN_PROGRESS:
-        return None
-    return max(0.0, (now - run.started_at) * (1 - share) / share)
+    ran = running_s(experiment, now) if experiment is not None else 0.0
+    return None if ran <= 0 or share < MIN_PROGRESS else max(0.0, ran * (1 - share) / share)
 
 
 def forecast_inputs(
@@ -45,9 +42,7 @@ def forecast_inputs(
 
 
 def _forecast_input(row: Job, state: State, left: float | None) -> ForecastInput:
-    submission = state.submissions.get(row.experiment_id)
-    resources = submission.config.get("resources") if submission else None
-    each = (resources or {}).get("slots_per_trial") or row.slots_requested
+    each = _slots_per_trial(state, row.experiment_id) or row.slots_requested
     waits = row.state == "QUEUED"
     return ForecastInput(
         owner=row.experiment_id,
@@ -56,6 +51,13 @@ def _forecast_input(row: Job, state: State, left: float | None) -> ForecastInput
         holds=row.slots_allocated,
         left_s=left,
     )
+
+
+def _slots_per_trial(state: State, experiment_id: int) -> int | None:
+    submission = state.submissions.get(experiment_id)
+    resources = submission.config.get("resources") if submission else None
+    found: int | None = (resources or {}).get("slots_per_trial")
+    return found
 
 
 def start_times(jobs: Iterable[ForecastInput], pools: Iterable[PoolRow]) -> dict[int, float]:
@@ -76,6 +78,17 @@ def unschedulable_jobs(jobs: Iterable[ForecastInput], pools: Iterable[PoolRow]) 
     """Jobs too large for all agents of their pool together. None in a pool that has no agents yet."""
     most = {pool.name: pool.slots for pool in pools if pool.workers}
     return {job.owner for job in jobs if job.needs > most.get(job.pool, job.needs)}
+
+
+def unschedulable_experiments(
+    waiting: Iterable[Experiment], state: State, pools: Iterable[PoolRow]
+) -> set[int]:
+    """The same of experiments, whose trials all need as many slots, without asking for the whole queue."""
+    needs = (
+        ForecastInput(owner=one.id, pool=one.pool, needs=_slots_per_trial(state, one.id) or 0)
+        for one in waiting
+    )
+    return unschedulable_jobs(needs, pools)
 
 
 def _pool_start_times(jobs: list[ForecastInput], pool: PoolRow) -> dict[int, float]:

@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 from services.catalogue.columns import experiments, trials
 from services.catalogue.columns.column import Columns, json_types
 from services.gateway.determined.present import experiment, trial
-from services.gateway.http.records import JobSummary
+from services.gateway.http.records import JobSummary, User
 
 
 def record_shape(name: str, columns: Columns, extra_fields: type) -> Any:
@@ -60,6 +60,22 @@ class OneExperiment(TypedDict, total=False):
 
     experiment: Experiment
     jobSummary: JobSummary
+
+
+class Access(TypedDict):
+    """What a user may do: names of permissions, for each thing and in addition for some."""
+
+    rbac: bool
+    everywhere: list[str]
+    own: list[str]
+    workspaces: dict[str, list[str]]
+
+
+class Me(TypedDict):
+    """The user who owns the token, and what this user may do."""
+
+    user: User
+    access: Access
 
 
 class Column(TypedDict):

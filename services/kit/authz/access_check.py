@@ -15,6 +15,7 @@ from services.kit.authz.permissions import (
     NOT_FOR_SCRIPTS,
     OF_ROLE,
     OWNED,
+    PERMISSIONS,
     ROLES,
     Kind,
     Permission,
@@ -111,6 +112,34 @@ def granted_permissions(grants: Iterable[Grant], workspace_id: int) -> frozenset
         if grant.workspace_id in (0, workspace_id) and grant.role in OF_ROLE:
             found |= OF_ROLE[grant.role]
     return found
+
+
+class Access(msgspec.Struct, frozen=True):
+    """All that a user may do, for clients that say so before anything is tried."""
+
+    rbac: bool
+    """Whether roles decide; otherwise ownership does."""
+    everywhere: frozenset[Permission]
+    own: frozenset[Permission] = frozenset()
+    """In addition on what the user owns."""
+    workspaces: dict[int, frozenset[Permission]] = {}
+    """In addition in single workspaces, by id."""
+
+
+_OF_PEOPLE = frozenset(PERMISSIONS) - {"service"}
+
+
+def access_of(lookup: RightsLookup, name: str) -> Access:
+    """Return what `require` lets a user do: on anything, on what is theirs, and in single workspaces."""
+    person = lookup.person(name)
+    if person is not None and person.admin:
+        return Access(lookup.rbac, _OF_PEOPLE)
+    if not lookup.rbac:
+        return Access(False, _OF_PEOPLE - ADMINISTRATION - OWNED, OWNED)
+    grants = list(lookup.grants(person.id)) if person is not None else []
+    everywhere = EVERYBODY | granted_permissions(grants, 0)
+    spaces = {one.workspace_id for one in grants} - {0}
+    return Access(True, everywhere, workspaces={id: granted_permissions(grants, id) for id in sorted(spaces)})
 
 
 def _check_by_roles(

@@ -5,7 +5,7 @@ import { useCallback, useRef } from "react";
 
 import { get, send, stream } from "./client";
 import { outages, useTopics } from "./live";
-import type { User } from "./types";
+import type { Me } from "./types";
 
 /** Refetches that wait for a request in flight, because its answer may be older than the change. */
 const due = new Map<string, Promise<void>>();
@@ -82,11 +82,11 @@ export function useData<T>(path: string | null, topics: string[] = [], keep = fa
 }
 
 /**
- * The signed-in user. Every page may call this: the live channel reports changes, so navigation does not refetch it.
+ * The signed-in user and what this user may do. Every page may call this: the live channel reports changes, so navigation does not refetch it.
  */
 export function useMe() {
-  const found = useQuery({ ...question<{ user: User }>("me"), staleTime: Number.POSITIVE_INFINITY });
-  useAgain(["users"], [["me"]]);
+  const found = useQuery({ ...question<Me>("me"), staleTime: Number.POSITIVE_INFINITY });
+  useAgain(["users", "rights"], [["me"]]);
   return found;
 }
 

@@ -8,6 +8,18 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
+         * Access
+         * @description What a user may do: names of permissions, for each thing and in addition for some.
+         */
+        Access: {
+            rbac: boolean;
+            everywhere: string[];
+            own: string[];
+            workspaces: {
+                [key: string]: string[];
+            };
+        };
+        /**
          * Agent
          * @description A worker.
          */
@@ -326,6 +338,8 @@ export interface components {
             startTime: string;
             endTime: string | null;
             duration: number;
+            runningTime: number;
+            slotHours: number;
             numTrials: number;
             /** @enum {string} */
             state: "STATE_ACTIVE" | "STATE_PAUSED" | "STATE_STOPPING_COMPLETED" | "STATE_STOPPING_CANCELED" | "STATE_STOPPING_KILLED" | "STATE_STOPPING_ERROR" | "STATE_COMPLETED" | "STATE_CANCELED" | "STATE_ERROR" | "STATE_DELETING" | "STATE_DELETE_FAILED" | "STATE_DELETED" | "STATE_QUEUED" | "STATE_PULLING" | "STATE_STARTING" | "STATE_RUNNING";
@@ -358,6 +372,7 @@ export interface components {
             bestTrialId: number | null;
             unmanaged: boolean;
             smallerIsBetter: boolean;
+            canStart: boolean;
         };
         /**
          * ExperimentMove
@@ -595,6 +610,14 @@ export interface components {
         MasterConfigPart: {
             /** @default {} */
             log: components["schemas"]["LogBody"];
+        };
+        /**
+         * Me
+         * @description The user who owns the token, and what this user may do.
+         */
+        Me: {
+            user: components["schemas"]["User"];
+            access: components["schemas"]["Access"];
         };
         /**
          * Metrics

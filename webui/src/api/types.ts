@@ -52,7 +52,10 @@ export type ProcessProgress = Records["ProcessProgress"];
 export type ServicesProgress = Records["ServicesProgress"];
 export type StreamProgress = Records["StreamProgress"];
 export type Pagination = Records["Pagination"];
+export type Project = Records["Project"];
 export type User = Records["User"];
+export type Access = Records["Access"];
+export type Me = Records["Me"];
 export type Webhook = Records["Webhook"];
 export type WebhookDelivery = Records["WebhookDelivery"];
 

@@ -9,6 +9,7 @@ import { useCallback, useState } from "react";
 import { useNavigate } from "react-router";
 
 import { send } from "../api/client";
+import { ANYWHERE, useRights } from "../api/rights";
 import type { Experiment } from "../api/types";
 import { isOver, size, stateName } from "../parts/format";
 import { ask } from "../ui/dialog";
@@ -19,8 +20,8 @@ export type Verb = "pause" | "activate" | "cancel" | "kill" | "archive" | "unarc
 
 const over = (state: string) => (isOver(state) ? "has ended" : state.startsWith("STOPPING") ? "is stopping" : "");
 
-/** Why the action is not possible now; empty if it is. */
-export const NOT: Record<Verb, (one: Experiment) => string> = {
+/** Why the state of an experiment does not permit the action; empty if it does. */
+const NOT: Record<Verb, (one: Experiment) => string> = {
   pause: (one) =>
     over(stateName(one.state)) || (one.unmanaged ? "runs outside of the cluster" : stateName(one.state) === "PAUSED" ? "is paused" : ""),
   activate: (one) => over(stateName(one.state)) || (stateName(one.state) === "PAUSED" ? "" : "is active"),
@@ -30,6 +31,12 @@ export const NOT: Record<Verb, (one: Experiment) => string> = {
   unarchive: (one) => (one.archived ? "" : "is not archived"),
   delete: (one) => (isOver(one.state) ? "" : "still running"),
 };
+
+/** Why this user may not do it to this experiment now: the state of the experiment first, then the user's rights. */
+export function useNot(): (verb: Verb, one: Experiment) => string {
+  const rights = useRights();
+  return useCallback((verb, one) => NOT[verb](one) || rights(verb === "delete" ? "delete" : "control", one), [rights]);
+}
 
 export const DONE: Record<Verb, string> = {
   pause: "Paused",
@@ -107,20 +114,28 @@ export function useExperimentMenu(): { items: (one: Experiment) => MenuItems; mo
   const client = useQueryClient();
   const navigate = useNavigate();
   const [moving, setMoving] = useState<Experiment | null>(null);
+  const rights = useRights();
+  const whyNot = useNot();
   const items = useCallback(
     (one: Experiment): MenuItems => {
       const item = (name: string, verb: Verb, rest: Partial<MenuItem>): MenuItem => ({
         name,
-        not: NOT[verb](one),
+        not: whyNot(verb, one),
         act: () => void act(client, verb, one),
         ...rest,
       });
       const paused = stateName(one.state) === "PAUSED";
       return [
         paused ? item("Activate", "activate", { icon: <Play />, keys: "P" }) : item("Pause", "pause", { icon: <Pause />, keys: "P" }),
-        { name: "Fork", icon: <GitFork />, keys: "F", act: () => navigate(`/experiments/${one.id}/overview?fork=1`) },
+        {
+          name: "Fork",
+          icon: <GitFork />,
+          keys: "F",
+          not: rights("create", ANYWHERE),
+          act: () => navigate(`/experiments/${one.id}/overview?fork=1`),
+        },
         null,
-        { name: "Move to a project", icon: <FolderInput />, act: () => setMoving(one) },
+        { name: "Move to a project", icon: <FolderInput />, not: rights("control", one), act: () => setMoving(one) },
         one.archived ? item("Unarchive", "unarchive", { icon: <ArchiveRestore /> }) : item("Archive", "archive", { icon: <Archive /> }),
         null,
         item("Stop after this batch", "cancel", { icon: <CircleStop /> }),
@@ -128,7 +143,7 @@ export function useExperimentMenu(): { items: (one: Experiment) => MenuItems; mo
         item("Delete", "delete", { icon: <Trash2 />, danger: true }),
       ];
     },
-    [client, navigate],
+    [client, navigate, rights, whyNot],
   );
   return { items, moving, stopMoving: () => setMoving(null) };
 }

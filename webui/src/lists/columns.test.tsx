@@ -5,17 +5,23 @@ import type { Experiment } from "../api/types";
 import { column } from "./columns";
 
 const cell = (id: string, of: Partial<Experiment>, values?: Record<string, number>) =>
-  renderToStaticMarkup(column(id).cell({ experiment: { labels: [], duration: 125, ...of } as Experiment, values }) as never).replace(
-    /<[^>]*>/g,
-    "",
-  );
+  renderToStaticMarkup(column(id).cell({ experiment: { labels: [], ...of } as Experiment, values }) as never).replace(/<[^>]*>/g, "");
 
 test.each([
-  ["RUNNING", "2 min 5 s"],
-  ["COMPLETED", "2 min 5 s"],
-  ["QUEUED", "–"],
-  ["PAUSED", "paused"],
-])("an experiment that is %s ran %s", (state, words) => expect(cell("duration", { state: `STATE_${state}` })).toBe(words));
+  [125, 130, "2 min 5 s", ""],
+  [125, 725, "2 min 5 s", "12 min 5 s since it was submitted, 10 min of it queued or paused"],
+  [0, 600, "–", "10 min since it was submitted, 10 min of it queued or paused"],
+])("that ran %s s of %s s ran %s", (runningTime, lasted, words, title) => {
+  expect(cell("runningTime", { runningTime, duration: lasted })).toBe(words);
+  const shown = renderToStaticMarkup(column("runningTime").cell({ experiment: { runningTime, duration: lasted } as Experiment }) as never);
+  expect(/title="([^"]*)"/.exec(shown)?.[1] ?? "").toBe(title);
+});
+
+test("what its pool can never hold cannot start, and only while it waits", () => {
+  expect(cell("state", { state: "STATE_QUEUED", canStart: false })).toBe("CANNOT START");
+  expect(cell("state", { state: "STATE_QUEUED", canStart: true })).toBe("QUEUED");
+  expect(cell("state", { state: "STATE_PAUSED", canStart: false })).toBe("PAUSED");
+});
 
 test.each([
   [["cv", "vit"], "cvvit"],

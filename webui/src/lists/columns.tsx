@@ -1,7 +1,7 @@
 /** Columns of the table of experiments: their titles and their cells. */
 
 import type { Experiment, Json } from "../api/types";
-import { digits, duration, isOver, number, size, stateName } from "../parts/format";
+import { digits, duration, isOver, number, size, shownState, stateName } from "../parts/format";
 import { Progress } from "../ui/meter";
 import { Spark } from "../ui/spark";
 import { State } from "../ui/state";
@@ -67,12 +67,15 @@ function progress(one: Experiment) {
   return <Progress value={one.progress} state={one.state} />;
 }
 
-/** Time spent waiting for slots or paused is no time that it ran. */
-function ran({ state, duration: lasted }: Experiment) {
-  const name = stateName(state);
-  if (name === "QUEUED") return <span className="ink3">–</span>;
-  return name === "PAUSED" ? <span className="ink3">paused</span> : duration(lasted);
+/** How long it ran; the rest of the time since its submission is in the tooltip. */
+export function Ran({ of: { runningTime, duration: lasted } }: { of: Experiment }) {
+  return <span title={idle(runningTime, lasted)}>{runningTime ? duration(runningTime) : <span className="ink3">–</span>}</span>;
 }
+
+/** The time in which nothing ran, in words. Half a minute is spent by starting and stopping. */
+const NOTABLE_S = 30;
+const idle = (ran: number, lasted: number) =>
+  lasted - ran < NOTABLE_S ? undefined : `${duration(lasted)} since it was submitted, ${duration(lasted - ran)} of it queued or paused`;
 
 const num = { num: true };
 const FIXED: Column[] = [
@@ -90,7 +93,7 @@ const FIXED: Column[] = [
   ),
   make("description", "Description", 220, ({ description }) => <Cut>{description}</Cut>),
   make("tags", "Tags", 128, tags),
-  make("state", "State", 110, ({ state, stateReason }) => <State state={state} why={stateReason} />, { small: true, under: true }),
+  make("state", "State", 110, (one) => <State state={shownState(one)} why={one.stateReason} />, { small: true, under: true }),
   make("progress", "Progress", 106, progress),
   make("numTrials", "Trials", 60, ({ numTrials }) => number(numTrials), num),
   make(
@@ -116,7 +119,9 @@ const FIXED: Column[] = [
   make("searcherType", "Searcher", 120, ({ searcherType }) => <Cut>{searcherType}</Cut>),
   make("searcherMetric", "Metric", 120, ({ searcherMetric }) => <Cut>{searcherMetric}</Cut>),
   make("startTime", "Started", 104, ({ startTime }) => <Time at={startTime} />),
-  make("duration", "Ran", 104, ran, num),
+  make("runningTime", "Ran", 104, (one) => <Ran of={one} />, num),
+  make("duration", "Since submission", 130, ({ duration: lasted }) => duration(lasted), num),
+  make("slotHours", "Slot hours", 90, ({ slotHours }) => number(slotHours, 3), num),
   make("user", "By", 44, ({ username }) => <Avatar name={username} small />),
   make("resourcePool", "Pool", 100, ({ resourcePool }) => <Cut>{resourcePool}</Cut>),
   make("projectId", "Project", 130, ({ projectId, projectName }) => (
@@ -147,7 +152,7 @@ export const DEFAULT = [
   "course",
   "searcherMetricsVal",
   "startTime",
-  "duration",
+  "runningTime",
   "user",
 ];
 export const isFixed = (id: string) => BY_ID.has(id);

@@ -33,6 +33,7 @@ export const ALIASES: Record<string, string> = {
   forked: "forkedFrom",
   checkpoints: "checkpointCount",
   size: "checkpointSize",
+  ran: "runningTime",
   project: "projectId",
 };
 const SHORT = Object.fromEntries(

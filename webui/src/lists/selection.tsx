@@ -5,12 +5,13 @@ import { Archive, CircleStop, Ellipsis, FolderInput, GitCompareArrows, Pause, Pl
 import { type ReactNode, useState } from "react";
 
 import { send } from "../api/client";
+import { useRights } from "../api/rights";
 import type { Experiment } from "../api/types";
 import { Button, IconButton } from "../ui/button";
 import { ask } from "../ui/dialog";
 import { Menu } from "../ui/menu";
 import { failed, toast } from "../ui/toast";
-import { BACK, DONE, NOT, type Verb } from "./acts";
+import { BACK, DONE, useNot, type Verb } from "./acts";
 import { MoveDialog } from "./move";
 
 const LOST: Partial<Record<Verb, string>> = {
@@ -47,7 +48,16 @@ export function Selection({
   const client = useQueryClient();
   const [moving, setMoving] = useState(false);
   const [busy, setBusy] = useState(false);
-  const fitting = (verb: Verb) => chosen.filter((one) => !NOT[verb](one));
+  const whyNot = useNot();
+  const rights = useRights();
+  const fitting = (verb: Verb) => chosen.filter((one) => !whyNot(verb, one));
+  /** Why none of them can be: the reason that all share, or that there are several. */
+  const none = (reasons: string[]) => (new Set(reasons).size === 1 ? reasons[0]! : "none of them can be");
+  const notAny = (verb: Verb) => {
+    const reasons = chosen.map((one) => whyNot(verb, one));
+    return reasons.every(Boolean) ? none(reasons) : "";
+  };
+  const unmovable = chosen.map((one) => rights("control", one));
   const send_ = (verb: Verb, experimentIds: number[]) =>
     send<Result>(verb === "delete" ? "DELETE" : "POST", `experiments/${verb}`, { experimentIds }).finally(
       () => void client.invalidateQueries(),
@@ -105,7 +115,7 @@ export function Selection({
   const button = (verb: Verb, icon: ReactNode) => {
     const fits = fitting(verb).length;
     return (
-      <Button key={verb} small icon={icon} disabled={busy} not={fits ? undefined : "None of them can be"} onClick={() => void go(verb)}>
+      <Button key={verb} small icon={icon} disabled={busy} not={notAny(verb)} onClick={() => void go(verb)}>
         {fits === chosen.length || !fits ? NAMES[verb] : `${NAMES[verb]} ${fits} of ${chosen.length}`}
       </Button>
     );
@@ -121,7 +131,7 @@ export function Selection({
         </Button>
         {resumes ? button("activate", <Play />) : button("pause", <Pause />)}
         {button("archive", <Archive />)}
-        <Button small icon={<FolderInput />} onClick={() => setMoving(true)}>
+        <Button small icon={<FolderInput />} not={unmovable.every(Boolean) ? none(unmovable) : ""} onClick={() => setMoving(true)}>
           Move
         </Button>
         {button("kill", <X />)}
@@ -129,17 +139,17 @@ export function Selection({
           label="More"
           icon={<Ellipsis />}
           items={[
-            { name: "Activate", icon: <Play />, not: fitting("activate").length ? "" : "none is paused", act: () => void go("activate") },
+            { name: "Activate", icon: <Play />, not: notAny("activate"), act: () => void go("activate") },
             {
               name: "Stop after this batch",
               icon: <CircleStop />,
-              not: fitting("cancel").length ? "" : "all have ended",
+              not: notAny("cancel"),
               act: () => void go("cancel"),
             },
             {
               name: "Unarchive",
               icon: <Archive />,
-              not: fitting("unarchive").length ? "" : "none is archived",
+              not: notAny("unarchive"),
               act: () => void go("unarchive"),
             },
             null,
@@ -147,7 +157,7 @@ export function Selection({
               name: "Delete",
               icon: <Trash2 />,
               danger: true,
-              not: fitting("delete").length ? "" : "all still run",
+              not: notAny("delete"),
               act: () => void go("delete"),
             },
           ]}

@@ -25,14 +25,24 @@ export function forgetView(name: string) {
   localStorage.setItem(KEY, JSON.stringify(savedViews().filter((one) => one.name !== name)));
 }
 
-/** The built-in views; `archived` includes archived experiments. */
-export function standing(user: string): { id: string; name: string; q: string; archived?: boolean }[] {
+export interface Standing {
+  id: string;
+  name: string;
+  q: string;
+  /** Includes archived experiments. */
+  archived?: boolean;
+  /** How many there are is worth knowing: what runs, or is one's own or open, never totals. */
+  counted?: boolean;
+}
+
+/** The built-in views. */
+export function standing(user: string): Standing[] {
   const week = new Date(Date.now() - WEEK_MS).toISOString().slice(0, 10);
   return [
     { id: "all", name: "All", q: "" },
-    { id: "mine", name: "Mine", q: `user:${user}` },
-    { id: "running", name: "Running", q: "state:RUNNING" },
-    { id: "failed", name: "Failed this week", q: `state:ERROR ended>${week}` },
+    { id: "mine", name: "Mine", q: `user:${user}`, counted: true },
+    { id: "running", name: "Running", q: "state:RUNNING", counted: true },
+    { id: "failed", name: "Failed this week", q: `state:ERROR ended>${week}`, counted: true },
     { id: "archived", name: "Archived", q: "archived:true", archived: true },
   ];
 }

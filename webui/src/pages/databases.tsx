@@ -2,7 +2,8 @@
 
 import { DatabaseBackup } from "lucide-react";
 
-import { useData, useMe } from "../api/data";
+import { useData } from "../api/data";
+import { useRights } from "../api/rights";
 import { Button } from "../ui/button";
 import { Card } from "../ui/card";
 import { ask } from "../ui/dialog";
@@ -31,7 +32,7 @@ export function Databases() {
 }
 
 function Rebuild({ of }: { of: Rebuildable }) {
-  const me = useMe();
+  const not = useRights()("administer_cluster");
   const act = useAct();
   const rebuild = async () => {
     const itself = of.program === "gateway" ? " This page does not answer until then, either." : "";
@@ -45,12 +46,7 @@ function Rebuild({ of }: { of: Rebuildable }) {
     if (sure) await act("POST", "master/rebuild", { program: of.program }, `The ${of.program} rebuilds its database`);
   };
   return (
-    <Button
-      small
-      icon={<DatabaseBackup />}
-      not={of.progress ? "A rebuild is running" : me.data?.user.admin ? undefined : "Only administrators can do this"}
-      onClick={() => void rebuild()}
-    >
+    <Button small icon={<DatabaseBackup />} not={of.progress ? "A rebuild is running" : not} onClick={() => void rebuild()}>
       Rebuild
     </Button>
   );

@@ -5,6 +5,7 @@ import { NotebookPen } from "lucide-react";
 import { useState } from "react";
 
 import { send } from "../api/client";
+import { ANYWHERE, useRights } from "../api/rights";
 import { Button } from "../ui/button";
 import { Dialog, DialogFoot } from "../ui/dialog";
 import { TextField } from "../ui/field";
@@ -12,9 +13,10 @@ import { failed, toast } from "../ui/toast";
 
 export function NewNotebook() {
   const [open, setOpen] = useState(false);
+  const not = useRights()("create_task", ANYWHERE);
   return (
     <>
-      <Button icon={<NotebookPen />} onClick={() => setOpen(true)}>
+      <Button icon={<NotebookPen />} not={not} onClick={() => setOpen(true)}>
         New notebook
       </Button>
       {open && <Form onClose={() => setOpen(false)} />}

@@ -2,20 +2,15 @@
 
 import { RotateCcw } from "lucide-react";
 
-import { useMe } from "../api/data";
+import { useRights } from "../api/rights";
 import { Button } from "../ui/button";
 import { useAct } from "./settings/change";
 
 export function Retry({ program, said }: { program: string; said: string }) {
-  const me = useMe();
+  const not = useRights()("administer_cluster");
   const act = useAct();
   return (
-    <Button
-      small
-      icon={<RotateCcw />}
-      not={me.data?.user.admin ? undefined : "Only administrators can do this"}
-      onClick={() => void act("POST", "master/parked/retry", { program }, said)}
-    >
+    <Button small icon={<RotateCcw />} not={not} onClick={() => void act("POST", "master/parked/retry", { program }, said)}>
       Retry
     </Button>
   );

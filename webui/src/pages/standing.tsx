@@ -3,7 +3,7 @@
 import { FastForward } from "lucide-react";
 import { useState } from "react";
 
-import { useMe } from "../api/data";
+import { useRights } from "../api/rights";
 import { exact } from "../parts/format";
 import { Button } from "../ui/button";
 import { Card } from "../ui/card";
@@ -57,17 +57,11 @@ export function StandingServices({ rows }: { rows: Standing[] }) {
 }
 
 function Skip({ of }: { of: Standing }) {
-  const me = useMe();
+  const not = useRights()("administer_cluster");
   const [open, setOpen] = useState(false);
   return (
     <>
-      <Button
-        small
-        kind="danger"
-        icon={<FastForward />}
-        not={me.data?.user.admin ? undefined : "Only administrators can do this"}
-        onClick={() => setOpen(true)}
-      >
+      <Button small kind="danger" icon={<FastForward />} not={not} onClick={() => setOpen(true)}>
         Skip
       </Button>
       {open && <SkipForm of={of} onClose={() => setOpen(false)} />}

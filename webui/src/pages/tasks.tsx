@@ -4,6 +4,7 @@ import { Link, useParams, useSearchParams } from "react-router";
 
 import { send } from "../api/client";
 import { useData } from "../api/data";
+import { useRights } from "../api/rights";
 import { stateName } from "../parts/format";
 import { Logs } from "../parts/logs";
 import { NewNotebook } from "./new_notebook";
@@ -24,6 +25,8 @@ interface Task {
   state: string;
   startTime: string;
   username: string;
+  userId: number;
+  workspaceId: number;
   exitStatus: string;
   serviceAddress?: string;
 }
@@ -70,6 +73,7 @@ export function Tasks() {
 
 function List({ kind, rows }: { kind: Kind; rows: Task[] }) {
   const client = useQueryClient();
+  const rights = useRights();
   const { command, name } = KINDS.find((one) => one.id === kind)!;
   const kill = async (one: Task) => {
     if (!(await ask({ title: `Kill ${one.description}?`, text: "It stops immediately.", verb: "Kill", danger: true }))) return;
@@ -137,7 +141,13 @@ function List({ kind, rows }: { kind: Kind; rows: Task[] }) {
         ...(kind === "shells"
           ? [{ name: "Copy det shell open", icon: <Copy />, act: () => void navigator.clipboard?.writeText(`det shell open ${one.id}`) }]
           : []),
-        { name: "Kill", icon: <X />, danger: true, not: one.state === "STATE_TERMINATED" ? "has ended" : "", act: () => void kill(one) },
+        {
+          name: "Kill",
+          icon: <X />,
+          danger: true,
+          not: one.state === "STATE_TERMINATED" ? "has ended" : rights("control_task", one),
+          act: () => void kill(one),
+        },
       ]}
     />
   );

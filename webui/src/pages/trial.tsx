@@ -4,6 +4,7 @@ import { Navigate, useNavigate, useParams } from "react-router";
 
 import { ApiError } from "../api/client";
 import { useChange, useData } from "../api/data";
+import { useRights } from "../api/rights";
 import type { Experiment, Trial } from "../api/types";
 import { Board } from "../charts/board";
 import { useCurves } from "../charts/metric";
@@ -154,6 +155,7 @@ function Beside({ trial, place }: { trial: Trial; place: Place }) {
 function Acts({ trial, one, log, place }: { trial: Trial; one?: Experiment; log: string; place: Place }) {
   const [going, setGoing] = useState(false);
   const change = useChange();
+  const rights = useRights();
   const over = isOver(trial.state);
   const kill = () =>
     ask({
@@ -172,9 +174,9 @@ function Acts({ trial, one, log, place }: { trial: Trial; one?: Experiment; log:
   const others = place.best.filter((id) => id !== trial.id).slice(0, 2);
   const not = !over ? "still running" : trial.checkpointCount ? undefined : "has no checkpoint";
   const items = [
-    { name: "Continue trial", icon: <StepForward />, not: one ? not : "loading", act: () => setGoing(true) },
+    { name: "Continue trial", icon: <StepForward />, not: one ? not || rights("create", one) : "loading", act: () => setGoing(true) },
     null,
-    { name: "Kill", icon: <X />, danger: true, not: over ? "has ended" : undefined, act: () => void kill() },
+    { name: "Kill", icon: <X />, danger: true, not: over ? "has ended" : one && rights("control", one), act: () => void kill() },
   ];
   useActionsHere(NO_ACTIONS);
   return (
@@ -208,7 +210,7 @@ function Tab({ tab, trial, one, topics }: { tab: string; trial: Trial; one?: Exp
         </>
       );
     case "checkpoints":
-      return <Checkpoints of={`trials/${trial.id}`} topics={topics.slice(0, 1)} />;
+      return <Checkpoints of={`trials/${trial.id}`} topics={topics.slice(0, 1)} owned={one} />;
     case "profiler":
       return <Profiler trial={trial} topics={topics.slice(1)} />;
     case "logs":

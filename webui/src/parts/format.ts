@@ -108,6 +108,10 @@ export function nth(place: number): string {
   return `${place.toLocaleString("en")}${ENDS[(last - 20) % 10] ?? ENDS[last] ?? ENDS[0]}`;
 }
 
+/** The state that pages show of an experiment: one whose pool can never hold it does not just wait. */
+export const shownState = (one: { state: string; canStart?: boolean }) =>
+  one.canStart === false && stateName(one.state) === "QUEUED" ? "CANNOT_START" : one.state;
+
 /** Capitalizes the first letter of a sentence from a service. */
 export const sentence = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 

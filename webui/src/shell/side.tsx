@@ -1,9 +1,10 @@
 import { ChevronsUpDown, LogOut, PanelLeft, Plus, Search, Settings } from "lucide-react";
 import { Link, useLocation } from "react-router";
+import { useQueries } from "@tanstack/react-query";
 
 import { query } from "../api/client";
-import { useData } from "../api/data";
-import type { Pagination, User } from "../api/types";
+import { question, useAgain, useData } from "../api/data";
+import type { Pagination, Project, User } from "../api/types";
 import { field, filterOf } from "../lists/query";
 import { seenProjects } from "../parts/seen";
 import { IconButton } from "../ui/button";
@@ -49,10 +50,12 @@ function Entry({ to, count }: { to: To; count?: number }) {
     <Link className="nav" to={to.path} aria-current={here ? "page" : undefined} data-tip={to.name} data-keys={`G ${to.key.toUpperCase()}`}>
       {to.icon}
       <span>{to.name}</span>
-      {count ? <span className="n">{count.toLocaleString("en")}</span> : null}
+      <Count of={count} />
     </Link>
   );
 }
+
+const Count = ({ of }: { of?: number }) => (of ? <span className="n">{of.toLocaleString("en")}</span> : null);
 
 const COLOURS = ["--s4", "--s1", "--s5", "--s8", "--s2", "--s7"];
 
@@ -142,6 +145,15 @@ export function Side({ user, cluster, onSearch, onLeave }: { user: User; cluster
 
 function Pinned() {
   const found = seenProjects();
+  const paths = found.map(([id]) => `projects/${id}`);
+  const known = useQueries({
+    queries: paths.map((path) => ({ ...question<{ project: Project }>(path), staleTime: REST_MS, retry: false })),
+  });
+  useAgain(
+    ["experiments"],
+    paths.map((path) => [path]),
+    REST_MS,
+  );
   return (
     <>
       <div className="over-nav">
@@ -160,6 +172,7 @@ function Pinned() {
         <Link key={id} className="nav" to={`/projects/${id}/experiments`} title={project}>
           <i className="sq" style={{ background: `var(${COLOURS[at % COLOURS.length]})` }} />
           <span>{project}</span>
+          <Count of={known[at]?.data?.project.numActiveExperiments} />
         </Link>
       ))}
     </>

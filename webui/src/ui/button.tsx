@@ -1,7 +1,9 @@
 /** Buttons. */
 
-import type { ButtonHTMLAttributes, ReactNode, Ref } from "react";
+import type { ButtonHTMLAttributes, MouseEvent, ReactNode, Ref } from "react";
 import { Link } from "react-router";
+
+import { sentence } from "../parts/format";
 
 export interface Look {
   kind?: "plain" | "primary" | "danger" | "ghost";
@@ -34,15 +36,21 @@ interface Props extends Look, Omit<ButtonHTMLAttributes<HTMLButtonElement>, "tit
   ref?: Ref<HTMLButtonElement>;
 }
 
+/** Takes the click away from the button, and from the form that it would submit. */
+const nothing = (event: MouseEvent) => event.preventDefault();
+
 export function Button({ kind, small, icon, tip, keys, count, pressed, not, action, children, className = "", ...rest }: Props) {
   return (
     <button
       type="button"
       {...rest}
       className={`${classes({ kind, small }, children === undefined)} ${className}`}
-      disabled={rest.disabled || Boolean(not)}
+      // Not `disabled`: the reason must be readable with the keyboard, too.
+      aria-disabled={not ? true : undefined}
+      aria-description={not ? sentence(not) : undefined}
+      onClick={not ? nothing : rest.onClick}
       aria-pressed={pressed}
-      data-tip={not || tip}
+      data-tip={not ? sentence(not) : tip}
       data-keys={keys}
       data-action={action}
     >
@@ -68,8 +76,22 @@ export function LinkButton({
   keys,
   count,
   label,
+  not,
   ...look
-}: Look & { to?: string; href?: string; children?: ReactNode; label?: string }) {
+}: Look & {
+  to?: string;
+  href?: string;
+  children?: ReactNode;
+  label?: string;
+  /** Why it leads nowhere now; it is a disabled button then. */
+  not?: string;
+}) {
+  if (not)
+    return (
+      <Button {...look} icon={icon} keys={keys} count={count} not={not} aria-label={label}>
+        {children}
+      </Button>
+    );
   const common = {
     className: classes(look, children === undefined),
     "aria-label": label,

@@ -22,9 +22,11 @@ def experiment(
     *,
     progress: float | None = None,
     waiting_reason: str = "",
+    can_start: bool = True,
     lean: bool = False,
 ) -> dict[str, Any]:
-    """An experiment with its trials. `waiting_reason` says why it is waiting for slots, if known.
+    """An experiment with its trials. `waiting_reason` says why it is waiting for slots, if known;
+    `can_start` is false if its pool can never hold one of its trials.
 
     `lean` omits the configuration, which is most of the answer and of the work.
     """
@@ -44,6 +46,7 @@ def experiment(
         "bestTrialId": record.best_trial,
         "unmanaged": record.unmanaged,
         "smallerIsBetter": record.smaller_is_better,
+        "canStart": can_start,
         **project_location(state, record.project_id),
     }
     return {**columns_json(COLUMNS, state, record), **extra_fields}
@@ -63,6 +66,7 @@ class ExtraFields(ProjectLocation):
     bestTrialId: int | None
     unmanaged: bool
     smallerIsBetter: bool
+    canStart: bool
 
 
 EMPTY_EXPERIMENT: dict[str, Any] = {

@@ -6,6 +6,7 @@ from typing import Any
 
 from det_contracts.events.gateway import AccessToken, AgentUser
 from services.catalogue.api_values import format_time
+from services.kit.authz.access_check import Access
 from services.people.domain import OpenSession, User
 
 
@@ -53,3 +54,10 @@ def agent_user(one: AgentUser | None) -> dict[str, Any] | None:
     if one is None:
         return None
     return {"agentUid": one.uid, "agentGid": one.gid, "agentUser": one.user, "agentGroup": one.group}
+
+
+def access(allowed: Access) -> dict[str, Any]:
+    """What a user may do: permissions of docs/rights.md."""
+    spaces = {str(id): sorted(found) for id, found in allowed.workspaces.items()}
+    everywhere, own = sorted(allowed.everywhere), sorted(allowed.own)
+    return {"rbac": allowed.rbac, "everywhere": everywhere, "own": own, "workspaces": spaces}

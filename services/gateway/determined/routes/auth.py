@@ -6,11 +6,14 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts.commands import CloseSession
-from services.gateway.determined.present.user import user
+from services.catalogue.rights import Directory
+from services.gateway.determined.present.user import access, user
 from services.gateway.http import sign_in
+from services.gateway.http.answers import Me, response_schema
 from services.gateway.http.bodies_of_people import Login
 from services.gateway.http.visit import COOKIE, Anybody, Authenticated
 from services.kit import passwords
+from services.kit.authz.access_check import access_of
 
 router = APIRouter()
 
@@ -28,10 +31,11 @@ async def log_in(visit: Anybody, body: Login) -> Response:
 
 
 @router.get("/auth/user")
-@router.get("/me")
+@router.get("/me", **response_schema(Me))
 async def who_am_i(visit: Authenticated) -> Response:
-    """The user who owns the token."""
-    return visit.answer({"user": user(visit.user)})
+    """The user who owns the token, and what this user may do (our addition)."""
+    allowed = access_of(Directory(visit.catalogue.state), visit.session().user)
+    return visit.answer({"user": user(visit.user), "access": access(allowed)})
 
 
 @router.post("/auth/logout")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -19,6 +19,7 @@ from services.catalogue import listing
 from services.catalogue.display_state import STATES, experiment_state
 from services.catalogue.domain import Experiment
 from services.catalogue.listing import ExperimentFilter, IdPage
+from services.gateway.determined import forecast
 from services.gateway.determined.present import job
 from services.gateway.determined.present.experiment import EMPTY_EXPERIMENT, experiment
 from services.gateway.http.answers import Experiment as Shape
@@ -99,6 +100,7 @@ async def show(visit: UserVisit, id: int) -> dict[str, Any]:
     one = visit.catalogue.experiment(id)
     progress = {} if one.ended_at is not None else await visit.peers.progress([id])
     waiting_reason = await _waiting_reason(visit, one)
+    unable = await unable_to_start(visit, [one])
     trials = await load_for_display(visit, [id])
     # The experiment may have been deleted meanwhile.
     return experiment(
@@ -107,6 +109,7 @@ async def show(visit: UserVisit, id: int) -> dict[str, Any]:
         trials[id],
         progress=progress.get(id),
         waiting_reason=waiting_reason,
+        can_start=id not in unable,
     )
 
 
@@ -116,6 +119,13 @@ async def load_for_display(visit: UserVisit, ids: Sequence[int], lean: bool = Fa
         await visit.catalogue.evicted.load(("submissions", id) for id in ids)
     found: dict[int, list[int]] = await visit.catalogue.evicted.fetch_trial_ids(ids)
     return found
+
+
+async def unable_to_start(visit: UserVisit, records: Iterable[Experiment]) -> set[int]:
+    """Those among some experiments that wait for slots which their pool can never have."""
+    waiting = [one for one in records if experiment_state(one) == "QUEUED"]
+    pools = await visit.peers.pools_if_known() if waiting else []
+    return forecast.unschedulable_experiments(waiting, visit.catalogue.state, pools)
 
 
 async def _waiting_reason(visit: UserVisit, one: Experiment) -> str:
@@ -138,11 +148,19 @@ async def list_experiments(visit: Authenticated, query: FromQuery[ExperimentsQue
     state = visit.catalogue.state
     known = state.experiments
     progress = await visit.peers.progress([id for id in found.ids if id in known and not known[id].ended_at])
+    unable = await unable_to_start(visit, [known[id] for id in found.ids if id in known])
     trials = await load_for_display(visit, found.ids, query.lean)
     # Some may have been deleted since the list was read.
     records = [known[id] for id in found.ids if id in known]
     shown = [
-        experiment(one, state, trials[one.id], progress=progress.get(one.id), lean=query.lean)
+        experiment(
+            one,
+            state,
+            trials[one.id],
+            progress=progress.get(one.id),
+            can_start=one.id not in unable,
+            lean=query.lean,
+        )
         for one in records
     ]
     return visit.answer({"experiments": shown, "pagination": found.span.pagination})

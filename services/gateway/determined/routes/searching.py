@@ -27,7 +27,7 @@ from services.catalogue.domain import Experiment
 from services.catalogue.peers import Summary
 from services.catalogue.search import Lookup
 from services.gateway.determined.present.experiment import experiment
-from services.gateway.determined.routes.experiments import load_for_display
+from services.gateway.determined.routes.experiments import load_for_display, unable_to_start
 from services.gateway.determined.routes.trials import show
 from services.gateway.http.answers import ColumnsThere, FoundExperiments, response_schema
 from services.gateway.http.visit import Authenticated, UserVisit
@@ -89,10 +89,18 @@ async def _rows(visit: UserVisit, page: list[Experiment], lean: bool) -> list[di
     state = visit.catalogue.state
     best = {} if lean else await _best_trials(visit, page)
     progress = await visit.peers.progress([one.id for one in page if one.ended_at is None]) if lean else {}
+    unable = await unable_to_start(visit, page)
     trials = await load_for_display(visit, [one.id for one in page], lean)
     return [
         {
-            "experiment": experiment(one, state, trials[one.id], progress=progress.get(one.id), lean=lean),
+            "experiment": experiment(
+                one,
+                state,
+                trials[one.id],
+                progress=progress.get(one.id),
+                can_start=one.id not in unable,
+                lean=lean,
+            ),
             "bestTrial": best.get(one.best_trial),
         }
         for one in page

@@ -2,7 +2,7 @@ import { FileClock, Logs, Server, ShieldCheck } from "lucide-react";
 import { useState } from "react";
 import { useSearchParams } from "react-router";
 
-import { useMe } from "../../api/data";
+import { useRights } from "../../api/rights";
 import { Card } from "../../ui/card";
 import { Menu } from "../../ui/menu";
 import { PageHead, usePlace } from "../../ui/page";
@@ -23,7 +23,7 @@ export function Cluster() {
   const { agents, pools, away, held, uses } = useCluster();
   const [params, setParams] = useSearchParams();
   const [lit, setLit] = useState<string | null>(null);
-  const admin = useMe().data?.user.admin ?? false;
+  const unread = useRights()("read_log");
   const pool = params.get("pool") ?? "";
   const all = agents.data?.agents ?? [];
   const shown = pool ? all.filter((one) => one.resourcePools.includes(pool)) : all;
@@ -39,9 +39,9 @@ export function Cluster() {
             kind="plain"
             small={false}
             items={[
-              { name: "Events of the cluster", icon: <FileClock />, to: "/system/events" },
-              { name: "Audit: who did what", icon: <ShieldCheck />, not: admin ? "" : "administrators may", to: "/system/audit" },
-              { name: "Log of the cluster", icon: <Logs />, href: "/api/v1/master/logs" },
+              { name: "Events of the cluster", icon: <FileClock />, not: unread, to: "/system/events" },
+              { name: "Audit: who did what", icon: <ShieldCheck />, not: unread, to: "/system/audit" },
+              { name: "Log of the cluster", icon: <Logs />, not: unread, href: "/api/v1/master/logs" },
             ]}
           />
         }

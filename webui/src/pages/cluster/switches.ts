@@ -3,7 +3,7 @@ import { Ban, CirclePlay, Timer } from "lucide-react";
 import { createElement } from "react";
 
 import { send } from "../../api/client";
-import { useMe } from "../../api/data";
+import { useRights } from "../../api/rights";
 import type { Agent } from "../../api/types";
 import { ask } from "../../ui/dialog";
 import type { MenuItems } from "../../ui/menu";
@@ -13,8 +13,7 @@ import { isBusy, slotsOf } from "./facts";
 /** Actions on agents and slots, with their availability and messages. */
 export function useSwitches() {
   const client = useQueryClient();
-  const admin = useMe().data?.user.admin ?? false;
-  const not = admin ? "" : "administrators may";
+  const not = useRights()("administer_cluster");
   const put = async (path: string, verb: string, body: object | undefined, said: string) => {
     try {
       await send("POST", `${path}/${verb}`, body);
@@ -52,5 +51,5 @@ export function useSwitches() {
       act: () => void disable(agent),
     },
   ];
-  return { put, items, not: admin ? "" : "Only administrators can do this" };
+  return { put, items, not };
 }

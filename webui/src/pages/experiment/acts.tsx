@@ -24,8 +24,10 @@ import { useMemo, useState } from "react";
 import { useNavigate } from "react-router";
 
 import { useChange } from "../../api/data";
+import { useRights } from "../../api/rights";
 import type { Experiment, Trial } from "../../api/types";
-import { act, NOT, type Verb } from "../../lists/acts";
+import { act, useNot, type Verb } from "../../lists/acts";
+import { MoveDialog } from "../../lists/move";
 import { isOver, stateName } from "../../parts/format";
 import { Button, LinkButton } from "../../ui/button";
 import { useKey } from "../../ui/keys";
@@ -34,7 +36,6 @@ import { useActionsHere } from "../../ui/page";
 import { failed } from "../../ui/toast";
 import { Continue } from "./continue";
 import { Fork } from "./fork";
-import { MoveTo } from "./move";
 
 type Open = "" | "fork" | "search" | "continue" | "move";
 
@@ -48,39 +49,48 @@ export function useActs(one: Experiment, trials: Trial[], cause: string | null) 
   const state = stateName(one.state);
   const ended = isOver(state);
   const toggleIt: Verb = state === "PAUSED" ? "activate" : "pause";
-  const toggles = NOT[toggleIt](one);
+  const whyNot = useNot();
+  const rights = useRights();
+  // Another experiment in the same project, unless its configuration names another one.
+  const uncreated = rights("create", one);
+  const toggles = whyNot(toggleIt, one);
   const toggle = () => !toggles && does(toggleIt)();
   const single = trials.length === 1 && one.endTime && trials[0]!.checkpointCount > 0 ? trials[0] : undefined;
-  const whyNot = !ended ? "still running" : trials.length !== 1 ? "needs a single trial" : single ? undefined : "needs a checkpoint";
-  useKey({ p: toggle, f: () => setOpen("fork") });
+  const notOn = !ended ? "still running" : trials.length !== 1 ? "needs a single trial" : single ? undefined : "needs a checkpoint";
+  useKey({ p: toggle, f: () => !uncreated && setOpen("fork") });
   const board = () =>
     change.mutateAsync({ method: "POST", path: "tensorboards", body: { experimentIds: [one.id] } }).then(() => navigate("/tasks"), failed);
 
-  const fork: MenuItem = { name: "Fork", icon: <GitFork />, keys: "F", act: () => setOpen("fork") };
-  const goOn: MenuItem = { name: "Continue trial", icon: <StepForward />, not: whyNot, act: () => setOpen("continue") };
+  const fork: MenuItem = { name: "Fork", icon: <GitFork />, keys: "F", not: uncreated, act: () => setOpen("fork") };
+  const goOn: MenuItem = { name: "Continue trial", icon: <StepForward />, not: notOn || uncreated, act: () => setOpen("continue") };
   const items: MenuItems = [
     fork,
     goOn,
-    { name: "Search from here", icon: <FlaskConical />, act: () => setOpen("search") },
+    { name: "Search from here", icon: <FlaskConical />, not: uncreated, act: () => setOpen("search") },
     {
       name: "Download code",
       icon: <Download />,
       not: one.unmanaged ? "runs outside of the cluster" : undefined,
       href: `/experiments/${one.id}/model_def`,
     },
-    { name: "TensorBoard", icon: <ChartSpline />, not: one.numTrials ? undefined : "no trial has begun", act: () => void board() },
+    {
+      name: "TensorBoard",
+      icon: <ChartSpline />,
+      not: one.numTrials ? rights("create_task", one) : "no trial has begun",
+      act: () => void board(),
+    },
     null,
-    { name: "Move to a project", icon: <FolderInput />, act: () => setOpen("move") },
+    { name: "Move to a project", icon: <FolderInput />, not: rights("control", one), act: () => setOpen("move") },
     one.archived
-      ? { name: "Unarchive", icon: <ArchiveRestore />, act: does("unarchive") }
-      : { name: "Archive", icon: <Archive />, not: NOT.archive(one), act: does("archive") },
+      ? { name: "Unarchive", icon: <ArchiveRestore />, not: whyNot("unarchive", one), act: does("unarchive") }
+      : { name: "Archive", icon: <Archive />, not: whyNot("archive", one), act: does("archive") },
     null,
-    { name: "Stop after this batch", icon: <CircleStop />, not: NOT.cancel(one), act: does("cancel") },
-    { name: "Kill", icon: <X />, danger: true, not: NOT.kill(one), act: does("kill") },
-    { name: "Delete", icon: <Trash2 />, danger: true, not: NOT.delete(one), act: does("delete") },
+    { name: "Stop after this batch", icon: <CircleStop />, not: whyNot("cancel", one), act: does("cancel") },
+    { name: "Kill", icon: <X />, danger: true, not: whyNot("kill", one), act: does("kill") },
+    { name: "Delete", icon: <Trash2 />, danger: true, not: whyNot("delete", one), act: does("delete") },
   ];
   const offered = items.filter((item): item is MenuItem => item !== null && !item.not && item.name !== "Fork");
-  const named = JSON.stringify([one.id, one.state, one.archived, one.numTrials, trials.length]);
+  const named = JSON.stringify([one.id, one.state, one.archived, one.numTrials, trials.length, uncreated, toggles]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the actions depend on the serialized state alone
   useActionsHere(useMemo(() => [fork, ...offered], [named]));
   const first =
@@ -89,30 +99,23 @@ export function useActs(one: Experiment, trials: Trial[], cause: string | null) 
         Open log at the cause
       </LinkButton>
     ) : ended ? (
-      <Button kind="primary" icon={<GitFork />} keys="F" onClick={() => setOpen("fork")}>
+      <Button kind="primary" icon={<GitFork />} keys="F" not={uncreated} onClick={() => setOpen("fork")}>
         Fork
       </Button>
     ) : (
-      <Button
-        kind="primary"
-        icon={toggleIt === "activate" ? <Play /> : <Pause />}
-        keys="P"
-        not={toggles ? `It ${toggles}` : undefined}
-        action="toggle"
-        onClick={toggle}
-      >
+      <Button kind="primary" icon={toggleIt === "activate" ? <Play /> : <Pause />} keys="P" not={toggles} action="toggle" onClick={toggle}>
         {toggleIt === "activate" ? "Activate" : "Pause"}
       </Button>
     );
   const beside =
     ended && state !== "ERROR" ? (
       single && (
-        <Button icon={<StepForward />} onClick={() => setOpen("continue")}>
+        <Button icon={<StepForward />} not={uncreated} onClick={() => setOpen("continue")}>
           Continue
         </Button>
       )
     ) : (
-      <Button icon={<GitFork />} keys="F" onClick={() => setOpen("fork")}>
+      <Button icon={<GitFork />} keys="F" not={uncreated} onClick={() => setOpen("fork")}>
         Fork
       </Button>
     );
@@ -123,7 +126,7 @@ export function useActs(one: Experiment, trials: Trial[], cause: string | null) 
       <Menu label="More actions" kind="plain" small={false} action="more" items={items} />
       {(open === "fork" || open === "search") && <Fork one={one} search={open === "search"} onClose={() => setOpen("")} />}
       {open === "continue" && single && <Continue one={one} trial={single} onClose={() => setOpen("")} />}
-      {open === "move" && <MoveTo one={one} onClose={() => setOpen("")} />}
+      {open === "move" && <MoveDialog ids={[one.id]} from={one.projectId} onClose={() => setOpen("")} />}
     </>
   );
 }

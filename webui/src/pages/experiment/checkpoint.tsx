@@ -5,6 +5,7 @@ import { type FormEvent, useId } from "react";
 import { Link } from "react-router";
 
 import { useChange, useData } from "../../api/data";
+import { ANYWHERE, useRights } from "../../api/rights";
 import type { Checkpoint } from "../../api/types";
 import "../../code/code.css";
 import { asYaml } from "../../code/yaml";
@@ -27,11 +28,14 @@ interface DrawerProps {
   onClose: () => void;
   onStep: (by: 1 | -1) => void;
   onRegister: () => void;
+  /** Why the user may not delete it. */
+  undeletable?: string;
   onDelete: () => void;
 }
 
-export function CheckpointDrawer({ one, metric, why, onClose, onStep, onRegister, onDelete }: DrawerProps) {
+export function CheckpointDrawer({ one, metric, why, onClose, onStep, onRegister, undeletable, onDelete }: DrawerProps) {
   const there = isThere(one);
+  const rights = useRights();
   const { training } = one;
   return (
     <Drawer title={`Checkpoint ${one.uuid.slice(0, 8)}`} onClose={onClose} onStep={onStep}>
@@ -41,10 +45,10 @@ export function CheckpointDrawer({ one, metric, why, onClose, onStep, onRegister
             Download
           </LinkButton>
         )}
-        <Button small kind="primary" icon={<Box />} not={there ? undefined : "Its files are gone"} onClick={onRegister}>
+        <Button small kind="primary" icon={<Box />} not={there ? rights("edit", ANYWHERE) : "Its files are gone"} onClick={onRegister}>
           Register
         </Button>
-        <Button small kind="ghost" icon={<Trash2 />} not={there ? undefined : "Its files are gone"} onClick={onDelete}>
+        <Button small kind="ghost" icon={<Trash2 />} not={there ? undeletable : "Its files are gone"} onClick={onDelete}>
           Delete
         </Button>
       </div>

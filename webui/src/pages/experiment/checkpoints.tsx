@@ -3,6 +3,7 @@ import { useMemo, useState } from "react";
 import { Link, useSearchParams } from "react-router";
 
 import { useChange, useData } from "../../api/data";
+import { ANYWHERE, useRights } from "../../api/rights";
 import type { Checkpoint, Experiment } from "../../api/types";
 import { digits, number, size } from "../../parts/format";
 import { Button, IconButton, LinkButton, Segments } from "../../ui/button";
@@ -21,7 +22,20 @@ type View = "stored" | "going" | "deleted";
 const CHOSEN_MOST = 6;
 
 /** The checkpoints of an experiment or a trial; for an experiment also what is kept, and why. */
-export function Checkpoints({ of, topics, experiment }: { of: string; topics: string[]; experiment?: Experiment }) {
+export function Checkpoints({
+  of,
+  topics,
+  experiment,
+  owned = experiment,
+}: {
+  of: string;
+  topics: string[];
+  experiment?: Experiment;
+  /** The experiment whose owner may delete them. */
+  owned?: Experiment;
+}) {
+  const rights = useRights();
+  const undeletable = owned && rights("delete", owned);
   const [params, setParams] = useSearchParams();
   const [open, setOpen] = useOpen();
   const found = useData<{ checkpoints: Checkpoint[] }>(`${of}/checkpoints?sortBy=SORT_BY_END_TIME&orderBy=ORDER_BY_DESC`, topics);
@@ -119,6 +133,7 @@ export function Checkpoints({ of, topics, experiment }: { of: string; topics: st
                   <Button
                     small
                     icon={<Trash2 />}
+                    not={undeletable}
                     onClick={() => void remove(everything.filter((one) => chosen.has(one.uuid) && isThere(one)))}
                   >
                     Delete {chosen.size}
@@ -141,7 +156,12 @@ export function Checkpoints({ of, topics, experiment }: { of: string; topics: st
                   isThere(one) && (
                     <>
                       <LinkButton small kind="ghost" icon={<ArrowDownToLine />} label="Download" href={`/checkpoints/${one.uuid}`} />
-                      <IconButton icon={<Box />} label="Register as a model" onClick={() => setRegistering(one.uuid)} />
+                      <IconButton
+                        icon={<Box />}
+                        label="Register as a model"
+                        not={rights("edit", ANYWHERE)}
+                        onClick={() => setRegistering(one.uuid)}
+                      />
                     </>
                   )
                 }
@@ -153,7 +173,7 @@ export function Checkpoints({ of, topics, experiment }: { of: string; topics: st
                     name: "Delete",
                     icon: <Trash2 />,
                     danger: true,
-                    not: isThere(one) ? undefined : "its files are gone",
+                    not: isThere(one) ? undeletable : "its files are gone",
                     act: () => void remove([one]),
                   },
                 ]}
@@ -178,6 +198,7 @@ export function Checkpoints({ of, topics, experiment }: { of: string; topics: st
           onClose={() => setOpen(null)}
           onStep={step}
           onRegister={() => setRegistering(opened.uuid)}
+          undeletable={undeletable}
           onDelete={() => void remove([opened])}
         />
       )}

@@ -110,8 +110,8 @@ function End({ one, spent, job }: { one: Experiment; spent: ReturnType<typeof us
     return (
       <Figure
         name={`${stateName(one.state) === "ERROR" ? "Failed" : "Ended"} after`}
-        value={duration(one.duration)}
-        note={one.endTime ? `at ${clock(Date.parse(one.endTime))}` : undefined}
+        value={<span title="Time during which at least one trial ran">{duration(one.runningTime)}</span>}
+        note={[...idleOf(spent), one.endTime && `ended ${clock(Date.parse(one.endTime))}`].filter(Boolean).join(" · ")}
       />
     );
   if (paused)
@@ -133,6 +133,15 @@ function End({ one, spent, job }: { one: Experiment; spent: ReturnType<typeof us
     />
   );
 }
+
+const IDLE: [string, string][] = [
+  ["waited", "queued"],
+  ["paused", "paused"],
+];
+/** The time that does not count as running, where there is any worth telling. */
+const idleOf = (spent: ReturnType<typeof useSpent>) =>
+  IDLE.filter(([what]) => (spent?.seconds[what] ?? 0) >= NOTABLE_S).map(([what, word]) => `${word} ${duration(spent!.seconds[what]!)}`);
+const NOTABLE_S = 30;
 
 function Holds({ one, running, waiting }: { one: Experiment; running: number; waiting: number }) {
   const idle = stateName(one.state) === "PAUSED" ? " · none while it is paused" : " · none waiting";

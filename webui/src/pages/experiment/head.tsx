@@ -3,7 +3,7 @@ import { Link } from "react-router";
 
 import { useData } from "../../api/data";
 import type { Experiment, Trial } from "../../api/types";
-import { isOver, sentence } from "../../parts/format";
+import { isOver, sentence, shownState } from "../../parts/format";
 import { LinkButton } from "../../ui/button";
 import { Note } from "../../ui/card";
 import { PageHead, usePlace } from "../../ui/page";
@@ -51,7 +51,7 @@ export function Head({ one, trials, tab }: { one: Experiment; trials: Trial[]; t
     <>
       <PageHead
         title={one.name}
-        state={one.state}
+        state={shownState(one)}
         tags={[...one.labels, ...(one.archived ? ["archived"] : [])]}
         tagged={<EditTags one={one} />}
         facts={[
@@ -77,7 +77,7 @@ export function Head({ one, trials, tab }: { one: Experiment; trials: Trial[]; t
       />
       {tells(one) && one.state === WAITS && (
         <Note
-          kind="info"
+          kind={one.canStart === false ? "warn" : "info"}
           role="status"
           action={
             <LinkButton small to={`/resourcepool/${encodeURIComponent(one.resourcePool)}`}>
@@ -85,7 +85,7 @@ export function Head({ one, trials, tab }: { one: Experiment; trials: Trial[]; t
             </LinkButton>
           }
         >
-          <b className="b">It waits.</b> {sentence(one.stateReason)}
+          <b className="b">{one.canStart === false ? "It cannot start." : "It waits."}</b> {sentence(one.stateReason)}
         </Note>
       )}
       {/* The log opens at its cause. */}

@@ -2,6 +2,7 @@ import { PencilLine } from "lucide-react";
 import { type FormEvent, useState } from "react";
 
 import { useChange } from "../../api/data";
+import { useRights } from "../../api/rights";
 import type { Experiment } from "../../api/types";
 import { Markdown } from "../../parts/markdown";
 import { Button } from "../../ui/button";
@@ -14,6 +15,7 @@ const rowsOf = (text: string) => Math.min(Math.max(text.split("\n").length + 2, 
 
 /** Everything that people write about an experiment. */
 export function Notes({ one }: { one: Experiment }) {
+  const rights = useRights();
   const [writing, setWriting] = useState(false);
   const change = useChange(() => {
     setWriting(false);
@@ -34,7 +36,7 @@ export function Notes({ one }: { one: Experiment }) {
       <Card
         title="Notes"
         more={
-          <Button small icon={<PencilLine />} onClick={() => setWriting(true)}>
+          <Button small icon={<PencilLine />} not={rights("edit", one)} onClick={() => setWriting(true)}>
             Edit
           </Button>
         }

@@ -2,6 +2,7 @@ import { Check as Tick } from "lucide-react";
 
 import { query } from "../../api/client";
 import { useChange, useData } from "../../api/data";
+import { useRights } from "../../api/rights";
 import type { Checkpoint, Experiment } from "../../api/types";
 import { isOver, size } from "../../parts/format";
 import { Button } from "../../ui/button";
@@ -51,6 +52,7 @@ interface Props {
 export function PolicyCard({ one, checkpoints, tried, onTry, going, registered }: Props) {
   const now = policyOf(one);
   const change = useChange(() => toast({ text: "The retention policy is saved.", undo: () => change.mutate(wish(one.id, now)) }));
+  const rights = useRights();
   const same = NAMES.every(([name]) => now[name] === tried[name]);
   const command = `det e set gc-policy --save-experiment-best ${tried.best} --save-trial-best ${tried.trialBest} --save-trial-latest ${tried.trialLatest} ${one.id}`;
   return (
@@ -73,7 +75,7 @@ export function PolicyCard({ one, checkpoints, tried, onTry, going, registered }
           <Button
             kind={same ? "plain" : "primary"}
             icon={<Tick />}
-            not={same ? "This is the current policy" : undefined}
+            not={same ? "This is the current policy" : rights("control", one)}
             disabled={change.isPending}
             onClick={() => change.mutate(wish(one.id, tried))}
           >

@@ -6,6 +6,7 @@ import { Plus } from "lucide-react";
 import { useState } from "react";
 
 import { useData } from "../../api/data";
+import { useRights } from "../../api/rights";
 import type { Experiment } from "../../api/types";
 import { Button } from "../../ui/button";
 import { TextField } from "../../ui/field";
@@ -15,11 +16,14 @@ import { useAct } from "../settings/change";
 
 const OFFERED = 12;
 
-export const EditTags = ({ one }: { one: Experiment }) => (
-  <Popover label="Edit tags" icon={<Plus />} text={one.labels.length ? undefined : "Tag"} kind="ghost" small>
-    <Tags one={one} />
-  </Popover>
-);
+export function EditTags({ one }: { one: Experiment }) {
+  const not = useRights()("edit", one);
+  return (
+    <Popover label="Edit tags" icon={<Plus />} text={one.labels.length ? undefined : "Tag"} kind="ghost" small not={not}>
+      <Tags one={one} />
+    </Popover>
+  );
+}
 
 function Tags({ one }: { one: Experiment }) {
   const [name, setName] = useState("");

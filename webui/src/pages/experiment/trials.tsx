@@ -5,6 +5,7 @@ import { useMemo, useState } from "react";
 import { useNavigate } from "react-router";
 
 import { useChange } from "../../api/data";
+import { useRights } from "../../api/rights";
 import type { Experiment, Trial } from "../../api/types";
 import { asks } from "../../charts/ask";
 import { useChosen } from "../../charts/chosen";
@@ -48,7 +49,7 @@ export function TrialTable({ one, trials, ...choosing }: { one: Experiment; tria
   const columns = useMemo(() => columnsOf({ one, names, decided, chosen }), [one.id, one.searcherMetric, key, decided, chosen]);
   const sorts = useMemo((): Sort[] => (sorted ? [[sorted, direction === "desc"]] : []), [sorted, direction]);
   const rows = useMemo(() => ordered(trials, columns, sorts), [trials, columns, sorts]);
-  const actions = useTrialActions();
+  const actions = useTrialActions(one);
   return (
     <Table
       name="Trials"
@@ -66,8 +67,9 @@ export function TrialTable({ one, trials, ...choosing }: { one: Experiment; tria
   );
 }
 
-function useTrialActions(): (one: Trial) => MenuItems {
+function useTrialActions(of: Experiment): (one: Trial) => MenuItems {
   const change = useChange();
+  const rights = useRights();
   const kill = async (one: Trial) => {
     const yes = await ask({
       title: `Kill trial ${one.id}?`,
@@ -86,7 +88,7 @@ function useTrialActions(): (one: Trial) => MenuItems {
       { name: "Open log", icon: <SquareTerminal />, to: `${place}/logs` },
       { name: "Checkpoints", icon: <Save />, to: `${place}/checkpoints` },
       null,
-      { name: "Kill", icon: <X />, danger: true, not: isOver(one.state) ? "has ended" : undefined, act: () => void kill(one) },
+      { name: "Kill", icon: <X />, danger: true, not: isOver(one.state) ? "has ended" : rights("control", of), act: () => void kill(one) },
     ];
   };
 }

@@ -1,5 +1,5 @@
 import type { Row } from "../../lists/columns";
-import { duration, stateName } from "../../parts/format";
+import { digits, number, stateName } from "../../parts/format";
 import { State } from "../../ui/state";
 
 export const GROUPS: Record<string, { name: string; of: (row: Row) => string }> = {
@@ -11,12 +11,24 @@ export const GROUPS: Record<string, { name: string; of: (row: Row) => string }> 
   resourcePool: { name: "pool", of: ({ experiment }) => experiment.resourcePool },
 };
 
+const LEAST_HOURS = 0.01;
 const STATES = /^[A-Z_]+$/;
 
-/** How many experiments, how many of them run, and how long they took in total. */
+/** The best value of the search metric, if all who report one report the same. */
+export function bestOf(rows: Row[]): { name: string; value: number } | null {
+  const found = rows.map((row) => row.experiment).filter((one) => one.bestTrialSearcherMetric !== null);
+  const [first] = found;
+  if (!first || found.some((one) => one.searcherMetric !== first.searcherMetric || one.smallerIsBetter !== first.smallerIsBetter))
+    return null;
+  const values = found.map((one) => one.bestTrialSearcherMetric!);
+  return { name: first.searcherMetric, value: first.smallerIsBetter ? Math.min(...values) : Math.max(...values) };
+}
+
+/** How many experiments, how many of them run, their best value, and what they cost in total. */
 export function groupHead(key: string, rows: Row[]) {
   const running = rows.filter((row) => stateName(row.experiment.state) === "RUNNING").length;
-  const ran = rows.reduce((sum, row) => sum + row.experiment.duration, 0);
+  const hours = rows.reduce((sum, row) => sum + row.experiment.slotHours, 0);
+  const best = bestOf(rows);
   return (
     <>
       {STATES.test(key) ? <State state={key} /> : <b>{key}</b>}
@@ -24,7 +36,12 @@ export function groupHead(key: string, rows: Row[]) {
         {rows.length === 1 ? "1 experiment" : `${rows.length} experiments`}
         {running > 0 && `, ${running} running`}
       </span>
-      <span className="ink3">ran {duration(ran)}</span>
+      {best && (
+        <span className="ink2" title={`${best.name}: ${best.value}`}>
+          best {digits(best.value)}
+        </span>
+      )}
+      <span className="ink3">{hours < LEAST_HOURS ? "under 0.01" : number(hours, hours < 1 ? 2 : 3)} slot hours</span>
     </>
   );
 }

@@ -4,7 +4,7 @@ import { useNavigate, useParams } from "react-router";
 
 import { get } from "../../api/client";
 import { fetchedPart } from "../../api/fetched";
-import { useData, useMe } from "../../api/data";
+import { useData } from "../../api/data";
 import type { Experiment } from "../../api/types";
 import { useExperimentMenu } from "../../lists/acts";
 import { column, DEFAULT, offered, type Row } from "../../lists/columns";
@@ -16,7 +16,7 @@ import { empty, format, parse } from "../../lists/query";
 import { QueryBox } from "../../lists/querybox";
 import { Selection } from "../../lists/selection";
 import { conditions, type Known, without } from "../../lists/suggest";
-import { forgetView, saveView, savedViews, standing } from "../../lists/views";
+import { forgetView, saveView } from "../../lists/views";
 import { seeProject } from "../../parts/seen";
 import { Button } from "../../ui/button";
 import { Dialog, DialogFoot } from "../../ui/dialog";
@@ -27,12 +27,12 @@ import { PageHead, usePlace } from "../../ui/page";
 import { Empty, Failure, Loading } from "../../ui/status";
 import { ColumnPicker, type ColumnView, Table } from "../../ui/table";
 import { Chip } from "../../ui/text";
-import { Views } from "../../ui/tabs";
 import { comparePage, MOST_BESIDE } from "../comparing/beside";
 import { exportAll } from "./file";
 import { groupHead, GROUPS } from "./groups";
 import { heatable, heatOf } from "./heat";
 import { type Found, GROUPED, useAll, useWindows } from "./rows";
+import { Tabs } from "./tabs";
 import { askedFor, type ListView, sortText, useListView } from "./view";
 import "./experiments.css";
 
@@ -95,7 +95,7 @@ export function Experiments() {
           </>
         }
       />
-      <Tabs view={view} />
+      <Tabs view={view} project={project} />
       <Bar view={view} total={total} known={known} cards={cards} onExport={() => path && exportAll(path, shown)} />
       {error ? <Failure error={error} /> : null}
       <List view={view} windows={windows} all={all.data} cards={cards} path={path} total={total} failed={Boolean(error)} />
@@ -133,28 +133,6 @@ function SaveView({ view }: { view: ListView }) {
         </Dialog>
       )}
     </>
-  );
-}
-
-function Tabs({ view }: { view: ListView }) {
-  const me = useMe();
-  const navigate = useNavigate();
-  const saved = savedViews();
-  const there = standing(me.data?.user.username ?? "");
-  const named = view.params.get("v");
-  const now = named ? `saved ${named}` : (there.find((one) => one.q === view.text && Boolean(one.archived) === view.archived)?.id ?? "");
-  return (
-    <Views
-      name="Views"
-      value={now}
-      views={[...there, ...saved.map((one) => ({ id: `saved ${one.name}`, name: one.name, icon: <Star className="s" /> }))]}
-      onChange={(id) => {
-        const own = saved.find((one) => `saved ${one.name}` === id);
-        if (own) return navigate(`?${own.search}`, { replace: true });
-        const one = there.find((other) => other.id === id)!;
-        view.set({ q: one.q, a: one.archived ? "1" : "", v: "" });
-      }}
-    />
   );
 }
 

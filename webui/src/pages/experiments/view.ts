@@ -53,7 +53,11 @@ export type ListView = ReturnType<typeof useListView>;
 export const sortText = (sorts: readonly Sort[]) => sorts.map(([id, descending]) => `${id}:${descending ? "desc" : "asc"}`).join(",");
 
 /** The request to the server; null while the query is invalid. */
-export function askedFor(view: ListView, project: number, shown: string[]): ((offset: number, limit: number) => string) | null {
+export function askedFor(
+  view: Pick<ListView, "text" | "archived" | "sorts">,
+  project: number,
+  shown: string[],
+): ((offset: number, limit: number) => string) | null {
   try {
     const filter = filterOf(parse(view.text), view.archived);
     const order = view.sorts.map(([id, descending]) => `${id}=${descending ? "desc" : "asc"}`).join(",");

@@ -2,6 +2,7 @@ import { Archive, ArchiveRestore, Pencil, Trash2 } from "lucide-react";
 import { type FormEvent, useState } from "react";
 import { useNavigate } from "react-router";
 
+import { useRights } from "../../api/rights";
 import { ask, Dialog, DialogFoot } from "../../ui/dialog";
 import { TextArea, TextField } from "../../ui/field";
 import type { MenuItems } from "../../ui/menu";
@@ -11,6 +12,7 @@ import { type Model, pathOf, type Version, words } from "./facts";
 export function useModelMenu() {
   const [editing, setEditing] = useState<Model | null>(null);
   const act = useAct();
+  const rights = useRights();
   const navigate = useNavigate();
   const remove = async (one: Model) => {
     const text = `Its ${one.numVersions} versions are deleted; retention decides how long their checkpoints are kept.`;
@@ -18,10 +20,11 @@ export function useModelMenu() {
     if (await act("DELETE", pathOf(one.name), {}, `Deleted ${one.name}`)) navigate("/models");
   };
   const items = (one: Model): MenuItems => [
-    { name: "Edit", icon: <Pencil />, act: () => setEditing(one) },
+    { name: "Edit", icon: <Pencil />, not: rights("edit", one), act: () => setEditing(one) },
     {
       name: one.archived ? "Unarchive" : "Archive",
       icon: one.archived ? <ArchiveRestore /> : <Archive />,
+      not: rights("control", one),
       act: () =>
         void act(
           "POST",
@@ -31,7 +34,7 @@ export function useModelMenu() {
         ),
     },
     null,
-    { name: "Delete", icon: <Trash2 />, danger: true, act: () => void remove(one) },
+    { name: "Delete", icon: <Trash2 />, danger: true, not: rights("delete", one), act: () => void remove(one) },
   ];
   return { items, editing, stop: () => setEditing(null) };
 }

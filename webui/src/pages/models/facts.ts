@@ -7,6 +7,8 @@ export interface Model {
   metadata: Record<string, unknown>;
   numVersions: number;
   username: string;
+  userId: number;
+  workspaceId: number;
   lastUpdatedTime: string;
   archived: boolean;
 }

@@ -3,6 +3,7 @@ import { type FormEvent, useState } from "react";
 import { Link, useSearchParams } from "react-router";
 
 import { useData } from "../../api/data";
+import { ANYWHERE, useRights } from "../../api/rights";
 import { Button } from "../../ui/button";
 import { Card } from "../../ui/card";
 import { Dialog, DialogFoot } from "../../ui/dialog";
@@ -34,6 +35,7 @@ export function Models() {
       },
       { replace: true },
     );
+  const rights = useRights();
   const [making, setMaking] = useState(false);
   const { items, editing, stop } = useModelMenu();
   const fits = (one: Model) =>
@@ -44,7 +46,7 @@ export function Models() {
         title="Models"
         beside={found.data && String(found.data.models.filter(fits).length)}
         actions={
-          <Button kind="primary" icon={<Plus />} onClick={() => setMaking(true)}>
+          <Button kind="primary" icon={<Plus />} not={rights("create", ANYWHERE)} onClick={() => setMaking(true)}>
             New model
           </Button>
         }

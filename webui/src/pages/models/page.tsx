@@ -3,6 +3,7 @@ import { useState } from "react";
 import { Link, useParams } from "react-router";
 
 import { useData } from "../../api/data";
+import { useRights } from "../../api/rights";
 import { Markdown } from "../../parts/markdown";
 import { digits, number, size } from "../../parts/format";
 import { Button } from "../../ui/button";
@@ -70,15 +71,16 @@ export function ModelPage() {
 function useVersionMenu(path: string, model: Model) {
   const [editing, setEditing] = useState<Version | null>(null);
   const act = useAct();
+  const rights = useRights();
   const remove = async (one: Version) => {
     const text = "Retention then decides how long its checkpoint is kept.";
     if (await ask({ title: `Delete version ${one.version} of ${model.name}?`, text, verb: "Delete", danger: true }))
       await act("DELETE", `${path}/versions/${one.version}`, {}, `Deleted version ${one.version}`);
   };
   const items = (one: Version): MenuItems => [
-    { name: "Edit", icon: <Pencil />, act: () => setEditing(one) },
+    { name: "Edit", icon: <Pencil />, not: rights("edit", model), act: () => setEditing(one) },
     null,
-    { name: "Delete", icon: <Trash2 />, danger: true, act: () => void remove(one) },
+    { name: "Delete", icon: <Trash2 />, danger: true, not: rights("delete", model), act: () => void remove(one) },
   ];
   return { items, editing, stop: () => setEditing(null) };
 }

@@ -7,6 +7,7 @@ import { useNavigate, useSearchParams } from "react-router";
 
 import { ApiError, get, send } from "../../api/client";
 import { useChange, useData } from "../../api/data";
+import { ANYWHERE, type Owned, useRights } from "../../api/rights";
 import type { Config, Experiment, Trial } from "../../api/types";
 import { number } from "../../parts/format";
 import { Button } from "../../ui/button";
@@ -45,6 +46,7 @@ interface Checked {
 export function NewExperiment() {
   usePlace({ crumbs: [{ name: "Experiments", to: "/experiments" }, { name: "New experiment" }] });
   const [params] = useSearchParams();
+  const rights = useRights();
   // Nothing until the configuration of the earlier experiment is there: another one would flash.
   const [text, setText] = useState(params.has("from") ? "" : FIRST);
   const [code, setCode] = useState<Code>({ from: params.has("from") ? "earlier" : "folder", files: [], parent: null });
@@ -87,7 +89,12 @@ export function NewExperiment() {
   const wrong = checked.error ? wrongs(settled, checked.error instanceof Error ? checked.error.message : String(checked.error)) : [];
   const missing = isFork || code.files.length ? "" : "Choose the code first";
   const empty = text.trim() ? "" : "The configuration is empty";
-  const not = missing || empty || (checked.error ? "The configuration is not valid yet" : checked.isPending ? "It is being checked" : "");
+  const project = useData<{ project: Owned }>(params.has("project") ? `projects/${Number(params.get("project"))}` : null);
+  const not =
+    rights("create", project.data?.project ?? ANYWHERE) ||
+    missing ||
+    empty ||
+    (checked.error ? "The configuration is not valid yet" : checked.isPending ? "It is being checked" : "");
   const go = () =>
     submit.mutate({
       method: "POST",

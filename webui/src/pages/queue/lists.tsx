@@ -3,6 +3,7 @@ import { ArrowDown, ArrowUp, ArrowUpToLine, CircleStop, Gauge, X } from "lucide-
 import { useMemo, useState } from "react";
 
 import { send } from "../../api/client";
+import { useRights } from "../../api/rights";
 import type { Job } from "../../api/types";
 import { Button } from "../../ui/button";
 import { Card } from "../../ui/card";
@@ -79,10 +80,17 @@ export function Lists({ jobs, pools, several }: { jobs: Job[]; pools: Pool[]; se
   const { change, move, end } = useChanges(jobs, names);
   const scheduler = (job: Job) => pools.find((one) => one.name === job.resourcePool)?.schedulerType ?? "";
   const ranks = (job: Job) => scheduler(job).endsWith("PRIORITY");
-  const moving = useMoving(waiting, ranks, (aim) => void move(aim));
+  const rights = useRights();
+  const notMine = (job: Job) => rights(isExperiment(job) ? "control" : "control_task", job);
+  const moving = useMoving(
+    waiting,
+    (job) => ranks(job) && !notMine(job),
+    (aim) => void move(aim),
+  );
   const items = (job: Job): MenuItems => {
     const { first, before, after } = placeOf(jobs, job);
-    const unordered = ranks(job) ? "" : "this pool has no order";
+    const not = notMine(job);
+    const unordered = ranks(job) ? not : "this pool has no order";
     const to = (name: string, icon: React.ReactNode, other: Job | undefined, ahead: boolean, none: string) => ({
       name,
       icon,
@@ -99,12 +107,12 @@ export function Lists({ jobs, pools, several }: { jobs: Job[]; pools: Pool[]; se
       {
         name: `Set the ${what}`,
         icon: <Gauge />,
-        not: shared ? "" : "this pool takes turns",
+        not: shared ? not : "this pool takes turns",
         act: () => setSetting({ job, what }),
       },
       null,
-      ...(isExperiment(job) ? [{ name: "Stop after this batch", icon: <CircleStop />, act: () => void end(job, "cancel") }] : []),
-      { name: "Kill", icon: <X />, danger: true, act: () => void end(job, "kill") },
+      ...(isExperiment(job) ? [{ name: "Stop after this batch", icon: <CircleStop />, not, act: () => void end(job, "cancel") }] : []),
+      { name: "Kill", icon: <X />, danger: true, not, act: () => void end(job, "kill") },
     ];
   };
   const up = (job: Job) => {
@@ -118,6 +126,7 @@ export function Lists({ jobs, pools, several }: { jobs: Job[]; pools: Pool[]; se
           small
           icon={<ArrowUp />}
           aria-label={`Move ${called(job)} up`}
+          not={notMine(job)}
           onClick={() => void move({ job, other: before, ahead: true })}
         >
           Up

@@ -23,5 +23,3 @@ export function useAct() {
     [client],
   );
 }
-
-export const ONLY = "administrators may";

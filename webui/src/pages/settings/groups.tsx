@@ -2,13 +2,14 @@ import { Trash2, UserPlus, UsersRound, X } from "lucide-react";
 import { type FormEvent, useState } from "react";
 
 import { useData } from "../../api/data";
+import { useRights } from "../../api/rights";
 import type { User } from "../../api/types";
 import { Button, IconButton } from "../../ui/button";
 import { ask, Dialog, DialogFoot } from "../../ui/dialog";
 import { Select, TextField } from "../../ui/field";
 import type { Column } from "../../ui/table";
 import { Avatar, Cut } from "../../ui/text";
-import { ONLY, useAct } from "./change";
+import { useAct } from "./change";
 import { Listing } from "./listing";
 
 export interface Group {
@@ -23,7 +24,8 @@ const COLUMNS: Column<Group>[] = [
 ];
 
 /** Groups of users; the roles of a group decide what its members may do. */
-export function Groups({ admin }: { admin: boolean }) {
+export function Groups() {
+  const not = useRights()("administer_users");
   const found = useData<{ groups: Group[] }>("groups", TOPICS);
   const [making, setMaking] = useState(false);
   const [open, setOpen] = useState<Group | null>(null);
@@ -40,7 +42,7 @@ export function Groups({ admin }: { admin: boolean }) {
         title="Groups"
         found={found}
         rows={({ groups }) => groups}
-        make={{ verb: "New group", act: () => setMaking(true), may: admin }}
+        make={{ verb: "New group", act: () => setMaking(true), not }}
         empty={{
           icon: <UsersRound className="l" />,
           title: "No groups yet",
@@ -56,10 +58,10 @@ export function Groups({ admin }: { admin: boolean }) {
             Members
           </Button>
         )}
-        actions={(one) => [{ name: "Delete", icon: <Trash2 />, danger: true, not: admin ? "" : ONLY, act: () => void remove(one) }]}
+        actions={(one) => [{ name: "Delete", icon: <Trash2 />, danger: true, not, act: () => void remove(one) }]}
       />
       {making && <NewGroup onClose={() => setMaking(false)} />}
-      {open && <Members of={open} admin={admin} onClose={() => setOpen(null)} />}
+      {open && <Members of={open} not={not} onClose={() => setOpen(null)} />}
     </>
   );
 }
@@ -81,7 +83,7 @@ function NewGroup({ onClose }: { onClose: () => void }) {
   );
 }
 
-function Members({ of, admin, onClose }: { of: Group; admin: boolean; onClose: () => void }) {
+function Members({ of, not, onClose }: { of: Group; not: string; onClose: () => void }) {
   const path = `groups/${of.group.groupId}`;
   const found = useData<{ group: { users: User[] } }>(path, TOPICS);
   const users = useData<{ users: User[] }>("users", ["users"]);
@@ -99,23 +101,22 @@ function Members({ of, admin, onClose }: { of: Group; admin: boolean; onClose: (
           <li key={one.id} className="check">
             <Avatar name={one.displayName || one.username} plain small />
             <Cut>{one.username}</Cut>
-            {admin && (
-              <IconButton
-                icon={<X />}
-                label={`Remove ${one.username}`}
-                onClick={() => void act("PUT", path, { removeUsers: [one.id] }, "")}
-              />
-            )}
+            <IconButton
+              icon={<X />}
+              label={`Remove ${one.username}`}
+              not={not}
+              onClick={() => void act("PUT", path, { removeUsers: [one.id] }, "")}
+            />
           </li>
         ))}
         {found.data && !members.length && <li className="ink3">No members yet.</li>}
       </ul>
-      {admin && others.length > 0 && (
+      {others.length > 0 && (
         <form onSubmit={add} style={{ display: "flex", alignItems: "end" }}>
           <div style={{ flex: 1 }}>
             <Select above label="Add a user" name="user" options={others.map((one) => [String(one.id), one.username] as const)} />
           </div>
-          <Button type="submit" icon={<UserPlus />}>
+          <Button type="submit" icon={<UserPlus />} not={not}>
             Add
           </Button>
         </form>

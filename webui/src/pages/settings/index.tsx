@@ -29,10 +29,10 @@ const PARTS: Part[] = [
   { id: "keys", name: "Keys", icon: <Keyboard />, show: () => <KeySettings /> },
   { id: "sessions", name: "Sessions", icon: <MonitorSmartphone />, show: (user) => <Sessions user={user.id} /> },
   { id: "tokens", name: "API tokens", icon: <KeyRound />, show: () => <Tokens /> },
-  { id: "users", name: "Users", icon: <People />, show: (user) => <Users admin={user.admin} /> },
-  { id: "groups", name: "Groups", icon: <UsersRound />, show: (user) => <Groups admin={user.admin} /> },
-  { id: "quotas", name: "Quotas", icon: <Gauge />, show: (user) => <Quotas admin={user.admin} /> },
-  { id: "webhooks", name: "Webhooks", icon: <Webhook />, show: (user) => <Webhooks admin={user.admin} /> },
+  { id: "users", name: "Users", icon: <People />, show: () => <Users /> },
+  { id: "groups", name: "Groups", icon: <UsersRound />, show: () => <Groups /> },
+  { id: "quotas", name: "Quotas", icon: <Gauge />, show: () => <Quotas /> },
+  { id: "webhooks", name: "Webhooks", icon: <Webhook />, show: () => <Webhooks /> },
 ];
 
 export function Settings() {

@@ -18,7 +18,7 @@ interface Listing<Answer, Row> extends Omit<TableProps<Row>, "rows" | "name" | "
   found: { data?: Answer; error: unknown; isPending: boolean; refetch?: () => unknown };
   rows: (answer: Answer) => Row[];
   /** The action that adds a row. Users without permission see it disabled, with the reason. */
-  make?: { verb: string; act: () => void; may?: boolean };
+  make?: { verb: string; act: () => void; not?: string };
   /** Beside that action, such as a search. */
   tools?: ReactNode;
   /** Number of rows, for the head. */
@@ -28,13 +28,7 @@ interface Listing<Answer, Row> extends Omit<TableProps<Row>, "rows" | "name" | "
 
 export function Listing<Answer, Row>({ title, name = title, found, rows, make, tools, count, empty, ...table }: Listing<Answer, Row>) {
   const add = make && (
-    <Button
-      small
-      kind="primary"
-      icon={<Plus />}
-      not={make.may === false ? "Only administrators can do this" : undefined}
-      onClick={make.act}
-    >
+    <Button small kind="primary" icon={<Plus />} not={make.not} onClick={make.act}>
       {make.verb}
     </Button>
   );

@@ -2,6 +2,7 @@ import { Gauge, Pencil, Trash2 } from "lucide-react";
 import { type FormEvent, useState } from "react";
 
 import { useData } from "../../api/data";
+import { useRights } from "../../api/rights";
 import type { User } from "../../api/types";
 import { number, size } from "../../parts/format";
 import { ask, Dialog, DialogFoot } from "../../ui/dialog";
@@ -9,7 +10,7 @@ import { NumberField, Select } from "../../ui/field";
 import { Meter } from "../../ui/meter";
 import type { Column } from "../../ui/table";
 import { Cut } from "../../ui/text";
-import { ONLY, useAct } from "./change";
+import { useAct } from "./change";
 import type { Group } from "./groups";
 import { Listing } from "./listing";
 
@@ -57,7 +58,8 @@ const COLUMNS: Column<Quota>[] = [
 ];
 
 /** Limits on slots held at once, unfinished jobs, and bytes of checkpoints. */
-export function Quotas({ admin }: { admin: boolean }) {
+export function Quotas() {
+  const not = useRights()("administer_cluster");
   const found = useData<{ quotas: Quota[] }>("quotas", TOPICS);
   const [setting, setSetting] = useState<Quota | "new" | null>(null);
   const act = useAct();
@@ -72,7 +74,7 @@ export function Quotas({ admin }: { admin: boolean }) {
         title="Quotas"
         found={found}
         rows={({ quotas }) => quotas}
-        make={{ verb: "New quota", act: () => setSetting("new"), may: admin }}
+        make={{ verb: "New quota", act: () => setSetting("new"), not }}
         empty={{
           icon: <Gauge className="l" />,
           title: "No quotas",
@@ -83,8 +85,8 @@ export function Quotas({ admin }: { admin: boolean }) {
         called={(one) => `${one.kind} ${one.name}`}
         columns={COLUMNS}
         actions={(one) => [
-          { name: "Change", icon: <Pencil />, not: admin ? "" : ONLY, act: () => setSetting(one) },
-          { name: "Remove", icon: <Trash2 />, danger: true, not: admin ? "" : ONLY, act: () => void remove(one) },
+          { name: "Change", icon: <Pencil />, not, act: () => setSetting(one) },
+          { name: "Remove", icon: <Trash2 />, danger: true, not, act: () => void remove(one) },
         ]}
       />
       {setting && <SetQuota quota={setting === "new" ? null : setting} onClose={() => setSetting(null)} />}

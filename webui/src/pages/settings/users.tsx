@@ -2,21 +2,22 @@ import { KeyRound, ShieldCheck, UserX } from "lucide-react";
 import { type FormEvent, useState } from "react";
 
 import { useData } from "../../api/data";
+import { useRights } from "../../api/rights";
 import type { User } from "../../api/types";
 import { ask, Dialog, DialogFoot } from "../../ui/dialog";
 import { Check, PasswordField, Search, TextField } from "../../ui/field";
 import { Avatar, Tag } from "../../ui/text";
-import { ONLY, useAct } from "./change";
+import { useAct } from "./change";
 import { Listing } from "./listing";
 
-export function Users({ admin }: { admin: boolean }) {
+export function Users() {
+  const not = useRights()("administer_users");
   const found = useData<{ users: User[] }>("users", ["users"]);
   const [wanted, setWanted] = useState("");
   const [making, setMaking] = useState(false);
   const [changing, setChanging] = useState<User | null>(null);
   const act = useAct();
   const patch = (user: User, body: object, said: string) => void act("PATCH", `users/${user.id}`, body, said);
-  const not = admin ? "" : ONLY;
   const close = async (one: User) => {
     const text = "The user is signed out and can no longer sign in. Everything they created is kept.";
     if (!one.active || (await ask({ title: `Close the account of ${one.username}?`, text, verb: "Close account", danger: true })))
@@ -31,7 +32,7 @@ export function Users({ admin }: { admin: boolean }) {
         found={found}
         rows={({ users }) => users.filter(fits)}
         tools={<Search label="Find a user" value={wanted} onChange={setWanted} small />}
-        make={{ verb: "Add user", act: () => setMaking(true), may: admin }}
+        make={{ verb: "Add user", act: () => setMaking(true), not }}
         id={(one) => one.id}
         called={(one) => one.username}
         store="users"

@@ -3,6 +3,7 @@ import { ListChecks, Send, Trash2, Webhook as Icon } from "lucide-react";
 import { type FormEvent, useState } from "react";
 
 import { question, useData } from "../../api/data";
+import { useRights } from "../../api/rights";
 import type { Webhook, WebhookDelivery } from "../../api/types";
 import { number, sentence } from "../../parts/format";
 import { Card } from "../../ui/card";
@@ -38,8 +39,9 @@ const COLUMNS: Column<Webhook>[] = [
 ];
 
 /** Webhooks for state changes of experiments; for administrators, since addresses and keys are secrets. */
-export function Webhooks({ admin }: { admin: boolean }) {
-  if (admin) return <All />;
+export function Webhooks() {
+  const rights = useRights();
+  if (!rights("administer_cluster")) return <All />;
   return (
     <Card title="Webhooks">
       <Empty icon={<Icon className="l" />} title="Only administrators see webhooks">

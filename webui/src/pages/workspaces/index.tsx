@@ -3,6 +3,7 @@ import { type FormEvent, useState } from "react";
 import { Link, useNavigate, useParams } from "react-router";
 
 import { useData } from "../../api/data";
+import { useRights } from "../../api/rights";
 import { Button } from "../../ui/button";
 import { Card } from "../../ui/card";
 import { Dialog, DialogFoot } from "../../ui/dialog";
@@ -19,12 +20,15 @@ import { WorkspaceRoles } from "./roles";
 interface Workspace extends Kept {
   pinned: boolean;
   username: string;
+  userId: number | null;
   numProjects: number;
   numExperiments: number;
 }
 export interface Project extends Kept {
   description: string;
   username: string;
+  userId: number | null;
+  workspaceId: number;
   notes: { name: string; contents: string }[];
   numExperiments: number;
   numActiveExperiments: number;
@@ -45,10 +49,14 @@ export function Workspaces() {
   const found = useData<{ workspaces: Workspace[] }>("workspaces", [...TOPICS, "experiments"]);
   const act = useAct();
   const [making, setMaking] = useState(false);
-  const { items, editing, stop } = useManage<Workspace>(
-    (one) => `workspaces/${one.id}`,
-    (one) => one.numExperiments,
-  );
+  const rights = useRights();
+  const notControl = (one: Workspace) => rights("control_workspace", { ...one, workspaceId: one.id });
+  const { items, editing, stop } = useManage<Workspace>({
+    pathOf: (one) => `workspaces/${one.id}`,
+    held: (one) => one.numExperiments,
+    notEdit: notControl,
+    notControl,
+  });
   const pin = (one: Workspace) =>
     void act("POST", `workspaces/${one.id}/${one.pinned ? "unpin" : "pin"}`, {}, `${one.pinned ? "Unpinned" : "Pinned"} ${one.name}`);
   return (
@@ -57,7 +65,7 @@ export function Workspaces() {
         title="Workspaces"
         beside={found.data && String(found.data.workspaces.length)}
         actions={
-          <Button kind="primary" icon={<Plus />} onClick={() => setMaking(true)}>
+          <Button kind="primary" icon={<Plus />} not={rights("create_workspace")} onClick={() => setMaking(true)}>
             New workspace
           </Button>
         }
@@ -114,6 +122,7 @@ export function WorkspacePage() {
   usePlace({ crumbs: [{ name: "Workspaces", to: "/workspaces" }, { name: name ?? String(id) }] });
   const found = useData<{ projects: Project[] }>(`workspaces/${id}/projects`, [...TOPICS, "experiments"]);
   const [making, setMaking] = useState(false);
+  const rights = useRights();
   return (
     <Loaded found={space} shape="page">
       {({ workspace }) => (
@@ -122,7 +131,7 @@ export function WorkspacePage() {
             title={workspace.name}
             beside={workspace.archived ? "archived" : undefined}
             actions={
-              <Button kind="primary" icon={<Plus />} onClick={() => setMaking(true)}>
+              <Button kind="primary" icon={<Plus />} not={rights("create_project", { workspaceId: id })} onClick={() => setMaking(true)}>
                 New project
               </Button>
             }
@@ -137,10 +146,14 @@ export function WorkspacePage() {
 }
 
 function Projects({ projects }: { projects: Project[] }) {
-  const { items, editing, stop } = useManage<Project>(
-    (one) => `projects/${one.id}`,
-    (one) => one.numExperiments,
-  );
+  const rights = useRights();
+  const { items, editing, stop } = useManage<Project>({
+    pathOf: (one) => `projects/${one.id}`,
+    held: (one) => one.numExperiments,
+    // The form holds the name, too.
+    notEdit: (one) => rights("control_project", one) || rights("edit_project", one),
+    notControl: (one) => rights("control_project", one),
+  });
   const navigate = useNavigate();
   const [noting, setNoting] = useState<number | null>(null);
   const open = projects.find((one) => one.id === noting);

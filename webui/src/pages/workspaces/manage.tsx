@@ -13,8 +13,18 @@ export interface Kept {
   immutable: boolean;
 }
 
+interface Managed<T> {
+  pathOf: (one: T) => string;
+  /** How much it holds. */
+  held: (one: T) => number;
+  /** Why the user may not edit it. */
+  notEdit: (one: T) => string;
+  /** Why the user may not archive or delete it. */
+  notControl: (one: T) => string;
+}
+
 /** Rename, archive, delete: the same for workspaces and projects. */
-export function useManage<T extends Kept>(pathOf: (one: T) => string, held: (one: T) => number) {
+export function useManage<T extends Kept>({ pathOf, held, notEdit, notControl }: Managed<T>) {
   const [editing, setEditing] = useState<T | null>(null);
   const act = useAct();
   const remove = async (one: T) => {
@@ -26,14 +36,20 @@ export function useManage<T extends Kept>(pathOf: (one: T) => string, held: (one
     const stays = one.immutable ? "stays as it is" : "";
     const verb = one.archived ? "unarchive" : "archive";
     return [
-      { name: "Edit", icon: <Pencil />, not: stays, act: () => setEditing(one) },
+      { name: "Edit", icon: <Pencil />, not: stays || notEdit(one), act: () => setEditing(one) },
       {
         name: one.archived ? "Unarchive" : "Archive",
         icon: one.archived ? <ArchiveRestore /> : <Archive />,
-        not: stays,
+        not: stays || notControl(one),
         act: () => void act("POST", `${pathOf(one)}/${verb}`, {}, `${one.archived ? "Unarchived" : "Archived"} ${one.name}`),
       },
-      { name: "Delete", icon: <Trash2 />, danger: true, not: stays || (held(one) ? "holds experiments" : ""), act: () => void remove(one) },
+      {
+        name: "Delete",
+        icon: <Trash2 />,
+        danger: true,
+        not: stays || (held(one) ? "holds experiments" : notControl(one)),
+        act: () => void remove(one),
+      },
     ];
   };
   return { items, editing, stop: () => setEditing(null) };

@@ -1,6 +1,7 @@
 import { Trash2 } from "lucide-react";
 import type { FormEvent } from "react";
 
+import { useRights } from "../../api/rights";
 import { Markdown } from "../../parts/markdown";
 import { Button, IconButton } from "../../ui/button";
 import { Dialog } from "../../ui/dialog";
@@ -10,6 +11,7 @@ import type { Project } from ".";
 
 export function ProjectNotes({ one, onClose }: { one: Project; onClose: () => void }) {
   const act = useAct();
+  const not = useRights()("edit_project", one);
   const put = (notes: Project["notes"], said: string) => act("PUT", `projects/${one.id}/notes`, { notes }, said);
   const add = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
@@ -28,6 +30,7 @@ export function ProjectNotes({ one, onClose }: { one: Project; onClose: () => vo
               <IconButton
                 icon={<Trash2 />}
                 label={`Remove ${note.name}`}
+                not={not}
                 onClick={() =>
                   void put(
                     one.notes.filter((_, other) => other !== at),
@@ -45,7 +48,7 @@ export function ProjectNotes({ one, onClose }: { one: Project; onClose: () => vo
         <TextArea label="Note" name="contents" rows={3} />
         <div className="dialog-foot">
           <Button onClick={onClose}>Close</Button>
-          <Button type="submit" kind="primary">
+          <Button type="submit" kind="primary" not={not}>
             Add note
           </Button>
         </div>

@@ -2,6 +2,7 @@ import { UserPlus } from "lucide-react";
 import { type FormEvent, useState } from "react";
 
 import { useData, useMe } from "../../api/data";
+import { useRights } from "../../api/rights";
 import type { User } from "../../api/types";
 import { Button } from "../../ui/button";
 import { Card, Note } from "../../ui/card";
@@ -37,27 +38,11 @@ interface Grant {
 
 const TOPICS = ["rights", "users"];
 
-/** Whether the user may assign roles here, and whether roles are enforced at all. */
-function useMay(id: number) {
-  const me = useMe();
-  const summary = useData<{ assignments: { roleId: number; scopeWorkspaceIds: number[]; scopeCluster: boolean }[]; roles: Role[] }>(
-    "permissions/summary",
-    TOPICS,
-  );
-  const master = useData<{ rbacEnabled: boolean }>("master");
-  const gives = summary.data?.assignments.some(
-    (one) =>
-      summary.data?.roles.find((role) => role.roleId === one.roleId)?.name === "WorkspaceAdmin" &&
-      (one.scopeCluster || one.scopeWorkspaceIds.includes(id)),
-  );
-  const counts = master.data?.rbacEnabled;
-  return { may: Boolean(me.data?.user.admin || (counts && gives)), counts };
-}
-
 /** The roles assigned in a workspace. If roles are not enforced yet, this prepares for it. */
 export function WorkspaceRoles({ id }: { id: number }) {
   const found = useData<Told>(`roles/workspace/${id}`, TOPICS);
-  const { may, counts } = useMay(id);
+  const not = useRights()("assign_roles", { workspaceId: id });
+  const counts = useMe().data?.access?.rbac;
   const [giving, setGiving] = useState(false);
   const act = useAct();
   const take = (one: Grant) =>
@@ -72,11 +57,9 @@ export function WorkspaceRoles({ id }: { id: number }) {
       title="Members"
       flush
       more={
-        may && (
-          <Button small icon={<UserPlus />} onClick={() => setGiving(true)}>
-            Assign a role
-          </Button>
-        )
+        <Button small icon={<UserPlus />} not={not} onClick={() => setGiving(true)}>
+          Assign a role
+        </Button>
       }
     >
       {counts === false && (
@@ -108,7 +91,7 @@ export function WorkspaceRoles({ id }: { id: number }) {
               ]}
               actWidth={110}
               act={(one) => (
-                <Button small not={may ? undefined : "Only workspace administrators can do this"} onClick={() => take(one)}>
+                <Button small not={not} onClick={() => take(one)}>
                   Revoke
                 </Button>
               )}
