@@ -1,7 +1,6 @@
 """Why a command, a route or a field of Determined 0.25 is not the same here."""
 
 BY_REST = "ask the REST API, with a token of `det token create`"
-PAGES = "501: the web UI of 0.25 asked it for its own pages"
 
 COMMANDS = {
     "auth": "`det user login --provider` signs in with a provider",
@@ -14,10 +13,7 @@ COMMANDS = {
 }
 """By the command, or its first words."""
 
-ROUTES: dict[str, str] = {
-    "/user/projects/activity": PAGES,
-    "/users/activity": PAGES,
-}
+ROUTES: dict[str, str] = {}
 """By the path, or its beginning."""
 
 FIELDS: dict[str, str] = {}

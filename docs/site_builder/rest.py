@@ -52,7 +52,7 @@ def _by_noun() -> dict[str, list[tuple[str, str, dict[str, Any]]]]:
 
 
 def _row(method: str, path: str, operation: dict[str, Any]) -> str:
-    does = str(operation.get("description") or "Not there: answers 501.").split("\n\n")[0]
+    does = operation["description"].split("\n\n")[0]
     asked = [one["name"] for one in operation.get("parameters", []) if one["in"] == "query"]
     cells = method.upper(), f"`~/{path.removeprefix(API)}`", " ".join(does.split()), ", ".join(asked)
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

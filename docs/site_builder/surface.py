@@ -9,7 +9,6 @@ from typing import Any
 
 from determined import _absent
 from determined.cli.unsupported import AUTH, NOUNS
-from services.gateway.determined.routes.not_implemented import MISSING
 
 VECTOR = Path(__file__).parents[2] / "tests" / "vectors" / "surface-0.25.json"
 PARTS_OF_A_CONTEXT = "core.init() makes it, of parts that differ"
@@ -62,14 +61,11 @@ def page() -> str:
 
 
 def _not_there() -> str:
-    """Commands and routes that the program itself knows as missing."""
+    """Commands that the program itself knows as missing."""
     commands = [f"`det {noun.names.split()[0]}`" for noun in (AUTH, *NOUNS)]
-    routes = [f"- `{method} {path}`: {instead}.\n" for (method, path), instead in MISSING.items()]
     return (
         "## Commands that are not there\n\n"
-        f"They end with 1 and say so: {', '.join(commands)}. All others are in [commands](commands.md).\n\n"
-        "## REST routes that are not there\n\n"
-        f"Below `/api/v1`, they answer 501, and say what to do instead:\n\n{''.join(routes)}"
+        f"They end with 1 and say so: {', '.join(commands)}. All others are in [commands](commands.md).\n"
     )
 
 

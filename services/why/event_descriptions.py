@@ -325,6 +325,7 @@ DESCRIBERS: dict[type, Describer] = {
     gateway.SettingsSet: lambda e, _: (
         f"{len(e.settings)} setting(s) of pages are stored for user {e.user_id}"
     ),
+    gateway.ProjectViewed: lambda e, _: f"user {e.user_id} opened project {e.project_id}",
     gateway.PasswordRenewed: lambda e, _: (
         f"the password of user {e.user_id} was rehashed at the current cost"
     ),

@@ -170,7 +170,7 @@ def test_there_is_one_workspace_with_one_project(busy):
 def test_the_master_says_who_it_is(gateway):
     found = gateway.get("/api/v1/master")
     assert (found["version"], found["clusterId"], found["clusterName"]) == ("0.25.0", "c-1", "test")
-    assert found["rbacEnabled"] is False
+    assert (found["rbacEnabled"], found["userManagementEnabled"]) == (False, True)
     raw = gateway.get("/info")
     assert (raw["version"], raw["cluster_id"], raw["master_id"]) == ("0.25.0", "c-1", "c-1")
     assert gateway.get("/api/v1/master/telemetry") == {"enabled": False}
@@ -180,14 +180,3 @@ def test_the_master_says_who_it_is(gateway):
 @pytest.mark.parametrize("noun", ["commands", "notebooks", "shells", "tensorboards", "templates"])
 def test_lists_of_what_is_not_there_yet_are_empty(gateway, noun):
     assert gateway.get(f"/api/v1/{noun}")[noun] == []
-
-
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [("POST", "/users/activity")],
-)
-def test_what_comes_later_says_so(gateway, method, path):
-    gateway.log_in("admin")
-    answer = gateway.send(method, f"/api/v1{path}", {})
-    assert answer.status_code == 501
-    assert answer.json()["error"]["reason"] == "Unimplemented"

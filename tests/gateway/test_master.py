@@ -208,20 +208,6 @@ def test_an_administrator_has_a_database_rebuilt_and_sees_how_far_it_is(gateway)
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "instead"),
-    [
-        ("GET", "/user/projects/activity", "list all"),
-        ("POST", "/users/activity", "list all"),
-    ],
-)
-def test_what_is_not_offered_says_what_to_do_instead(gateway, method, path, instead):
-    gateway.log_in("admin")
-    told = gateway.refused(501, method, f"/api/v1{path}", {})
-    assert f"{method} /api/v1{path} is not offered" in told
-    assert instead in told
-
-
-@pytest.mark.parametrize(
     ("paths", "log", "stated"),
     [
         (["log"], {"level": "debug", "color": False}, [("level", "DEBUG"), ("color", "off")]),

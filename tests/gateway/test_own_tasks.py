@@ -115,7 +115,16 @@ def test_files_come_along(here):
         ({"config": {"entrypoint": "x", "resources": 3}}, 400, "config.resources"),
         ({"config": {"entrypoint": "x", "resources": {"slots": "two"}}}, 400, "config.resources.slots"),
         ({"config": {"entrypoint": "x", "resources": {"resource_pool": "moon"}}}, 404, "'moon' not found"),
-        ({"config": {"entrypoint": "x", "environment": {"environment_variables": [1]}}}, 400, "NAME=VALUE"),
+        (
+            {"config": {"entrypoint": "x", "environment": {"environment_variables": [1]}}},
+            400,
+            "environment_variables",
+        ),
+        (
+            {"config": {"entrypoint": "x", "environment": {"environment_variables": {"A": "b"}}}},
+            400,
+            "NAME=VALUE",
+        ),
         ({"config": {"entrypoint": "x"}, "templateName": "none"}, 404, "template 'none' not found"),
         ({"config": {"entrypoint": "x"}, "workspaceId": 9}, 404, "workspace '9' not found"),
     ],
@@ -123,6 +132,57 @@ def test_files_come_along(here):
 def test_what_is_refused(here, body, status, message):
     assert message in here.refused(status, "POST", "/api/v1/commands", body)
     assert here.catalogue.state.tasks == {}
+
+
+@pytest.mark.parametrize("noun", ["command", "notebook", "shell", "tensorboard"])
+def test_unknown_fields_and_wrong_values_are_listed_together(here, noun):
+    config = {
+        "entrypoint": "x",
+        "resorces": {},
+        "searcher": {},
+        "shell": {},
+        "resources": {"slots": "two", "cpus": 1},
+    }
+    told = here.refused(400, "POST", f"/api/v1/{noun}s", {"config": config, "experimentIds": [1]})
+    for one in (
+        'config.resorces: unknown field, did you mean "resources"?',
+        "config.searcher: unknown field",
+        "config.shell: unknown field",
+        "config.resources.slots: ",
+        "config.resources.cpus: unknown field",
+    ):
+        assert one in told
+    assert here.catalogue.state.tasks == {}
+
+
+def test_all_fields_of_0_25_are_taken(here):
+    config = {
+        "description": "d",
+        "entrypoint": ["x"],
+        "bind_mounts": [{"host_path": "/data", "container_path": "data"}],
+        "environment": {
+            "image": {"cpu": "a", "cuda": "b"},
+            "add_capabilities": ["SYS_ADMIN"],
+            "ports": {"x": 1},
+        },
+        "resources": {"slots": 1, "priority": 7, "weight": 2, "shm_size": "1g", "devices": ["/dev/a:/dev/a"]},
+        "idle_timeout": "30m",
+        "notebook_idle_type": "activity",
+        "tensorboard_args": ["--samples_per_plugin=images=5"],
+        "work_dir": "/work",
+        "debug": True,
+        "slurm": {"slots_per_node": 2},
+        "pbs": None,
+    }
+    for noun in ("command", "notebook", "shell"):
+        assert start(here, config, noun)[noun]["description"] == "d"
+
+
+def test_a_large_configuration_is_refused_or_read_elsewhere(here):
+    large = {"entrypoint": "x", "work_dir": "w" * (1 << 20)}
+    assert "larger than 1048576 bytes" in here.refused(400, "POST", "/api/v1/commands", {"config": large})
+    unknown = {"entrypoint": "x", "wrok_dir": "w" * (8 << 10)}
+    assert "wrok_dir: unknown" in here.refused(400, "POST", "/api/v1/commands", {"config": unknown})
 
 
 def test_unknown_ones(here):
@@ -220,7 +280,7 @@ def test_a_notebook_says_whether_it_is_used(here):
 
 
 def test_the_key_to_a_shell_is_for_its_owner_and_lies_sealed(here):
-    answer = start(here, {"shell": {"private_key": "mine"}}, "shell")
+    answer = start(here, {"description": "mine"}, "shell")
     one = answer["shell"]
     assert one["privateKey"].startswith("-----BEGIN OPENSSH PRIVATE KEY-----")
     assert one["publicKey"].startswith("ssh-ed25519 ")

@@ -339,6 +339,7 @@ def test_the_gateway_itself_refuses_users_without_the_role():
         commands.SetUser(user_id=4, admin=True, user="egon"),
         commands.SetPassword(user_id=3, password=commands.Password(), user="egon"),
         commands.KeepSettings(user_id=3, settings=(), forget=True, user="egon"),
+        commands.ViewProject(user_id=3, project_id=1, user="egon"),
     ):
         assert "not an administrator" in refused(GATEWAY, state, command)
     ok(GATEWAY, state, commands.SetPassword(user_id=4, password=commands.Password(), user="egon"))

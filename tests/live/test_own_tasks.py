@@ -105,7 +105,10 @@ def test_a_tensorboard_shows_the_curves_of_a_trial(cluster, tmp_path, request):
     (tmp_path / "config.yaml").write_text(CONFIG)
     experiment = cluster.create("config.yaml", tmp_path)
     assert cluster.wait_for_end(experiment)["state"] == "STATE_COMPLETED"
-    done = cluster.det("tensorboard", "start", experiment, "--no-browser")
+    done = cluster.det(
+        *("tensorboard", "start", experiment, "--no-browser"),
+        *("--config", "tensorboard_args=[--window_title, Curves of mine]"),
+    )
     address = done.stdout.split("running at: ")[1].split()[0]
     headers = {"Authorization": f"Bearer {cluster._token}"}
     assert requests.get(address, timeout=60).status_code == 401
@@ -115,6 +118,8 @@ def test_a_tensorboard_shows_the_curves_of_a_trial(cluster, tmp_path, request):
         return answer.json() if answer.ok else {}
 
     wait_for(lambda: any("loss" in found for found in tags().values()), 90, "the curve")
+    environment = requests.get(f"{address}data/environment", headers=headers, timeout=60).json()
+    assert environment["window_title"] == "Curves of mine"
     assert "text/html" in requests.get(address, headers=headers, timeout=60).headers["content-type"]
     if CHROMIUM is not None:
         look_in_browser(request.getfixturevalue("signed_in"), cluster, address)

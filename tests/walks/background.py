@@ -241,6 +241,7 @@ class Background(Users):
             ask(commands.SignIn(issuer="https://i", subject=str(number), provision=True, **said))
             setting = gateway.Setting("path", "key", "value")
             ask(commands.KeepSettings(user_id=user, settings=(setting,), user="admin"))
+            ask(commands.ViewProject(user_id=user, project_id=1, user="admin"))
             group = ask(commands.SetGroup(name=f"group{number}", add=(user,), user="admin"))
             grant = gateway.Grant("Viewer", 1)
             given = tuple(commands.Assignment(name, grant) for name in (f"user-{user}", f"group-{group}"))

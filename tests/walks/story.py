@@ -242,6 +242,7 @@ class Story(Users):
         ask(commands.RenewPassword(user_id=user, before=before, password=renewed))
         setting = gateway.Setting("path", "key", "value")
         ask(commands.KeepSettings(user_id=user, settings=(setting,), user="admin"))
+        ask(commands.ViewProject(user_id=user, project_id=1, user="admin"))
         group = ask(commands.SetGroup(name="fresh", add=(user,), user="admin"))
         ask(commands.SetGroup(group_id=group, name="other", remove=(user,), add=(1,), user="admin"))
         ask(commands.SetAuthz(mode="rbac"))

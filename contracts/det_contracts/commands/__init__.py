@@ -57,6 +57,7 @@ from det_contracts.commands.users import (
     SetPassword,
     SetQuota,
     SetUser,
+    ViewProject,
 )
 from det_contracts.commands.workspaces import (
     MoveExperiment,
@@ -125,5 +126,6 @@ __all__ = [
     "SubmitTask",
     "SwitchSlot",
     "SwitchWorker",
+    "ViewProject",
     "given_fields",
 ]

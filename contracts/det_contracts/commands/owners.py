@@ -49,6 +49,7 @@ OWNER_OF: dict[type, str] = {
     users.SetFirstPassword: "gateway",
     users.RenewPassword: "gateway",
     users.KeepSettings: "gateway",
+    users.ViewProject: "gateway",
     users.SetGroup: "gateway",
     users.RemoveGroup: "gateway",
     users.SetQuota: "gateway",

@@ -65,6 +65,14 @@ class KeepSettings(msgspec.Struct, frozen=True, kw_only=True, tag="keep_settings
     user: str
 
 
+class ViewProject(msgspec.Struct, frozen=True, kw_only=True, tag="view_project"):
+    """To the gateway: remember that a user opened a project."""
+
+    user_id: int
+    project_id: int
+    user: str
+
+
 class SetGroup(Creation, frozen=True, kw_only=True, tag="set_group"):
     """To the gateway: create a group, if there is no id, or change the given fields. `value`: its id."""
 

@@ -19,6 +19,7 @@ from det_contracts.expconf.masking import (
 )
 from det_contracts.expconf.outline import Known, outline
 from det_contracts.expconf.random_names import random_name
+from det_contracts.expconf.task import check_task
 from det_contracts.expconf.views import (
     Device,
     Resources,
@@ -39,6 +40,7 @@ __all__ = [
     "Resources",
     "Retention",
     "Unit",
+    "check_task",
     "complete",
     "entrypoint_command",
     "environment_variables",

@@ -2,7 +2,7 @@
 
 from determined.core._checkpoint import CheckpointContext, DownloadMode, DummyCheckpointContext
 from determined.core._context import Context, _dummy_init, init
-from determined.core._distributed import DistributedContext, DummyDistributedContext
+from determined.core._distributed import DistributedContext, DummyDistributedContext, announce_rank
 from determined.core._preempt import DummyPreemptContext, PreemptContext, PreemptMode
 from determined.core._searcher import (
     DummySearcherContext,
@@ -38,3 +38,5 @@ __all__ = [
     "_dummy_init",
     "init",
 ]
+
+announce_rank()

@@ -21,6 +21,23 @@ def port_2() -> int:
     return int(os.environ.get("INTER_TRAIN_PROCESS_COMM_PORT_2") or port_1() + 16)
 
 
+def announce_rank() -> None:
+    """Show the other ranks of this host that this one runs, if it is one that was started by hand."""
+    if _is_by_hand():
+        importlib.import_module("determined.core._presence").announce()
+
+
+def _is_by_hand() -> bool:
+    """Return whether this is one of several ranks that neither a cluster nor torchrun watches."""
+    rank, size = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
+    watched = "DET_SESSION_TOKEN" in os.environ or "TORCHELASTIC_RUN_ID" in os.environ
+    return rank.isdecimal() and size.isdecimal() and int(rank) < int(size) != 1 and not watched
+
+
+def _never(rank: int) -> bool:
+    return False
+
+
 class DistributedContext(Collectives):
     """This process's place in the trial, with collectives over all ranks and over the ranks of one node.
 
@@ -78,15 +95,18 @@ class DistributedContext(Collectives):
             return Alone(), Alone()
         # Imported by name, so that a job of one process does not load the socket code.
         meeting = importlib.import_module("determined.core._rendezvous")
+        presence = importlib.import_module("determined.core._presence") if _is_by_hand() else None
+        has_died = presence.has_died if presence else _never
         one_node = self.local_size == self.size
         everybody: Group
         if self.rank == 0:
             everywhere = "::" if ":" in self._chief_ip else ""
-            everybody = meeting.lead(
-                meeting.listen(self._chief_ip if one_node else everywhere, port), self.size
-            )
+            listener = meeting.listen(self._chief_ip if one_node else everywhere, port)
+            everybody = meeting.lead(listener, self.size, has_died=has_died)
         else:
-            everybody = meeting.follow((self._chief_ip, port), self.rank, self.size)
+            everybody = meeting.follow((self._chief_ip, port), self.rank, self.size, has_died=has_died)
+        if presence:
+            presence.joined()
         if one_node:
             return everybody, everybody
         node = meeting.join_node(everybody, self.cross_rank, self.local_rank, self.local_size, force_tcp)

@@ -73,14 +73,19 @@ def listen(host: str, port: int) -> socket.socket:
         ) from error
 
 
-def lead(listener: socket.socket, size: int, patience_s: float | None = None) -> Chief:
-    """Wait for all other ranks.
+def lead(
+    listener: socket.socket,
+    size: int,
+    patience_s: float | None = None,
+    has_died: Callable[[int], bool] = lambda rank: False,
+) -> Chief:
+    """Wait for all other ranks. `has_died` says of one that did not connect whether it was started and ended.
 
-    TimeoutError names missing ranks; RuntimeError names one that joined and died.
+    TimeoutError names missing ranks; RuntimeError names one that joined and died, or died before it joined.
     """
     links: dict[tuple[int, int], Link] = {}
     wanted = {(rank, channel) for rank in range(1, size) for channel in (DATA, LIFE)}
-    deaths = _Deaths(links, lambda: _named(wanted - links.keys()))
+    deaths = _Deaths(links, wanted, has_died)
     try:
         with listener:
             clock = _Clock(patience_s, lambda: f"waiting for {_named(wanted - _living(links))} of {size}")
@@ -100,20 +105,27 @@ def lead(listener: socket.socket, size: int, patience_s: float | None = None) ->
 
 
 class _Deaths:
-    """Tracks ranks that joined and then died."""
+    """Tracks ranks that died, whether they had joined or not."""
 
-    def __init__(self, links: dict[tuple[int, int], Link], missing: Callable[[], str]) -> None:
-        self._links, self._missing = links, missing
+    def __init__(
+        self,
+        links: dict[tuple[int, int], Link],
+        wanted: set[tuple[int, int]],
+        has_died: Callable[[int], bool],
+    ) -> None:
+        self._links, self._wanted, self._has_died = links, wanted, has_died
         self._since: dict[int, float] = {}
 
     def look(self) -> None:
         """Raise RuntimeError if one of them does not return in time."""
         now = time.monotonic()
         dead = {rank for rank, _ in self._links.keys() - _living(self._links)}
+        dead |= {rank for rank, _ in self._wanted - self._links.keys() if self._has_died(rank)}
         self._since = {rank: self._since.get(rank, now) for rank in dead}
         dead_ranks = [rank for rank, since in self._since.items() if now - since >= GRACE_S]
         if dead_ranks:
-            others = f"; {self._missing()} had not come" if self._missing() else ""
+            missing = _named({place for place in self._wanted - self._links.keys() if place[0] not in dead})
+            others = f"; {missing} had not come" if missing else ""
             raise RuntimeError(f"rank {min(dead_ranks)} of this job has died before all had joined{others}")
 
 
@@ -153,13 +165,19 @@ def _named(places: set[tuple[int, int]]) -> str:
     return f"rank {ranks}" if ranks else ""
 
 
-def follow(address: Address, rank: int, size: int, patience_s: float | None = None) -> Follower:
+def follow(
+    address: Address,
+    rank: int,
+    size: int,
+    patience_s: float | None = None,
+    has_died: Callable[[int], bool] = lambda rank: False,
+) -> Follower:
     """Join the chief, which may not be listening yet. Raises TimeoutError if not all ranks join in time.
 
     Raises RuntimeError if the chief gives up, or was reachable and has died.
     """
     clock = _Clock(patience_s, lambda: f"rank {rank} waiting for the chief at {address} and all {size} ranks")
-    lost_at: float | None = None
+    reached, lost_at = False, None
     while True:
         clock.left()
         if lost_at is not None and time.monotonic() - lost_at >= GRACE_S:
@@ -177,7 +195,11 @@ def follow(address: Address, rank: int, size: int, patience_s: float | None = No
                 raise
             # Both connections had been accepted, so the chief was there, and is gone.
             if len(made) == 2:
-                lost_at = time.monotonic()
+                reached, lost_at = True, time.monotonic()
+            elif has_died(0):
+                lost_at = lost_at or time.monotonic()
+            elif not reached:
+                lost_at = None
             time.sleep(_PAUSE_S)
 
 

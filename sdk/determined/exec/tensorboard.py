@@ -1,8 +1,8 @@
 """Shows event files of trials: the program of a TENSORBOARD task.
 
-Reads `tensorboard.json` in the info directory: `sources` (a list of `{experiment_id, trial_ids, storage}`)
-and `roots` (where the platform may read). Files are fetched periodically while the task runs. The master
-forwards browser requests.
+Reads `tensorboard.json` in the info directory: `sources` (a list of `{experiment_id, trial_ids, storage}`),
+`args` (further arguments of TensorBoard) and `roots` (where the platform may read). Files are fetched
+periodically while the task runs. The master forwards browser requests.
 Source: launchers spec, section 1; REST spec, section 7.
 """
 
@@ -112,6 +112,7 @@ def main() -> int:
         [
             *[sys.executable, "-m", "tensorboard.main", "--logdir", str(root), "--host", address],
             *["--port", str(port), "--path_prefix", f"/proxy/{info.task_id}", "--reload_interval", "5"],
+            *order.get("args", []),
         ],
         os.environ,
     )

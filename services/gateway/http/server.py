@@ -18,6 +18,7 @@ from starlette.types import Scope
 
 from det_contracts.problems import Problem, Refused
 from services.gateway.determined.routes import (
+    activity,
     allocated,
     allocations,
     audit,
@@ -39,7 +40,6 @@ from services.gateway.determined.routes import (
     master,
     metrics,
     models,
-    not_implemented,
     observing,
     oidc,
     own_tasks,
@@ -96,6 +96,7 @@ API_ROUTES = (
     oidc.router,
     sessions.router,
     users.router,
+    activity.router,
     groups.router,
     roles.router,
     master.router,
@@ -137,7 +138,6 @@ API_ROUTES = (
     events.router,
     live.router,
     document.router,
-    not_implemented.router,
 )
 """Routes below `/api/v1`, in the order in which a request is matched."""
 OTHER_ROUTES = (

@@ -13,7 +13,7 @@ from det_contracts import expconf
 from det_contracts.problems import Refused, invalid
 from services.catalogue.domain import Checkpoint, State
 from services.gateway.submit import config_defaults
-from services.gateway.submit.jobs import COMPLETE, MERGE
+from services.gateway.submit.jobs import COMPLETE, MERGE, TASK
 from services.gateway.submit.masked_text import masked_text
 from services.kit import yamlfile
 
@@ -118,6 +118,25 @@ def check_template_in_process(config: Any) -> dict[str, Any]:
         raise invalid(str(errors)) from None
     found: dict[str, Any] = config
     return found
+
+
+async def check_task(backend: Backend, who: str, config: dict[str, Any]) -> None:
+    """Check the configuration of a command, notebook, shell or TensorBoard. Raises `Refused` (400)."""
+    size = len(msgspec.json.encode(config))
+    if size > TEXT_LIMIT_BYTES:
+        raise invalid(f"the configuration is larger than {TEXT_LIMIT_BYTES} bytes")
+    if size <= SMALL_BYTES:
+        check_task_in_process(config)
+    else:
+        await backend.offload.run(who, TASK, config)
+
+
+def check_task_in_process(config: dict[str, Any]) -> None:
+    """Check a task's configuration in this process. Raises `Refused` (400)."""
+    try:
+        expconf.check_task(config)
+    except expconf.ConfigErrors as errors:
+        raise invalid(str(errors)) from None
 
 
 def searcher_values(config: dict[str, Any], name: str) -> list[Any]:

@@ -52,6 +52,11 @@ def merge(config: Any) -> dict[str, Any]:
     return configuration.check_template_in_process(config)
 
 
+def task(config: Any) -> None:
+    """Check a task's configuration. Raises `Refused` listing every fault."""
+    configuration.check_task_in_process(config)
+
+
 def tree(_: object, packed: int) -> bytes:
     """All files and directories of a context, nested, as JSON."""
     tops: list[dict[str, Any]] = []

@@ -11,6 +11,8 @@ COMPLETE = Job(f"{_MODULE}:complete", seconds=10)
 """Complete a configuration from the submitted text."""
 MERGE = Job(f"{_MODULE}:merge", seconds=10)
 """Check a template's configuration."""
+TASK = Job(f"{_MODULE}:task", seconds=10)
+"""Check a task's configuration."""
 TREE = Job(f"{_MODULE}:tree", seconds=30)
 """List the files of a context."""
 ONE_FILE = Job(f"{_MODULE}:one_file", seconds=30)

@@ -50,35 +50,30 @@ class TaskRequest(msgspec.Struct):
 
 
 def complete_request(body: TaskBody, kind: OwnKind, backend: Backend, workspace_id: int) -> TaskRequest:
-    """Complete the request with its template and defaults. Raises `Refused` (400) naming the field."""
+    """Complete a checked request with its template and defaults. Raises `Refused` (400) naming the field."""
     config = _merge(_template(body.template_name, backend), body.config)
     pools = default_pools(backend.catalogue.state, workspace_id)
     pool = _pool(config, pools, DEFAULT_SLOTS[kind])
     config = apply_task_defaults(config, backend, pool)
     for name in RESERVED_FIELDS:
         config.pop(name, None)
-    resources = config.setdefault("resources", {})
-    if not isinstance(resources, dict):
-        raise invalid("config.resources: a map is expected")
-    slots = _int_field(resources, "slots", DEFAULT_SLOTS[kind])
-    priority = _int_field(resources, "priority", None)
-    resources |= {"slots": slots, "resource_pool": pool}
+    resources = config.get("resources") or {}
+    given_slots, priority = resources.get("slots"), resources.get("priority")
+    slots = DEFAULT_SLOTS[kind] if given_slots is None else given_slots
+    config["resources"] = resources | {"slots": slots, "resource_pool": pool}
     config["entrypoint"] = _entrypoint(config, kind)
     _check_environment(config)
     config = secrets.unmask(config)
     name = str(config.get("description") or _title(config, kind))[:200]
     if kind == "NOTEBOOK":
         config["serves"] = {"idle_type": idle_type(config), "watched": idle_timeout_s(config) is not None}
-    return TaskRequest(name, config, slots or 0, pool, priority)
+    return TaskRequest(name, config, slots, pool, priority)
 
 
 def _pool(config: dict[str, Any], pools: tuple[str, str], slots: int) -> str:
-    """The named pool, or else the workspace's. Raises `Refused` (400). `slots` is the default slot count."""
-    resources = config.get("resources")
-    given = resources if isinstance(resources, dict) else {}
-    pool = given.get("resource_pool") or pick_pool(pools, given.get("slots", slots))
-    if not isinstance(pool, str):
-        raise invalid("config.resources.resource_pool: a string is expected")
+    """The named pool, or else the workspace's. `slots` is the default slot count."""
+    given = config.get("resources") or {}
+    pool: str = given.get("resource_pool") or pick_pool(pools, given.get("slots", slots))
     return pool
 
 
@@ -114,15 +109,6 @@ def _merge(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
         both = isinstance(value, dict) and isinstance(found.get(key), dict)
         found[key] = _merge(found[key], value) if both else value
     return found
-
-
-def _int_field(resources: dict[str, Any], field: str, default: int | None) -> int | None:
-    value = resources.get(field)
-    if value is None:
-        return default
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise invalid(f"config.resources.{field}: a whole number is expected, not {value!r}")
-    return value
 
 
 def _entrypoint(config: dict[str, Any], kind: OwnKind) -> list[str]:
@@ -179,7 +165,7 @@ def tensorboard_sources(body: TaskBody, backend: Backend) -> dict[str, Any]:
         raise invalid(
             f"a TensorBoard shows at most {MAX_TENSORBOARD_TRIALS} trials: select fewer with trialIds"
         )
-    return {"sources": found}
+    return {"sources": found, "args": body.config.get("tensorboard_args") or []}
 
 
 def _source(backend: Backend, experiment_id: int, trial_ids: list[int], *, whole: bool) -> dict[str, Any]:

@@ -162,6 +162,7 @@ COMMANDS: dict[str, Needs] = {
     "SetUser": _set_user,
     "SetPassword": _account,
     "KeepSettings": _account,
+    "ViewProject": _account,
     "CreateToken": _account,
     "RevokeToken": lambda command: (AccessRequest("own_account", "token", command.token_id),),
     "CloseSession": lambda command: (AccessRequest("own_account", "session", command.session_id),),

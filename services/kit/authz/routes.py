@@ -71,7 +71,6 @@ ROUTES: dict[tuple[Permission, Kind], str] = {
         POST ~/preview-hp-search reads
         POST /searcher/preview reads
         GET ~/user/projects/activity
-        POST ~/users/activity
         GET /debug/prom/metrics
         GET /prom/det-state-metrics
         GET /det/live
@@ -87,6 +86,7 @@ ROUTES: dict[tuple[Permission, Kind], str] = {
         GET ~/quotas
     """,
     ("own_account", "cluster"): """
+        POST ~/users/activity
         POST ~/users/setting
         POST ~/users/setting/reset
         GET,POST ~/tokens

@@ -30,6 +30,7 @@ from det_contracts.commands import (
     SetUser,
     SetWorkspace,
     SignIn,
+    ViewProject,
 )
 from det_contracts.events.gateway import CreationKept
 from services.kit.idempotency import idempotent
@@ -62,6 +63,7 @@ COMMANDS: dict[Any, Callable[[People, Any, Call], Ruling]] = {
     SetFirstPassword: users.set_first_password,
     RenewPassword: users.renew_password,
     KeepSettings: users.keep_settings,
+    ViewProject: users.view_project,
     SetTemplate: idempotent(templates.set_template, CreationKept),
     RemoveTemplate: templates.remove_template,
     SetGroup: idempotent(groups.set_group, CreationKept),

@@ -11,12 +11,20 @@ from det_contracts.commands import (
     SetFirstPassword,
     SetPassword,
     SetUser,
+    ViewProject,
     given_fields,
 )
-from det_contracts.events.gateway import AgentUser, PasswordRenewed, PasswordSet, SettingsSet, UserSet
+from det_contracts.events.gateway import (
+    AgentUser,
+    PasswordRenewed,
+    PasswordSet,
+    ProjectViewed,
+    SettingsSet,
+    UserSet,
+)
 from det_contracts.problems import Problem, Refused, failed_precondition, invalid
 from services.kit.rules import Call, Ruling
-from services.people import users
+from services.people import users, workspace_records
 from services.people.domain.accounts import ADMIN
 from services.people.domain.state import People
 
@@ -129,3 +137,12 @@ def keep_settings(state: People, command: KeepSettings, call: Call) -> Ruling:
         return Ruling()
     what = "forgotten" if command.forget else "kept"
     return Ruling([SettingsSet(command.user_id, settings, f"{what} for {command.user}")])
+
+
+def view_project(state: People, command: ViewProject, call: Call) -> Ruling:
+    """Remember that a user opened a project. Has no effect if it is the one that they opened last."""
+    workspace_records.project(state, command.project_id)
+    known = state.recent_projects.get(command.user_id)
+    if known is not None and known.ids[:1] == (command.project_id,):
+        return Ruling()
+    return Ruling([ProjectViewed(command.user_id, command.project_id, f"opened by {command.user}")])

@@ -24,10 +24,12 @@ from services.people.domain.indexed_records import (
     put_workspace,
 )
 from services.people.domain.state import (
+    MAX_RECENT_PROJECTS,
     Kept,
     KnownAs,
     OpenSession,
     People,
+    RecentProjects,
     SessionFloor,
     Template,
     User,
@@ -181,6 +183,15 @@ def settings_set(state: People, recorded: Recorded) -> Iterable[Key]:
     event: gateway.SettingsSet = recorded.event
     state.settings[event.user_id] = Kept(event.settings)
     yield "settings", event.user_id
+
+
+def project_viewed(state: People, recorded: Recorded) -> Iterable[Key]:
+    """A user opened a project."""
+    event: gateway.ProjectViewed = recorded.event
+    known = state.recent_projects.get(event.user_id, RecentProjects(()))
+    ids = (event.project_id, *(id for id in known.ids if id != event.project_id))
+    state.recent_projects[event.user_id] = RecentProjects(ids[:MAX_RECENT_PROJECTS])
+    yield "recent_projects", event.user_id
 
 
 def event_skipped(state: People, recorded: Recorded) -> Iterable[Key]:

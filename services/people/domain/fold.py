@@ -28,6 +28,7 @@ FOLDS: dict[type[msgspec.Struct], Fold] = {
     gateway.PasswordSet: accounts.password_set,
     gateway.PasswordRenewed: accounts.password_renewed,
     gateway.SettingsSet: accounts.settings_set,
+    gateway.ProjectViewed: accounts.project_viewed,
     gateway.GroupSet: groups.group_set,
     gateway.GroupRemoved: groups.group_removed,
     gateway.RolesSet: groups.roles_set,

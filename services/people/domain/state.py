@@ -26,6 +26,8 @@ from services.kit.quotas.records import Quotas
 from services.kit.rules import derived
 from services.kit.sorted_keys import SortedKeys
 
+MAX_RECENT_PROJECTS = 20
+
 
 class User(msgspec.Struct, frozen=True, kw_only=True):
     """A user account."""
@@ -57,6 +59,13 @@ class Kept(msgspec.Struct, frozen=True):
     """The settings of pages stored for a user."""
 
     settings: tuple[Setting, ...]
+
+
+class RecentProjects(msgspec.Struct, frozen=True):
+    """The projects that a user opened last."""
+
+    ids: tuple[int, ...]
+    """Newest first, at most `MAX_RECENT_PROJECTS`. Some may have been deleted, or hidden from the user."""
 
 
 class ClosedSession(msgspec.Struct, frozen=True):
@@ -124,6 +133,8 @@ class People(Roles, Quotas, Bindings):
     identities: dict[int, KnownAs] = field(default_factory=dict)
     """By user id."""
     settings: dict[int, Kept] = field(default_factory=dict)
+    """By user id."""
+    recent_projects: dict[int, RecentProjects] = field(default_factory=dict)
     """By user id."""
     workspaces: dict[int, WorkspaceSet] = field(default_factory=dict)
     """Workspaces that were created or changed; see `services.people.workspace_records`."""

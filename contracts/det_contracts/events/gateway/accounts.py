@@ -100,6 +100,15 @@ class SettingsSet(msgspec.Struct, frozen=True):
     reason: str
 
 
+@event("gateway.user.project_viewed", key="user_id")
+class ProjectViewed(msgspec.Struct, frozen=True):
+    """A user opened a project, and not the one that they opened last."""
+
+    user_id: int
+    project_id: int
+    reason: str
+
+
 class AgentUser(msgspec.Struct, frozen=True):
     """A user's identity on the hosts of workers."""
 

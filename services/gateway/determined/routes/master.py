@@ -71,7 +71,7 @@ async def master(visit: Anybody) -> Response:
             "rbacEnabled": is_rbac(visit.catalogue.state),
             "product": PRODUCT,
             "featureSwitches": [],
-            "userManagementEnabled": False,
+            "userManagementEnabled": True,
             "strictJobQueueControl": False,
         }
     )

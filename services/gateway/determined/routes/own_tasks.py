@@ -89,6 +89,7 @@ async def _start_task(
     visit.check_view("trial", *body.trial_ids)
     space = workspace_records.workspace(state, body.workspace_id or workspace_records.FIRST).workspace_id
     visit.check_permission("create_task", "workspace", space)
+    await configuration.check_task(visit.backend, visit.user.username, body.config)
     request: TaskRequest = complete_request(body, kind, visit.backend, space)
     check_pool(state, request.pool, space, workspace_records.workspace(state, space).name)
     if body.preview and kind == "NOTEBOOK":

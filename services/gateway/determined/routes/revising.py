@@ -169,6 +169,7 @@ def _add_bulk(action: Action) -> None:
     async def change_all(visit: Authenticated, wish: Bulk) -> Response:
         return await _change_all(visit, wish, action)
 
+    change_all.__doc__ = f"{action.capitalize()} experiments, given by ids or filters."
     router.add_api_route(f"/experiments/{action}", change_all, methods=["POST"], name=f"{action} many")
 
 

@@ -187,6 +187,7 @@ def _add_workspace_switch(verb: str, changes: dict[str, bool]) -> None:
         await _change_workspace(visit, id, **changes)
         return visit.answer({})
 
+    switch.__doc__ = f"{verb.capitalize()} a workspace."
     router.add_api_route(f"/workspaces/{{id}}/{verb}", switch, methods=["POST"], name=f"{verb} a workspace")
 
 
