@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import shutil
 import socket
 import sys
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from services.kit.credentials import Authority
+from services.kit.credentials import MAX_CONNECTIONS, Authority
 
 NO_LIMIT = 1 << 50
 """In bytes. By default the broker limits itself to three quarters of the space it uses plus the free space at
@@ -128,7 +129,7 @@ def write_config(
         },
     }
     if authority is not None:
-        settings |= authority.server_settings(edge=member is not None)
+        settings |= authority.server_settings(edge=member is not None, connections=_max_connections())
     if member is not None:
         settings |= member.server_settings()
         if tls is not None:
@@ -139,6 +140,12 @@ def write_config(
     path.touch(mode=0o600)
     path.write_text(json.dumps(settings, indent=2))
     return path
+
+
+def _max_connections() -> int:
+    """How many connections leave half of the files that the broker may open for its streams."""
+    _, open_files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MAX_CONNECTIONS if open_files < 0 else min(MAX_CONNECTIONS, open_files // 2)
 
 
 def environment(given: Mapping[str, str], processors: int) -> dict[str, str]:

@@ -180,9 +180,14 @@ class BusServer:
         tracer: Tracer | None = None,
         *,
         queue: str = "",
+        stranger_connection: Client | None = None,
     ) -> None:
-        """Each request is received by one process of a `queue`; empty: of the owner's."""
+        """Each request is received by one process of a `queue`; empty: of the owner's.
+
+        Scripts and workers are heard on `stranger_connection`, if there is one.
+        """
         self._connection = connection
+        self._stranger_connection = stranger_connection or connection
         self._owner = owner
         self._queue = queue or owner
         self._measures = measures or Measures(owner)
@@ -208,13 +213,17 @@ class BusServer:
         self, name: str, work: Callable[[Msg], Awaitable[tuple[int, Any]]]
     ) -> Subscription:
         """Answer a question that scripts ask about their own trial; see `services.kit.script_requests`."""
-        return await self._subscribe(subjects.question_of_trial("*", self._owner, name), work)
+        return await self._subscribe(
+            subjects.question_of_trial("*", self._owner, name), work, self._stranger_connection
+        )
 
     async def serve_workers(
         self, name: str, work: Callable[[Msg], Awaitable[tuple[int, Any]]]
     ) -> Subscription:
         """Answer a question that workers ask about themselves."""
-        return await self._subscribe(subjects.question_of_worker("*", self._owner, name), work)
+        return await self._subscribe(
+            subjects.question_of_worker("*", self._owner, name), work, self._stranger_connection
+        )
 
     async def serve_commands(self, kinds: Mapping[type, Handle]) -> list[Subscription]:
         """Answer commands. Only the replica that decides should subscribe to them."""
@@ -236,14 +245,17 @@ class BusServer:
         return subscriptions
 
     async def _subscribe(
-        self, subject: str, work: Callable[[Msg], Awaitable[tuple[int, Any]]]
+        self,
+        subject: str,
+        work: Callable[[Msg], Awaitable[tuple[int, Any]]],
+        connection: Client | None = None,
     ) -> Subscription:
         async def on_message(message: Msg) -> None:
             task = asyncio.create_task(self._answer(message, work))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-        return await self._connection.subscribe(subject, queue=self._queue, cb=on_message)
+        return await (connection or self._connection).subscribe(subject, queue=self._queue, cb=on_message)
 
     def _span(self, name: str, within: str) -> Span | None:
         """Start a span if the request carries a trace. The rest of this task belongs to it."""

@@ -9,6 +9,7 @@ import structlog
 from nats.aio.client import Client
 
 from services.kit import nats_client, tls
+from services.kit.flood_filter import FloodFilter
 from services.kit.settings import ServiceSettings
 
 POLL_EVERY_S = 0.5
@@ -23,10 +24,12 @@ class ConnectionClosed(Exception):
     """The broker has closed this connection for good, and the client does not reconnect."""
 
 
-async def connect(settings: ServiceSettings, name: str, inbox: str = "_INBOX") -> Client:
+async def connect(
+    settings: ServiceSettings, name: str, inbox: str = "_INBOX", filter: FloodFilter | None = None
+) -> Client:
     """Connect to the broker. The connection reconnects on its own, however long the broker is away.
 
-    `inbox` is the prefix of its reply subjects.
+    `inbox` is the prefix of its reply subjects. With a `filter`, senders beyond its limit are not heard.
     """
 
     async def on_error(error: Exception) -> None:
@@ -43,6 +46,7 @@ async def connect(settings: ServiceSettings, name: str, inbox: str = "_INBOX") -
         reconnect_time_wait=0.1,
         ping_interval=PING_EVERY_S,
         error_cb=on_error,
+        filter=filter,
     )
 
 

@@ -26,6 +26,7 @@ from det_contracts.metrics_shards import FURTHER_SHARDS, MAX_SHARDS, OWNER, shar
 from services.kit import base64url
 
 UNLIMITED = -1
+NANOSECONDS = 1_000_000_000
 OWNERS = (
     subjects.INTAKE, "searcher", "scheduler", "metrics", "checkpoints", "webhooks", "gateway",
     subjects.ARCHIVE, subjects.PROVISIONER, *FURTHER_SHARDS,
@@ -45,6 +46,15 @@ WORKER_SUBJECTS = (
 STORED_SUBJECTS = ("witness.trial.>", "reports.>", "witness.worker.>", "orders.heard.>")
 """Subjects of both kinds of actor that streams store. With replicated streams they arrive through the intake,
 because a client's headers can make the broker shut down a replicated stream (`services/intake/edge.py`)."""
+ANSWER_S = 30
+"""How long the broker expects an answer to a script or worker. It remembers each request until then, so that
+the default of two minutes would cost gigabytes for one that asks without end."""
+MAX_SUBSCRIPTIONS = 16
+"""Of one connection of a script or worker; each costs the broker almost a kilobyte. They need one or two."""
+MAX_CONNECTIONS = 32_768
+"""Connections to one broker, each about 50 KiB, unless the files that it may open are fewer."""
+SCRIPTS_PART, WORKERS_PART = 0.5, 0.25
+"""Parts of all connections that scripts and workers may take, so that there are always some for services."""
 MULTI_REPLY_SUBJECTS = (f"{NEXT_ORDERS}.>",)
 """Services that send many replies to one request."""
 GATEWAY_SUBJECTS = [subjects.witness_by_rest("*"), subjects.script_heartbeat("*"), "reports.>", "logs.>"]
@@ -174,10 +184,11 @@ class Authority:
         """The public key of the workers' account."""
         return _public(self.workers_seed)
 
-    def server_settings(self, *, edge: bool = False) -> dict[str, Any]:
+    def server_settings(self, *, edge: bool = False, connections: int = MAX_CONNECTIONS) -> dict[str, Any]:
         """Return the broker's settings: public tokens only, no secrets.
 
-        With `edge`, everything scripts and workers publish to streams goes to the intake first.
+        With `edge`, everything scripts and workers publish to streams goes to the intake first. `connections`
+        is how many the broker takes.
         """
         system = _public(self.system_seed)
         exported = [
@@ -189,13 +200,19 @@ class Authority:
             self.scripts: (
                 "scripts",
                 self._outside_account(
-                    SCRIPT_SUBJECTS, edge, _scope("trial", self.trial_signing_seed, _trial_subjects)
+                    SCRIPT_SUBJECTS,
+                    edge,
+                    int(connections * SCRIPTS_PART),
+                    _scope("trial", self.trial_signing_seed, _trial_subjects),
                 ),
             ),
             self.workers: (
                 "workers",
                 self._outside_account(
-                    WORKER_SUBJECTS, edge, _scope("worker", self.worker_signing_seed, _worker_subjects)
+                    WORKER_SUBJECTS,
+                    edge,
+                    int(connections * WORKERS_PART),
+                    _scope("worker", self.worker_signing_seed, _worker_subjects),
                 ),
             ),
             system: ("system", _account(_NO_STREAMS)),
@@ -207,6 +224,7 @@ class Authority:
                 self.operator_seed,
                 {"type": "operator", "version": 2},
             ),
+            "max_connections": connections,
             "system_account": system,
             "resolver": "MEMORY",
             "resolver_preload": {
@@ -215,14 +233,16 @@ class Authority:
             },
         }
 
-    def _outside_account(self, imported: Iterable[str], edge: bool, scope: dict[str, Any]) -> dict[str, Any]:
+    def _outside_account(
+        self, imported: Iterable[str], edge: bool, connections: int, scope: dict[str, Any]
+    ) -> dict[str, Any]:
         """Build an account without streams whose users reach only these platform services."""
         imports = [
             {"name": subject, "subject": heard, "account": self.account, "type": "service"}
             | ({"local_subject": subject} if heard != subject else {})
             for subject, heard in ((subject, _platform_subject(subject, edge)) for subject in imported)
         ]
-        return _account(_NO_STREAMS, signing_keys=[scope], imports=imports)
+        return _account(_NO_STREAMS | {"conn": connections}, signing_keys=[scope], imports=imports)
 
     def service(self, owner: str) -> str:
         """Return a credentials file for a service.
@@ -297,13 +317,15 @@ def _platform_subject(subject: str, edge: bool) -> str:
 
 
 def _export(subject: str) -> dict[str, Any]:
-    many = {"response_type": "Stream"} if subject in MULTI_REPLY_SUBJECTS else {}
+    many: dict[str, Any] = {"response_threshold": ANSWER_S * NANOSECONDS}
+    if subject in MULTI_REPLY_SUBJECTS:
+        many = {"response_type": "Stream"}
     return {"name": subject, "subject": subject, "type": "service"} | many
 
 
 def _scope(role: str, seed: str, subjects_of: Callable[[str], list[str]]) -> dict[str, Any]:
     name = "{{name()}}"
-    template = _permissions(subjects_of(name), [f"_INBOX.{name}.>"])
+    template = _permissions(subjects_of(name), [f"_INBOX.{name}.>"]) | {"subs": MAX_SUBSCRIPTIONS}
     return {"kind": "user_scope", "key": _public(seed), "role": role, "template": template}
 
 

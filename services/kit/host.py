@@ -26,6 +26,7 @@ from services.kit.cluster_monitor import ClusterMonitor
 from services.kit.connection import close, connect, connection_closed, raise_when_closed
 from services.kit.database import Database, database_message
 from services.kit.disk_space import stream_limit
+from services.kit.flood_filter import FloodFilter
 from services.kit.health_reports import publish_health
 from services.kit.job import Job
 from services.kit.lag import SAVING
@@ -101,13 +102,17 @@ async def serve(service: Service, settings: ServiceSettings, tracer: Tracer | No
         watch.set_starting("waiting for the broker")
         connection = await connect(settings, service.rules.owner)
         stack.push_async_callback(close, connection)
+        strangers = await connect(settings, f"{service.rules.owner} for strangers", filter=FloodFilter())
+        stack.push_async_callback(close, strangers)
         database = await _open_database(settings.database_url, service, watch)
         stack.callback(database.close)
         watch.set_starting("waiting for the streams of the broker")
         stream = await _open_log(service, settings, connection, database)
         replica = uuid.uuid4().hex[:8]
         lease = Lease(connection, service.rules.owner, replica, replicas=settings.stream_replicas)
-        parts = _build_parts(service, settings, connection, stream, database, lease, measures, watch, tracer)
+        parts = _build_parts(
+            service, settings, connection, strangers, stream, database, lease, measures, watch, tracer
+        )
         stack.push_async_callback(parts.offload.close)
         lease.wanted = lambda: parts.runner.standstill.failed is None
         rebuild = Rebuild(service.rules.owner, database.damaged)
@@ -125,6 +130,7 @@ async def serve(service: Service, settings: ServiceSettings, tracer: Tracer | No
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(raise_when_closed(connection))
+                tasks.create_task(raise_when_closed(strangers))
                 tasks.create_task(database.raise_when_damaged())
                 tasks.create_task(parts.runner.run())
                 tasks.create_task(lease.hold())
@@ -184,6 +190,7 @@ def _build_parts(
     service: Service,
     settings: ServiceSettings,
     connection: Client,
+    strangers: Client,
     stream: JetStreamLog,
     database: Database,
     lease: Lease,
@@ -212,6 +219,7 @@ def _build_parts(
     return Parts(
         settings=settings,
         connection=connection,
+        stranger_connection=strangers,
         stream=stream,
         journal=journal,
         database=database,
@@ -227,7 +235,13 @@ def _build_parts(
         ),
         bus_client=BusClient(connection),
         offload=Offload(each=2, each_waiting=32),
-        bus_server=BusServer(connection, service.asked_as or rules.owner, measures, tracer),
+        bus_server=BusServer(
+            connection,
+            service.asked_as or rules.owner,
+            measures,
+            tracer,
+            stranger_connection=strangers,
+        ),
         is_leader=leads,
         measures=measures,
         conditions=watch.conditions,

@@ -18,6 +18,8 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.protocol import parser
 
+from services.kit.flood_filter import FilteringParser, FloodFilter
+
 STATUS_LINE = "NATS/1.0"
 MAX_LINES = 64
 """Header lines after these are ignored; the platform writes less than a tenth of them."""
@@ -75,8 +77,10 @@ def read_headers(block: bytes) -> dict[str, str] | None:
     return found or None
 
 
-async def connect(servers: str | list[str], **options: Any) -> Client:
-    """Connect like `nats.connect`, which also defines the exceptions."""
+async def connect(servers: str | list[str], *, filter: FloodFilter | None = None, **options: Any) -> Client:
+    """Connect like `nats.connect`, which also defines the exceptions. A `filter` drops some messages."""
     client = TolerantClient()
+    if filter is not None:
+        client._ps = FilteringParser(client, filter)
     await client.connect(servers, **options)
     return client

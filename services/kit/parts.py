@@ -30,6 +30,8 @@ class Parts:
 
     settings: ServiceSettings
     connection: Client
+    stranger_connection: Client
+    """What scripts and workers send arrives here, apart from the log and from other services."""
     stream: JetStreamLog
     """The part of the log that is in the broker."""
     journal: Log

@@ -66,7 +66,7 @@ async def _answer_scripts(parts: Parts, settings: MetricsSettings) -> None:
     news = RecordWaiters(parts.saver)
     await parts.runner.ready.wait()
     queue = owner_of_shard(settings.metrics_shard)
-    server = BusServer(parts.connection, OWNER, parts.measures, parts.tracer, queue=queue)
+    server = BusServer(parts.stranger_connection, OWNER, parts.measures, parts.tracer, queue=queue)
     handler = refusals_handler(parts.runner, news, settings.metrics_shard)
     await serve_scripts(server, {AskRefusals: handler})
 

@@ -159,7 +159,7 @@ async def monitor_heartbeats(
     """
     listening = HeartbeatMonitor(patience_s, has_current_orders)
     parts.measures.register(lambda: listening.readings(parts.runner.state))
-    await parts.connection.subscribe(subjects.heartbeat("*"), cb=listening.on_heartbeat)
+    await parts.stranger_connection.subscribe(subjects.heartbeat("*"), cb=listening.on_heartbeat)
 
     def reports(state: State) -> Iterable[tuple[str, ReportSilence | GiveUp]]:
         for unregistered in listening.unregistered_workers(state):

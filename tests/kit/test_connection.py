@@ -44,9 +44,9 @@ async def shown_the_door(connection):
 def test_a_service_that_the_broker_shuts_out_ends_and_says_why(settings, monkeypatch):
     made = []
 
-    async def kept(*arguments):
-        made.append(await connect(*arguments))
-        return made[0]
+    async def kept(*arguments, **options):
+        made.append(await connect(*arguments, **options))
+        return made[-1]
 
     async def work():
         serving = asyncio.ensure_future(host.serve(SERVICE, settings, None))
