@@ -88,6 +88,9 @@ class Limits:
         self.sign_ins = Lane("sign-ins with a provider", threads=4, each=2, waiting=64, each_waiting=8)
         self.probes = Lane("checks of storage", threads=4, each=2, waiting=64, each_waiting=16)
         self.contexts = Lane("contexts", threads=4, each=2, waiting=64, each_waiting=16)
+        self.code_downloads = Admission(
+            "downloads of code", at_once=16, each=4, waiting=64, each_waiting=16, patience_s=30.0
+        )
         self.downloads = Lane("downloads of checkpoints", threads=16, each=4, waiting=0, each_waiting=0)
         self._lanes = (self.passwords, self.sign_ins, self.probes, self.contexts, self.downloads)
 
@@ -97,6 +100,7 @@ class Limits:
             self.streams,
             self.uploads,
             self.previews,
+            self.code_downloads,
             self.pacing.admission,
             *(lane.admission for lane in self._lanes),
         ]

@@ -1,7 +1,8 @@
 """Shares the event loop among data that is passed on, so that no amount of it delays anything long.
 
-Passing on 64 KiB takes a millisecond or more, and a task may send without end. An answer to somebody else
-takes some dozens of iterations of the loop, so each of them must not wait for a part of every such stream.
+Passing on 64 KiB takes a millisecond or more, and a task may send, or a user download, without end. An
+answer to somebody else takes some dozens of iterations of the loop, so each of them must not wait for a part
+of every such stream.
 """
 
 from __future__ import annotations
@@ -12,6 +13,10 @@ from collections.abc import AsyncIterator
 
 EVERY = 8
 """Iterations of the loop from one part to the next. Where nothing else happens they take microseconds."""
+
+
+PART_BYTES = 64 * 1024
+"""What is passed on in one turn. Larger parts of a stream take several."""
 
 
 class DataTurns:
@@ -37,6 +42,12 @@ class DataTurns:
         async for part in parts:
             yield part
             await self.take(who)
+
+    async def take_for(self, who: str, size: int) -> int:
+        """Wait for as many turns as there are parts in `size` bytes. Returns the bytes that fill no turn."""
+        for _ in range(size // PART_BYTES):
+            await self.take(who)
+        return size % PART_BYTES
 
     def _arm(self) -> None:
         if not self._armed:

@@ -1,18 +1,24 @@
-"""What tasks and their clients send is passed on in turns: nobody else waits for all of it."""
+"""What is passed on, and what is downloaded, takes turns: nobody else waits for all of it."""
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import io
 import os
 from collections import Counter
 
+import msgspec
 import pytest
 
-from services.web.turns import EVERY, DataTurns
+from det_contracts.context import Context
+from services.web.turns import EVERY, PART_BYTES, DataTurns
+from tests.gateway import stories as story
+from tests.gateway.test_stream_places import full
 from tests.gateway.test_task_pages import board, task
 from tests.gateway.test_tunnels import front
 
-__all__ = ("board", "front", "task")
+__all__ = ("board", "front", "full", "task")
 
 
 async def passed_on(turns, who, counted):
@@ -118,3 +124,57 @@ def test_tunnels_take_turns_in_both_directions(front, turns):
 
     one.gateway.run(talk())
     assert turns["determined"] >= 2 * 1_000_000 // 65_536
+
+
+LARGE = "5b1f0c9e-3b6d-4a51-8c37-0f6f5c1d2e3b"
+MEGABYTES = os.urandom(3_000_000)
+"""Code and a file, neither of which can be packed."""
+
+
+@pytest.fixture
+def large(full, tmp_path):
+    """Experiment 2 has large code, and a trial with a large checkpoint."""
+    context = Context(digest="0" * 64, size_bytes=len(MEGABYTES))
+    full.backend.blobs.put(context.digest, io.BytesIO(MEGABYTES))
+    storage = {"type": "shared_fs", "host_path": str(tmp_path / "checkpoints")}
+    made = story.created(2, checkpoint_storage=storage)
+    full.given(msgspec.structs.replace(made, context=context))
+    folder = tmp_path / "checkpoints" / LARGE
+    folder.mkdir()
+    (folder / "large.pt").write_bytes(MEGABYTES)
+    full.given(msgspec.structs.replace(story.stored(1, LARGE, 20), resources={"large.pt": len(MEGABYTES)}))
+    return full
+
+
+@pytest.mark.parametrize(
+    ("path", "size"),
+    [
+        ("/experiments/2/model_def", len(MEGABYTES)),
+        ("/api/v1/experiments/2/model_def", len(base64.b64encode(MEGABYTES))),
+        (f"/checkpoints/{LARGE}", len(MEGABYTES)),
+    ],
+    ids=["code", "code in JSON", "files of a checkpoint"],
+)
+def test_downloads_take_turns(large, turns, path, size):
+    answer = large.send("GET", path)
+    assert answer.status_code == 200
+    assert len(answer.content) >= size
+    assert turns["determined"] >= size // PART_BYTES - 4
+
+
+def test_code_that_is_taken_away_many_times_at_once_arrives_whole_or_is_refused_before_it_begins(large):
+    """Before, each part needed a place of its own, and most answers broke off where there was none."""
+
+    async def all_at_once():
+        return await asyncio.gather(
+            *(large.client.get("/experiments/2/model_def") for _ in range(64)),
+        )
+
+    answers = large.run(all_at_once())
+    whole = [one for one in answers if one.status_code == 200]
+    assert all(one.content == MEGABYTES for one in whole)
+    # Four at once, and sixteen wait for their turn.
+    assert len(whole) == 20
+    assert {one.status_code for one in answers} == {200, 429}
+    assert large.backend.limits.code_downloads.active == 0
+    assert large.send("GET", "/experiments/2/model_def").status_code == 200

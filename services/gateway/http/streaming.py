@@ -75,15 +75,18 @@ class Stream(StreamingResponse):
             raise error
 
     async def stream_response(self, send: Send) -> None:
-        """Send all parts, each one after the client has accepted the one before."""
+        """Send all parts, each one in its turn and after the client has accepted the one before."""
+        turns, who, unpaid = self._visit.backend.limits.data_turns, self._visit.user.username, 0
 
         async def send_and_wait(message: Message) -> None:
+            nonlocal unpaid
             await send(message)
             if message.get("more_body"):
                 # The server waits for the client before it accepts the next message. Without this empty
                 # message, the next part, possibly several MiB, would be built while the previous one may
                 # never be accepted.
                 await send({"type": "http.response.body", "body": b"", "more_body": True})
+                unpaid = await turns.take_for(who, unpaid + len(message["body"]))
 
         try:
             await super().stream_response(send_and_wait)

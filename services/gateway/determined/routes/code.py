@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import re
 import shutil
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Executor
 from typing import IO, Any, BinaryIO
 
 import msgspec
@@ -26,7 +28,7 @@ from services.kit.job import Job
 router = APIRouter()
 root = APIRouter()
 MAX_NAME_LENGTH = 50
-CHUNK_BYTES = 3 << 18
+CHUNK_BYTES = 3 << 16
 """A multiple of 3, so that the base64 of each chunk has no padding."""
 SMALL_BYTES = 64 << 10
 """Size up to which a context, of at most a few thousand files, is read in a thread."""
@@ -43,8 +45,7 @@ def _context(visit: UserVisit, experiment_id: int) -> Context:
 @router.get("/experiments/{experiment_id}/model_def")
 async def model_def(visit: Authenticated, experiment_id: int) -> Response:
     """The submitted code, as a tar.gz in base64."""
-    file = await _open(visit, _context(visit, experiment_id))
-    return _stream_file(visit, file, _as_json(visit, file), media_type="application/json")
+    return await _download(visit, _context(visit, experiment_id), _as_json, media_type="application/json")
 
 
 @root.get("/experiments/{experiment_id}/model_def")
@@ -56,33 +57,47 @@ async def download(visit: Authenticated, experiment_id: int) -> Response:
         "Content-Disposition": f'attachment; filename="exp{experiment_id}_{name}_model_def.tar.gz"',
         "Content-Length": str(context.size_bytes),
     }
-    file = await _open(visit, context)
-    return _stream_file(visit, file, _chunks(visit, file), media_type="application/x-gtar", headers=headers)
+    return await _download(visit, context, _chunks, media_type="application/x-gtar", headers=headers)
 
 
-async def _open(visit: UserVisit, context: Context) -> BinaryIO:
-    return await visit.backend.limits.contexts.run(
-        visit.user.username, visit.backend.blobs.open, context.digest
-    )
+async def _download(
+    visit: UserVisit,
+    context: Context,
+    content: Callable[[Executor, BinaryIO], AsyncIterator[bytes]],
+    **more: Any,
+) -> Response:
+    """Stream a context. It holds one place to its end: an answer that has begun can refuse nothing."""
+    limits, who, loop = visit.backend.limits, visit.user.username, asyncio.get_running_loop()
+    threads = limits.contexts.threads
+    await limits.code_downloads.acquire(who)
+    try:
+        file = await limits.contexts.run(who, visit.backend.blobs.open, context.digest)
+    except BaseException:
+        limits.code_downloads.release(who)
+        raise
 
-
-def _stream_file(visit: UserVisit, file: BinaryIO, content: AsyncIterator[bytes], **more: Any) -> Response:
     async def release() -> None:
-        await visit.backend.limits.contexts.run(visit.user.username, file.close)
+        limits.code_downloads.release(who)
+        await loop.run_in_executor(threads, file.close)
 
-    return Stream(content, visit=visit, release=release, **more)
+    return Stream(content(threads, file), visit=visit, release=release, **more)
 
 
-async def _chunks(visit: UserVisit, file: BinaryIO) -> AsyncIterator[bytes]:
-    while chunk := await visit.backend.limits.contexts.run(visit.user.username, file.read, CHUNK_BYTES):
+async def _chunks(
+    threads: Executor, file: BinaryIO, encode: Callable[[bytes], bytes] = bytes
+) -> AsyncIterator[bytes]:
+    def read() -> bytes:
+        return encode(file.read(CHUNK_BYTES))
+
+    while chunk := await asyncio.get_running_loop().run_in_executor(threads, read):
         yield chunk
 
 
-async def _as_json(visit: UserVisit, file: BinaryIO) -> AsyncIterator[bytes]:
+async def _as_json(threads: Executor, file: BinaryIO) -> AsyncIterator[bytes]:
     """A JSON answer of up to 128 MiB, generated in parts so that it is never held in memory as a whole."""
     yield b'{"b64Tgz":"'
-    async for chunk in _chunks(visit, file):
-        yield base64.b64encode(chunk)
+    async for chunk in _chunks(threads, file, base64.b64encode):
+        yield chunk
     yield b'"}'
 
 
