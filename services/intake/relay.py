@@ -21,11 +21,11 @@ import structlog
 from det_contracts import codec, subjects
 from det_contracts.events import Decision
 from services.intake.admission import Admitted, NotAdmitted, admit
-from services.intake.fact_budget import BURST_BYTES, BYTES_PER_S, FactBudget
 from services.intake.measures import IntakeMeasures
 from services.kit.cancellation import cancel_and_wait
 from services.kit.jetstream_feed import READ_ERRORS
 from services.kit.log import Draft, Feed, Fence, Log, LogError, LogTruncated, NotStored, Stored
+from services.kit.log_budget import BURST_BYTES, BYTES_PER_S, LogBudget
 from services.kit.records import read_event
 
 ONE_BY_ONE = 32
@@ -70,7 +70,7 @@ class Relay:
         self._clock = clock
         self._new_id = new_id
         self._replica = replica or new_id()[:8]
-        self._budget = FactBudget()
+        self._budget = LogBudget()
         self._measures = measures or IntakeMeasures(subjects.INTAKE)
         self._subject = subjects.decision(subjects.INTAKE)
         self._lead = asyncio.Event()

@@ -23,6 +23,8 @@ class Pending:
         self.command = command
         self.call = call
         self.user = str(getattr(command, "user", ""))
+        self.payer = call.script or self.user
+        """Whose share of the log it takes: a script has its own. Empty for services."""
         self.answer: asyncio.Future[tuple[int, Any]] = asyncio.get_running_loop().create_future()
         self.stored: tuple[int, Any] | None = None
         """The result, once read back from the log: position of its last event, and value."""

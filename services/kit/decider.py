@@ -22,6 +22,7 @@ from services.kit.cancellation import raise_if_cancelled
 from services.kit.command_queue import CommandQueue, Pending
 from services.kit.inbox import Inbox
 from services.kit.log import Draft, Fence, FenceLost, Log, NotStored, OutcomeUnknown
+from services.kit.log_budget import OVERHEAD_BYTES, LogBudget
 from services.kit.process_metrics import Measures
 from services.kit.records import id_fields
 from services.kit.rounds import EMPTY_ROUND, Decided, Outcome, Round, Rounds
@@ -98,6 +99,7 @@ class Decider(Generic[S]):
         self._is_deciding, self._rounds_done = False, 0
         self._rounds = Rounds(rules, new_id=new_id, on_parked=self._park, stopwatch=stopwatch)
         self._commands = CommandQueue()
+        self._budget = LogBudget()
         self._unconfirmed: dict[str, tuple[Outcome, ...]] = {}
         """Batches whose storage was neither confirmed nor denied, by batch id, with the outcomes to report if
         stored."""
@@ -128,7 +130,9 @@ class Decider(Generic[S]):
         self._wake.set()
 
     def put(self, pending: Pending) -> None:
-        """Queue a command."""
+        """Queue a command. Raises `Refused` if too much is waiting, or was added to the log, for its user."""
+        if pending.payer:
+            self._budget.check(pending.payer, self._clock())
         self._commands.put(pending)
         self.event_spans.record_span(pending.call.id, CURRENT.get())
         self._wake.set()
@@ -331,7 +335,15 @@ class Decider(Generic[S]):
         for outcome in made.outcomes:
             outcome.deliver(self._last_appended - len(made.events))
         self._commands.put_back(made.unfinished)
+        self._charge(made)
         self._measures.decided(len(made.events), seconds)
+
+    def _charge(self, made: Round) -> None:
+        """Count what commands have added to the log."""
+        payers = {pending.call.id: pending.payer for pending in made.waiting if pending.payer}
+        for one in made.events:
+            if payer := payers.get(one.cause):
+                self._budget.charge(payer, len(one.body) + OVERHEAD_BYTES, self._clock())
 
     async def _on_refused(self, made: Round, reason: str) -> None:
         """Handle a round that the log explicitly refused: none of it is stored."""

@@ -7,9 +7,9 @@ import pytest
 
 from det_contracts import codec, subjects
 from det_contracts.events import Decision, trial, worker
-from services.intake import fact_budget
 from services.intake import relay as module
 from services.intake.relay import Relay
+from services.kit import log_budget
 from services.kit.cancellation import cancel_and_wait
 from services.kit.inbox import Inbox
 from services.kit.log import Draft, Fence, FenceLost, NotStored, OutcomeUnknown
@@ -309,8 +309,8 @@ def test_three_relays_that_are_killed_at_random_admit_each_fact_once(broker):
 
 def test_a_script_that_states_without_end_fills_no_log(monkeypatch):
     """The log is kept for good: others go on while one trial's further facts are refused for a while."""
-    monkeypatch.setattr(fact_budget, "BURST_BYTES", 40 * 1000)
-    monkeypatch.setattr(fact_budget, "BYTES_PER_S", 100)
+    monkeypatch.setattr(log_budget, "BURST_BYTES", 40 * 1000)
+    monkeypatch.setattr(log_budget, "BYTES_PER_S", 100)
     now = [1000.0]
 
     async def work():

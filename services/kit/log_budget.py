@@ -1,0 +1,64 @@
+"""Limits how much one trial's script, or one person, adds to the log, which is kept for good on everybody's
+disk."""
+
+from __future__ import annotations
+
+import math
+
+from det_contracts.problems import Problem, Refused
+from services.kit.bounded_dict import BoundedDict
+
+BURST_BYTES = 128 * 1024 * 1024
+"""What may be added at once, as after an outage, or when thousands of experiments are submitted."""
+BYTES_PER_S = 128 * 1024
+"""What may be added in the long run, in bytes a second: some 180 small facts, or one of 3 MiB in 24 s."""
+OVERHEAD_BYTES = 512
+"""What an event takes in the log besides its body."""
+REMEMBERED = 20_000
+"""Number of trials or people whose use is remembered, the most recent ones."""
+
+
+class LogBudget:
+    """What each one may still add. Only in memory: a replica that takes over begins with full budgets."""
+
+    def __init__(self) -> None:
+        self._left: BoundedDict[str, tuple[float, float]] = BoundedDict(REMEMBERED)
+        """By id: bytes left at a time in seconds; negative where more was added."""
+
+    def spend(self, who: str, size: int, at: float) -> bool:
+        """Whether an event of this size is within the budget; if so, it is counted.
+
+        Args:
+            who: Who adds it, such as the id of the trial whose script states a fact.
+            size: Size of the event as it enters the log, in bytes.
+            at: The time, in seconds since the epoch.
+
+        Returns:
+            False if the event must not enter the log.
+
+        >>> budget = LogBudget()
+        >>> budget.spend("7", BURST_BYTES, 0.0), budget.spend("7", 1, 0.0), budget.spend("7", 1, 60.0)
+        (False, True, True)
+        """
+        allowed = size + OVERHEAD_BYTES <= self._left_at(who, at)
+        self.charge(who, size + OVERHEAD_BYTES if allowed else 0, at)
+        return allowed
+
+    def charge(self, who: str, size: int, at: float) -> None:
+        """Count `size` bytes that were added, even if they are more than was left."""
+        self._left[who] = self._left_at(who, at) - size, at
+
+    def check(self, who: str, at: float) -> None:
+        """Raise `Refused` (exhausted) while more was added than allowed."""
+        left = self._left_at(who, at)
+        if left <= 0:
+            wait_s = math.ceil(-left / BYTES_PER_S) + 1
+            message = (
+                f"'{who}' has added more than {BURST_BYTES >> 20} MiB to the log, which is kept for good: "
+                f"further changes are taken in {wait_s} s; send fewer or smaller ones"
+            )
+            raise Refused(Problem("exhausted", message))
+
+    def _left_at(self, who: str, at: float) -> float:
+        left, before = self._left.get(who, (float(BURST_BYTES), at))
+        return min(BURST_BYTES, left + max(0.0, at - before) * BYTES_PER_S)
