@@ -119,8 +119,9 @@ def _checkpoint(state: State, id: str) -> Target | None:
 
 def _model(state: State, id: Any) -> Target | None:
     """Look up a model by id or name. Model names are never numbers."""
-    if isinstance(id, int) or id.isdecimal():
-        known = state.models.get(int(id))
+    number = id if isinstance(id, int) else ids.parse_number(id)
+    if number is not None:
+        known = state.models.get(number)
     else:
         known = next((model for model in state.models.values() if model.name == id), None)
     return Target(known.user, known.workspace_id) if known is not None else None

@@ -57,7 +57,7 @@ def _require_token(kind: str, id: str) -> str:
 
 
 def _experiment(state: State, kind: str, id: str, number: str) -> Experiment:
-    known = state.experiments.get(int(number)) if number.isdecimal() else None
+    known = state.experiments.get(parsed) if (parsed := ids.parse_number(number)) is not None else None
     if known is None:
         raise not_found(kind, id)
     return known
@@ -69,7 +69,7 @@ def _newest(state: State, ids: list[str]) -> list[str]:
 
 
 def _trial(state: State, id: str) -> Subject:
-    known = state.trials.get(int(id)) if id.isdecimal() else None
+    known = state.trials.get(number) if (number := ids.parse_number(id)) is not None else None
     if known is None:
         raise not_found("trial", id)
     return Subject(

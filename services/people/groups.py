@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from det_contracts import ids
 from det_contracts.events.gateway import Grant
 from det_contracts.problems import invalid, not_found
 from services.kit.authz.roles import Group
@@ -24,9 +25,10 @@ def by_id(state: People, id: int) -> Group:
 def parse_holder(holder: str) -> tuple[str, int]:
     """Split `user-3` into `("user", 3)`. Raises `Refused` (400)."""
     kind, _, id = holder.partition("-")
-    if kind not in ("user", "group") or not id.isdecimal():
+    number = ids.parse_number(id)
+    if kind not in ("user", "group") or number is None:
         raise invalid(f"'{holder}' is neither a user nor a group")
-    return kind, int(id)
+    return kind, number
 
 
 def holders_in(state: People, workspace_id: int) -> Iterable[str]:

@@ -12,7 +12,7 @@ from itertools import islice
 
 from nats.aio.msg import Msg
 
-from det_contracts import subjects
+from det_contracts import ids, subjects
 from services.kit.listening import ListeningPeriod, report_while_leading
 from services.kit.parts import Parts
 from services.kit.process_metrics import Reading
@@ -51,10 +51,11 @@ class HeartbeatMonitor:
 
     async def on_heartbeat(self, message: Msg) -> None:
         """Handle a heartbeat: subject `alive.<trial id>`, payload the run."""
-        trial_id, run = message.subject.rpartition(".")[2], message.data
-        if trial_id.isdecimal() and run.isdigit():
-            self._heard[int(trial_id)] = int(run), self._clock()
-            self._recently_heard[int(trial_id)] = int(run)
+        trial_id = ids.parse_number(message.subject.rpartition(".")[2])
+        run = ids.parse_number(message.data.decode(errors="replace"))
+        if trial_id is not None and run is not None:
+            self._heard[trial_id] = run, self._clock()
+            self._recently_heard[trial_id] = run
 
     def silent_runs(self, state: State, at: float) -> list[ReportScriptSilent]:
         """Runs that are waited for and were silent for longer than their patience. Call this at every look.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from det_contracts import ids
 from det_contracts.states import TERMINAL
 from services.catalogue.domain.state import Experiment, State, Trial, Validation, request_key
 from services.kit.roots import Key, PagedTable
@@ -36,9 +37,9 @@ def build_indexes(state: State) -> None:
 
 
 def _load_task(state: State, task_id: str) -> bool:
-    owner = task_id.partition(".")[0]
-    if owner.isdecimal():
-        state.load(int(owner))
+    owner = ids.parse_number(task_id.partition(".")[0])
+    if owner is not None:
+        state.load(owner)
     return dict.__contains__(state.task_trials, task_id)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from fastapi import Request
 
+from det_contracts import ids
 from services.catalogue.domain import State
 from services.catalogue.rights import Directory, authorize
 from services.gateway.http.visit import Visit
@@ -64,20 +65,14 @@ def _named_record_keys(request: Request) -> Iterator[Key]:
     """The records named by the path. They are loaded before the check, without blocking other requests."""
     named = request.path_params
     yield from ((table, text) for name, table in _TABLES.items() if (text := named.get(name, "")))
-    if _is_id(id := named.get("trial_id", "")):
-        yield "trials", int(id)
-    if _is_id(id := named.get("experiment_id", "")):
-        yield "submissions", int(id)
+    if (id := ids.parse_number(named.get("trial_id", ""))) is not None:
+        yield "trials", id
+    if (id := ids.parse_number(named.get("experiment_id", ""))) is not None:
+        yield "submissions", id
     if owner := named.get("task_id", "").partition(".")[0]:
         yield "allocations", owner
 
 
-def _is_id(text: str) -> bool:
-    return text.isdecimal() and len(text) <= MAX_ID_DIGITS
-
-
-MAX_ID_DIGITS = 18
-"""Maximum number of digits of an id. A longer number cannot name anything."""
 _TABLES = {
     # Loading any record of an experiment loads all of them, so its id is enough.
     "experiment_id": "allocations",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from det_contracts import ids
 from services.catalogue.domain import Allocation, State
 
 GROUP = "profile.process"
@@ -19,9 +20,11 @@ def run_usage(run: Allocation, state: State, summary: Mapping[str, Any]) -> dict
     gpus: dict[tuple[str, int], dict[str, float]] = {}
     for series, statistics in summary.get(GROUP, {}).items():
         kind, _, where = series.partition(".")
-        worker, _, number = where.rpartition(".")
-        if kind in GPU and worker in slots and number.isdigit() and int(number) < len(slots[worker]):
-            gpus.setdefault((worker, slots[worker][int(number)]), {})[GPU[kind]] = statistics["last"]
+        worker, _, text = where.rpartition(".")
+        # Scripts choose the names of series.
+        number = ids.parse_number(text)
+        if kind in GPU and worker in slots and number is not None and number < len(slots[worker]):
+            gpus.setdefault((worker, slots[worker][number]), {})[GPU[kind]] = statistics["last"]
         elif kind in PROCESS:
             processes.setdefault(where, {})[PROCESS[kind]] = statistics["last"]
     experiment = state.experiments.get(run.experiment_id)

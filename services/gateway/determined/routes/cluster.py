@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from det_contracts import ids
 from det_contracts.commands import SwitchSlot, SwitchWorker
 from det_contracts.problems import not_found
 from services.gateway.determined.present import agent
@@ -85,10 +86,11 @@ async def disable_agent(visit: Authenticated, agent_id: str, wish: Disable | Non
 
 
 async def _switch_slot(visit: UserVisit, agent_id: str, slot_id: str, enabled: bool, drain: bool) -> Response:
-    if not slot_id.isdecimal():
+    number = ids.parse_number(slot_id)
+    if number is None:
         raise not_found(f"slot of agent '{agent_id}'", slot_id)
     command = SwitchSlot(
-        worker_id=agent_id, slot_id=int(slot_id), enabled=enabled, drain=drain, user=visit.user.username
+        worker_id=agent_id, slot_id=number, enabled=enabled, drain=drain, user=visit.user.username
     )
     await visit.peers.command(command)
     return await slot(visit, agent_id, slot_id)

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from det_contracts import ids
 from det_contracts.commands import RemoveModel, RemoveVersion, SetModel, SetVersion
 from det_contracts.problems import invalid, not_found
 from services.catalogue.domain import Model, ModelVersion, State
@@ -38,8 +39,9 @@ SORTS = {
 
 def find(state: State, name_or_id: str) -> Model:
     """The model of that name or id. Raises `Refused` (not found)."""
-    if name_or_id.isdecimal() and int(name_or_id) in state.models:
-        return state.models[int(name_or_id)]
+    number = ids.parse_number(name_or_id)
+    if number is not None and number in state.models:
+        return state.models[number]
     for one in state.models.values():
         if one.name == name_or_id:
             return one

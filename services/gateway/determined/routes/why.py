@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from det_contracts import ids
 from det_contracts.problems import Refused, invalid, not_found
 from services.catalogue.api_values import format_time
 from services.catalogue.why_subjects import find_subject
@@ -56,8 +57,9 @@ async def _subject(visit: UserVisit, reader: Reader, kind: str, id: str) -> Subj
     try:
         found = find_subject(visit.catalogue.state, kind, id)
     except Refused:
-        gone = kind == "experiment" and id.isdecimal() and visit.visibility.includes_everything
-        deleted = await reader.find_deleted_experiment(int(id)) if gone else None
+        number = ids.parse_number(id)
+        gone = kind == "experiment" and visit.visibility.includes_everything
+        deleted = await reader.find_deleted_experiment(number) if gone and number is not None else None
         if deleted is None:
             raise
         return deleted
