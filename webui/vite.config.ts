@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { brotliCompressSync, constants } from "node:zlib";
 
 import react from "@vitejs/plugin-react";
-import { defineConfig, type Plugin } from "vite";
+import { defineConfig, type Plugin } from "vitest/config";
 
 const OUT = "../services/gateway/static/webui";
 /** Bytes as they are sent: with more of them the first page is late. */
@@ -55,6 +55,8 @@ function withImports(left: string[], chunks: Map<string, { imports: string[] }>)
 export default defineConfig({
   base: "/det/",
   plugins: [react(), packed()],
+  // Tests are of pure functions: they share modules, instead of loading them once for each file.
+  test: { pool: "threads", isolate: false, maxWorkers: 1 },
   build: { outDir: OUT, emptyOutDir: true, chunkSizeWarningLimit: 800 },
   // The gateway takes changes from pages of its own origin alone: the `Host` stays that of the page.
   server: { proxy: { "/api": { target: process.env.DET_MASTER ?? "http://localhost:8080", changeOrigin: false } } },

@@ -25,6 +25,7 @@ beforeEach(async () => {
 afterEach(() => {
   stop();
   vi.unstubAllGlobals();
+  vi.useRealTimers();
 });
 
 async function watch(...given: (() => Promise<unknown>)[]) {

@@ -36,7 +36,11 @@ beforeEach(async () => {
   Stream.made = [];
   ({ subscribe, outages } = await import("./live"));
 });
-afterEach(() => vi.unstubAllGlobals());
+afterEach(() => {
+  vi.unstubAllGlobals();
+  // Other files run in the same process.
+  vi.useRealTimers();
+});
 
 test("a stream for other topics continues after the last event", () => {
   const told = vi.fn();
