@@ -116,7 +116,7 @@ class Preparer:
             workdir=workdir,
             info_dir=info_dir,
             slots=slots,
-            visible_devices=visible_devices(slots, container=containers is not None),
+            visible_devices=visible_devices(slots, counted=containers is not None and containers.hides_gpus),
             ports=ports,
             python_path=python,
             addresses=gang.addresses,

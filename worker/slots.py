@@ -79,16 +79,16 @@ def gpus(visible: str | None = None) -> tuple[Slot, ...]:
     return tuple(Slot(number, "cuda", gpu.uuid, gpu.brand) for number, gpu in enumerate(visible_gpus))
 
 
-def visible_devices(slots: Sequence[Slot], *, container: bool = False) -> str:
+def visible_devices(slots: Sequence[Slot], *, counted: bool = False) -> str:
     """Return the CUDA_VISIBLE_DEVICES of a task that holds these slots: indices, in the order of the slots.
 
     CUDA accepts UUIDs as well, but libraries that read the variable themselves expect numbers (DeepSpeed
     fails on anything else). The indices are the driver's, which are CUDA's if it counts by PCI bus. They are
     looked up for each run, because the driver counts anew when a device is lost. A GPU that cannot be found
-    keeps its UUID. In a container there are no other GPUs, so the count starts from 0.
+    keeps its UUID. `counted` is for containers that have no other GPUs: there the count starts from 0.
     """
     uuids = [slot.uuid for slot in slots if slot.kind == "cuda"]
-    if container:
+    if counted:
         return ",".join(map(str, range(len(uuids))))
     indices = {gpu.uuid: str(gpu.index) for gpu in _nvidia()} if uuids else {}
     known = all(uuid in indices for uuid in uuids)

@@ -68,7 +68,7 @@ HELD = (Slot(7, "cuda", "GPU-cc", "NVIDIA L4"), Slot(1, "cuda", "GPU-bb", "NVIDI
 @pytest.mark.usefixtures("gpus")
 def test_a_task_sees_its_gpus_by_the_index_of_the_driver():
     assert slots.visible_devices(HELD) == "2,1"
-    assert slots.visible_devices(HELD, container=True) == "0,1"
+    assert slots.visible_devices(HELD, counted=True) == "0,1"
     assert slots.visible_devices([Slot(0, "cpu", "cpu-0", "EPYC")]) == ""
 
 

@@ -14,6 +14,7 @@ class Apptainer:
 
     name = "apptainer"
     as_task_user = True
+    hides_gpus = False
 
     def command(self, container: Container) -> list[str]:
         """The command line that runs a container in the foreground and exits with its exit code."""

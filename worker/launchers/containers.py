@@ -79,6 +79,7 @@ class Containers:
         self._instance = instance
         self._roots = roots
         self._engine_options = container_request.operator_options(settings)
+        self.hides_gpus = engine.hides_gpus
 
     def prepare_container(
         self, run_dir: Path, task: Task, request: container_request.ContainerRequest

@@ -77,6 +77,8 @@ class Engine(Protocol):
 
     Otherwise it runs as the worker's user, and the task's user is passed to it.
     """
+    hides_gpus: bool
+    """Whether a container has no other GPUs than those of its task, which it then counts from 0."""
 
     def command(self, container: Container) -> list[str]:
         """The command line that runs a container in the foreground and exits with its exit code."""

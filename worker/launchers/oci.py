@@ -17,6 +17,7 @@ class Docker:
 
     name = "docker"
     as_task_user = False
+    hides_gpus = True
 
     def command(self, container: Container) -> list[str]:
         """The command line that runs a container in the foreground and exits with its exit code."""

@@ -115,6 +115,8 @@ def test_apptainer():
     ]
     # What it starts is below the shim, as its own user.
     assert apptainer.as_task_user
+    # `--nv` brings all GPUs of the host into the container, so that its task needs the driver's indices.
+    assert not apptainer.hides_gpus
     assert apptainer.end_command("x") == apptainer.inspect_command("x") == []
     assert apptainer.secrets(ASKED) == {
         "APPTAINER_DOCKER_USERNAME": "ann",
