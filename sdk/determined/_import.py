@@ -90,6 +90,22 @@ def import_from_path(path: "str | os.PathLike[str]") -> Iterator[None]:
     On exit, sys.path is restored and modules from `path` are removed from sys.modules, so several directories
     can hold modules of the same name. Objects bound inside the block stay usable. No `__pycache__` is written
     under `path`. Nested or concurrent use raises RuntimeError.
+
+    Args:
+        path: The directory, such as the `code` folder of a checkpoint.
+
+    Returns:
+        A context manager.
+
+    Raises:
+        RuntimeError: If another one is active, in this or another thread.
+
+    Example:
+        ```python
+        with det.import_from_path(path + "/code"):
+            import model_def
+        trial_class = model_def.MyTrial
+        ```
     """
     if not _one_at_a_time.acquire(blocking=False):
         raise RuntimeError("import_from_path() does not support nesting or use from several threads at once")

@@ -156,6 +156,17 @@ class TrialContext:
         """Create an off-cluster context.
 
         Takes constant hyperparameters and samples one value of the others.
+
+        Args:
+            config: The experiment configuration.
+
+        Returns:
+            A context of one process without a cluster.
+
+        Example:
+            ```python
+            context = MyContext.from_config({"hyperparameters": {"global_batch_size": 32}})
+            ```
         """
         from determined import core
         from determined.experimental import _test_run
@@ -172,34 +183,85 @@ class TrialContext:
         return self.env.experiment_config.get("data") or {}
 
     def get_experiment_id(self) -> int:
-        """Return the experiment id."""
+        """Return the experiment id.
+
+        Returns:
+            The experiment's number in the cluster.
+        """
         return int(self.env.det_experiment_id)
 
     def get_trial_id(self) -> int:
-        """Return the trial id."""
+        """Return the trial id.
+
+        Returns:
+            The trial's number in the cluster.
+        """
         return int(self.env.det_trial_id)
 
     def get_trial_seed(self) -> int:
-        """Return the trial's random seed."""
+        """Return the trial's random seed.
+
+        Returns:
+            The same number in every run of the trial and on every rank.
+
+        Example:
+            ```python
+            rng = np.random.default_rng(self.context.get_trial_seed())
+            ```
+        """
         return self.env.trial_seed
 
     def get_hparams(self) -> dict[str, Any]:
-        """Return all hyperparameters."""
+        """Return all hyperparameters.
+
+        Returns:
+            The values of this trial, by name. Nested hyperparameters are nested dicts.
+
+        Example:
+            ```python
+            hparams = self.context.get_hparams()
+            ```
+        """
         return self.env.hparams
 
     def get_hparam(self, name: str) -> Any:
-        """Return one hyperparameter. Raises ValueError for an unknown name."""
+        """Return one hyperparameter. Raises ValueError for an unknown name.
+
+        Args:
+            name: Name of the hyperparameter.
+
+        Returns:
+            Its value in this trial.
+
+        Example:
+            ```python
+            learning_rate = self.context.get_hparam("learning_rate")
+            ```
+        """
         if name not in self.env.hparams:
             names = ", ".join(sorted(self.env.hparams))
             raise ValueError(f"there is no hyperparameter '{name}', there are: {names}")
         return self.env.hparams[name]
 
     def get_initial_batch(self) -> int:
-        """Return the number of batches already trained when this process started."""
+        """Return the number of batches already trained when this process started.
+
+        Returns:
+            0 unless the trial continues from a checkpoint.
+        """
         return self.env.steps_completed
 
     def get_tensorboard_path(self) -> pathlib.Path:
-        """Return the directory for this process's TensorBoard event files."""
+        """Return the directory for this process's TensorBoard event files.
+
+        Returns:
+            A path, which may not exist yet.
+
+        Example:
+            ```python
+            writer = SummaryWriter(log_dir=str(self.context.get_tensorboard_path()))
+            ```
+        """
         return self._core.train.get_tensorboard_path()
 
     def get_stop_requested(self) -> bool:
@@ -207,7 +269,20 @@ class TrialContext:
         return self._stop_requested
 
     def set_stop_requested(self, stop_requested: bool) -> None:
-        """Request to stop training."""
+        """Request to stop training.
+
+        Args:
+            stop_requested: Whether to stop at the end of the current batch.
+
+        Raises:
+            AssertionError: If it is not a bool.
+
+        Example:
+            ```python
+            if math.isnan(loss.item()):
+                self.context.set_stop_requested(True)
+            ```
+        """
         if not isinstance(stop_requested, bool):
             raise AssertionError(f"set_stop_requested() takes a bool, not {stop_requested!r}")
         self._stop_requested = stop_requested

@@ -245,6 +245,12 @@ class CheckpointContext:
 
         Args:
             storage_id: Storage id of the checkpoint.
+
+        Example:
+            ```python
+            for storage_id in outdated:
+                core_context.checkpoint.delete(storage_id)
+            ```
         """
         self._uploads.settle()
         self._storage.delete(storage_id, EVERYTHING)

@@ -58,7 +58,17 @@ class Context:
         self._transport = transport or OfflineTransport()
 
     def start(self) -> None:
-        """Start watching for preemption. Starting twice raises RuntimeError."""
+        """Start watching for preemption. Starting twice raises RuntimeError.
+
+        Raises:
+            RuntimeError: If it was already started.
+
+        Example:
+            ```python
+            core_context = det.core.init()
+            core_context.start()  # a `with` block does this, and closes at its end
+            ```
+        """
         self.preempt.start()
 
     def close(
@@ -77,6 +87,14 @@ class Context:
         Raises:
             RuntimeError: A failure that no earlier call has raised: a failed background upload or a refused
                 report.
+
+        Example:
+            ```python
+            try:
+                train(core_context)
+            finally:
+                core_context.close()
+            ```
         """
         self._close(exc_val)
 

@@ -176,6 +176,14 @@ class DistributedContext(Collectives):
 
         Raises:
             KeyError: If a variable is missing, because the script was not started by that launcher.
+
+        Example:
+            ```python
+            deepspeed.init_distributed()
+            distributed = det.core.DistributedContext.from_deepspeed()
+            with det.core.init(distributed=distributed) as core_context:
+                train(core_context)
+            ```
         """
         names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_SIZE", "CROSS_RANK", "CROSS_SIZE")
         return cls._from_environment(names, chief_ip)
@@ -190,6 +198,14 @@ class DistributedContext(Collectives):
 
         Returns:
             The context, once all ranks have joined.
+
+        Example:
+            ```python
+            import horovod.torch as hvd
+
+            hvd.init()
+            distributed = det.core.DistributedContext.from_horovod(hvd)
+            ```
         """
         numbers = {field: getattr(hvd, field)() for field in _FIELDS}
         return cls(**numbers, chief_ip=chief_ip or os.environ.get("DET_CHIEF_IP"))
@@ -204,6 +220,9 @@ class DistributedContext(Collectives):
     def get_rank(self) -> int:
         """Return the index of this process among all processes; 0 is the chief.
 
+        Returns:
+            From 0 to `get_size() - 1`.
+
         Example:
             ```python
             if core_context.distributed.get_rank() == 0:
@@ -213,11 +232,23 @@ class DistributedContext(Collectives):
         return self.rank
 
     def get_local_rank(self) -> int:
-        """Return the index of this process on its node; 0 is the local chief."""
+        """Return the index of this process on its node; 0 is the local chief.
+
+        Returns:
+            From 0 to the number of processes of the node, exclusive.
+
+        Example:
+            ```python
+            device = torch.device("cuda", core_context.distributed.get_local_rank())
+            ```
+        """
         return self.local_rank
 
     def get_size(self) -> int:
         """Return the total number of processes.
+
+        Returns:
+            At least 1.
 
         Example:
             ```python
@@ -227,7 +258,17 @@ class DistributedContext(Collectives):
         return self.size
 
     def get_num_agents(self) -> int:
-        """Return the number of nodes."""
+        """Return the number of nodes.
+
+        Returns:
+            At least 1.
+
+        Example:
+            ```python
+            if core_context.distributed.get_num_agents() > 1:
+                print("the processes communicate over the network")
+            ```
+        """
         return self.cross_size
 
 

@@ -105,6 +105,14 @@ class PreemptContext:
         """Tell the cluster that the script is about to exit because of preemption.
 
         Waits for background checkpoint uploads and for all reports to be stored first.
+
+        Example:
+            ```python
+            if core_context.preempt.should_preempt(auto_ack=False):
+                save_checkpoint()
+                core_context.preempt.acknowledge_preemption_signal()
+                return
+            ```
         """
         # An acknowledged run may exit at any moment, and must not lose an upload that is under way.
         self._uploads.settle()

@@ -212,6 +212,13 @@ class SearcherContext:
         """Tell the cluster that the script is about to exit because no work is left for now.
 
         Needed only with `auto_ack=False`.
+
+        Example:
+            ```python
+            for op in core_context.searcher.operations(auto_ack=False):
+                train(op)
+            core_context.searcher.acknowledge_out_of_ops()
+            ```
         """
         self._uploads.settle()
         self._transport.acknowledge_preemption()
@@ -222,6 +229,12 @@ class SearcherContext:
         Returns:
             `Unit.BATCHES`, `Unit.RECORDS` or `Unit.EPOCHS`, or None if the configuration gives a bare
             number.
+
+        Example:
+            ```python
+            if core_context.searcher.get_configured_units() is det.core.Unit.EPOCHS:
+                batches = op.length * len(train_loader)
+            ```
         """
         return self._units
 

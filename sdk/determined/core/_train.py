@@ -191,6 +191,11 @@ class TrainContext:
 
         Returns:
             A path, which may not exist yet. Files in it are stored with the trial.
+
+        Example:
+            ```python
+            writer = SummaryWriter(log_dir=str(core_context.train.get_tensorboard_path()))
+            ```
         """
         return self._tensorboard_path
 
@@ -208,6 +213,12 @@ class TrainContext:
 
         Raises:
             RuntimeError: If `core.init` was not called with `TensorboardMode.MANUAL`.
+
+        Example:
+            ```python
+            writer.flush()
+            core_context.train.upload_tensorboard_files()
+            ```
         """
         if self._tensorboard_upload is None:
             raise RuntimeError("upload_tensorboard_files() needs core.init() with TensorboardMode.MANUAL")

@@ -6,7 +6,7 @@
 Each of N workers runs under `determined.exec.pid_client ADDR`, which sends its process id, and `q` after a
 successful exit. If the command itself returns 0, the exit code is: 77 if it ended before all workers had sent
 `q`; 78 if it was signalled because of a failed worker; 79 if a worker failed and the command ended by itself
-or had to be killed.
+or had to be killed. A command that the signal of `--on-exit` has ended counts as having returned 0.
 Source: launchers spec, section 8.
 """
 
@@ -103,14 +103,20 @@ class Supervisor:
         """Supervise until the end. Returns the exit code."""
         self._until(lambda: self._workers.done or self._workers.failed())
         if self._workers.done:
-            if on_exit is not None:
-                self._end(on_exit)
-            return self._code(0)
+            return self._code_after_success(on_exit)
         if not self._workers.failed():
             return self._code(UNFINISHED)
         if on_fail is None:
             return self._code(FAILED)
         return self._code(FAILED if self._end(on_fail) else SIGNALLED)
+
+    def _code_after_success(self, on_exit: signal.Signals | None) -> int:
+        if on_exit is not None:
+            self._end(on_exit)
+        code = self._code(0)
+        # On a busy host a launcher may need longer than the grace period to notice that its workers have
+        # ended. To be ended by our signal is no failure then.
+        return 0 if on_exit is not None and code == 128 + on_exit else code
 
     def _end(self, number: signal.Signals) -> bool:
         """Signal the command after the grace period. Returns whether it had to be killed."""

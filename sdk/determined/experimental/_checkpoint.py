@@ -116,6 +116,11 @@ class Checkpoint:
 
         Args:
             path: The file to write. Missing directories are created.
+
+        Example:
+            ```python
+            client.get_checkpoint(uuid).write_metadata_file("out/metadata.json")
+            ```
         """
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).write_text(json.dumps(self.metadata, indent=2), encoding="utf-8")
@@ -138,12 +143,23 @@ class Checkpoint:
 
         Args:
             keys: The keys to remove. Unknown keys are ignored.
+
+        Example:
+            ```python
+            client.get_checkpoint(uuid).remove_metadata(["note"])
+            ```
         """
         removed = set(keys)
         self._register({key: value for key, value in self.metadata.items() if key not in removed})
 
     def delete(self) -> None:
-        """Delete the checkpoint's files. Returns before they are deleted."""
+        """Delete the checkpoint's files. Returns before they are deleted.
+
+        Example:
+            ```python
+            client.get_checkpoint(uuid).delete()
+            ```
+        """
         self._session.delete("/api/v1/checkpoints", {"checkpointUuids": [self.uuid]})
 
     def remove_files(self, globs: list[str]) -> None:

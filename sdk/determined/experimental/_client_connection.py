@@ -64,6 +64,12 @@ def logout() -> None:
     """Log out this connection's user. Its token is revoked and deleted.
 
     Without a connection it only logs a warning.
+
+    Example:
+        ```python
+        client.login("http://cluster:8080", "ann")
+        client.logout()
+        ```
     """
     if _determined is None:
         logger.warning("client.logout() does nothing: there was no login before")

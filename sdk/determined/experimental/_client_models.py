@@ -37,8 +37,16 @@ def get_model(identifier: str | int) -> Model:
     Args:
         identifier: Name or id of the model.
 
+    Returns:
+        The model.
+
     Raises:
         NotFoundException: If there is no such model.
+
+    Example:
+        ```python
+        model = client.get_model("digits")
+        ```
     """
     return connection().get_model(identifier)
 
@@ -71,6 +79,9 @@ def get_models(
         name: The whole name; each `%` in it stands for any text, and then case does not count.
         description: A part of the description.
 
+    Returns:
+        The models; empty if there are none.
+
     Example:
         ```python
         for model in client.get_models(name="digits%"):
@@ -82,5 +93,14 @@ def get_models(
 
 @connected
 def get_model_labels() -> list[str]:
-    """Return all model labels, the most used first."""
+    """Return all model labels, the most used first.
+
+    Returns:
+        The labels; empty if there are none.
+
+    Example:
+        ```python
+        print(client.get_model_labels())
+        ```
+    """
     return connection().get_model_labels()

@@ -50,21 +50,47 @@ def get_user_by_name(user_name: str) -> User:
     Args:
         user_name: Login name of the user.
 
+    Returns:
+        The user.
+
     Raises:
         NotFoundException: If there is no such user.
+
+    Example:
+        ```python
+        client.get_user_by_name("ann").deactivate()
+        ```
     """
     return connection().get_user_by_name(user_name)
 
 
 @connected
 def whoami() -> User:
-    """Return the user of this connection."""
+    """Return the user of this connection.
+
+    Returns:
+        The user.
+
+    Example:
+        ```python
+        print(client.whoami().username)
+        ```
+    """
     return connection().whoami()
 
 
 @connected
 def list_users() -> list[User]:
-    """Return all users."""
+    """Return all users.
+
+    Returns:
+        One record per user.
+
+    Example:
+        ```python
+        names = [user.username for user in client.list_users()]
+        ```
+    """
     return connection().list_users()
 
 

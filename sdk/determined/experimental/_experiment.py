@@ -167,6 +167,9 @@ class ExperimentReference(_Control):
             sort_by: What to sort by.
             order_by: Direction of the sort.
 
+        Returns:
+            References to the trials, by default by id.
+
         Example:
             ```python
             for trial in client.get_experiment(7).get_trials():
@@ -186,6 +189,9 @@ class ExperimentReference(_Control):
         Args:
             sort_by: Name of a validation metric. Default: the searcher metric, in its direction.
             smaller_is_better: Whether smaller values of `sort_by` are better (default: false).
+
+        Returns:
+            A checkpoint that is completed.
 
         Raises:
             AssertionError: The experiment has no completed checkpoint.
@@ -210,6 +216,9 @@ class ExperimentReference(_Control):
                 without the metric come last.
             smaller_is_better: Whether smaller values of `sort_by` are better (default: false).
 
+        Returns:
+            At least one checkpoint and at most `limit`.
+
         Raises:
             AssertionError: The experiment has no completed checkpoint.
             ValueError: `sort_by` is not given and the configuration names no metric.
@@ -233,7 +242,16 @@ class ExperimentReference(_Control):
         return _ranking.best_of_each_trial(checkpoints, order)[:limit]
 
     def get_config(self) -> dict[str, Any]:
-        """Return the experiment configuration with defaults filled in."""
+        """Return the experiment configuration with defaults filled in.
+
+        Returns:
+            The configuration as a nested dict.
+
+        Example:
+            ```python
+            searcher = client.get_experiment(7).get_config()["searcher"]["name"]
+            ```
+        """
         config: dict[str, Any] = self._get()["config"]
         return config
 

@@ -16,6 +16,13 @@ def test_one_batch(trial_class: type[Any], config: dict[str, Any] | None = None)
     Raises:
         ValueError: If the configuration is invalid. The message lists all errors. Exceptions that the class
             raises are passed on.
+
+    Example:
+        ```python
+        from determined.experimental import test_one_batch
+
+        test_one_batch(MyTrial, {"hyperparameters": {"global_batch_size": 32}})
+        ```
     """
     from determined.experimental import _test_run
 

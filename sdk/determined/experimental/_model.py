@@ -61,6 +61,11 @@ class ModelVersion:
 
         Args:
             name: The new name.
+
+        Example:
+            ```python
+            client.get_model("digits").get_version(3).set_name("in production")
+            ```
         """
         self._patch({"name": name})
 
@@ -69,11 +74,22 @@ class ModelVersion:
 
         Args:
             notes: The new text.
+
+        Example:
+            ```python
+            client.get_model("digits").get_version(3).set_notes("trained on the data of May")
+            ```
         """
         self._patch({"notes": notes})
 
     def delete(self) -> None:
-        """Delete the version. Its checkpoint is kept."""
+        """Delete the version. Its checkpoint is kept.
+
+        Example:
+            ```python
+            client.get_model("digits").get_version(3).delete()
+            ```
+        """
         self._session.delete(self._path)
 
     @property
@@ -232,6 +248,11 @@ class Model(_Description):
 
         Raises:
             NotFoundException: If there is no version with this number.
+
+        Example:
+            ```python
+            path = client.get_model("digits").get_version().checkpoint.download()
+            ```
         """
         if version == -1:
             return next(iter(self.get_versions()), None)
@@ -244,6 +265,9 @@ class Model(_Description):
         Args:
             order_by: Sort direction (default: latest first).
 
+        Returns:
+            The versions; empty if there are none.
+
         Example:
             ```python
             newest, *older = client.get_model("digits").get_versions()
@@ -255,17 +279,35 @@ class Model(_Description):
         return [version_from_wire(self._session, version) for version in versions]
 
     def archive(self) -> None:
-        """Archive the model, so that it cannot be changed."""
+        """Archive the model, so that it cannot be changed.
+
+        Example:
+            ```python
+            client.get_model("digits").archive()
+            ```
+        """
         self._session.post(f"{self._path}/archive")
         self.archived = True
 
     def unarchive(self) -> None:
-        """Unarchive the model, so that it can be changed again."""
+        """Unarchive the model, so that it can be changed again.
+
+        Example:
+            ```python
+            client.get_model("digits").unarchive()
+            ```
+        """
         self._session.post(f"{self._path}/unarchive")
         self.archived = False
 
     def delete(self) -> None:
-        """Delete the model and its versions. Their checkpoints are kept."""
+        """Delete the model and its versions. Their checkpoints are kept.
+
+        Example:
+            ```python
+            client.get_model("digits").delete()
+            ```
+        """
         self._session.delete(self._path)
 
     def move_to_workspace(self, workspace_name: str) -> None:
@@ -276,6 +318,11 @@ class Model(_Description):
 
         Raises:
             NotFoundException: If there is no workspace of this name.
+
+        Example:
+            ```python
+            client.get_model("digits").move_to_workspace("production")
+            ```
         """
         id = workspace_id(self._session, workspace_name)
         self._session.post(f"{self._path}/move", {"destinationWorkspaceId": id})

@@ -56,6 +56,9 @@ class TrialReference:
             stdtypes: Only lines of these streams: `stdout`, `stderr`.
             min_level: Only lines of at least this level: a `LogLevel` or its name, such as `"WARNING"`.
 
+        Returns:
+            An iterator over lines, oldest first.
+
         Raises:
             ValueError: If more than one of `follow`, `head` and `tail` is given, or a number of lines is
                 negative.
@@ -74,7 +77,13 @@ class TrialReference:
         return self._lines(follow, head, tail, params)
 
     def kill(self) -> None:
-        """End the trial immediately. Its experiment continues."""
+        """End the trial immediately. Its experiment continues.
+
+        Example:
+            ```python
+            client.get_trial(12).kill()
+            ```
+        """
         self._session.post(f"/api/v1/trials/{self.id}/kill")
 
     def top_checkpoint(self, sort_by: str | None = None, smaller_is_better: bool | None = None) -> Checkpoint:
@@ -84,6 +93,9 @@ class TrialReference:
             sort_by: Name of a validation metric. Give its direction too. Default: the searcher metric, in
                 its direction.
             smaller_is_better: Whether smaller values of `sort_by` are better.
+
+        Returns:
+            A checkpoint that is completed.
 
         Raises:
             AssertionError: If only one of the two is given.
@@ -113,6 +125,9 @@ class TrialReference:
             sort_by: With `best`, the name of the metric. Give its direction too. Default: the searcher
                 metric, in its direction.
             smaller_is_better: Whether smaller values of `sort_by` are better.
+
+        Returns:
+            The checkpoint.
 
         Raises:
             AssertionError: The arguments contradict each other.
@@ -146,6 +161,9 @@ class TrialReference:
                 metric, best first.
             order_by: Sort direction. Give it together with `sort_by`.
 
+        Returns:
+            The checkpoints; empty if there are none.
+
         Raises:
             AssertionError: If only one of the two is given.
 
@@ -169,6 +187,9 @@ class TrialReference:
         """Return the trial's reports of training metrics, ordered by run and steps, read as they are
         iterated.
 
+        Returns:
+            One record per report.
+
         Example:
             ```python
             for report in client.get_trial(12).stream_training_metrics():
@@ -179,6 +200,9 @@ class TrialReference:
 
     def stream_validation_metrics(self) -> Iterator[_metrics.ValidationMetrics]:
         """Return the trial's validation metric reports, ordered by run and steps, read as you iterate.
+
+        Returns:
+            One record per report.
 
         Example:
             ```python

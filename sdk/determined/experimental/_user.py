@@ -52,6 +52,11 @@ class User:
 
         Args:
             new_username: The new name.
+
+        Example:
+            ```python
+            client.get_user_by_name("ann").rename("anna")
+            ```
         """
         self._patch({"username": new_username})
 
@@ -76,6 +81,11 @@ class User:
 
         Args:
             new_password: The new password.
+
+        Example:
+            ```python
+            client.whoami().change_password(getpass.getpass())
+            ```
         """
         self._session.post(f"/api/v1/users/{self.user_id}/password", identity.hashed(new_password))
 

@@ -145,6 +145,9 @@ def get_experiment(experiment_id: int) -> ExperimentReference:
     Args:
         experiment_id: Id of the experiment.
 
+    Returns:
+        A reference to the experiment.
+
     Example:
         ```python
         experiment = client.get_experiment(7)
@@ -161,6 +164,9 @@ def get_trial(trial_id: int) -> TrialReference:
     Args:
         trial_id: Id of the trial.
 
+    Returns:
+        A reference to the trial.
+
     Example:
         ```python
         path = client.get_trial(12).top_checkpoint().download()
@@ -175,6 +181,9 @@ def get_checkpoint(uuid: str) -> Checkpoint:
 
     Args:
         uuid: Id of the checkpoint.
+
+    Returns:
+        The checkpoint, with its metadata.
 
     Raises:
         NotFoundException: If there is no such checkpoint.
@@ -215,5 +224,11 @@ def stream_trials_validation_metrics(trial_ids: list[int]) -> Iterator[Validatio
 
     Returns:
         One record per report, ordered by trial, run and steps.
+
+    Example:
+        ```python
+        for report in client.stream_trials_validation_metrics([12, 13]):
+            print(report.trial_id, report.metrics)
+        ```
     """
     return connection().stream_trials_validation_metrics(trial_ids)

@@ -162,12 +162,22 @@ def close() -> None:
 
     Does nothing without `init()`. If a script ends without calling it, the trial is closed automatically: as
     failed after an exception, otherwise as complete.
+
+    Example:
+        ```python
+        core_v2.init(defaults=core_v2.DefaultConfig(name="on my laptop"))
+        core_v2.train.report_training_metrics(steps_completed=1, metrics={"loss": 0.5})
+        core_v2.close()
+        ```
     """
     _close(None)
 
 
 def url_reverse_webui_exp_view() -> str:
     """Return the address of the experiment's page in the web UI.
+
+    Returns:
+        A URL.
 
     Raises:
         RuntimeError: If `init()` was not called.
@@ -197,6 +207,9 @@ def init_context(
         checkpoint_storage: Where to store checkpoints, overriding `defaults` or the experiment.
         preempt_mode: Which ranks ask whether to stop, and how the others learn the answer.
         tensorboard_mode: Who uploads TensorBoard files. Has no effect off cluster.
+
+    Returns:
+        The context. The trial ends when its `with` block does.
 
     Raises:
         NotImplementedError: If `defaults` is missing off cluster.

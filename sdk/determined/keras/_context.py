@@ -128,6 +128,11 @@ class TFKerasTrialContext(TrialInformation, TrainingPlace, TrialContext):
 
         Raises:
             InvalidExperimentException: If a model was already wrapped.
+
+        Example:
+            ```python
+            model = self.context.wrap_model(keras.Sequential([keras.layers.Dense(10)]))
+            ```
         """
         if self.model is not None and self.model is not model:
             raise InvalidExperimentException("a trial has one model: wrap_model() was called before")

@@ -34,6 +34,9 @@ class TFKerasTrial(Trial, abc.ABC):
     def build_model(self) -> keras.Model:
         """Return the compiled model, which `context.wrap_model()` returned.
 
+        Returns:
+            The model, compiled.
+
         Example:
             ```python
             def build_model(self):
@@ -64,10 +67,23 @@ class TFKerasTrial(Trial, abc.ABC):
 
     @abc.abstractmethod
     def build_validation_data_loader(self) -> InputData:
-        """Return the validation data, in one of the forms of the training data."""
+        """Return the validation data, in one of the forms of the training data.
+
+        Returns:
+            Data of the whole set, not only of this rank.
+
+        Example:
+            ```python
+            def build_validation_data_loader(self):
+                return self.validation_images, self.validation_labels
+            ```
+        """
 
     def keras_callbacks(self) -> Sequence[keras.callbacks.Callback]:
         """Return the callbacks of this trial; see `determined.keras.callbacks`.
+
+        Returns:
+            The callbacks; by default none.
 
         Example:
             ```python

@@ -92,6 +92,12 @@ class PyTorchCallback:
 
         Args:
             metrics: Metrics by name, reduced over all batches and ranks; the same on every rank.
+
+        Example:
+            ```python
+            def on_validation_end(self, metrics):
+                print(f"validation loss {metrics['validation_loss']:.4f}")
+            ```
         """
 
     def on_checkpoint_save_start(self, checkpoint: dict[str, Any]) -> None:
@@ -99,6 +105,12 @@ class PyTorchCallback:
 
         Args:
             checkpoint: The future content of `state_dict.pth`. Changes made in place are stored.
+
+        Example:
+            ```python
+            def on_checkpoint_save_start(self, checkpoint):
+                checkpoint["vocabulary"] = self.vocabulary
+            ```
         """
 
     def on_checkpoint_end(self, checkpoint_dir: str) -> None:
@@ -126,7 +138,17 @@ class PyTorchCallback:
         """Called when `fit()` ends for any reason, including an exception."""
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state of this callback for checkpoints. `torch.save` must be able to write it."""
+        """Return the state of this callback for checkpoints. `torch.save` must be able to write it.
+
+        Returns:
+            Values by name.
+
+        Example:
+            ```python
+            def state_dict(self):
+                return {"best": self.best}
+            ```
+        """
         return {}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -134,6 +156,12 @@ class PyTorchCallback:
 
         Args:
             state_dict: The state that `state_dict()` returned on the chief when the checkpoint was written.
+
+        Example:
+            ```python
+            def load_state_dict(self, state_dict):
+                self.best = state_dict["best"]
+            ```
         """
 
 

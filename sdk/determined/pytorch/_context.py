@@ -218,6 +218,11 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, TensorBoardLogging, _
 
         Raises:
             InvalidExperimentException: If a model was already wrapped, or there already is a scaler.
+
+        Example:
+            ```python
+            self.scaler = self.context.wrap_scaler(torch.amp.GradScaler())
+            ```
         """
         self._use_scaler(scaler)
         return scaler
@@ -356,6 +361,9 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, TensorBoardLogging, _
         Args:
             data: A tensor, a NumPy array, or arbitrarily nested lists, tuples and dicts of them. Other values
                 are returned unchanged, with one warning per type.
+
+        Returns:
+            The same structure, with each tensor on the device.
 
         Example:
             ```python

@@ -21,9 +21,17 @@ def data_length(data: Any) -> int:
     Args:
         data: A tensor, an array, or lists, tuples and dicts of them.
 
+    Returns:
+        A number of records.
+
     Raises:
         ValueError: If a container is empty.
         TypeError: If the batch has another type.
+
+    Example:
+        ```python
+        assert pytorch.data_length({"images": torch.zeros(32, 1, 28, 28)}) == 32
+        ```
     """
     if isinstance(data, np.ndarray | torch.Tensor):
         return len(data)
@@ -42,6 +50,14 @@ def to_device(data: Any, device: torch.device, warned_types: set[type] | None = 
             objects `to` is called if they have it; the rest is returned unchanged, with a warning.
         device: The target device.
         warned_types: Types already warned about; new ones are added. If None, every call warns.
+
+    Returns:
+        The same structure, with each tensor on the device.
+
+    Example:
+        ```python
+        images, labels = pytorch.to_device(batch, torch.device("cuda", 0))
+        ```
     """
     if isinstance(data, torch.Tensor):
         return data if data.device == device else data.to(device, non_blocking=True)

@@ -40,6 +40,13 @@ class PyTorchExperimentalContext:
 
         Raises:
             InvalidExperimentException: If a model was already wrapped, or there already is a gradient scaler.
+
+        Example:
+            ```python
+            def __init__(self, context):
+                context.experimental.use_amp()
+                self.model = context.wrap_model(Net())
+            ```
         """
         on_gpu = self._parent.device.type == "cuda"
         self._parent._automate_scaling(torch.amp.GradScaler(self._parent.device.type, enabled=on_gpu))

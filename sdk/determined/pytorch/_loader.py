@@ -123,6 +123,15 @@ class DataLoader:
             skip: Number of this rank's batches to skip. They are not loaded.
             num_replicas: Number of ranks. Each gets every `num_replicas`-th batch.
             rank: This rank, from 0.
+
+        Returns:
+            A loader whose items are whole batches of this rank.
+
+        Example:
+            ```python
+            for batch in loader.get_data_loader(num_replicas=4, rank=0):
+                print(pytorch.data_length(batch))
+            ```
         """
         batches = self.batch_sampler
         if isinstance(batches, torch_data.BatchSampler) and self._own_order and len(batches):

@@ -41,11 +41,26 @@ class LRScheduler:
         Args:
             *args: Passed to the scheduler, such as the metric of a `ReduceLROnPlateau`.
             **kwargs: Passed to the scheduler.
+
+        Example:
+            ```python
+            # With LRScheduler.StepMode.MANUAL_STEP, in the trial's `train_batch`:
+            self.scheduler.step()
+            ```
         """
         self._scheduler.step(*args, **kwargs)
 
     def get_last_lr(self) -> list[Any]:
-        """Return the current learning rates, one per parameter group of the optimizer."""
+        """Return the current learning rates, one per parameter group of the optimizer.
+
+        Returns:
+            A list of floats.
+
+        Example:
+            ```python
+            return {"loss": loss, "lr": self.scheduler.get_last_lr()[0]}
+            ```
+        """
         rates: list[Any] = self._scheduler.get_last_lr()
         return rates
 
@@ -69,6 +84,9 @@ class LRScheduler:
             batch_idx: Index of the batch, from 0 over the life of the trial.
             aggregation: Number of batches whose gradients are accumulated for one optimizer step.
             epoch_length: Number of batches in an epoch on one slot; infinite if there are no epochs.
+
+        Returns:
+            0 if it does not step.
         """
         if self._mode is LRScheduler.StepMode.MANUAL_STEP or (batch_idx + 1) % aggregation != 0:
             return 0

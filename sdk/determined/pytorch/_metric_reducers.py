@@ -42,11 +42,28 @@ class MetricReducer(abc.ABC):
 
     @abc.abstractmethod
     def reset(self) -> None:
-        """Clear all values. Called at the start of each training window and each validation."""
+        """Clear all values. Called at the start of each training window and each validation.
+
+        Example:
+            ```python
+            def reset(self):
+                self.correct = self.count = 0
+            ```
+        """
 
     @abc.abstractmethod
     def per_slot_reduce(self) -> Any:
-        """Return the values collected on this rank. They must be picklable."""
+        """Return the values collected on this rank. They must be picklable.
+
+        Returns:
+            Any picklable value, which all ranks receive in `cross_slot_reduce`.
+
+        Example:
+            ```python
+            def per_slot_reduce(self):
+                return self.correct, self.count
+            ```
+        """
 
     @abc.abstractmethod
     def cross_slot_reduce(self, per_slot_metrics: list[Any]) -> Any:
@@ -57,6 +74,13 @@ class MetricReducer(abc.ABC):
 
         Returns:
             The metric, or a dict of metrics by name if the reducer was registered without a name.
+
+        Example:
+            ```python
+            def cross_slot_reduce(self, per_slot_metrics):
+                correct, count = map(sum, zip(*per_slot_metrics))
+                return correct / count
+            ```
         """
 
 

@@ -104,6 +104,9 @@ class PyTorchTrial(Trial, abc.ABC):
         one slot. A loader of another kind needs
         `context.experimental.disable_dataset_reproducibility_checks()`.
 
+        Returns:
+            The loader of the whole data set.
+
         Example:
             ```python
             def build_training_data_loader(self):
@@ -118,10 +121,23 @@ class PyTorchTrial(Trial, abc.ABC):
 
         Called once per `fit()` on every rank. Each rank validates its share. With `evaluate_full_dataset`,
         the chief gets all the data.
+
+        Returns:
+            The loader of the whole data set.
+
+        Example:
+            ```python
+            def build_validation_data_loader(self):
+                size = self.context.get_per_slot_batch_size()
+                return pytorch.DataLoader(self.validation_data, batch_size=size)
+            ```
         """
 
     def build_callbacks(self) -> Mapping[str, PyTorchCallback]:
         """Return the callbacks of this trial by name. The name is that of their state in checkpoints.
+
+        Returns:
+            Callbacks by name; by default none.
 
         Example:
             ```python
@@ -197,6 +213,9 @@ class PyTorchTrial(Trial, abc.ABC):
 
         Args:
             batch: A batch from the data loader.
+
+        Returns:
+            A number of records.
 
         Example:
             ```python

@@ -31,6 +31,14 @@ def get_default_device(core_context: core.Context) -> torch.device:
 
     Args:
         core_context: The Core API of this process.
+
+    Returns:
+        A torch device.
+
+    Example:
+        ```python
+        model.to(get_default_device(core_context))
+        ```
     """
     return _device(core_context.distributed)
 

@@ -123,6 +123,9 @@ class SearchMethod(abc.ABC):
         Args:
             searcher_state: What is known of the search.
 
+        Returns:
+            Operations, in the order in which they are performed.
+
         Example:
             ```python
             def initial_operations(self, searcher_state):
@@ -138,6 +141,15 @@ class SearchMethod(abc.ABC):
         Args:
             searcher_state: The state of the search.
             request_id: Id of the trial.
+
+        Returns:
+            Operations, in the order in which they are performed.
+
+        Example:
+            ```python
+            def on_trial_created(self, searcher_state, request_id):
+                return []  # initial_operations() has asked for all that is needed
+            ```
         """
 
     @abc.abstractmethod
@@ -151,6 +163,9 @@ class SearchMethod(abc.ABC):
             request_id: Id of the trial.
             metric: The value that the script reported: usually a number, but any JSON value may be.
             train_length: How far the trial has trained in all, in the unit of `ValidateAfter.length`.
+
+        Returns:
+            Operations, in the order in which they are performed.
 
         Example:
             ```python
@@ -168,6 +183,9 @@ class SearchMethod(abc.ABC):
         Args:
             searcher_state: The state of the search.
             request_id: Id of the trial.
+
+        Returns:
+            Operations, in the order in which they are performed.
 
         Example:
             ```python
@@ -188,6 +206,9 @@ class SearchMethod(abc.ABC):
             request_id: Id of the trial.
             exited_reason: Why it ended.
 
+        Returns:
+            Operations, in the order in which they are performed.
+
         Example:
             ```python
             def on_trial_exited_early(self, searcher_state, request_id, exited_reason):
@@ -203,6 +224,15 @@ class SearchMethod(abc.ABC):
 
         Args:
             searcher_state: The state of the search.
+
+        Returns:
+            A number from 0 to 1.
+
+        Example:
+            ```python
+            def progress(self, searcher_state):
+                return len(searcher_state.trials_closed) / self.max_trials
+            ```
         """
 
     def save(self, searcher_state: SearcherState, path: Path, *, experiment_id: int) -> None:

@@ -65,6 +65,13 @@ class RemoteSearchRunner(SearchRunner):
 
         Raises:
             RuntimeError: If this does not run in a task on a cluster.
+
+        Example:
+            ```python
+            with det.core.init() as core_context:
+                runner = searcher.RemoteSearchRunner(MySearch(), context=core_context)
+                runner.run("config.yaml", model_dir=".")
+            ```
         """
         from determined import get_cluster_info
 

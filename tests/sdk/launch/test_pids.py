@@ -76,6 +76,12 @@ def test_on_exit_ends_the_command(address):
     assert serve(address, 1, "sh", "-c", script, options=options).returncode == 6
 
 
+def test_a_command_that_is_slow_to_see_the_success_of_its_workers_has_not_failed(address):
+    script = "$CLIENT true; while :; do sleep 0.05; done"
+    options = ["--grace-period", "0", "--on-exit", "SIGTERM"]
+    assert serve(address, 1, "sh", "-c", script, options=options).returncode == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

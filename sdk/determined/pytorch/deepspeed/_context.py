@@ -129,6 +129,12 @@ class DeepSpeedTrialContext(
 
         Raises:
             InvalidExperimentException: If called before an engine is wrapped, or twice.
+
+        Example:
+            ```python
+            self.engine = self.context.wrap_model_engine(engine)
+            self.context.set_mpu(make_data_parallel_mpu(self.context.distributed))
+            ```
         """
         if not self.models:
             raise InvalidExperimentException("call set_mpu() after wrap_model_engine()")
@@ -179,5 +185,13 @@ class DeepSpeedTrialContext(
         Args:
             data: Tensors or arrays in arbitrarily nested dicts, lists and tuples. Other values are returned
                 unchanged, with one warning per type.
+
+        Returns:
+            The same structure, with each tensor on the device.
+
+        Example:
+            ```python
+            images, labels = self.context.to_device(next(dataloader_iter))
+            ```
         """
         return to_device(data, self.device, self._warned_types)

@@ -82,6 +82,9 @@ class DeepSpeedTrial(Trial, abc.ABC):
 
         Called on the ranks that load data.
 
+        Returns:
+            The loader of the whole data set.
+
         Example:
             ```python
             def build_training_data_loader(self):
@@ -95,10 +98,30 @@ class DeepSpeedTrial(Trial, abc.ABC):
         """Return a `determined.pytorch.DataLoader` of micro batches, or None.
 
         Called on the ranks that load data.
+
+        Returns:
+            The loader of the whole data set.
+
+        Example:
+            ```python
+            def build_validation_data_loader(self):
+                batch_size = self.context.train_micro_batch_size_per_gpu
+                return pytorch.DataLoader(self.test_digits, batch_size=batch_size)
+            ```
         """
 
     def build_callbacks(self) -> dict[str, PyTorchCallback]:
-        """Return callbacks by name. `on_checkpoint_write_end` is called on every rank."""
+        """Return callbacks by name. `on_checkpoint_write_end` is called on every rank.
+
+        Returns:
+            Callbacks by name; by default none.
+
+        Example:
+            ```python
+            def build_callbacks(self):
+                return {"stop_early": StopEarly(patience=3)}
+            ```
+        """
         return {}
 
     def save(self, context: DeepSpeedTrialContext, path: pathlib.Path) -> None:
@@ -107,6 +130,14 @@ class DeepSpeedTrial(Trial, abc.ABC):
         Args:
             context: The context of the trial.
             path: The directory, which all ranks of a node share.
+
+        Example:
+            ```python
+            def save(self, context, path):
+                super().save(context, path)
+                if context.distributed.get_rank() == 0:
+                    (path / "vocabulary.json").write_text(json.dumps(self.vocabulary))
+            ```
         """
         for index, engine in enumerate(context.models):
             engine.save_checkpoint(str(path), tag=f"model{index}")
@@ -120,6 +151,13 @@ class DeepSpeedTrial(Trial, abc.ABC):
 
         Raises:
             AssertionError: If DeepSpeed found nothing to load.
+
+        Example:
+            ```python
+            def load(self, context, load_path):
+                super().load(context, load_path)
+                self.vocabulary = json.loads((load_path / "vocabulary.json").read_text())
+            ```
         """
         for index, engine in enumerate(context.models):
             loaded, _ = engine.load_checkpoint(str(load_path), tag=f"model{index}")
