@@ -85,9 +85,9 @@ class Cluster:
 
     def submit(self, told: dict[str, Any]) -> None:
         """Somebody submits an experiment with a complete configuration; its first trials get slots."""
-        ruling = self.searcher.rule(CreateExperiment(user="bench", config=told, original_config=""))
-        self.log += ruling.events
-        self.scheduler.given(*ruling.events)
+        result = self.searcher.rule(CreateExperiment(user="bench", config=told, original_config=""))
+        self.log += result.events
+        self.scheduler.given(*result.events)
         self._decide()
 
     def finish(self) -> None:

@@ -32,7 +32,7 @@ def main(core_context: det.core.Context, info: det.ClusterInfo, growth: int) -> 
             core_context.train.report_training_metrics(step, {"weight": weight})
             with core_context.checkpoint.store_path({"steps_completed": step}) as (path, _):
                 save(path, weight, step, trial_id)
-            # Asked to leave by a pause or by work of higher priority: all is saved, so leave.
+            # Paused, or work of higher priority needs the slot. All is saved, so exit.
             if core_context.preempt.should_preempt():
                 return
     core_context.train.report_validation_metrics(50, {"weight": weight})

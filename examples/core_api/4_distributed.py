@@ -59,7 +59,7 @@ def main(core_context: det.core.Context, info: det.ClusterInfo, growth: float) -
                 logging.info("step %d: weight %g", step, weight)
                 core_context.train.report_training_metrics(step, {"weight": weight})
                 op.report_progress(step)
-            # Asked in step: all processes get the same answer.
+            # All processes call this at the same step, and get the same answer.
             if core_context.preempt.should_preempt():
                 save(core_context, weight, step)
                 logging.info("left at step %d", step)

@@ -23,7 +23,7 @@ def digits(train):
 
 
 class DigitsTrial(TFKerasTrial):
-    """What is trained, on what, and what counts as good; the loop around it is the platform's."""
+    """The model, its data and its metrics. The platform runs the training loop."""
 
     def __init__(self, context: TFKerasTrialContext) -> None:
         self.context = context

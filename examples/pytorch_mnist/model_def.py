@@ -25,7 +25,7 @@ def network(filters: int, dropout: float) -> nn.Module:
 
 
 class MNistTrial(pytorch.PyTorchTrial):
-    """What is trained, on what, and what counts as good; the loop around it is the platform's."""
+    """The model, its data and its metrics. The platform runs the training loop."""
 
     def __init__(self, context: pytorch.PyTorchTrialContext) -> None:
         self.context = context

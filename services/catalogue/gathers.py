@@ -13,7 +13,7 @@ from det_contracts.events.gateway import GatherJoined, Served
 from det_contracts.problems import Problem, Refused, invalid, not_found
 from services.catalogue.domain import State
 from services.catalogue.domain.state import Gathered, Gathering, request_key
-from services.kit.rules import Call, Ruling
+from services.kit.rules import Call, Result
 
 MAX_SHARE_BYTES = 64 * 1024
 """Maximum data of one member in one all-gather."""
@@ -29,7 +29,7 @@ MAX_REQUEST_ID_LENGTH = 256
 TASK_PORTS = ids.TASK_PORTS
 
 
-def serve(state: State, command: Serve, call: Call) -> Ruling:
+def serve(state: State, command: Serve, call: Call) -> Result:
     """Store the HTTP address of a task. Repeating the same address has no effect."""
     if command.allocation_id not in state.live:
         raise not_found("live allocation", command.allocation_id)
@@ -40,9 +40,9 @@ def serve(state: State, command: Serve, call: Call) -> Ruling:
     if not (command.account == "" or ids.is_token(command.account)):
         raise invalid(f"account is '{command.account[:100]}': the name of a user of its host is expected")
     if (task.address, task.account) == (command.address, command.account):
-        return Ruling()
+        return Result()
     served = Served(command.allocation_id, command.address, "the task said so", account=command.account)
-    return Ruling([served])
+    return Result([served])
 
 
 def check_task_address(state: State, allocation_id: str, address: str) -> None:
@@ -68,7 +68,7 @@ def check_task_address(state: State, allocation_id: str, address: str) -> None:
         )
 
 
-def join_gather(state: State, command: JoinGather, call: Call) -> Ruling:
+def join_gather(state: State, command: JoinGather, call: Call) -> Result:
     """Store a member's share of an all-gather. Repeating a request has no effect."""
     if command.allocation_id not in state.live:
         raise not_found("allocation", command.allocation_id)
@@ -80,9 +80,9 @@ def join_gather(state: State, command: JoinGather, call: Call) -> Ruling:
     if size > MAX_SHARE_BYTES:
         raise invalid(f"the data of an all-gather is limited to {MAX_SHARE_BYTES} bytes")
     if request_key(command.allocation_id, command.request_id) in state.joined:
-        return Ruling()
+        return Result()
     _check_limits(state, command, size)
-    return Ruling(
+    return Result(
         [
             GatherJoined(
                 allocation_id=command.allocation_id,
@@ -119,4 +119,4 @@ def _exhausted(message: str) -> Refused:
     return Refused(Problem("exhausted", message))
 
 
-COMMANDS: dict[Any, Callable[[State, Any, Call], Ruling]] = {JoinGather: join_gather, Serve: serve}
+COMMANDS: dict[Any, Callable[[State, Any, Call], Result]] = {JoinGather: join_gather, Serve: serve}

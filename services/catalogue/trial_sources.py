@@ -10,13 +10,13 @@ from det_contracts.events.gateway import TrialSourceReported
 from det_contracts.problems import Problem, Refused, invalid, not_found
 from services.catalogue.domain import State
 from services.catalogue.domain.state import source_key
-from services.kit.rules import Call, Ruling
+from services.kit.rules import Call, Result
 
 MAX_SOURCES = 100
 """Maximum number of checkpoints that one trial can name. The records stay in memory."""
 
 
-def report_trial_source(state: State, command: ReportTrialSource, call: Call) -> Ruling:
+def report_trial_source(state: State, command: ReportTrialSource, call: Call) -> Result:
     """Record that a trial uses a checkpoint. Repeating the same report has no effect."""
     if command.trial_id not in state.trials:
         raise not_found("trial", command.trial_id)
@@ -38,11 +38,11 @@ def report_trial_source(state: State, command: ReportTrialSource, call: Call) ->
         wanted.model_id,
         wanted.version,
     ):
-        return Ruling()
+        return Result()
     if known is None and state.sources_of_trial.count(command.trial_id) >= MAX_SOURCES:
         message = f"trial {command.trial_id} uses {MAX_SOURCES} checkpoints, the most that a trial can name"
         raise Refused(Problem("exhausted", message))
-    return Ruling([wanted])
+    return Result([wanted])
 
 
 def _check_version(state: State, command: ReportTrialSource) -> None:
@@ -59,4 +59,4 @@ def _check_version(state: State, command: ReportTrialSource) -> None:
         )
 
 
-COMMANDS: dict[Any, Callable[[State, Any, Call], Ruling]] = {ReportTrialSource: report_trial_source}
+COMMANDS: dict[Any, Callable[[State, Any, Call], Result]] = {ReportTrialSource: report_trial_source}

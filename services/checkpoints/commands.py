@@ -32,7 +32,7 @@ from services.checkpoints.domain import Checkpoint, Model, State
 from services.checkpoints.domain.state import Totals
 from services.checkpoints.react import deletion_requests
 from services.kit.idempotency import idempotent
-from services.kit.rules import Call, Ruling
+from services.kit.rules import Call, Result
 
 replace = msgspec.structs.replace
 MAX_NAME_CHARACTERS = 256
@@ -40,7 +40,7 @@ MODEL_FIELDS = ("name", "description", "metadata", "labels", "notes", "archived"
 VERSION_FIELDS = ("name", "comment", "notes", "metadata", "labels")
 
 
-def delete_checkpoints(state: State, command: DeleteCheckpoints, call: Call) -> Ruling:
+def delete_checkpoints(state: State, command: DeleteCheckpoints, call: Call) -> Result:
     """Have tasks delete files. All checkpoints are validated before anything is decided."""
     targets: dict[int, list[str]] = {}
     for uuid in dict.fromkeys(command.uuids):
@@ -57,7 +57,7 @@ def delete_checkpoints(state: State, command: DeleteCheckpoints, call: Call) -> 
     for experiment_id, uuids in targets.items():
         _refuse_if_needed(state, experiment_id, uuids)
         events += deletion_requests(state.experiments[experiment_id], uuids, reason, command.globs)
-    return Ruling(events)
+    return Result(events)
 
 
 def _refuse_if_needed(state: State, experiment_id: int, uuids: Sequence[str]) -> None:
@@ -80,22 +80,22 @@ def _model_of(state: State, uuid: str) -> str:
     return state.models[version.model_id].told.name
 
 
-def list_files(state: State, command: ListFiles, call: Call) -> Ruling:
+def list_files(state: State, command: ListFiles, call: Call) -> Result:
     """Record the files that a deletion task found. Repeating the same list does nothing."""
     known = _checkpoint(state, command.uuid)
     task = state.deletions.get(command.task_id)
     if task is None or command.uuid not in task.uuids:
         raise failed_precondition(f"task {command.task_id} does not delete checkpoint {command.uuid}")
     if known.resources == command.resources:
-        return Ruling()
-    return Ruling([FilesListed(command.uuid, command.resources, f"seen by task {command.task_id}")])
+        return Result()
+    return Result([FilesListed(command.uuid, command.resources, f"seen by task {command.task_id}")])
 
 
-def set_metadata(state: State, command: SetMetadata, call: Call) -> Ruling:
+def set_metadata(state: State, command: SetMetadata, call: Call) -> Result:
     """Change the metadata of a checkpoint."""
     if _checkpoint(state, command.uuid).metadata == command.metadata:
-        return Ruling()
-    return Ruling([MetadataSet(command.uuid, command.metadata, f"changed by {command.user}")])
+        return Result()
+    return Result([MetadataSet(command.uuid, command.metadata, f"changed by {command.user}")])
 
 
 def _checkpoint(state: State, uuid: str) -> Checkpoint:
@@ -105,7 +105,7 @@ def _checkpoint(state: State, uuid: str) -> Checkpoint:
     return known
 
 
-def set_model(state: State, command: SetModel, call: Call) -> Ruling:
+def set_model(state: State, command: SetModel, call: Call) -> Result:
     """Create a model, or change the given fields of one. Does nothing if they already have these values."""
     if command.model_id is None:
         id = state.totals.get("all", Totals()).models + 1
@@ -115,12 +115,12 @@ def set_model(state: State, command: SetModel, call: Call) -> Ruling:
         known = replace(_model(state, id).told, reason=f"changed by {command.user}")
     wanted = replace(known, **given_fields(command, *MODEL_FIELDS))
     if wanted == known and known.name:
-        return Ruling(value=id)
+        return Result(value=id)
     if known.archived and wanted.archived:
         raise failed_precondition(f"model '{known.name}' is archived; unarchive it first")
     if wanted.name != known.name or not wanted.name:
         _check_name(state, id, wanted.name)
-    return Ruling([wanted], id)
+    return Result([wanted], id)
 
 
 def _check_name(state: State, id: int, name: str) -> None:
@@ -139,13 +139,13 @@ def _check_name(state: State, id: int, name: str) -> None:
         raise Refused(Problem("already_exists", f"there is already a model named '{name}'"))
 
 
-def remove_model(state: State, command: RemoveModel, call: Call) -> Ruling:
+def remove_model(state: State, command: RemoveModel, call: Call) -> Result:
     """Forget a model and its versions. Their checkpoints are then subject to retention."""
     _model(state, command.model_id)
-    return Ruling([ModelRemoved(command.model_id, f"removed by {command.user}")])
+    return Result([ModelRemoved(command.model_id, f"removed by {command.user}")])
 
 
-def set_version(state: State, command: SetVersion, call: Call) -> Ruling:
+def set_version(state: State, command: SetVersion, call: Call) -> Result:
     """Register a checkpoint as a version, or change the given fields of one."""
     model = _model(state, command.model_id)
     if model.told.archived:
@@ -156,8 +156,8 @@ def set_version(state: State, command: SetVersion, call: Call) -> Ruling:
         known = replace(_version(state, model, command.number), reason=f"changed by {command.user}")
     wanted = replace(known, **given_fields(command, *VERSION_FIELDS))
     if wanted == known and known.version_id in state.versions:
-        return Ruling(value=known.version_id)
-    return Ruling([wanted], wanted.version_id)
+        return Result(value=known.version_id)
+    return Result([wanted], wanted.version_id)
 
 
 def _new_version(state: State, model: Model, command: SetVersion) -> VersionSet:
@@ -174,10 +174,10 @@ def _new_version(state: State, model: Model, command: SetVersion) -> VersionSet:
     )
 
 
-def remove_version(state: State, command: RemoveVersion, call: Call) -> Ruling:
+def remove_version(state: State, command: RemoveVersion, call: Call) -> Result:
     """Forget a version."""
     found = _version(state, _model(state, command.model_id), command.number)
-    return Ruling([VersionRemoved(command.model_id, found.version_id, f"removed by {command.user}")])
+    return Result([VersionRemoved(command.model_id, found.version_id, f"removed by {command.user}")])
 
 
 def _model(state: State, id: int) -> Model:
@@ -194,7 +194,7 @@ def _version(state: State, model: Model, number: int) -> VersionSet:
     return state.versions[found[-1]]
 
 
-COMMANDS: dict[Any, Callable[[State, Any, Call], Ruling]] = {
+COMMANDS: dict[Any, Callable[[State, Any, Call], Result]] = {
     DeleteCheckpoints: delete_checkpoints,
     ListFiles: list_files,
     SetMetadata: set_metadata,

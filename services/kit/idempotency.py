@@ -11,7 +11,7 @@ import msgspec
 from det_contracts.creation import Creation, Once
 from det_contracts.envelope import Recorded
 from det_contracts.problems import Problem, Refused
-from services.kit.rules import Call, Key, Ruling
+from services.kit.rules import Call, Key, Result
 from services.kit.sorted_keys import SortedKeys
 
 S = TypeVar("S")
@@ -55,19 +55,19 @@ def earlier_result(creations: Mapping[str, RequestResult], once: Once | None) ->
     return known
 
 
-def idempotent(rule: Callable[[S, Any, Call], Ruling], kept: type[Any]) -> Callable[[S, Any, Call], Ruling]:
+def idempotent(rule: Callable[[S, Any, Call], Result], kept: type[Any]) -> Callable[[S, Any, Call], Result]:
     """Wrap a command's rule to record the result of a keyed request as the owner's event `kept`."""
 
-    def keyed(state: S, command: Creation, call: Call) -> Ruling:
+    def keyed(state: S, command: Creation, call: Call) -> Result:
         if command.once is None:
             return rule(state, command, call)
         known = earlier_result(getattr(state, FIELD), command.once)
         if known is not None:
-            return Ruling(value=known.value)
-        ruling = rule(state, command, call)
+            return Result(value=known.value)
+        result = rule(state, command, call)
         asked, reason = command.once, "the request carried an Idempotency-Key"
-        fact = kept(asked.request_id, asked.key, asked.digest, ruling.value, reason)
-        return Ruling([*ruling.events, fact], ruling.value)
+        fact = kept(asked.request_id, asked.key, asked.digest, result.value, reason)
+        return Result([*result.events, fact], result.value)
 
     return keyed
 

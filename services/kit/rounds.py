@@ -228,10 +228,10 @@ class Rounds(Generic[S]):
         try:
             rule = self._rules.commands[type(pending.command)]
             # The rule may read the predicted state only: events of this round are not yet in the real one.
-            ruling = rule(ahead.state, pending.command, pending.call)
+            result = rule(ahead.state, pending.command, pending.call)
             actor = f"user:{pending.user}"
             # One event more than fits is enough to see that the command needs another round.
-            made = found.encode(ruling.events[: MAX_EVENTS + 1], actor, pending.call.id)
+            made = found.encode(result.events[: MAX_EVENTS + 1], actor, pending.call.id)
             is_complete = found.fits(made)
             if not is_complete and not is_first:
                 return False
@@ -255,7 +255,7 @@ class Rounds(Generic[S]):
             return True
         found.add(made)
         if is_complete:
-            found.outcomes.append(Outcome(pending, len(found.events), ruling.value))
+            found.outcomes.append(Outcome(pending, len(found.events), result.value))
         else:
             found.unfinished.append(pending)
         return True

@@ -35,7 +35,7 @@ class Call(msgspec.Struct, frozen=True):
     """The run whose script sends the command in its owner's name; empty for users and services."""
 
 
-class Ruling(msgspec.Struct, frozen=True):
+class Result(msgspec.Struct, frozen=True):
     """The result of a command: events to append as one batch, and the value of the answer."""
 
     events: Sequence[Any] = ()
@@ -64,7 +64,7 @@ class Rules(Generic[S]):
     """Returns the events that the state calls for about one changed record; none once they were read back.
 
     Every prefix of them must be valid by itself."""
-    commands: Mapping[Any, Callable[[S, Any, Call], Ruling]] = field(default_factory=dict)
+    commands: Mapping[Any, Callable[[S, Any, Call], Result]] = field(default_factory=dict)
     """One function per command. Raises `Refused`."""
     answers: Mapping[Any, Callable[[S, Any], Any]] = field(default_factory=dict)
     """One function per query that the folded state answers."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from det_contracts.envelope import Recorded
-from services.kit.rules import Call, Key, Rules, Ruling, every_key, record_types
+from services.kit.rules import Call, Key, Result, Rules, every_key, record_types
 
 
 class Fold:
@@ -57,14 +57,14 @@ class Fold:
         self.decided += decided
         return decided
 
-    def rule(self, command: Any) -> Ruling:
+    def rule(self, command: Any) -> Result:
         """Decide a command and fold its events. Raises `Refused`."""
         call = Call(f"c{self._position}", self.now)
         # Skip the permission check, which has its own tests.
         rule = self.rules.commands[type(command)]
-        ruling: Ruling = getattr(rule, "__wrapped__", rule)(self.state, command, call)
-        self.given(*ruling.events)
-        return ruling
+        result: Result = getattr(rule, "__wrapped__", rule)(self.state, command, call)
+        self.given(*result.events)
+        return result
 
     def pass_time(self, seconds: float) -> list[Any]:
         """Advance the clock. Returns the folded facts about due times."""

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from det_contracts.events.metrics import LogsTrimmed, PointsDropped, Settled, ShardJoined, ShardsSet
-from services.kit.rules import Call, Ruling
+from services.kit.rules import Call, Result
 from services.metrics.domain import State, dropped_through, sharing_of, trimmed_through
 
 AT_ONCE = 500
@@ -22,10 +22,10 @@ class Settle(msgspec.Struct, frozen=True, tag="settle"):
     user: str = "metrics"
 
 
-def settle(state: State, command: Settle, call: Call) -> Ruling:
+def settle(state: State, command: Settle, call: Call) -> Result:
     """Settle those trials whose decisions are all in the log."""
     done = [id for id in command.trial_ids if id in state.ended and not _has_unrecorded(state, id)]
-    return Ruling(
+    return Result(
         [Settled(trial_id=id, reason="the trial has ended and all its reports are judged") for id in done]
     )
 
@@ -38,11 +38,11 @@ class Trim(msgspec.Struct, frozen=True, tag="trim"):
     user: str = "metrics"
 
 
-def trim(state: State, command: Trim, call: Call) -> Ruling:
+def trim(state: State, command: Trim, call: Call) -> Result:
     """Record the trimming, unless those lines are gone already."""
     if command.through <= trimmed_through(state):
-        return Ruling()
-    return Ruling([LogsTrimmed(through=command.through, reason=command.reason)])
+        return Result()
+    return Result([LogsTrimmed(through=command.through, reason=command.reason)])
 
 
 class Drop(msgspec.Struct, frozen=True, tag="drop"):
@@ -54,12 +54,12 @@ class Drop(msgspec.Struct, frozen=True, tag="drop"):
     user: str = "metrics"
 
 
-def drop(state: State, command: Drop, call: Call) -> Ruling:
+def drop(state: State, command: Drop, call: Call) -> Result:
     """Record the deletion for trials that have ended for good. A live trial may need its points again."""
     settled = (id for id in command.trial_ids if id in state.settled)
     old = [id for id in settled if dropped_through(state, id) < command.through]
     some = old[:AT_ONCE]
-    return Ruling([PointsDropped(trial_id=id, through=command.through, reason=command.reason) for id in some])
+    return Result([PointsDropped(trial_id=id, through=command.through, reason=command.reason) for id in some])
 
 
 class Share(msgspec.Struct, frozen=True, tag="share"):
@@ -71,12 +71,12 @@ class Share(msgspec.Struct, frozen=True, tag="share"):
     user: str = "metrics"
 
 
-def share(state: State, command: Share, call: Call) -> Ruling:
+def share(state: State, command: Share, call: Call) -> Result:
     """Record the number of shards, unless there are as many already."""
     if command.shards <= sharing_of(state.sharing).shards:
-        return Ruling()
+        return Result()
     reason = f"STEADFAST_METRICS_SHARDS is {command.shards}"
-    return Ruling(
+    return Result(
         [
             ShardsSet(
                 shards=command.shards,
@@ -96,20 +96,20 @@ class Join(msgspec.Struct, frozen=True, tag="join"):
     user: str = "metrics"
 
 
-def join(state: State, command: Join, call: Call) -> Ruling:
+def join(state: State, command: Join, call: Call) -> Result:
     """Record that the shard follows that number, once."""
     known = sharing_of(state.sharing)
     if command.shards != known.shards or command.shard in known.joined:
-        return Ruling()
+        return Result()
     reason = "it reads its part alone from here on"
-    return Ruling([ShardJoined(shard=command.shard, shards=command.shards, reason=reason)])
+    return Result([ShardJoined(shard=command.shard, shards=command.shards, reason=reason)])
 
 
 def _has_unrecorded(state: State, id: int) -> bool:
     return bool(state.unrecorded(id))
 
 
-COMMANDS: dict[Any, Callable[[State, Any, Call], Ruling]] = {
+COMMANDS: dict[Any, Callable[[State, Any, Call], Result]] = {
     Settle: settle,
     Trim: trim,
     Drop: drop,

@@ -26,7 +26,7 @@ from services.kit.idempotency import idempotent
 from services.kit.pool_bindings import check_pool
 from services.kit.quotas.limits import check_jobs, workspace_name
 from services.kit.quotas.usage import Account
-from services.kit.rules import Call, Ruling
+from services.kit.rules import Call, Result
 from services.scheduler.domain import Allocation, Pool, State, Worker
 from services.scheduler.jobs import change_job, unknown_pool
 from services.scheduler.provisioning import report_workers
@@ -42,13 +42,13 @@ class ReportSilence(msgspec.Struct, frozen=True, tag="report_silence"):
     user: str = "scheduler"
 
 
-def report_silence(state: State, command: ReportSilence, call: Call) -> Ruling:
+def report_silence(state: State, command: ReportSilence, call: Call) -> Result:
     """Declare the worker lost, unless it has already gone or has registered again with a new session."""
     worker = state.workers.get(command.worker_id)
     if worker is None or worker.presence != "here" or worker.session != command.session:
-        return Ruling()
+        return Result()
     reason = f"no heartbeat from worker {worker.id} for {command.silent_s:.0f} s"
-    return Ruling([scheduler.WorkerLost(worker.id, reason)])
+    return Result([scheduler.WorkerLost(worker.id, reason)])
 
 
 class GiveUp(msgspec.Struct, frozen=True, tag="give_up"):
@@ -60,17 +60,17 @@ class GiveUp(msgspec.Struct, frozen=True, tag="give_up"):
     user: str = "scheduler"
 
 
-def give_up(state: State, command: GiveUp, call: Call) -> Ruling:
+def give_up(state: State, command: GiveUp, call: Call) -> Result:
     """Declare the part over, unless its end was reported in the meantime. A lost part never comes back."""
     known = state.allocations.get(command.allocation_id)
     parts = known.members if known is not None else ()
     if not any(m.worker_id == command.worker_id and m.lost and not m.over for m in parts):
-        return Ruling()
+        return Result()
     reason = f"worker {command.worker_id} was lost {command.waited_s:.0f} s ago: its host has ended it by now"
-    return Ruling([scheduler.GivenUp(command.allocation_id, command.worker_id, reason)])
+    return Result([scheduler.GivenUp(command.allocation_id, command.worker_id, reason)])
 
 
-def configure_pools(state: State, command: ConfigurePools, call: Call) -> Ruling:
+def configure_pools(state: State, command: ConfigurePools, call: Call) -> Result:
     """Apply the configured pool settings. Pools that the configuration does not name are left unchanged."""
     events = []
     for name, settings in command.pools.items():
@@ -84,16 +84,16 @@ def configure_pools(state: State, command: ConfigurePools, call: Call) -> Ruling
                     reason=f"set by {command.user}",
                 )
             )
-    return Ruling(events)
+    return Result(events)
 
 
-def switch_worker(state: State, command: SwitchWorker, call: Call) -> Ruling:
+def switch_worker(state: State, command: SwitchWorker, call: Call) -> Result:
     """Enable or disable a worker. Does nothing if it is already in that state."""
     worker = _present_worker(state, command.worker_id)
     draining = command.drain and not command.enabled
     if (worker.switch.enabled, worker.switch.draining) == (command.enabled, draining):
-        return Ruling()
-    return Ruling(
+        return Result()
+    return Result(
         [
             scheduler.WorkerSwitched(
                 worker_id=worker.id,
@@ -105,7 +105,7 @@ def switch_worker(state: State, command: SwitchWorker, call: Call) -> Ruling:
     )
 
 
-def switch_slot(state: State, command: SwitchSlot, call: Call) -> Ruling:
+def switch_slot(state: State, command: SwitchSlot, call: Call) -> Result:
     """Enable or disable a slot. Does nothing if it is already in that state."""
     worker = _present_worker(state, command.worker_id)
     if all(slot.id != command.slot_id for slot in worker.slots):
@@ -113,8 +113,8 @@ def switch_slot(state: State, command: SwitchSlot, call: Call) -> Ruling:
     draining = command.drain and not command.enabled
     known = worker.slot_switch(command.slot_id)
     if (known.enabled, known.draining) == (command.enabled, draining):
-        return Ruling()
-    return Ruling(
+        return Result()
+    return Result(
         [
             scheduler.SlotSwitched(
                 worker_id=worker.id,
@@ -127,10 +127,10 @@ def switch_slot(state: State, command: SwitchSlot, call: Call) -> Ruling:
     )
 
 
-def submit_task(state: State, command: SubmitTask, call: Call) -> Ruling:
+def submit_task(state: State, command: SubmitTask, call: Call) -> Result:
     """Queue a task for slots. It may wait indefinitely: workers with enough slots may register later."""
     if command.task_id in state.tasks:
-        return Ruling(value=command.task_id)
+        return Result(value=command.task_id)
     if not ids.is_token(command.task_id):
         raise invalid(f"task id '{command.task_id}' must be letters, digits, '-' and '_'")
     if command.slots < 0:
@@ -158,20 +158,20 @@ def submit_task(state: State, command: SubmitTask, call: Call) -> Ruling:
         agent_user=command.agent_user,
         reason=f"submitted by {command.user}",
     )
-    return Ruling([submitted], command.task_id)
+    return Result([submitted], command.task_id)
 
 
-def stop_task(state: State, command: StopTask, call: Call) -> Ruling:
+def stop_task(state: State, command: StopTask, call: Call) -> Result:
     """Stop a task. Does nothing if it is over or already stopping."""
     if command.task_id not in state.tasks:
         raise not_found("task", command.task_id)
     known = state.allocations.get(ids.allocation_id(command.task_id, 1))
     if known is None or known.stop:
-        return Ruling()
-    return Ruling([scheduler.TaskStopRequested(command.task_id, f"killed by {command.user}")])
+        return Result()
+    return Result([scheduler.TaskStopRequested(command.task_id, f"killed by {command.user}")])
 
 
-def state_idle(state: State, command: StateIdle, call: Call) -> Ruling:
+def state_idle(state: State, command: StateIdle, call: Call) -> Result:
     """Start or stop the idle timeout of a task.
 
     Does nothing if the task already has that state or is over.
@@ -180,11 +180,11 @@ def state_idle(state: State, command: StateIdle, call: Call) -> Ruling:
         raise not_found("task", command.task_id)
     known = state.allocations.get(ids.allocation_id(command.task_id, 1))
     if known is None or known.leaving or known.late or bool(known.idle_s) == command.idle:
-        return Ruling()
+        return Result()
     if command.within_s <= 0:
         raise invalid(f"task {command.task_id} has no idle_timeout, so reporting it idle has no effect")
     reason = "nobody uses it" if command.idle else "it is used again"
-    return Ruling(
+    return Result(
         [
             scheduler.TaskIdled(
                 task_id=command.task_id, idle=command.idle, within_s=command.within_s, reason=reason
@@ -193,7 +193,7 @@ def state_idle(state: State, command: StateIdle, call: Call) -> Ruling:
     )
 
 
-def mark_daemon(state: State, command: MarkDaemon, call: Call) -> Ruling:
+def mark_daemon(state: State, command: MarkDaemon, call: Call) -> Result:
     """Mark a part as a daemon that only serves the others.
 
     Does nothing if it is the only other part left, or is already marked.
@@ -204,17 +204,17 @@ def mark_daemon(state: State, command: MarkDaemon, call: Call) -> Ruling:
         raise not_found("resources", f"{known.id}-{command.rank}")
     others = [m for m in known.members if m.rank != command.rank and not m.daemon]
     if member.daemon or not others:
-        return Ruling()
+        return Result()
     reason = f"requested by part {command.rank}"
-    return Ruling([scheduler.DaemonMarked(allocation_id=known.id, rank=command.rank, reason=reason)])
+    return Result([scheduler.DaemonMarked(allocation_id=known.id, rank=command.rank, reason=reason)])
 
 
-def ask_to_leave(state: State, command: AskToLeave, call: Call) -> Ruling:
+def ask_to_leave(state: State, command: AskToLeave, call: Call) -> Result:
     """Ask an allocation to save its work and exit. Does nothing if it was already asked."""
     known = _live_allocation(state, command.allocation_id)
     if known.leaving or known.state == "PENDING":
-        return Ruling()
-    return Ruling(
+        return Result()
+    return Result(
         [
             scheduler.PreemptRequested(
                 allocation_id=known.id,
@@ -246,7 +246,7 @@ def _present_worker(state: State, worker_id: str) -> Worker:
     return worker
 
 
-COMMANDS: dict[Any, Callable[[State, Any, Call], Ruling]] = {
+COMMANDS: dict[Any, Callable[[State, Any, Call], Result]] = {
     ReportSilence: report_silence,
     GiveUp: give_up,
     ReportWorkers: report_workers,

@@ -15,7 +15,7 @@ from det_contracts.problems import Problem, Refused, failed_precondition, invali
 from services.kit.authz.people import workspace_of
 from services.kit.pool_bindings import check_pool
 from services.kit.quotas.limits import workspace_name
-from services.kit.rules import Call, Ruling
+from services.kit.rules import Call, Result
 from services.scheduler.domain import Job, State
 from services.scheduler.domain.state import job_queue_key
 from services.scheduler.policy.queue import CannotMove, QueuedJob, move
@@ -23,13 +23,13 @@ from services.scheduler.policy.queue import CannotMove, QueuedJob, move
 replace = msgspec.structs.replace
 
 
-def change_job(state: State, command: ChangeJob, call: Call) -> Ruling:
+def change_job(state: State, command: ChangeJob, call: Call) -> Result:
     """Apply all given changes to a job, or none of them."""
     known = _find_job(state, command.experiment_id)
     job = job_after_change(state, command, call.at)
     if job == known:
-        return Ruling()
-    return Ruling(
+        return Result()
+    return Result(
         [
             scheduler.JobChanged(
                 experiment_id=job.experiment_id,

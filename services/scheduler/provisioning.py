@@ -7,13 +7,13 @@ from typing import Any
 from det_contracts.events import scheduler
 from det_contracts.provisioning import ReportWorkers, SeenWorker
 from det_contracts.queries import Provisioning
-from services.kit.rules import Call, Ruling
+from services.kit.rules import Call, Result
 from services.scheduler.domain import State
 from services.scheduler.domain.supply import Provisioned, Supply
 from services.scheduler.jobs import unknown_pool
 
 
-def report_workers(state: State, command: ReportWorkers, call: Call) -> Ruling:
+def report_workers(state: State, command: ReportWorkers, call: Call) -> Result:
     """Record what an engine reports for the first time. Reports about workers that are over are ignored."""
     if command.pool not in state.pools:
         raise unknown_pool(state, command.pool)
@@ -39,7 +39,7 @@ def report_workers(state: State, command: ReportWorkers, call: Call) -> Ruling:
                     reason=reason,
                 )
             )
-    return Ruling(events)
+    return Result(events)
 
 
 def _has_changed(seen: SeenWorker, one: Provisioned) -> bool:

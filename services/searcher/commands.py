@@ -23,7 +23,7 @@ from services.kit.idempotency import idempotent
 from services.kit.pool_bindings import check_pool
 from services.kit.quotas.limits import check_jobs, workspace_name
 from services.kit.quotas.usage import Account
-from services.kit.rules import Call, Ruling
+from services.kit.rules import Call, Result
 from services.searcher.custom import post_operations
 from services.searcher.domain import Experiment, State
 from services.searcher.methods import MethodError, newest_version, start, unavailable_reason
@@ -39,11 +39,11 @@ from services.searcher.unmanaged import (
 )
 
 
-def create_experiment(state: State, command: CreateExperiment, call: Call) -> Ruling:
+def create_experiment(state: State, command: CreateExperiment, call: Call) -> Result:
     """Accept a completed configuration. Repeating a `request_key` returns the first experiment."""
     existing = state.request_keys.get(command.request_key) if command.request_key else None
     if existing is not None:
-        return Ruling(value=existing.id)
+        return Result(value=existing.id)
     if not command.unmanaged:
         _check_pool(state, command)
         check_jobs(state, state.open_jobs, Account(command.user, command.project_id))
@@ -69,7 +69,7 @@ def create_experiment(state: State, command: CreateExperiment, call: Call) -> Ru
     events: list[Any] = [created]
     if command.activate or command.unmanaged:
         events.append(searcher.ExperimentActivated(id, reason))
-    return Ruling(events, id)
+    return Result(events, id)
 
 
 def _check_pool(state: State, command: CreateExperiment) -> None:
@@ -90,7 +90,7 @@ def _check_search(config: dict[str, Any]) -> None:
         raise invalid(f"<config>.searcher: {missing}")
 
 
-def change_experiment(state: State, command: ChangeExperiment, call: Call) -> Ruling:
+def change_experiment(state: State, command: ChangeExperiment, call: Call) -> Result:
     """Change an experiment's state on a user's request (scheduling spec, 8.2).
 
     Does nothing if it is already so.
@@ -98,7 +98,7 @@ def change_experiment(state: State, command: ChangeExperiment, call: Call) -> Ru
     experiment = state.experiments.get(command.experiment_id)
     if experiment is None:
         raise not_found("experiment", command.experiment_id)
-    return Ruling(_ACTIONS[command.action](experiment, command.user))
+    return Result(_ACTIONS[command.action](experiment, command.user))
 
 
 def _activate(experiment: Experiment, user: str) -> list[Any]:
@@ -184,28 +184,28 @@ def _refuse_unless_open(experiment: Experiment) -> None:
         )
 
 
-def revise_experiment(state: State, command: ReviseExperiment, call: Call) -> Ruling:
+def revise_experiment(state: State, command: ReviseExperiment, call: Call) -> Result:
     """Change fields of a live experiment. The owner of the configuration has already checked the values."""
     experiment = state.experiments.get(command.experiment_id)
     if experiment is None:
         raise not_found("experiment", command.experiment_id)
     if not command.changes:
-        return Ruling()
+        return Result()
     reason = f"{', '.join(sorted(command.changes))} changed by {command.user}"
-    return Ruling([searcher.ExperimentRevised(experiment.id, command.changes, reason)])
+    return Result([searcher.ExperimentRevised(experiment.id, command.changes, reason)])
 
 
-def kill_trial(state: State, command: KillTrial, call: Call) -> Ruling:
+def kill_trial(state: State, command: KillTrial, call: Call) -> Result:
     """Cancel one trial. Does nothing if the trial is over."""
     trial = state.trials.get(command.trial_id)
     if trial is None:
         raise not_found("trial", command.trial_id)
     if trial.state != "ACTIVE":
-        return Ruling()
-    return Ruling([searcher.TrialStopping(trial.id, "STOPPING_KILLED", f"killed by {command.user}")])
+        return Result()
+    return Result([searcher.TrialStopping(trial.id, "STOPPING_KILLED", f"killed by {command.user}")])
 
 
-COMMANDS: dict[Any, Callable[[State, Any, Call], Ruling]] = {
+COMMANDS: dict[Any, Callable[[State, Any, Call], Result]] = {
     CreateExperiment: idempotent(create_experiment, searcher.CreationKept),
     ChangeExperiment: change_experiment,
     ReviseExperiment: revise_experiment,

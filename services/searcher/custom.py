@@ -22,7 +22,7 @@ from det_contracts.events import searcher
 from det_contracts.problems import Problem, Refused, failed_precondition, invalid, not_found
 from det_contracts.queries import SearcherEvents
 from det_contracts.states import OVER, STOPPING
-from services.kit.rules import Call, Ruling
+from services.kit.rules import Call, Result
 from services.searcher.domain import Experiment, State
 from services.searcher.domain.custom import find_trial, is_applicable
 from services.searcher.methods.custom import CustomSearch, Queued
@@ -35,7 +35,7 @@ Answering these events reveals the next ones.
 """
 
 
-def post_operations(state: State, command: PostOperations, call: Call) -> Ruling:
+def post_operations(state: State, command: PostOperations, call: Call) -> Result:
     """Accept the operations posted for an event. They answer this event and all earlier ones."""
     experiment, method = _find_custom_search(state, command.experiment_id)
     if experiment.state in OVER or experiment.state in STOPPING:
@@ -50,7 +50,7 @@ def post_operations(state: State, command: PostOperations, call: Call) -> Ruling
         for operation in command.operations
         if is_applicable(state, command.experiment_id, operation)
     )
-    return Ruling(
+    return Result(
         [
             searcher.OperationsPosted(
                 experiment_id=command.experiment_id,

@@ -18,7 +18,7 @@ from det_contracts.events import searcher
 from det_contracts.problems import Refused, failed_precondition, invalid, not_found
 from det_contracts.states import ENDS_IN, TERMINAL
 from det_contracts.states import State as Life
-from services.kit.rules import Call, Ruling
+from services.kit.rules import Call, Result
 from services.searcher.domain import Experiment, State, Trial
 from services.searcher.domain.state import END_STATES, HEARD, LIVE_STATUSES
 from services.searcher.domain.unmanaged import is_lost
@@ -36,15 +36,15 @@ class ReportScriptSilent(msgspec.Struct, frozen=True, tag="report_script_silent"
     user: str = "searcher"
 
 
-def report_silent(state: State, command: ReportScriptSilent, call: Call) -> Ruling:
+def report_silent(state: State, command: ReportScriptSilent, call: Call) -> Result:
     """Declare a run lost, unless it is over or the log gives it more time."""
     trial, timer = state.trials.get(command.trial_id), state.timers.get(command.trial_id)
     if trial is None or timer is None or not trial.patience_s:
-        return Ruling()
+        return Result()
     if trial.run != command.run or timer.due_at > call.at:
-        return Ruling()
+        return Result()
     due_at = call.at - command.silent_s + trial.patience_s
-    return Ruling([searcher.TrialOverdue(trial.id, trial.run, due_at, SILENT_REASON)])
+    return Result([searcher.TrialOverdue(trial.id, trial.run, due_at, SILENT_REASON)])
 
 
 class ReportScriptHeard(msgspec.Struct, frozen=True, tag="report_script_heard"):
@@ -55,21 +55,21 @@ class ReportScriptHeard(msgspec.Struct, frozen=True, tag="report_script_heard"):
     user: str = "searcher"
 
 
-def report_heard(state: State, command: ReportScriptHeard, call: Call) -> Ruling:
+def report_heard(state: State, command: ReportScriptHeard, call: Call) -> Result:
     """Resume a run that was declared lost. Any other heartbeat changes nothing."""
     trial = state.trials.get(command.trial_id)
     if trial is None or trial.run != command.run or not is_lost(trial):
-        return Ruling()
-    return Ruling(resume_lost_run(state, trial))
+        return Result()
+    return Result(resume_lost_run(state, trial))
 
 
-def create_trial(state: State, command: CreateTrial, call: Call) -> Ruling:
+def create_trial(state: State, command: CreateTrial, call: Call) -> Result:
     """Create a trial; it is announced once it has a number."""
     experiment = _get_unmanaged_experiment(state, command.experiment_id)
     if not ids.is_token(command.request_id):
         raise invalid(f"request id '{command.request_id}' must be letters, digits, '-' and '_'")
     if ids.trial_task_id(experiment.id, command.request_id) in state.tasks:
-        return Ruling(value=command.request_id)
+        return Result(value=command.request_id)
     reason = f"created by {command.user}"
     requested = searcher.TrialRequested(
         experiment_id=experiment.id,
@@ -77,10 +77,10 @@ def create_trial(state: State, command: CreateTrial, call: Call) -> Ruling:
         hparams=command.hparams,
         reason=reason,
     )
-    return Ruling([*_reactivation(experiment, reason), requested], command.request_id)
+    return Result([*_reactivation(experiment, reason), requested], command.request_id)
 
 
-def open_run(state: State, command: OpenRun, call: Call) -> Ruling:
+def open_run(state: State, command: OpenRun, call: Call) -> Result:
     """Begin a run. It replaces a run that is still open."""
     trial = _get_unmanaged_trial(state, command.trial_id)
     if trial.run and not command.resume:
@@ -92,15 +92,15 @@ def open_run(state: State, command: OpenRun, call: Call) -> Ruling:
     reason = f"started by {command.user}"
     opened = _run_opened(trial, trial.run + 1, reason)
     answer = {"run": opened.run, "checkpoint": opened.checkpoint, "steps_completed": opened.steps_completed}
-    return Ruling([*_reactivation(experiment, reason), opened], answer)
+    return Result([*_reactivation(experiment, reason), opened], answer)
 
 
-def end_trial(state: State, command: EndTrial, call: Call) -> Ruling:
+def end_trial(state: State, command: EndTrial, call: Call) -> Result:
     """End a trial as its script reports. Does nothing if it has already ended this way."""
     trial = _get_unmanaged_trial(state, command.trial_id)
     if trial.state in TERMINAL and not is_lost(trial):
         if trial.state == command.state:
-            return Ruling()
+            return Result()
         raise failed_precondition(f"trial {trial.id} has already ended as {trial.state}")
     experiment = state.experiments[trial.experiment_id]
     reason = f"its script ended, says {command.user}"
@@ -109,7 +109,7 @@ def end_trial(state: State, command: EndTrial, call: Call) -> Ruling:
     )
     # The experiment of a lost trial may have ended; it then ends again, with the new outcome.
     has_ended = experiment.state in TERMINAL
-    return Ruling([*(_reactivation(experiment, reason) if has_ended else ()), ended])
+    return Result([*(_reactivation(experiment, reason) if has_ended else ()), ended])
 
 
 def refuse_pause(experiment: Experiment) -> None:

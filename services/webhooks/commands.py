@@ -18,7 +18,7 @@ from det_contracts.events.webhooks import (
 from det_contracts.problems import Problem, Refused, invalid, not_found
 from det_contracts.webhook_commands import RemoveWebhook, SetWebhook, TryWebhook
 from services.kit.idempotency import idempotent
-from services.kit.rules import Call, Ruling
+from services.kit.rules import Call, Result
 from services.webhooks.domain.fold import TOTALS, delivery_id
 from services.webhooks.domain.state import MAX_TRIES, Delivery, State, Totals
 
@@ -53,7 +53,7 @@ def pause_s(attempt: int, chance: float) -> float:
     return min(FIRST_PAUSE_S * PAUSE_FACTOR ** (attempt - 1), MAX_PAUSE_S) * (0.5 + chance)
 
 
-def set_webhook(state: State, command: SetWebhook, call: Call) -> Ruling:
+def set_webhook(state: State, command: SetWebhook, call: Call) -> Result:
     """Create a webhook."""
     if not command.states:
         raise invalid("a webhook needs at least one trigger: a state of experiments to report")
@@ -73,16 +73,16 @@ def set_webhook(state: State, command: SetWebhook, call: Call) -> Ruling:
         user=command.user,
         reason=f"made by {command.user}",
     )
-    return Ruling([made], made.webhook_id)
+    return Result([made], made.webhook_id)
 
 
-def remove_webhook(state: State, command: RemoveWebhook, call: Call) -> Ruling:
+def remove_webhook(state: State, command: RemoveWebhook, call: Call) -> Result:
     """Forget a webhook."""
     _webhook(state, command.webhook_id)
-    return Ruling([WebhookRemoved(command.webhook_id, f"removed by {command.user}")])
+    return Result([WebhookRemoved(command.webhook_id, f"removed by {command.user}")])
 
 
-def try_webhook(state: State, command: TryWebhook, call: Call) -> Ruling:
+def try_webhook(state: State, command: TryWebhook, call: Call) -> Result:
     """Send a test message to a webhook once."""
     _webhook(state, command.webhook_id)
     due = DeliveryDue(
@@ -92,7 +92,7 @@ def try_webhook(state: State, command: TryWebhook, call: Call) -> Ruling:
         happened_at=call.at,
         reason=f"tested by {command.user}",
     )
-    return Ruling([due], due.delivery_id)
+    return Result([due], due.delivery_id)
 
 
 def _webhook(state: State, id: int) -> WebhookSet:
@@ -102,13 +102,13 @@ def _webhook(state: State, id: int) -> WebhookSet:
     return found
 
 
-def record_attempt(state: State, command: StateAttempt, call: Call) -> Ruling:
+def record_attempt(state: State, command: StateAttempt, call: Call) -> Result:
     """Record the result of an attempt. Ignored if it is already known or the webhook was removed."""
     known = state.deliveries.get(command.delivery_id)
     if known is None or known.state != "WAITING" or command.attempt != len(known.tries) + 1:
-        return Ruling()
+        return Result()
     next_at = _next_at(known, command, call.at)
-    return Ruling(
+    return Result(
         [
             DeliveryTried(
                 delivery_id=command.delivery_id,
@@ -138,7 +138,7 @@ def _reason(command: StateAttempt, next_at: float | None, now: float) -> str:
     return f"{command.problem}{again}"
 
 
-COMMANDS: dict[Any, Callable[[State, Any, Call], Ruling]] = {
+COMMANDS: dict[Any, Callable[[State, Any, Call], Result]] = {
     SetWebhook: idempotent(set_webhook, CreationKept),
     RemoveWebhook: remove_webhook,
     TryWebhook: try_webhook,

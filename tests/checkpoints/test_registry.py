@@ -24,9 +24,9 @@ def fold():
 
 
 def rule(fold, command):
-    ruling = RULES.commands[type(command)](fold.state, command, Call("c", 0.0))
-    fold.given(*ruling.events)
-    return ruling
+    result = RULES.commands[type(command)](fold.state, command, Call("c", 0.0))
+    fold.given(*result.events)
+    return result
 
 
 def end(fold):

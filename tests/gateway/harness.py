@@ -95,14 +95,14 @@ class StandIn:
         state = rules.state()
         for message in self.log():
             list(rules.evolve(state, codec.decode(message.body, message.position)))
-        ruling = rules.commands[type(command)](state, command, Call("command", 0.0))
-        await self.append(*ruling.events)
-        fresh = self.log()[len(self.log()) - len(ruling.events) :]
+        result = rules.commands[type(command)](state, command, Call("command", 0.0))
+        await self.append(*result.events)
+        fresh = self.log()[len(self.log()) - len(result.events) :]
         touched = [key for m in fresh for key in rules.evolve(state, codec.decode(m.body, m.position))]
         for key in touched if rules is SCHEDULER else ():
             if key[0] == "allocations":
                 await self.append(*rules.react(state, key))
-        return Answer(self.position(), ruling.value)
+        return Answer(self.position(), result.value)
 
     async def command(self, command: Any) -> Answer:
         self.commands.append(command)

@@ -27,8 +27,8 @@ def custom(gateway):
         return found
 
     async def obey(command):
-        ruling = RULES.commands[type(command)](state(), command, Call("c", 0.0))
-        await gateway.append(*ruling.events)
+        result = RULES.commands[type(command)](state(), command, Call("c", 0.0))
+        await gateway.append(*result.events)
 
     gateway.peers.on_command = obey
     answer = RULES.answers[queries.SearcherEvents]

@@ -179,5 +179,5 @@ def test_every_owner_answers_what_it_made_before(command):
     state = rules.state()
     state.creations["r-1"] = RequestResult("k", "d", 7)
     asked = Anything(Once("r-1", "k", "d"))
-    ruling = rules.commands[command](state, asked, Call("c", 0.0))
-    assert (ruling.value, list(ruling.events)) == (7, [])
+    result = rules.commands[command](state, asked, Call("c", 0.0))
+    assert (result.value, list(result.events)) == (7, [])

@@ -195,11 +195,11 @@ def test_a_session_of_a_version_before_goes_on_and_ends(gateway):
 def ruled(state, command, at):
     from det_contracts import codec
 
-    ruling = COMMANDS[type(command)](state, command, Call("c", at))
-    for event in ruling.events:
+    result = COMMANDS[type(command)](state, command, Call("c", at))
+    for event in result.events:
         body = codec.encode(event, id="e", actor="gateway", at=at)
         evolve(state, codec.decode(body, 1))
-    return ruling
+    return result
 
 
 def open_one(state, id, at):

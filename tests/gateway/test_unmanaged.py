@@ -40,10 +40,10 @@ class Searcher:
 
     async def __call__(self, command):
         self.fold()
-        ruling = SEARCHER.commands[type(command)](self._state, command, Call("c", 0.0))
-        await self._gateway.append(*ruling.events)
+        result = SEARCHER.commands[type(command)](self._state, command, Call("c", 0.0))
+        await self._gateway.append(*result.events)
         await self.rest()
-        return ruling.value
+        return result.value
 
 
 @pytest.fixture

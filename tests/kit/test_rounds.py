@@ -13,7 +13,7 @@ from det_contracts.problems import Refused, invalid
 from services.kit.command_queue import CommandQueue, Pending
 from services.kit.log import Draft, NotStored, OutcomeUnknown
 from services.kit.log_memory import MemoryLog
-from services.kit.rules import Call, Rules, Ruling, TimerKind
+from services.kit.rules import Call, Result, Rules, TimerKind
 from tests.fixtures.waiting import until
 from tests.kit.running_runner import running_runner
 
@@ -96,12 +96,12 @@ class OnlyFirst(msgspec.Struct, frozen=True):
 
 def number(state, command, call):
     id = max(state.accounts, default=0) + 1
-    return Ruling([trial.Progressed(id, 1, 1.0)], id)
+    return Result([trial.Progressed(id, 1, 1.0)], id)
 
 
 def many(state, command, call):
     missing = [id for id in range(10_000, 10_000 + command.most) if id not in state.accounts]
-    return Ruling([trial.Progressed(id, 1, 1.0) for id in missing], command.most)
+    return Result([trial.Progressed(id, 1, 1.0) for id in missing], command.most)
 
 
 def broken(state, command, call):
@@ -119,8 +119,8 @@ COMMANDS = {
     Many: many,
     Broken: broken,
     OnlyFirst: only_first,
-    Raw: lambda state, command, call: Ruling([command.event]),
-    Endless: lambda state, command, call: Ruling([trial.Progressed(1, 1, 1.0)] * 1500),
+    Raw: lambda state, command, call: Result([command.event]),
+    Endless: lambda state, command, call: Result([trial.Progressed(1, 1, 1.0)] * 1500),
 }
 RULES = Rules(owner="toy", state=State, evolve=evolve, react=react, commands=COMMANDS)
 

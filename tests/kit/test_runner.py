@@ -19,7 +19,7 @@ from services.kit.database import METADATA, Database
 from services.kit.log import Draft, FenceLost, OutcomeUnknown, Stored
 from services.kit.log_memory import MemoryLog
 from services.kit.records import read_event
-from services.kit.rules import Call, Rules, Ruling, TimerKind, dump
+from services.kit.rules import Call, Result, Rules, TimerKind, dump
 from services.kit.runner import Runner
 from services.kit.saver import NullSaver
 from services.kit.snapshot_store import DatabaseSaver
@@ -73,7 +73,7 @@ class Bump(msgspec.Struct, frozen=True, tag="bump"):
 def bump(state, command, call):
     if command.trial_id < 0:
         raise invalid("trial_id: must not be negative")
-    return Ruling(
+    return Result(
         [trial.Progressed(command.trial_id, 1, 1.0)], state.accounts.get(command.trial_id, Account()).asked
     )
 

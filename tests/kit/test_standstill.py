@@ -14,7 +14,7 @@ from services.kit.database import METADATA, Database
 from services.kit.log import Draft
 from services.kit.log_memory import MemoryLog
 from services.kit.portions import portions_of
-from services.kit.rules import Call, Rules, Ruling
+from services.kit.rules import Call, Result, Rules
 from services.kit.runner import Runner
 from services.kit.saver import NullSaver
 from services.kit.snapshot_store import DatabaseSaver
@@ -68,7 +68,7 @@ RULES = Rules(
     state=State,
     evolve=evolve,
     react=react,
-    commands={Bump: lambda state, command, call: Ruling([trial.Progressed(command.trial_id, 1, 1.0)])},
+    commands={Bump: lambda state, command, call: Result([trial.Progressed(command.trial_id, 1, 1.0)])},
     answers={},
 )
 

@@ -1,4 +1,4 @@
-"""Rulings ahead of the log: many commands share a round, each in a view of what those before it lead to."""
+"""Commands decided ahead of the log: many share a round, each in a view of what those before it lead to."""
 
 import asyncio
 import contextlib

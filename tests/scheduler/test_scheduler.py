@@ -117,8 +117,8 @@ def test_a_silent_worker_is_lost_and_its_runs_with_it(cluster):
     cluster.worker()
     cluster.request(1)
     cluster.started(1)
-    ruling = RULES.commands[ReportSilence](cluster.state, ReportSilence("w1", "s1", 30.0), Call("c", 0.0))
-    decided = cluster.told(*ruling.events)
+    result = RULES.commands[ReportSilence](cluster.state, ReportSilence("w1", "s1", 30.0), Call("c", 0.0))
+    decided = cluster.told(*result.events)
     (ended,) = of(scheduler.AllocationEnded, decided)
     assert (ended.outcome, ended.reason) == ("worker_lost", "worker w1 was lost")
     assert not of(scheduler.AllocationAssigned, cluster.request(2))
@@ -128,8 +128,8 @@ def test_a_silent_worker_is_lost_and_its_runs_with_it(cluster):
 def test_a_worker_that_came_back_is_not_reported_for_its_old_silence(cluster):
     cluster.worker()
     cluster.worker(session="s2")
-    ruling = RULES.commands[ReportSilence](cluster.state, ReportSilence("w1", "s1", 30.0), Call("c", 0.0))
-    assert not ruling.events
+    result = RULES.commands[ReportSilence](cluster.state, ReportSilence("w1", "s1", 30.0), Call("c", 0.0))
+    assert not result.events
 
 
 def test_a_restarted_worker_keeps_the_runs_that_it_still_holds(cluster):

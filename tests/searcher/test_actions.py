@@ -13,9 +13,9 @@ TERMINAL = "experiment in terminal state"
 
 
 def change(searching, action):
-    ruling = searching.fold.rule(ChangeExperiment(experiment_id=1, action=action, user="bob"))
+    result = searching.fold.rule(ChangeExperiment(experiment_id=1, action=action, user="bob"))
     searching.decide()
-    return ruling
+    return result
 
 
 def of(kind, events):
@@ -109,10 +109,10 @@ def test_the_matrix_of_actions(searching, reach, state, action, expected):
         assert refusal.value.problem.message.startswith(expected)
         assert searching.state.experiments[1] == before
         return
-    ruling = change(searching, action)
+    result = change(searching, action)
     after = searching.state.experiments[1]
     if expected == "-":
-        assert not ruling.events
+        assert not result.events
         assert after == before
     elif expected in ("archived", "in"):
         assert after.archived is (expected == "archived")
@@ -153,10 +153,10 @@ def test_a_deletion_that_failed_may_be_tried_again(searching):
 
 def test_live_changes_say_who_and_what(searching):
     searching.submit(SINGLE)
-    ruling = searching.fold.rule(
+    result = searching.fold.rule(
         ReviseExperiment(experiment_id=1, changes={"name": "b", "notes": "x"}, user="bob")
     )
-    assert ruling.events[0].reason == "name, notes changed by bob"
+    assert result.events[0].reason == "name, notes changed by bob"
     assert not searching.fold.rule(ReviseExperiment(experiment_id=1, changes={}, user="bob")).events
     with pytest.raises(Refused, match="experiment '9' not found"):
         searching.fold.rule(ReviseExperiment(experiment_id=9, changes={"name": "b"}, user="bob"))

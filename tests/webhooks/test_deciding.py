@@ -29,8 +29,8 @@ def attempt(hooks, delivery_id, number=1, problem="", **more):
         chance=0.5,
         **more,
     )
-    ruling = hooks.fold.rule(command)
-    return [*ruling.events, *hooks.fold.decide()]
+    result = hooks.fold.rule(command)
+    return [*result.events, *hooks.fold.decide()]
 
 
 def test_a_new_state_is_sent_to_the_webhooks_that_match(hooks):

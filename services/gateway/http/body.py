@@ -15,7 +15,7 @@ Long = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
 """An integer that fits into 64 bits, which is what the databases can store."""
 T = TypeVar("T")
 BoundedList = Annotated[list[T], Field(max_length=1000)]
-"""A list of what one request may assign or remove. It is bounded because each item costs a ruling."""
+"""A list of what one request may assign or remove. It is bounded: each item costs its owner work."""
 
 
 class Body(BaseModel):

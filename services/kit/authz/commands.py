@@ -15,10 +15,10 @@ import msgspec
 from det_contracts import commands
 from services.kit.authz.access_check import AccessRequest, RightsLookup, require
 from services.kit.authz.permissions import EVERYBODY, OF_ROLE
-from services.kit.rules import Call, Ruling
+from services.kit.rules import Call, Result
 
 S = TypeVar("S")
-Rule = Callable[[S, Any, Call], Ruling]
+Rule = Callable[[S, Any, Call], Result]
 Needs = Callable[[Any], Iterable[AccessRequest]]
 UNSET = msgspec.UNSET
 _POOLS = ("default_compute_pool", "default_aux_pool")
@@ -230,7 +230,7 @@ def _add_access_check(command: Any, rule: Rule[S], known: Callable[[S], RightsLo
         )
 
     @functools.wraps(rule)
-    def checked_rule(state: S, sent: Any, call: Call) -> Ruling:
+    def checked_rule(state: S, sent: Any, call: Call) -> Result:
         require(known(state), getattr(sent, "user", ""), needs(sent), script=call.script)
         return rule(state, sent, call)
 

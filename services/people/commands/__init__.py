@@ -34,7 +34,7 @@ from det_contracts.commands import (
 )
 from det_contracts.events.gateway import CreationKept
 from services.kit.idempotency import idempotent
-from services.kit.rules import Call, Ruling
+from services.kit.rules import Call, Result
 from services.people.commands import (
     groups,
     identities,
@@ -51,7 +51,7 @@ from services.people.commands import (
 )
 from services.people.domain import People
 
-COMMANDS: dict[Any, Callable[[People, Any, Call], Ruling]] = {
+COMMANDS: dict[Any, Callable[[People, Any, Call], Result]] = {
     OpenSession: sessions.open_session,
     SignIn: identities.sign_in,
     RenewSession: sessions.renew_session,

@@ -10,7 +10,7 @@ from det_contracts.commands import RemoveGroup, SetGroup
 from det_contracts.events.gateway import GroupRemoved, GroupSet, RolesSet
 from det_contracts.problems import Problem, Refused, invalid
 from services.kit.authz.roles import grants_held_by, holder
-from services.kit.rules import Call, Ruling
+from services.kit.rules import Call, Result
 from services.people import groups, users, workspace_records
 from services.people.commands.quotas import remove_quota
 from services.people.domain.state import People
@@ -19,7 +19,7 @@ MAX_NAME_CHARACTERS = 128
 MAX_MEMBERS = 10_000
 
 
-def set_group(state: People, command: SetGroup, call: Call) -> Ruling:
+def set_group(state: People, command: SetGroup, call: Call) -> Result:
     """Create a group, or change the given fields of one. Has no effect if nothing changes."""
     if command.group_id is None:
         id = workspace_records.next_id(state, "groups")
@@ -33,7 +33,7 @@ def set_group(state: People, command: SetGroup, call: Call) -> Ruling:
         _check_name(state, id, name)
     members = _members(state, known, command)
     wanted = msgspec.structs.replace(known, name=name, members=members)
-    return Ruling([wanted] if wanted != known else [], id)
+    return Result([wanted] if wanted != known else [], id)
 
 
 def _members(state: People, known: GroupSet, command: SetGroup) -> tuple[int, ...]:
@@ -52,10 +52,10 @@ def _check_name(state: People, id: int, name: str) -> None:
         raise Refused(Problem("already_exists", f"a group named '{name}' exists already"))
 
 
-def remove_group(state: People, command: RemoveGroup, call: Call) -> Ruling:
+def remove_group(state: People, command: RemoveGroup, call: Call) -> Result:
     """Remove a group. Its members lose the rights they had through it."""
     groups.by_id(state, command.group_id)
     reason, name = f"removed by {command.user}", holder("group", command.group_id)
     removals: list[Any] = [RolesSet(name, (), reason)] if grants_held_by(state, name) else []
     removals += remove_quota(state, name, reason)
-    return Ruling([*removals, GroupRemoved(command.group_id, reason)])
+    return Result([*removals, GroupRemoved(command.group_id, reason)])

@@ -11,7 +11,7 @@ from det_contracts.commands import SignIn
 from det_contracts.events.gateway import GroupSet, SignedIn, UserSet
 from det_contracts.problems import Refused, failed_precondition
 from services.kit.authz.access_check import forbidden
-from services.kit.rules import Call, Ruling
+from services.kit.rules import Call, Result
 from services.people import users, workspace_records
 from services.people.commands.groups import MAX_MEMBERS
 from services.people.commands.users import MAX_NAME_CHARACTERS, require_an_administrator
@@ -21,7 +21,7 @@ from services.people.domain.state import People, User
 BUILT_IN_NAMES = {user.username for user in BUILT_IN.values()}
 
 
-def sign_in(state: People, command: SignIn, call: Call) -> Ruling:
+def sign_in(state: People, command: SignIn, call: Call) -> Result:
     """Find the user's account, by their id at the provider or, the first time, by their name."""
     reason = f"signed in with {command.issuer}"
     id = state.subjects.get((command.issuer, command.subject))
@@ -43,7 +43,7 @@ def sign_in(state: People, command: SignIn, call: Call) -> Ruling:
         reason=reason,
     )
     described = [wanted] if wanted != before else []
-    return Ruling([*described, known, *_memberships(state, command, wanted)], wanted.user_id)
+    return Result([*described, known, *_memberships(state, command, wanted)], wanted.user_id)
 
 
 def _memberships(state: People, command: SignIn, user: UserSet) -> Iterable[GroupSet]:

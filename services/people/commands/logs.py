@@ -7,11 +7,11 @@ from typing import Any
 from det_contracts.administration import LOG_LEVELS, SetLogging
 from det_contracts.events.gateway import LoggingSet
 from det_contracts.problems import invalid
-from services.kit.rules import Call, Ruling
+from services.kit.rules import Call, Result
 from services.people.domain.state import People
 
 
-def set_logging(state: People, command: SetLogging, call: Call) -> Ruling:
+def set_logging(state: People, command: SetLogging, call: Call) -> Result:
     """Set the level, the color, or both. Raises `Refused` for an unknown level or an empty command."""
     reason = f"asked for by {command.user}"
     events: list[Any] = []
@@ -24,4 +24,4 @@ def set_logging(state: People, command: SetLogging, call: Call) -> Ruling:
         events.append(LoggingSet(part="color", value="on" if command.color else "off", reason=reason))
     if not events:
         raise invalid("nothing was asked for: give config.log.level, config.log.color, or both")
-    return Ruling(events)
+    return Result(events)

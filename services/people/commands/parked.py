@@ -8,7 +8,7 @@ from det_contracts.commands.owners import OWNER_OF
 from det_contracts.events.gateway import DecisionsRetried, EventSkipped, SkippedEvent
 from det_contracts.metrics_shards import FURTHER_SHARDS, OWNER
 from det_contracts.problems import invalid
-from services.kit.rules import Call, Ruling
+from services.kit.rules import Call, Result
 from services.kit.standstill import with_skipped
 from services.people.domain.state import People
 
@@ -18,13 +18,13 @@ FOLDED = (subjects.CONTROL, subjects.REPORTS, subjects.LOGS)
 """Streams of which services fold events."""
 
 
-def retry_decisions(state: People, command: RetryDecisions, call: Call) -> Ruling:
+def retry_decisions(state: People, command: RetryDecisions, call: Call) -> Result:
     """Record that an owner is to retry. Raises `Refused` if it is not a decider."""
     _check(command.owner)
-    return Ruling([DecisionsRetried(owner=command.owner, reason=f"asked for by {command.user}")])
+    return Result([DecisionsRetried(owner=command.owner, reason=f"asked for by {command.user}")])
 
 
-def skip_event(state: People, command: SkipEvent, call: Call) -> Ruling:
+def skip_event(state: People, command: SkipEvent, call: Call) -> Result:
     """Record that an owner is to skip an event. Raises `Refused` if it cannot, or does so already."""
     _check(command.owner)
     if command.stream not in FOLDED:
@@ -43,7 +43,7 @@ def skip_event(state: People, command: SkipEvent, call: Call) -> Ruling:
         skipped=skipped,
         reason=f"asked for by {command.user}: {command.reason.strip()}",
     )
-    return Ruling([decided])
+    return Result([decided])
 
 
 def _check(owner: str) -> None:

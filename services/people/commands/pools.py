@@ -6,7 +6,7 @@ from det_contracts import ids
 from det_contracts.administration import BindPool
 from det_contracts.events.gateway import PoolBound
 from det_contracts.problems import failed_precondition, invalid
-from services.kit.rules import Call, Ruling
+from services.kit.rules import Call, Result
 from services.people import workspace_records
 from services.people.domain.state import People
 
@@ -16,7 +16,7 @@ MAX_BOUND_WORKSPACES = 10_000
 """Maximum number of workspaces bound to one pool."""
 
 
-def bind_pool(state: People, command: BindPool, call: Call) -> Ruling:
+def bind_pool(state: People, command: BindPool, call: Call) -> Result:
     """Change the workspaces that may use a pool. Has no effect if nothing changes."""
     if command.pool == DEFAULT_POOL:
         raise failed_precondition(
@@ -37,9 +37,9 @@ def bind_pool(state: People, command: BindPool, call: Call) -> Ruling:
             f"a resource pool may be bound to at most {MAX_BOUND_WORKSPACES} workspaces, not {len(wanted)}"
         )
     if wanted == before:
-        return Ruling()
+        return Result()
     done = f"bound by {command.user}" if wanted else f"opened to all workspaces by {command.user}"
-    return Ruling([PoolBound(pool=command.pool, workspaces=tuple(sorted(wanted)), reason=done)])
+    return Result([PoolBound(pool=command.pool, workspaces=tuple(sorted(wanted)), reason=done)])
 
 
 def unbind_workspace(state: People, workspace_id: int, reason: str) -> list[PoolBound]:

@@ -6,7 +6,7 @@ from det_contracts.commands import SetQuota
 from det_contracts.events.gateway import QuotaSet
 from det_contracts.problems import invalid
 from services.kit.quotas.records import Quota
-from services.kit.rules import Call, Ruling
+from services.kit.rules import Call, Result
 from services.people import quotas
 from services.people.domain import People
 
@@ -14,7 +14,7 @@ MAX_LIMIT = 2**53
 """Maximum limit. Browsers cannot represent larger integers exactly."""
 
 
-def set_quota(state: People, command: SetQuota, call: Call) -> Ruling:
+def set_quota(state: People, command: SetQuota, call: Call) -> Result:
     """Set or remove the quota of a holder. Has no effect if nothing changes."""
     quotas.check(state, command.holder)
     for name in Quota.__struct_fields__:
@@ -23,10 +23,10 @@ def set_quota(state: People, command: SetQuota, call: Call) -> Ruling:
             raise invalid(f"{name} is {limit}: it must be 0 to {MAX_LIMIT}, or null for no limit")
     wanted = Quota(slots=command.slots, jobs=command.jobs, storage_bytes=command.storage_bytes)
     if state.quotas.get(command.holder, Quota()) == wanted:
-        return Ruling()
+        return Result()
     limits = {name: getattr(wanted, name) for name in Quota.__struct_fields__}
     done = "removed" if wanted == Quota() else "set"
-    return Ruling([QuotaSet(holder=command.holder, **limits, reason=f"{done} by {command.user}")])
+    return Result([QuotaSet(holder=command.holder, **limits, reason=f"{done} by {command.user}")])
 
 
 def remove_quota(state: People, holder: str, reason: str) -> list[QuotaSet]:

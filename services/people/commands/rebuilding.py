@@ -7,7 +7,7 @@ from det_contracts.commands.owners import OWNER_OF
 from det_contracts.events.gateway import RebuildAsked
 from det_contracts.metrics_shards import FURTHER_SHARDS, OWNER
 from det_contracts.problems import failed_precondition, invalid
-from services.kit.rules import Call, Ruling
+from services.kit.rules import Call, Result
 from services.people.domain.state import People
 
 METRICS = (OWNER, *FURTHER_SHARDS)
@@ -15,7 +15,7 @@ REBUILT = tuple(sorted(set(OWNER_OF.values()) - set(METRICS)))
 """Services whose databases follow from CONTROL alone."""
 
 
-def rebuild_database(state: People, command: RebuildDatabase, call: Call) -> Ruling:
+def rebuild_database(state: People, command: RebuildDatabase, call: Call) -> Result:
     """Record that an owner's database is to be rebuilt. Raises `Refused` if it cannot be."""
     if command.owner in METRICS:
         raise failed_precondition(
@@ -24,4 +24,4 @@ def rebuild_database(state: People, command: RebuildDatabase, call: Call) -> Rul
         )
     if command.owner not in REBUILT:
         raise invalid(f"program: '{command.owner[:80]}' has no database; give one of {', '.join(REBUILT)}")
-    return Ruling([RebuildAsked(owner=command.owner, reason=f"asked for by {command.user}")])
+    return Result([RebuildAsked(owner=command.owner, reason=f"asked for by {command.user}")])

@@ -15,7 +15,7 @@ from det_contracts.events.gateway import AuthzSet, Grant, RolesSet, UserSet
 from det_contracts.problems import failed_precondition, invalid, not_found
 from services.kit.authz.permissions import CLUSTER_ROLES, ROLES
 from services.kit.authz.roles import ALL, Judging, grants_held_by, holder
-from services.kit.rules import Call, Ruling
+from services.kit.rules import Call, Result
 from services.people import groups, users, workspace_records
 from services.people.domain.state import People
 from services.people.groups import ADMINISTRATOR
@@ -24,7 +24,7 @@ MAX_GRANTS = 10_000
 """Maximum number of grants per holder."""
 
 
-def assign_roles(state: People, command: AssignRoles, call: Call) -> Ruling:
+def assign_roles(state: People, command: AssignRoles, call: Call) -> Result:
     """Assign and remove roles: all of them, or none."""
     for one in (*command.add, *command.remove):
         _check(state, one.holder, one.grant)
@@ -43,7 +43,7 @@ def assign_roles(state: People, command: AssignRoles, call: Call) -> Ruling:
             raise invalid(f"{name} may hold at most {MAX_GRANTS} roles, not {len(after)}")
         if after != before:
             events.append(RolesSet(name, tuple(sorted(after)), reason))
-    return Ruling(events)
+    return Result(events)
 
 
 def _is_administration(one: Assignment) -> bool:
@@ -109,12 +109,12 @@ def creator_roles(state: People, user: str, workspace_id: int) -> list[RolesSet]
     return [RolesSet(name, grants, f"{user} made the workspace")]
 
 
-def set_authz(state: People, command: SetAuthz, call: Call) -> Ruling:
+def set_authz(state: People, command: SetAuthz, call: Call) -> Result:
     """Set the authorization mode. Has no effect if nothing changes."""
     if state.judging.get(ALL, Judging("basic")).mode == command.mode:
-        return Ruling()
+        return Result()
     kept = _owner_grants(state) if command.mode == "rbac" else []
-    return Ruling([*kept, AuthzSet(command.mode, "the gateway's settings say so: STEADFAST_AUTHZ")])
+    return Result([*kept, AuthzSet(command.mode, "the gateway's settings say so: STEADFAST_AUTHZ")])
 
 
 def _owner_grants(state: People) -> list[RolesSet]:

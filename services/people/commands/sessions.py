@@ -14,7 +14,7 @@ from det_contracts.events.gateway import (
     TokenRevoked,
 )
 from det_contracts.problems import Problem, Refused, invalid, not_found
-from services.kit.rules import Call, Ruling
+from services.kit.rules import Call, Result
 from services.people import users
 from services.people.domain.state import People
 
@@ -27,14 +27,14 @@ MAX_NAME_CHARACTERS = 100
 MAX_DAYS = 366
 
 
-def open_session(state: People, command: OpenSession, call: Call) -> Ruling:
+def open_session(state: People, command: OpenSession, call: Call) -> Result:
     """Record that a user logged in, and remove their old sessions."""
     users.by_id(state, command.user_id)
     if command.session_id in state.open_sessions:
-        return Ruling()
+        return Result()
     fields = {name: getattr(command, name) for name in SessionOpened.__struct_fields__ if name != "reason"}
     opened = SessionOpened(**fields, reason=f"{command.user} logged in")
-    return Ruling([opened, *_sessions_to_forget(state, command.user_id, call.at)])
+    return Result([opened, *_sessions_to_forget(state, command.user_id, call.at)])
 
 
 def _sessions_to_forget(state: People, user_id: int, now: float) -> list[SessionsForgotten]:
@@ -50,24 +50,24 @@ def _sessions_to_forget(state: People, user_id: int, now: float) -> list[Session
     return [SessionsForgotten(user_id, tuple(ended), floor, why)]
 
 
-def renew_session(state: People, command: RenewSession, call: Call) -> Ruling:
+def renew_session(state: People, command: RenewSession, call: Call) -> Result:
     """Extend an active session. One that has ended stays ended."""
     known = state.open_sessions.get(command.session_id)
     if known is None or known.closed_at is not None or not call.at < known.until < command.until:
-        return Ruling()
-    return Ruling([SessionRenewed(command.session_id, command.until, "it is used")])
+        return Result()
+    return Result([SessionRenewed(command.session_id, command.until, "it is used")])
 
 
-def close_session(state: People, command: CloseSession, call: Call) -> Ruling:
+def close_session(state: People, command: CloseSession, call: Call) -> Result:
     """Close a session, whose token is then refused. Closing it twice has no effect."""
     known = state.open_sessions.get(command.session_id)
     if command.session_id in state.sessions or (known is not None and known.closed_at is not None):
-        return Ruling()
+        return Result()
     reason = f"revoked by {command.user}" if command.revoked else f"{command.user} logged out"
-    return Ruling([SessionClosed(command.session_id, command.user, reason)])
+    return Result([SessionClosed(command.session_id, command.user, reason)])
 
 
-def create_token(state: People, command: CreateToken, call: Call) -> Ruling:
+def create_token(state: People, command: CreateToken, call: Call) -> Result:
     """Create an API token. The command carries only a digest of the secret."""
     users.by_id(state, command.user_id)
     name = command.name
@@ -85,13 +85,13 @@ def create_token(state: People, command: CreateToken, call: Call) -> Ruling:
     fields = {one: getattr(command, one) for one in ("token_id", "user_id", "name", "scope", "digest")}
     until, reason = call.at + command.lives_s, f"made by {command.user}"
     created = AccessToken(**fields, at=call.at, until=until, reason=reason)
-    return Ruling(
+    return Result(
         [*(TokenRevoked(one.token_id, "it has expired") for one in expired), created], command.token_id
     )
 
 
-def revoke_token(state: People, command: RevokeToken, call: Call) -> Ruling:
+def revoke_token(state: People, command: RevokeToken, call: Call) -> Result:
     """Revoke an API token."""
     if command.token_id not in state.tokens:
         raise not_found("API token", command.token_id)
-    return Ruling([TokenRevoked(command.token_id, f"revoked by {command.user}")])
+    return Result([TokenRevoked(command.token_id, f"revoked by {command.user}")])

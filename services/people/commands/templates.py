@@ -8,7 +8,7 @@ from det_contracts.commands import RemoveTemplate, SetTemplate
 from det_contracts.events.gateway import TemplateRemoved, TemplateSet
 from det_contracts.problems import Problem, Refused, invalid, not_found
 from services.kit.authz.roles import is_rbac
-from services.kit.rules import Call, Ruling
+from services.kit.rules import Call, Result
 from services.people import workspace_records
 from services.people.domain.state import People
 
@@ -20,7 +20,7 @@ def template_id(name: str) -> str:
     return hashlib.sha256(name.encode()).hexdigest()[:16]
 
 
-def set_template(state: People, command: SetTemplate, call: Call) -> Ruling:
+def set_template(state: People, command: SetTemplate, call: Call) -> Result:
     """Create or replace a template, as `replaces` allows. Has no effect if nothing changes."""
     if not command.name.strip() or not command.name.isprintable() or len(command.name) > MAX_NAME_CHARACTERS:
         raise invalid(f"a template needs a name of at most {MAX_NAME_CHARACTERS} printable characters")
@@ -36,9 +36,9 @@ def set_template(state: People, command: SetTemplate, call: Call) -> Ruling:
     )
     workspace_records.workspace(state, workspace_id)
     if known is not None and (known.config, known.workspace_id) == (command.config, workspace_id):
-        return Ruling(value=command.name)
+        return Result(value=command.name)
     reason = f"{'changed' if known else 'made'} by {command.user}"
-    return Ruling(
+    return Result(
         [
             TemplateSet(
                 template_id=template_id(command.name),
@@ -52,9 +52,9 @@ def set_template(state: People, command: SetTemplate, call: Call) -> Ruling:
     )
 
 
-def remove_template(state: People, command: RemoveTemplate, call: Call) -> Ruling:
+def remove_template(state: People, command: RemoveTemplate, call: Call) -> Result:
     """Remove a template."""
     id = template_id(command.name)
     if id not in state.templates:
         raise not_found("template", command.name)
-    return Ruling([TemplateRemoved(template_id=id, name=command.name, reason=f"removed by {command.user}")])
+    return Result([TemplateRemoved(template_id=id, name=command.name, reason=f"removed by {command.user}")])

@@ -23,7 +23,7 @@ from det_contracts.events.gateway import (
     UserSet,
 )
 from det_contracts.problems import Problem, Refused, failed_precondition, invalid
-from services.kit.rules import Call, Ruling
+from services.kit.rules import Call, Result
 from services.people import users, workspace_records
 from services.people.domain.accounts import ADMIN
 from services.people.domain.state import People
@@ -33,7 +33,7 @@ MAX_SETTINGS_BYTES = 1 << 20
 USER_FIELDS = ("username", "admin", "active", "remote", "display_name", "agent_user")
 
 
-def set_user(state: People, command: SetUser, call: Call) -> Ruling:
+def set_user(state: People, command: SetUser, call: Call) -> Result:
     """Create a user, or change the given fields of one. Has no effect if nothing changes."""
     changes = given_fields(command, *USER_FIELDS)
     if command.user_id is None:
@@ -49,7 +49,7 @@ def set_user(state: People, command: SetUser, call: Call) -> Ruling:
     events: list[UserSet | PasswordSet] = [wanted] if wanted != known else []
     if command.password is not None:
         events.append(_password_set(id, command.password, wanted.reason))
-    return Ruling(events, id)
+    return Result(events, id)
 
 
 def require_an_administrator(state: People, known: UserSet, wanted: UserSet) -> None:
@@ -96,32 +96,32 @@ def _check_new_name(state: People, known: UserSet, wanted: UserSet) -> UserSet:
     return msgspec.structs.replace(wanted, former=former)
 
 
-def set_password(state: People, command: SetPassword, call: Call) -> Ruling:
+def set_password(state: People, command: SetPassword, call: Call) -> Result:
     """Change a user's password."""
     users.by_id(state, command.user_id)
-    return Ruling([_password_set(command.user_id, command.password, f"set by {command.user}")])
+    return Result([_password_set(command.user_id, command.password, f"set by {command.user}")])
 
 
-def set_first_password(state: People, command: SetFirstPassword, call: Call) -> Ruling:
+def set_first_password(state: People, command: SetFirstPassword, call: Call) -> Result:
     """Set the password of a user who has none."""
     if users.by_id(state, command.user_id).password.hashed:
-        return Ruling()
-    return Ruling([_password_set(command.user_id, command.password, "first password, from the settings")])
+        return Result()
+    return Result([_password_set(command.user_id, command.password, "first password, from the settings")])
 
 
-def renew_password(state: People, command: RenewPassword, call: Call) -> Ruling:
+def renew_password(state: People, command: RenewPassword, call: Call) -> Result:
     """Store a rehashed password if the user's password is still the one that was checked."""
     if users.by_id(state, command.user_id).password != command.before:
-        return Ruling()
+        return Result()
     reason = "rehashed at the current cost when it was used"
-    return Ruling([PasswordRenewed(user_id=command.user_id, hashed=command.password.hashed, reason=reason)])
+    return Result([PasswordRenewed(user_id=command.user_id, hashed=command.password.hashed, reason=reason)])
 
 
 def _password_set(id: int, password: Password, reason: str) -> PasswordSet:
     return PasswordSet(user_id=id, salt=password.salt, hashed=password.hashed, reason=reason)
 
 
-def keep_settings(state: People, command: KeepSettings, call: Call) -> Ruling:
+def keep_settings(state: People, command: KeepSettings, call: Call) -> Result:
     """Store settings of pages for a user. Has no effect if nothing changes."""
     known = state.settings.get(command.user_id)
     before = known.settings if known is not None else ()
@@ -134,15 +134,15 @@ def keep_settings(state: People, command: KeepSettings, call: Call) -> Ruling:
     if sum(len(one.storage_path) + len(one.key) + len(one.value) for one in settings) > MAX_SETTINGS_BYTES:
         raise invalid(f"all settings of a user together may have {MAX_SETTINGS_BYTES} characters")
     if settings == before:
-        return Ruling()
+        return Result()
     what = "forgotten" if command.forget else "kept"
-    return Ruling([SettingsSet(command.user_id, settings, f"{what} for {command.user}")])
+    return Result([SettingsSet(command.user_id, settings, f"{what} for {command.user}")])
 
 
-def view_project(state: People, command: ViewProject, call: Call) -> Ruling:
+def view_project(state: People, command: ViewProject, call: Call) -> Result:
     """Remember that a user opened a project. Has no effect if it is the one that they opened last."""
     workspace_records.project(state, command.project_id)
     known = state.recent_projects.get(command.user_id)
     if known is not None and known.ids[:1] == (command.project_id,):
-        return Ruling()
-    return Ruling([ProjectViewed(command.user_id, command.project_id, f"opened by {command.user}")])
+        return Result()
+    return Result([ProjectViewed(command.user_id, command.project_id, f"opened by {command.user}")])

@@ -24,7 +24,7 @@ from det_contracts.events.gateway import (
 from det_contracts.problems import Problem, Refused, failed_precondition, invalid, not_found
 from services.kit.authz.roles import is_rbac
 from services.kit.pool_bindings import check_pool
-from services.kit.rules import Call, Ruling
+from services.kit.rules import Call, Result
 from services.people import workspace_records
 from services.people.commands.pools import unbind_workspace
 from services.people.commands.quotas import remove_quota
@@ -38,7 +38,7 @@ WORKSPACE_FIELDS = ("checkpoint_storage", "agent_user", "default_compute_pool", 
 """The fields of a workspace that only describe it, besides its name."""
 
 
-def set_workspace(state: People, command: SetWorkspace, call: Call) -> Ruling:
+def set_workspace(state: People, command: SetWorkspace, call: Call) -> Result:
     """Create a workspace, or change the given fields of one. Has no effect if nothing changes."""
     if command.workspace_id is None:
         id = workspace_records.next_id(state, "workspaces")
@@ -75,7 +75,7 @@ def set_workspace(state: People, command: SetWorkspace, call: Call) -> Ruling:
     role_events = (
         creator_roles(state, command.user, id) if command.workspace_id is None and is_rbac(state) else []
     )
-    return Ruling([wanted, *role_events] if wanted != known else [], id)
+    return Result([wanted, *role_events] if wanted != known else [], id)
 
 
 def _check_pools(state: People, wanted: WorkspaceSet) -> None:
@@ -84,7 +84,7 @@ def _check_pools(state: People, wanted: WorkspaceSet) -> None:
         check_pool(state, pool, wanted.workspace_id, wanted.name)
 
 
-def remove_workspace(state: People, command: RemoveWorkspace, call: Call) -> Ruling:
+def remove_workspace(state: People, command: RemoveWorkspace, call: Call) -> Result:
     """Remove a workspace and its projects, which must not contain experiments."""
     workspace_records.workspace(state, command.workspace_id)
     _refuse_permanent(command.workspace_id, "workspace")
@@ -100,10 +100,10 @@ def remove_workspace(state: People, command: RemoveWorkspace, call: Call) -> Rul
     removals += remove_workspace_roles(state, command.workspace_id, reason)
     removals += remove_quota(state, f"workspace-{command.workspace_id}", reason)
     removals += unbind_workspace(state, command.workspace_id, reason)
-    return Ruling([*removals, WorkspaceRemoved(command.workspace_id, reason)])
+    return Result([*removals, WorkspaceRemoved(command.workspace_id, reason)])
 
 
-def set_project(state: People, command: SetProject, call: Call) -> Ruling:
+def set_project(state: People, command: SetProject, call: Call) -> Result:
     """Create a project, or change the given fields of one. Has no effect if nothing changes."""
     if command.project_id is None:
         id = workspace_records.next_id(state, "projects")
@@ -115,7 +115,7 @@ def set_project(state: People, command: SetProject, call: Call) -> Ruling:
     changes = given_fields(command, "workspace_id", "name", "description", "archived", "notes")
     wanted = replace(known, **changes)
     if wanted == known:
-        return Ruling(value=id)
+        return Result(value=id)
     if {"workspace_id", "name", "description", "archived"} & changes.keys():
         _refuse_permanent(id, "project")
     if command.project_id is not None:
@@ -131,27 +131,27 @@ def set_project(state: People, command: SetProject, call: Call) -> Ruling:
         ):
             holder = workspace_records.FIRST
         _check_name(wanted.name, None if holder == id else holder, "project")
-    return Ruling([wanted], id)
+    return Result([wanted], id)
 
 
-def remove_project(state: People, command: RemoveProject, call: Call) -> Ruling:
+def remove_project(state: People, command: RemoveProject, call: Call) -> Result:
     """Remove a project that contains no experiments."""
     workspace_records.project(state, command.project_id)
     _refuse_permanent(command.project_id, "project")
     _check_empty(state, [command.project_id], f"project {command.project_id}")
-    return Ruling([ProjectRemoved(command.project_id, f"removed by {command.user}")])
+    return Result([ProjectRemoved(command.project_id, f"removed by {command.user}")])
 
 
-def move_experiment(state: People, command: MoveExperiment, call: Call) -> Ruling:
+def move_experiment(state: People, command: MoveExperiment, call: Call) -> Result:
     """Move an experiment to another project."""
     id, project_id = command.experiment_id, state.project_of.get(command.experiment_id)
     if project_id is None:
         raise not_found("experiment", id)
     workspace_records.unarchived_project(state, command.project_id)
     if project_id == command.project_id:
-        return Ruling()
+        return Result()
     workspace_records.unarchived_project(state, project_id)
-    return Ruling([ExperimentMoved(id, command.project_id, f"moved by {command.user}")])
+    return Result([ExperimentMoved(id, command.project_id, f"moved by {command.user}")])
 
 
 def _refuse_archived(state: People, known: ProjectSet, wanted: ProjectSet) -> None:

@@ -176,10 +176,10 @@ _DO_NOTHING: Any = _do_nothing
 
 
 class _NoBooks(Index):
-    """Replaces the index in a view of the state ahead of the log, where rulings need no books.
+    """Replaces the index in a view of the state ahead of the log, where commands need no books.
 
-    Passes run only over what is in the log. A ruling that uses a book anyway fails in such a view; it is then
-    the first one of the next round, where it sees the real state.
+    Passes run only over what is in the log. A command that uses a book anyway fails in such a view; it is
+    then the first one of the next round, where it sees the real state.
     """
 
     def __init__(self) -> None:
