@@ -3,157 +3,22 @@
 import asyncio
 import contextlib
 import dataclasses
-from dataclasses import dataclass, field
 
-import msgspec
 import pytest
 import sqlalchemy as sa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from det_contracts import codec, subjects
-from det_contracts.events import metrics, searcher, trial
+from det_contracts.events import searcher, trial
 from services.kit.database import METADATA, POSITIONS, SNAPSHOTS, Database
 from services.kit.log import Draft
 from services.kit.log_memory import MemoryLog
 from services.kit.records import read_event
-from services.kit.roots import PagedTable, PageFault, Roots, get_loaded
-from services.kit.rules import Rules
-from services.kit.runner import Runner
-from services.kit.snapshot_store import DatabaseSaver
-from services.kit.sorted_keys import SortedKeys
+from services.kit.roots import PagedTable, PageFault, get_loaded
 from tests.fixtures.paging import GatedLog, page_early, running
 from tests.fixtures.waiting import until
-
-GROUPS, ITEMS = 6, 30
-
-
-class Group(msgspec.Struct, frozen=True):
-    total: float = 0.0
-    over: bool = False
-    told: bool = True
-
-
-class Item(msgspec.Struct, frozen=True):
-    group: int
-    count: float = 0.0
-
-
-@dataclass
-class State:
-    groups: dict[int, Group] = field(default_factory=dict)
-    items: dict[int, Item] = field(default_factory=dict)
-    seen: dict[str, Group] = field(default_factory=dict)
-    """All together; never leaves."""
-    items_of: SortedKeys = field(init=False, repr=False, compare=False, metadata={"derived": True})
-
-    def __post_init__(self):
-        self.items_of = SortedKeys((item.group, id) for id, item in self.items.items())
-
-    def put_item(self, id, item):
-        if id not in self.items:
-            self.items_of.add(item.group, id)
-        self.items[id] = item
-        yield "items", id
-
-    def put_group(self, id, group):
-        self.groups[id] = group
-        yield "groups", id
-
-
-replace = msgspec.structs.replace
-
-
-def evolve(state, recorded):
-    match recorded.event:
-        case trial.Progressed(trial_id=id, units=units):
-            yield from progressed(state, id, units)
-        case trial.PreemptionAcknowledged(trial_id=id, run=other):
-            yield from counted_elsewhere(state, id, other)
-        case searcher.TrialIdled(trial_id=id) if id in state.groups:
-            known = state.groups[id]
-            yield from state.put_group(id, replace(known, over=not known.over, told=False))
-        case metrics.Settled(trial_id=id) if id in state.groups:
-            yield from state.put_group(id, replace(state.groups[id], told=True))
-        case searcher.ExperimentDeleted(experiment_id=id) if state.groups.pop(id, None) is not None:
-            yield "groups", id
-            for item in list(state.items_of.ids(id)):
-                state.items_of.discard(id, item)
-                del state.items[item]
-                yield "items", item
-
-
-def progressed(state, id, units):
-    """More of an item, which is made where it is not there; its group is what its number says."""
-    known = state.items.get(id) or Item(1 + id % GROUPS)
-    yield from state.put_item(id, replace(known, count=known.count + units))
-    group = state.groups.get(known.group, Group())
-    yield from state.put_group(known.group, replace(group, total=group.total + units))
-    seen = state.seen.get("all", Group())
-    state.seen["all"] = replace(seen, total=seen.total + units)
-    yield "seen", "all"
-
-
-def counted_elsewhere(state, id, other):
-    """A group that the event does not name takes over what the items of another count: all of them."""
-    group = state.groups.get(other)
-    item = state.items.get(id)
-    if group is None or item is None or item.group not in state.groups:
-        return
-    total = sum(state.items[one].count for one in state.items_of.ids(item.group))
-    yield from state.put_group(other, replace(group, total=group.total + total))
-
-
-def react(state, key):
-    group = state.groups.get(key[1]) if key[0] == "groups" else None
-    return [metrics.Settled(trial_id=key[1], reason="asked")] if group is not None and not group.told else ()
-
-
-def of_item(state, id):
-    known = get_loaded(state.items, id)
-    return None if known is None else str(known.group)
-
-
-def members(state, root):
-    if get_loaded(state.groups, int(root)) is not None:
-        yield "groups", int(root)
-    yield from (("items", id) for id in state.items_of.ids(int(root)))
-
-
-def is_over(state, root):
-    known = get_loaded(state.groups, int(root))
-    return known is not None and known.over
-
-
-def index(state, keys):
-    for table, id in keys:
-        if table == "items":
-            state.items_of.add(get_loaded(state.items, id).group, id)
-
-
-def unindex(state, keys):
-    for table, id in keys:
-        if table == "items":
-            state.items_of.discard(get_loaded(state.items, id).group, id)
-
-
-ROOTS = Roots(
-    root_lookups={"groups": lambda state, id: str(id), "items": of_item},
-    members=members,
-    is_over=is_over,
-    index=index,
-    unindex=unindex,
-    # What `PreemptionAcknowledged` says of a group is not among it: that one is loaded by the fold itself.
-    reference_fields={"trial_id": "items", "experiment_id": "groups"},
-)
-RULES = Rules(owner="toy", state=State, evolve=evolve, react=react, roots=ROOTS)
-
-
-class Replica:
-    def __init__(self, database, log, leads, roots=ROOTS):
-        self.leads = leads
-        self.saver = DatabaseSaver(database, "toy", State, is_leader=lambda: self.leads, roots=roots)
-        self.runner = Runner(RULES, log, self.saver, is_leader=lambda: self.leads)
+from tests.kit.paged_toy import GROUPS, ITEMS, ROOTS, Group, Replica, State, evolve
 
 
 @pytest.fixture(autouse=True)

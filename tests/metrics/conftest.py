@@ -7,6 +7,7 @@ import sqlalchemy as sa
 from services.kit.migrate import open_database
 from services.kit.snapshot import Snapshot
 from services.metrics.domain import State
+from services.metrics.logs import tiers
 from services.metrics.queries import READS
 from tests.fixtures.databases import open_sqlite
 from tests.metrics.world import World
@@ -63,3 +64,9 @@ def told(world, tables):
         return tables.ask
 
     return tell
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Chunks are full with few lines."""
+    monkeypatch.setattr(tiers, "STEPS", (2, 4, 8, 16))
