@@ -37,6 +37,8 @@ class Shipper:
         """Ship until `ended` is set and nothing is left, or what is left cannot be read."""
         pause, failures, seen = QUICK_S, 0, -1
         while True:
+            # Before the spool is looked at: what the run writes between the look and its end would otherwise
+            # be left behind.
             is_last_read = ended.is_set()
             try:
                 end = reader.end()
@@ -70,6 +72,7 @@ class Shipper:
             return False
         await self._store("task", batch.offset, batch.lines)
         self._notify_first_stored()
+        # Only now: a worker that is killed before ships the same batch again, under the same id.
         await asyncio.to_thread(reader.acknowledge, batch)
         return True
 
@@ -94,6 +97,7 @@ class Shipper:
             offset=offset,
             lines=list(lines),
         )
+        # Made of where the lines are, so that the broker and the metrics service recognise a repeat.
         id = log_id(self._allocation_id, self._worker_id, source, offset)
         draft = Draft(subjects.lines_of_worker(self._worker_id), msgspec.json.encode(batch), id)
         while True:

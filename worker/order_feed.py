@@ -114,6 +114,7 @@ class OrderFeed:
         if self._is_requested and not has_reconnected and not silent:
             return
         self._reconnects = self._connection.stats["reconnects"]
+        # Before the request is sent, as its first answer may arrive while this waits.
         self._is_requested, self._last_message_at = True, time.monotonic()
         self._outstanding = ORDERS_PER_REQUEST
         request = {

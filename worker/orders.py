@@ -107,6 +107,7 @@ class Orders:
         folder = self.folder(order.assigned.allocation_id)
         folder.mkdir(exist_ok=True, mode=0o700)
         notes = Notes(order.started_at, order.reported, order.killed[:MAX_REASON_LENGTH], order.over)
+        # In place, in reserved space: a full disk must not keep an end from being recorded.
         overwrite(folder / "notes.json", msgspec.json.encode(notes), NOTES_BYTES)
         if not (folder / "order.json").exists():
             # Losing it to a power failure is harmless: the worker then does not report it as running.

@@ -99,7 +99,9 @@ class SpoolReader:
         cuts = self._notes.cuts
         offset = cuts[self._returned_batches - 1] if self._returned_batches else self._notes.shipped
         if self._returned_batches < len(cuts):
+            # Cut exactly as before: a batch of another size under the same offset would lose or repeat lines.
             batch = self._scan(offset, until=cuts[self._returned_batches])
+        # All cuts are in the notes, which must stay small.
         elif len(cuts) >= MAX_IN_FLIGHT:
             return None
         else:

@@ -129,7 +129,7 @@ def prepare(
         spec["output_bytes"] = output_bytes
     if end is not None:
         spec["end"] = msgspec.to_builtins(end)
-    # Not flushed to disk: after a crash of the host nothing of the run is left that would need it.
+    # It need not survive a power loss, as nothing of the run does.
     write_atomic(run_dir / "spec.json", json.dumps(spec).encode(), durable=False)
 
 

@@ -100,6 +100,7 @@ class Preparer:
     def _prepare(
         self, run_dir: Path, briefing: Briefing, slots: tuple[Slot, ...], ports: Ports
     ) -> tuple[WarmStart | ColdStart, list[str]]:
+        # Only here: on disk, in the order, secrets stay sealed.
         briefing = self._decrypted(briefing)
         account = self._accounts.choose(briefing.agent_user)
         home = run_dir if account is None else self._user_folders.make(run_dir.name)
@@ -170,6 +171,7 @@ class Preparer:
         most = settings.worker_output_mib << 20
         process.prepare(run_dir, argv, workdir, environment, self._fence(briefing), run_as, output_bytes=most)
         if account is not None:
+            # A template has the worker's rights, and its memory may hold what this user must not see.
             return ColdStart("it runs as another user than the worker"), notices
         if is_switched_off(briefing.config):
             return ColdStart("its configuration says environment.warm: false"), notices
@@ -260,6 +262,8 @@ class Preparer:
             order = {"uuids": list(deletion.uuids), "globs": deletion.globs}
             swept = deletion.experiment_id if deletion.sweep else None
             roots = msgspec.to_builtins(self._roots)
+            # In a file that only its user may read: the storage may have keys, and the environment is
+            # visible.
             return {DELETION: {"storage": storage, "roots": roots, "experiment": swept, **order}}
         if briefing.task.task_type == "TENSORBOARD":
             roots = msgspec.to_builtins(self._roots)
@@ -343,6 +347,7 @@ def _ports(gang: Gang, number: int, used_ports: set[int]) -> Ports:
 def _write_credentials(info_dir: Path, text: str) -> None:
     info_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = info_dir / CREDENTIALS
+    # The mode first. A file that is written and then restricted can be opened in between.
     path.touch(mode=0o600)
     path.write_text(text)
 

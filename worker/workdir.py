@@ -66,6 +66,7 @@ def unpack(archive: Path, workdir: Path, pristine: Path, limit_bytes: int = LIMI
     except (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise BadContext(f"the archive with the experiment's code is damaged: {error}") from error
     workdir.parent.mkdir(parents=True, exist_ok=True)
+    # A copy, because scripts change their working directory, and checkpoints contain the code as submitted.
     shutil.copytree(pristine, workdir)
 
 
@@ -92,7 +93,9 @@ def _extract(tar: tarfile.TarFile, target: Path, limit_bytes: int) -> None:
     for count, member in enumerate(tar):
         if count >= MAX_MEMBERS:
             raise BadContext(f"the experiment's code has more than {MAX_MEMBERS:,} files and folders")
+        # Every member, and before it is opened: an archive may come from anybody who may submit.
         name = _safe_name(member)
+        # Counted from the headers, before a byte is written.
         size += member.size
         if size > limit_bytes:
             raise BadContext(f"the experiment's code unpacks to more than {limit_bytes:,} bytes")
@@ -117,6 +120,7 @@ def _safe_name(member: tarfile.TarInfo) -> PurePosixPath:
 def _extract_one(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> None:
     if member.isdir():
         path.mkdir(parents=True, exist_ok=True)
+        # The owner may always enter and delete, whatever was packed. No set-user-id bits.
         path.chmod(member.mode & 0o777 | 0o700)
         return
     path.parent.mkdir(parents=True, exist_ok=True)

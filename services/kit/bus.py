@@ -202,6 +202,7 @@ class BusServer:
         for kind, reply in kinds.items():
             decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(kind)
 
+            # As defaults, because a closure would see the values of the last turn of the loop.
             async def work(message: Msg, reply: Reply = reply, decoder: Any = decoder) -> tuple[int, Any]:
                 ask = _decode(_QUERY_DECODER, message.data)
                 return await reply(_decode(decoder, ask.body), ask.stream, ask.min_position)
@@ -233,6 +234,8 @@ class BusServer:
             decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(kind)
 
             async def work(message: Msg, handle: Handle = handle, decoder: Any = decoder) -> tuple[int, Any]:
+                # After a pause, requests wait here whose callers gave up long ago. To carry them out now
+                # would surprise people.
                 if self._suspension.was_suspended():
                     raise unavailable(f"the {self._owner} service was stopped for a while; ask again")
                 headers = message.headers or {}
@@ -252,6 +255,7 @@ class BusServer:
     ) -> Subscription:
         async def on_message(message: Msg) -> None:
             task = asyncio.create_task(self._answer(message, work))
+            # The loop refers to its tasks only weakly; without this, one could be collected while it runs.
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 

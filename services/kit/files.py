@@ -18,7 +18,7 @@ def write_atomic(path: Path, content: bytes, *, mode: int = 0o600, durable: bool
     """Replace a file's content atomically. Blocks until it is on disk.
 
     A rename alone is not enough: after a power loss, some file systems show the new name without its content.
-    With `lasting` False, the file may be missing after a power loss, but never has other content.
+    With `durable` False, the file may be missing after a power loss, but never has other content.
     """
     draft = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_native_id()}")
     try:

@@ -32,6 +32,7 @@ class Inbox:
     async def restore_position(self, position: int) -> None:
         """Restore the inbox position as of a snapshot's position in CONTROL."""
         last = await self._journal.last(subjects.decision(subjects.INTAKE))
+        # A later decision is not part of the snapshot's state, and is folded when it is read.
         if last is not None and last.position <= position:
             self.on_folded([read_event(last)])
 
@@ -51,8 +52,10 @@ class Inbox:
         try:
             _, end = await self._journal.bounds(subjects.WITNESS)
         except UNREACHABLE_ERRORS:
+            # While the broker is away, something may be waiting there. Nothing counts as late then.
             end = self.admitted.position + 1
         read = self.admitted.position >= end
+        # The due time has passed and would otherwise be looked at again and again without a pause.
         self._retry_at = 0.0 if read else self._clock() + RETRY_S
         return read
 

@@ -49,6 +49,7 @@ class Narrowing:
         for stream, message in self._unsaved:
             self._until[stream] = max(message.position, self._until.get(stream, 0))
         blamed, self._unsaved = self._unsaved, []
+        # Only a portion of one event proves that this event is the cause.
         if self.limit == 1 and blamed:
             ((stream, message),) = blamed
             return Failed(stream, message.position, message.subject, error)

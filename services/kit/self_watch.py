@@ -220,6 +220,7 @@ class SelfWatch:
 
     def _could_progress(self, name: str, sources: WatchSources, report: ClusterReport | None) -> bool:
         """Whether only this process itself can be the reason for a standstill."""
+        # Without an answer of the broker, it may be the reason. To exit would help nobody.
         if report is None:
             return False
         if name == SAVING:

@@ -118,6 +118,8 @@ class Standstill:
 
     async def record_failure(self, failed: Failed) -> None:
         """Record an event that failed. If it is the same one again, folding stops before it."""
+        # Only the second failure counts: the first one may have had a cause outside of the event, such as a
+        # lack of memory.
         if self._first_failure is not None and self._first_failure.location == failed.location:
             self._poison = failed
             return
@@ -170,6 +172,7 @@ def with_skipped(
     """Return what an owner skips once it skips one more event. Raises `Refused` if it cannot skip it."""
     if event in skipped:
         raise failed_precondition(f"the {owner} skips event {event.position} of {event.stream} already")
+    # The event that says what is skipped lists all of it, and must fit into one message.
     if len(skipped) >= MAX_SKIPPED:
         raise failed_precondition(f"the {owner} skips {MAX_SKIPPED} events already, which is the limit")
     return (*skipped, event)
@@ -177,6 +180,7 @@ def with_skipped(
 
 def placeholder_for(message: Stored, stream: str) -> Recorded:
     """Return what is folded in place of a skipped event."""
+    # Its position is folded all the same, so that every replica counts it as read.
     return Recorded(message.position, Unknown(SKIPPED, 0, message.subject), "", "", 0.0, "", stream)
 
 

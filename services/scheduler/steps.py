@@ -19,8 +19,10 @@ DAEMONS_LEFT_REASON = "what it served is over"
 
 def next_step(state: State, allocation: Allocation) -> Sequence[Any]:
     """Return the events that an allocation calls for; empty if there is nothing to do."""
+    # It holds no slots, so nobody has to be asked to end it.
     if allocation.state == "PENDING":
         return [_never_ran_event(allocation)] if allocation.stop else ()
+    # Before anything else: what has ended everywhere is neither killed nor asked to leave.
     if all(member.over for member in allocation.members):
         return [end_event(allocation)]
     kill = "" if allocation.killed else _kill_reason(state, allocation)
@@ -69,9 +71,11 @@ def _kill_reason(state: State, allocation: Allocation) -> str:
     cut_off = next((m for m in allocation.members if m.lost and not m.over), None)
     if cut_off is not None:
         return describe_end(cut_off)
+    # The other nodes would wait for the failed one until their collective operations time out.
     failed = next((m for m in allocation.members if m.over and (m.lost or m.exit_code != 0)), None)
     if failed is not None:
         return f"another of its nodes ended first: {describe_end(failed)}"
+    # Daemons, such as the ssh servers that launchers start, are not waited for.
     if all(m.over or m.daemon for m in allocation.members):
         return DAEMONS_LEFT_REASON
     closed = (_disabled_reason(state, m) for m in allocation.members if not m.over)

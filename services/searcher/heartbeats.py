@@ -55,6 +55,8 @@ class HeartbeatMonitor:
         run = ids.parse_number(message.data.decode(errors="replace"))
         if trial_id is not None and run is not None:
             self._heard[trial_id] = run, self._clock()
+            # Anybody may send this for a trial of theirs, so the log decides whether it is about a run that
+            # counts.
             self._recently_heard[trial_id] = run
 
     def silent_runs(self, state: State, at: float) -> list[ReportScriptSilent]:

@@ -35,6 +35,7 @@ async def workloads(
     kinds = query.filter
     checkpoints = [] if kinds == "VALIDATION" else _checkpoints(visit, trial, query)
     group = VALIDATION if kinds != "ALL" else query.metric_group or None
+    # Metrics are not sorted in the tables, so all of them are read. Batches are, and only the page is read.
     if query.sort_key not in BATCHES:
         return await _by_metric(visit, trial, query, [] if kinds == "CHECKPOINT" else [group], checkpoints)
     count = 0 if kinds == "CHECKPOINT" else await report_count(visit.peers, trial.id, group)

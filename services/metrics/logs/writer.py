@@ -41,6 +41,7 @@ class LineWriter:
         if batch.count:
             self._new_lines.setdefault(batch.task_id, []).append(lines_of_batch(batch, position, first))
             self._collected_bytes += memoryview(batch.lines).nbytes
+        # After a long standstill, one commit may hold more lines than there is memory.
         if self._collected_bytes > FLUSH_BYTES:
             self.finish()
 
@@ -84,6 +85,7 @@ class LineWriter:
         """Write everything collected so far."""
         fresh = {task_id: join_lines(parts) for task_id, parts in self._new_lines.items()}
         self._new_lines, self._collected_bytes = {}, 0
+        # Before anything is written, as these are the numbers of the lines before the new ones.
         totals = self._totals({*fresh, *self._expired_counts})
         for task_id, count in self._expired_counts.items():
             totals[task_id] += count

@@ -59,6 +59,7 @@ def add(connection: sa.Connection, fresh: dict[int, Chunk]) -> None:
             stale += [row["id"] for row in found]
             chunk = merge([*(read_chunk(connection, row) for row in found), chunk])
         new_chunks += [(partition, part, False) for part in chunk.split(chunk_capacity(len(chunk.columns)))]
+    # Before the insertion: a merged chunk has the smallest id of its reports, which one of these has, too.
     _delete(connection, stale)
     insert(connection, new_chunks)
 
@@ -80,6 +81,7 @@ def _level_to_merge(unsealed: dict[int, tuple[int, int]], fresh: Chunk) -> int:
     """The highest level whose chunks, with those below, are to be merged with a new one; -1: none."""
     if len(fresh) + sum(reports for _, reports in unsealed.values()) >= chunk_capacity(len(fresh.columns)):
         return SEALED - 1
+    # The new chunk counts where it will lie, so that a level never holds more than the fan.
     full = [level for level, (chunks, _) in unsealed.items() if chunks + (level == _level(fresh)) >= FAN]
     return max(full, default=-1)
 
@@ -164,6 +166,7 @@ def archive(connection: sa.Connection, partition: int, first: int) -> bool:
     cut = [row for row in rows if row["first_steps"] < first]
     for row in cut:
         chunk = read_chunk(connection, row)
+        # A chunk is sorted by steps, so a new run cuts it at one place.
         outdated = chunk.steps >= first
         _delete(connection, [row["id"]])
         insert(

@@ -64,6 +64,8 @@ class ReportWriter:
         if judged.archive is not None:
             self._archive(batch.trial_id, judged.archive)
         for piece in judged.pieces:
+            # Made of the position in REPORTS, so that a batch that is folded again after a restart gets the
+            # same ids.
             ids = [position * ROWS_PER_BATCH + index for index in piece.indexes]
             piece = self._totals.count(batch, piece)
             partition = self._partition(batch, piece, ids[0]) if judged.keeps_points else None
@@ -101,6 +103,7 @@ class ReportWriter:
             self._connection.execute(sa.delete(CHUNKS).where(CHUNKS.c.partition_id.in_(partitions)))
             for table in (PARTITIONS, VALIDATIONS, SUMMARIES, TRIALS, HOMES):
                 self._connection.execute(sa.delete(table).where(table.c.trial_id.in_(trials)))
+        # It may name partitions that are gone.
         self._partition_ids = {}
 
     def _partition(self, batch: ReportBatch, piece: Piece, first_id: int) -> int | None:
@@ -108,7 +111,9 @@ class ReportWriter:
 
         None if the trial has as many partitions as it may: its points are not kept then, only its statistics.
         """
+        # Sorted, because scripts build their dictionaries in any order.
         names = msgspec.json.encode(sorted(piece.columns))
+        # An index on the names themselves could need megabytes for each entry.
         digest = hashlib.blake2b(names, digest_size=16).digest()
         key = (batch.trial_id, batch.run, piece.group, piece.merges, digest)
         if key not in self._partition_ids:

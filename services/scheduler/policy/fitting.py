@@ -129,6 +129,7 @@ class Pool:
         shared = self._one_agent(request.slots, key)
         if shared is not None:
             return (Share(shared, request.slots),)
+        # A gang takes whole agents, so one slot never makes a gang.
         if request.single_agent or request.slots <= 1:
             return None
         return self._gang(request.slots, key)

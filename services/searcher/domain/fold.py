@@ -75,6 +75,7 @@ def _experiment_created(state: State, event: searcher.ExperimentCreated) -> Iter
         reason=event.reason,
     )
     yield from state.put_experiment(created)
+    # The last number given, and not a count: the number of a deleted experiment is never given again.
     state.totals["all"] = replace(state.totals.get("all", Totals()), experiments=id)
     if event.request_key:
         state.request_keys[event.request_key] = Named(id)
@@ -84,6 +85,7 @@ def _experiment_created(state: State, event: searcher.ExperimentCreated) -> Iter
     if not event.unmanaged:
         seed = event.config["reproducibility"]["experiment_seed"]
         search_config = event.config["searcher"], event.config["hyperparameters"]
+        # The version is in the event: a search continues as it began, whatever a later release decides.
         state.searches[id], operations = start(*search_config, seed, event.method_version)
         yield from apply_operations(state, id, operations)
 
@@ -105,6 +107,8 @@ def _state_changed(to: Life | None = None) -> Callable[[State, Any], Iterable[Ke
 
 def _operations_posted(state: State, event: searcher.OperationsPosted) -> Iterable[Key]:
     id = event.experiment_id
+    # Again, although the command has checked them: trials may have ended between the command and this
+    # position.
     kept = [one for one in event.operations if is_applicable(state, id, one)]
     state.searches[id], operations = apply_post(state.searches[id], kept, event.triggered_by)
     return apply_operations(state, id, operations)
@@ -135,6 +139,7 @@ def _experiment_deleting(state: State, event: searcher.ExperimentDeleting) -> It
 
 def _experiment_emptied(state: State, event: checkpoints.ExperimentEmptied) -> Iterable[Key]:
     known = state.experiments.get(event.experiment_id)
+    # A deletion that failed, and was asked for again, may be answered twice.
     if known is None or known.state != "DELETING":
         return ()
     return state.put_experiment(replace(known, emptied=event.emptied, reason=event.reason))

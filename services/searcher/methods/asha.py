@@ -74,11 +74,13 @@ class AshaSearch(msgspec.Struct, frozen=True, tag="async_halving"):
     def validation_completed(
         self, request_id: str, metric: Any, rng: Rng
     ) -> tuple[AshaSearch, list[Operation]]:
+        # A trial reports each rung once. To count a repeat would promote it against itself.
         if request_id not in self.awaited:
             raise MethodError(
                 f"trial {self._require_known(request_id)} reported a metric that was not requested"
             )
         step = BracketStep(self, rng)
+        # From here on, smaller is better.
         step.report(request_id, metric if self.smaller_is_better else -metric)
         return step.result()
 

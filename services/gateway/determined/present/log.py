@@ -22,6 +22,7 @@ def line(record: LogLine, trial_id: int | None) -> dict[str, Any]:
     return {
         "id": str(record.id),
         "timestamp": at,
+        # `det trial logs` of 0.25 prints this as it is.
         "message": format_line(at, container, record),
         "level": f"LOG_LEVEL_{record.level or 'UNSPECIFIED'}",
         **owner,
@@ -29,6 +30,7 @@ def line(record: LogLine, trial_id: int | None) -> dict[str, Any]:
         "agentId": record.worker_id or None,
         "containerId": container or None,
         "rankId": record.rank,
+        # With the line end, as in 0.25.
         "log": record.text + "\n",
         "source": record.source,
         "stdtype": record.stdtype,
@@ -75,6 +77,7 @@ def _hits(text: str, mark: Search) -> list[tuple[int, int]]:
 
 
 def _utf16_length(raw: bytes) -> int:
+    # A hit may begin inside of a character, because patterns are matched on bytes.
     return len(raw.decode("utf-8", "ignore").encode("utf-16-le")) // 2
 
 

@@ -55,6 +55,7 @@ async def show(visit: UserVisit, records: Sequence[Trial], of: State | None = No
     """Trials, with facts that only other services know; `of` holds their runs and checkpoints."""
     summaries = await visit.peers.summaries([one.id for one in records if one.run])
     waiting = {}
+    # The scheduler is asked only if something waits, because most lists show what runs or has ended.
     if any(trial_state(one) == "QUEUED" for one in records):
         experiments = {one.experiment_id for one in records}
         waiting = await visit.peers.waiting(experiments.pop() if len(experiments) == 1 else None)
