@@ -71,7 +71,7 @@ def trim_to_message(orders: WorkerOrders, published: WorkerOrders | None) -> Wor
     """Trim the orders to what fits in one message. Further briefings follow once earlier ones have started.
 
     Briefings that were already sent are kept. Otherwise the new orders would be complete only up to an
-    earlier position than the orders in `told`, as if they came from a replica that had read less of the log.
+    earlier position than those in `published`, as if they came from a replica that had read less of the log.
     """
     bare = msgspec.structs.replace(orders, allocations=())
     briefed = (

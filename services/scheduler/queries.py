@@ -76,11 +76,11 @@ class WaitExplainer:
             return quota
         if allocation.pool not in self._pools:
             self._pools[allocation.pool] = Explainer(self._state.index.books[allocation.pool])
-        told = self._pools[allocation.pool].why(allocation.id)
+        reason = self._pools[allocation.pool].why(allocation.id)
         growing = self._supply_descriptions.setdefault(
             allocation.pool, describe_supply(self._state, allocation.pool)
         )
-        return f"{told} {growing}" if growing else told
+        return f"{reason} {growing}" if growing else reason
 
 
 def jobs(state: State, query: Jobs) -> list[dict[str, Any]]:

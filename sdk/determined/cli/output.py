@@ -109,7 +109,7 @@ def confirm(question: str, instead: str = "give --yes where nobody can answer") 
         return False
     except EOFError:
         print(file=sys.stderr)
-        raise Failure(f"nobody has answered, as the input has ended; {instead}") from None
+        raise Failure(f"there is no answer, because the input has ended; {instead}") from None
 
 
 def harmless(text: str) -> str:

@@ -59,12 +59,12 @@ def start(
     return passing_on(lambda: spawned(argv, environment, output))
 
 
-def passing_on(begin: Callable[[], P], told: Callable[[int], None] = lambda number: None) -> P:
+def passing_on(begin: Callable[[], P], on_signal: Callable[[int], None] = lambda number: None) -> P:
     """Start a process with `begin` and forward received signals to it, including early ones.
 
     Args:
         begin: Starts the process.
-        told: Called with each signal before it is forwarded.
+        on_signal: Called with each signal before it is forwarded.
     """
     early: list[int] = []
     for number in PASSED_ON:
@@ -73,7 +73,7 @@ def passing_on(begin: Callable[[], P], told: Callable[[int], None] = lambda numb
 
     def pass_on(number: int, _frame: FrameType | None) -> None:
         if child.poll() is None:
-            told(number)
+            on_signal(number)
             child.send_signal(number)
 
     for number in PASSED_ON:

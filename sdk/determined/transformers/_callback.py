@@ -122,11 +122,11 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
         """Return the checkpoint to resume from. Of another trial's checkpoint, only the weights are used."""
         if self._checkpoints.is_own(uuid):
             return stored
-        anew = stored.with_name(f"{_folders.PREFIX}0")
+        weights_only = stored.with_name(f"{_folders.PREFIX}0")
         if self._distributed.local_rank == 0:
-            _folders.begin_anew(stored)
+            _folders.keep_weights_only(stored)
         self._distributed.allgather(None)
-        return anew
+        return weights_only
 
     def _read_searcher(self, args: transformers.TrainingArguments, searcher: dict[str, Any]) -> None:
         unit = self.core_context.searcher.get_configured_units()

@@ -24,7 +24,7 @@ def newest(folder: pathlib.Path, names: Iterable[str]) -> pathlib.Path | None:
     return max(folders, key=lambda path: int(path.name.removeprefix(PREFIX)), default=None)
 
 
-def begin_anew(checkpoint: pathlib.Path) -> pathlib.Path:
+def keep_weights_only(checkpoint: pathlib.Path) -> pathlib.Path:
     """Turn a checkpoint into one of step 0: keep the weights, remove the state of its run."""
     target = checkpoint.with_name(f"{PREFIX}0")
     if checkpoint != target:

@@ -88,7 +88,7 @@ def test_leaving_a_question_means_no(monkeypatch):
 def test_a_question_that_nobody_can_answer_is_a_failure(monkeypatch):
     """As with 0.25, where a script forgot --yes: it must not go on as if all was done."""
     monkeypatch.setattr(builtins, "input", leave(EOFError))
-    with pytest.raises(Failure, match=r"nobody has answered.*--yes"):
+    with pytest.raises(Failure, match=r"there is no answer.*--yes"):
         output.confirm("Sure?")
 
 
