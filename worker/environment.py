@@ -115,6 +115,8 @@ def variables(
     env = {**base, "PYTHONUNBUFFERED": "1", "DET_PYTHON_EXECUTABLE": "python3", **ours}
     config = task.trial.config if task.trial is not None else task.config
     for name, value in _user_variables(config, placement.slots, base).items():
+        # A configuration that was copied from inside of a task would otherwise make the script report for
+        # that task.
         if _IDENTITY.fullmatch(name):
             continue
         env.pop(name, None)
@@ -122,6 +124,7 @@ def variables(
             env[name] = value
     if not placement.container:
         path = env.get("PATH") or os.defpath
+        # Before the user's own PATH, so that `python3` in an entrypoint is the interpreter of the cluster.
         env["PATH"] = os.pathsep.join([*map(str, placement.python_path), path])
     return env
 
@@ -294,6 +297,7 @@ def _user_variables(
 
 def _write(path: Path, content: Content, mode: int) -> None:
     fresh = path.with_name(path.name + ".new")
+    # With O_EXCL below: what a script may have left under this name, such as a link, is not written through.
     fresh.unlink(missing_ok=True)
     with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w") as file:
         json.dump(content, file)

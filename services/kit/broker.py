@@ -137,6 +137,7 @@ def write_config(
     if tls is not None:
         settings |= tls.server_settings()
     path = folder / file
+    # The mode first: the file may hold addresses of brokers that trust whoever reaches them.
     path.touch(mode=0o600)
     path.write_text(json.dumps(settings, indent=2))
     return path

@@ -64,6 +64,7 @@ class StreamCheck:
             return
         self._suspected_since = self._suspected_since or time.monotonic()
         alone = "error" not in answer and not (answer.get("cluster") or {}).get("replicas")
+        # A broker that is alone knows its stream. Of several, the new leader may not have seen the end yet.
         if alone or time.monotonic() - self._suspected_since > CONFIRM_S:
             raise LogTruncated(found)
         raise ReadBroken(found)
@@ -84,11 +85,13 @@ class StreamCheck:
 
     async def _find_replacement(self, state: dict[str, Any]) -> str:
         mark = self._marks.get(self._stream)
+        # Messages may leave the stream by age or by archiving. Then nothing is left to compare.
         if mark is None or mark.position < state["first_seq"]:
             return ""
         answer = await request(self._connection, f"STREAM.MSG.GET.{self._stream}", {"seq": mark.position})
         if answer.get("error", {}).get("err_code", NO_MESSAGE) != NO_MESSAGE:
             raise ReadBroken(f"stream {self._stream}: {answer['error'].get('description')}")
+        # A stream that was recreated has other times, even where its positions and contents are the same.
         if "message" in answer and nanoseconds(answer["message"]["time"]) == mark.at:
             return ""
         return (

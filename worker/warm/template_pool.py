@@ -100,8 +100,10 @@ class TemplatePool:
         if template is None:
             self._wake.set()
             return entry.problem or "no template was ready"
+        # A cold interpreter would import the script's own module; here the loaded package would win.
         if clashing := plan.importable & template.tops:
             return f"its code has a module '{min(clashing)}', which is already loaded from a package"
+        # `python -m` runs a module as `__main__`. Its copy in the template would be a second one.
         if plan.is_module and {plan.main, f"{plan.main}.__main__"} & template.modules:
             return f"{plan.main} is loaded already, and would be run twice"
         if await template.start(plan, run_dir):
@@ -186,6 +188,7 @@ class TemplatePool:
         """Leave out the package at fault if it is known, else all packages; if that was tried, give up."""
         culprit = error.culprit.partition(".")[0]
         log.info("template.unfit", reason=str(error), without=culprit)
+        # Package by package, so that one that starts threads does not cost the others their warm start.
         if culprit and len(entry.excluded_packages) < MAX_EXCLUDED:
             entry.excluded_packages.add(culprit)
         elif entry.modules.keys() - entry.tried_modules:

@@ -79,6 +79,7 @@ class BusThread:
         self._connected_with = b""
         """The credentials used by the current connection."""
         self._loop = ScriptLoop()
+        # A daemon: a script that ends must not be kept alive by it. `atexit` sends what is left.
         self._thread = threading.Thread(target=self._run, name="determined-bus", daemon=True)
         self._connected: asyncio.Task[Client] | None = None
         self._moved = asyncio.Event()
@@ -148,6 +149,8 @@ class BusThread:
             self._note_reconnected()
 
         while True:
+            # Read before they are used: if they are replaced in between, the renewal is noticed once more,
+            # and not missed.
             self._connected_with = self._read_credentials()
             try:
                 return await nats.connect(
@@ -158,6 +161,7 @@ class BusThread:
                     reconnect_time_wait=RETRY_S,
                     ping_interval=PING_EVERY_S,
                     **self._tls(),
+                    # Larger than a message of 8 MiB, for which the client's own limit would be too small.
                     pending_size=16 * 1024 * 1024,
                     error_cb=on_error,
                     reconnected_cb=on_reconnect,
@@ -240,6 +244,7 @@ class BusThread:
         if self._connected is None or (self._is_of_no_use(self._connected) and not self._leaving):
             self._connected = self._loop.create_task(self._connect())
             self._note_reconnected()
+        # Shielded, because all callers wait for the same attempt, and one of them may be cancelled.
         return await asyncio.shield(self._connected)
 
     def _is_of_no_use(self, connected: "asyncio.Task[Client]") -> bool:

@@ -172,6 +172,7 @@ class Session:
                     return _checked(response)
                 response.close()
                 pause = max(pause, again_s)
+                # The first attempt has read the body to its end.
                 if isinstance(options.get("data"), io.BytesIO):
                     options["data"].seek(0)
             time.sleep(pause)

@@ -65,12 +65,14 @@ def join(parts: list[Cells]) -> Cells:
 def reduce(cells: Cells, starts: Integers) -> Cells:
     """Join neighbouring cells. `starts` are the indexes at which the new ones begin, 0 first."""
     ends = np.append(starts[1:], len(cells)) - 1
+    # Large values may add up to infinity, and infinities of both signs to NaN. Both are answers.
     with np.errstate(over="ignore", invalid="ignore"):
         sums = np.add.reduceat(cells.sum, starts)
     return Cells(
         cells.first[starts],
         cells.steps[ends],
         cells.at[ends],
+        # `fmin` and not `min`: NaN stands for "no finite value" and must not win.
         np.fmin.reduceat(cells.low, starts),
         np.fmax.reduceat(cells.high, starts),
         _last(cells.last, starts, ends),

@@ -42,6 +42,7 @@ class Column:
         if self.raw_values is not None:
             return self.raw_values[index]
         found = float(self.numbers[index])
+        # A script that reports 3 reads 3 again, and not 3.0.
         if self.integer_mask is not None and self.integer_mask[index]:
             return int(found)
         return NON_FINITE_TEXTS.get(str(found), found)
