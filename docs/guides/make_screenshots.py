@@ -29,7 +29,7 @@ EXAMPLES = ROOT / "examples"
 SIZE = {"width": 1440, "height": 900}
 COLOURS, EXACT = 224, 64
 """Of a picture, and how many of them are its most frequent ones as they are; it has 70 kB still."""
-COLUMNS = "id,name,tags,state,progress,numTrials,searcherMetricsVal,hp.learning_rate,startTime,user"
+COLUMNS = "id,name,tags,state,progress,numTrials,course,searcherMetricsVal,hp.learning_rate,runningTime,user"
 REST_MS = 1500
 QUIET, MOST = 5, 400
 """Looks in a row at a page that find nothing that loads, and how often it is looked at."""
@@ -42,6 +42,35 @@ name: digits-on-a-missing-file
 entrypoint: python3 fail.py
 max_restarts: 0
 searcher: {name: single, metric: loss, max_length: 1}
+"""
+DISTRIBUTED = """
+import os, time
+import determined as det
+
+rank = os.environ["RANK"]
+with det.core.init(distributed=det.core.DistributedContext.from_torch_distributed()) as core:
+    for step in range(1, 40):
+        print(f"INFO step {step} of rank {rank}: 512 samples", flush=True)
+        if rank == "0":
+            core.train.report_training_metrics(steps_completed=step, metrics={"loss": 2.3 / step})
+        time.sleep(0.05)
+        if rank == "1" and step == 30:
+            raise ValueError("sample 4711 of shard 3 has 27 pixels, 28 are expected")
+"""
+DISTRIBUTED_CONFIG = """
+name: digits-on-two-slots
+entrypoint: python3 -m determined.launch.torch_distributed -- python3 distributed.py
+max_restarts: 0
+resources: {slots_per_trial: 2}
+searcher: {name: single, metric: loss, max_length: 100}
+"""
+POOLS = "resource_pools: [{pool_name: default, scheduler: {type: priority, preemption: true}}]"
+TOO_LARGE = """
+name: weights-on-64-slots
+entrypoint: python3 3_search.py
+hyperparameters: {growth: 1}
+resources: {slots_per_trial: 64}
+searcher: {name: single, metric: weight, max_length: 100}
 """
 LONG = """
 name: weights-for-long
@@ -58,20 +87,37 @@ def fill(cluster: Any, folder: Path) -> dict[str, int]:
     (core / "fail.py").write_text("open('/data/digits.csv')\n")
     (core / "fail.yaml").write_text(FAILS)
     (core / "long.yaml").write_text(LONG)
+    (core / "large.yaml").write_text(TOO_LARGE)
+    (core / "distributed.py").write_text(DISTRIBUTED)
+    (core / "distributed.yaml").write_text(DISTRIBUTED_CONFIG)
     found = {
         "search": cluster.create("adaptive.yaml", digits),
         "single": cluster.create("const.yaml", digits),
         "checkpoints": cluster.create("2_checkpoints.yaml", core),
         "failed": cluster.create("fail.yaml", core),
+        "distributed": cluster.create("distributed.yaml", core),
     }
     for id in found.values():
         cluster.wait_for_end(id, within_s=900)
     cluster.api("PATCH", f"experiments/{found['search']}", json={"labels": ["digits", "sweep"]})
     cluster.api("PATCH", f"experiments/{found['single']}", json={"labels": ["digits"]})
     register(cluster, found["search"])
+    file_away(cluster, found["search"], found["single"], found["distributed"])
     for _ in range(6):
         found["running"] = cluster.create("long.yaml", core)
+    cluster.tell(cluster.create("long.yaml", core), "pause")
+    cluster.create("large.yaml", core)
     return found
+
+
+def file_away(cluster: Any, *experiments: int) -> None:
+    """Two more users, and a project for the digits in a workspace of its own."""
+    for name in ("ann", "ben"):
+        cluster.api("POST", "users", user="admin", json={"user": {"username": name, "active": True}})
+    space = cluster.api("POST", "workspaces", json={"name": "Vision"})["workspace"]["id"]
+    project = cluster.api("POST", f"workspaces/{space}/projects", json={"name": "Digits"})["project"]["id"]
+    for id in experiments:
+        cluster.api("POST", f"experiments/{id}/move", json={"destinationProjectId": project})
 
 
 def register(cluster: Any, experiment: int) -> None:
@@ -87,10 +133,10 @@ def pages(cluster: Any, ids: dict[str, int]) -> dict[str, str]:
     """Addresses by the name of their picture."""
     search, single = f"/experiments/{ids['search']}", f"/experiments/{ids['single']}"
     best = cluster.experiment(ids["search"])["bestTrialId"]
-    failed = cluster.trials(ids["failed"])[0]["id"]
+    failed = cluster.trials(ids["distributed"])[0]["id"]
     return {
         "dashboard": "/dashboard",
-        "experiments": f"/experiments?c={COLUMNS}",
+        "experiments": f"/experiments?g=projectId&c={COLUMNS}",
         "new": f"/experiments/new?from={ids['search']}",
         "compare": f"/experiments/compare?e={ids['search']},{ids['single']}",
         **{
@@ -100,15 +146,16 @@ def pages(cluster: Any, ids: dict[str, int]) -> dict[str, str]:
         "notes": f"{single}/notes",
         "trial": f"{search}/trials/{best}/overview",
         "metrics": f"{search}/trials/{best}/metrics",
-        "logs": f"/experiments/{ids['failed']}/trials/{failed}/logs",
+        "logs": f"/experiments/{ids['distributed']}/trials/{failed}/logs",
         "cluster": "/clusters",
         "queue": "/jobs",
         "models": f"/models/digits?open={VERSIONS}",
         "workspaces": "/workspaces/1",
         "tasks": "/tasks",
-        "settings": "/settings",
+        "settings": "/settings/users",
         "events": "/system/events",
         "health": "/system/events?view=health",
+        "components": "/system/components",
     }
 
 
@@ -157,7 +204,9 @@ def palette(image: Image.Image) -> Any:
 def main(wanted: list[str]) -> None:
     PICTURES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as made:
-        cluster = LocalCluster(Path(folder) / "cluster", slots=4).up()
+        pools = Path(folder) / "pools.yaml"
+        pools.write_text(POOLS)
+        cluster = LocalCluster(Path(folder) / "cluster", slots=4, pools_file=str(pools)).up()
         try:
             ids = fill(cluster, Path(folder))
             browser = made.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])

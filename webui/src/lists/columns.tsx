@@ -64,6 +64,7 @@ function progress(one: Experiment) {
   if (state === "COMPLETED") return <span className="ink3">all</span>;
   if (one.progress === null || one.progress === undefined) return <span className="ink3">–</span>;
   if (isOver(one.state)) return <span className="ink3">at {Math.round(one.progress * 100)} %</span>;
+  if (one.progress === 0 && !one.runningTime) return <span className="ink3">not begun</span>;
   return <Progress value={one.progress} state={one.state} />;
 }
 
@@ -93,7 +94,7 @@ const FIXED: Column[] = [
   ),
   make("description", "Description", 220, ({ description }) => <Cut>{description}</Cut>),
   make("tags", "Tags", 128, tags),
-  make("state", "State", 110, (one) => <State state={shownState(one)} why={one.stateReason} />, { small: true, under: true }),
+  make("state", "State", 120, (one) => <State state={shownState(one)} why={one.stateReason} />, { small: true, under: true }),
   make("progress", "Progress", 106, progress),
   make("numTrials", "Trials", 60, ({ numTrials }) => number(numTrials), num),
   make(

@@ -10,6 +10,7 @@ import { useExperimentMenu } from "../../lists/acts";
 import { MoveDialog } from "../../lists/move";
 import { field, type Node } from "../../lists/query";
 import { sentence } from "../../parts/format";
+import { failedRanks, ranksOf } from "../../parts/logs/ranks";
 import { Button, LinkButton } from "../../ui/button";
 import { Card } from "../../ui/card";
 import { Menu } from "../../ui/menu";
@@ -32,7 +33,7 @@ interface Cause {
   /** The problem in plain words; empty if unknown. */
   words: string;
   said: { log: string };
-  ranks: unknown[];
+  ranks: { rankId: number | null; failedTimestamp: string | null }[];
 }
 
 /** Whether these words say more than the log line itself. */
@@ -146,7 +147,8 @@ async function explain(id: number): Promise<Told | null> {
     const { cause } = await get<{ cause: Cause | null }>(`trials/${trial.id}/logs/cause`);
     if (cause) {
       const rank = cause.rankId === null ? "" : `rank ${cause.rankId}: `;
-      const first = cause.ranks.length > 1 ? `First of ${cause.ranks.length} ranks to fail` : "It failed";
+      const [fell, all] = [failedRanks(cause.ranks), ranksOf(cause.ranks).length];
+      const first = fell > 1 ? `First of ${fell} ranks to fail` : all > 1 ? `One of ${all} ranks failed` : "It failed";
       const who = `${first}${cause.agentId ? ` on ${cause.agentId}` : ""}${isSaid(cause) ? `: ${cause.words}` : ""}`;
       return { trial: trial.id, text: `${rank}${cause.said.log}`, who, many };
     }

@@ -4,6 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 
 import { get } from "../../api/client";
 import type { Trial } from "../../api/types";
+import { failedRanks } from "../../parts/logs/ranks";
 
 interface Told {
   rankId: number | null;
@@ -11,7 +12,7 @@ interface Told {
   first: { id: string };
   said: { id: string; log: string };
   place: { file: string; line: number } | null;
-  ranks: { failedTimestamp: string | null }[];
+  ranks: { rankId: number | null; failedTimestamp: string | null }[];
 }
 
 export interface Why {
@@ -42,7 +43,7 @@ export function useWhy(trial: Trial | undefined): Why | null {
   if (!failed) return null;
   const told = found.data?.cause;
   if (!told) return found.isPending ? null : { who: "It failed", line: failed.stateReason, place: "", to: logOf(failed) };
-  const several = told.ranks.filter((one) => one.failedTimestamp).length > 1;
+  const several = failedRanks(told.ranks) > 1;
   return {
     who: told.rankId === null ? "It failed" : `Rank ${told.rankId} failed${several ? " first" : ""}`,
     line: told.said.log,

@@ -90,7 +90,11 @@ export function Head({ one, trials, tab }: { one: Experiment; trials: Trial[]; t
       )}
       {/* The log opens at its cause. */}
       {one.state === "STATE_ERROR" && tab !== "logs" && (
-        <FailedNote why={why} trial={trials.length > 1 ? failed?.id : undefined} reason={one.stateReason} />
+        <FailedNote
+          why={why}
+          trial={trials.length > 1 ? failed?.id : undefined}
+          reason={(trials.length === 1 && failed?.stateReason) || one.stateReason}
+        />
       )}
     </>
   );

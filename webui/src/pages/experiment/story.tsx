@@ -1,5 +1,5 @@
 import { ChevronRight } from "lucide-react";
-import { useEffect, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { Link, useSearchParams } from "react-router";
 
 import { get, query } from "../../api/client";
@@ -137,7 +137,7 @@ function TimelineCard({ id, topic }: { id: number; topic: string }) {
                 ))}
               </div>
               <p className="toolbar sm ink2 sums">
-                {Object.entries(seconds).map(([what, sum]) => (
+                {told(seconds).map(([what, sum]) => (
                   <span key={what}>
                     <span className={`key ${what}`} aria-hidden /> {DID[what]} {duration(sum)} in all{" "}
                   </span>
@@ -167,6 +167,13 @@ function TimelineCard({ id, topic }: { id: number; topic: string }) {
   );
 }
 
+/** Sums that are worth a word: what took no second only if nothing took longer. */
+function told(seconds: Record<string, number>) {
+  const all = Object.entries(seconds);
+  const long = all.filter(([, sum]) => sum >= 1);
+  return long.length ? long : all;
+}
+
 /** Events of one object or of the whole cluster, in log order, each with its cause. */
 export function Explorer({ kind, id, topic, trials }: { kind: string; id: number | string; topic: string; trials?: number[] }) {
   const [params, setParams] = useSearchParams();
@@ -193,17 +200,17 @@ export function Explorer({ kind, id, topic, trials }: { kind: string; id: number
     }
   };
   const base = kind === "cluster" ? "events" : trial ? `why/trial/${trial}` : `why/${kind}/${id}`;
-  const asked = (before?: number) =>
-    `${base}${query({ all: kind === "cluster" ? undefined : true, limit: 200, before, owner: kind === "cluster" ? owner : undefined })}`;
+  const asked = (before?: number, limit = 200) =>
+    `${base}${query({ all: kind === "cluster" ? undefined : true, limit, before, owner: kind === "cluster" ? owner : undefined })}`;
   const found = useData<Told>(asked(), [topic], true, REST_MS);
   const newest = found.data?.steps;
   // Keeps events that a newer answer no longer includes, since each answer holds only the latest ones.
   useEffect(() => {
     if (newest) setHeld((known) => (known.length ? joined(known, newest) : known));
   }, [newest]);
-  const more = async (steps: Step[]) => {
+  const more = async (steps: Step[], limit?: number) => {
     try {
-      const told = await get<Told>(asked(steps[0]?.position));
+      const told = await get<Told>(asked(steps[0]?.position, limit));
       const all = [...told.steps, ...steps];
       setHeld(all);
       if (!told.more) setStart(all[0]?.position ?? 0);
@@ -211,6 +218,14 @@ export function Explorer({ kind, id, topic, trials }: { kind: string; id: number
       setFailure(error);
     }
   };
+  // While trials report progress, the newest events alone may be one row: the decisions lie before them.
+  const filled = useRef("");
+  useEffect(() => {
+    const few = found.data?.more && rowsOf(found.data.steps, here).length < FEW_ROWS;
+    if (!few || filled.current === base + owner) return;
+    filled.current = base + owner;
+    void more(found.data!.steps, MOST_EVENTS);
+  });
   return (
     <Card
       title="Everything that happened"
@@ -273,6 +288,9 @@ export function Explorer({ kind, id, topic, trials }: { kind: string; id: number
   );
 }
 
+const FEW_ROWS = 20;
+/** The most events that one request may ask for. */
+const MOST_EVENTS = 1000;
 const OWNERS = ["searcher", "scheduler", "metrics", "checkpoints", "gateway", "worker", "trial"];
 
 function Choice({ label, value, values, onChange }: { label: string; value: string; values: string[]; onChange: (value: string) => void }) {

@@ -134,9 +134,10 @@ export function Lists({ jobs, pools, several }: { jobs: Job[]; pools: Pool[]; se
       )
     );
   };
+  const mine = waiting.some((job) => !notMine(job));
   const narrow = useNarrow();
   const ordered = waiting.some(ranks);
-  const actWidth = ordered && !narrow ? 106 : undefined;
+  const actWidth = ordered && mine && !narrow ? 106 : undefined;
   const share = shares(jobs, jobs.some(ranks));
   const common = { id: (job: Job) => job.jobId, called, actions: items };
   return (
@@ -145,7 +146,7 @@ export function Lists({ jobs, pools, several }: { jobs: Job[]; pools: Pool[]; se
         title="Waiting"
         count={waiting.length || undefined}
         flush
-        more={ordered ? "in starting order; drag to reorder" : "in order of submission"}
+        more={ordered ? (mine ? "in starting order; drag to reorder" : "in starting order") : "in order of submission"}
       >
         {waiting.length ? (
           // biome-ignore lint/a11y/noStaticElementInteractions: the buttons are the grips inside
@@ -154,7 +155,7 @@ export function Lists({ jobs, pools, several }: { jobs: Job[]; pools: Pool[]; se
               name="Waiting jobs"
               rows={waiting}
               columns={ofWaiting(moving.grip, (job) => waiting.indexOf(job) + 1, ordered, several, share)}
-              act={ordered && !narrow ? up : undefined}
+              act={ordered && mine && !narrow ? up : undefined}
               actWidth={actWidth}
               className={moving.mark}
               store="queue waiting"

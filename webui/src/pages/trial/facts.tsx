@@ -29,7 +29,7 @@ export function TrialFacts({ trial, one, place }: { trial: Trial; one?: Experime
         name="Batches"
         value={tickText(trial.totalBatchesProcessed)}
         unit={full ? `of ${tickText(full)}` : undefined}
-        note={`ran ${duration(trial.wallClockTime)}`}
+        note={trial.wallClockTime ? `ran ${duration(trial.wallClockTime)}` : "has not run yet"}
       >
         <Meter label={`${Math.round(done * 100)} %`} parts={[{ share: done, colour: `var(--${colour})` }]} />
       </Figure>
@@ -48,7 +48,7 @@ export function TrialFacts({ trial, one, place }: { trial: Trial; one?: Experime
         value={typeof latest === "number" ? digits(latest) : "–"}
         note={trial.latestValidation ? ago(trial.latestValidation.endTime) : over ? "nothing was validated" : "no validation yet"}
       />
-      <End trial={trial} done={done} />
+      <End trial={trial} one={one} done={done} />
       <Figure
         name="Restarts"
         value={trial.restarts}
@@ -63,7 +63,7 @@ export function TrialFacts({ trial, one, place }: { trial: Trial; one?: Experime
 const neverAgain = (trial: Trial) =>
   trial.state === "STATE_ERROR" ? "it failed at its first try" : isOver(trial.state) ? "it ran through" : "none so far";
 
-function End({ trial, done }: { trial: Trial; done: number }) {
+function End({ trial, one, done }: { trial: Trial; one?: Experiment; done: number }) {
   const seen = useRef<[at: number, done: number] | null>(null);
   if (isOver(trial.state))
     return (
@@ -73,7 +73,15 @@ function End({ trial, done }: { trial: Trial; done: number }) {
         note={trial.endTime ? exact(trial.endTime) : undefined}
       />
     );
-  if (trial.state === "STATE_PAUSED") return <Figure name="Ends" value="paused" note="continues from its latest checkpoint" />;
+  if (trial.state === "STATE_PAUSED")
+    return (
+      <Figure
+        name="Ends"
+        value="paused"
+        note={trial.checkpointCount ? "continues from its latest checkpoint" : "starts from the beginning: no checkpoint yet"}
+      />
+    );
+  if (one?.canStart === false) return <Figure name="Ends" value="–" note="it cannot start as it is" />;
   const now = Date.now() / 1000;
   seen.current ??= [now, done];
   const found = forecast(done, trial.wallClockTime, { gained: done - seen.current[1], tookS: now - seen.current[0] });
@@ -85,6 +93,6 @@ function End({ trial, done }: { trial: Trial; done: number }) {
       note="if it trains to its full length"
     />
   ) : (
-    <Figure name="Ends" value="–" note="its pace is not known yet" />
+    <Figure name="Ends" value="–" note={trial.wallClockTime ? "its pace is not known yet" : "it has not started yet"} />
   );
 }

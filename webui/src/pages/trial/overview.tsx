@@ -176,7 +176,7 @@ function Runs({ runs }: { runs: Run[] }) {
             <span className="ink2 cut" title={run.reason}>
               {[run.agentIds?.join(", "), run.endTime ? run.reason : ""].filter(Boolean).join(": ")}
             </span>
-            <b>{run.startTime ? duration(lasted(run)) : "waits"}</b>
+            <b>{run.startTime ? duration(lasted(run)) : run.endTime ? "never ran" : "waits"}</b>
           </li>
         ))}
       </ul>
@@ -186,5 +186,6 @@ function Runs({ runs }: { runs: Run[] }) {
 
 const stateOf = (run: Run) => {
   if (!run.endTime) return run.startTime ? "RUNNING" : "QUEUED";
+  if (!run.startTime) return "CANCELED";
   return /fail|error|lost|exit(ed)? (with|code) [1-9]|killed/i.test(run.reason ?? "") ? "ERROR" : "COMPLETED";
 };

@@ -55,7 +55,9 @@ test("lines of other ranks after the failure follow from it", () => {
 });
 
 test("the headline says it in words", () => {
-  expect(headline({ ...CAUSE, ranks: [0, 1].map((rankId) => ({ rankId }) as never) })).toBe("Rank 1 failed first: GPU memory ran out");
+  const ranks = (...failed: (string | null)[]) => failed.map((failedTimestamp, rankId) => ({ rankId, failedTimestamp }) as never);
+  expect(headline({ ...CAUSE, ranks: ranks("10:00:02", "10:00:01") })).toBe("Rank 1 failed first: GPU memory ran out");
+  expect(headline({ ...CAUSE, ranks: ranks(null, "10:00:01") })).toBe("Rank 1 failed: GPU memory ran out");
   expect(headline({ ...CAUSE, rankId: null, words: "" })).toBe("It failed");
   expect(shortPath(CAUSE.place!.file)).toBe("model/attention.py");
 });

@@ -1,5 +1,6 @@
 /** Why a task failed: who failed first over all ranks, as determined by the server. */
 
+import { failedRanks } from "./ranks";
 import { isHead, type Line, RANK } from "./window";
 
 interface Told {
@@ -79,7 +80,7 @@ export const follows = (line: Line, cause: Cause | null): boolean =>
 
 /** `Rank 13 failed first: GPU memory ran out` */
 export const headline = (cause: Cause) => {
-  const who = cause.rankId === null ? "It failed" : `Rank ${cause.rankId} failed${cause.ranks.length > 1 ? " first" : ""}`;
+  const who = cause.rankId === null ? "It failed" : `Rank ${cause.rankId} failed${failedRanks(cause.ranks) > 1 ? " first" : ""}`;
   return cause.words ? `${who}: ${cause.words}` : who;
 };
 
