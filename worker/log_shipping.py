@@ -18,6 +18,8 @@ QUICK_S, SLOW_S = 0.02, 0.25
 """Delay before the next look: after new output, and after a while without any, in seconds."""
 MAX_READ_FAILURES = 40
 """How often reading the rest of an ended run's output is retried on a failing disk."""
+AGENT, SETUP = "agent", "setup"
+"""Sources of the worker's own lines about a run: from its start on, and before."""
 
 log = structlog.get_logger()
 
@@ -81,10 +83,10 @@ class Shipper:
             self.on_first_stored()
             self.on_first_stored = None
 
-    async def add_worker_lines(self, offset: int, level: str, *texts: str) -> None:
-        """Add lines of the worker's own. `offset` orders these lines and must grow."""
+    async def add_worker_lines(self, offset: int, level: str, *texts: str, source: str = AGENT) -> None:
+        """Add lines of the worker's own. `offset` must grow from 0 within a source; others are dropped."""
         now = time.time()
-        await self._store("agent", offset, [LogLine(now, "stdout", level, None, text) for text in texts])
+        await self._store(source, offset, [LogLine(now, "stdout", level, None, text) for text in texts])
 
     async def _store(self, source: str, offset: int, lines: Sequence[LogLine]) -> None:
         if not lines:

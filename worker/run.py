@@ -24,7 +24,7 @@ from worker import permanent_failure, process
 from worker.briefing import share_of
 from worker.environment import PORTS
 from worker.fact_outbox import draft
-from worker.log_shipping import Shipper
+from worker.log_shipping import SETUP, Shipper
 from worker.orders import Order, Orders
 from worker.output_spool import SpoolReader
 from worker.run_setup import CannotPrepare, Preparer
@@ -37,8 +37,10 @@ if TYPE_CHECKING:
 POLL_EVERY_S = 0.25
 STOPPED = "the worker is stopped"
 KILLED = 128 + signal.SIGKILL
-UNMET, PULLING, FAILURE, ENDING = -2, -1, 2, 3
-"""Order of the worker's own log lines; `Shipper` uses 1."""
+UNMET, PULLING = 0, 1
+"""Order of the lines about what comes before the start of a run, which have a source of their own."""
+FAILURE, ENDING = 2, 3
+"""Order of the worker's other lines; the line about the start is 0."""
 LOST_SHIM_REASON = "the worker found its shim gone and could not learn how the task ended"
 
 log = structlog.get_logger()
@@ -160,7 +162,7 @@ class Run:
                 self._start_plan, notices = await asyncio.to_thread(
                     prepare, self.folder, briefing, self._slots, position, used_ports
                 )
-                await self._shipper.add_worker_lines(UNMET, "WARNING", *notices)
+                await self._shipper.add_worker_lines(UNMET, "WARNING", *notices, source=SETUP)
             if not self.order.killed:
                 await self._wait_unless_killed(self._preparer.fetch_image(self.folder, self._log_pulling))
             # A run that was killed while it was being prepared must not be reported as started.
@@ -200,7 +202,7 @@ class Run:
         await self._wait_unless_killed(self._wait_until_allowed(self))
 
     async def _log_pulling(self, text: str) -> None:
-        await self._shipper.add_worker_lines(PULLING, "INFO", text)
+        await self._shipper.add_worker_lines(PULLING, "INFO", text, source=SETUP)
 
     async def _wait_unless_killed(self, work: Awaitable[None]) -> None:
         """Wait for `work` to finish or the run to be killed, whichever comes first."""

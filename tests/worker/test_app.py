@@ -19,7 +19,7 @@ from det_contracts.script_queries import Holder
 from tests.fixtures.intake import admitting
 from tests.fixtures.lines import WorkerLog
 from tests.worker.app_host import DEADLINE_S, Host, Silent, Told
-from worker import app, process
+from worker import app, process, run_setup
 from worker.identity import Identity
 from worker.orders import ActedOn
 
@@ -110,6 +110,25 @@ def test_the_log_of_a_trial_begins_with_where_it_runs(host):
     lines = [line.text for batch in batches for line in batch.lines]
     where = f"(container {container_id('first', 'w')}) on agent w"
     assert lines == [f"New trial runner in {where}", "a line"]
+
+
+@pytest.mark.live
+def test_what_a_worker_says_before_a_run_starts_is_in_its_log(host, runs, monkeypatch):
+    async def pulls(self, folder, report_progress):
+        await report_progress("pulling image mine:1")
+
+    monkeypatch.setattr(run_setup.Preparer, "fetch_image", pulls)
+    asked = standing("new")
+    mounts = [{"host_path": "/tmp", "container_path": "/data"}]
+    config = asked.briefing.config | {"environment": {"image": "mine:1"}, "bind_mounts": mounts}
+    briefing = msgspec.structs.replace(asked.briefing, config=config)
+    host.given = (msgspec.structs.replace(asked, briefing=briefing),)
+    asyncio.run(host.work_until(exited))
+    batches = [msgspec.json.decode(m.body, type=LogBatch) for m in host.log.streams[subjects.LOGS]]
+    lines = [line.text for batch in batches for line in batch.lines]
+    assert any("environment.image mine:1 is not used" in line for line in lines), lines
+    assert any("/tmp is not mounted at /data" in line for line in lines)
+    assert "pulling image mine:1" in lines
 
 
 @pytest.mark.live

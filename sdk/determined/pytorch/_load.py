@@ -93,7 +93,7 @@ def load_trial_from_checkpoint_path(
         AssertionError: If the directory is not the checkpoint of a trial.
         ValueError: If the class cannot be imported or is not a `PyTorchTrial`, or if `torch_load_kwargs`
             and extra keyword arguments are both given.
-        RuntimeError: If the checkpoint contains more than tensors and random states.
+        RuntimeError: If the checkpoint contains more than tensors, numbers, text and arrays of them.
         InternalException: If the file with the weights is missing.
 
     Example:
@@ -155,20 +155,24 @@ def _read(folder: pathlib.Path, options: dict[str, Any]) -> dict[str, Any]:
         state: dict[str, Any] = torch.load(path, **options)
         return state
     try:
-        with torch.serialization.safe_globals(_random_state_types()):
+        with torch.serialization.safe_globals(_numpy_types()):
             safe: dict[str, Any] = torch.load(path, weights_only=True, **options)
             return safe
     except Exception as error:
         raise RuntimeError(
-            f"{path} holds more than tensors and random states, and loading it could run code: if you trust "
-            f'its origin, pass torch_load_kwargs={{"weights_only": False}} ({error})'
+            f"{path} holds more than tensors, numbers, text and arrays of them, and loading it could run "
+            f'code: if you trust its origin, pass torch_load_kwargs={{"weights_only": False}} ({error})'
         ) from error
 
 
-def _random_state_types() -> list[Any]:
-    """Return the types, besides numbers and text, in the pickled state of NumPy's generator."""
-    rebuild = np.ndarray(0).__reduce__()[0]
-    dtypes = [type(np.dtype(name)) for name in ("uint32", "float64", "int64")]
-    # Also under its NumPy 1.x name: the module moved, but the function is the same.
-    names = [f"numpy.{core}.multiarray._reconstruct" for core in ("core", "_core")]
-    return [*((rebuild, name) for name in names), np.ndarray, np.dtype, *dtypes]
+def _numpy_types() -> list[Any]:
+    """Return what pickled arrays and scalars of numbers and text consist of. None of it runs code."""
+    functions = {"_reconstruct": np.ndarray(0).__reduce__()[0], "scalar": np.float64(0).__reduce__()[0]}
+    dtypes = [type(np.dtype(code)) for code in np.typecodes["All"].replace("O", "")]
+    # Also under their NumPy 1.x names: the module moved, but the functions are the same.
+    named = [
+        (function, f"numpy.{core}.multiarray.{name}")
+        for name, function in functions.items()
+        for core in ("core", "_core")
+    ]
+    return [*named, np.ndarray, np.dtype, *dict.fromkeys(dtypes)]

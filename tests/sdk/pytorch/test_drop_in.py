@@ -3,8 +3,7 @@
 import collections
 import dataclasses
 import functools
-import importlib
-import sys
+import zipfile
 
 import numpy as np
 import pytest
@@ -149,12 +148,18 @@ class Old:
 """
 
 
-def test_a_class_from_before_0_14_gives_the_bare_model(folder):
+def old_checkpoint(folder):
+    """A checkpoint of the class above, without its weights."""
     path = folder / "checkpoint"
     (path / "code").mkdir(parents=True)
     (path / "code" / "old_def.py").write_text(OLD)
     told = '{"hparams": {"width": 3}, "experiment_config": {"entrypoint": "old_def:Old"}}'
     (path / "metadata.json").write_text(told)
+    return path
+
+
+def test_a_class_from_before_0_14_gives_the_bare_model(folder):
+    path = old_checkpoint(folder)
     weights = torch.nn.Linear(3, 1)
     torch.save({"model_state_dict": weights.state_dict()}, path / "state_dict.pth")
     model = pytorch.load_trial_from_checkpoint_path(str(path))
@@ -162,21 +167,37 @@ def test_a_class_from_before_0_14_gives_the_bare_model(folder):
     assert torch.equal(model.weight, weights.weight)
 
 
-def test_random_states_of_numpy_1_are_safe_to_load(folder, monkeypatch):
-    path = folder / "checkpoint"
-    (path / "code").mkdir(parents=True)
-    (path / "code" / "old_def.py").write_text(OLD)
-    told = '{"hparams": {"width": 3}, "experiment_config": {"entrypoint": "old_def:Old"}}'
-    (path / "metadata.json").write_text(told)
-    state = {"model_state_dict": torch.nn.Linear(3, 1).state_dict()}
-    state["rng_state"] = {"np_rng_state": np.random.RandomState(1).get_state()}
-    # What numpy 1.x wrote: the same function, in the module where it was.
-    rebuild = np.ndarray(0).__reduce__()[0]
-    monkeypatch.setattr(rebuild, "__module__", "numpy.core.multiarray", raising=False)
-    old = importlib.import_module("types").ModuleType("numpy.core.multiarray")
-    old._reconstruct = rebuild
-    monkeypatch.setitem(sys.modules, "numpy.core.multiarray", old)
+@pytest.mark.parametrize("core", ["core", "_core"], ids=["numpy 1", "numpy 2"])
+def test_arrays_and_scalars_of_numpy_are_safe_to_load(folder, core):
+    path = old_checkpoint(folder)
+    state = {
+        "model_state_dict": torch.nn.Linear(3, 1).state_dict(),
+        "rng_state": {"np_rng_state": np.random.RandomState(1).get_state()},
+        # As callbacks keep them.
+        "callbacks": {
+            "best": np.float64(0.5),
+            "step": np.int32(3),
+            "done": np.bool_(True),
+            "names": np.array(["a"]),
+        },
+    }
     torch.save(state, path / "state_dict.pth")
-    assert b"numpy.core.multiarray" in (path / "state_dict.pth").read_bytes()
-    monkeypatch.undo()
+    renamed(path / "state_dict.pth", b"numpy._core", b"numpy." + core.encode())
     assert type(pytorch.load_trial_from_checkpoint_path(str(path))) is torch.nn.Linear
+
+
+def renamed(path, before, after):
+    """NumPy 1 wrote the same functions under the name of the module where they were."""
+    with zipfile.ZipFile(path) as packed:
+        files = {name: packed.read(name) for name in packed.namelist()}
+    assert any(before in content for content in files.values())
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as packed:
+        for name, content in files.items():
+            packed.writestr(name, content.replace(before, after) if name.endswith("data.pkl") else content)
+
+
+def test_objects_in_arrays_are_not_safe_to_load(folder):
+    path = old_checkpoint(folder)
+    torch.save({"model_state_dict": {}, "x": np.array([folder], dtype=object)}, path / "state_dict.pth")
+    with pytest.raises(RuntimeError, match="more than tensors, numbers, text and arrays of them"):
+        pytorch.load_trial_from_checkpoint_path(str(path))
