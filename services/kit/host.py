@@ -43,6 +43,7 @@ from services.kit.runner import Runner
 from services.kit.saver import Projection
 from services.kit.self_watch import SelfWatch, WatchSources
 from services.kit.service_process import run_service
+from services.kit.service_subjects import service_inbox
 from services.kit.settings import ServiceSettings
 from services.kit.snapshot import Snapshot
 from services.kit.snapshot_store import BACKLOG_LIMIT, DatabaseSaver
@@ -100,9 +101,10 @@ async def serve(service: Service, settings: ServiceSettings, tracer: Tracer | No
             stack.callback(tracer.flush)
         stack.enter_context(watch.serve_pages())
         watch.set_starting("waiting for the broker")
-        connection = await connect(settings, service.rules.owner)
+        inbox = service_inbox(service.rules.owner)
+        connection = await connect(settings, service.rules.owner, inbox)
         stack.push_async_callback(close, connection)
-        strangers = await connect(settings, f"{service.rules.owner} for strangers", filter=FloodFilter())
+        strangers = await connect(settings, f"{service.rules.owner} for strangers", inbox, FloodFilter())
         stack.push_async_callback(close, strangers)
         database = await _open_database(settings.database_url, service, watch)
         stack.callback(database.close)

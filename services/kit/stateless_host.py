@@ -26,6 +26,7 @@ from services.kit.log_jetstream import JetStreamLog
 from services.kit.log_progress import ProcessProgress, serve_log_progress
 from services.kit.process_metrics import Measures, Reading
 from services.kit.self_watch import SelfWatch, WatchSources
+from services.kit.service_subjects import service_inbox
 from services.kit.settings import ServiceSettings
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class LeaderWork(Protocol):
 class ProcessContext:
     """What a process has once it is connected."""
 
+    owner: str
     settings: ServiceSettings
     watch: SelfWatch
     connection: Client
@@ -59,8 +61,8 @@ class ProcessContext:
     """Closed when the process ends."""
 
     async def connect(self, name: str) -> Client:
-        """Open another connection with the credentials of `name`."""
-        opened = await connect(self.settings, name)
+        """Open another connection, which the broker shows under a name of its own."""
+        opened = await connect(self.settings, name, service_inbox(self.owner))
         self.stack.push_async_callback(close, opened)
         return opened
 
@@ -111,11 +113,11 @@ async def _connect(
     owner: str, settings: ServiceSettings, watch: SelfWatch, stack: AsyncExitStack
 ) -> ProcessContext:
     watch.set_starting("waiting for the broker")
-    connection = await connect(settings, owner)
+    connection = await connect(settings, owner, service_inbox(owner))
     stack.push_async_callback(close, connection)
     replica = uuid.uuid4().hex[:8]
     lease = Lease(connection, owner, replica, replicas=settings.stream_replicas)
-    return ProcessContext(settings, watch, connection, JetStreamLog(connection), lease, replica, stack)
+    return ProcessContext(owner, settings, watch, connection, JetStreamLog(connection), lease, replica, stack)
 
 
 async def _run(context: ProcessContext, parts: ProcessParts) -> None:

@@ -7,8 +7,9 @@ import secrets
 import sys
 from pathlib import Path
 
-from services.kit.credentials import OWNERS, Authority
+from services.kit.credentials import Authority
 from services.kit.files import set_aside, write_atomic
+from services.kit.service_subjects import OWNERS
 
 
 def write_keys(folder: Path, *, services: Path | None = None, workers: Path | None = None) -> Authority:

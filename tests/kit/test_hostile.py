@@ -14,10 +14,11 @@ from nats.js.errors import NotFoundError
 
 from det_contracts import subjects
 from det_contracts.metrics_shards import FURTHER_SHARDS, MAX_SHARDS, OWNER, shard_subject
-from services.kit.credentials import OWNER_SUBJECTS, OWNERS, mint_trial, trial_inbox, worker_inbox
+from services.kit.credentials import mint_trial, trial_inbox, worker_inbox
 from services.kit.lease import Lease
 from services.kit.log import Draft, Fence
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
+from services.kit.service_subjects import OWNER_SUBJECTS, OWNERS, service_inbox
 from services.scheduler.consumers import Consumers
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
@@ -559,5 +560,36 @@ def test_a_service_hears_what_it_is_asked_and_nothing_that_others_are(broker):
                 one for one in spoken if f".{owner}." in one and not one.startswith(("$", "reports", "logs"))
             }
             assert heard == mine | extra, owner
+
+    run(broker, story)
+
+
+def test_a_service_hears_no_answer_that_another_is_given(broker):
+    """Also not with a wider subscription, and the log arrives in an inbox as well."""
+
+    async def story(platform, enter):
+        heard = {}
+        for owner in OWNERS:
+            own = await enter(platform.broker.authority.service(owner), service_inbox(owner))
+            heard[owner] = found = set()
+
+            async def hear(message, found=found):
+                # Beside what the platform of this test is answered.
+                if message.subject.endswith(".b"):
+                    found.add(message.subject)
+
+            inboxes = [f"{service_inbox(other)}.*.>" for other in OWNERS]
+            for pattern in ("_INBOX.>", "_INBOX.*.>", "_INBOX.*.*", *inboxes):
+                await own.connection.subscribe(pattern, cb=hear)
+            await own.settle()
+        for owner in OWNERS:
+            await platform.service.publish(f"{service_inbox(owner)}.a.b", b"answer")
+        # A service of the release before answers, and is answered, in inboxes that are shared.
+        await platform.service.publish("_INBOX.earlier.b", b"answer")
+        await platform.service.flush()
+        async with asyncio.timeout(60):
+            while not all("_INBOX.earlier.b" in one for one in heard.values()):
+                await asyncio.sleep(0.01)
+        assert heard == {owner: {f"{service_inbox(owner)}.a.b", "_INBOX.earlier.b"} for owner in OWNERS}
 
     run(broker, story)
