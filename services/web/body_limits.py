@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from det_contracts.problems import Problem
+from det_contracts.problems import Problem, invalid
 from services.web import errors
 from services.web.bodies import LIMIT_BYTES
 
@@ -33,6 +33,8 @@ JSON_STRINGS = re.compile(rb'"[^"]*"?')
 LARGE_PATHS = re.compile(f"{errors.API}/(commands|notebooks|shells|tensorboards)|/proxy/.*")
 REPORT_PATHS = re.compile(f"{errors.API}/trials/[0-9]+/(training_|validation_)?metrics")
 
+
+AMBIGUOUS = {b"content-length", b"transfer-encoding"}
 
 MAX_BODY_S = 1800.0
 """Maximum time in seconds for a whole body, however steadily it arrives: a large one occupies one of few
@@ -60,7 +62,10 @@ class BodyLimitsMiddleware:
         headers = [(name, value) for name, value in scope["headers"] if name != b"content-type"]
         scope = {**scope, "headers": headers}
         limit = _limit(scope["path"])
-        announced = dict(scope["headers"]).get(b"content-length", b"0")
+        if dict(headers).keys() >= AMBIGUOUS:
+            await _refuse_ambiguous(scope, receive, send)
+            return
+        announced = dict(headers).get(b"content-length", b"0")
         size = int(announced) if announced.isdigit() else 0
         problem, status = Problem("exhausted", _too_large(limit)), 413
         if size <= limit:
@@ -71,6 +76,14 @@ class BodyLimitsMiddleware:
         # Read the rest: a client that is still sending would see a broken pipe instead of the answer.
         await _discard(receive)
         await errors.response(scope["path"], problem, status)(scope, receive, send)
+
+
+async def _refuse_ambiguous(scope: Scope, receive: Receive, send: Send) -> None:
+    """Refuse a request that ends in two places, and close: a proxy may take what follows for a part of it."""
+    problem = invalid("a request has either Content-Length or Transfer-Encoding, not both").problem
+    answer = errors.response(scope["path"], problem)
+    answer.headers["Connection"] = "close"
+    await answer(scope, receive, send)
 
 
 class ValueCounter:

@@ -105,6 +105,17 @@ def test_no_request_is_a_failure(gateway, name):
     check(gateway)
 
 
+def test_nothing_behind_a_request_that_ends_in_two_places_is_a_request(gateway):
+    """A proxy that heeds the other header would take the second request for a part of the first."""
+    hidden = b"0\r\n\r\nGET /api/v1/auth/login HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    head = POST + b"Content-Length: %d\r\nTransfer-Encoding: chunked\r\n\r\n" % len(hidden)
+    answer = sent(gateway, head + hidden)
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert answer.count(b"HTTP/1.1 ") == 1
+    assert b"not both" in answer
+    check(gateway)
+
+
 @pytest.mark.parametrize("count", [300, pytest.param(20_000, marks=pytest.mark.full)])
 def test_bytes_that_are_changed_at_random(gateway, count):
     chance = random.Random(count)
