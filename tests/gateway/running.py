@@ -7,7 +7,6 @@ import itertools
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -16,6 +15,8 @@ import nats
 
 from det_contracts import codec
 from services.kit import broker
+from tests.fixtures.fork_server import ForkedProcess
+from tests.fixtures.service_processes import start_service
 
 
 def eventually(look, what, within_s=60):
@@ -39,7 +40,7 @@ class Running:
         (folder / "key").write_text("a key that is long enough")
         self.broker = None if beside else self._start_broker()
         self.nats_url = beside.nats_url if beside else f"nats://127.0.0.1:{self.nats_port}"
-        self.gateway: subprocess.Popen[bytes] | None = None
+        self.gateway: ForkedProcess | None = None
         self._ids = itertools.count()
         self.client = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=60)
 
@@ -62,8 +63,7 @@ class Running:
             "STEADFAST_TOKEN_KEY": str(self.folder / "key"),
         }
         with (self.folder / "gateway.log").open("ab") as output:
-            command = [sys.executable, "-P", "-m", "services.gateway"]
-            self.gateway = subprocess.Popen(command, env=environment, stdout=output, stderr=output)
+            self.gateway = start_service("services.gateway", env=environment, stdout=output, stderr=output)
         try:
             eventually(lambda: self.client.get("/info").status_code == 200, "the gateway")
         except BaseException:

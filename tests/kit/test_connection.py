@@ -5,7 +5,6 @@ import dataclasses
 import os
 import signal
 import subprocess
-import sys
 
 import pytest
 from structlog.testing import capture_logs
@@ -18,6 +17,7 @@ from services.kit import host, process
 from services.kit.bus import BusClient, BusServer
 from services.kit.connection import ConnectionClosed, close, connect
 from services.kit.self_watch import SelfWatch
+from tests.fixtures.service_processes import start_service
 from worker import app
 from worker.identity import Identity
 from worker.settings import WorkerSettings
@@ -166,9 +166,7 @@ def test_a_service_stops_though_the_broker_does_not_answer(broker, settings):
         "STEADFAST_NATS_CREDENTIALS": str(settings.nats_credentials),
         "STEADFAST_DATABASE_URL": settings.database_url,
     }
-    service = subprocess.Popen(
-        [sys.executable, "-m", "services.checkpoints"], env=environment, stderr=subprocess.PIPE
-    )
+    service = start_service("services.checkpoints", env=environment, stderr=subprocess.PIPE)
     try:
         for line in service.stderr:
             if b"service.leads" in line:

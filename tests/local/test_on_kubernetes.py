@@ -3,8 +3,6 @@
 import base64
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +10,7 @@ import yaml
 
 from services.local.on_kubernetes import broker_names
 from tests.fixtures.kubernetes_schemas import VERSIONS, problem
+from tests.fixtures.service_processes import run_module
 
 VALUES = """
 initialPassword: correct horse
@@ -32,10 +31,9 @@ def run(tmp_path):
             keeps = f'case "$*" in *filename=-*) cat > {tmp_path}/given;; esac'
             (bin / name).write_text(f'#!/bin/sh\necho {name} "$@" >> {tmp_path}/words\n{keeps}\n')
             (bin / name).chmod(0o755)
-        command = [sys.executable, "-P", "-m", "determined.cli", "deploy", "kubernetes", *map(str, words)]
         environment = os.environ | {"PATH": f"{bin}:/usr/bin/none"}
         (bin / "cat").exists() or (bin / "cat").symlink_to("/bin/cat")
-        return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+        return run_module("determined.cli", "deploy", "kubernetes", *words, env=environment)
 
     return verb
 

@@ -1,11 +1,9 @@
 """`det deploy slurm` before and after there is a cluster; tests/full runs it with a real Slurm."""
 
-import subprocess
-import sys
-
 import pytest
 
 from services.local.home import Home, Plan
+from tests.fixtures.service_processes import run_module
 
 
 @pytest.fixture
@@ -21,8 +19,7 @@ def run(tmp_path, monkeypatch):
                 f'#!/bin/bash\necho {name} $@ >> {tmp_path}/words\necho "$(<{said})"\n'
             )
             (tmp_path / name).chmod(0o755)
-        command = [sys.executable, "-P", "-m", "determined.cli", "deploy", "slurm", *map(str, words)]
-        return subprocess.run(command, capture_output=True, text=True, check=False)
+        return run_module("determined.cli", "deploy", "slurm", *words)
 
     return verb
 

@@ -1,9 +1,8 @@
 """`det deploy slurm render` prints what the provisioner would submit."""
 
-import subprocess
-import sys
-
 import pytest
+
+from tests.fixtures.service_processes import run_module
 
 POOLS = """
 resource_pools:
@@ -13,8 +12,7 @@ resource_pools:
 
 
 def show(*words):
-    command = [sys.executable, "-P", "-m", "determined.cli", "deploy", "slurm", "render", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return run_module("determined.cli", "deploy", "slurm", "render", *words)
 
 
 @pytest.fixture
