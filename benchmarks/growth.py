@@ -41,7 +41,6 @@ from services.scheduler.policy.decide import decide
 from services.searcher.app import RULES as SEARCHER
 from services.searcher.methods import simulate
 
-GROWTH = (1, 10, 100)
 IN_PROPORTION, FLAT = "slope <= 1.1", "slope <= 0.3"
 SLOTS = 3
 Measure = Callable[[int], float]
@@ -62,6 +61,8 @@ class Size:
     trials: int = 1
     rounds: int = 3
     """The median counts."""
+    growth: tuple[int, ...] = (1, 10, 100)
+    """How many times the smallest size each one is."""
 
 
 class Growing(NamedTuple):
@@ -75,19 +76,19 @@ class Growing(NamedTuple):
 
 def main(size: Size) -> None:
     for one in by_itself(size):
-        tell(one)
+        tell(one, size.growth)
     with running_cluster(SLOTS) as home:
         for one in on_a_cluster(home, size):
-            tell(one)
+            tell(one, size.growth)
 
 
-def tell(one: Growing) -> None:
+def tell(one: Growing, growth: tuple[int, ...]) -> None:
     """Print a row for each size; the last has the slope."""
     found = []
-    for times in GROWTH:
+    for times in growth:
         count = one.smallest * times
         found.append(one.measure(count))
-        is_last = times == GROWTH[-1]
+        is_last = times == growth[-1]
         slope = f"slope {math.log(found[-1] / found[0]) / math.log(times):.2f}" if is_last else ""
         row(one.told.format(f"{count:,}"), found[-1], "ms", one.aim if is_last else "", slope)
 
@@ -251,6 +252,7 @@ BENCHMARK = Benchmark(
         points=10,
         trials=1,
         rounds=1,
+        growth=(1, 2, 3),
     ),
 )
 

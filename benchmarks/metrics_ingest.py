@@ -244,9 +244,9 @@ BENCHMARK = Benchmark(
     Size(),
     quick=Size(
         reports=20,
-        reporters=2,
+        reporters=1,
         reports_each=20,
-        single_reporters=2,
+        single_reporters=1,
         singles_each=20,
         looks=2,
         together=3,

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.architecture.measures import ROOT, SHIPPED, files, import_circle, module, percentile_90, row
+from tests.fixtures.tiers import rest_in_full
 
 SOURCES = [path for folder in SHIPPED for path in files(folder)]
 OWN = {"det_contracts", "determined", "services", "worker"}
@@ -207,10 +208,10 @@ def test_the_table_of_measures_is_printed():
     assert re.fullmatch(r"\d+ / \d+ / \d+", lengths)
 
 
-PROGRAMS = ["services.searcher", "services.scheduler", "services.gateway", "services.metrics", "worker"]
+PROGRAMS = ["services.gateway", "services.metrics", "worker", "services.searcher", "services.scheduler"]
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("program", rest_in_full(PROGRAMS, 3))
 def test_programs_load_nothing_that_they_never_use(program):
     """What is loaded stays in memory, once for each of them."""
     never = ["rich.console", "alembic", "torch", "optuna"]

@@ -9,6 +9,7 @@ import pytest
 from services.gateway.http.document import document
 from services.gateway.http.server import application, surface
 from services.kit.authz.needs import ROWS
+from tests.fixtures.tiers import others_in_full
 from tests.gateway.harness import Harness
 from tests.gateway.strangers import QUERY, furnish, path_of
 
@@ -122,7 +123,12 @@ def answer(world, visitor, route):
     return 0
 
 
-@pytest.mark.parametrize("visitor", [*UNKNOWN, "gone", *OTHERS, "olga", "admin", "script", "sister script"])
+VISITORS = [*UNKNOWN, "gone", *OTHERS, "olga", "admin", "script", "sister script"]
+SOME_VISITORS = ["nobody", "gone", "egon", "other script", "olga", "script"]
+"""One of each kind: without roles, Vera and Wanda may do what Egon may."""
+
+
+@pytest.mark.parametrize("visitor", others_in_full(VISITORS, SOME_VISITORS))
 def test_whoever_comes_is_let_in_where_the_table_says(world, visitor):
     wrong = {}
     for route in ROWS:

@@ -8,6 +8,7 @@ import pytest
 
 from det_contracts.events import gateway
 from services.kit.authz.needs import ROWS
+from tests.fixtures.tiers import others_in_full
 from tests.gateway import test_strangers as basic
 from tests.gateway.harness import Harness
 from tests.gateway.strangers import QUERY, furnish, path_of
@@ -149,6 +150,8 @@ def answer(world, visitor, route):
 
 
 VISITORS = [*basic.UNKNOWN, "gone", *sorted(EVERYBODY - {"admin"})]
+SOME_VISITORS = ["egon", "vera", "wanda", "other script", "sister script"]
+"""One of each role, and scripts; whoever is let in or shown nothing without roles, too, is tried there."""
 
 
 @pytest.fixture(scope="module")
@@ -162,7 +165,7 @@ def test_an_administrator_may_use_every_route(world):
     assert refused == {basic.OF_DELETION_TASKS: 403}
 
 
-@pytest.mark.parametrize("visitor", VISITORS)
+@pytest.mark.parametrize("visitor", others_in_full(VISITORS, SOME_VISITORS))
 def test_every_route_allows_refuses_or_hides_according_to_the_role(world, absent, visitor):
     wrong = {}
     for route in ROWS:

@@ -13,6 +13,7 @@ import pytest
 
 from services.kit.process import STUCK_STATUS
 from tests.fixtures.local_cluster import wait_for
+from tests.fixtures.tiers import rest_in_full
 
 pytestmark = pytest.mark.live
 PROGRAM = """
@@ -121,7 +122,7 @@ def test_who_was_stopped_goes_on(start):
     assert (process.returncode, told) == (0, "done\n"), said
 
 
-@pytest.mark.parametrize(("stuck_s", "limit_s"), [(0.0, 0.2), (0.5, 0.0)])
+@pytest.mark.parametrize(("stuck_s", "limit_s"), rest_in_full([(0.0, 0.2), (0.5, 0.0)]))
 def test_a_setting_of_0_ends_nobody(start, stuck_s, limit_s):
     process = start("[sum(range(10**6)) for _ in range(100)]", stuck_s=stuck_s, limit_s=limit_s)
     assert process.communicate("go on\n", timeout=60)[0] == "done\n"

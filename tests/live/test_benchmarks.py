@@ -14,8 +14,11 @@ import pytest
 ROOT = Path(__file__).parents[2]
 NAMES = sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py") if path.stem != "__main__")
 PAGE = (ROOT / "benchmarks" / "README.md").read_text()
-HEAVY = {"charts", "launch", "launch_ranks", "long_history", "rest_reads", "webui"}
-"""Start several interpreters with torch, a browser, or a cluster again and again, however small they are."""
+HEAVY = {
+    "beside_peers", "charts", "launch", "launch_ranks", "long_history", "rest_reads", "shared_ingest",
+    "trainer", "webui",
+}  # fmt: skip
+"""Start many interpreters, a browser, or a cluster again and again, however small they are."""
 MAY_BE_NONE = re.compile("Trainer adds|its memory beyond|memory of its state|lost by training|longest of the")
 """Differences, which chance makes negative where next to nothing is measured, and what is best not there."""
 # pgserver asks for a folder that not every machine has, and does well without.
@@ -113,6 +116,12 @@ def test_what_fails_is_named_and_the_others_run(tmp_path):
 
 def test_all_are_listed():
     assert sorted(importlib.import_module("benchmarks.__main__").NAMES) == NAMES
+
+
+@pytest.mark.parametrize("name", sorted(HEAVY))
+def test_those_that_run_in_full_find_what_they_import(name):
+    made = importlib.import_module(f"benchmarks.{name}").BENCHMARK
+    assert made.size(["--quick"]) == made.quick != made.full
 
 
 def test_sizes_can_be_given():

@@ -123,6 +123,7 @@ def test_pausing_and_activating_resumes_at_the_last_checkpoint(cluster, model):
     assert trial["restarts"] == 0
 
 
+@pytest.mark.full
 def test_continuing_takes_the_weights_and_starts_over(cluster, model):
     folder = model(SINGLE)
     first = cluster.create("config.yaml", folder)

@@ -49,6 +49,7 @@ def test_whoever_signs_in_comes_to_where_they_wanted_to_go(page):
     expect(page.get_by_role("heading", name="Experiments")).to_be_visible()
 
 
+@pytest.mark.full
 def test_pause_activate_fork_and_kill_as_from_the_command(cluster, page, examples):
     (examples / "long.yaml").write_text(LONG)
     id = cluster.create("long.yaml", examples)

@@ -494,6 +494,7 @@ def test_trials_that_a_script_makes_outside_are_all_shown(cluster, signed_in):
     expect(page.get_by_role("table", name="Trials").locator("tbody tr")).to_have_count(3)
 
 
+@pytest.mark.full
 def test_what_the_worker_samples_is_drawn_over_time_whatever_the_others_are(cluster, signed_in):
     """Its steps are seconds since the run began, not batches."""
     outside = UnmanagedExperiment(cluster, "sampled-outside", trials=1)

@@ -143,6 +143,7 @@ def test_a_bulk_action_reports_each_refusal(page, create):
     expect(page.locator(f'tr[data-id="{open_id}"]')).to_contain_text("CANCELED")
 
 
+@pytest.mark.full
 def test_the_daily_tasks_by_the_keyboard_alone(page, create, cluster):
     id = create("by-keys", SLEEPS, wait=False)
     page.goto("/det/dashboard")
@@ -212,6 +213,7 @@ def test_the_browser_leaves_the_same_events_as_the_command(page, create, cluster
     assert told[0] == told[1]
 
 
+@pytest.mark.full
 def test_checkpoints_tell_why_they_stay_and_become_models(page, create, cluster):
     id = create("kept", REPORTS, hyperparameters={"lr": 0.25})
     page.goto(f"/det/experiments/{id}/checkpoints")

@@ -54,6 +54,7 @@ def test_an_experiment_appears_runs_and_is_drawn_without_a_reload(cluster, page,
     expect(chart.get_by_role("row", name=re.compile("validation 50 50"))).to_be_visible()
 
 
+@pytest.mark.full
 def test_pages_come_back_when_the_gateway_was_away(cluster, page, examples):
     cluster.kill("gateway")
     cluster.get("me")
@@ -102,6 +103,7 @@ def test_a_page_that_is_opened_while_the_gateway_is_away_comes_when_it_is_back(c
     expect(page.get_by_role("alert")).to_have_count(0, timeout=60 * SECONDS)
 
 
+@pytest.mark.full
 def test_every_page_says_what_is_wrong_and_since_when_for_as_long_as_it_is(cluster, page):
     banner = page.get_by_role("status", name="Health of the cluster")
     expect(banner).to_have_count(0)

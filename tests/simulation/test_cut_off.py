@@ -12,6 +12,7 @@ from det_contracts.events import scheduler, searcher, trial
 from services.scheduler import heartbeats
 from services.scheduler.domain import hosts as scheduling_hosts
 from services.scheduler.heartbeats import RECONNECT_WAIT_S
+from tests.fixtures.tiers import rest_in_full
 from tests.simulation.gated_scripts import BATCHES
 from tests.simulation.lab import Lab
 from tests.simulation.script import Process
@@ -22,7 +23,7 @@ FENCE_S = 40.0
 """Longer than the reconnect wait, so that the scheduler has something to wait for."""
 
 
-@pytest.fixture(params=range(3))
+@pytest.fixture(params=rest_in_full(range(3)))
 def seed(request):
     return request.param
 

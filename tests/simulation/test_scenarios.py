@@ -11,6 +11,7 @@ import pytest
 
 from det_contracts.events import scheduler, worker
 from services.scheduler.heartbeats import RECONNECT_WAIT_S
+from tests.fixtures.tiers import rest_in_full
 from tests.simulation.gated_scripts import BATCHES
 from tests.simulation.lab import Lab
 from tests.simulation.worker import HEARTBEAT_S
@@ -20,7 +21,7 @@ BACK_IN_TIME_S = RECONNECT_WAIT_S - HEARTBEAT_S - 2
 """The last heartbeat may be as old as the interval between two."""
 
 
-@pytest.fixture(params=range(3))
+@pytest.fixture(params=rest_in_full(range(3)))
 def seed(request):
     return request.param
 

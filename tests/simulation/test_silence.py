@@ -4,13 +4,14 @@ import pytest
 
 from det_contracts.events import scheduler
 from services.scheduler.heartbeats import POLL_EVERY_S, RECONNECT_WAIT_S
+from tests.fixtures.tiers import rest_in_full
 from tests.simulation.lab import Lab
 from tests.simulation.worker import HEARTBEAT_S
 
 LONG_S = 2 * RECONNECT_WAIT_S
 
 
-@pytest.fixture(params=range(3))
+@pytest.fixture(params=rest_in_full(range(3)))
 def lab(request):
     with Lab(request.param, agents=5) as made:
         yield made

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.fixtures.tiers import rest_in_full
 from tests.simulation.plan import KINDS
 from tests.simulation.poison import poisoned_event
 from tests.simulation.simulate import simulate
@@ -11,14 +12,14 @@ STEPS = 900
 
 
 @pytest.mark.parametrize("owner", OWNERS)
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", rest_in_full(range(2)))
 def test_who_cannot_fold_an_event_stands_still_and_goes_on_without_it(owner, seed):
     result = simulate(seed, also=[poisoned_event(owner)], steps=STEPS, gateways=2)
     assert result.violation is None, result.story
     assert result.counts["stood and went on"] == 1
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", rest_in_full(range(3)))
 def test_who_cannot_save_an_event_stands_still_and_goes_on_without_it(seed):
     trouble = poisoned_event("gateway", saving=True)
     # A gateway goes back to the event before, which pages may have gone beyond; see docs/decisions/0068.

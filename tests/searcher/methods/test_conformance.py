@@ -96,10 +96,23 @@ def test_trials_have_all_hyperparameters(searched):
     assert all(hparams.keys() == space.keys() for hparams in made)
 
 
-@settings(max_examples=6)
-@given(seed=st.integers(0, 2**32 - 1), exits=st.integers(0, 12))
+CHANCE = {"seed": st.integers(0, 2**32 - 1), "exits": st.integers(0, 12)}
+
+
+@settings(max_examples=2)
+@given(**CHANCE)
 def test_early_exits_hold_no_search_up(searched, histories, seed, exits):
-    config, space = searched
+    check_early_exits(*searched, histories, seed, exits)
+
+
+@pytest.mark.full
+@settings(max_examples=20)
+@given(**CHANCE)
+def test_early_exits_hold_no_search_up_again_and_again(searched, histories, seed, exits):
+    check_early_exits(*searched, histories, seed, exits)
+
+
+def check_early_exits(config, space, histories, seed, exits):
     history, seen = histories(config, space, seed, exits), [0.0]
     while history.shutdown is None:
         before = msgspec.json.encode(history.search)
