@@ -45,6 +45,7 @@ def test_an_environment_of_other_versions_counts_as_none(folders):
     assert interpreter("some", install=False) == cache / "some" / "bin" / "python"
 
 
+@pytest.mark.full
 @pytest.mark.live
 def test_an_environment_that_cannot_be_made_says_why_and_is_tried_again(folders):
     requirements, cache = folders

@@ -9,6 +9,7 @@ import pytest
 
 from services.gateway.http.document import document
 from services.gateway.http.server import application
+from tests.fixtures.tiers import others_in_full
 from tests.gateway import stories as story
 from tests.gateway.test_create import PATH, YAML
 
@@ -50,12 +51,11 @@ def operations(gateway):
                 yield method.upper(), re.sub(r"{\w+(:path)?}", "1", path), list(known.get("properties", {}))
 
 
-SLOW = ("many items", "many keys", "a long text")
+SOME_BODIES = ("surrogates as keys", "depth inside", "large numbers", "null characters", "not a number")
+"""Small ones, each of another kind; every one is sent to all routes, in every field."""
 
 
-@pytest.mark.parametrize(
-    "kind", [pytest.param(one, marks=[pytest.mark.full] if one in SLOW else []) for one in BODIES]
-)
+@pytest.mark.parametrize("kind", others_in_full(BODIES, SOME_BODIES))
 def test_no_body_is_a_failure(gateway, longest_turn, kind):
     failures = []
     for method, path, names in operations(gateway):

@@ -16,7 +16,7 @@ from services.gateway.http.server import application
 from tests.gateway import stories as story
 
 pytestmark = pytest.mark.live
-REQUESTS = [1_000, pytest.param(10_000, marks=pytest.mark.full)]
+REQUESTS = [500, pytest.param(10_000, marks=pytest.mark.full)]
 AWAY = Refused(Problem("unavailable", "the service is away"))
 IDS = (
     "0", "-1", "99999999", "1" * 40, "x", "..", "%2e%2e%2f", "é", "1.r1.9", "%00", "a b", "null", "1e3",

@@ -57,6 +57,7 @@ async def every_report(bus_client, trial, group):
     return found
 
 
+@pytest.mark.full
 @pytest.mark.timeout(900)
 def test_no_point_is_missing_or_doubled(metrics, broker, credentials):
     asyncio.run(_with_kills(metrics, broker.url, credentials))

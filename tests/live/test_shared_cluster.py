@@ -31,6 +31,7 @@ def folder(tmp_path):
     return tmp_path / "clusters"
 
 
+@pytest.mark.full
 def test_one_process_becomes_two(folder):
     alone = LocalCluster(folder, slots=4).up()
     try:

@@ -19,6 +19,7 @@ from services.metrics.logs import scan, tiers
 from services.metrics.logs.queries import log_page
 from services.metrics.logs.tables import CHUNKS
 from tests.fixtures.databases import POSTGRESQL_IN_FULL
+from tests.fixtures.tiers import rest_in_full
 from tests.metrics.world import lines
 
 
@@ -179,7 +180,7 @@ FITS = {
 
 
 @POSTGRESQL_IN_FULL
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", rest_in_full(range(2)))
 def test_what_is_found_is_what_fits(world, tables, small, seed):
     told_in_commits(world, tables, random.Random(seed))
     whole = all_of(tables.ask, LogPage(task_id="1.a"))
@@ -208,6 +209,7 @@ def test_from_any_line_on_it_goes_both_ways(world, tables, small):
         assert tables.ask(upto)["lines"] == whole[max(place - 2, 0) : place + 1][::-1]
 
 
+@pytest.mark.full
 @POSTGRESQL_IN_FULL
 def test_many_small_commits_leave_few_chunks(world, tables):
     for number in range(700):

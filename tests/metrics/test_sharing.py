@@ -22,6 +22,7 @@ from services.metrics.react import react
 from services.metrics.settings import MetricsSettings
 from services.metrics.sharing import agreement, joining
 from tests.fixtures.databases import open_sqlite
+from tests.fixtures.tiers import rest_in_full
 from tests.metrics.conftest import Tables
 from tests.metrics.world import World, lines, reports, training, validation
 
@@ -278,7 +279,7 @@ def test_statistics_are_sorted_by_trial(both):
     assert len(shards) == len(set(IDS))
 
 
-@pytest.mark.parametrize("limit", [1, 7, 100, 1000])
+@pytest.mark.parametrize("limit", rest_in_full([7, 1000, 1, 100], 2))
 def test_pages_of_reports_hold_each_row_once_and_in_order(both, limit):
     ids = IDS[:2] if limit == 1 else IDS
 

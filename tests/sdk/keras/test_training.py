@@ -13,6 +13,7 @@ from determined._training.units import Batch, Epoch
 from determined.errors import InvalidExperimentException
 from determined.keras import TFKerasTrialContext, callbacks, load_model_from_checkpoint_path
 from determined.keras._entry import train_here, try_locally
+from tests.fixtures.tiers import rest_in_full
 from tests.sdk.keras.trials import FromSequence, Random, Unbuilt, X, Y
 
 HPARAMS = {"global_batch_size": 4}
@@ -63,7 +64,7 @@ def test_a_validation_is_over_all_records_alike():
 
 
 @pytest.mark.parametrize("kind", [Random, Unbuilt, FromSequence])
-@pytest.mark.parametrize("stop", [1, 6, 9])
+@pytest.mark.parametrize("stop", rest_in_full([6, 1, 9]))
 def test_stopped_at_any_batch_and_resumed_it_is_the_run_that_was_never_stopped(kind, stop, folder):
     class Stopping(kind):
         def keras_callbacks(self):

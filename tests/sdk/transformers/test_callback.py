@@ -12,6 +12,7 @@ import transformers
 import determined as det
 from determined._training import pace as _pace
 from determined.transformers import DetCallback
+from tests.fixtures.tiers import rest_in_full
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
 
@@ -140,7 +141,7 @@ def undisturbed(own_process):
         return Run(process), [process.reported(group) for group in GROUPS]
 
 
-@pytest.mark.parametrize("stop", [2, 3, 4, 5, 7])
+@pytest.mark.parametrize("stop", rest_in_full([3, 7, 2, 4, 5], 2))
 def test_paused_and_resumed_it_is_the_same(process, monkeypatch, undisturbed, stop):
     monkeypatch.setattr(_pace, "EVERY_S", 0.0)
     whole, expected = undisturbed
@@ -319,7 +320,7 @@ def undisturbed_for_long(own_process):
         return Run(process, max_steps=40)
 
 
-@pytest.mark.parametrize("stop", [16, 20, 37])
+@pytest.mark.parametrize("stop", rest_in_full([20, 16, 37]))
 def test_resumed_in_a_later_epoch(process, monkeypatch, undisturbed_for_long, stop):
     """An epoch is 16 steps: the order of the next one goes on where it was."""
     monkeypatch.setattr(_pace, "EVERY_S", 0.0)
