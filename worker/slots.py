@@ -90,7 +90,7 @@ def visible_devices(slots: Sequence[Slot], *, counted: bool = False) -> str:
     uuids = [slot.uuid for slot in slots if slot.kind == "cuda"]
     if counted:
         return ",".join(map(str, range(len(uuids))))
-    indices = {gpu.uuid: str(gpu.index) for gpu in _nvidia()} if uuids else {}
+    indices = {gpu.uuid: str(gpu.number) for gpu in _nvidia()} if uuids else {}
     known = all(uuid in indices for uuid in uuids)
     # Numbers and UUIDs cannot be mixed.
     return ",".join(indices[uuid] if known else uuid for uuid in uuids)
@@ -100,11 +100,11 @@ def _is_visible(visible: str | None, gpu: _Gpu) -> bool:
     if visible is None:
         return True
     names = [name.strip() for name in visible.split(",") if name.strip()]
-    return any(name == str(gpu.index) or (not name.isdigit() and gpu.uuid.startswith(name)) for name in names)
+    return any(name == str(gpu.number) or (not name.isdigit() and gpu.uuid.startswith(name)) for name in names)
 
 
 class _Gpu(NamedTuple):
-    index: int
+    number: int
     uuid: str
     brand: str
 
