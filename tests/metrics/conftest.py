@@ -55,15 +55,15 @@ def tables(request, tmp_path):
 
 
 @pytest.fixture
-def told(world, tables):
-    """Fold and save all that was added; returns what to ask."""
+def saved(world, tables):
+    """Fold and save events; returns a function that answers queries."""
 
-    def tell(*what):
+    def save(*what):
         world.add(*what).fold()
         tables.save(world)
         return tables.ask
 
-    return tell
+    return save
 
 
 @pytest.fixture

@@ -18,13 +18,13 @@ def wanted(names=("loss",), **more):
 
 
 @pytest.fixture
-def long(told, points):
+def long(saved, points):
     """Many sealed chunks, a few that are not, one spike, a few gaps."""
     values = ["NaN" if math.isnan(value) else value for value in points.tolist()]
     for start in range(0, N, 3000):
         steps = range(start, min(start + 3000, N))
         columns = {"loss": [values[n] for n in steps], "epoch": [n // 1000 for n in steps]}
-        ask = told(reports(series("training", steps, columns), number=start + 1))
+        ask = saved(reports(series("training", steps, columns), number=start + 1))
     return ask
 
 
@@ -81,17 +81,17 @@ def test_time_and_epoch_as_x(long):
     assert (one["count"], one["max"]) == (1000, [99.0])
 
 
-def test_epochs_of_training_hold_for_validations_after_them(told):
-    ask = told(
+def test_epochs_of_training_hold_for_validations_after_them(saved):
+    ask = saved(
         reports(training([10, 20], epoch=[1, 2]), validation([5, 10, 15, 25], loss=[9.0, 8.0, 7.0, 6.0]))
     )
     (found,) = ask(wanted(x="epoch"))
     assert (found["x"], found["last"]) == ([1, 1, 2], [8.0, 7.0, 6.0])
 
 
-def test_any_metric_as_x_may_go_back_and_forth(told):
+def test_any_metric_as_x_may_go_back_and_forth(saved):
     angles = np.linspace(0, 7, 5000)
-    ask = told(reports(training(range(5000), x=np.cos(angles).tolist(), y=np.sin(angles).tolist())))
+    ask = saved(reports(training(range(5000), x=np.cos(angles).tolist(), y=np.sin(angles).tolist())))
     (found,) = ask(wanted(["y"], x="metric:x", width=100))
     assert not found["monotone"]
     assert len(found["x"]) == 100
@@ -102,8 +102,8 @@ def test_any_metric_as_x_may_go_back_and_forth(told):
         ask(wanted(x="steps"))
 
 
-def test_reports_of_several_kinds_make_one_curve(told):
-    ask = told(
+def test_reports_of_several_kinds_make_one_curve(saved):
+    ask = saved(
         reports(
             training([1, 3], loss=[1.0, 3.0]),
             training([2, 4], loss=[2.0, 4.0], lr=[0.1, 0.1]),
@@ -112,12 +112,12 @@ def test_reports_of_several_kinds_make_one_curve(told):
     )
     (found,) = ask(wanted())
     assert (found["batches"], found["last"]) == ([1, 2, 3, 4], [1.0, 2.0, 3.0, 4.0])
-    told(reports(training([5], loss=[5.0]), number=2))
+    saved(reports(training([5], loss=[5.0]), number=2))
     assert ask(wanted())[0]["batches"] == [1, 2, 3, 4, 5]
 
 
-def test_text_and_maps_are_no_points(told):
-    ask = told(
+def test_text_and_maps_are_no_points(saved):
+    ask = saved(
         reports(training(range(5), odd=["a", 1, {"b": 2}, "Infinity", True])),
         reports(training(range(6000), odd=[1.0, "text"] * 3000), trial=2),
         reports(training([1], text=["only"]), trial=3),
@@ -129,17 +129,17 @@ def test_text_and_maps_are_no_points(told):
     assert ask(Buckets(trial_ids=[3], names=["text"])) == []
 
 
-def test_huge_values_do_not_break_a_bucket(told):
+def test_huge_values_do_not_break_a_bucket(saved):
     values = [1e308, -1e308] * 2000
-    ask = told(reports(training(range(4000), loss=values), number=1))
-    told(reports(training(range(4000, 8000), loss=[1e308] * 4000), number=2))
+    ask = saved(reports(training(range(4000), loss=values), number=1))
+    saved(reports(training(range(4000, 8000), loss=[1e308] * 4000), number=2))
     (found,) = ask(wanted(width=4))
     assert (min(found["min"]), max(found["max"])) == (-1e308, 1e308)
     assert found["mean"][-1] is None
 
 
-def test_nobody_and_nothing(told):
-    ask = told(reports(training([1], loss=[1.0])))
+def test_nobody_and_nothing(saved):
+    ask = saved(reports(training([1], loss=[1.0])))
     assert ask(wanted(first=5, last=9)) == []
     assert ask(Buckets(trial_ids=[9], names=["loss"])) == []
     assert ask(wanted(["none"])) == []

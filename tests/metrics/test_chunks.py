@@ -55,7 +55,7 @@ def test_answers_do_not_depend_on_how_reports_lie(world, tables, sizes, seed):
 
 
 @POSTGRESQL_IN_FULL
-def test_every_report_comes_back_once_whatever_was_merged(told, tables, sizes):
+def test_every_report_comes_back_once_whatever_was_merged(saved, tables, sizes):
     chance = random.Random(1)
     expected, steps = [], 0
     for number in range(1, 120):
@@ -64,9 +64,9 @@ def test_every_report_comes_back_once_whatever_was_merged(told, tables, sizes):
         steps += count
         chance.shuffle(taken)
         values = [chance.random() for _ in taken]
-        told(reports(training(taken, loss=values, step=taken), number=number))
+        saved(reports(training(taken, loss=values, step=taken), number=number))
         expected += zip(taken, values, strict=True)
-    ask = told()
+    ask = saved()
     page = ask(Reports(trial_ids=[1], limit=10_000))
     assert [(r["steps_completed"], r["metrics"]["loss"]) for r in page["rows"]] == sorted(expected)
     assert all(r["metrics"]["step"] == r["steps_completed"] for r in page["rows"])
@@ -75,16 +75,16 @@ def test_every_report_comes_back_once_whatever_was_merged(told, tables, sizes):
 
 
 @POSTGRESQL_IN_FULL
-def test_a_window_is_a_part_of_all_reports_by_steps(told, tables, sizes):
+def test_a_window_is_a_part_of_all_reports_by_steps(saved, tables, sizes):
     chance = random.Random(2)
     for number in range(1, 30):
         steps = chance.sample(range(500 * (number // 10), 500 * (number // 10) + 400), 7)
         group = chance.choice([training, validation])
         names = {"loss": [chance.random() for _ in steps]} | ({"b": [1] * 7} if number % 3 else {})
-        told(reports(group(steps, **names), number=number))
-    told(reports(training([50], loss=[2.0]), run=2))
-    told(reports(training([50], added=[7]), run=2, number=2))
-    ask = told()
+        saved(reports(group(steps, **names), number=number))
+    saved(reports(training([50], loss=[2.0]), run=2))
+    saved(reports(training([50], added=[7]), run=2, number=2))
+    ask = saved()
     rows = ask(Reports(trial_ids=[1], archived=False, limit=1000))["rows"]
     rows.sort(key=lambda row: (row["steps_completed"], row["group"] == "validation"))
     assert any("added" in row["metrics"] for row in rows)
@@ -101,21 +101,21 @@ def test_a_window_is_a_part_of_all_reports_by_steps(told, tables, sizes):
 
 
 @POSTGRESQL_IN_FULL
-def test_a_series_has_few_unsealed_chunks(told, tables):
+def test_a_series_has_few_unsealed_chunks(saved, tables):
     for number in range(1, 400):
-        told(reports(training([number], loss=[0.5]), number=number))
+        saved(reports(training([number], loss=[0.5]), number=number))
     open_ = rows_in(tables, sa.select(CHUNKS.c.level, CHUNKS.c.reports))
     assert sum(reports for _, reports in open_) == 399
     assert len(open_) < 3 * chunks.FAN
-    told(reports(training(range(1000, 6000), loss=[0.5] * 5000), number=1000))
+    saved(reports(training(range(1000, 6000), loss=[0.5] * 5000), number=1000))
     sealed = rows_in(tables, sa.select(CHUNKS.c.reports).where(CHUNKS.c.level == chunks.SEALED))
     assert [reports for (reports,) in sealed] == [4096]
     assert len(rows_in(tables, sa.select(COLUMNS.c.place))) == 1
 
 
-def test_what_a_new_run_overtakes_is_cut_out_of_its_chunk(told, tables, sizes):
-    ask = told(reports(training(range(100), loss=[1.0] * 100), validation([40, 60], loss=[0.4, 0.6])))
-    told(reports(training([50], loss=[2.0]), run=2))
+def test_what_a_new_run_overtakes_is_cut_out_of_its_chunk(saved, tables, sizes):
+    ask = saved(reports(training(range(100), loss=[1.0] * 100), validation([40, 60], loss=[0.4, 0.6])))
+    saved(reports(training([50], loss=[2.0]), run=2))
     rows = ask(Reports(trial_ids=[1], group="training", limit=1000))["rows"]
     assert [r["steps_completed"] for r in rows if r["archived"]] == list(range(50, 100))
     assert [r["steps_completed"] for r in rows if not r["archived"]] == [*range(50), 50]
@@ -126,11 +126,11 @@ def test_what_a_new_run_overtakes_is_cut_out_of_its_chunk(told, tables, sizes):
 
 
 @POSTGRESQL_IN_FULL
-def test_many_names_make_short_chunks(told, tables, monkeypatch):
+def test_many_names_make_short_chunks(saved, tables, monkeypatch):
     monkeypatch.setattr(chunks, "VALUES", 30_000)
     for number in range(1, 40):
         names = {f"n{n}": [n] if n % 2 else [n / 7] for n in range(1000)} | {"text": [f"{number}"]}
-        ask = told(reports(training([number], **names), number=number))
+        ask = saved(reports(training([number], **names), number=number))
     (sealed,) = rows_in(tables, sa.select(CHUNKS.c.reports).where(CHUNKS.c.level == chunks.SEALED))
     assert sealed[0] == chunks.chunk_capacity(1001)
     assert chunks.SMALLEST < sealed[0] < 40
@@ -166,11 +166,11 @@ def test_dropped_points_are_deleted_in_any_order_of_folding(world, tables):
     assert [(row["trial_id"], row["steps_completed"]) for row in rows["rows"]] == [(4, 6000), (5, 1)]
 
 
-def test_nothing_is_left_of_what_was_deleted(told, tables):
+def test_nothing_is_left_of_what_was_deleted(saved, tables):
     from det_contracts.events import searcher
 
-    told(reports(training(range(5000), loss=[1.0] * 5000), validation([1], loss=[1.0])))
-    told(searcher.ExperimentDeleted(1, "DELETED", trial_ids=[1], reason="asked"))
+    saved(reports(training(range(5000), loss=[1.0] * 5000), validation([1], loss=[1.0])))
+    saved(searcher.ExperimentDeleted(1, "DELETED", trial_ids=[1], reason="asked"))
     for table in (CHUNKS, COLUMNS, PARTITIONS):
         assert rows_in(tables, sa.select(table)) == []
 

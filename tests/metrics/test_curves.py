@@ -18,8 +18,8 @@ from services.metrics.series.thinning import thin
 from tests.metrics.world import lines, reports, series, training, validation
 
 
-def test_names_are_grouped_across_experiments(told):
-    ask = told(
+def test_names_are_grouped_across_experiments(saved):
+    ask = saved(
         reports(training([1], loss=[1], lr=[2]), validation([1], loss=[1])),
         reports(series("mine", [1], {"x": [1]}), trial=2, experiment=2),
         reports(series("mine", [1], {"y": [1]}), trial=3, experiment=3),
@@ -28,8 +28,8 @@ def test_names_are_grouped_across_experiments(told):
     assert ask(MetricNames([9])) == {}
 
 
-def test_statistics_of_one_metric_cover_the_trials_that_have_it(told):
-    ask = told(
+def test_statistics_of_one_metric_cover_the_trials_that_have_it(saved):
+    ask = saved(
         reports(training([1, 2], loss=[3, 1])),
         reports(training([1], other=[1]), trial=2),
         reports(training([1], loss=[7]), trial=3),
@@ -39,8 +39,8 @@ def test_statistics_of_one_metric_cover_the_trials_that_have_it(told):
     assert (found[1]["min"], found[1]["last"], found[1]["mean"]) == (1, 1, 2)
 
 
-def test_steps_of_a_metric_come_once_each_and_in_pages(told, monkeypatch):
-    ask = told(
+def test_steps_of_a_metric_come_once_each_and_in_pages(saved, monkeypatch):
+    ask = saved(
         reports(training([10, 20, 30, 40], loss=[1, 2, "text", "NaN"])),
         reports(training([20, 50], loss=[1, 2]), training([60], other=[1]), trial=2),
         reports(training([70], loss=[1]), trial=3, experiment=2),
@@ -52,8 +52,8 @@ def test_steps_of_a_metric_come_once_each_and_in_pages(told, monkeypatch):
     assert ask(msgspec.structs.replace(query, after=20)) == {"steps": [40, 50], "more": False}
 
 
-def test_curves_hold_numbers_in_a_window_without_what_was_archived(told):
-    ask = told(
+def test_curves_hold_numbers_in_a_window_without_what_was_archived(saved):
+    ask = saved(
         reports(training([10, 20, 30], loss=[3, "NaN", 1], epoch=[0, 0.5, 1]), validation([20], loss=[9])),
         reports(training([30], loss=[7]), training([40], text=["x"]), run=2),
     )
@@ -69,10 +69,10 @@ def test_curves_hold_numbers_in_a_window_without_what_was_archived(told):
     assert ask(Series(trial_ids=[1], names=["none"])) == []
 
 
-def test_a_long_curve_is_thinned_and_keeps_its_spike(told):
+def test_a_long_curve_is_thinned_and_keeps_its_spike(saved):
     values = [0.5] * 5000
     values[3333] = 99.0
-    ask = told(reports(training(range(5000), loss=values)))
+    ask = saved(reports(training(range(5000), loss=values)))
     (found,) = ask(Series(trial_ids=[1], names=["loss"], limit=100))
     steps = [point[0] for point in found["points"]]
     assert len(steps) <= 100
@@ -107,8 +107,8 @@ def test_thinning_keeps_values_that_are_not_finite():
     assert len(found) <= 20
 
 
-def test_history_is_the_running_best(told):
-    ask = told(
+def test_history_is_the_running_best(saved):
+    ask = saved(
         reports(validation([1, 4], loss=[0.5, 0.2])),
         reports(validation([2, 3], loss=[0.6, 0.4]), trial=2),
         reports(validation([3], loss=[0.1]), trial=3, experiment=2),
@@ -121,8 +121,8 @@ def test_history_is_the_running_best(told):
     assert [row["metric"] for row in ask(ValidationHistory(1, False))] == [0.5, 0.6]
 
 
-def test_fields_of_a_log_are_listed_once(told):
-    ask = told(
+def test_fields_of_a_log_are_listed_once(saved):
+    ask = saved(
         lines("a", "b"),
         lines("c", offset=9, rank=1, stdtype="stderr"),
         lines("d", source="agent", worker="w2", run=2),
@@ -137,8 +137,8 @@ def test_fields_of_a_log_are_listed_once(told):
     }
 
 
-def test_one_point_of_each_curve_can_be_asked_for(told):
-    ask = told(reports(training([10, 20, 30], loss=[3, 2, 1])), reports(training([24], loss=[5]), trial=2))
+def test_one_point_of_each_curve_can_be_asked_for(saved):
+    ask = saved(reports(training([10, 20, 30], loss=[3, 2, 1])), reports(training([24], loss=[5]), trial=2))
     found = ask(Series(trial_ids=[1, 2, 3], names=["loss"], first=15, last=35, nearest=26))
     assert [(row["trial_id"], row["points"][0][0]) for row in found] == [(1, 30), (2, 24)]
     assert [len(row["points"]) for row in found] == [1, 1]

@@ -12,8 +12,8 @@ def text_of(ask, id):
     return line["text"]
 
 
-def test_the_first_error_in_time_counts_not_the_lowest_rank_nor_the_order_of_arrival(told):
-    ask = told(
+def test_the_first_error_in_time_counts_not_the_lowest_rank_nor_the_order_of_arrival(saved):
+    ask = saved(
         lines("lost a peer", level="ERROR", rank=0, at=12.0),
         lines("collective failed", level="ERROR", rank=2, at=12.5, worker="w2"),
         lines("step 1", rank=1, at=9.0, worker="w2", offset=1),
@@ -28,8 +28,8 @@ def test_the_first_error_in_time_counts_not_the_lowest_rank_nor_the_order_of_arr
     ]  # fmt: skip
 
 
-def test_an_error_after_which_its_rank_continued_is_not_the_cause(told):
-    ask = told(
+def test_an_error_after_which_its_rank_continued_is_not_the_cause(saved):
+    ask = saved(
         lines("skipped a batch", level="ERROR", rank=0, at=1.0),
         lines(*(f"step {n}" for n in range(cause.MAX_LINES_AFTER_ERROR + 1)), rank=0, at=2.0, offset=1),
         lines("out of memory", level="ERROR", rank=3, at=5.0, offset=2),
@@ -39,8 +39,8 @@ def test_an_error_after_which_its_rank_continued_is_not_the_cause(told):
     assert [one["line"] is None for one in found["ranks"]] == [True, False]
 
 
-def test_of_one_failure_the_first_error_counts_and_not_what_it_led_to(told):
-    ask = told(
+def test_of_one_failure_the_first_error_counts_and_not_what_it_led_to(saved):
+    ask = saved(
         lines("long gone", level="ERROR", rank=0, at=1.0),
         lines(*(f"step {n}" for n in range(cause.MAX_LINES_BETWEEN_ERRORS + 1)), rank=0, at=2.0, offset=1),
         lines(*TRACE, rank=0, at=3.0, offset=2),
@@ -49,18 +49,18 @@ def test_of_one_failure_the_first_error_counts_and_not_what_it_led_to(told):
     assert text_of(ask, ask(LogCause("1.a"))["line"]) == TRACE[0]
 
 
-def test_a_traceback_with_the_rank_before_it_is_one(told):
-    ask = told(
+def test_a_traceback_with_the_rank_before_it_is_one(saved):
+    ask = saved(
         lines("[rank0]: Traceback (most recent call last):", rank=0, at=4.0),
         lines("[rank1]: Traceback (most recent call last):", rank=1, at=3.0, offset=1),
     )
     assert ask(LogCause("1.a"))["rank"] == 1
 
 
-def test_lines_without_a_rank_and_of_former_runs(told):
-    ask = told(lines("fine"), lines("was wrong once", level="ERROR", run=1, rank=0, offset=1))
+def test_lines_without_a_rank_and_of_former_runs(saved):
+    ask = saved(lines("fine"), lines("was wrong once", level="ERROR", run=1, rank=0, offset=1))
     assert ask(LogCause("1.a"))["rank"] == 0
-    told(lines(*TRACE, run=2, at=7.0))
+    saved(lines(*TRACE, run=2, at=7.0))
     found = ask(LogCause("1.a"))
     assert (found["allocation_id"], found["rank"], found["failed_at"]) == ("1.a.2", None, 7.0)
     assert found["ranks"] == [
@@ -68,24 +68,24 @@ def test_lines_without_a_rank_and_of_former_runs(told):
     ]
 
 
-def test_what_the_platform_says_counts_where_the_script_said_nothing(told):
-    ask = told(lines("step 1"), lines("killed by signal 9", level="ERROR", source="agent", at=6.0))
+def test_what_the_platform_says_counts_where_the_script_said_nothing(saved):
+    ask = saved(lines("step 1"), lines("killed by signal 9", level="ERROR", source="agent", at=6.0))
     assert text_of(ask, ask(LogCause("1.a"))["line"]) == "killed by signal 9"
     assert ask(LogCause("9.z")) is None
-    told(lines("fine", task="2.a"))
+    saved(lines("fine", task="2.a"))
     assert ask(LogCause("2.a")) is None
 
 
-def test_if_every_rank_continued_the_newest_error_is_the_cause(told):
-    ask = told(
+def test_if_every_rank_continued_the_newest_error_is_the_cause(saved):
+    ask = saved(
         lines("first", "second", level="ERROR", rank=0),
         lines(*(f"step {n}" for n in range(cause.MAX_LINES_AFTER_ERROR + 1)), rank=0, offset=5),
     )
     assert text_of(ask, ask(LogCause("1.a"))["line"]) == "second"
 
 
-def test_only_the_end_of_a_long_log_is_looked_at(told, monkeypatch):
+def test_only_the_end_of_a_long_log_is_looked_at(saved, monkeypatch):
     monkeypatch.setattr(cause, "MAX_LINES", 1000)
-    ask = told(*(lines(*(f"{n}" for n in range(4000)), rank=n % 2, offset=n * 4000) for n in range(9)))
-    told(lines("bad", level="ERROR", rank=1, at=9.0, offset=90_000))
+    ask = saved(*(lines(*(f"{n}" for n in range(4000)), rank=n % 2, offset=n * 4000) for n in range(9)))
+    saved(lines("bad", level="ERROR", rank=1, at=9.0, offset=90_000))
     assert ask(LogCause("1.a"))["failed_at"] == 9.0

@@ -5,8 +5,8 @@ from services.metrics.logs.marks import PARTS
 from tests.metrics.world import lines
 
 
-def test_errors_and_warnings_are_counted_by_part_of_the_log(told):
-    ask = told(
+def test_errors_and_warnings_are_counted_by_part_of_the_log(saved):
+    ask = saved(
         lines(*(f"{n}" for n in range(999)), offset=0),
         lines("odd", level="WARNING", offset=1000),
         lines(*(f"{n}" for n in range(999)), offset=2000),
@@ -17,11 +17,11 @@ def test_errors_and_warnings_are_counted_by_part_of_the_log(told):
     assert ask(LogFields("9.z"))["marks"] == []
 
 
-def test_a_log_of_many_chunks_is_marked_without_reading_them_all(told):
-    ask = told()
+def test_a_log_of_many_chunks_is_marked_without_reading_them_all(saved):
+    ask = saved()
     for n in range(300):
         text = [f"{n}.{line}" for line in range(200)]
-        told(
+        saved(
             lines(*text[1:], offset=2 * n),
             lines(text[0], level="ERROR" if n % 100 == 50 else None, offset=2 * n + 1),
         )
@@ -31,5 +31,5 @@ def test_a_log_of_many_chunks_is_marked_without_reading_them_all(told):
         assert abs(part - (place + 1) / 300 * PARTS) <= 1.5
 
 
-def test_a_single_line_is_a_log_too(told):
-    assert told(lines("bad", level="ERROR"))(LogFields("1.a"))["marks"] == [[0, 1, 0]]
+def test_a_single_line_is_a_log_too(saved):
+    assert saved(lines("bad", level="ERROR"))(LogFields("1.a"))["marks"] == [[0, 1, 0]]

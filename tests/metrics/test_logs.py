@@ -27,8 +27,8 @@ def texts(answer):
     return [line["text"] for line in answer["lines"]]
 
 
-def test_lines_have_growing_ids_and_tell_how_far_they_are_complete(told):
-    ask = told(lines("a", "b"), lines("other", task="2.z"), lines("c", offset=2, level="INFO", rank=3))
+def test_lines_have_growing_ids_and_tell_how_far_they_are_complete(saved):
+    ask = saved(lines("a", "b"), lines("other", task="2.z"), lines("c", offset=2, level="INFO", rank=3))
     found = ask(LogPage(task_id="1.a"))
     assert texts(found) == ["a", "b", "c"]
     assert found["through"] == 3
@@ -44,17 +44,17 @@ def test_lines_have_growing_ids_and_tell_how_far_they_are_complete(told):
     assert texts(ask(LogPage(task_id="1.a", descending=True, after_id=ids[1]))) == ["a"]
 
 
-def test_repeated_and_older_batches_of_a_source_are_left_out(told):
+def test_repeated_and_older_batches_of_a_source_are_left_out(saved):
     first, second = lines("a", offset=0), lines("b", offset=10)
-    ask = told(first, second, first, second, lines("late", offset=5), lines("c", offset=11))
+    ask = saved(first, second, first, second, lines("late", offset=5), lines("c", offset=11))
     assert texts(ask(LogPage(task_id="1.a"))) == ["a", "b", "c"]
-    told(lines("agent", source="agent"), lines("w2", worker="w2"), lines("run 2", run=2), first)
+    saved(lines("agent", source="agent"), lines("w2", worker="w2"), lines("run 2", run=2), first)
     assert texts(ask(LogPage(task_id="1.a")))[3:] == ["agent", "w2", "run 2"]
 
 
-def test_batches_from_no_spool_are_all_taken_and_move_nothing(told):
+def test_batches_from_no_spool_are_all_taken_and_move_nothing(saved):
     said = lines("said", offset=-1)
-    ask = told(lines("a", offset=5), said, said, lines("b", offset=6))
+    ask = saved(lines("a", offset=5), said, said, lines("b", offset=6))
     assert texts(ask(LogPage(task_id="1.a"))) == ["a", "said", "said", "b"]
 
 
@@ -78,8 +78,8 @@ FILTERS = {
 
 
 @pytest.mark.parametrize(("query", "wanted"), FILTERS.values(), ids=FILTERS)
-def test_log_filters(told, query, wanted):
-    ask = told(
+def test_log_filters(saved, query, wanted):
+    ask = saved(
         lines("plain"),
         lines("Bad 100%", offset=9, at=6.0, level="ERROR", rank=1, stdtype="stderr"),
         lines("r2", run=2),
@@ -89,8 +89,8 @@ def test_log_filters(told, query, wanted):
     assert texts(ask(query)) == wanted
 
 
-def test_long_logs_come_in_pages_that_fit_into_an_answer(told, monkeypatch):
-    ask = told(*(lines(*[f"{n}-{m} " + "ö" * 100 for m in range(10)], offset=n) for n in range(20)))
+def test_long_logs_come_in_pages_that_fit_into_an_answer(saved, monkeypatch):
+    ask = saved(*(lines(*[f"{n}-{m} " + "ö" * 100 for m in range(10)], offset=n) for n in range(20)))
     monkeypatch.setattr(scan, "PAGE_BYTES", 4000)
     found, after = [], 0
     while True:
@@ -103,16 +103,16 @@ def test_long_logs_come_in_pages_that_fit_into_an_answer(told, monkeypatch):
     assert [text.split()[0] for text in found] == [f"{n}-{m}" for n in range(20) for m in range(10)]
 
 
-def test_an_answer_is_bounded_as_it_travels(told):
-    ask = told(*(lines("\x01" * 30_000, offset=n) for n in range(100)))
+def test_an_answer_is_bounded_as_it_travels(saved):
+    ask = saved(*(lines("\x01" * 30_000, offset=n) for n in range(100)))
     page = ask(LogPage(task_id="1.a", limit=1000))
     assert len(msgspec.json.encode(page)) < 2 * 1024 * 1024 + 200_000
     assert page["more"]
     assert len(all_of(ask, LogPage(task_id="1.a", limit=1000))) == 100
 
 
-def test_no_line_is_too_odd_for_a_table(told):
-    ask = told(
+def test_no_line_is_too_odd_for_a_table(saved):
+    ask = saved(
         lines("nul \0 here", "\u2028 \U0001f600", "", rank=10**30), lines("x" * 500_000, offset=3, rank=-5)
     )
     assert texts(ask(LogPage(task_id="1.a"))) == ["nul \u2400 here", "\u2028 \U0001f600", "", "x" * 500_000]
@@ -289,8 +289,8 @@ def test_a_long_search_says_how_far_it_has_come(world, tables, small, monkeypatc
     assert all_of(tables.ask, LogPage(task_id="1.a", regex="77", descending=True)) == whole[::-1]
 
 
-def test_a_pattern_that_runs_away_elsewhere_does_not_here(told):
-    ask = told(lines("a" * 400_000 + "c"))
+def test_a_pattern_that_runs_away_elsewhere_does_not_here(saved):
+    ask = saved(lines("a" * 400_000 + "c"))
     assert ask(LogPage(task_id="1.a", regex="(a+)+(a*)*b$"))["lines"] == []
 
 
@@ -303,14 +303,14 @@ def test_a_pattern_that_runs_away_elsewhere_does_not_here(told):
         ("a" * 10_001, "10000"),
     ],
 )
-def test_a_pattern_that_cannot_be_read_is_refused_with_the_reason(told, pattern, why):
-    ask = told(lines("a"))
+def test_a_pattern_that_cannot_be_read_is_refused_with_the_reason(saved, pattern, why):
+    ask = saved(lines("a"))
     with pytest.raises(Refused, match=re.escape(why)):
         ask(LogPage(task_id="1.a", regex=pattern))
 
 
-def test_no_match_reaches_over_the_end_of_a_line(told):
-    ask = told(lines("one", "two", "", "three"))
+def test_no_match_reaches_over_the_end_of_a_line(saved):
+    ask = saved(lines("one", "two", "", "three"))
     for pattern, fitting in (
         ("one\\s*two", []),
         ("e$", ["one", "three"]),
@@ -322,8 +322,8 @@ def test_no_match_reaches_over_the_end_of_a_line(told):
         assert texts(ask(LogPage(task_id="1.a", regex=pattern))) == fitting, pattern
 
 
-def test_fields_tell_how_many_lines_and_where_the_failure_is(told):
-    ask = told(
+def test_fields_tell_how_many_lines_and_where_the_failure_is(saved):
+    ask = saved(
         lines("Traceback (most recent call last):", run=1, rank=0),
         lines("fine", level="INFO", run=2, rank=0, offset=1),
         lines("lost a peer", level="ERROR", run=2, rank=3, offset=2),

@@ -20,7 +20,7 @@ class Scheduling:
     def state(self):
         return self.fold.state
 
-    def told(self, *events):
+    def decisions_after(self, *events):
         self.fold.given(*events)
         return self.fold.decide()
 
@@ -31,7 +31,7 @@ class Scheduling:
     def job(self, id=1, pool="", **resources):
         config = {"resources": {"resource_pool": pool, **resources}}
         self.fold.now += 1
-        return self.told(
+        return self.decisions_after(
             searcher.ExperimentCreated(
                 experiment_id=id, user="ann", config=config, original_config="", reason="test"
             )
@@ -44,7 +44,7 @@ class Scheduling:
     def worker(self, id="w1", slots=2, session="s1", running=(), reads_after=0, pool="default"):
         numbers = range(slots) if isinstance(slots, int) else slots
         offered = tuple(worker.Slot(n, "cpu", f"cpu-{n}", "CPU") for n in numbers)
-        return self.told(
+        return self.decisions_after(
             worker.WorkerRegistered(
                 worker_id=id,
                 session=session,
@@ -60,7 +60,7 @@ class Scheduling:
     def request(self, trial_id, slots=1, run=1, experiment=1):
         """Trial ids are ids of tasks too, whatever the experiment."""
         task = f"1.t{trial_id}"
-        return self.told(
+        return self.decisions_after(
             searcher.RunRequested(
                 trial_id=trial_id,
                 experiment_id=experiment,
@@ -75,17 +75,17 @@ class Scheduling:
         )
 
     def started(self, trial_id, worker_id="w1"):
-        return self.told(worker.AllocationStarted(worker_id, f"1.t{trial_id}.1"))
+        return self.decisions_after(worker.AllocationStarted(worker_id, f"1.t{trial_id}.1"))
 
     def exited(self, trial_id, code=0, message="", worker_id="w1"):
-        return self.told(
+        return self.decisions_after(
             worker.AllocationExited(
                 worker_id=worker_id, allocation_id=f"1.t{trial_id}.1", exit_code=code, message=message
             )
         )
 
     def stop(self, trial_id, kill=False):
-        return self.told(
+        return self.decisions_after(
             searcher.StopRequested(
                 trial_id=trial_id, allocation_id=f"1.t{trial_id}.1", kill=kill, reason="paused by ann"
             )

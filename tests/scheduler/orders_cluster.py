@@ -118,7 +118,7 @@ class Cluster:
         found = [m for m in self.log.streams[subjects.ORDERS] if m.subject == subjects.orders(worker_id)]
         return [msgspec.json.decode(m.body, type=WorkerOrders) for m in found]
 
-    async def told(self, true, worker_id="w"):
+    async def orders_when(self, true, worker_id="w"):
         """The newest orders, as soon as they are as wanted."""
         await self.until(lambda: (found := self.messages(worker_id)) and true(found[-1]))
         return self.messages(worker_id)[-1]

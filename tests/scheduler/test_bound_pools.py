@@ -12,13 +12,13 @@ def lab(cluster):
     """Pools default and gpu, the second of workspace 2 alone; experiment 1 in workspace 1, 2 in the other."""
     cluster.worker("a", 2)
     cluster.worker("b", 2, pool="gpu")
-    cluster.told(
+    cluster.decisions_after(
         gateway.WorkspaceSet(workspace_id=2, name="nlp", owner="admin", reason="test"),
         gateway.ProjectSet(project_id=2, workspace_id=2, name="p", owner="admin", reason="test"),
         gateway.PoolBound(pool="gpu", workspaces=(2,), reason="test"),
     )
     for id in (1, 2):
-        cluster.told(
+        cluster.decisions_after(
             searcher.ExperimentCreated(
                 experiment_id=id,
                 user="admin",
@@ -61,6 +61,6 @@ def test_a_job_moves_only_to_a_pool_of_its_workspace(lab):
 
 
 def test_it_counts_where_the_experiment_is_filed_now(lab):
-    lab.told(gateway.ExperimentMoved(1, 2, "test"))
+    lab.decisions_after(gateway.ExperimentMoved(1, 2, "test"))
     lab.fold.rule(ChangeJob(experiment_id=1, user="admin", resource_pool="gpu"))
     assert lab.state.jobs[1].pool == "gpu"

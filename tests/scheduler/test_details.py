@@ -25,7 +25,7 @@ GONE = "1.t9.1"
 )
 def test_what_is_said_of_something_that_is_over_passes_by(cluster, event):
     cluster.worker()
-    assert cluster.told(event) == []
+    assert cluster.decisions_after(event) == []
     assert not cluster.state.allocations
     assert list(cluster.state.workers) == ["w1"]
 

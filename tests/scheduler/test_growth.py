@@ -60,7 +60,7 @@ def later(cluster, seconds):
 
 
 def leaves(cluster, id="default-1"):
-    return cluster.told(worker.WorkerLeft(id, cluster.state.workers[id].session))
+    return cluster.decisions_after(worker.WorkerLeft(id, cluster.state.workers[id].session))
 
 
 def why(cluster):
@@ -267,7 +267,7 @@ def test_a_worker_that_is_out_of_touch_for_long_is_given_up(grow):
     cluster.request(1)
     report(cluster)
     cluster.worker("default-1")
-    cluster.told(scheduler.WorkerLost("default-1", "no heartbeat"))
+    cluster.decisions_after(scheduler.WorkerLost("default-1", "no heartbeat"))
     assert released(later(cluster, START_S - 1)) == []
     (event,) = of(scheduler.WorkerReleased, later(cluster, 1))
     assert "out of touch" in event.reason

@@ -77,7 +77,7 @@ def test_heartbeats_of_unknown_workers_are_dropped(cluster, clock, watch):
     beat(watch, "stranger", "s9")
     after(1, clock, watch, cluster)
     assert set(watch._last_heartbeats) == {"stranger"}
-    cluster.told(WorkerLeft("gone", "s1"), scheduler.WorkerForgotten("gone", "away for long"))
+    cluster.decisions_after(WorkerLeft("gone", "s1"), scheduler.WorkerForgotten("gone", "away for long"))
     after(PATIENCE_S + 1, clock, watch, cluster)
     assert (watch._last_heartbeats, watch._first_seen) == ({}, {})
 
@@ -106,7 +106,7 @@ def fenced(cluster):
     (assigned,) = cluster.request(1)
     assert assigned.fence_s == 40.0
     cluster.started(1)
-    (kill,) = cluster.told(scheduler.WorkerLost("w1", "silent"))
+    (kill,) = cluster.decisions_after(scheduler.WorkerLost("w1", "silent"))
     assert (kill.allocation_id, kill.reason) == ("1.t1.1", "worker w1 was lost")
     return cluster
 
@@ -138,7 +138,7 @@ def test_the_wait_begins_again_after_the_watch_restarted(fenced, clock, watch):
 
 def test_its_own_word_ends_the_wait(fenced, clock, watch):
     give_up_commands(30, clock, watch, fenced)
-    (ended,) = fenced.told(AllocationExited(worker_id="w1", allocation_id="1.t1.1", exit_code=137))
+    (ended,) = fenced.decisions_after(AllocationExited(worker_id="w1", allocation_id="1.t1.1", exit_code=137))
     assert ended.outcome == "worker_lost"
     assert give_up_commands(60, clock, watch, fenced) == []
 
@@ -156,7 +156,7 @@ def test_only_the_worker_that_ran_it_can_say_that_it_runs_no_more(fenced, instan
         reads_after=1000,
         running=(),
     )
-    ended = [e for e in fenced.told(registered) if isinstance(e, scheduler.AllocationEnded)]
+    ended = [e for e in fenced.decisions_after(registered) if isinstance(e, scheduler.AllocationEnded)]
     assert bool(ended) == over
 
 
@@ -167,5 +167,5 @@ def test_a_run_that_its_host_ended_has_not_failed(cluster):
     exited = AllocationExited(
         worker_id="w1", allocation_id="1.t1.1", exit_code=137, lost=True, message="out of touch"
     )
-    ended = cluster.told(exited)[0]
+    ended = cluster.decisions_after(exited)[0]
     assert (ended.outcome, ended.reason) == ("worker_lost", "worker w1 was lost: out of touch")

@@ -90,10 +90,10 @@ def test_unknown_and_absent_workers_are_refused(busy):
         switch(busy, False, worker_id="w9")
     with pytest.raises(Refused, match="slot 'w1/7' not found"):
         switch_slot(busy, 7, False)
-    busy.told(scheduler.WorkerLost("w1", "silent"))
+    busy.decisions_after(scheduler.WorkerLost("w1", "silent"))
     with pytest.raises(Refused, match="agent disconnected, wait for recovery"):
         switch(busy, False)
-    busy.told(worker.WorkerLeft("w1", "s1"))
+    busy.decisions_after(worker.WorkerLeft("w1", "s1"))
     with pytest.raises(Refused, match="agent 'w1' not found"):
         switch(busy, False)
 
@@ -142,7 +142,7 @@ def test_an_assignment_that_comes_too_late_is_lost_at_once(cluster, news):
         cluster.fold.given(scheduler.WorkerLost("w1", "silent"))
     else:
         cluster.worker(session="s2", slots=[7], reads_after=0)
-    (ended,) = of(scheduler.AllocationEnded, cluster.told(assigned))
+    (ended,) = of(scheduler.AllocationEnded, cluster.decisions_after(assigned))
     assert ended.outcome == "worker_lost"
 
 

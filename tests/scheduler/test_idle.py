@@ -9,7 +9,7 @@ from tests.scheduler.test_own_tasks import exited, of, submit
 def running(cluster):
     cluster.worker()
     submit(cluster, kind="NOTEBOOK")
-    cluster.told(worker.AllocationStarted("w1", "t-1.1"))
+    cluster.decisions_after(worker.AllocationStarted("w1", "t-1.1"))
 
 
 def idle(cluster, idle=True, within_s=60.0):
@@ -21,7 +21,7 @@ def due(cluster):
 
 
 def passed(cluster, due_at):
-    return cluster.told(scheduler.DeadlinePassed("t-1.1", due_at))
+    return cluster.decisions_after(scheduler.DeadlinePassed("t-1.1", due_at))
 
 
 def test_idle_for_its_whole_time_it_is_ended(cluster):

@@ -80,13 +80,13 @@ class Chance:
     def begin(self):
         if one := self.allocation():
             member = self.random.choice(one.members)
-            self.cluster.told(worker.AllocationStarted(member.worker_id, one.id))
+            self.cluster.decisions_after(worker.AllocationStarted(member.worker_id, one.id))
 
     def end(self):
         if one := self.allocation():
             member = self.random.choice(one.members)
             code = self.random.choice([0, 1, 137, None])
-            self.cluster.told(
+            self.cluster.decisions_after(
                 worker.AllocationExited(worker_id=member.worker_id, allocation_id=one.id, exit_code=code)
             )
 
@@ -97,15 +97,17 @@ class Chance:
             stop = searcher.StopRequested(
                 trial_id=1, allocation_id=one.id, kill=self.random.random() < 0.5, reason="a whim"
             )
-            self.cluster.told(stop)
+            self.cluster.decisions_after(stop)
 
     def lose(self):
         if self.random.random() < 0.3:
-            self.cluster.told(scheduler.WorkerLost(f"w{self.random.randint(1, 4)}", "silent"))
+            self.cluster.decisions_after(scheduler.WorkerLost(f"w{self.random.randint(1, 4)}", "silent"))
 
     def finish(self):
         if self.random.random() < 0.3:
-            self.cluster.told(searcher.ExperimentEnded(self.random.randint(1, 7), "COMPLETED", "done"))
+            self.cluster.decisions_after(
+                searcher.ExperimentEnded(self.random.randint(1, 7), "COMPLETED", "done")
+            )
 
     def switch(self):
         enabled, drain = self.random.random() < 0.6, self.random.random() < 0.5

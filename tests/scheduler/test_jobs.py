@@ -156,7 +156,7 @@ def test_a_configuration_that_is_so_already_decides_nothing(cluster):
 
 
 def test_what_runs_elsewhere_has_no_job(cluster):
-    cluster.told(
+    cluster.decisions_after(
         searcher.ExperimentCreated(
             experiment_id=5, user="ann", config={}, original_config="", unmanaged=True, reason="test"
         )
@@ -164,7 +164,7 @@ def test_what_runs_elsewhere_has_no_job(cluster):
     assert 5 not in cluster.state.jobs
     with pytest.raises(Refused, match="experiment-5"):
         cluster.rule(ChangeJob(experiment_id=5, priority=3, user="ann"))
-    cluster.told(searcher.ExperimentEnded(5, "COMPLETED", "all its trials have ended"))
+    cluster.decisions_after(searcher.ExperimentEnded(5, "COMPLETED", "all its trials have ended"))
 
 
 def test_a_change_is_previewed_before_it_is_made(queue):

@@ -38,7 +38,7 @@ def test_an_order_contains_all_that_a_start_needs(play):
         cluster.schedulers()
         await cluster.register()
         await cluster.request(1)
-        found = await cluster.told(ids)
+        found = await cluster.orders_when(ids)
         assert (found.session, found.presence, cluster.made) == ("s1", "here", ["w"])
         (one,) = found.allocations
         assert (one.allocation_id, one.end, one.lost, one.problem) == ("1.r.1", "", False, "")
@@ -64,7 +64,7 @@ def test_only_the_workers_of_a_run_get_its_token(play):
             await cluster.register(name, slots=1)
         await cluster.request(1)
         await cluster.request(2)
-        told = {name: (await cluster.told(ids, name)).allocations for name in "ab"}
+        told = {name: (await cluster.orders_when(ids, name)).allocations for name in "ab"}
         tokens = {name: [one.briefing.token for one in found] for name, found in told.items()}
         assert sorted(tokens.values()) == [["token of 1.r.1"], ["token of 2.r.1"]]
         for name, other in zip("ab", "ba", strict=True):
@@ -81,7 +81,7 @@ def test_all_nodes_of_a_gang_get_the_same_order(play):
         for name in "ab":
             await cluster.register(name)
         await cluster.request(1, slots=4)
-        one, other = [(await cluster.told(ids, name)).allocations[0].briefing for name in "ab"]
+        one, other = [(await cluster.orders_when(ids, name)).allocations[0].briefing for name in "ab"]
         assert one == other
         assert sorted(one.gang.addresses) == ["at-a", "at-b"]
 
@@ -93,13 +93,13 @@ def test_orders_contain_ends_with_their_reason_and_no_ended_runs(play):
         cluster.schedulers()
         await cluster.register()
         await cluster.request(1)
-        await cluster.told(ids)
+        await cluster.orders_when(ids)
         killed = searcher.StopRequested(trial_id=1, allocation_id="1.r.1", kill=True, reason="killed by ann")
         await cluster.say(worker.AllocationStarted("w", "1.r.1"), killed)
-        found = await cluster.told(lambda orders: orders.allocations[0].end)
+        found = await cluster.orders_when(lambda orders: orders.allocations[0].end)
         assert (found.allocations[0].end, found.allocations[0].briefing) == ("killed by ann", None)
         await cluster.say(worker.AllocationExited(worker_id="w", allocation_id="1.r.1", exit_code=137))
-        await cluster.told(lambda orders: not orders.allocations)
+        await cluster.orders_when(lambda orders: not orders.allocations)
 
     play(story)
 
@@ -114,9 +114,9 @@ def test_a_lost_worker_gets_orders_to_end_its_runs(play):
         )
         await cluster.register()
         await cluster.request(1)
-        await cluster.told(ids)
+        await cluster.orders_when(ids)
         await cluster.say(worker.AllocationStarted("w", "1.r.1"), scheduler.WorkerLost("w", "silent"))
-        found = await cluster.told(lambda orders: orders.presence == "lost")
+        found = await cluster.orders_when(lambda orders: orders.presence == "lost")
         assert [(one.allocation_id, bool(one.end), one.lost) for one in found.allocations] == [
             ("1.r.1", True, True)
         ]
@@ -129,11 +129,11 @@ def test_what_changes_nothing_is_not_written(play):
         cluster.schedulers()
         await cluster.register()
         await cluster.request(1)
-        await cluster.told(ids)
+        await cluster.orders_when(ids)
         before = len(cluster.messages())
         await cluster.say(worker.AllocationStarted("w", "1.r.1"))
         await cluster.register("another")
-        await cluster.told(lambda orders: True, "another")
+        await cluster.orders_when(lambda orders: True, "another")
         assert len(cluster.messages()) == before
 
     play(story)
@@ -156,7 +156,7 @@ def test_the_log_lacks_what_it_is_to_run(play):
                 reason="",
             )
         )
-        found = await cluster.told(ids)
+        found = await cluster.orders_when(ids)
         assert found.allocations[0].briefing is None
         assert "the log has nothing on control.searcher" in found.allocations[0].problem
 
@@ -172,13 +172,13 @@ def test_orders_beyond_one_message_follow_when_earlier_ones_have_started(play, m
         await cluster.register()
         await cluster.request(1, config=large)
         await cluster.request(2, config=large)
-        found = await cluster.told(ids)
+        found = await cluster.orders_when(ids)
         assert ids(found) == ["1.r.1"]
         second = [m for m in cluster.log.streams[subjects.CONTROL] if m.subject.endswith("2.r.1.assigned")]
         if second:
             assert found.position < second[0].position
         await cluster.say(worker.AllocationStarted("w", "1.r.1"))
-        await cluster.told(lambda orders: ids(orders) == ["1.r.1", "2.r.1"])
+        await cluster.orders_when(lambda orders: ids(orders) == ["1.r.1", "2.r.1"])
 
     play(story)
 
@@ -194,16 +194,16 @@ def test_an_order_to_end_waits_for_nobodys_briefing(play, monkeypatch, reason):
         cluster.schedulers()
         await cluster.register(slots=3)
         await cluster.request(1)
-        await cluster.told(ids)
+        await cluster.orders_when(ids)
         await cluster.say(worker.AllocationStarted("w", "1.r.1"))
         await cluster.request(2, config=large)
         await cluster.request(3, config=large)
-        await cluster.told(lambda orders: "2.r.1" in ids(orders))
+        await cluster.orders_when(lambda orders: "2.r.1" in ids(orders))
         await cluster.say(scheduler.KillRequested("1.r.1", reason))
-        found = await cluster.told(lambda orders: any(one.end for one in orders.allocations))
+        found = await cluster.orders_when(lambda orders: any(one.end for one in orders.allocations))
         assert reason.startswith(found.allocations[0].end)
         await cluster.say(worker.AllocationStarted("w", "2.r.1"))
-        await cluster.told(lambda orders: ids(orders) == ["1.r.1", "2.r.1", "3.r.1"])
+        await cluster.orders_when(lambda orders: ids(orders) == ["1.r.1", "2.r.1", "3.r.1"])
 
     play(story)
 
@@ -246,17 +246,17 @@ def test_another_leader_goes_on_and_the_old_one_is_refused(play):
         cluster.schedulers(2)
         await cluster.register()
         await cluster.request(1)
-        await cluster.told(ids)
+        await cluster.orders_when(ids)
         cluster.leader = 1
         await cluster.register("late")
-        await cluster.told(lambda orders: True, "late")
+        await cluster.orders_when(lambda orders: True, "late")
         # It finds what the other one wrote as it must be.
         assert len(cluster.messages()) == len({m.position for m in cluster.messages()})
         await cluster.until(lambda: cluster.writers[1].has_current_orders("w"))
         before = cluster.messages()
         cluster.leader = 0
         await cluster.request(2)
-        found = await cluster.told(lambda orders: ids(orders) == ["1.r.1", "2.r.1"])
+        found = await cluster.orders_when(lambda orders: ids(orders) == ["1.r.1", "2.r.1"])
         assert found.position > before[-1].position
 
     play(story)
@@ -272,7 +272,7 @@ def test_older_orders_never_take_the_place_of_newer_ones(play):
         cluster.writers[0]._journal = Longer(cluster.log)
         await cluster.register()
         await cluster.register("another")
-        await cluster.told(lambda orders: True, "another")
+        await cluster.orders_when(lambda orders: True, "another")
         assert cluster.messages() == [newer]
         assert not cluster.writers[0].has_current_orders("w")
 
@@ -303,7 +303,7 @@ def test_orders_of_a_lost_log_are_replaced(play, monkeypatch):
         await cluster.register()
         await cluster.request(1)
         cluster.schedulers()
-        now = await cluster.told(lambda orders: orders.position < 1000)
+        now = await cluster.orders_when(lambda orders: orders.position < 1000)
         assert ids(now) == ["1.r.1"]
         await cluster.until(lambda: cluster.writers[0].has_current_orders("w"))
 
@@ -321,7 +321,7 @@ def test_orders_of_a_lost_log_are_replaced_although_the_restored_one_is_as_long(
         earlier = WorkerOrders(worker_id="w", position=2, session="s1", presence="here", allocations=(gone,))
         await cluster.log.append(Draft(subjects.orders("w"), msgspec.json.encode(earlier), "earlier"))
         cluster.schedulers()
-        now = await cluster.told(lambda orders: orders.position > 2)
+        now = await cluster.orders_when(lambda orders: orders.position > 2)
         assert ids(now) == ["1.r.1"]
         (mine,) = now.allocations
         assert mine.position > 2
@@ -360,12 +360,12 @@ def test_a_worker_that_lives_and_was_never_registered_is_called_back(play, clust
     async def story(cluster):
         cluster.schedulers()
         await cluster.register("another")
-        await cluster.told(lambda orders: True, "another")
+        await cluster.orders_when(lambda orders: True, "another")
         cluster.writers[0].request_registration("gone", "s7")
-        orders = await cluster.told(lambda orders: True, "gone")
+        orders = await cluster.orders_when(lambda orders: True, "gone")
         assert (orders.session, orders.presence, orders.allocations) == ("s7", "lost", ())
         await cluster.register("gone", session="s8")
-        await cluster.told(lambda orders: orders.session == "s8" and orders.presence == "here", "gone")
+        await cluster.orders_when(lambda orders: orders.session == "s8" and orders.presence == "here", "gone")
 
     play(story)
 
@@ -382,7 +382,7 @@ def test_nobody_is_given_up_before_the_host_can_know(cluster, monkeypatch):
     cluster.worker()
     cluster.request(1)
     cluster.started(1)
-    cluster.told(scheduler.WorkerLost("w1", "silent"))
+    cluster.decisions_after(scheduler.WorkerLost("w1", "silent"))
     for _ in range(3):
         now[0] += 100.0
         assert watch.give_up_commands(cluster.state) == []

@@ -20,7 +20,9 @@ def submit(cluster, id="t-1", slots=1, kind="COMMAND", **more):
 
 
 def exited(cluster, id="t-1", code=0):
-    return cluster.told(worker.AllocationExited(worker_id="w1", allocation_id=f"{id}.1", exit_code=code))
+    return cluster.decisions_after(
+        worker.AllocationExited(worker_id="w1", allocation_id=f"{id}.1", exit_code=code)
+    )
 
 
 def jobs(cluster):
@@ -32,7 +34,7 @@ def test_it_gets_slots_runs_once_and_its_job_goes(cluster):
     (assigned,) = of(scheduler.AllocationAssigned, submit(cluster))
     assert (assigned.kind, assigned.task_id, assigned.trial_id) == ("COMMAND", "t-1", None)
     assert jobs(cluster) == ["task-1"]
-    cluster.told(worker.AllocationStarted("w1", "t-1.1"))
+    cluster.decisions_after(worker.AllocationStarted("w1", "t-1.1"))
     (ended,) = of(scheduler.AllocationEnded, exited(cluster, code=3))
     assert (ended.outcome, ended.exit_code) == ("failed", 3)
     assert (jobs(cluster), cluster.state.allocations, cluster.state.jobs) == ([], {}, {})

@@ -107,7 +107,7 @@ def test_between_two_runs_a_trial_still_counts(cluster):
     # The job has one waiting trial now, and one between two runs: it is not the poorer of the two.
     _, assigned = cluster.exited(1)
     assert assigned.trial_id == 3
-    cluster.told(searcher.RunEnded(trial_id=1, run=1, restarts=0, reason="preempted"))
+    cluster.decisions_after(searcher.RunEnded(trial_id=1, run=1, restarts=0, reason="preempted"))
     assert cluster.request(1, run=2) == []
 
 

@@ -26,12 +26,12 @@ class Limited:
 
     def __init__(self, cluster):
         self.cluster = cluster
-        self.told = cluster.told
+        self.decisions_after = cluster.decisions_after
         self.request = cluster.request
         self.worker = cluster.worker
         self.exited = cluster.exited
         for id, name in ((3, "ann"), (4, "ben"), (5, "cleo")):
-            cluster.told(gateway.UserSet(user_id=id, username=name, reason="test"))
+            cluster.decisions_after(gateway.UserSet(user_id=id, username=name, reason="test"))
         self.place(2)
 
     @property
@@ -39,18 +39,18 @@ class Limited:
         return self.cluster.state
 
     def place(self, id, name="nlp"):
-        self.told(
+        self.decisions_after(
             gateway.WorkspaceSet(workspace_id=id, name=name, owner="admin", reason="test"),
             gateway.ProjectSet(project_id=id, workspace_id=id, name="p", owner="admin", reason="test"),
         )
 
     def quota(self, holder, slots):
-        return self.told(gateway.QuotaSet(holder=holder, slots=slots, reason="test"))
+        return self.decisions_after(gateway.QuotaSet(holder=holder, slots=slots, reason="test"))
 
     def job(self, id, user="ann", project=1, pool="", **resources):
         config = {"resources": {"resource_pool": pool, **resources}}
         self.cluster.fold.now += 1
-        return self.told(
+        return self.decisions_after(
             searcher.ExperimentCreated(
                 experiment_id=id,
                 user=user,
@@ -99,7 +99,7 @@ def test_a_workspace_is_limited_whoever_asks(limited):
 
 def test_members_of_a_group_share_its_quota(limited):
     limited.worker(slots=8)
-    limited.told(gateway.GroupSet(group_id=7, name="vision", members=(3, 4), reason="test"))
+    limited.decisions_after(gateway.GroupSet(group_id=7, name="vision", members=(3, 4), reason="test"))
     limited.quota("group-7", 1)
     for id, name in ((1, "ann"), (2, "ben"), (3, "cleo")):
         limited.job(id, name)
@@ -107,7 +107,9 @@ def test_members_of_a_group_share_its_quota(limited):
     assert holds(limited.state) == {"1.t1.1", "1.t3.1"}
     assert "Group 'vision' holds 1 of its 1 slot" in limited.why(2)
     # Who leaves the group is limited by it no longer.
-    assert assigned(limited.told(gateway.GroupSet(group_id=7, name="vision", members=(3,), reason="t")))
+    assert assigned(
+        limited.decisions_after(gateway.GroupSet(group_id=7, name="vision", members=(3,), reason="t"))
+    )
 
 
 def test_what_somebody_did_under_a_former_name_counts(limited):
@@ -115,7 +117,7 @@ def test_what_somebody_did_under_a_former_name_counts(limited):
     limited.quota("user-3", 1)
     limited.job(1, "ann")
     limited.request(1)
-    limited.told(gateway.UserSet(user_id=3, username="anna", former=("ann",), reason="test"))
+    limited.decisions_after(gateway.UserSet(user_id=3, username="anna", former=("ann",), reason="test"))
     limited.job(2, "anna")
     assert not assigned(limited.request(2, experiment=2))
 
@@ -281,12 +283,12 @@ def test_a_moved_experiment_counts_where_it_is(limited):
     limited.job(2, project=2)
     limited.request(1, experiment=1)
     limited.request(2, experiment=2)
-    assert assigned(limited.told(gateway.ExperimentMoved(1, 1, "test"))) == ["1.t2.1"]
+    assert assigned(limited.decisions_after(gateway.ExperimentMoved(1, 1, "test"))) == ["1.t2.1"]
     limited.job(3, "ben", project=2)
     limited.request(3, experiment=3)
     # A whole project moves, with what runs and what waits.
     moved = gateway.ProjectSet(project_id=2, workspace_id=1, name="p", owner="admin", reason="test")
-    assert assigned(limited.told(moved)) == ["1.t3.1"]
+    assert assigned(limited.decisions_after(moved)) == ["1.t3.1"]
 
 
 def test_the_queue_shows_who_is_kept_out(limited):
@@ -329,10 +331,14 @@ def test_whatever_happens_no_quota_is_passed_and_a_rebuild_agrees(limited, seed)
 
     def group():
         members = tuple(sorted(chance.sample([3, 4, 5], chance.randint(0, 3))))
-        return limited.told(gateway.GroupSet(group_id=7, name="vision", members=members, reason="test"))
+        return limited.decisions_after(
+            gateway.GroupSet(group_id=7, name="vision", members=members, reason="test")
+        )
 
     def move():
-        return limited.told(gateway.ExperimentMoved(chance.randint(1, 6), chance.choice([1, 2]), "test"))
+        return limited.decisions_after(
+            gateway.ExperimentMoved(chance.randint(1, 6), chance.choice([1, 2]), "test")
+        )
 
     def ask():
         nonlocal trials

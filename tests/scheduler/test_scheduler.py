@@ -118,7 +118,7 @@ def test_a_silent_worker_is_lost_and_its_runs_with_it(cluster):
     cluster.request(1)
     cluster.started(1)
     result = RULES.commands[ReportSilence](cluster.state, ReportSilence("w1", "s1", 30.0), Call("c", 0.0))
-    decided = cluster.told(*result.events)
+    decided = cluster.decisions_after(*result.events)
     (ended,) = of(scheduler.AllocationEnded, decided)
     assert (ended.outcome, ended.reason) == ("worker_lost", "worker w1 was lost")
     assert not of(scheduler.AllocationAssigned, cluster.request(2))
@@ -155,7 +155,7 @@ def test_what_a_worker_has_still_to_read_is_not_lost(cluster):
 def test_a_worker_that_left_takes_its_runs_along(cluster):
     cluster.worker()
     cluster.request(1)
-    (ended,) = of(scheduler.AllocationEnded, cluster.told(worker.WorkerLeft("w1", "s1")))
+    (ended,) = of(scheduler.AllocationEnded, cluster.decisions_after(worker.WorkerLeft("w1", "s1")))
     assert ended.outcome == "worker_lost"
 
 
@@ -239,7 +239,7 @@ def test_a_host_may_want_an_allocation_to_leave(cluster):
 def test_a_deletion_runs_as_a_task_without_slots(cluster):
     cluster.worker(slots=1)
     cluster.request(1)
-    decided = cluster.told(
+    decided = cluster.decisions_after(
         checkpoints.DeletionRequested(task_id="1.gc-1", experiment_id=1, uuids=("u",), reason="retention")
     )
     (assigned,) = of(scheduler.AllocationAssigned, decided)

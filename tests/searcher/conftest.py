@@ -41,14 +41,14 @@ class Searching:
     def decide(self):
         return self.fold.decide()
 
-    def told(self, *events):
+    def decisions_after(self, *events):
         """Somebody states events; returns what the searcher decides on that."""
         self.fold.given(*events)
         return self.decide()
 
     def complete(self, trial_id, metric=0.5, run=None, seq=None):
         known = self.state.trials[trial_id]
-        return self.told(
+        return self.decisions_after(
             trial.OperationCompleted(
                 trial_id=trial_id,
                 run=known.run if run is None else run,
@@ -59,11 +59,11 @@ class Searching:
         )
 
     def acknowledge(self, trial_id):
-        return self.told(trial.PreemptionAcknowledged(trial_id, self.state.trials[trial_id].run))
+        return self.decisions_after(trial.PreemptionAcknowledged(trial_id, self.state.trials[trial_id].run))
 
     def end_run(self, trial_id, outcome="succeeded", code=0, reason="exit code 0", permanent=False):
         known = self.state.trials[trial_id]
-        return self.told(
+        return self.decisions_after(
             scheduler.AllocationEnded(
                 allocation_id=known.allocation_id,
                 kind="TRIAL",
@@ -85,7 +85,7 @@ class Searching:
 
     def store_checkpoint(self, trial_id, uuid, steps):
         known = self.state.trials[trial_id]
-        return self.told(
+        return self.decisions_after(
             trial.CheckpointStored(
                 trial_id=trial_id,
                 experiment_id=known.experiment_id,

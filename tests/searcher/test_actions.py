@@ -33,7 +33,7 @@ def paused(searching):
 def stopping(to):
     def reach(searching):
         searching.submit(SINGLE)
-        searching.told(searcher.ExperimentStopping(1, to, "because"))
+        searching.decisions_after(searcher.ExperimentStopping(1, to, "because"))
 
     return reach
 
@@ -55,7 +55,7 @@ def deleting(searching):
 
 def delete_failed(searching):
     deleting(searching)
-    searching.told(checkpoints.ExperimentEmptied(1, False, "the disk is read-only"))
+    searching.decisions_after(checkpoints.ExperimentEmptied(1, False, "the disk is read-only"))
 
 
 def bad(state):
@@ -134,7 +134,7 @@ def test_a_forced_kill_ends_what_runs_and_leaves_the_outcome(searching):
 
 def test_deletion_waits_for_the_checkpoints_and_then_removes_the_records(searching):
     deleting(searching)
-    searching.told(checkpoints.ExperimentEmptied(1, True, "nothing was left"))
+    searching.decisions_after(checkpoints.ExperimentEmptied(1, True, "nothing was left"))
     state = searching.state
     assert (state.experiments, state.trials, state.searches, state.tasks) == ({}, {}, {}, {})
     with pytest.raises(Refused, match="experiment '1' not found"):
@@ -147,7 +147,7 @@ def test_a_deletion_that_failed_may_be_tried_again(searching):
     assert searching.state.experiments[1].reason == "the disk is read-only"
     change(searching, "delete")
     assert searching.state.experiments[1].state == "DELETING"
-    searching.told(checkpoints.ExperimentEmptied(1, True, ""))
+    searching.decisions_after(checkpoints.ExperimentEmptied(1, True, ""))
     assert not searching.state.experiments
 
 
@@ -164,7 +164,7 @@ def test_live_changes_say_who_and_what(searching):
 
 def test_a_run_that_gave_up_and_stays_is_killed_and_keeps_its_reason(searching):
     searching.submit({"name": "random", "max_length": 10, "max_trials": 1})
-    searching.told(trial.ExitedEarly(1, 1, "EXITED_REASON_INVALID_HP"))
+    searching.decisions_after(trial.ExitedEarly(1, 1, "EXITED_REASON_INVALID_HP"))
     assert not searching.fold.pass_time(9)
     (overdue,) = searching.fold.pass_time(2)
     assert (overdue.trial_id, overdue.run) == (1, 1)
@@ -177,7 +177,7 @@ def test_a_run_that_gave_up_and_stays_is_killed_and_keeps_its_reason(searching):
 
 def test_a_run_that_gave_up_and_leaves_is_not_waited_for(searching):
     searching.submit(SINGLE)
-    searching.told(trial.ExitedEarly(1, 1, "EXITED_REASON_INVALID_HP"))
+    searching.decisions_after(trial.ExitedEarly(1, 1, "EXITED_REASON_INVALID_HP"))
     searching.end_run(1)
     assert not searching.state.timers
     assert not searching.fold.pass_time(60)

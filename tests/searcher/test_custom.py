@@ -76,8 +76,8 @@ def test_a_repeated_post_has_no_effect(custom):
 def test_early_exits_and_progress_are_passed_to_a_custom_search(custom):
     post(custom, 1, A, B, TrainTo("a", 5), TrainTo("b", 5))
     for units in (1.0, 2.0, 3.0):
-        custom.told(trial.Progressed(1, 1, units))
-    custom.told(trial.ExitedEarly(1, 1, "EXITED_REASON_INVALID_HP"))
+        custom.decisions_after(trial.Progressed(1, 1, units))
+    custom.decisions_after(trial.ExitedEarly(1, 1, "EXITED_REASON_INVALID_HP"))
     custom.end_run(1)
     assert events(custom) == [
         (2, "trial_created"),
@@ -94,7 +94,7 @@ def test_of_progress_that_nobody_reads_the_newest_stays(custom, monkeypatch):
     monkeypatch.setattr("services.searcher.methods.custom.MERGE_PROGRESS_FROM", 10)
     post(custom, 1, A, B, TrainTo("a", 500), TrainTo("b", 500))
     for units in range(100):
-        custom.told(trial.Progressed(1, 1, float(units)))
+        custom.decisions_after(trial.Progressed(1, 1, float(units)))
     found = events(custom)
     assert len(found) == 10
     assert found[-1] == (103, "trial_progress")
@@ -102,7 +102,7 @@ def test_of_progress_that_nobody_reads_the_newest_stays(custom, monkeypatch):
 
 def test_work_for_a_trial_that_ended_meanwhile_is_dropped(custom):
     post(custom, 1, A, TrainTo("a", 5))
-    custom.told(trial.ExitedEarly(1, 1, "EXITED_REASON_INVALID_HP"))
+    custom.decisions_after(trial.ExitedEarly(1, 1, "EXITED_REASON_INVALID_HP"))
     custom.end_run(1)
     post(custom, 2, TrainTo("a", 9), CloseTrial("a"), B)
     assert custom.state.trials[1].length == 5

@@ -35,7 +35,7 @@ def test_an_end_on_the_way_out_says_who_wanted_it(searching):
 
 def test_a_lost_worker_goes_before_what_the_script_said(searching):
     searching.submit(SINGLE)
-    searching.told(trial.ExitedEarly(1, 1, INVALID))
+    searching.decisions_after(trial.ExitedEarly(1, 1, INVALID))
     (ended,) = of(searcher.RunEnded, searching.end_run(1, "worker_lost", None, "worker w was lost"))
     assert ended.restarts == 0
     assert ended.reason == "worker w was lost; this does not count as a restart"
@@ -59,10 +59,10 @@ def test_an_operation_that_the_search_did_not_ask_for_stops_the_fold(searching, 
 
 def test_only_who_gave_up_has_little_time_to_leave(searching):
     searching.submit(SINGLE)
-    searching.told(trial.ExitedEarly(1, 1, "EXITED_REASON_USER_REQUESTED_STOP"))
+    searching.decisions_after(trial.ExitedEarly(1, 1, "EXITED_REASON_USER_REQUESTED_STOP"))
     assert searching.fold.rules.due(searching.state) is None
     searching.submit(SINGLE)
-    searching.told(trial.ExitedEarly(2, 1, INVALID))
+    searching.decisions_after(trial.ExitedEarly(2, 1, INVALID))
     assert searching.fold.rules.due(searching.state) == searching.fold.now + 10
 
 
@@ -71,5 +71,5 @@ def test_who_gave_up_after_its_run_was_over_is_not_waited_for(searching):
     cancel(searching, "pause")
     searching.acknowledge(1)
     searching.end_run(1)
-    searching.told(trial.ExitedEarly(1, 1, INVALID))
+    searching.decisions_after(trial.ExitedEarly(1, 1, INVALID))
     assert searching.fold.rules.due(searching.state) is None

@@ -190,7 +190,7 @@ def test_progress_is_passed_to_the_search(searching):
 
     searching.submit(SINGLE)
     assert search_progress(searching.state, SearchProgress([1, 8])) == {"1": 0.0}
-    searching.told(trial.Progressed(1, 1, 5.0))
+    searching.decisions_after(trial.Progressed(1, 1, 5.0))
     assert search_progress(searching.state, SearchProgress([1])) == {"1": 0.5}
     searching.finish(1)
     assert search_progress(searching.state, SearchProgress([1])) == {"1": 1.0}

@@ -105,7 +105,7 @@ class Cluster:
                     await replica.on_heartbeat(message)
             await asyncio.sleep(BEAT_S)
 
-    def told(self, *kinds):
+    def recorded(self, *kinds):
         """Events of these kinds in the log, with their times."""
         stored = [codec.decode(m.body, m.position) for m in self.journal.streams[subjects.CONTROL]]
         return [(type(one.event), one.at - EPOCH) for one in stored if isinstance(one.event, kinds)]
@@ -154,14 +154,14 @@ async def test_a_script_that_falls_silent_is_lost_and_one_that_is_back_goes_on(c
     assert cluster.trial == "ACTIVE"
     await asyncio.sleep(10)
     assert cluster.trial == "ERROR"
-    ((_, lost_at),) = cluster.told(searcher.TrialEnded)
+    ((_, lost_at),) = cluster.recorded(searcher.TrialEnded)
     assert 960 + PATIENCE_S < lost_at < 960 + PATIENCE_S + 3 * heartbeats.POLL_EVERY_S
     await asyncio.sleep(10_000)
     quiet = cluster.size
     cluster.lives = True
     await asyncio.sleep(BEAT_S + 5)
     assert cluster.trial == "ACTIVE"
-    assert len(cluster.told(searcher.RunOpened)) == 2
+    assert len(cluster.recorded(searcher.RunOpened)) == 2
     assert cluster.size > quiet
     await asyncio.sleep(1000)
     assert cluster.trial == "ACTIVE"
@@ -178,7 +178,7 @@ async def test_a_replica_that_starts_waits_for_a_whole_patience(cluster):
     await asyncio.sleep(PATIENCE_S - 5)
     assert cluster.trial == "ACTIVE"
     await asyncio.sleep(15)
-    ((_, lost_at),) = cluster.told(searcher.TrialEnded)
+    ((_, lost_at),) = cluster.recorded(searcher.TrialEnded)
     assert lost_at - began > PATIENCE_S
 
 
@@ -191,14 +191,14 @@ async def test_a_leader_that_changes_blames_nobody_who_lives(cluster):
         first.leads, other.leads = other.leads, first.leads
         for one in (first, other):
             one.runner.on_leadership_change()
-    assert cluster.told(searcher.TrialOverdue) == []
+    assert cluster.recorded(searcher.TrialOverdue) == []
     # What the new leader heard as a follower is no silence of before, either.
     cluster.lives = False
     changed = asyncio.get_running_loop().time()
     await asyncio.sleep(PATIENCE_S - 5)
-    assert cluster.told(searcher.TrialOverdue) == []
+    assert cluster.recorded(searcher.TrialOverdue) == []
     await asyncio.sleep(BEAT_S + 15)
-    ((_, lost_at),) = cluster.told(searcher.TrialOverdue)
+    ((_, lost_at),) = cluster.recorded(searcher.TrialOverdue)
     assert lost_at - changed >= PATIENCE_S - BEAT_S
 
 
@@ -212,13 +212,13 @@ async def test_nobody_is_silent_while_the_broker_is_away(cluster):
 
     bounds, cluster.journal.bounds, cluster.lives = cluster.journal.bounds, away, False
     await asyncio.sleep(2000)
-    assert cluster.told(searcher.TrialOverdue) == []
+    assert cluster.recorded(searcher.TrialOverdue) == []
     cluster.journal.bounds = bounds
     await asyncio.sleep(PATIENCE_S - 5)
-    assert cluster.told(searcher.TrialOverdue) == []
+    assert cluster.recorded(searcher.TrialOverdue) == []
     cluster.lives = True
     await asyncio.sleep(1000)
-    assert cluster.told(searcher.TrialOverdue) == []
+    assert cluster.recorded(searcher.TrialOverdue) == []
 
 
 @played
@@ -240,7 +240,7 @@ async def test_hours_of_heartbeats_write_no_event(cluster):
     before = cluster.size
     await asyncio.sleep(DAY_S / 6)
     assert cluster.size == before
-    assert cluster.told(Decision)
+    assert cluster.recorded(Decision)
     assert cluster.trial == "ACTIVE"
 
 

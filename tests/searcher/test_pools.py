@@ -11,7 +11,7 @@ SINGLE = {"name": "single", "max_length": 10}
 
 
 def bound(searching, *workspaces):
-    searching.told(gateway.PoolBound(pool="default", workspaces=workspaces, reason="test"))
+    searching.decisions_after(gateway.PoolBound(pool="default", workspaces=workspaces, reason="test"))
 
 
 def test_an_experiment_from_elsewhere_is_refused_and_changes_nothing(searching):

@@ -99,7 +99,9 @@ def test_an_experiment_is_deleted_in_portions(searching):
     for trial_id in range(1, MANY + 1):
         searching.finish(trial_id)
     change(searching, "delete")
-    decided = searching.told(checkpoints.ExperimentEmptied(1, True, "none of its checkpoints is left"))
+    decided = searching.decisions_after(
+        checkpoints.ExperimentEmptied(1, True, "none of its checkpoints is left")
+    )
     *some, last = decided
     assert [len(one.trial_ids) for one in some] == [3, 3, 3, 1]
     assert sorted(id for one in some for id in one.trial_ids) == list(range(1, MANY + 1))

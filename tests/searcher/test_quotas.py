@@ -21,8 +21,8 @@ SINGLE = {"name": "single", "max_length": 10}
 
 @pytest.fixture
 def limited(searching):
-    searching.told(gateway.UserSet(user_id=3, username="ann", reason="test"))
-    searching.told(gateway.QuotaSet(holder="user-3", jobs=2, reason="test"))
+    searching.decisions_after(gateway.UserSet(user_id=3, username="ann", reason="test"))
+    searching.decisions_after(gateway.QuotaSet(holder="user-3", jobs=2, reason="test"))
     return searching
 
 
@@ -65,26 +65,26 @@ def test_what_has_ended_counts_no_more(limited):
 
 
 def test_tasks_count_until_they_are_over(limited):
-    limited.told(task(1), task(2, "ben"))
+    limited.decisions_after(task(1), task(2, "ben"))
     limited.submit(SINGLE)
     with pytest.raises(Refused, match="has 2 of the 2 jobs"):
         limited.submit(SINGLE)
     over = ids.allocation_id("t1", 1)
-    limited.told(
+    limited.decisions_after(
         scheduler.AllocationEnded(allocation_id=over, kind="COMMAND", run=1, outcome="succeeded", reason="t")
     )
     limited.submit(SINGLE)
 
 
 def test_a_workspace_is_limited_whoever_asks_and_wherever_it_is_filed(limited):
-    limited.told(
+    limited.decisions_after(
         gateway.WorkspaceSet(workspace_id=2, name="nlp", owner="admin", reason="test"),
         gateway.ProjectSet(project_id=2, workspace_id=2, name="p", owner="admin", reason="test"),
         gateway.QuotaSet(holder="user-3", reason="test"),
         gateway.QuotaSet(holder="workspace-2", jobs=0, reason="test"),
     )
     id = limited.submit(SINGLE)
-    limited.told(gateway.ExperimentMoved(id, 2, "test"))
+    limited.decisions_after(gateway.ExperimentMoved(id, 2, "test"))
     assert limits.usage_of(limited.state, limited.state.open_jobs) == {"workspace-2": 1}
     config = complete({**CONFIG, "searcher": {"metric": "loss", **SINGLE}}, seed=7, name="test")
     wish = CreateExperiment(user="ben", config=config, original_config="", activate=True, project_id=2)
@@ -93,8 +93,8 @@ def test_a_workspace_is_limited_whoever_asks_and_wherever_it_is_filed(limited):
 
 
 def test_what_runs_elsewhere_is_in_no_queue(limited):
-    limited.told(gateway.QuotaSet(holder="user-3", jobs=0, reason="test"))
-    limited.told(
+    limited.decisions_after(gateway.QuotaSet(holder="user-3", jobs=0, reason="test"))
+    limited.decisions_after(
         searcher.ExperimentCreated(
             experiment_id=1,
             user="ann",
@@ -112,7 +112,7 @@ def test_what_runs_elsewhere_is_in_no_queue(limited):
 
 
 def test_a_rebuild_counts_the_same(limited):
-    limited.told(task(1))
+    limited.decisions_after(task(1))
     limited.submit(SINGLE)
     state = limited.state
     names = ("experiments", "trials", "open_tasks", "homes", "quotas", "people", "people_names", "tasks")
@@ -122,7 +122,7 @@ def test_a_rebuild_counts_the_same(limited):
 
 def test_what_a_round_has_let_through_counts_for_the_next_of_it(limited):
     """Commands of one round are ruled on in a view, which counts by itself and changes nothing below."""
-    limited.told(task(1))
+    limited.decisions_after(task(1))
     view = view_of(limited.state)
     view.open_jobs.set(99, limits.account_of(view, 99), 1)
     view.open_jobs.remove(-1)

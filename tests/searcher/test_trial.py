@@ -105,7 +105,7 @@ def test_an_acknowledged_exit_is_no_error_whatever_its_code(searching):
 @pytest.mark.parametrize("outcome", [("succeeded", 0), ("failed", 1)])
 def test_invalid_hyperparameters_are_replaced(searching, outcome):
     searching.submit({"name": "random", "max_length": 10, "max_trials": 2})
-    searching.told(trial.ExitedEarly(1, 1, "EXITED_REASON_INVALID_HP"))
+    searching.decisions_after(trial.ExitedEarly(1, 1, "EXITED_REASON_INVALID_HP"))
     decided = searching.end_run(1, *outcome, "exit")
     (ended,) = of(searcher.TrialEnded, decided)
     assert (ended.state, ended.early_exit) == ("COMPLETED", "INVALID_HP")
@@ -136,7 +136,7 @@ def test_a_trial_that_waits_is_closed_when_the_search_needs_it_no_more(searching
 
 def test_events_of_other_trials_are_ignored(searching):
     searching.submit(SINGLE)
-    assert searching.told(trial.Progressed(99, 1, 1.0), trial.ExitedEarly(99, 1, "x")) == []
+    assert searching.decisions_after(trial.Progressed(99, 1, 1.0), trial.ExitedEarly(99, 1, "x")) == []
 
 
 def test_every_decision_carries_a_reason(searching):

@@ -96,7 +96,7 @@ def test_what_ran_is_not_started_anew_by_mistake(outside):
 def test_an_operation_is_answered_by_its_script(outside):
     outside.trial()
     outside.start()
-    outside.searching.told(trial.Progressed(1, 1, 25.0))
+    outside.searching.decisions_after(trial.Progressed(1, 1, 25.0))
     assert search_progress(outside.state, SearchProgress([1])) == {"1": 0.25}
     decided = outside.searching.complete(1, metric=0.5)
     assert decided == [searcher.TrialIdled(1, 1, True, "the search needs no further training of it")]
@@ -299,7 +299,7 @@ def test_nothing_of_a_deleted_one_comes_back(outside):
     outside.beat()
     refused(outside, lambda: outside.start(), "DELETING")
     refused(outside, lambda: outside.trial("b"), "DELETING")
-    outside.searching.told(checkpoints.ExperimentEmptied(1, True, "none left"))
+    outside.searching.decisions_after(checkpoints.ExperimentEmptied(1, True, "none left"))
     outside.beat()
     assert (outside.state.experiments, outside.state.request_keys) == ({}, {})
     refused(outside, lambda: outside.start(), "trial '1' not found")
@@ -315,7 +315,7 @@ def test_managed_ones_are_left_alone(searching):
     for wish in wishes:
         with pytest.raises(Refused, match="is managed"):
             searching.fold.rule(wish)
-    assert searching.told(trial.Heartbeat(1, 1)) == []
+    assert searching.decisions_after(trial.Heartbeat(1, 1)) == []
     for report in (ReportScriptSilent(1, 1, 1000.0), ReportScriptHeard(1, 1)):
         assert not searching.fold.rule(report).events
     assert searching.state.timers == {}

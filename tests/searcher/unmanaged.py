@@ -65,7 +65,7 @@ class UnmanagedExperiment:
 
     def old_beat(self, id=1, run=1):
         """The same as earlier versions had it in the log."""
-        return self.searching.told(trial.Heartbeat(id, run))
+        return self.searching.decisions_after(trial.Heartbeat(id, run))
 
     def look(self):
         """The watch looks, as it does all the time; returns what follows."""

@@ -42,7 +42,7 @@ class Hooks:
         )
         return self.fold.rule(command).value
 
-    def told(self, *events):
+    def decisions_after(self, *events):
         """What the service decides because of these."""
         self.fold.given(*events)
         return self.fold.decide()

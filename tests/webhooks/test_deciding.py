@@ -36,7 +36,7 @@ def attempt(hooks, delivery_id, number=1, problem="", **more):
 def test_a_new_state_is_sent_to_the_webhooks_that_match(hooks):
     both, other = hooks.make("COMPLETED", "ERROR"), hooks.make("ERROR", "PAUSED")
     hooks.fold.now += 90
-    (due,) = hooks.told(ended(1))
+    (due,) = hooks.decisions_after(ended(1))
     assert (due.webhook_id, due.occasion, due.happened_at) == (
         both,
         "EXPERIMENT_STATE_CHANGE",
@@ -46,7 +46,7 @@ def test_a_new_state_is_sent_to_the_webhooks_that_match(hooks):
     assert (told.id, told.state, told.name, told.duration_s) == (1, "COMPLETED", "digits", 90.0)
     assert (told.resource_pool, told.slots_per_trial) == ("default", 2)
     assert (told.workspace, told.project) == ("Uncategorized", "Uncategorized")
-    first, second = hooks.told(created(2), ended(2, "ERROR"))
+    first, second = hooks.decisions_after(created(2), ended(2, "ERROR"))
     assert {first.webhook_id, second.webhook_id} == {both, other}
     assert len({due.delivery_id, first.delivery_id, second.delivery_id}) == 3
 
@@ -61,7 +61,7 @@ def test_a_new_state_is_sent_to_the_webhooks_that_match(hooks):
 )
 def test_every_state_that_can_be_subscribed_to_is_sent(hooks, event, state):
     hooks.make(state)
-    (due,) = hooks.told(event)
+    (due,) = hooks.decisions_after(event)
     assert due.experiment.state == state
 
 
@@ -71,20 +71,20 @@ def test_names_are_those_of_the_moment(hooks):
     project = gateway.ProjectSet(project_id=3, workspace_id=2, name="tagging", owner="ann", reason="")
     renamed = searcher.ExperimentRevised(1, {"name": "new"}, "")
     moved = gateway.ExperimentMoved(experiment_id=1, project_id=3, reason="")
-    (due,) = hooks.told(workspace, project, renamed, moved, ended(1))
+    (due,) = hooks.decisions_after(workspace, project, renamed, moved, ended(1))
     told = due.experiment
     assert (told.name, told.workspace, told.project) == ("new", "nlp", "tagging")
 
 
 def test_earlier_events_are_not_sent(hooks):
-    hooks.told(ended(1))
+    hooks.decisions_after(ended(1))
     hooks.make()
-    assert hooks.told() == []
+    assert hooks.decisions_after() == []
 
 
 def test_a_delivery_that_arrived_is_over(hooks):
     hook = hooks.make()
-    (due,) = hooks.told(ended(1))
+    (due,) = hooks.decisions_after(ended(1))
     assert hooks.state.next_delivery(hook).told is due
     (tried,) = attempt(hooks, due.delivery_id)
     assert (tried.attempt, tried.next_at, tried.reason) == (1, None, "the receiver answered 204")
@@ -94,7 +94,7 @@ def test_a_delivery_that_arrived_is_over(hooks):
 
 def test_pauses_grow_and_in_the_end_it_is_given_up(hooks):
     hooks.make()
-    (due,) = hooks.told(ended(1))
+    (due,) = hooks.decisions_after(ended(1))
     waits = []
     for number in range(1, limits.MAX_TRIES):
         (tried,) = attempt(hooks, due.delivery_id, number, "the receiver answered 500")
@@ -116,7 +116,7 @@ def test_chance_spreads_attempts():
 
 def test_what_a_retry_cannot_change_is_not_tried_again(hooks):
     hooks.make()
-    (due,) = hooks.told(ended(1))
+    (due,) = hooks.decisions_after(ended(1))
     tried, over = attempt(hooks, due.delivery_id, 1, "10.0.0.1 is not contacted from here", final=True)
     assert (tried.next_at, type(over)) == (None, DeliveryGivenUp)
     assert over.reason == "the only attempt failed: 10.0.0.1 is not contacted from here"
@@ -125,7 +125,7 @@ def test_what_a_retry_cannot_change_is_not_tried_again(hooks):
 def test_an_attempt_counts_once_whoever_made_it(hooks):
     """A process that had lost its lead, or was stopped for a while, made the same attempt again."""
     hooks.make()
-    (due,) = hooks.told(ended(1))
+    (due,) = hooks.decisions_after(ended(1))
     attempt(hooks, due.delivery_id, 1, "it did not answer")
     assert attempt(hooks, due.delivery_id, 1) == []
     attempt(hooks, due.delivery_id, 2)
@@ -135,7 +135,7 @@ def test_an_attempt_counts_once_whoever_made_it(hooks):
 
 def test_a_test_is_tried_once_and_before_all_others(hooks):
     hook = hooks.make()
-    hooks.told(ended(1))
+    hooks.decisions_after(ended(1))
     id = hooks.fold.rule(TryWebhook(webhook_id=hook, user="admin")).value
     assert hooks.state.next_delivery(hook).told.delivery_id == id
     assert hooks.state.deliveries[id].reason == "tested by admin"
@@ -146,7 +146,7 @@ def test_a_test_is_tried_once_and_before_all_others(hooks):
 def test_what_waits_for_a_dead_receiver_is_bounded(hooks, monkeypatch):
     monkeypatch.setattr("services.webhooks.react.MAX_WAITING", 2)
     hook = hooks.make()
-    decided = hooks.told(*(event for id in (2, 3, 4) for event in (created(id), ended(id))))
+    decided = hooks.decisions_after(*(event for id in (2, 3, 4) for event in (created(id), ended(id))))
     assert [type(one) for one in decided] == [DeliveryDue, DeliveryDue, DeliveryDue, DeliveryGivenUp]
     assert decided[-1].reason == "2 other deliveries of webhook 1 wait to be made"
     assert hooks.state.waiting.count(hook) == 2
@@ -157,7 +157,7 @@ def test_only_the_last_finished_deliveries_are_kept(hooks, monkeypatch):
     hook = hooks.make()
     ids = []
     for id in range(2, 8):
-        (due,) = hooks.told(created(id), ended(id))
+        (due,) = hooks.decisions_after(created(id), ended(id))
         attempt(hooks, due.delivery_id)
         ids.append(due.delivery_id)
     assert list(hooks.state.deliveries) == ids[-3:]
@@ -169,11 +169,11 @@ def test_only_the_last_finished_deliveries_are_kept(hooks, monkeypatch):
 
 def test_a_removed_webhook_leaves_nothing_behind(hooks):
     hook = hooks.make()
-    (due,) = hooks.told(ended(1))
+    (due,) = hooks.decisions_after(ended(1))
     assert [row["waiting"] for row in webhooks(hooks.state, Webhooks())] == [1]
     hooks.fold.rule(RemoveWebhook(webhook_id=hook, user="admin"))
     assert (hooks.state.webhooks, hooks.state.deliveries) == ({}, {})
-    assert hooks.told(created(2), ended(2)) == []
+    assert hooks.decisions_after(created(2), ended(2)) == []
     assert attempt(hooks, due.delivery_id) == []
     assert hooks.make() == hook + 1, "no id is given out twice"
     for command in (RemoveWebhook(webhook_id=hook, user="admin"), TryWebhook(webhook_id=hook, user="admin")):
@@ -199,9 +199,9 @@ def test_how_many_there_may_be(hooks):
 def test_a_state_is_the_same_after_a_restart(hooks):
     """What is looked up by is made of the records again."""
     hook = hooks.make("COMPLETED", "PAUSED")
-    (due,) = hooks.told(ended(1))
+    (due,) = hooks.decisions_after(ended(1))
     attempt(hooks, due.delivery_id, 1, "it did not answer")
-    hooks.told(created(2), ended(2))
+    hooks.decisions_after(created(2), ended(2))
     again = RULES.state(**{name: dict(getattr(hooks.state, name)) for name in dump(hooks.state)})
     for index in ("listeners", "owed_to", "waiting", "over", "of_webhook", "made_at"):
         assert list(getattr(again, index)) == list(getattr(hooks.state, index)), index
@@ -232,5 +232,5 @@ def _story(hooks):
 def test_records_are_small(hooks):
     """What one delivery costs in the log does not grow with the configuration of its experiment."""
     hooks.make()
-    (due,) = hooks.told(created(2, hyperparameters={"x": "y" * 100_000}), ended(2))
+    (due,) = hooks.decisions_after(created(2, hyperparameters={"x": "y" * 100_000}), ended(2))
     assert len(msgspec.json.encode(due)) < 1000

@@ -50,7 +50,7 @@ class Cluster:
         self.fold.decide()
         self.count.advance(self.count.position + 1)
 
-    def told(self, *events):
+    def happened(self, *events):
         self.fold.given(*events)
         self.moved()
 
@@ -104,7 +104,7 @@ def test_changes_wake_a_lane_and_without_any_it_rarely_polls(hooks):
     async def story(cluster):
         await asyncio.sleep(3600.0)
         assert cluster.looks <= 2 * (3600 / MAX_WAIT_S + 1), "nobody polls"
-        cluster.told(ended(1))
+        cluster.happened(ended(1))
         await asyncio.sleep(0.05)
         assert cluster.urls() == ["http://a/"], "it did not wait for anything"
 
@@ -116,7 +116,7 @@ def test_a_second_attempt_comes_when_it_is_due(hooks):
 
     async def story(cluster):
         cluster.answers["http://a/"] = Result(problem="nobody listens")
-        cluster.told(ended(1))
+        cluster.happened(ended(1))
         await asyncio.sleep(0.1)
         (delivery,) = cluster.fold.state.deliveries.values()
         due_s = delivery.next_at - cluster.clock()
@@ -135,7 +135,7 @@ def test_who_begins_to_lead_delivers_what_waits(hooks):
 
     async def story(cluster):
         cluster.leads = False
-        cluster.told(ended(1))
+        cluster.happened(ended(1))
         await asyncio.sleep(100.0)
         assert cluster.sent == []
         cluster.leads = True
@@ -153,7 +153,7 @@ def test_an_attempt_that_breaks_is_logged_counts_as_failed_and_holds_up_nobody(h
     async def story(cluster):
         cluster.answers["http://bad/"] = RuntimeError("http://bad/ and its secret")
         with capture_logs() as logged:
-            cluster.told(ended(1))
+            cluster.happened(ended(1))
             await asyncio.sleep(0.1)
         assert sorted(cluster.urls()) == ["http://bad/", "http://good/"]
         (line,) = [one for one in logged if one["event"] == "attempt.failed"]
@@ -173,7 +173,7 @@ def test_a_lane_that_fails_rests_longer_each_time_and_goes_on_in_the_end(hooks, 
     async def story(cluster):
         cluster.refusals = [error] * 4
         with capture_logs() as logged:
-            cluster.told(ended(1))
+            cluster.happened(ended(1))
             await asyncio.sleep(0.5)
             assert len(cluster.sent) == 1, "it is not tried again at once"
             await asyncio.sleep(60.0)
@@ -227,7 +227,7 @@ def test_a_receiver_that_takes_its_time_delays_only_itself(hooks):
             return await send(url, body, headers)
 
         cluster.send = slow
-        cluster.told(ended(1))
+        cluster.happened(ended(1))
         await asyncio.sleep(5.0)
         assert cluster.urls() == ["http://good/"]
         free.set()
