@@ -33,7 +33,7 @@ COLUMNS = "id,name,tags,state,progress,numTrials,course,searcherMetricsVal,hp.le
 REST_MS = 1500
 QUIET, MOST = 5, 400
 """Looks in a row at a page that find nothing that loads, and how often it is looked at."""
-LOADS = ".skeleton, figure[aria-busy=true], .primary[aria-disabled=true], .failures > li:not(:has(.why))"
+LOADS = ".skeleton, figure[aria-busy=true], [data-tip='It is being checked'], .failures > li:not(:has(.why))"
 """Lists and charts without data, a form that is being checked, and failures without their cause."""
 VERSIONS = 3
 """Of the model."""

@@ -186,13 +186,6 @@ class Peers:
         answer = await self._bus_client.query(queries.Pools(), min_position=self._catalogue.position)
         return msgspec.convert(answer.value, list[PoolRow])
 
-    async def pools_if_known(self) -> list[PoolRow]:
-        """All resource pools; none while the scheduler is unavailable."""
-        with contextlib.suppress(Refused, TimeoutError):
-            async with asyncio.timeout(OPTIONAL_ANSWER_TIMEOUT_S):
-                return await self.pools()
-        return []
-
     async def queue_order(self) -> QueueOrder:
         """How the pools order their work, without what the scheduler does not answer in time."""
         schedulers: dict[str, str] = {}
@@ -262,3 +255,11 @@ async def query_or_empty(peers: Peers, query: Any, position: int) -> dict[str, A
     except (Refused, TimeoutError):
         return {}
     return found
+
+
+async def pools_or_none(peers: Peers) -> list[PoolRow]:
+    """All resource pools; an empty list while the scheduler is unavailable."""
+    with contextlib.suppress(Refused, TimeoutError):
+        async with asyncio.timeout(OPTIONAL_ANSWER_TIMEOUT_S):
+            return await peers.pools()
+    return []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.catalogue.domain.state import running_s, slot_s
+from services.catalogue.domain.running_time import running_s, slot_s
 from tests.gateway import stories as story
 
 HOUR = 3600.0

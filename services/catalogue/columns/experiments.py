@@ -26,7 +26,7 @@ from services.catalogue.columns.column import (
 )
 from services.catalogue.display_state import experiment_state
 from services.catalogue.domain import Experiment, State
-from services.catalogue.domain.state import running_s, slot_s
+from services.catalogue.domain.running_time import running_s, slot_s
 from services.people import users
 
 

@@ -18,6 +18,7 @@ from services.catalogue.domain.indexed_records import (
     put_share,
     put_trial,
 )
+from services.catalogue.domain.running_time import running_s, slot_s
 from services.catalogue.domain.state import (
     Allocation,
     Experiment,
@@ -26,8 +27,6 @@ from services.catalogue.domain.state import (
     Share,
     State,
     Trial,
-    running_s,
-    slot_s,
 )
 from services.kit.rules import Key
 

@@ -67,7 +67,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     running_slots: int = 0
     """Their slots."""
     counted_at: float = 0.0
-    """When that number last changed. Until then the next two are summed up; see `running_s` and `slot_s`."""
+    """When that number last changed. Until then the next two are summed up; see `running_time`."""
     past_running_s: float = 0.0
     past_slot_s: float = 0.0
     best_trial: int | None = None
@@ -80,16 +80,6 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     """The configured hyperparameters as JSON; lists need them even when the submission is paged out."""
     point: str = ""
     """The best or only trial's hyperparameters as JSON, for the same reason."""
-
-
-def running_s(one: Experiment, now: float) -> float:
-    """Seconds during which at least one of its allocations ran: time queued or paused does not count."""
-    return one.past_running_s + (max(0.0, now - one.counted_at) if one.running else 0.0)
-
-
-def slot_s(one: Experiment, now: float) -> float:
-    """Slot seconds: for each of its allocations, its slots times how long it ran."""
-    return one.past_slot_s + one.running_slots * (max(0.0, now - one.counted_at) if one.running else 0.0)
 
 
 class Validation(msgspec.Struct, frozen=True):

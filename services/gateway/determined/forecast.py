@@ -8,7 +8,7 @@ from heapq import heapify, heappop, heappush
 import msgspec
 
 from services.catalogue.domain import Experiment, State
-from services.catalogue.domain.state import running_s
+from services.catalogue.domain.running_time import running_s
 from services.catalogue.peers import Job, PoolRow
 
 MIN_PROGRESS = 0.01

@@ -95,7 +95,7 @@ const FIXED: Column[] = [
   make("description", "Description", 220, ({ description }) => <Cut>{description}</Cut>),
   make("tags", "Tags", 128, tags),
   make("state", "State", 120, (one) => <State state={shownState(one)} why={one.stateReason} />, { small: true, under: true }),
-  make("progress", "Progress", 106, progress),
+  make("progress", "Progress", 100, progress),
   make("numTrials", "Trials", 60, ({ numTrials }) => number(numTrials), num),
   make(
     "course",
@@ -120,10 +120,10 @@ const FIXED: Column[] = [
   make("searcherType", "Searcher", 120, ({ searcherType }) => <Cut>{searcherType}</Cut>),
   make("searcherMetric", "Metric", 120, ({ searcherMetric }) => <Cut>{searcherMetric}</Cut>),
   make("startTime", "Started", 104, ({ startTime }) => <Time at={startTime} />),
-  make("runningTime", "Ran", 104, (one) => <Ran of={one} />, num),
+  make("runningTime", "Ran", 92, (one) => <Ran of={one} />, num),
   make("duration", "Since submission", 130, ({ duration: lasted }) => duration(lasted), num),
   make("slotHours", "Slot hours", 90, ({ slotHours }) => number(slotHours, 3), num),
-  make("user", "By", 44, ({ username }) => <Avatar name={username} small />),
+  make("user", "By", 48, ({ username }) => <Avatar name={username} small />),
   make("resourcePool", "Pool", 100, ({ resourcePool }) => <Cut>{resourcePool}</Cut>),
   make("projectId", "Project", 130, ({ projectId, projectName }) => (
     <CellLink className="cut ink2" to={`/projects/${projectId}/experiments`} title={projectName}>

@@ -6,6 +6,7 @@ import { useState } from "react";
 
 import { send } from "../api/client";
 import { useData } from "../api/data";
+import { useRights } from "../api/rights";
 import { Dialog } from "../ui/dialog";
 import { Search } from "../ui/field";
 import { failed, toast } from "../ui/toast";
@@ -16,7 +17,7 @@ interface Project {
   archived: boolean;
 }
 
-/** Offers all projects of all workspaces. */
+/** Offers the projects of all workspaces in which the user may create experiments. */
 export function MoveDialog({ ids, from, onClose }: { ids: number[]; from?: number; onClose: () => void }) {
   const [wanted, setWanted] = useState("");
   const spaces = useData<{ workspaces: { id: number; name: string; archived: boolean }[] }>("workspaces", ["workspaces"]);
@@ -64,11 +65,15 @@ function Projects({
   wanted: string;
   onMove: (project: number, name: string) => void;
 }) {
+  const rights = useRights();
   const found = useData<{ projects: Project[] }>(`workspaces/${id}/projects`, ["workspaces"]);
   return (
     <>
       {found.data?.projects
-        .filter((one) => !one.archived && `${name} / ${one.name}`.toLowerCase().includes(wanted.toLowerCase()))
+        .filter(
+          (one) =>
+            !one.archived && !rights("create", { workspaceId: id }) && `${name} / ${one.name}`.toLowerCase().includes(wanted.toLowerCase()),
+        )
         .map((one) => (
           <button key={one.id} type="button" className="mi" onClick={() => onMove(one.id, one.name)}>
             <Folder />

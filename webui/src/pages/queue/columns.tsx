@@ -132,8 +132,9 @@ export const ofWaiting = (
           head: "#",
           width: PLACE_PX,
           cell: (job: Job) => (
-            <span className="nowrap">
-              {grip(job)} {place(job)}
+            <span className="check nowrap">
+              {grip(job)}
+              {place(job)}
             </span>
           ),
         },

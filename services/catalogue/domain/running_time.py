@@ -1,0 +1,15 @@
+"""How long an experiment ran, and how many slot seconds it held, from the sums in its record."""
+
+from __future__ import annotations
+
+from services.catalogue.domain.state import Experiment
+
+
+def running_s(one: Experiment, now: float) -> float:
+    """Seconds during which at least one of its allocations ran: time queued or paused does not count."""
+    return one.past_running_s + (max(0.0, now - one.counted_at) if one.running else 0.0)
+
+
+def slot_s(one: Experiment, now: float) -> float:
+    """Slot seconds: for each of its allocations, its slots times how long it ran."""
+    return one.past_slot_s + one.running_slots * (max(0.0, now - one.counted_at) if one.running else 0.0)
