@@ -47,6 +47,8 @@ def told(gateway):
     gateway.post("/api/v1/models", {"name": "digits"})
     gateway.post("/api/v1/templates", {"name": "digits", "config": {"name": "x"}})
     gateway.post("/api/v1/workspaces", {"name": "lab"})
+    viewed = {"activityType": "ACTIVITY_TYPE_GET", "entityType": "ENTITY_TYPE_PROJECT", "entityId": 1}
+    gateway.post("/api/v1/users/activity", viewed)
     hook = {"url": "https://h/", "triggers": [{"condition": {"state": "ERROR"}}]}
     gateway.post("/api/v1/webhooks", hook)
     gateway.given(

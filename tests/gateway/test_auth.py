@@ -46,7 +46,7 @@ def test_login_hashes_what_is_not_hashed_and_takes_json_without_content_type(gat
             "active": True,
             "agentUserGroup": None,
             "displayName": "",
-            "modifiedAt": "1970-01-01T00:00:00.000000Z",
+            "modifiedAt": None,
             "remote": False,
         }
 

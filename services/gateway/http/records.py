@@ -27,7 +27,7 @@ class User(TypedDict):
     active: bool
     agentUserGroup: AgentUser | None
     displayName: str
-    modifiedAt: Instant
+    modifiedAt: Instant | None
     remote: bool
 
 

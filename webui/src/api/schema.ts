@@ -20,6 +20,24 @@ export interface components {
             };
         };
         /**
+         * ActivityBody
+         * @description POST /users/activity
+         */
+        ActivityBody: {
+            /**
+             * @default ACTIVITY_TYPE_UNSPECIFIED
+             * @enum {string}
+             */
+            activityType: "ACTIVITY_TYPE_UNSPECIFIED" | "ACTIVITY_TYPE_GET";
+            /**
+             * @default ENTITY_TYPE_UNSPECIFIED
+             * @enum {string}
+             */
+            entityType: "ENTITY_TYPE_UNSPECIFIED" | "ENTITY_TYPE_PROJECT";
+            /** @default 0 */
+            entityId: number;
+        };
+        /**
          * Agent
          * @description A worker.
          */
@@ -887,6 +905,13 @@ export interface components {
             program: string;
         };
         /**
+         * RecentProjects
+         * @description The projects that a user opened last, newest first.
+         */
+        RecentProjects: {
+            projects: components["schemas"]["Project"][];
+        };
+        /**
          * RetryBody
          * @description POST /master/parked/retry: the program that retries what it could not decide or process.
          */
@@ -1236,8 +1261,7 @@ export interface components {
             active: boolean;
             agentUserGroup: components["schemas"]["AgentUser"] | null;
             displayName: string;
-            /** Format: date-time */
-            modifiedAt: string;
+            modifiedAt: string | null;
             remote: boolean;
         };
         /**

@@ -11,7 +11,8 @@ from services.people.domain import OpenSession, User
 
 
 def user(record: User) -> dict[str, Any]:
-    """A user."""
+    """A user. Built-in ones that nobody changed have no time of their last change."""
+    changed_at = max(record.changed_at, record.password_at)
     return {
         "id": record.id,
         "username": record.username,
@@ -19,7 +20,7 @@ def user(record: User) -> dict[str, Any]:
         "active": record.active,
         "agentUserGroup": agent_user(record.agent_user),
         "displayName": record.display_name,
-        "modifiedAt": format_time(max(record.changed_at, record.password_at)),
+        "modifiedAt": format_time(changed_at) if changed_at else None,
         "remote": record.remote,
     }
 

@@ -28,7 +28,7 @@ SORTS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "USER_NAME": itemgetter("username"),
     "ADMIN": itemgetter("admin"),
     "ACTIVE": itemgetter("active"),
-    "MODIFIED_TIME": itemgetter("modifiedAt"),
+    "MODIFIED_TIME": lambda one: one["modifiedAt"] or "",
     "NAME": lambda one: one["displayName"] or one["username"],
 }
 
