@@ -82,7 +82,7 @@ async def serve_http(parts: Parts) -> None:
     monitored_disks = disks(settings, storage)
     parts.measures.register(monitored_disks.readings, monitored_disks.refresh)
     signs = HealthReports()
-    await signs.subscribe(parts.connection)
+    await signs.subscribe(parts.stranger_connection)
     backend = Backend(
         settings=settings,
         catalogue=catalogue,

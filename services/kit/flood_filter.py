@@ -22,8 +22,9 @@ MAX_COST = 1000
 """What one sender may cost in a window: a message costs 1, and 1 more for each `COST_BYTES`."""
 COST_BYTES = 4096
 FRAME = re.compile(rb"H?MSG[ \t]+([^ \t\r\n]+)[ \t][^\r\n]*?(\d+)[ \t]*\r\n")
-SENDER_TOKENS = 3
-"""The sender is named by the first tokens of a subject: `ask.trial.12`, `ask.worker.w1`, `heartbeat.w1`."""
+SENDER_TOKENS = 4
+"""The sender is named by the first tokens of a subject: `ask.trial.12.searcher`, `heartbeat.w1`,
+`health.sign.worker.w1`."""
 LINE_END = b"\r\n"
 
 

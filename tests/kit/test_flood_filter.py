@@ -71,6 +71,18 @@ def test_a_sender_is_heard_again_in_the_next_window():
     assert filter.keep(asked(1)) == asked(1)
 
 
+@pytest.mark.parametrize(
+    "subject", [b"heartbeat.%s", b"health.sign.worker.%s", b"ask.worker.%s.scheduler.holder"]
+)
+def test_each_worker_has_a_share_of_its_own(subject):
+    def said(worker):
+        return b"MSG " + subject % worker + b" 1 2\r\n[]\r\n"
+
+    filter = FloodFilter()
+    assert filter.keep(said(b"w1") * 5000) == said(b"w1") * MAX_COST
+    assert filter.keep(said(b"w2")) == said(b"w2")
+
+
 def test_large_messages_cost_more():
     large = asked(1, b"x" * 100 * COST_BYTES)
     assert len(FloodFilter().keep(large * 20)) == len(large) * (MAX_COST // 101)
