@@ -74,6 +74,7 @@ class Replica:
             is_leader=lambda: self.leads,
             settings=MetricsSettings(),
             connection=SimpleNamespace(subscribe=self._subscribe),
+            stranger_connection=SimpleNamespace(subscribe=self._subscribe),
             measures=NO_METRICS,
         )
         self._run(self.run_background_tasks(parts))
