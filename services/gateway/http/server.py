@@ -71,6 +71,7 @@ from services.gateway.determined.routes import (
     workspaces,
 )
 from services.gateway.http.authz import Guard
+from services.gateway.http.route_index import RouteIndex, routers_by_word
 from services.gateway.http.visit import Visit
 from services.gateway.running.backend import Backend
 from services.kit.authz.needs import needed
@@ -173,6 +174,11 @@ def surface() -> APIRouter:
     return made
 
 
+@functools.cache
+def _routers() -> dict[str, APIRouter]:
+    return routers_by_word(surface().routes)
+
+
 def prepare() -> None:
     """Prepare all routes now; FastAPI would otherwise do so when it first matches a route.
 
@@ -181,6 +187,7 @@ def prepare() -> None:
     request_scope = {"type": "http", "method": "GET", "path": "/", "root_path": "", "headers": []}
     for route in surface().routes:
         route.matches(dict(request_scope))
+    _routers()
 
 
 def _include(made: APIRouter, part: APIRouter, prefix: str) -> None:
@@ -197,6 +204,7 @@ def application(backend: Backend) -> FastAPI:
     app = FastAPI(
         routes=surface().routes, openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False
     )
+    app.router.middleware_stack = RouteIndex(_routers(), app.router.middleware_stack)
     app.state.backend = backend
     errors.install(app)
     if backend.tracer is not None:
