@@ -35,6 +35,8 @@ QUIET, MOST = 5, 400
 """Looks in a row at a page that find nothing that loads, and how often it is looked at."""
 LOADS = ".skeleton, figure[aria-busy=true], [data-tip='It is being checked'], .failures > li:not(:has(.why))"
 """Lists and charts without data, a form that is being checked, and failures without their cause."""
+LOADS_FOR_GOOD = {"components"}
+"""Pages that show what loads as an example."""
 VERSIONS = 3
 """Of the model."""
 FAILS = """
@@ -133,7 +135,7 @@ def pages(cluster: Any, ids: dict[str, int]) -> dict[str, str]:
     """Addresses by the name of their picture."""
     search, single = f"/experiments/{ids['search']}", f"/experiments/{ids['single']}"
     best = cluster.experiment(ids["search"])["bestTrialId"]
-    failed = cluster.trials(ids["distributed"])[0]["id"]
+    failed = cluster.trials(ids["failed"])[0]["id"]
     return {
         "dashboard": "/dashboard",
         "experiments": f"/experiments?g=projectId&c={COLUMNS}",
@@ -146,7 +148,7 @@ def pages(cluster: Any, ids: dict[str, int]) -> dict[str, str]:
         "notes": f"{single}/notes",
         "trial": f"{search}/trials/{best}/overview",
         "metrics": f"{search}/trials/{best}/metrics",
-        "logs": f"/experiments/{ids['distributed']}/trials/{failed}/logs",
+        "logs": f"/experiments/{ids['failed']}/trials/{failed}/logs",
         "cluster": "/clusters",
         "queue": "/jobs",
         "models": f"/models/digits?open={VERSIONS}",
@@ -163,7 +165,10 @@ def take(page: Page, name: str, address: str, scheme: str) -> None:
     """One picture, as soon as the page has come to rest."""
     page.goto(f"/det{address}")
     page.locator("main h1, main h2").first.wait_for()
-    come_to_rest(page)
+    if name in LOADS_FOR_GOOD:
+        page.wait_for_timeout(REST_MS)
+    else:
+        come_to_rest(page)
     save(page.screenshot(), PICTURES / f"{name}-{scheme}.png")
 
 

@@ -95,7 +95,7 @@ const FIXED: Column[] = [
   make("description", "Description", 220, ({ description }) => <Cut>{description}</Cut>),
   make("tags", "Tags", 128, tags),
   make("state", "State", 120, (one) => <State state={shownState(one)} why={one.stateReason} />, { small: true, under: true }),
-  make("progress", "Progress", 100, progress),
+  make("progress", "Progress", 108, progress),
   make("numTrials", "Trials", 60, ({ numTrials }) => number(numTrials), num),
   make(
     "course",
