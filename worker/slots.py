@@ -100,7 +100,7 @@ def _is_visible(visible: str | None, gpu: _Gpu) -> bool:
     if visible is None:
         return True
     names = [name.strip() for name in visible.split(",") if name.strip()]
-    return any(name == str(gpu.number) or (not name.isdigit() and gpu.uuid.startswith(name)) for name in names)
+    return str(gpu.number) in names or any(gpu.uuid.startswith(one) for one in names if not one.isdigit())
 
 
 class _Gpu(NamedTuple):
