@@ -40,9 +40,9 @@ test("a problem shows within seconds, and so does its end", async () => {
   await watch(says(well), says(wrong), says(well));
   await vi.advanceTimersByTimeAsync(1);
   expect(last()!.health!.status).toBe("up");
-  await vi.advanceTimersByTimeAsync(5000);
+  await vi.advanceTimersByTimeAsync(3000);
   expect(last()!.health).toEqual(wrong);
-  await vi.advanceTimersByTimeAsync(5000);
+  await vi.advanceTimersByTimeAsync(3000);
   expect(last()!.health!.status).toBe("up");
 });
 
@@ -67,6 +67,17 @@ test("a gateway that accepts requests but answers none is silent, too", async ()
   await watch(says(well), hangs);
   await vi.advanceTimersByTimeAsync(30_000);
   expect(last()!.silent).toBe(true);
+});
+
+test("silence is told within five seconds of the last answer, however the gateway fails", async () => {
+  const hangs = () => new Promise(() => {});
+  for (const fails of [nothing, hangs, says({}, 503)]) {
+    await watch(says(well), fails);
+    await vi.advanceTimersByTimeAsync(5000);
+    expect(last()).toMatchObject({ silent: true });
+    stop();
+    vi.resetModules();
+  }
 });
 
 test("a hidden page polls nothing", async () => {

@@ -20,19 +20,20 @@ export interface Seen {
   health: Health | null;
   /** When the gateway last answered; the data on the page is as of then. */
   answeredAt: Date | null;
-  /** The gateway has not answered for longer than `SILENT_MS`. */
+  /** A request has not been answered for longer than `SILENT_MS`. */
   silent: boolean;
 }
 
-const EVERY_MS = 4000;
+const EVERY_MS = 2000;
 const AGAIN_MS = 1000;
 const PATIENCE_MS = 4000;
-/** How long the gateway may stay silent before the page says so; a shorter silence may be a restart. */
-const SILENT_MS = 6000;
+/** How long a request may stay unanswered before the page says so: within 5 s of the last answer. A shorter silence may
+ * be a restart. */
+const SILENT_MS = 2500;
 
 let seen: Seen = { health: null, answeredAt: null, silent: false };
-/** When the first request of the current run of unanswered ones was sent. */
-let waiting: number | null = null;
+/** Runs from the first of the current run of unanswered requests. */
+let silence: ReturnType<typeof setTimeout> | undefined;
 let timer: ReturnType<typeof setTimeout> | undefined;
 const watchers = new Set<() => void>();
 
@@ -44,20 +45,26 @@ function tell(now: Seen) {
 async function ask() {
   timer = undefined;
   if (!document.hidden) await look();
-  if (watchers.size && timer === undefined) timer = setTimeout(ask, waiting === null ? EVERY_MS : AGAIN_MS);
+  if (watchers.size && timer === undefined) timer = setTimeout(ask, silence === undefined ? EVERY_MS : AGAIN_MS);
 }
 
 async function look() {
-  const asked = Date.now();
+  silence ??= setTimeout(() => tell({ ...seen, silent: true }), SILENT_MS);
   try {
     const answer = await fetch("/api/v1/master/health", { signal: AbortSignal.timeout(PATIENCE_MS) });
     if (answer.status >= 500) throw new Error(answer.statusText);
-    waiting = null;
-    tell({ health: answer.ok ? await answer.json() : null, answeredAt: new Date(), silent: false });
+    const health = answer.ok ? await answer.json() : null;
+    endSilence();
+    tell({ health, answeredAt: new Date(), silent: false });
   } catch {
-    waiting ??= asked;
-    if (Date.now() - waiting >= SILENT_MS) tell({ ...seen, silent: true });
+    // `silence` goes on.
   }
+}
+
+/** An answer came, or nobody looks. */
+function endSilence() {
+  clearTimeout(silence);
+  silence = undefined;
 }
 
 function watch(watcher: () => void) {
@@ -68,6 +75,7 @@ function watch(watcher: () => void) {
     if (watchers.size) return;
     clearTimeout(timer);
     timer = undefined;
+    endSilence();
   };
 }
 

@@ -144,7 +144,7 @@ function Recent({ rows }: { rows: Row[] }) {
       column("name"),
       { ...column("projectId"), width: 118 },
       column("state"),
-      column("progress"),
+      { ...column("progress"), width: 118 },
       column("numTrials"),
       { ...course, cell: (row: Row) => course.cell({ ...row, course: courses.get(row.experiment.id) }) },
       column("searcherMetricsVal"),
