@@ -14,8 +14,8 @@ from tests.gateway.harness import Harness
 from tests.gateway.strangers import furnish, path_of
 from tests.gateway.test_strangers_by_role import ELSEWHERE, HERE, ROLES
 
-OLGAS = re.compile(rb"olgas|Vision|Digits|\bdigits|\bc-1\b|\b1\.r1\b|\bown\b")
-"""What stands in answers that show something of her workspace."""
+OLGAS = re.compile(rb"olgas|Vision|Digits|\bdigits|\bc-1\b|\b1\.r1\b|\bown\b(?!\":)")
+"""What stands in answers that show something of her workspace; `own` as a value, not as a field's name."""
 KINDS = ("listed", "cluster")
 ANYWHERE = {"logged_in", "view", "read_log"}
 ENDLESS = {"/api/v1/live", "/api/v1/experiments/metrics-stream/metric-names", "/api/v1/master/logs"}

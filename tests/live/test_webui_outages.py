@@ -77,6 +77,7 @@ def test_what_is_fetched_later_may_fail_and_the_page_stays(cluster, signed_in):
 
 
 def test_the_list_goes_on_when_broker_and_gateway_were_away(cluster, page, examples):
+    cluster.create("1_metrics.yaml", examples)
     page.goto("/det/experiments")
     expect(page.locator("tr[data-id]").first).to_be_visible()
     cluster.kill("broker")

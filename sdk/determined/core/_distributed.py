@@ -2,6 +2,7 @@
 
 import importlib
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from determined.core._collectives import Alone, Collectives, Group
@@ -9,6 +10,8 @@ from determined.core._outcome import Outcome
 
 _FIELDS = ("rank", "size", "local_rank", "local_size", "cross_rank", "cross_size")
 _DEFAULT_PORT = 12360
+_OF_RANKS = ("RANK", "WORLD_SIZE", "DET_SESSION_TOKEN", "TORCHELASTIC_RUN_ID")
+"""Rank and number of ranks, and what is set where a cluster or torchrun watches them."""
 
 
 def port_1() -> int:
@@ -23,14 +26,18 @@ def port_2() -> int:
 
 def announce_rank() -> None:
     """Show the other ranks of this host that this one runs, if it is one that was started by hand."""
-    if _is_by_hand():
+    # By their bytes: a template for warm starts imports this for many ranks, and must not read what differs for
+    # each of them. Those ranks have a launcher and need not be announced.
+    known: Any = getattr(os, "environb", {})
+    named = {name: os.fsdecode(known.get(name.encode(), b"")) for name in _OF_RANKS}
+    if _is_by_hand(named):
         importlib.import_module("determined.core._presence").announce()
 
 
-def _is_by_hand() -> bool:
+def _is_by_hand(variables: Mapping[str, str]) -> bool:
     """Return whether this is one of several ranks that neither a cluster nor torchrun watches."""
-    rank, size = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
-    watched = "DET_SESSION_TOKEN" in os.environ or "TORCHELASTIC_RUN_ID" in os.environ
+    rank, size, *watchers = (variables.get(name, "") for name in _OF_RANKS)
+    watched = any(watchers)
     return rank.isdecimal() and size.isdecimal() and int(rank) < int(size) != 1 and not watched
 
 
@@ -95,7 +102,7 @@ class DistributedContext(Collectives):
             return Alone(), Alone()
         # Imported by name, so that a job of one process does not load the socket code.
         meeting = importlib.import_module("determined.core._rendezvous")
-        presence = importlib.import_module("determined.core._presence") if _is_by_hand() else None
+        presence = importlib.import_module("determined.core._presence") if _is_by_hand(os.environ) else None
         has_died = presence.has_died if presence else _never
         one_node = self.local_size == self.size
         everybody: Group
