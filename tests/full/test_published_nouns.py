@@ -280,7 +280,7 @@ LAB = [
     ("notebook list --json", r'"id": "{lab}"'),
     ("notebook config {lab}", r"resource_pool: default\n  slots: 1"),
     ("notebook set priority {lab} 40", r"Set priority of notebook {lab} to 40"),
-    ("job list", r"TYPE_NOTEBOOK \| mine "),
+    ("job list", r"TYPE_NOTEBOOK +\| mine "),
     ("task list", r"{lab}"),
     ("shell start -d --config resources.slots=1 --config description=mine", rf"^(?P<shell>{ID})\n$"),
     ("shell list", r"id +\| username +\| description +\| state .*\n.*\n {shell} \| determined \| mine "),
@@ -301,7 +301,8 @@ LAB = [
 def test_notebooks_shells_and_tensorboards(local_cluster, folder, theirs):
     cluster = local_cluster(slots=1)
     ask = functools.partial(theirs, cluster, cwd=folder)
-    ask("e", "create", "waits.yaml", ".", "--paused")
+    # It holds the only slot: the notebook and the shell wait, and do not end while the rows are tried.
+    ask("e", "create", "waits.yaml", ".")
     known: dict[str, str] = {}
     walk(ask, LAB, known)
     for kind, name in (("notebook", "lab"), ("shell", "shell"), ("tensorboard", "board")):
