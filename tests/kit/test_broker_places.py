@@ -3,8 +3,8 @@
 import asyncio
 import resource
 
-import nats
 import pytest
+from nats.aio.client import Client
 from nats.errors import Error as NatsError
 
 from services.kit import broker as kit
@@ -29,11 +29,16 @@ async def admitted(broker, credentials, inbox, number):
     path.write_text(credentials)
     found = []
     for _ in range(number):
+        one = Client()
         try:
-            one = await nats.connect(
+            await one.connect(
                 broker.url, user_credentials=str(path), inbox_prefix=inbox.encode(), allow_reconnect=False
             )
         except NatsError:
+            # The client leaves the socket of a refused connection open.
+            if (transport := one._transport) is not None:
+                transport.close()
+            await one.close()
             break
         found.append(one)
     return found
