@@ -175,11 +175,10 @@ class Peers:
 
     async def job(self, experiment_id: int) -> Job | None:
         """An experiment's job, if it wants or has slots; None while the scheduler is unavailable."""
-        with contextlib.suppress(Refused, TimeoutError):
-            async with asyncio.timeout(OPTIONAL_ANSWER_TIMEOUT_S):
-                found = await self.jobs()
-            return next((job for job in found if job.experiment_id == experiment_id), None)
-        return None
+        found: list[Job] = []
+        async with _optional():
+            found = await self.jobs()
+        return next((job for job in found if job.experiment_id == experiment_id), None)
 
     async def pools(self) -> list[PoolRow]:
         """All resource pools. Raises `Refused` while the scheduler is unavailable."""
@@ -189,12 +188,11 @@ class Peers:
     async def queue_order(self) -> QueueOrder:
         """How the pools order their work, without what the scheduler does not answer in time."""
         schedulers: dict[str, str] = {}
-        with contextlib.suppress(Refused, TimeoutError):
-            async with asyncio.timeout(OPTIONAL_ANSWER_TIMEOUT_S):
-                schedulers = {row.name: row.settings.scheduler for row in await self.pools()}
-                jobs = await self.jobs() if "priority" in schedulers.values() else []
-                return QueueOrder(schedulers, {job.experiment_id: job.priority for job in jobs})
-        return QueueOrder(schedulers, {})
+        jobs: list[Job] = []
+        async with _optional():
+            schedulers = {row.name: row.settings.scheduler for row in await self.pools()}
+            jobs = await self.jobs() if "priority" in schedulers.values() else []
+        return QueueOrder(schedulers, {job.experiment_id: job.priority for job in jobs})
 
     async def misfit_reason(self, pool: str, slots: int, *, single_agent: bool = False) -> str:
         """Empty if the pool could ever place a trial of that size, else what would fit. Raises `Refused`."""
@@ -206,13 +204,7 @@ class Peers:
         return (await self._bus_client.query(query, min_position=position, stream=stream)).value
 
     async def _query_or_empty(self, query: Any) -> dict[str, Any]:
-        try:
-            async with asyncio.timeout(OPTIONAL_ANSWER_TIMEOUT_S):
-                answer = await self._bus_client.query(query, min_position=self._catalogue.position)
-        except (Refused, TimeoutError):
-            return {}
-        found: dict[str, Any] = answer.value
-        return found
+        return await query_or_empty(self, query, self._catalogue.position)
 
     async def summaries(self, trial_ids: Iterable[int]) -> dict[int, Summary]:
         """Summaries of trials' reports. Raises `Refused` while the metrics service is unavailable."""
@@ -247,19 +239,25 @@ class Peers:
         return msgspec.convert(answer.value, LogPage)
 
 
+@contextlib.asynccontextmanager
+async def _optional() -> AsyncIterator[None]:
+    """For answers that a page can do without: what is asked within is given up while its owner is away."""
+    with contextlib.suppress(Refused, TimeoutError):
+        async with asyncio.timeout(OPTIONAL_ANSWER_TIMEOUT_S):
+            yield
+
+
 async def query_or_empty(peers: Peers, query: Any, position: int) -> dict[str, Any]:
     """An answer that a page can do without: empty while the owner is unavailable."""
-    try:
-        async with asyncio.timeout(OPTIONAL_ANSWER_TIMEOUT_S):
-            found: dict[str, Any] = await peers.query(query, position=position)
-    except (Refused, TimeoutError):
-        return {}
+    found: dict[str, Any] = {}
+    async with _optional():
+        found = await peers.query(query, position=position)
     return found
 
 
-async def pools_or_none(peers: Peers) -> list[PoolRow]:
-    """All resource pools; an empty list while the scheduler is unavailable."""
-    with contextlib.suppress(Refused, TimeoutError):
-        async with asyncio.timeout(OPTIONAL_ANSWER_TIMEOUT_S):
-            return await peers.pools()
-    return []
+async def pools_or_empty(peers: Peers) -> list[PoolRow]:
+    """All resource pools; none while the scheduler is unavailable."""
+    found: list[PoolRow] = []
+    async with _optional():
+        found = await peers.pools()
+    return found

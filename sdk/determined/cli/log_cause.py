@@ -10,16 +10,6 @@ from determined.common.api import errors
 from determined.transport.rest import Session
 
 
-def read_log_cause_of_experiment(session: Session, experiment_id: int) -> str:
-    """Return the same for the first trial of an experiment that failed; empty if none did."""
-    try:
-        trials = session.get(f"/api/v1/experiments/{experiment_id}/trials")["trials"]
-    except errors.BadRequestException:
-        return ""
-    failed = [int(trial["id"]) for trial in trials if trial["state"] == "STATE_ERROR"]
-    return read_log_cause(session, min(failed)) if failed else ""
-
-
 def read_log_cause(session: Session, trial_id: int) -> str:
     """Return which error a trial's log names first, on which rank and where; empty if there is none."""
     try:
@@ -28,6 +18,16 @@ def read_log_cause(session: Session, trial_id: int) -> str:
         # The explanation is an extra: its absence must not hide the state, which is already known.
         return ""
     return output.harmless(format_log_cause(trial_id, found)) if found else ""
+
+
+def read_log_cause_of_experiment(session: Session, experiment_id: int) -> str:
+    """Return the same for the first trial of an experiment that failed; empty if none did."""
+    first = {"states": "STATE_ERROR", "sortBy": "SORT_BY_ID", "limit": 1}
+    try:
+        failed = session.get(f"/api/v1/experiments/{experiment_id}/trials", first)["trials"]
+    except errors.BadRequestException:
+        return ""
+    return read_log_cause(session, int(failed[0]["id"])) if failed else ""
 
 
 def format_log_cause(trial_id: int, cause: dict[str, Any]) -> str:

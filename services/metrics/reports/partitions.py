@@ -13,7 +13,7 @@ from services.metrics.reports.tables import CHUNKS, PARTITIONS
 from services.metrics.series.chunk import Chunk, merge
 
 C = CHUNKS.c
-S = PARTITIONS.c
+P = PARTITIONS.c
 _names = msgspec.json.Decoder(list[str])
 
 
@@ -34,9 +34,9 @@ def partitions_of(
     """Partitions of some trials, of one group or of all, by id."""
     found = []
     for id_batch in split_ids(sorted(set(trial_ids))):
-        query = sa.select(PARTITIONS).where(S.trial_id.in_(id_batch))
+        query = sa.select(PARTITIONS).where(P.trial_id.in_(id_batch))
         if kind is not None:
-            query = query.where(S.kind == kind)
+            query = query.where(P.kind == kind)
         found += [_partition(row) for row in connection.execute(query).mappings()]
     return sorted(found, key=lambda partition: partition.id)
 

@@ -29,7 +29,7 @@ from services.metrics.reports.tables import (
 from services.metrics.series.chunk import Chunk, microseconds, sort
 from services.metrics.series.column import column
 
-S = PARTITIONS.c
+P = PARTITIONS.c
 MAX_PARTITIONS = 20_000
 """Partitions of a trial. Each distinct set of names is one, and a query goes through all of a trial's."""
 MAX_NAMES_BYTES = 32 * 1024 * 1024
@@ -90,14 +90,14 @@ class ReportWriter:
     def drop_points(self, trial_id: int, through: int) -> None:
         """Remove a trial's points up to a position of REPORTS. Its statistics stay."""
         self.finish()
-        for (partition,) in self._connection.execute(sa.select(S.id).where(S.trial_id == trial_id)).all():
+        for (partition,) in self._connection.execute(sa.select(P.id).where(P.trial_id == trial_id)).all():
             chunks.drop(self._connection, partition, (through + 1) * ROWS_PER_BATCH)
 
     def delete_trials(self, trial_ids: Sequence[int]) -> None:
         """Remove everything that trials reported."""
         self.finish()
         for trials in chunks.split_ids(list(trial_ids)):
-            partitions = sa.select(S.id).where(S.trial_id.in_(trials))
+            partitions = sa.select(P.id).where(P.trial_id.in_(trials))
             mine = sa.select(CHUNKS.c.id).where(CHUNKS.c.partition_id.in_(partitions))
             self._connection.execute(sa.delete(COLUMNS).where(COLUMNS.c.chunk_id.in_(mine)))
             self._connection.execute(sa.delete(CHUNKS).where(CHUNKS.c.partition_id.in_(partitions)))
@@ -127,8 +127,8 @@ class ReportWriter:
         """Whether the trial may have one more partition, with names of this size. Counts it if so."""
         if trial_id not in self._partitions_left:
             count, held = self._connection.execute(
-                sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(sa.func.length(S.names)), 0)).where(
-                    S.trial_id == trial_id
+                sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(sa.func.length(P.names)), 0)).where(
+                    P.trial_id == trial_id
                 )
             ).one()
             mine = [one for one in self._new_partitions if one["trial_id"] == trial_id]
@@ -147,9 +147,9 @@ class ReportWriter:
         return True
 
     def _find_partition(self, key: PartitionKey) -> int | None:
-        columns = (S.trial_id, S.run, S.kind, S.merges, S.digest)
+        columns = (P.trial_id, P.run, P.kind, P.merges, P.digest)
         same = (column == value for column, value in zip(columns, key, strict=True))
-        found: int | None = self._connection.execute(sa.select(S.id).where(*same)).scalar()
+        found: int | None = self._connection.execute(sa.select(P.id).where(*same)).scalar()
         return found
 
     def _add_partition(self, key: PartitionKey, names: bytes, first_id: int) -> int:
@@ -163,9 +163,9 @@ class ReportWriter:
         They stay readable but no longer count (REST spec, section 4, rule 2).
         """
         self.finish()
-        older = sa.select(S.id, S.kind).where(S.trial_id == trial_id, S.run < archive.run)
+        older = sa.select(P.id, P.kind).where(P.trial_id == trial_id, P.run < archive.run)
         found = False
-        for partition, kind in self._connection.execute(older.order_by(S.id)).all():
+        for partition, kind in self._connection.execute(older.order_by(P.id)).all():
             # Other groups' reports at this very step were made before the one that began the new run.
             first = archive.steps if kind == archive.group else archive.steps + 1
             found |= chunks.archive(self._connection, partition, first)

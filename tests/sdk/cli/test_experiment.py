@@ -116,17 +116,14 @@ def test_wait_ends_with_the_experiment(master, det, states, status):
 def test_wait_says_why_it_failed(master, det):
     failed = {**EXPERIMENT, "state": "STATE_ERROR", "stateReason": "trial 1 exited with 127"}
     master.answer("GET", f"{BASE}/7", {"experiment": failed})
-    trials = [
-        {"id": 3, "state": "STATE_ERROR"},
-        {"id": 1, "state": "STATE_ERROR"},
-        {"id": 2, "state": "STATE_ACTIVE"},
-    ]
-    master.answer("GET", f"{BASE}/7/trials", {"trials": trials})
+    master.answer("GET", f"{BASE}/7/trials", {"trials": [{"id": 1, "state": "STATE_ERROR"}]})
     cause = {"rankId": None, "said": {"log": "sh: nope: not found"}, "place": None}
     master.answer("GET", "/api/v1/trials/1/logs/cause", {"cause": cause})
     said = det("e", "wait", "7").err
     assert "Experiment 7 is ERROR: trial 1 exited with 127" in said
     assert "The log of trial 1 says: sh: nope: not found" in said
+    (asked,) = [call for call in master.calls if call.path.endswith("/trials")]
+    assert asked.query == {"states": ["STATE_ERROR"], "sortBy": ["SORT_BY_ID"], "limit": ["1"]}
 
 
 def test_wait_does_not_wait_for_a_paused_one(master, det):

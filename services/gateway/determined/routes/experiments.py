@@ -19,7 +19,7 @@ from services.catalogue import listing
 from services.catalogue.display_state import STATES, experiment_state
 from services.catalogue.domain import Experiment
 from services.catalogue.listing import ExperimentFilter, IdPage
-from services.catalogue.peers import pools_or_none
+from services.catalogue.peers import pools_or_empty
 from services.gateway.determined import forecast
 from services.gateway.determined.present import job
 from services.gateway.determined.present.experiment import EMPTY_EXPERIMENT, experiment
@@ -125,7 +125,7 @@ async def load_for_display(visit: UserVisit, ids: Sequence[int], lean: bool = Fa
 async def unable_to_start(visit: UserVisit, records: Iterable[Experiment]) -> set[int]:
     """Those among some experiments that wait for slots which their pool can never have."""
     waiting = [one for one in records if experiment_state(one) == "QUEUED"]
-    pools = await pools_or_none(visit.peers) if waiting else []
+    pools = await pools_or_empty(visit.peers) if waiting else []
     return forecast.unschedulable_experiments(waiting, visit.catalogue.state, pools)
 
 
