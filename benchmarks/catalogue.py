@@ -31,9 +31,6 @@ from services.catalogue.log_end import LogEnd
 from services.catalogue.peers import Peers
 from services.catalogue.store import write_rows
 from services.gateway.http.server import application
-from services.gateway.running.backend import Backend
-from services.gateway.running.cluster_health import ClusterHealth
-from services.gateway.running.settings import Settings
 from services.kit import migrate
 from services.kit.blobs import DirectoryBlobs
 from services.kit.conditions import Conditions
@@ -43,6 +40,9 @@ from services.kit.log_progress import ProcessProgress
 from services.kit.process_metrics import Measures
 from services.live import Live
 from services.people import tokens
+from services.rest_requests.backend import Backend
+from services.rest_requests.cluster_health import ClusterHealth
+from services.rest_requests.settings import Settings
 
 DAY_S = 86_400.0
 NAMES = ("resnet", "bert", "mnist", "unet", "gan", "ppo", "vit", "whisper")

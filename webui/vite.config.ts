@@ -5,7 +5,7 @@ import { brotliCompressSync, constants } from "node:zlib";
 import react from "@vitejs/plugin-react";
 import { defineConfig, type Plugin } from "vitest/config";
 
-const OUT = "../services/gateway/static/webui";
+const OUT = "../services/rest_routes/pages/static/webui";
 /** Bytes as they are sent: with more of them the first page is late. */
 const MOST_ENTRY = 140_000;
 const MOST_LAZY = 80_000;

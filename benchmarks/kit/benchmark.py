@@ -15,7 +15,8 @@ from benchmarks.kit.table import head
 from tests.fixtures.chromium import CHROMIUM
 
 Size = TypeVar("Size")
-WEB_UI = Path(__file__).resolve().parents[2] / "services" / "gateway" / "static" / "webui" / "index.html"
+ROOT = Path(__file__).resolve().parents[2]
+WEB_UI = ROOT / "services" / "rest_routes" / "pages" / "static" / "webui" / "index.html"
 
 
 @dataclasses.dataclass(frozen=True)

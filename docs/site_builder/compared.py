@@ -21,8 +21,8 @@ from determined.cli.cli import ROOT
 from determined.cli.grammar import Arg, Noun, OneOf, Verb
 from docs.site_builder import compared_remarks as remarks
 from docs.site_builder import configuration
-from services.gateway.http.document import document
 from services.gateway.http.server import surface
+from services.rest_routes.pages.openapi import document
 
 VECTORS = Path(__file__).parents[2] / "tests" / "vectors"
 SAME, DIFFERS, ABSENT = "same", "differs", "not there"

@@ -6,8 +6,8 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from services.gateway.http.document import document
 from services.gateway.http.server import surface
+from services.rest_routes.pages.openapi import document
 
 METHODS = ("get", "post", "put", "patch", "delete")
 API = "/api/v1/"

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from services.archive.settings import Settings as ArchiveSettings
-from services.gateway.running.settings import Settings as GatewaySettings
 from services.kit.allowed_paths import ReachSettings
 from services.kit.settings import PREFIX, ServiceSettings
 from services.metrics.settings import MetricsSettings
 from services.people.oidc.settings import OidcSettings
 from services.provisioner.settings import Settings as ProvisionerSettings
+from services.rest_requests.settings import Settings as GatewaySettings
 from services.scheduler.app import Settings as SchedulerSettings
 from services.webhooks.settings import Settings as WebhooksSettings
 from worker.settings import WorkerSettings

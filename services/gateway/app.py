@@ -21,16 +21,7 @@ from services.gateway.http.server import (
     raise_connection_limit,
     serve,
 )
-from services.gateway.running import authz_mode, first_password, task_defaults
-from services.gateway.running.backend import Backend
-from services.gateway.running.cluster_health import ClusterHealth
-from services.gateway.running.settings import (
-    Settings,
-    blob_store,
-    default_storage,
-    disks,
-    signing_key,
-)
+from services.gateway.starting import authz_mode, first_password
 from services.kit import task_tokens
 from services.kit.authz.commands import add_access_checks
 from services.kit.cancellation import cancel_and_wait
@@ -43,6 +34,16 @@ from services.kit.sealing import sealer_from
 from services.kit.tls import server_context
 from services.live import Live
 from services.people.commands import COMMANDS
+from services.rest_requests import task_defaults
+from services.rest_requests.backend import Backend
+from services.rest_requests.cluster_health import ClusterHealth
+from services.rest_requests.settings import (
+    Settings,
+    blob_store,
+    default_storage,
+    disks,
+    signing_key,
+)
 from services.web.connection import Connections
 
 REBUILD_PATIENCE_S = 600.0

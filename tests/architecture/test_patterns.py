@@ -29,8 +29,8 @@ SAMPLES = 12
 SEARCHING = ("search", "sub", "subn", "finditer", "findall", "split")
 ALLOWED = {
     "services/catalogue/columns/values.py": "constants of this file",
-    "services/gateway/determined/present/cause.py": "constants of this file",
-    "services/gateway/determined/routes/page.py": "constants of this file",
+    "services/rest_routes/present/cause.py": "constants of this file",
+    "services/rest_routes/pages/page.py": "constants of this file",
     "services/kit/yamlfile.py": "constants of this file",
     "services/web/body_limits.py": "a constant of another file",
     "worker/warm/warm_start.py": "constants of this file",

@@ -23,9 +23,6 @@ from services.catalogue.store import write_rows
 from services.checkpoints.app import RULES as CHECKPOINTS
 from services.gateway.app import RULES
 from services.gateway.http.server import application
-from services.gateway.running.backend import Backend
-from services.gateway.running.cluster_health import ClusterHealth
-from services.gateway.running.settings import Settings
 from services.intake.relay import Relay
 from services.kit.blobs import DirectoryBlobs
 from services.kit.conditions import Conditions
@@ -41,6 +38,9 @@ from services.kit.sealing import Sealer
 from services.kit.snapshot_store import DatabaseSaver
 from services.live import Live
 from services.people import tokens
+from services.rest_requests.backend import Backend
+from services.rest_requests.cluster_health import ClusterHealth
+from services.rest_requests.settings import Settings
 from services.scheduler.app import RULES as SCHEDULER
 from services.webhooks.app import RULES as WEBHOOKS
 from tests.fixtures.databases import open_sqlite

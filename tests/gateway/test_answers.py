@@ -9,10 +9,10 @@ import pytest
 
 from det_contracts import queries
 from det_contracts.events import scheduler, webhooks
-from services.gateway.http.document import document
 from services.gateway.http.server import application
 from services.kit.lag import SAVING
 from services.kit.log_progress import LogProgress, ProcessProgress
+from services.rest_routes.pages.openapi import document
 from tests.gateway import stories as story
 
 IDS = {"experiment_id": "1", "trial_id": "1", "id": "1", "user_id": "1", "uuid": "c-1", "agent_id": "w-1"}

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from services.gateway.http.document import document
 from services.gateway.http.server import application
+from services.rest_routes.pages.openapi import document
 from tests.gateway import stories as story
 
 ASKED = json.loads((Path(__file__).parents[1] / "vectors/queries-0.25.json").read_text())

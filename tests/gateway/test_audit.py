@@ -85,7 +85,7 @@ def test_pages_follow_one_another(busy):
 
 
 def test_all_of_it_is_taken_away(busy, monkeypatch):
-    monkeypatch.setattr("services.gateway.determined.routes.audit.MAX_ENTRIES", 2)
+    monkeypatch.setattr("services.rest_routes.people.audit.MAX_ENTRIES", 2)
     whole = busy.get(URL, limit=2)["entries"]
     lines = [json.loads(line) for line in busy.send("GET", f"{URL}/export?format=json").text.splitlines()]
     assert lines[::-1][:2] == whole

@@ -9,8 +9,8 @@ import tarfile
 import pytest
 
 from det_contracts.context import Context
-from services.gateway.http.bodies import ContextItem
-from services.gateway.submit import archive
+from services.rest_requests.bodies import ContextItem
+from services.submission import archive
 from tests.gateway import stories as story
 
 

@@ -10,7 +10,7 @@ from services.catalogue.columns import experiments, trials
 from services.catalogue.columns.column import INTEGER, Column, columns_by_name, sort_columns
 from services.catalogue.listing import EXPERIMENT_SORTS, TRIAL_SORTS
 from services.catalogue.store import EXPERIMENTS
-from services.gateway.http.answers import record_shape
+from services.rest_routes.present.answers import record_shape
 from tests.gateway import stories as story
 
 QUEUED = Column("queuedRuns", "Waiting runs", INTEGER, lambda one: one.queued)

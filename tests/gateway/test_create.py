@@ -11,7 +11,7 @@ import pytest
 
 from det_contracts.commands import CreateExperiment, SubmitTask
 from det_contracts.events.gateway import AgentUser
-from services.gateway.submit import archive
+from services.submission import archive
 from tests.gateway import stories as story
 
 PATH = "/api/v1/experiments"

@@ -7,7 +7,7 @@ import pytest
 from det_contracts import queries
 from det_contracts.events import searcher
 from det_contracts.problems import unavailable
-from services.gateway.determined import change_stream
+from services.rest_routes import change_stream
 from tests.gateway import stories as story
 
 STREAM = "/api/v1/experiments/1/metrics-stream"

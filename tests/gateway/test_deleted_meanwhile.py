@@ -8,8 +8,8 @@ import pytest
 from det_contracts import queries
 from det_contracts.events import checkpoints, searcher
 from det_contracts.problems import Problem, Refused
-from services.gateway.http.document import document
 from services.gateway.http.server import application
+from services.rest_routes.pages.openapi import document
 from tests.gateway import stories as story
 
 PLACES = {"checkpoint_uuid": "c-1", "uuid": "c-1", "id": "1", "kind": "experiment", "task_id": "1"}

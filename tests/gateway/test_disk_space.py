@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from services.gateway.running.settings import Settings, disks
 from services.kit.cancellation import cancel_and_wait
 from services.kit.conditions import DISK_LOW, Conditions
 from services.kit.disk_space import Disks
+from services.rest_requests.settings import Settings, disks
 from tests.gateway import stories as story
 
 YAML = """

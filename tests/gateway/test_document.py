@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from services.gateway.http.document import document
 from services.gateway.http.server import application
+from services.rest_routes.pages.openapi import document
 
 
 @pytest.fixture

@@ -2,10 +2,10 @@
 
 import pytest
 
-from services.gateway.running import first_password
-from services.gateway.running.settings import Settings, is_remotely_reachable
+from services.gateway.starting import first_password
 from services.kit.passwords import client_hash
 from services.kit.settings import BadSettings
+from services.rest_requests.settings import Settings, is_remotely_reachable
 from tests.gateway.harness import Harness
 
 

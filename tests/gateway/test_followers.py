@@ -9,11 +9,11 @@ import json
 import pytest
 
 from det_contracts import queries, reports, subjects
-from services.gateway.determined.change_stream import trial_ended
 from services.kit.log import Draft
 from services.live import tails
 from services.live.follow import Follower
 from services.live.turns import AT_ONCE, Turns
+from services.rest_routes.change_stream import trial_ended
 from tests.gateway import stories as story
 from tests.gateway.talking import say
 

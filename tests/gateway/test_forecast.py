@@ -5,7 +5,7 @@ from __future__ import annotations
 from det_contracts.events import scheduler, searcher
 from det_contracts.events.scheduler import PoolSettings
 from services.catalogue.peers import Job, PoolRow
-from services.gateway.determined.forecast import ForecastInput, remaining_s, start_times
+from services.rest_routes.cluster.forecast import ForecastInput, remaining_s, start_times
 from tests.gateway import stories as story
 
 

@@ -11,8 +11,8 @@ import tarfile
 
 import pytest
 
-from services.gateway.submit import archive, configuration
 from services.kit.offload import Offload
+from services.submission import archive, configuration
 from services.web import body_limits, spooled_body
 from tests.gateway.test_create import PATH, YAML
 

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from services.gateway.http.document import document
 from services.gateway.http.server import application
+from services.rest_routes.pages.openapi import document
 from tests.fixtures.tiers import others_in_full
 from tests.gateway import stories as story
 from tests.gateway.test_create import PATH, YAML

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from det_contracts.events.gateway import AuthzSet, Grant, RolesSet
-from services.gateway.running.authz_mode import apply
-from services.gateway.running.settings import Settings
+from services.gateway.starting.authz_mode import apply
 from services.kit.settings import BadSettings
+from services.rest_requests.settings import Settings
 
 
 def state_it(gateway, wanted):

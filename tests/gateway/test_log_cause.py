@@ -6,7 +6,7 @@ import pytest
 
 from det_contracts import queries
 from services.catalogue.peers import LogLine
-from services.gateway.determined.present import cause
+from services.rest_routes.present import cause
 from tests.fixtures.processor_speed import slowness
 from tests.gateway.talking import say
 

@@ -180,8 +180,8 @@ def test_a_password_that_is_set_while_another_is_checked_wins(gateway):
     import asyncio
 
     from det_contracts.commands import Password, SetPassword
-    from services.gateway.http import sign_in
     from services.kit import passwords
+    from services.rest_requests import sign_in
 
     async def race():
         first, second = passwords.to_stored("first"), passwords.to_stored("second")

@@ -7,11 +7,11 @@ from joserfc.jwk import RSAKey
 
 from det_contracts.commands import CloseSession
 from det_contracts.events.gateway import GroupSet, SessionOpened, SignedIn, UserSet
-from services.gateway.running.settings import Settings
 from services.kit.rules import Call
 from services.kit.settings import BadSettings
 from services.people.oidc import pending, provider, provider_http
 from services.people.oidc.settings import check_settings
+from services.rest_requests.settings import Settings
 from services.web.pacing import Pacing
 from tests.gateway.harness import Harness
 from tests.gateway.lying_provider import CLIENT, LyingProvider, query_of

@@ -10,10 +10,10 @@ from det_contracts.creation import Creation, Once
 from det_contracts.problems import Refused
 from services.checkpoints.app import RULES as CHECKPOINTS
 from services.gateway.app import RULES as GATEWAY
-from services.gateway.http.document import document
 from services.gateway.http.server import application
 from services.kit.idempotency import RequestResult
 from services.kit.rules import Call
+from services.rest_routes.pages.openapi import document
 from services.scheduler.app import RULES as SCHEDULER
 from services.searcher.app import RULES as SEARCHER
 from services.webhooks.app import RULES as WEBHOOKS

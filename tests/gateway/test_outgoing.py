@@ -102,7 +102,7 @@ def test_an_oversized_answer_of_a_store_is_not_read(allowing, inside):
 
 
 def test_a_store_that_says_it_slowly_is_left(allowing, inside, monkeypatch):
-    monkeypatch.setattr("services.gateway.submit.probe.WITHIN_S", 0.2)
+    monkeypatch.setattr("services.submission.probe.WITHIN_S", 0.2)
     inside.slowly = True
     assert "does not answer as an S3 store does" in tried(allowing, inside.url)
     assert allowing.backend.limits.probes.admission.active == 0

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from services.gateway.determined.routes import page
+from services.rest_routes.pages import page
 
 
 @pytest.fixture

@@ -9,12 +9,12 @@ import pytest
 
 from det_contracts.problems import Refused
 from det_contracts.roots import Roots
-from services.gateway.submit import probe as submit_probe
-from services.gateway.submit.probe import probe
 from services.kit.addresses import Addresses
 from services.kit.checkpoint_files import File, FilesMissing, opener
 from services.kit.storage import StorageRefused, can_write_and_read
 from services.kit.storage import probe as try_before_start
+from services.submission import probe as submit_probe
+from services.submission.probe import probe
 from tests.fixtures.azure_server import ACCOUNT_KEY, CONTAINER, SAS, azure_server
 from tests.fixtures.gcs_server import GCS_BUCKET, gcs_server
 from tests.fixtures.s3_server import BUCKET, KEY, SECRET, s3_server

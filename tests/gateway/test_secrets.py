@@ -10,9 +10,9 @@ import yaml
 
 from det_contracts import expconf
 from det_contracts.commands import CreateExperiment, SubmitTask
-from services.gateway.submit.masked_text import masked_text
 from services.kit import yamlfile
 from services.kit.sealing import open_secrets
+from services.submission.masked_text import masked_text
 from tests.gateway import stories
 from tests.gateway.harness import SEALER
 
@@ -37,7 +37,7 @@ environment:
 
 @pytest.fixture
 def gateway(open_gateway, monkeypatch):
-    monkeypatch.setattr("services.gateway.submit.submit.probe", lambda *_: None)
+    monkeypatch.setattr("services.submission.submit.probe", lambda *_: None)
     return open_gateway
 
 

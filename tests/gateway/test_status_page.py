@@ -6,8 +6,8 @@ import pytest
 
 from det_contracts import queries
 from det_contracts.events import searcher
-from services.gateway.determined.routes import page
 from services.kit import conditions as names
+from services.rest_routes.pages import page
 from tests.gateway import stories as story
 
 

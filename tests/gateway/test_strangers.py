@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from services.gateway.http.document import document
 from services.gateway.http.server import application, surface
 from services.kit.authz.needs import ROWS
+from services.rest_routes.pages.openapi import document
 from tests.fixtures.tiers import others_in_full
 from tests.gateway.harness import Harness
 from tests.gateway.strangers import QUERY, furnish, path_of

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from det_contracts import queries
-from services.gateway.http.bodies import ContextItem
-from services.gateway.submit import archive
+from services.rest_requests.bodies import ContextItem
+from services.submission import archive
 from tests.gateway import stories as story
 
 UUID = "4a1f0c9e-3b6d-4a51-8c37-0f6f5c1d2e3b"

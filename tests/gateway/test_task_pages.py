@@ -267,7 +267,7 @@ def test_what_was_said_in_former_times_is_looked_at_as_well(gateway, task):
 @pytest.mark.parametrize("body", [None, {"some": "thing"}])
 def test_a_task_that_only_begins_to_answer_holds_nobody(gateway, board, monkeypatch, body):
     """A byte of it now and then keeps the timeouts of single steps from passing."""
-    monkeypatch.setattr("services.gateway.determined.routes.proxy.ANSWER_S", 0.2)
+    monkeypatch.setattr("services.rest_routes.tasks.proxy.ANSWER_S", 0.2)
 
     ended = asyncio.Event()
 

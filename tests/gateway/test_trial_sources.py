@@ -8,8 +8,8 @@ from det_contracts import queries
 from det_contracts.events import searcher
 from services.catalogue import trial_sources
 from services.catalogue.domain.state import State
-from services.gateway.determined.routes import trial_sources as routes
 from services.kit import task_tokens
+from services.rest_routes.trials import trial_sources as routes
 from tests.gateway import stories as story
 from tests.gateway.harness import TASK_KEY
 

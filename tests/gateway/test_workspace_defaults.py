@@ -8,8 +8,8 @@ import msgspec
 import pytest
 import yaml
 
-from services.gateway.running import task_defaults
 from services.kit.settings import BadSettings
+from services.rest_requests import task_defaults
 from tests.gateway.harness import Harness
 
 CONFIG = "name: x\nentrypoint: python3 t.py\nsearcher: {name: single, metric: loss, max_length: 3}\n"

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from services.gateway.running import task_defaults
-from services.gateway.running.settings import Settings, default_storage
 from services.local import __main__ as command
 from services.local import master_file, supervisor
 from services.local.home import Home, Plan
 from services.local.master_names import SUPPORTED, SUPPORTED_STORAGES, UNUSED
 from services.local.preconditions import CannotStart, check_same_options
+from services.rest_requests import task_defaults
+from services.rest_requests.settings import Settings, default_storage
 from services.scheduler.pools import read_pools
 
 TASKS = "task_container_defaults"

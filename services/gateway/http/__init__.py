@@ -1,1 +1,1 @@
-"""The HTTP layer: sessions, limits, queries, errors and answers (REST spec, section 1)."""
+"""The HTTP server with all routes, and the index that finds the route of a request."""

@@ -17,64 +17,12 @@ from fastapi.routing import APIRoute
 from starlette.types import Scope
 
 from det_contracts.problems import Problem, Refused
-from services.gateway.determined.routes import (
-    activity,
-    allocated,
-    allocations,
-    audit,
-    auth,
-    bindings,
-    checkpoints,
-    cluster,
-    code,
-    curves,
-    custom_search,
-    document,
-    events,
-    experiments,
-    groups,
-    live,
-    log_causes,
-    log_pages,
-    logs,
-    master,
-    metrics,
-    models,
-    observing,
-    oidc,
-    own_tasks,
-    page,
-    preview,
-    profiling,
-    proxy,
-    queue,
-    quotas,
-    reporting,
-    retention,
-    revising,
-    roles,
-    script,
-    searching,
-    series,
-    sessions,
-    storing,
-    task_logs,
-    tasks,
-    templates,
-    trial_sources,
-    trials,
-    unmanaged,
-    usage,
-    users,
-    webhooks,
-    why,
-    workspaces,
-)
-from services.gateway.http.authz import Guard
 from services.gateway.http.route_index import RouteIndex, routers_by_word
-from services.gateway.http.visit import Visit
-from services.gateway.running.backend import Backend
 from services.kit.authz.needs import needed
+from services.rest_requests.authz import Guard
+from services.rest_requests.backend import Backend
+from services.rest_requests.visit import Visit
+from services.rest_routes.routers import API_ROUTES, OTHER_ROUTES
 from services.web import errors, small_chunks
 from services.web.body_limits import BodyLimitsMiddleware
 from services.web.connection import Connections, HttpConnection
@@ -89,73 +37,6 @@ CLOSE_PATIENCE_S = 1
 KEEPALIVE_IDLE_S = 60
 RESERVED_FILES = 256
 """File descriptors kept back for everything but connections."""
-
-
-# Metrics come before trials, because `/trials/metrics/...` would otherwise match a trial's route.
-API_ROUTES = (
-    auth.router,
-    oidc.router,
-    sessions.router,
-    users.router,
-    activity.router,
-    groups.router,
-    roles.router,
-    master.router,
-    audit.router,
-    searching.router,
-    revising.router,
-    custom_search.router,
-    code.router,
-    experiments.router,
-    metrics.router,
-    curves.router,
-    series.router,
-    profiling.router,
-    reporting.router,
-    script.router,
-    storing.router,
-    allocations.router,
-    unmanaged.router,
-    trial_sources.router,
-    trials.router,
-    checkpoints.router,
-    models.router,
-    logs.router,
-    log_pages.router,
-    log_causes.router,
-    own_tasks.router,
-    tasks.router,
-    cluster.router,
-    usage.router,
-    allocated.router,
-    queue.router,
-    bindings.router,
-    quotas.router,
-    templates.router,
-    webhooks.router,
-    workspaces.router,
-    preview.router,
-    why.router,
-    events.router,
-    live.router,
-    document.router,
-)
-"""Routes below `/api/v1`, in the order in which a request is matched."""
-OTHER_ROUTES = (
-    master.root,
-    tasks.root,
-    task_logs.root,
-    preview.root,
-    checkpoints.root,
-    code.root,
-    retention.root,
-    document.root,
-    observing.root,
-    allocated.root,
-    proxy.root,
-    page.root,
-)
-"""Routes that name their whole path."""
 
 
 @functools.cache

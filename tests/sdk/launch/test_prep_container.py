@@ -3,7 +3,7 @@
 import threading
 
 from determined.exec import prep_container
-from services.gateway.determined.routes import allocations
+from services.rest_routes.tasks import allocations
 from tests.sdk.fake_gateway import FakeGateway
 
 

@@ -1,1 +1,0 @@
-"""Determined's 0.25 API and our additions to it: routes by noun, and the presentation of records."""

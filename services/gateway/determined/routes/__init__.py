@@ -1,1 +1,0 @@
-"""One file per REST noun. Each has a `router`."""

@@ -1,1 +1,0 @@
-"""The parts of the gateway process, and what it settles at startup."""

@@ -1,0 +1,1 @@
+"""What the gateway settles at startup, before it answers."""

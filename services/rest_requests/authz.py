@@ -1,0 +1,94 @@
+"""The single authorization check that every request passes before its route runs (docs/rights.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fastapi import Request
+
+from det_contracts import ids
+from services.catalogue.domain import State
+from services.catalogue.rights import Directory, authorize
+from services.kit.authz import acting
+from services.kit.authz.access_check import AccessRequest, forbidden
+from services.kit.authz.needs import PARAMETER, needed
+from services.kit.authz.permissions import Kind
+from services.kit.roots import Key
+from services.people import sessions, tokens
+from services.rest_requests.visit import Visit
+from services.web import tickets
+from services.web.pacing import anonymous_client
+from services.web.pacing_middleware import SLOT_KEY
+from services.web.upgrades import is_upgrade
+
+
+class Guard:
+    """A dependency of all routes below a prefix that enforces the permission table."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+
+    async def __call__(self, request: Request) -> None:
+        """Raise `Refused` if the caller is unknown (401), not allowed (403) or over its limits (429)."""
+        path: str = request.scope["route"].path
+        # Whether a route's path includes the router's prefix depends on the framework's version.
+        template = path if self._prefix and path.startswith(f"{self._prefix}/") else self._prefix + path
+        permission, kind, reads = needed(request.method, template)
+        ticket = kind == "page" and request.path_params.get("rest", "").startswith(tickets.PREFIX)
+        visit, slot = Visit(request), request.scope[SLOT_KEY]
+        # An upgrade with no token authenticates with the shell's key, which the route itself checks.
+        keyed = kind == "page" and is_upgrade(request) and visit.token() is None
+        if permission != "anybody" or ticket or request.method != "GET":
+            # Another gateway may have acknowledged a change a moment ago. The requests excluded here show no
+            # record.
+            await visit.catalogue.catch_up()
+        if permission == "anybody" or ticket or keyed:
+            await slot.acquire(anonymous_client(visit.address))
+            return
+        session = visit.session()
+        await slot.acquire(sessions.rate_limit_key(session))
+        await visit.catalogue.evicted.load(_named_record_keys(request))
+        # The session may have been closed while records were loading.
+        request.state.session = session = visit.session()
+        if session.scope == "read" and not reads:
+            raise forbidden("this API token is for reading only; make one with the scope 'all'")
+        # Tag every command sent for this request with the script's allocation, so that owners see who acts.
+        acting.SCRIPT.set(session.allocation)
+        id = _named_id(request, kind)
+        request.state.access_checks = [AccessRequest(permission, kind, id)]
+        authorize(visit.catalogue.state, session, *request.state.access_checks)
+        if permission == "speak" and session.allocation:
+            _check_own_run(visit.catalogue.state, session, kind, id)
+
+
+def _named_record_keys(request: Request) -> Iterator[Key]:
+    """The records named by the path. They are loaded before the check, without blocking other requests."""
+    named = request.path_params
+    yield from ((table, text) for name, table in _TABLES.items() if (text := named.get(name, "")))
+    if (id := ids.parse_number(named.get("trial_id", ""))) is not None:
+        yield "trials", id
+    if (id := ids.parse_number(named.get("experiment_id", ""))) is not None:
+        yield "submissions", id
+    if owner := named.get("task_id", "").partition(".")[0]:
+        yield "allocations", owner
+
+
+_TABLES = {
+    # Loading any record of an experiment loads all of them, so its id is enough.
+    "experiment_id": "allocations",
+    "allocation_id": "allocations",
+    "uuid": "checkpoints",
+}
+
+
+def _named_id(request: Request, kind: Kind) -> str | None:
+    found = (request.path_params.get(name) for name in PARAMETER.get(kind, ()))
+    return next((text for text in found if text is not None), None)
+
+
+def _check_own_run(state: State, session: tokens.Session, kind: Kind, id: str | None) -> None:
+    """Restrict a script to its own run, whatever else its owner may act for."""
+    known = state.allocations[session.allocation]
+    own = {"run": known.id, "trial": str(known.trial_id)}.get(kind)
+    if own is not None and id != own and Directory(state).target(kind, id) is not None:
+        raise forbidden(f"the token is that of {known.id}, which does not belong to {kind} {id}")

@@ -1,0 +1,77 @@
+"""Streams an answer again whenever it changes, until its subject is over."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+from det_contracts.problems import invalid
+from services.catalogue.domain import State
+from services.catalogue.waiters import Fact
+from services.rest_requests.visit import UserVisit
+from services.web.query import Periodic
+
+PERIOD_S = 30.0
+Pages = AsyncIterator[list[Any]]
+
+
+def period_s(query: Periodic) -> float:
+    """The requested interval between checks, in seconds (`periodSeconds`). Raises `Refused` below 0."""
+    wanted = query.period_seconds
+    if wanted < 0:
+        raise invalid(f"period_seconds must not be {wanted}; 0 means every {PERIOD_S:.0f} s")
+    return wanted or PERIOD_S
+
+
+async def stream_changes(
+    visit: UserVisit,
+    fetch: Callable[[], Awaitable[Any]],
+    is_over: Fact,
+    every_s: float,
+) -> Pages:
+    """Yield the result of `fetch` whenever it has changed, for the last time once `is_over` holds."""
+    last_sent: Any = None
+    while True:
+        # Check before asking, so that the final answer includes everything up to the end.
+        over = is_over.holds(visit.catalogue.state)
+        found = await fetch()
+        if found != last_sent:
+            last_sent = found
+            yield [found]
+        if over:
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(every_s):
+                await visit.catalogue.wait_until(is_over)
+        visit.recheck()
+
+
+def experiments_ended(ids: list[int]) -> Fact:
+    """The fact that all of these experiments have ended or are gone."""
+
+    def over(state: State) -> bool:
+        found = (state.experiments.get(id) for id in ids)
+        return all(one is None or one.ended_at is not None for one in found)
+
+    return Fact(over, tuple(("experiments", id) for id in ids))
+
+
+def trial_ended(id: int) -> Fact:
+    """The fact that a trial has ended or is gone."""
+
+    def over(state: State) -> bool:
+        known = state.trials.get(id)
+        return known is None or known.ended_at is not None
+
+    return Fact(over, (("trials", id),))
+
+
+def runs_ended(ids: list[str]) -> Fact:
+    """The fact that none of these allocations is alive."""
+    return Fact(lambda state: all(id not in state.live for id in ids), tuple(("live", id) for id in ids))
+
+
+ALREADY_ENDED = Fact(lambda _: True, ())
+"""A fact that already holds, for a single answer."""

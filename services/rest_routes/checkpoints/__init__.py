@@ -1,0 +1,1 @@
+"""Checkpoints, their retention, and the models that are registered from them."""

@@ -1,0 +1,214 @@
+"""Checkpoints (REST spec, section 5)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+import sqlalchemy as sa
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts.commands import DeleteCheckpoints, ListFiles, SetMetadata
+from det_contracts.problems import invalid, not_found
+from services.catalogue import listing
+from services.catalogue.display_state import CHECKPOINT_STATES
+from services.catalogue.domain import Checkpoint
+from services.catalogue.listing import IdPage
+from services.catalogue.peers import Report
+from services.catalogue.single_reports import report_at
+from services.kit import checkpoint_archives as archiving
+from services.kit.addresses import AddressRefused, check_keys
+from services.kit.checkpoint_files import CheckpointFiles as Files
+from services.kit.checkpoint_files import File, FilesMissing, opener
+from services.rest_requests.bodies import (
+    CheckpointFiles,
+    CheckpointMetadata,
+    CheckpointUuids,
+    ListedCheckpoints,
+)
+from services.rest_requests.streaming import Stream
+from services.rest_requests.visit import Authenticated, UserVisit
+from services.rest_routes.present import records
+from services.rest_routes.present.answers import page_schema, record_schema
+from services.rest_routes.present.checkpoint import checkpoint
+from services.rest_routes.present.metrics import VALIDATION
+from services.submission import secrets
+from services.web.errors import forbidden
+from services.web.query import NOTHING, FromQuery, Paged, enum_value, enum_values
+
+router = APIRouter()
+root = APIRouter()
+ARCHIVES = {"application/gzip": True, "application/x-gtar": True, "application/x-tar": False}
+"""Media types of downloads, and whether they are compressed."""
+
+
+class CheckpointsQuery(Paged):
+    """Query parameters of lists of checkpoints."""
+
+    states: Annotated[list[str], enum_values("STATE_", CHECKPOINT_STATES)] = NOTHING
+    sort_by: Annotated[str, enum_value("SORT_BY_", listing.CHECKPOINT_SORTS)] = "END_TIME"
+
+
+@router.get("/experiments/{experiment_id}/checkpoints", **page_schema("checkpoints", records.Checkpoint))
+async def of_experiment(
+    visit: Authenticated, experiment_id: int, query: FromQuery[CheckpointsQuery]
+) -> Response:
+    """A page of the checkpoints of an experiment."""
+    visit.catalogue.experiment(experiment_id)
+    return await _list(visit, query, experiment_id=experiment_id)
+
+
+@router.get("/trials/{trial_id}/checkpoints", **page_schema("checkpoints", records.Checkpoint))
+async def of_trial(visit: Authenticated, trial_id: int, query: FromQuery[CheckpointsQuery]) -> Response:
+    """A page of the checkpoints of a trial."""
+    visit.catalogue.trial(trial_id)
+    return await _list(visit, query, trial_id=trial_id)
+
+
+async def _list(visit: UserVisit, query: CheckpointsQuery, **of: int) -> Response:
+    found = await visit.catalogue.read(_query(query, **of))
+    known = visit.catalogue.state.checkpoints
+    records = [known[uuid] for uuid in found.ids if uuid in known]
+    shown = await show_all(visit, records)
+    return visit.answer({"checkpoints": shown, "pagination": found.span.pagination})
+
+
+def _query(query: CheckpointsQuery, **of: int) -> Callable[[sa.Connection], IdPage]:
+    return lambda connection: listing.checkpoint_page(
+        connection, query.states, query.sort_by, query.window, **of
+    )
+
+
+async def show_all(visit: UserVisit, records: Sequence[Checkpoint]) -> list[dict[str, Any]]:
+    """Checkpoints with their validations, without those whose experiment was deleted meanwhile."""
+    validations = await _validations(visit, records)
+    await visit.catalogue.evicted.load(
+        key for one in records for key in (("submissions", one.experiment_id), ("checkpoints", one.uuid))
+    )
+    state = visit.catalogue.state
+    return [
+        checkpoint(one, state, validation=validations.get((one.trial_id, one.steps)))
+        for one in records
+        if one.experiment_id in state.experiments
+    ]
+
+
+async def _validations(visit: UserVisit, records: Sequence[Checkpoint]) -> dict[tuple[int, int], Report]:
+    trials = sorted({one.trial_id for one in records})
+    found = {}
+    async for rows in visit.peers.reports(trials, VALIDATION, archived=False):
+        found.update({(row.trial_id, row.steps_completed): row for row in rows})
+    return found
+
+
+@router.get("/checkpoints/{uuid}", **record_schema("checkpoint", records.Checkpoint))
+async def get(visit: Authenticated, uuid: str) -> Response:
+    """One checkpoint with the metrics reported at its step."""
+    return visit.answer({"checkpoint": await show(visit, visit.catalogue.checkpoint(uuid))})
+
+
+async def show(visit: UserVisit, one: Checkpoint) -> dict[str, Any]:
+    """One checkpoint with the metrics that its run reported at its step."""
+    run = int(one.allocation_id.rpartition(".")[2])
+    training = await report_at(visit.peers, one.trial_id, run, "training", one.steps)
+    validation = await report_at(visit.peers, one.trial_id, run, VALIDATION, one.steps)
+    # The experiment may have been deleted meanwhile.
+    visit.catalogue.experiment(one.experiment_id)
+    return checkpoint(one, visit.catalogue.state, training=training, validation=validation)
+
+
+@router.delete("/checkpoints")
+async def delete(visit: Authenticated, wish: CheckpointUuids) -> Response:
+    """Delete checkpoints in a task. Model versions and checkpoints that running experiments need are kept."""
+    await _delete(visit, wish.checkpoint_uuids, None)
+    return visit.answer({})
+
+
+@router.post("/checkpoints/rm")
+async def remove_files(visit: Authenticated, wish: CheckpointFiles) -> Response:
+    """Delete the files that match the globs, in a task. Without globs, only refresh the list of files."""
+    await _delete(visit, wish.checkpoint_uuids, tuple(wish.checkpoint_globs))
+    return visit.answer({})
+
+
+async def _delete(visit: UserVisit, uuids: list[str], globs: tuple[str, ...] | None) -> None:
+    if not uuids:
+        raise invalid("checkpointUuids: name at least one checkpoint")
+    command = DeleteCheckpoints(uuids=tuple(uuids), globs=globs, user=visit.user.username)
+    await visit.peers.command(command)
+
+
+@router.patch("/checkpoints")
+async def list_files(visit: Authenticated, wish: ListedCheckpoints) -> Response:
+    """Report the files that a deletion task found. Only such a task may call this."""
+    allocation = visit.session().allocation
+    known = visit.catalogue.state.allocations.get(allocation)
+    if known is None or known.kind != "CHECKPOINT_GC":
+        raise forbidden("only a task that deletes checkpoints may report what is left of them")
+    for one in wish.checkpoints:
+        command = ListFiles(uuid=one.uuid, resources=one.resources, task_id=known.task_id)
+        await visit.peers.command(command)
+    return visit.answer({})
+
+
+@router.post("/checkpoints/{uuid}/metadata")
+async def set_metadata(visit: Authenticated, uuid: str, wish: CheckpointMetadata) -> Response:
+    """Replace the registered metadata. The files are not changed."""
+    metadata = wish.checkpoint.get("metadata")
+    if not isinstance(metadata, dict):
+        raise invalid("checkpoint.metadata: a JSON object is expected")
+    await visit.peers.command(SetMetadata(uuid=uuid, metadata=metadata, user=visit.user.username))
+    return visit.answer({"checkpoint": checkpoint(visit.catalogue.checkpoint(uuid), visit.catalogue.state)})
+
+
+def _storage_of(visit: UserVisit, experiment_id: int) -> dict[str, Any]:
+    """The checkpoint storage of an experiment, with its keys."""
+    owner = visit.catalogue.experiment(experiment_id).user
+    config = visit.catalogue.submission(experiment_id).config
+    storage: dict[str, Any] = secrets.unseal_config(config, owner, visit.backend.sealer)["checkpoint_storage"]
+    return storage
+
+
+@root.get("/checkpoints/{uuid}")
+async def download(visit: Authenticated, uuid: str) -> Response:
+    """All files of a checkpoint as a tar archive, compressed unless `Accept` asks for a plain one."""
+    one = visit.catalogue.checkpoint(uuid)
+    if one.state == "DELETED":
+        raise not_found("checkpoint", uuid)
+    accepted = visit.request.headers.get("accept", "").partition(",")[0].partition(";")[0].strip()
+    packed = ARCHIVES.get(accepted, True)
+    storage = _storage_of(visit, one.experiment_id)
+    files = [File(name, size) for name, size in sorted(one.resources.items())]
+    downloads, who, backend = visit.backend.limits.downloads, visit.user.username, visit.backend
+    await downloads.admission.acquire(who)
+    try:
+        check_keys(storage, backend.storage, backend.addresses)
+        source = opener(storage, uuid, files, backend.roots, backend.addresses)
+        await asyncio.get_running_loop().run_in_executor(downloads.threads, _open_first_file, source, files)
+    except (FilesMissing, AddressRefused) as error:
+        downloads.admission.release(who)
+        raise not_found("the files of checkpoint", f"{uuid}: {error}") from None
+    except BaseException:
+        downloads.admission.release(who)
+        raise
+
+    async def release() -> None:
+        downloads.admission.release(who)
+
+    name = f"{uuid}.tar.gz" if packed else f"{uuid}.tar"
+    return Stream(
+        archiving.stream(downloads.threads, source, files, one.at, packed=packed),
+        visit=visit,
+        release=release,
+        media_type="application/gzip" if packed else "application/x-tar",
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )
+
+
+def _open_first_file(source: Files, files: Sequence[File]) -> None:
+    """Open the first file, so that a failure is reported before the answer begins."""
+    for file in [file for file in files if not file.name.endswith("/")][:1]:
+        with source.read(file):
+            pass

@@ -1,0 +1,290 @@
+"""The model registry (REST spec, section 5)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts import ids
+from det_contracts.commands import RemoveModel, RemoveVersion, SetModel, SetVersion
+from det_contracts.problems import invalid, not_found
+from services.catalogue.domain import Model, ModelVersion, State
+from services.kit import paging
+from services.kit.patterns import ANY_TEXT, name_matcher
+from services.people import users, workspace_records
+from services.rest_requests.bodies import ModelBody, ModelMove, VersionBody
+from services.rest_requests.visit import Authenticated, UserVisit
+from services.rest_routes.checkpoints import checkpoints
+from services.rest_routes.present import model as present
+from services.rest_routes.present import records
+from services.rest_routes.present.answers import page_schema, record_schema
+from services.web.query import NOTHING, FromQuery, Integer, Integers, MaybeFlag, Paged, Users, enum_value
+
+router = APIRouter()
+SORTS = {
+    "ID": "id",
+    "NAME": "name",
+    "DESCRIPTION": "description",
+    "CREATION_TIME": "creationTime",
+    "LAST_UPDATED_TIME": "lastUpdatedTime",
+    "NUM_VERSIONS": "numVersions",
+    "WORKSPACE": "workspaceId",
+}
+"""Stands for any text in a name that is asked for."""
+
+
+def find(state: State, name_or_id: str) -> Model:
+    """The model of that name or id. Raises `Refused` (not found)."""
+    number = ids.parse_number(name_or_id)
+    if number is not None and number in state.models:
+        return state.models[number]
+    for one in state.models.values():
+        if one.name == name_or_id:
+            return one
+    raise not_found("model", name_or_id)
+
+
+def find_version(state: State, name_or_id: str, number: int) -> ModelVersion:
+    """A version of a model. Raises `Refused` (not found)."""
+    one = find(state, name_or_id)
+    found = state.versions_of.first(one.id, number)
+    if found is not None:
+        return state.versions[found[-1]]
+    raise not_found(f"version of model '{one.name}'", number)
+
+
+def _shown(visit: UserVisit, id: int) -> Response:
+    state = visit.catalogue.state
+    if id not in state.models:
+        raise not_found("model", id)
+    return visit.answer({"model": present.model(state.models[id], state)})
+
+
+class ModelsQuery(Paged, Users):
+    """GET /models"""
+
+    sort_by: Annotated[str, enum_value("SORT_BY_", SORTS)] = "ID"
+    name: str = ""
+    """The whole name. `%` in it stands for any text, and then case does not count."""
+    description: str = ""
+    """A part of the description."""
+    labels: list[str] = NOTHING
+    archived: MaybeFlag = None
+    id: Integer = 0
+    workspace_id: Integer = 0
+    workspace_ids: Integers = NOTHING
+    workspace_names: list[str] = NOTHING
+
+
+@router.get("/models", **page_schema("models", records.Model))
+async def models(visit: Authenticated, query: FromQuery[ModelsQuery]) -> Response:
+    """A page of models."""
+    found = [present.model(one, visit.catalogue.state) for one in _visible_models(visit)]
+    found = [one for one in found if all(check(one) for check in _checks(visit, query))]
+    found.sort(key=lambda one: (one[SORTS[query.sort_by]], one["id"]))
+    page, pagination = paging.cut(found, query.window)
+    return visit.answer({"models": page, "pagination": pagination})
+
+
+def _visible_models(visit: UserVisit) -> list[Model]:
+    visibility = visit.visibility
+    return visibility.filter_visible(
+        lambda one: visibility.includes_workspace(one.workspace_id), visit.catalogue.state.models.values()
+    )
+
+
+def _checks(visit: UserVisit, query: ModelsQuery) -> list[Any]:
+    state = visit.catalogue.state
+    description, has_name = query.description.lower(), _name_check(query.name)
+    labels, archived, id = set(query.labels), query.archived, query.id
+    wanted_users = users.names_of(state, query.users, query.user_ids)
+    named = set(query.workspace_names)
+    spaces = set(query.workspace_ids) | {query.workspace_id} - {0}
+    spaces |= {w.workspace_id for w in workspace_records.workspaces(state).values() if w.name in named}
+    limited = bool(spaces or named)
+    return [
+        lambda one: has_name(one["name"]) and description in one["description"].lower(),
+        lambda one: labels <= set(one["labels"]) and archived in (None, one["archived"]),
+        lambda one: id in (0, one["id"]) and (not limited or one["workspaceId"] in spaces),
+        lambda one: not wanted_users or one["username"] in wanted_users,
+    ]
+
+
+def _name_check(requested_name: str) -> Callable[[str], bool]:
+    """Return whether a model's name is the one that was asked for (decision 67).
+
+    Clients of 0.25 look up a model by its whole name here, and give up where two are found.
+    """
+    if ANY_TEXT in requested_name:
+        return name_matcher(requested_name)
+    return lambda name: requested_name in ("", name)
+
+
+class LabelsQuery(Paged):
+    """GET /model/labels"""
+
+    workspace_id: Integer = 0
+
+
+@router.get("/model/labels")
+async def labels(visit: Authenticated, query: FromQuery[LabelsQuery]) -> Response:
+    """All labels of models, most used first."""
+    found_models = [one for one in _visible_models(visit) if query.workspace_id in (0, one.workspace_id)]
+    used = Counter(label for one in found_models for label in one.labels)
+    found = [label for label, _ in sorted(used.items(), key=lambda item: (-item[1], item[0]))]
+    page, pagination = paging.cut(found, query.window)
+    return visit.answer({"labels": page, "pagination": pagination})
+
+
+@router.get("/model/checkpoints")
+async def registered(visit: Authenticated) -> Response:
+    """Checkpoints that are versions of models (our addition)."""
+    state = visit.catalogue.state
+    held = (state.versions[id] for model in _visible_models(visit) for id in state.versions_of.ids(model.id))
+    found = {one.checkpoint for one in held}
+    return visit.answer({"checkpoints": sorted(found)})
+
+
+@router.post("/models")
+async def create(visit: Authenticated, wish: ModelBody) -> Response:
+    """Create a model."""
+    state = visit.catalogue.state
+    space = workspace_records.FIRST
+    if wish.workspace_id:
+        space = workspace_records.workspace(state, wish.workspace_id).workspace_id
+    elif wish.workspace_name:
+        space = workspace_records.workspace_named(state, wish.workspace_name).workspace_id
+    command = SetModel(user=visit.user.username, workspace_id=space, **{"name": "", **wish.changes()})
+    return _shown(visit, await visit.create(command))
+
+
+@router.get("/models/{name}", **record_schema("model", records.Model))
+async def get(visit: Authenticated, name: str) -> Response:
+    """One model, by name or id."""
+    return _shown(visit, find(visit.catalogue.state, name).id)
+
+
+async def _change(visit: UserVisit, name_or_id: str, /, **changes: Any) -> Response:
+    id = find(visit.catalogue.state, name_or_id).id
+    await visit.peers.command(SetModel(model_id=id, user=visit.user.username, **changes))
+    return _shown(visit, id)
+
+
+@router.patch("/models/{name}")
+async def change(visit: Authenticated, name: str, wish: ModelBody) -> Response:
+    """Change the given fields of a model."""
+    changes = wish.changes()
+    if wish.workspace_name:
+        changes["workspace_id"] = workspace_records.workspace_named(
+            visit.catalogue.state, wish.workspace_name
+        ).workspace_id
+    return await _change(visit, name, **changes)
+
+
+@router.post("/models/{name}/archive")
+async def archive(visit: Authenticated, name: str) -> Response:
+    """Archive a model, which makes it read-only."""
+    await _change(visit, name, archived=True)
+    return visit.answer({})
+
+
+@router.post("/models/{name}/unarchive")
+async def unarchive(visit: Authenticated, name: str) -> Response:
+    """Unarchive a model."""
+    await _change(visit, name, archived=False)
+    return visit.answer({})
+
+
+@router.post("/models/{name}/move")
+async def move(visit: Authenticated, name: str, wish: ModelMove) -> Response:
+    """Move a model to another workspace."""
+    space = workspace_records.workspace(visit.catalogue.state, wish.destination_workspace_id)
+    await _change(visit, name, workspace_id=space.workspace_id)
+    return visit.answer({})
+
+
+@router.delete("/models/{name}")
+async def remove(visit: Authenticated, name: str) -> Response:
+    """Delete a model and its versions. Their checkpoints become subject to the retention rules."""
+    id = find(visit.catalogue.state, name).id
+    await visit.peers.command(RemoveModel(model_id=id, user=visit.user.username))
+    return visit.answer({})
+
+
+async def _shown_version(visit: UserVisit, id: int) -> Response:
+    state = visit.catalogue.state
+    one = state.versions.get(id)
+    if one is None:
+        raise not_found("version with the id", id)
+    await visit.catalogue.evicted.load([("checkpoints", one.checkpoint)])
+    known = state.checkpoints.get(one.checkpoint)
+    if known is not None and not visit.visibility.includes_experiment(known.experiment_id):
+        known = None
+    shown_checkpoints = await checkpoints.show(visit, known) if known is not None else {}
+    return visit.answer({"modelVersion": present.version(one, state, shown_checkpoints)})
+
+
+class VersionsQuery(Paged):
+    """GET /models/{name}/versions"""
+
+    # Numbers count up, so both orders are the same.
+    sort_by: Annotated[str, enum_value("SORT_BY_", ("VERSION", "CREATION_TIME"))] = "VERSION"
+
+
+@router.get("/models/{name}/versions")
+async def versions(visit: Authenticated, name: str, query: FromQuery[VersionsQuery]) -> Response:
+    """A page of the versions of a model."""
+    state = visit.catalogue.state
+    one = find(state, name)
+    found = [state.versions[id] for id in state.versions_of.ids(one.id)]
+    page, pagination = paging.cut(found, query.window)
+    await visit.catalogue.evicted.load(("checkpoints", version.checkpoint) for version in page)
+    held = [state.checkpoints[v.checkpoint] for v in page if v.checkpoint in state.checkpoints]
+    visibility = visit.visibility
+    held = visibility.filter_visible(lambda known: visibility.includes_experiment(known.experiment_id), held)
+    shown_checkpoints = {one["uuid"]: one for one in await checkpoints.show_all(visit, held)}
+    shown = [
+        present.version(version, state, shown_checkpoints.get(version.checkpoint, {})) for version in page
+    ]
+    answer = {"model": present.model(one, state), "modelVersions": shown, "pagination": pagination}
+    return visit.answer(answer)
+
+
+@router.post("/models/{name}/versions")
+async def register(visit: Authenticated, name: str, wish: VersionBody) -> Response:
+    """Register a checkpoint as the next version."""
+    id = find(visit.catalogue.state, name).id
+    if not wish.checkpoint_uuid:
+        raise invalid("checkpointUuid: the checkpoint to register is missing")
+    command = SetVersion(
+        model_id=id, checkpoint=wish.checkpoint_uuid, user=visit.user.username, **wish.changes()
+    )
+    return await _shown_version(visit, await visit.create(command))
+
+
+@router.get("/models/{name}/versions/{number}")
+async def get_version(visit: Authenticated, name: str, number: int) -> Response:
+    """One version."""
+    return await _shown_version(visit, find_version(visit.catalogue.state, name, number).id)
+
+
+@router.patch("/models/{name}/versions/{number}")
+async def change_version(visit: Authenticated, name: str, number: int, wish: VersionBody) -> Response:
+    """Change the given fields of a version."""
+    one = find_version(visit.catalogue.state, name, number)
+    command = SetVersion(model_id=one.model_id, number=number, user=visit.user.username, **wish.changes())
+    await visit.peers.command(command)
+    return await _shown_version(visit, one.id)
+
+
+@router.delete("/models/{name}/versions/{number}")
+async def remove_version(visit: Authenticated, name: str, number: int) -> Response:
+    """Delete a version. Its checkpoint becomes subject to the retention rules."""
+    one = find_version(visit.catalogue.state, name, number)
+    command = RemoveVersion(model_id=one.model_id, number=number, user=visit.user.username)
+    await visit.peers.command(command)
+    return visit.answer({})

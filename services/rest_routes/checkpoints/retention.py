@@ -1,0 +1,58 @@
+"""Previews which checkpoints retention would delete (REST spec, section 8)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts.problems import invalid
+from det_contracts.queries import PreviewRetention
+from services.catalogue.api_values import format_time
+from services.catalogue.domain import Checkpoint
+from services.rest_requests.visit import Authenticated
+from services.rest_routes.present.checkpoint import checkpoint
+from services.web.query import FromQuery, Integer, QueryModel
+
+root = APIRouter()
+
+
+class KeepNumbersQuery(QueryModel):
+    """Query parameters: how many checkpoints to keep."""
+
+    save_experiment_best: Integer = 0
+    save_trial_best: Integer = 0
+    save_trial_latest: Integer = 0
+
+
+@root.get("/experiments/{experiment_id}/preview_gc")
+async def preview(visit: Authenticated, experiment_id: int, query: FromQuery[KeepNumbersQuery]) -> Response:
+    """The checkpoints that would be deleted if the experiment had ended and used these numbers."""
+    one = visit.catalogue.experiment(experiment_id)
+    found = [query.save_experiment_best, query.save_trial_best, query.save_trial_latest]
+    if min(found) < 0:
+        raise invalid(f"{', '.join(KeepNumbersQuery.model_fields)} must not be below 0")
+    best, trial_best, trial_latest = found
+    question = PreviewRetention(
+        experiment_id=experiment_id, experiment_best=best, trial_best=trial_best, trial_latest=trial_latest
+    )
+    state = visit.catalogue.state
+    deletable = [
+        state.checkpoints[uuid] for uuid in await visit.peers.query(question) if uuid in state.checkpoints
+    ]
+    shown = [{**checkpoint(known, state), **_as_in_0_25(known)} for known in deletable]
+    return visit.answer({"checkpoints": shown, "metric_name": one.metric})
+
+
+def _as_in_0_25(one: Checkpoint) -> dict[str, Any]:
+    """Additional names that 0.25 clients read only here."""
+    return {
+        "TrialID": one.trial_id,
+        "ReportTime": format_time(one.at),
+        "UUID": one.uuid,
+        "StepsCompleted": one.metadata.get("steps_completed", 0),
+        "State": one.state,
+        "ValidationMetrics": {} if one.metric is None else {"avgMetrics": {"searcherMetric": one.metric}},
+        "Resources": one.resources,
+    }

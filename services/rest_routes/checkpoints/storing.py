@@ -1,0 +1,89 @@
+"""Registration of checkpoints by scripts (REST spec, section 5)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from pydantic import Field
+from starlette.responses import Response
+
+from det_contracts import ids
+from det_contracts.events.trial import CheckpointStored
+from det_contracts.problems import failed_precondition, invalid, not_found
+from det_contracts.queries import StorageRefusal
+from services.catalogue.domain import Allocation
+from services.catalogue.peers import query_or_empty
+from services.rest_requests.body import Body
+from services.rest_requests.visit import Authenticated, UserVisit
+from services.rest_routes.tasks.witness import Witness, run_of_script
+from services.web.query import FromQuery, Integer, QueryModel
+
+router = APIRouter()
+
+
+class Stored(Body):
+    """POST /checkpoints"""
+
+    task_id: str = ""
+    allocation_id: str = ""
+    uuid: str
+    resources: dict[str, int] = Field(default_factory=dict)
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    state: str = "STATE_COMPLETED"
+
+
+class RefusalQuery(QueryModel):
+    """GET /trials/{trial_id}/storage-refusal"""
+
+    size_bytes: Integer = 0
+    """Size of the checkpoint; 0 if not known yet."""
+
+
+@router.get("/trials/{trial_id}/storage-refusal")
+async def refusal(visit: Authenticated, trial_id: int, query: FromQuery[RefusalQuery]) -> Response:
+    """Why the trial may not store another checkpoint now; empty if it may (our addition).
+
+    It is also empty while the answer is unknown, so that checkpoints never wait for it.
+    """
+    question = StorageRefusal(trial_id, query.size_bytes)
+    found = await query_or_empty(visit.peers, question, visit.catalogue.position)
+    return visit.answer({"reason": found.get("reason", "")})
+
+
+@router.post("/checkpoints")
+async def store(visit: Authenticated, body: Stored) -> Response:
+    """Register a checkpoint whose files are all in the storage. Repeats have no effect."""
+    if not ids.is_token(body.uuid):
+        raise invalid(f"uuid '{body.uuid}' may hold letters, digits, - and _ only")
+    if body.state not in ("STATE_COMPLETED", "STATE_UNSPECIFIED"):
+        raise invalid(f"state is {body.state}: only what is complete is registered")
+    steps = body.metadata.get("steps_completed")
+    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 0:
+        raise invalid(f"metadata.steps_completed is {steps!r}: it must be a whole number, at least 0")
+    allocation = _allocation(visit, body)
+    if allocation.trial_id is None:
+        raise failed_precondition(f"allocation {allocation.id} belongs to no trial, so it has no checkpoints")
+    witness = Witness(visit, allocation.trial_id)
+    if body.uuid not in visit.catalogue.state.checkpoints:
+        fact = CheckpointStored(
+            trial_id=allocation.trial_id,
+            experiment_id=allocation.experiment_id,
+            run=allocation.run,
+            task_id=allocation.task_id,
+            allocation_id=allocation.id,
+            uuid=body.uuid,
+            resources=body.resources,
+            metadata=body.metadata,
+            steps_completed=steps,
+        )
+        await witness.record_fact_and_wait(fact, f"checkpoint-{body.uuid}")
+    return visit.answer({})
+
+
+def _allocation(visit: UserVisit, body: Stored) -> Allocation:
+    """The run that stored the checkpoint: the one named, or else that of the token."""
+    known = run_of_script(visit, body.task_id, body.allocation_id)
+    if known is None or (body.task_id and known.task_id != body.task_id):
+        raise not_found(f"allocation of task '{body.task_id}'", body.allocation_id)
+    return known

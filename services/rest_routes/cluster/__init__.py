@@ -1,0 +1,1 @@
+"""The cluster: agents, resource pools, the job queue, use, health and metrics."""

@@ -1,0 +1,129 @@
+"""Historical slot usage, per run and aggregated, as JSON and CSV (REST spec, section 8)."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from typing import Annotated
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts.problems import invalid
+from services.catalogue import resource_allocation, runs
+from services.catalogue.resource_allocation import HeldRun, Period, PeriodSums
+from services.rest_requests.visit import Authenticated, UserVisit
+from services.web.query import FromQuery, Instant, QueryModel, enum_value
+
+router = APIRouter()
+root = APIRouter()
+PERIODS = ("DAILY", "MONTHLY")
+DATE_FORMATS = {"DAILY": re.compile(r"\d{4}-\d\d-\d\d"), "MONTHLY": re.compile(r"\d{4}-\d\d(-\d\d)?")}
+EXAMPLES = {"DAILY": "2023-08-01", "MONTHLY": "2023-08"}
+MAX_PERIODS = 4000
+"""Maximum number of periods in one answer: ten years, day by day."""
+
+
+class TimeRangeQuery(QueryModel):
+    """A time range."""
+
+    timestamp_after: Instant = None
+    timestamp_before: Instant = None
+
+
+class PeriodsQuery(QueryModel):
+    """The first and last day, or month, to aggregate."""
+
+    start_date: str = ""
+    end_date: str = ""
+    period: Annotated[str, enum_value("RESOURCE_ALLOCATION_AGGREGATION_PERIOD_", PERIODS)] = "DAILY"
+
+
+@router.get("/resources/allocation/raw")
+async def raw(visit: Authenticated, query: FromQuery[TimeRangeQuery]) -> Response:
+    """Every run that held slots in a time range, and for how long within it."""
+    found = await _runs_in_range(visit, query)
+    entries = await asyncio.to_thread(lambda: [resource_allocation.raw_entry(one) for one in found])
+    return visit.answer({"resourceEntries": entries})
+
+
+@root.get("/resources/allocation/raw")
+async def raw_as_csv(visit: Authenticated, query: FromQuery[TimeRangeQuery]) -> Response:
+    """Every run that held slots in a time range, as CSV."""
+    return await _csv(resource_allocation.raw_csv, await _runs_in_range(visit, query))
+
+
+@root.get("/resources/allocation/allocations-csv")
+async def allocations_as_csv(visit: Authenticated, query: FromQuery[TimeRangeQuery]) -> Response:
+    """Every run that held slots in a time range, with workspaces and slot hours, as CSV."""
+    return await _csv(resource_allocation.allocations_csv, await _runs_in_range(visit, query))
+
+
+@router.get("/resources/allocation/aggregated")
+async def aggregated(visit: Authenticated, query: FromQuery[PeriodsQuery]) -> Response:
+    """Slot seconds of each day or month (UTC) that has any, by user, label and resource pool."""
+    period, sums = await _sums_by_period(visit, query)
+    entries = [resource_allocation.sum_entry(first, one, period) for first, one in sums.items()]
+    return visit.answer({"resourceEntries": entries})
+
+
+@root.get("/resources/allocation/aggregated")
+async def aggregated_as_csv(visit: Authenticated, query: FromQuery[PeriodsQuery]) -> Response:
+    """The same as CSV."""
+    period, sums = await _sums_by_period(visit, query)
+    return Response(resource_allocation.sums_csv(sums, period), media_type="text/csv")
+
+
+async def _runs_in_range(visit: UserVisit, query: TimeRangeQuery) -> list[HeldRun]:
+    after, before = query.timestamp_after, query.timestamp_before
+    if after is None or before is None:
+        raise invalid("timestampAfter and timestampBefore are needed: times like 2023-08-01T12:00:00Z")
+    if after > before:
+        raise invalid("timestampAfter is later than timestampBefore")
+    return await _runs_between(visit, after, before)
+
+
+async def _sums_by_period(visit: UserVisit, query: PeriodsQuery) -> tuple[Period, dict[date, PeriodSums]]:
+    period: Period = "MONTHLY" if query.period == "MONTHLY" else "DAILY"
+    first = _day("startDate", query.start_date, period)
+    last = _day("endDate", query.end_date, period)
+    if first > last:
+        raise invalid("startDate is later than endDate")
+    if (last - first).days / (30 if period == "MONTHLY" else 1) > MAX_PERIODS:
+        raise invalid(f"from {first} to {last} are more than {MAX_PERIODS} periods: ask for fewer")
+    after, before = (
+        resource_allocation.day_start(first),
+        resource_allocation.day_start(resource_allocation.next_period(last, period)),
+    )
+    now = time.time()
+    used = await visit.catalogue.read(lambda connection: runs.slot_seconds(connection, after, before, now))
+    seen = visit.visibility.includes_experiment
+    return period, await resource_allocation.sum_by_period(visit.catalogue.state, used, period, seen)
+
+
+def _day(name: str, text: str, period: Period) -> date:
+    """The first day of the period that a text names. Raises `Refused` (400)."""
+    try:
+        if not DATE_FORMATS[period].fullmatch(text):
+            raise ValueError(text)
+        day = datetime.strptime(text[:10] if period == "DAILY" else text[:7] + "-01", "%Y-%m-%d")
+        if day.year == date.max.year:
+            raise ValueError(text)
+    except ValueError:
+        raise invalid(f"{name} must be like {EXAMPLES[period]}, not '{text[:40]}'") from None
+    return day.replace(tzinfo=UTC).date()
+
+
+async def _runs_between(visit: UserVisit, after: float, before: float) -> list[HeldRun]:
+    found = await visit.catalogue.read(lambda connection: runs.runs_between(connection, after, before))
+    return await resource_allocation.held_runs(
+        visit.catalogue.state, found, after, before, time.time(), visit.visibility.includes_allocation
+    )
+
+
+async def _csv(table: Callable[[list[HeldRun]], str], runs: list[HeldRun]) -> Response:
+    # Runs in a thread: hundreds of thousands of rows take seconds.
+    return Response(await asyncio.to_thread(table, runs), media_type="text/csv")

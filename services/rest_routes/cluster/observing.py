@@ -1,0 +1,49 @@
+"""Metrics for Prometheus through the gateway (REST spec, section 8), for clients with a login.
+
+The pages on the processes' health ports have more metrics and need no login: docs/guides/operating.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from services.catalogue.domain import State
+from services.catalogue.visibility import Visibility
+from services.kit.process_metrics import Measures, Reading
+from services.rest_requests.visit import Authenticated
+from services.rest_routes.present.agent import live_allocations
+
+root = APIRouter()
+TEXT = "text/plain; version=0.0.4; charset=utf-8"
+
+
+@root.get("/debug/prom/metrics")
+async def own(visit: Authenticated) -> Response:
+    """The metrics of the gateway that answers."""
+    return Response(await visit.backend.measures.text(), media_type=TEXT)
+
+
+@root.get("/prom/det-state-metrics")
+async def cluster_state(visit: Authenticated) -> Response:
+    """How many slots of which agent each run holds, to be joined with the metrics of host exporters."""
+    measures = Measures("cluster")
+    visibility = visit.visibility
+    measures.register(lambda: _readings(visit.catalogue.state, visibility))
+    return Response(await measures.text(), media_type=TEXT)
+
+
+def _readings(state: State, visibility: Visibility) -> Iterable[Reading]:
+    running = [one for one in live_allocations(state) if one.members]
+    running = visibility.filter_visible(lambda one: visibility.includes_run(one.id), running)
+    held = {
+        (one.id, one.task_id, str(one.experiment_id), str(one.trial_id or ""), one.pool, part.worker_id): len(
+            part.slots
+        )
+        for one in running
+        for part in one.members
+    }
+    labels = ("allocation", "task", "experiment", "trial", "pool", "agent")
+    yield Reading("allocation_slots", "Slots that a run holds on an agent", labels, held)

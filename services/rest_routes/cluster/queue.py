@@ -1,0 +1,185 @@
+"""Resource pools and the job queue (REST spec, section 7)."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any
+
+from fastapi import APIRouter
+from starlette.responses import Response
+from typing_extensions import TypedDict
+
+from det_contracts import ids, queries
+from det_contracts.commands import ChangeJob
+from det_contracts.problems import Problem, Refused, invalid, not_found
+from services.catalogue.peers import Job
+from services.kit import paging
+from services.rest_requests.bodies import QueueUpdate, QueueUpdates
+from services.rest_requests.visit import Authenticated, UserVisit
+from services.rest_routes.cluster import forecast
+from services.rest_routes.present import agent, job, records
+from services.rest_routes.present.answers import page_schema, response_schema
+from services.submission.config_defaults import DEFAULT_POOL
+from services.web.query import NOTHING, Flag, FromQuery, Paged, QueryModel, enum_values
+
+router = APIRouter()
+JOB_STATES = ("QUEUED", "SCHEDULED", "SCHEDULED_BACKFILLED")
+
+
+class JobsQuery(Paged):
+    """Query parameters of a list of jobs."""
+
+    resource_pool: str = ""
+    states: Annotated[list[str], enum_values("STATE_", JOB_STATES)] = NOTHING
+
+
+class PoolsQuery(Paged):
+    """Query parameters of a list of pools."""
+
+    unbound: Flag = False
+
+
+class StatsQuery(QueryModel):
+    """Query parameters: the pools."""
+
+    resource_pools: list[str] = NOTHING
+
+
+@router.get("/resource-pools")
+async def pools(visit: Authenticated, query: FromQuery[PoolsQuery]) -> Response:
+    """All pools with the counts of their queues, optionally only those bound to no workspace."""
+    rows, queue = await visit.peers.pools(), await visit.peers.jobs()
+    if query.unbound:
+        rows = [row for row in rows if row.name not in visit.catalogue.state.bindings]
+    found = []
+    for row in rows:
+        shown = agent.pool(row, visit.catalogue.state, default=row.name == DEFAULT_POOL)
+        found.append(shown | {"stats": job.stats(one for one in queue if one.pool == row.name)})
+    page, pagination = paging.cut(found, query.window)
+    return visit.answer({"resourcePools": page, "pagination": pagination})
+
+
+async def _jobs(visit: UserVisit, query: JobsQuery) -> tuple[list[dict[str, Any]], dict[str, int]]:
+    rows = await visit.peers.jobs(query.resource_pool or None)
+    states = query.states
+    wanted = [row for row in rows if not states or row.state in states]
+    visibility = visit.visibility
+    wanted = visibility.filter_visible(lambda row: visibility.includes_experiment(row.experiment_id), wanted)
+    estimates = await _estimates(visit, rows)
+    found = job.jobs(wanted, visit.catalogue.state, **estimates)
+    return paging.cut(found, query.window)
+
+
+async def _estimates(visit: UserVisit, rows: list[Job]) -> dict[str, Any]:
+    """Progress and forecast of all jobs, including those that this user may not see."""
+    state = visit.catalogue.state
+    progress = await visit.peers.progress(row.experiment_id for row in rows if row.experiment_id > 0)
+    standing = forecast.forecast_inputs(rows, state, progress, time.time())
+    ends = {one.owner: one.left_s for one in standing if one.left_s is not None}
+    pools = await visit.peers.pools()
+    return {
+        "progress": progress,
+        "starts": forecast.start_times(standing, pools),
+        "ends": ends,
+        "never": forecast.unschedulable_jobs(standing, pools),
+    }
+
+
+@router.get("/job-queues", **page_schema("jobs", records.Job))
+async def queue(visit: Authenticated, query: FromQuery[JobsQuery]) -> Response:
+    """The jobs, in queue order."""
+    page, pagination = await _jobs(visit, query)
+    return visit.answer({"jobs": page, "pagination": pagination})
+
+
+@router.get("/job-queues-v2")
+async def queue_v2(visit: Authenticated, query: FromQuery[JobsQuery]) -> Response:
+    """The jobs in queue order, each wrapped in `full`."""
+    page, pagination = await _jobs(visit, query)
+    return visit.answer({"jobs": [{"full": one} for one in page], "pagination": pagination})
+
+
+@router.get("/job-queues/stats")
+async def stats(visit: Authenticated, query: FromQuery[StatsQuery]) -> Response:
+    """The number of waiting and running jobs per pool."""
+    wanted = query.resource_pools
+    queue, pool_names = await visit.peers.jobs(), [row.name for row in await visit.peers.pools()]
+    for name in wanted:
+        if name not in pool_names:
+            raise not_found("resource pool", name)
+    found = [
+        {
+            "resourcePool": name,
+            "stats": job.stats(one for one in queue if one.pool == name),
+            "aggregates": [],
+        }
+        for name in pool_names
+        if not wanted or name in wanted
+    ]
+    return visit.answer({"results": found})
+
+
+class QueuePreview(TypedDict):
+    """The effects of a queue change; jobs are given by id."""
+
+    starts: list[str]
+    leaves: list[str]
+    startsIn: float | None
+
+
+@router.post("/job-queues/preview", **response_schema(QueuePreview))
+async def preview(visit: Authenticated, wish: QueueUpdate) -> Response:
+    """Preview a change without making it: which jobs would start, and which would be preempted for it.
+
+    `startsIn` is the estimated time until the job would start, in seconds, or null if unknown.
+    """
+    change = _change(wish, visit.user.username)
+    seen = visit.visibility.includes_experiment
+    if not seen(change.experiment_id):
+        raise not_found("job", wish.job_id)
+    found = await visit.peers.query(queries.PreviewChange(change), position=visit.catalogue.position)
+    rows = {row.experiment_id: row for row in await visit.peers.jobs()}
+    rest = [row for id, row in rows.items() if id not in found["order"]]
+    ordered = [rows[id] for id in found["order"] if id in rows]
+    estimates = await _estimates(visit, [*ordered, *rest])
+    return visit.answer(
+        {
+            "starts": [ids.job_id(id) for id in found["starts"] if seen(id)],
+            "leaves": [ids.job_id(id) for id in found["leave"] if seen(id)],
+            "startsIn": estimates["starts"].get(change.experiment_id),
+        }
+    )
+
+
+@router.post("/job-queues")
+async def update(visit: Authenticated, wish: QueueUpdates) -> Response:
+    """Apply changes in order. Failures are reported together; the other changes stay (scheduling spec, 6)."""
+    refusals = []
+    for one in wish.updates:
+        try:
+            await visit.peers.command(_change(one, visit.user.username))
+        except Refused as refusal:
+            refusals.append(refusal.problem)
+    if refusals:
+        raise Refused(Problem(refusals[0].code, "; ".join(problem.message for problem in refusals)))
+    return visit.answer({})
+
+
+def _change(update: QueueUpdate, user: str) -> ChangeJob:
+    given = update.model_dump(exclude_unset=True, exclude={"job_id"})
+    if not given:
+        raise invalid(
+            f"nothing is asked for job '{update.job_id}': give one of {', '.join(QueueUpdate.CHANGE_FIELDS)}"
+        )
+    for anchor in ("ahead_of", "behind_of"):
+        if anchor in given:
+            given[anchor] = owner_of(given[anchor])
+    return ChangeJob(experiment_id=owner_of(update.job_id), user=user, **given)
+
+
+def owner_of(job_id: str) -> int:
+    """The experiment or task of a job. Raises `Refused` (404)."""
+    owner = ids.owner_of_job(job_id)
+    if owner is None:
+        raise not_found("job", job_id)
+    return owner

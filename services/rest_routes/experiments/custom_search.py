@@ -1,0 +1,151 @@
+"""Custom search methods, run by the user outside the cluster (searchers spec, section 8)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts import queries
+from det_contracts.commands import PostOperations
+from det_contracts.custom_search import (
+    CloseTrial,
+    CreateTrial,
+    CustomOperation,
+    SetProgress,
+    ShutDown,
+    TrainTo,
+)
+from det_contracts.problems import invalid
+from services.catalogue.catalogue import Catalogue
+from services.catalogue.waiters import EXPERIMENT_OR_TRIALS, Fact
+from services.rest_requests.streaming import wait_until
+from services.rest_requests.visit import Authenticated
+
+router = APIRouter()
+LONG_POLL_S = 60.0
+PROGRESS_S = 1.0
+INACTIVE_ID = -1
+Object = dict[str, Any]
+
+
+@router.get("/experiments/{experiment_id}/searcher_events")
+async def events(visit: Authenticated, experiment_id: int) -> Response:
+    """All unanswered events. If there are none, waits up to a minute for the first one."""
+    visit.catalogue.experiment(experiment_id)
+    query = queries.SearcherEvents(experiment_id)
+    deadline = asyncio.get_running_loop().time() + LONG_POLL_S
+    while True:
+        position = visit.catalogue.position
+        found = await visit.peers.query(query)
+        left = deadline - asyncio.get_running_loop().time()
+        if found["state"] != "ACTIVE":
+            gone = {"experimentState": f"STATE_{found['state']}"}
+            return visit.answer({"searcherEvents": [{"id": INACTIVE_ID, "experimentInactive": gone}]})
+        if found["events"] or left <= 0:
+            return visit.answer({"searcherEvents": [_shown(one) for one in found["events"]]})
+        # Progress of trials is not part of the folded state, so the searcher is asked again periodically.
+        changed = _experiment_changed(visit.catalogue, experiment_id, position)
+        if not await wait_until(visit, changed, min(left, PROGRESS_S)):
+            return visit.answer({"searcherEvents": []})
+
+
+def _experiment_changed(catalogue: Catalogue, experiment_id: int, since: int) -> Fact:
+    """The fact that an event of an experiment was folded after a position."""
+    return Fact(lambda _: catalogue.position > since, ((EXPERIMENT_OR_TRIALS, experiment_id),))
+
+
+def _shown(one: Object) -> Object:
+    event = one["event"]
+    return {"id": one["id"], **_EVENTS[event["type"]](event)}
+
+
+_REASONS = {"INVALID_HP", "USER_REQUESTED_STOP", "USER_CANCELED"}
+
+
+def _reason(name: str) -> str:
+    known = "INVALID_HP" if name == "INIT_INVALID_HP" else name
+    return f"EXITED_REASON_{known if known in _REASONS else 'UNSPECIFIED'}"
+
+
+_EVENTS: dict[str, Callable[[Object], Object]] = {
+    "initial_operations": lambda e: {"initialOperations": {}},
+    "trial_created": lambda e: {"trialCreated": {"requestId": e["request_id"]}},
+    "validation_completed": lambda e: {
+        "validationCompleted": {
+            "requestId": e["request_id"],
+            "metric": e["metric"],
+            "validateAfterLength": str(e["length"]),
+        }
+    },
+    "trial_closed": lambda e: {"trialClosed": {"requestId": e["request_id"]}},
+    "trial_exited_early": lambda e: {
+        "trialExitedEarly": {"requestId": e["request_id"], "exitedReason": _reason(e["reason"])}
+    },
+    "trial_progress": lambda e: {"trialProgress": {"requestId": e["request_id"], "partialUnits": e["units"]}},
+}
+
+
+@router.post("/experiments/{experiment_id}/searcher_operations")
+async def post(visit: Authenticated, experiment_id: int) -> Response:
+    """Submit operations for an event. They answer that event and all events before it."""
+    body = await visit.json()
+    if not isinstance(body, dict):
+        raise invalid("the request: a JSON object is expected")
+    listed = _field(body, "searcherOperations") or []
+    trigger = _field(body, "triggeredByEvent") or {}
+    id = trigger.get("id") if isinstance(trigger, dict) else None
+    if not isinstance(listed, list) or not isinstance(id, int):
+        raise invalid("searcherOperations must be a list, and triggeredByEvent must have the id of an event")
+    operations = tuple(_operation(index, one) for index, one in enumerate(listed))
+    user = visit.user.username
+    await visit.peers.command(
+        PostOperations(experiment_id=experiment_id, operations=operations, triggered_by=id, user=user)
+    )
+    return visit.answer({})
+
+
+def _field(body: Object, name: str) -> Any:
+    snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
+    return body.get(name, body.get(snake))
+
+
+def _operation(index: int, one: Any) -> CustomOperation:
+    for name, read in _OPERATIONS.items():
+        given = _field(one, name) if isinstance(one, dict) else None
+        if isinstance(given, dict):
+            try:
+                return read(given)
+            except (KeyError, TypeError, ValueError) as error:
+                raise invalid(f"searcherOperations[{index}].{name}: {error!r}") from None
+    raise invalid(f"searcherOperations[{index}]: one of {', '.join(_OPERATIONS)} is expected")
+
+
+def _create(given: Object) -> CustomOperation:
+    hparams = msgspec.json.decode(_field(given, "hyperparams") or "{}", type=dict[str, Any])
+    return CreateTrial(str(_required_field(given, "requestId")), hparams)
+
+
+def _train(given: Object) -> CustomOperation:
+    wanted = _required_field(given, "validateAfter")
+    return TrainTo(str(_required_field(wanted, "requestId")), int(_required_field(wanted, "length")))
+
+
+def _required_field(given: Object, name: str) -> Any:
+    found = _field(given, name)
+    if found is None:
+        raise ValueError(f"{name} is missing")
+    return found
+
+
+_OPERATIONS: dict[str, Callable[[Object], CustomOperation]] = {
+    "createTrial": _create,
+    "trialOperation": _train,
+    "closeTrial": lambda given: CloseTrial(str(_required_field(given, "requestId"))),
+    "shutDown": lambda given: ShutDown(bool(given.get("cancel")), bool(given.get("failure"))),
+    "setSearcherProgress": lambda given: SetProgress(float(given.get("progress") or 0.0)),
+}

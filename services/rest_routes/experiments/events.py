@@ -1,0 +1,102 @@
+"""The event log with causes of events, and the timelines of experiments (our addition)."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import msgspec
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts.envelope import Unknown
+from det_contracts.expconf import MASK, mask_secrets
+from det_contracts.problems import invalid, not_found
+from services.catalogue.api_values import format_optional_time, format_time
+from services.kit.records import read_event
+from services.rest_requests.visit import Authenticated
+from services.rest_routes.experiments.why import StepsQuery, log_reader, step_json, step_limit
+from services.web.query import FromQuery
+from services.why.timeline import totals
+
+router = APIRouter()
+OWNERS = (
+    "searcher",
+    "scheduler",
+    "metrics",
+    "checkpoints",
+    "webhooks",
+    "gateway",
+    "worker",
+    "trial",
+    "archive",
+)
+SECRETS = ("password", "salt", "hashed", "token", "secret_key", "access_key", "original_config")
+"""Fields of events that are always masked. Configurations mask their own secrets."""
+
+
+class EventsQuery(StepsQuery):
+    """GET /events"""
+
+    owner: str = ""
+
+
+@router.get("/events")
+async def events(visit: Authenticated, query: FromQuery[EventsQuery]) -> Response:
+    """The newest events before a position, oldest first, optionally of one owner."""
+    owner = query.owner
+    if owner and owner not in OWNERS:
+        raise invalid(f"owner must be one of {', '.join(OWNERS)}, not '{owner}'")
+    where = [f"control.{owner}.>"] if owner else []
+    explanation = await log_reader(visit).latest_events(query.before or None, step_limit(query), where)
+    return visit.answer({"steps": [step_json(one) for one in explanation.steps], "more": explanation.more})
+
+
+@router.get("/events/{position}")
+async def event(visit: Authenticated, position: int) -> Response:
+    """One event: as a sentence, as logged but without secrets, and the steps that led to it."""
+    reader = log_reader(visit)
+    message = await reader.message_at(position)
+    if message is None:
+        raise not_found("event at position", position)
+    recorded = read_event(message)
+    if type(recorded.event) is Unknown:
+        raise not_found("readable event at position", position)
+    explanation = await reader.explain_event(recorded)
+    shown = {
+        "position": position,
+        "subject": message.subject,
+        "record": _masked(msgspec.json.decode(message.body)),
+        "steps": [step_json(one) for one in explanation.steps],
+    }
+    return visit.answer(shown)
+
+
+def _masked(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_masked(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: MASK if key in SECRETS and inner else mask_secrets(inner) if key == "config" else _masked(inner)
+        for key, inner in value.items()
+    }
+
+
+@router.get("/experiments/{experiment_id}/timeline")
+async def timeline(visit: Authenticated, experiment_id: int) -> Response:
+    """How an experiment spent its time, with the total seconds of each activity."""
+    visit.catalogue.experiment(experiment_id)
+    found = await log_reader(visit).timeline(experiment_id)
+    shown = [
+        {
+            "what": one.what,
+            "since": format_time(one.since),
+            "until": format_optional_time(one.until),
+            "actor": one.actor,
+            "reason": one.reason,
+            "position": one.position,
+        }
+        for one in found
+    ]
+    return visit.answer({"stretches": shown, "seconds": totals(found, time.time())})

@@ -1,0 +1,222 @@
+"""Changes to existing experiments, one or many at once (REST spec, section 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import sqlalchemy as sa
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts import expconf
+from det_contracts.commands import Action, ChangeExperiment, ChangeJob, MoveExperiment, ReviseExperiment
+from det_contracts.problems import Refused, failed_precondition, invalid
+from services.catalogue import listing
+from services.catalogue.display_state import STATES
+from services.catalogue.domain import Experiment
+from services.catalogue.listing import ExperimentFilter
+from services.people import users
+from services.rest_requests.bodies import Bulk, BulkMove, ExperimentMove
+from services.rest_requests.visit import Authenticated, UserVisit
+from services.rest_routes.experiments.experiments import show
+from services.rest_routes.present.experiment import present_config
+from services.web.query import enum_names
+
+router = APIRouter()
+BULK_ACTIONS: tuple[Action, ...] = ("activate", "pause", "cancel", "kill", "archive", "unarchive")
+_FIELDS = {
+    "name": ("name",),
+    "description": ("description",),
+    "labels": ("labels",),
+    "notes": ("notes",),
+    "resources": ("maxSlots", "weight", "priority"),
+    "checkpointStorage": ("saveExperimentBest", "saveTrialBest", "saveTrialLatest"),
+}
+_JOB_FIELDS = {
+    "resources.max_slots": "max_slots",
+    "resources.weight": "weight",
+    "resources.priority": "priority",
+}
+
+
+@router.patch("/experiments/{experiment_id}")
+async def revise(visit: Authenticated, experiment_id: int) -> Response:
+    """Change an experiment while it exists. All changes are validated before any is applied."""
+    one = visit.catalogue.experiment(experiment_id)
+    changes = _changes(await visit.json())
+    config = present_config(one, visit.catalogue.submission(experiment_id))
+    try:
+        expconf.revise(config, {field: value for field, value in changes.items() if field != "notes"})
+    except expconf.ConfigErrors as errors:
+        raise invalid(str(errors)) from None
+    if any(field in _JOB_FIELDS for field in changes):
+        _check_has_job(one)
+    user = visit.user.username
+    share = {_JOB_FIELDS[field]: value for field, value in changes.items() if field in _JOB_FIELDS}
+    rest = {field: value for field, value in changes.items() if field not in _JOB_FIELDS}
+    if share:
+        await visit.peers.command(ChangeJob(experiment_id=experiment_id, user=user, **share))
+    if rest:
+        await visit.peers.command(ReviseExperiment(experiment_id=experiment_id, changes=rest, user=user))
+    return visit.answer({"experiment": await show(visit, experiment_id)})
+
+
+def _check_has_job(one: Experiment) -> None:
+    if one.unmanaged:
+        raise failed_precondition(
+            f"experiment {one.id} is unmanaged: it has no slots, and no place in the queue"
+        )
+    if one.ended_at is not None:
+        raise failed_precondition(
+            f"experiment {one.id} is {one.state}: it has no place in the queue any more"
+        )
+
+
+def _changes(body: Any) -> dict[str, Any]:
+    """Dotted configuration fields and their new values; null unsets a field. Unknown fields are ignored."""
+    if not isinstance(body, dict):
+        raise invalid("the request: a JSON object is expected")
+    found: dict[str, Any] = {}
+    for group, names in _FIELDS.items():
+        given = _field_value(body, group)
+        if len(names) == 1:
+            found |= {group: given[0]} if given else {}
+            continue
+        inner = given[0] if given and given[0] is not None else {}
+        if not isinstance(inner, dict):
+            raise invalid(f"{group}: a JSON object is expected, not {inner!r}")
+        for name in names:
+            value = _field_value(inner, name)
+            found |= {f"{_snake(group)}.{_snake(name)}": value[0]} if value else {}
+    return found
+
+
+def _field_value(body: dict[str, Any], name: str) -> list[Any]:
+    return [body[key] for key in (name, _snake(name)) if key in body][:1]
+
+
+def _snake(name: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
+
+
+@router.delete("/experiments/delete")
+async def delete_many(visit: Authenticated, wish: Bulk) -> Response:
+    """Delete several experiments. The deletion continues after the answer."""
+    return await _change_all(visit, wish, "delete")
+
+
+@router.delete("/experiments/{experiment_id}")
+async def delete(visit: Authenticated, experiment_id: int) -> Response:
+    """Delete an experiment with its checkpoints, metrics and logs. This continues after the answer."""
+    return await _change(visit, experiment_id, "delete")
+
+
+@router.post("/experiments/{experiment_id}/archive")
+async def archive(visit: Authenticated, experiment_id: int) -> Response:
+    """Archive an experiment, which hides it from the default lists."""
+    return await _change(visit, experiment_id, "archive")
+
+
+@router.post("/experiments/{experiment_id}/unarchive")
+async def unarchive(visit: Authenticated, experiment_id: int) -> Response:
+    """Unarchive an experiment."""
+    return await _change(visit, experiment_id, "unarchive")
+
+
+def _check_deletable(visit: UserVisit, experiment_id: int) -> None:
+    """Refuse early if checkpoints are registered. The checkpoints service enforces this in any case."""
+    state = visit.catalogue.state
+    for version in state.versions.values():
+        registered = state.checkpoints.get(version.checkpoint)
+        if registered is not None and registered.experiment_id == experiment_id:
+            model = state.models[version.model_id].name
+            raise failed_precondition(
+                f"experiment {experiment_id} cannot be deleted: its checkpoints are registered as model "
+                f"versions, such as {version.checkpoint} in model '{model}'"
+            )
+
+
+async def _change(visit: UserVisit, experiment_id: int, action: Action) -> Response:
+    if action == "delete":
+        _check_deletable(visit, experiment_id)
+    command = ChangeExperiment(experiment_id=experiment_id, action=action, user=visit.user.username)
+    await visit.peers.command(command)
+    return visit.answer({})
+
+
+@router.post("/experiments/move")
+async def move_many(visit: Authenticated, wish: BulkMove) -> Response:
+    """Move several experiments to another project."""
+
+    def command(id: int) -> MoveExperiment:
+        project_id = wish.destination_project_id
+        return MoveExperiment(experiment_id=id, project_id=project_id, user=visit.user.username)
+
+    return await _command_all(visit, wish, command)
+
+
+@router.post("/experiments/{experiment_id}/move")
+async def move(visit: Authenticated, experiment_id: int, wish: ExperimentMove) -> Response:
+    """Move an experiment to another project."""
+    project_id = wish.destination_project_id
+    command = MoveExperiment(experiment_id=experiment_id, project_id=project_id, user=visit.user.username)
+    await visit.peers.command(command)
+    return visit.answer({})
+
+
+def _add_bulk(action: Action) -> None:
+    async def change_all(visit: Authenticated, wish: Bulk) -> Response:
+        return await _change_all(visit, wish, action)
+
+    change_all.__doc__ = f"{action.capitalize()} experiments, given by ids or filters."
+    router.add_api_route(f"/experiments/{action}", change_all, methods=["POST"], name=f"{action} many")
+
+
+for _action in BULK_ACTIONS:
+    _add_bulk(_action)
+
+
+async def _change_all(visit: UserVisit, body: Bulk, action: Action) -> Response:
+    def command(id: int) -> ChangeExperiment:
+        return ChangeExperiment(experiment_id=id, action=action, user=visit.user.username)
+
+    return await _command_all(visit, body, command, action)
+
+
+async def _command_all(
+    visit: UserVisit, body: Bulk, command: Callable[[int], Any], action: Action | None = None
+) -> Response:
+    results = []
+    for id in await _selected_ids(visit, body):
+        try:
+            if action == "delete":
+                _check_deletable(visit, id)
+            await visit.peers.command(command(id))
+            results.append({"id": id, "error": ""})
+        except Refused as refusal:
+            results.append({"id": id, "error": refusal.problem.message})
+    return visit.answer({"results": results})
+
+
+async def _selected_ids(visit: UserVisit, body: Bulk) -> list[int]:
+    if body.filters is None:
+        return list(dict.fromkeys(body.experiment_ids))
+    filters = body.filters
+    experiment_filter = ExperimentFilter(
+        name=filters.name,
+        description=filters.description,
+        labels=filters.labels,
+        archived=filters.archived,
+        states=enum_names("filters.states", filters.states, "STATE_", STATES),
+        users=users.names_of(visit.catalogue.state, [], filters.user_ids),
+        project_id=filters.project_id,
+        ids=body.experiment_ids,
+        projects=visit.visibility.visible_projects(),
+    )
+
+    def read(connection: sa.Connection) -> list[int]:
+        return listing.all_experiment_ids(connection, experiment_filter)
+
+    found = await visit.catalogue.read(read)
+    return [id for id in found if id not in filters.excluded_experiment_ids]

@@ -1,0 +1,119 @@
+"""Explains why something is in its state (our addition; see docs/why.md)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts import ids
+from det_contracts.problems import Refused, invalid, not_found
+from services.catalogue.api_values import format_time
+from services.catalogue.why_subjects import find_subject
+from services.rest_requests.visit import Authenticated, UserVisit
+from services.web.query import Flag, FromQuery, Integer, QueryModel
+from services.why.chain import Explanation, Step
+from services.why.reader import Reader
+from services.why.subject import Subject
+
+router = APIRouter()
+MAX_STEPS = 1000
+
+
+class StepsQuery(QueryModel):
+    """Query parameters that select steps of an explanation."""
+
+    before: Integer = 0
+    limit: Integer = 200
+
+
+class WhyQuery(StepsQuery):
+    """GET /why/{kind}/{id}"""
+
+    all: Flag = False
+
+
+@router.get("/why/{kind}/{id}")
+async def why(visit: Authenticated, kind: str, id: str, query: FromQuery[WhyQuery]) -> Response:
+    """The chain of causes, newest first. With `all`, the full story before a position, oldest first."""
+    reader = log_reader(visit)
+    subject = await _subject(visit, reader, kind, id)
+    if query.all:
+        explanation = await reader.full_history(subject, query.before or None, step_limit(query))
+    else:
+        explanation = await reader.explain_state(subject)
+    if not explanation.steps and subject.kind in ("worker", "pool"):
+        raise not_found(subject.kind, subject.id)
+    return visit.answer(_shown(subject, explanation, await _waits_for(visit, subject)))
+
+
+def log_reader(visit: UserVisit) -> Reader:
+    """A reader of the log for one answer."""
+    return Reader(visit.backend.journal, lambda allocation: _trial_of(visit, allocation))
+
+
+async def _subject(visit: UserVisit, reader: Reader, kind: str, id: str) -> Subject:
+    try:
+        found = find_subject(visit.catalogue.state, kind, id)
+    except Refused:
+        number = ids.parse_number(id)
+        gone = kind == "experiment" and visit.visibility.includes_everything
+        deleted = await reader.find_deleted_experiment(number) if gone and number is not None else None
+        if deleted is None:
+            raise
+        return deleted
+    if found.experiment_id > 0:
+        visit.check_view("experiment", found.experiment_id)
+    else:
+        visit.check_view("run", *found.allocation_ids)
+    return found
+
+
+def step_limit(query: StepsQuery) -> int:
+    """The requested number of steps. Raises `Refused` (400)."""
+    limit = query.limit
+    if not 1 <= limit <= MAX_STEPS:
+        raise invalid(f"limit must be from 1 to {MAX_STEPS}, not {limit}")
+    return limit
+
+
+def _trial_of(visit: UserVisit, allocation_id: str) -> int | None:
+    known = visit.catalogue.state.allocations.get(allocation_id)
+    return known.trial_id if known else None
+
+
+async def _waits_for(visit: UserVisit, subject: Subject) -> str:
+    """What the subject's runs are waiting for, according to the scheduler."""
+    if subject.kind == "pool":
+        rows = await visit.peers.pools()
+        return next((row.growth for row in rows if row.name == subject.id), "")
+    if subject.state not in ("QUEUED", "PENDING"):
+        return ""
+    waiting = await visit.peers.waiting(subject.experiment_id)
+    own = [reason for id, reason in waiting.items() if id in subject.allocation_ids]
+    return next(iter(own or (list(waiting.values()) if subject.trial_id is None else ())), "")
+
+
+def _shown(subject: Subject, explanation: Explanation, waits_for: str) -> dict[str, Any]:
+    return {
+        "subject": {"kind": subject.kind, "id": subject.id},
+        "state": subject.state,
+        "waitsFor": waits_for,
+        "steps": [step_json(one) for one in explanation.steps],
+        "more": explanation.more,
+    }
+
+
+def step_json(one: Step) -> dict[str, Any]:
+    return {
+        "position": one.position,
+        "name": one.name,
+        "time": format_time(one.at),
+        "actor": one.actor,
+        "what": one.what,
+        "reason": one.reason,
+        "about": {"kind": one.about.kind, "id": one.about.id},
+        "aside": one.aside,
+        "because": list(one.because),
+    }

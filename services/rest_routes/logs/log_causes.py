@@ -1,0 +1,84 @@
+"""Why a task failed, according to its log: which rank failed first, the error line, and the effects.
+
+In addition to `log_pages.py`, for the web UI and other clients that want the cause in one request.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts.queries import LogCause, LogPage
+from services.catalogue.api_values import format_optional_time, format_time
+from services.rest_requests.visit import Authenticated, UserVisit
+from services.rest_routes.present import cause
+from services.rest_routes.tasks.tasks import runs_of
+
+BEHIND, BEFORE = 400, 50
+"""Maximum number of a rank's lines that are read after and before its first error."""
+NO_RANK = -1
+router = APIRouter()
+
+
+@router.get("/trials/{trial_id}/logs/cause")
+async def of_trial(visit: Authenticated, trial_id: int) -> Response:
+    """Which rank failed first in the latest run with an error. Null if no line is an error."""
+    return visit.answer({"cause": await _cause(visit, visit.catalogue.trial(trial_id).task_id)})
+
+
+@router.get("/tasks/{task_id}/logs/cause")
+async def of_task(visit: Authenticated, task_id: str) -> Response:
+    """Which rank failed first in the latest run with an error. Null if no line is an error."""
+    if visit.catalogue.trial_of_task(task_id) is None:
+        runs_of(visit, task_id)
+    return visit.answer({"cause": await _cause(visit, task_id)})
+
+
+async def _cause(visit: UserVisit, task_id: str) -> dict[str, Any] | None:
+    answer = await visit.peers.query(LogCause(task_id))
+    if answer is None:
+        return None
+    rank = NO_RANK if answer["rank"] is None else answer["rank"]
+    mine = LogPage(task_id=task_id, allocation_ids=[answer["allocation_id"]], ranks=[rank])
+    replace = msgspec.structs.replace
+    from_here = replace(mine, after_id=answer["line"] - 1)
+    before_here = replace(mine, after_id=answer["line"], descending=True)
+    behind = (await visit.peers.log_page(from_here, limit=BEHIND)).lines
+    before = (await visit.peers.log_page(before_here, limit=BEFORE)).lines
+    if not behind:
+        # The lines were trimmed since the first query.
+        return None
+    found = cause.find_cause(behind, before[::-1])
+    previous_line = found.before
+    return {
+        "allocationId": answer["allocation_id"],
+        "agentId": answer["worker_id"] or None,
+        "rankId": answer["rank"],
+        "words": cause.describe_error(cause.strip_formatting(found.error_line.text)),
+        "first": cause.short_line(found.first, format_time(found.first.at)),
+        "said": cause.short_line(found.error_line, format_time(found.error_line.at)),
+        "place": _location(found.location),
+        "before": cause.short_line(previous_line, format_time(previous_line.at)) if previous_line else None,
+        "ranks": [_rank(one) for one in answer["ranks"]],
+    }
+
+
+def _location(location: cause.CodeLocation | None) -> dict[str, Any] | None:
+    return (
+        None
+        if location is None
+        else {"file": location.file, "line": location.line, "function": location.function}
+    )
+
+
+def _rank(one: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "rankId": one["rank"],
+        "agentId": one["worker_id"] or None,
+        "lastTimestamp": format_time(one["last_at"]),
+        "failedTimestamp": format_optional_time(one["failed_at"]),
+        "line": None if one["line"] is None else str(one["line"]),
+    }

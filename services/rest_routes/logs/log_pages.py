@@ -1,0 +1,133 @@
+"""Logs for the web UI: one window at a time in either direction, or the whole log as a file.
+
+The streams in `logs.py` are those of the 0.25 clients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts.problems import Refused, invalid
+from det_contracts.queries import LogFields
+from services.kit import patterns
+from services.live import follow
+from services.rest_requests.streaming import Stream
+from services.rest_requests.visit import Authenticated, UserVisit
+from services.rest_routes.logs.log_filters import LinesQuery, log_query
+from services.rest_routes.present import log
+from services.rest_routes.tasks.tasks import runs_of
+from services.web.query import Flag, FromQuery, Integer, Limited
+
+PAGE, MAX_PAGE = 200, 1000
+"""Default and maximum number of lines in a page."""
+router = APIRouter()
+
+
+class LogPageQuery(LinesQuery):
+    """Query parameters of one window of a log."""
+
+    limit: Integer = PAGE
+    whole: Flag = False
+    mark: str = ""
+
+
+class LogFileQuery(LinesQuery, Limited):
+    """Query parameters of a log as a file."""
+
+
+@router.get("/trials/{trial_id}/logs/page")
+async def page_of_trial(visit: Authenticated, trial_id: int, query: FromQuery[LogPageQuery]) -> Response:
+    """Lines after or before a line, or from a number on. Long lines are cut unless `whole` is set.
+
+    `mark` is a regular expression whose matches in the returned lines are listed in `hits`. It does not
+    filter.
+    """
+    return await _page(visit, visit.catalogue.trial(trial_id).task_id, query)
+
+
+@router.get("/tasks/{task_id}/logs/page")
+async def page_of_task(visit: Authenticated, task_id: str, query: FromQuery[LogPageQuery]) -> Response:
+    """Lines after or before a line, or from a number on. Long lines are cut unless `whole` is set.
+
+    `mark` is a regular expression whose matches in the returned lines are listed in `hits`. It does not
+    filter.
+    """
+    return await _page(visit, _existing_task_id(visit, task_id), query)
+
+
+@router.get("/trials/{trial_id}/logs/summary")
+async def summary_of_trial(visit: Authenticated, trial_id: int) -> Response:
+    """The number of lines, the values by which they can be filtered, and where they show a failure."""
+    return await _summary(visit, visit.catalogue.trial(trial_id).task_id)
+
+
+@router.get("/tasks/{task_id}/logs/summary")
+async def summary_of_task(visit: Authenticated, task_id: str) -> Response:
+    """The number of lines, the values by which they can be filtered, and where they show a failure."""
+    return await _summary(visit, _existing_task_id(visit, task_id))
+
+
+@router.get("/trials/{trial_id}/logs/download")
+async def file_of_trial(visit: Authenticated, trial_id: int, query: FromQuery[LogFileQuery]) -> Response:
+    """All matching lines, as a text file."""
+    return await _file(visit, visit.catalogue.trial(trial_id).task_id, f"trial-{trial_id}", query)
+
+
+@router.get("/tasks/{task_id}/logs/download")
+async def file_of_task(visit: Authenticated, task_id: str, query: FromQuery[LogFileQuery]) -> Response:
+    """All matching lines, as a text file."""
+    return await _file(visit, _existing_task_id(visit, task_id), f"task-{task_id}", query)
+
+
+def _existing_task_id(visit: UserVisit, task_id: str) -> str:
+    """Return the id if the task exists. Raises `Refused` (404)."""
+    if visit.catalogue.trial_of_task(task_id) is None:
+        runs_of(visit, task_id)
+    return task_id
+
+
+async def _page(visit: UserVisit, task_id: str, query: LogPageQuery) -> Response:
+    if not 0 < query.limit <= MAX_PAGE:
+        raise invalid(f"limit must be between 1 and {MAX_PAGE}, not {query.limit}")
+    mark = patterns.search(query.mark) if query.mark else None
+    found = await visit.peers.log_page(log_query(visit, task_id, query), limit=query.limit)
+    return visit.answer(
+        {
+            "lines": [log.page_line(line, whole=query.whole, mark=mark) for line in found.lines],
+            "more": found.more,
+            "cursor": str(found.cursor),
+            "number": found.number,
+        }
+    )
+
+
+async def _summary(visit: UserVisit, task_id: str) -> Response:
+    return visit.answer(log.summary(await visit.peers.query(LogFields(task_id))))
+
+
+async def _file(visit: UserVisit, task_id: str, name: str, query: LogFileQuery) -> Response:
+    pages = follow.read(visit.peers, log_query(visit, task_id, query), query.limit)
+    # Read the first page now, so that errors are reported before the answer begins.
+    first: follow.Lines = await anext(pages, ())
+    return Stream(
+        _text(first, pages),
+        visit=visit,
+        media_type="text/plain; charset=utf-8",
+        headers={"Content-Disposition": f'attachment; filename="{name}.log"'},
+    )
+
+
+async def _text(first: follow.Lines, pages: AsyncIterator[follow.Lines]) -> AsyncIterator[bytes]:
+    yield _rendered(first)
+    try:
+        async for lines in pages:
+            yield _rendered(lines)
+    except Refused as refusal:
+        yield f"# The log is incomplete; the rest could not be read: {refusal.problem.message}\n".encode()
+
+
+def _rendered(lines: follow.Lines) -> bytes:
+    return "".join(log.message(line) for line in lines).encode()

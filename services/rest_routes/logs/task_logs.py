@@ -1,0 +1,99 @@
+"""Log lines sent by tasks themselves (REST spec, section 8)."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from datetime import datetime
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts import subjects
+from det_contracts.limits import NAME_CHARACTERS
+from det_contracts.problems import Problem, Refused, invalid
+from det_contracts.reports import LogBatch, LogLine
+from services.catalogue.rights import authorize
+from services.kit.authz.access_check import AccessRequest
+from services.kit.log import Draft
+from services.rest_requests.visit import Authenticated, UserVisit
+from services.rest_routes.tasks.witness import append_to_log, run_of_script
+
+LINES_PER_MESSAGE = 1000
+"""Maximum number of lines in one message."""
+Name = Annotated[str, msgspec.Meta(max_length=NAME_CHARACTERS, pattern=r"^[^\x00]*\Z")]
+Rank = Annotated[int, msgspec.Meta(ge=-1, lt=2**31)]
+root = APIRouter()
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """One log line, with the clients' field names."""
+
+    task_id: str
+    log: str = ""
+    allocation_id: str | None = None
+    agent_id: Name | None = None
+    rank_id: Rank | None = None
+    rank: Rank | None = None
+    timestamp: datetime | None = None
+    level: Name | None = None
+    stdtype: Name | None = None
+    source: Name | None = None
+
+
+@root.post("/task-logs")
+async def ship(visit: Authenticated) -> Response:
+    """Store a list of log lines."""
+    try:
+        body = await visit.json()
+        records = msgspec.convert(body if isinstance(body, list) else [body], list[Record], strict=False)
+    except msgspec.ValidationError as error:
+        raise invalid(f"the log records cannot be read: {error}") from None
+    for (task, allocation, agent, source), lines in _group_by_source(visit, records).items():
+        for start in range(0, len(lines), LINES_PER_MESSAGE):
+            batch = LogBatch(
+                task_id=task,
+                allocation_id=allocation,
+                worker_id=agent,
+                source=source,
+                offset=-1,
+                lines=lines[start : start + LINES_PER_MESSAGE],
+            )
+            draft = Draft(subjects.logs(task), msgspec.json.encode(batch), f"log-{uuid.uuid4().hex}")
+            await append_to_log(visit.backend.journal, draft)
+    return visit.answer({})
+
+
+LogSource = tuple[str, str, str, str]
+
+
+def _group_by_source(visit: UserVisit, records: list[Record]) -> dict[LogSource, list[LogLine]]:
+    session, found = visit.session(), dict[LogSource, list[LogLine]]()
+    for record in records:
+        allocation = _allocation(visit, record, session.allocation)
+        members = allocation.members
+        agent = record.agent_id or (members[0].worker_id if members else "")
+        log_source = (record.task_id, allocation.id, agent, record.source or "task")
+        found.setdefault(log_source, []).append(_line(record))
+    return found
+
+
+def _allocation(visit: UserVisit, record: Record, own: str) -> Any:
+    """The run that a line belongs to. Raises `Refused` if it is unknown or another task's."""
+    known = run_of_script(visit, record.task_id, record.allocation_id or "")
+    if known is None or known.task_id != record.task_id:
+        raise invalid(f"allocation '{record.allocation_id or own}' of task '{record.task_id}' is not known")
+    if own and own != known.id:
+        raise Refused(Problem("permission_denied", f"the token is that of {own}, the line of {known.id}"))
+    authorize(visit.catalogue.state, visit.session(), AccessRequest("speak", "run", known.id))
+    return known
+
+
+def _line(record: Record) -> LogLine:
+    at = record.timestamp.timestamp() if record.timestamp else time.time()
+    level = (record.level or "").removeprefix("LOG_LEVEL_") or None
+    # Scripts outside the cluster send `rank`, and send 0 even if they are the only process.
+    rank = record.rank_id if record.rank_id is not None else record.rank or None
+    return LogLine(at, record.stdtype or "stdout", level, rank, record.log.rstrip("\n"))

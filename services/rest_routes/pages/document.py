@@ -1,0 +1,25 @@
+"""The OpenAPI document, and a page to read it (our addition)."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from starlette.responses import HTMLResponse, Response
+
+from services.rest_requests.visit import Anybody
+from services.rest_routes.pages.openapi import document
+from services.rest_routes.pages.plain_pages import plain_page
+
+router = APIRouter()
+root = APIRouter()
+
+
+@router.get("/openapi.json")
+async def openapi(visit: Anybody) -> Response:
+    """The OpenAPI document of this API."""
+    return visit.answer(document(visit.request.app))
+
+
+@root.get("/docs")
+async def page(visit: Anybody) -> Response:
+    """A page to read and search the OpenAPI document."""
+    return HTMLResponse(plain_page("api.html"))

@@ -1,0 +1,49 @@
+"""The live channel (our addition; web UI spec, section 2)."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts.problems import invalid
+from services.kit.authz.permissions import Kind
+from services.live.channel import MAX_TOPICS
+from services.live.topics import SERIES
+from services.rest_requests.streaming import Stream
+from services.rest_requests.visit import Authenticated
+from services.web.query import NOTHING, FromQuery, Integer, QueryModel
+
+router = APIRouter()
+KINDS: dict[str, Kind] = {"experiment": "experiment", "trial": "trial", "task": "task"}
+"""Topics about a thing that not every user may see."""
+HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+
+
+class LiveQuery(QueryModel):
+    """GET /live"""
+
+    topics: list[str] = NOTHING
+    after: Integer = -1
+
+
+@router.get("/live")
+async def live(visit: Authenticated, query: FromQuery[LiveQuery]) -> Response:
+    """Server-sent events that name which of `topics` have changed: `experiments`, `trial.12.series`, ...
+
+    A client that reconnects sends the id of the last event it received, in the header `Last-Event-ID` or, if
+    its topics are different, as `after`. Any replica then reports what has changed since.
+    """
+    topics = [one for text in query.topics for one in text.split(",") if one]
+    if not topics or len(topics) > MAX_TOPICS:
+        raise invalid(
+            f"topics: name 1 to {MAX_TOPICS}, such as topics=experiments,experiment.7,trial.12.series"
+        )
+    for one in topics:
+        kind, _, id = one.removesuffix(SERIES).partition(".")
+        if kind in KINDS and id:
+            visit.check_view(KINDS[kind], id)
+    last = visit.request.headers.get("last-event-id", "")
+    known = last.isascii() and last.isdecimal() and len(last) < 19
+    after = int(last) if known else query.after
+    events = visit.backend.live.events(topics, after=after if after >= 0 else None, recheck=visit.recheck)
+    return Stream(events, visit=visit, media_type="text/event-stream", headers=HEADERS)

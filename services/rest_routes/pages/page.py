@@ -1,0 +1,122 @@
+"""The web UI below `/det/`, or a plain status page if it was not built (REST spec, section 8)."""
+
+from __future__ import annotations
+
+import gzip
+import mimetypes
+import re
+from functools import lru_cache
+from pathlib import Path
+
+from fastapi import APIRouter
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from det_contracts.problems import Refused, not_found
+from services.rest_requests.visit import Anybody, Authenticated, Visit
+from services.rest_routes.pages import status_page
+
+root = APIRouter()
+BUILT = Path(__file__).parent / "static" / "webui"
+HEADERS = {
+    "Cache-Control": "no-store",
+    "X-Frame-Options": "DENY",
+    "X-Content-Type-Options": "nosniff",
+}
+# Chart code sets inline styles. Scripts are only allowed from this origin.
+POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'"
+CACHE_FOREVER = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
+_NOT_REFUSED = r"(?!\s*;\s*q=0(\.0*)?\s*(,|$))"
+_NAME = re.compile(r"\w[\w.-]*")
+UNPREFIXED_PATHS = (
+    "dashboard",
+    "experiments",
+    "projects",
+    "trials",
+    "models",
+    "jobs",
+    "clusters",
+    "login",
+    "settings",
+)
+
+
+async def _live_fragment(visit: Visit) -> str:
+    state, visibility = visit.catalogue.state, visit.visibility
+    open_ids = [one.id for one in state.experiments.values() if one.ended_at is None]
+    reasons = visit.backend.health.report(visit.catalogue.position)["reasons"]
+    problems = [f"{one['message']}, since {one['since']}" for one in reasons]
+    return status_page.fragment(state, visibility, await visit.peers.progress(open_ids), problems)
+
+
+@root.get("/det/live")
+async def live(visit: Authenticated) -> Response:
+    """The part of the status page that changes."""
+    return HTMLResponse(await _live_fragment(visit), headers=HEADERS)
+
+
+@root.get("/det/assets/{name}")
+async def asset(visit: Anybody, name: str) -> Response:
+    """A file of the web UI. Its name contains a digest of its content, so it may be cached forever."""
+    if _NAME.fullmatch(name) is None:
+        raise not_found("asset", name)
+    try:
+        content, encoding = _asset(BUILT / "assets" / name, _best_encoding(visit))
+    except OSError:
+        raise not_found("asset", name) from None
+    kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
+    packed = {"Content-Encoding": encoding} if encoding else {}
+    return Response(content, media_type=kind, headers={**CACHE_FOREVER, **packed, "Vary": "Accept-Encoding"})
+
+
+def _best_encoding(visit: Visit) -> str:
+    """The best encoding that both sides support: `br`, `gzip` or none."""
+    accepted = visit.request.headers.get("accept-encoding", "")
+    return next((one for one in ("br", "gzip") if re.search(rf"\b{one}\b{_NOT_REFUSED}", accepted)), "")
+
+
+@lru_cache(maxsize=256)
+def _asset(path: Path, encoding_name: str) -> tuple[bytes, str]:
+    """An asset's content as sent, and its encoding. The build stores a Brotli file beside each asset."""
+    brotli_path = path.with_name(f"{path.name}.br")
+    if encoding_name == "br" and brotli_path.exists():
+        return brotli_path.read_bytes(), "br"
+    content = path.read_bytes()
+    # A font is already compressed.
+    if not encoding_name or path.suffix == ".woff2":
+        return content, ""
+    return gzip.compress(content, mtime=0), "gzip"
+
+
+@root.get("/")
+@root.get("/det")
+@root.get("/det/{rest:path}")
+async def page(visit: Anybody) -> Response:
+    """The page for every address in the web UI. Its script reads the address."""
+    index = BUILT / "index.html"
+    if not index.exists():
+        return await _status(visit)
+    if visit.request.url.path == "/":
+        return RedirectResponse("/det/dashboard")
+    return HTMLResponse(index.read_text("utf-8"), headers={**HEADERS, "Content-Security-Policy": POLICY})
+
+
+async def _status(visit: Visit) -> Response:
+    """The status page. Without a session it has no content, and its script logs in first."""
+    try:
+        visit.session()
+        content = await _live_fragment(visit)
+    except Refused:
+        content = ""
+    name = visit.backend.settings.cluster_name
+    return HTMLResponse(status_page.page(name, content), headers=HEADERS)
+
+
+async def _moved(visit: Anybody) -> Response:
+    """Redirect addresses without the `/det` prefix, as people type them."""
+    url = visit.request.url
+    return RedirectResponse(f"/det{url.path}" + (f"?{url.query}" if url.query else ""))
+
+
+for _place in UNPREFIXED_PATHS:
+    for _path in (f"/{_place}", f"/{_place}/{{rest:path}}"):
+        root.add_api_route(_path, _moved, methods=["GET"], include_in_schema=False)

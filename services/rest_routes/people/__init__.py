@@ -1,0 +1,1 @@
+"""Users, groups, roles, quotas, sign-in and sessions, and the audit log."""

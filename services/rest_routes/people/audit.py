@@ -1,0 +1,125 @@
+"""The audit log (our addition): filtered pages and a full export."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts import spreadsheet
+from det_contracts.problems import invalid
+from services.catalogue import audit
+from services.catalogue.api_values import format_time
+from services.catalogue.audit import Filter
+from services.people import users
+from services.rest_requests.streaming import Stream
+from services.rest_requests.visit import Authenticated, UserVisit
+from services.web.query import FromQuery, Instant, Integer, Users
+
+router = APIRouter()
+MAX_ENTRIES = 1000
+COLUMNS = ("position", "time", "username", "event", "about", "what", "reason")
+MEDIA_TYPES = {"csv": "text/csv; charset=utf-8", "json": "application/x-ndjson"}
+
+
+class AuditQuery(Users):
+    """Filters of the audit log."""
+
+    event: str = ""
+    about: str = ""
+    since: Instant = None
+    until: Instant = None
+
+
+class AuditPageQuery(AuditQuery):
+    """GET /master/audit"""
+
+    limit: Integer = 100
+    before: Integer = 0
+
+
+class AuditExportQuery(AuditQuery):
+    """GET /master/audit/export"""
+
+    format: str = "csv"
+
+
+@router.get("/master/audit")
+async def entries(visit: Authenticated, query: FromQuery[AuditPageQuery]) -> Response:
+    """Commands and what they changed, newest first.
+
+    Pass the last position as `before` to get the next page.
+    """
+    limit = query.limit
+    if not 0 < limit <= MAX_ENTRIES:
+        raise invalid(f"limit must be 1 to {MAX_ENTRIES}, not {limit}")
+    before, entry_filter = query.before or None, _filter(visit, query)
+    found = await visit.catalogue.read(
+        lambda connection: audit.rows_before(connection, entry_filter, limit + 1, before)
+    )
+    return visit.answer({"entries": [_shown(row) for row in found[:limit]], "more": len(found) > limit})
+
+
+@router.get("/master/audit/export")
+async def export(visit: Authenticated, query: FromQuery[AuditExportQuery]) -> Response:
+    """All matching entries, oldest first, as CSV or as one JSON object per line."""
+    name = query.format
+    if name not in MEDIA_TYPES:
+        raise invalid(f"format must be one of {', '.join(MEDIA_TYPES)}, not '{name}'")
+    rows = _all_pages(visit, _filter(visit, query))
+    headers = {"Content-Disposition": f'attachment; filename="audit.{name}"'}
+    return Stream(
+        _csv(rows) if name == "csv" else _lines(rows),
+        visit=visit,
+        media_type=MEDIA_TYPES[name],
+        headers=headers,
+    )
+
+
+def _filter(visit: UserVisit, query: AuditQuery) -> Filter:
+    names = users.names_of(visit.catalogue.state, query.users, query.user_ids)
+    return Filter(
+        users=tuple(names),
+        event=query.event,
+        about=query.about,
+        since=query.since,
+        until=query.until,
+    )
+
+
+def _shown(row: dict[str, Any]) -> dict[str, Any]:
+    return {column: format_time(row["at"]) if column == "time" else row[column] for column in COLUMNS}
+
+
+async def _all_pages(visit: UserVisit, entry_filter: Filter) -> AsyncIterator[list[dict[str, Any]]]:
+    page = await _next_entries(visit, entry_filter, 0)
+    while page:
+        yield [_shown(row) for row in page]
+        visit.session()
+        page = await _next_entries(visit, entry_filter, page[-1]["position"])
+
+
+async def _next_entries(visit: UserVisit, entry_filter: Filter, after: int) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = await visit.catalogue.read(
+        lambda connection: audit.rows_after(connection, entry_filter, MAX_ENTRIES, after)
+    )
+    return found
+
+
+async def _csv(pages: AsyncIterator[list[dict[str, Any]]]) -> AsyncIterator[bytes]:
+    text = io.StringIO()
+    spreadsheet.write(text, [COLUMNS])
+    async for page in pages:
+        spreadsheet.write(text, ([row[column] for column in COLUMNS] for row in page))
+        yield text.getvalue().encode("utf-8", "replace")
+        text.seek(0)
+        text.truncate()
+
+
+async def _lines(pages: AsyncIterator[list[dict[str, Any]]]) -> AsyncIterator[bytes]:
+    async for page in pages:
+        yield b"".join(msgspec.json.encode(row) + b"\n" for row in page)

@@ -1,0 +1,222 @@
+"""Browser sign-in with an OpenID Connect provider (docs/decisions/0040).
+
+The browser goes to the provider and returns with a code, which is exchanged for signed claims. A command on
+the user's machine listens on a local port, where it receives a ticket that only it can redeem.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import time
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+from fastapi import APIRouter
+from pydantic import Field
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from det_contracts.commands import SignIn
+from det_contracts.problems import Problem, Refused, invalid, not_found
+from services.kit.admission import Busy
+from services.people import users
+from services.people.domain import User
+from services.people.oidc import pending as pending_sign_ins
+from services.people.oidc.identity import identity
+from services.people.oidc.pending import PendingSignIn, Ticket, Unusable
+from services.people.oidc.provider_http import NotAuthenticated, ProviderUnavailable
+from services.rest_requests import sign_in
+from services.rest_requests.bodies_of_people import TicketBody
+from services.rest_requests.visit import Anybody, Visit
+from services.rest_routes.present.user import user
+from services.web.errors import API_ERRORS, unauthenticated
+from services.web.query import FromQuery, QueryModel
+
+if TYPE_CHECKING:
+    from services.people.oidc.provider import Provider
+
+router = APIRouter()
+
+
+class StartQuery(QueryModel):
+    """GET /auth/oidc/start. Values are checked in the route, which reports errors as a page."""
+
+    port: str = ""
+    challenge: str = ""
+    back: str = Field("", alias="return")
+
+
+class CallbackQuery(QueryModel):
+    """GET /auth/oidc/callback, as sent by the provider."""
+
+    code: str = ""
+    state: str = ""
+    iss: str = ""
+    error: str = ""
+
+
+BASE_PATH = "/api/v1/auth/oidc"
+START = f"{BASE_PATH}/start"
+COOKIE = "signing_in"
+TICKET_LIFETIME_S = 60.0
+MAX_CODE_LENGTH = 4096
+_PORT = re.compile("[0-9]{1,5}")
+_CHALLENGE = re.compile("[0-9a-f]{64}")
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+@router.get("/auth/oidc/start")
+async def start(visit: Anybody, query: FromQuery[StartQuery]) -> Response:
+    """Redirect to the provider. `return` is where to come back to; `port` and `challenge` are for `det`."""
+    try:
+        provider = _provider(visit)
+        port, challenge = int(query.port) if _PORT.fullmatch(query.port) else 0, query.challenge
+        if (query.port or challenge) and not (1024 <= port < 65536 and _CHALLENGE.fullmatch(challenge)):
+            raise invalid("port must be 1024 to 65535, and challenge the SHA-256 of what the command knows")
+        redirect_url = visit.backend.settings.oidc_redirect_url or _callback_url(visit)
+        pending = pending_sign_ins.start_sign_in(redirect_url, query.back, time.time(), port, challenge)
+        lane = visit.backend.limits.sign_ins
+        url = await lane.run(visit.address, provider.sign_in_url, pending)
+    except (Refused, ProviderUnavailable) as error:
+        return _page(error)
+    answer = RedirectResponse(url, 303, headers=HEADERS)
+    answer.set_cookie(
+        COOKIE,
+        pending_sign_ins.seal(visit.backend.token_key, pending),
+        max_age=int(pending_sign_ins.WITHIN_S),
+        path=BASE_PATH,
+        httponly=True,
+        samesite="lax",
+        secure=visit.backend.proxies.is_encrypted(visit.request),
+    )
+    return answer
+
+
+@router.get("/auth/oidc/callback")
+async def callback(visit: Anybody, query: FromQuery[CallbackQuery]) -> Response:
+    """Complete a sign-in when the browser returns from the provider."""
+    try:
+        attempt = visit.backend.logins.start_external_attempt(visit.address, time.monotonic())
+        try:
+            answer = await _complete_sign_in(visit, query)
+        except Busy:
+            attempt.undo(time.monotonic())
+            raise
+        except (Refused, ProviderUnavailable, NotAuthenticated):
+            attempt.failed()
+            raise
+        attempt.undo(time.monotonic())
+    except (Refused, ProviderUnavailable, NotAuthenticated) as error:
+        answer = _page(error)
+    answer.delete_cookie(COOKIE, path=BASE_PATH)
+    return answer
+
+
+@router.post("/auth/oidc/token")
+async def token(visit: Anybody, body: TicketBody) -> Response:
+    """Exchange a ticket for the session's token. For the command that started the sign-in."""
+    key = visit.backend.token_key
+    try:
+        ticket = pending_sign_ins.open_ticket(key, body.ticket, body.verifier, time.time())
+    except Unusable:
+        raise unauthenticated("this ticket has expired or is not yours: run the command again") from None
+    who = users.by_name(visit.catalogue.state, visit.session_of(ticket.token).user)
+    return visit.answer({"token": ticket.token, "user": user(who)})
+
+
+async def _complete_sign_in(visit: Visit, query: CallbackQuery) -> Response:
+    provider, backend = _provider(visit), visit.backend
+    pending, code = _pending_sign_in(visit, query.state), query.code
+    if query.iss:
+        _check_issuer(query.iss, backend.settings.oidc_issuer)
+    if not code or len(code) > MAX_CODE_LENGTH:
+        raise NotAuthenticated(
+            "you did not sign in at the provider" if query.error else "the provider sent no code"
+        )
+    claims = await backend.limits.sign_ins.run(visit.address, provider.claims, pending, code, time.time())
+    who = await _sign_in_user(visit, claims)
+    client = visit.request.headers.get("user-agent", "")
+    id = pending_sign_ins.session_id(backend.token_key, pending)
+    token = await sign_in.open_session(backend, who, visit.address, client, id)
+    return _redirect_back(visit, pending, token)
+
+
+async def _sign_in_user(visit: Visit, claims: dict[str, object]) -> User:
+    backend = visit.backend
+    found = identity(backend.settings, claims)
+    command = SignIn(
+        issuer=found.issuer,
+        subject=found.subject,
+        username=found.username,
+        display_name=found.display_name,
+        groups=found.groups,
+        admin=found.admin,
+        provision=backend.settings.oidc_provision,
+        managed=found.managed,
+        member_of=found.member_of,
+    )
+    return users.by_id(visit.catalogue.state, await visit.peers.command(command))
+
+
+def _redirect_back(visit: Visit, pending: PendingSignIn, token: str) -> Response:
+    if not pending.port:
+        answer = RedirectResponse(pending.return_to, 303, headers=HEADERS)
+        visit.set_token_cookie(answer, token)
+        return answer
+    ticket = Ticket(token=token, challenge=pending.challenge, until=time.time() + TICKET_LIFETIME_S)
+    sealed = pending_sign_ins.seal(visit.backend.token_key, ticket)
+    local_url = f"http://127.0.0.1:{pending.port}/?{urlencode({'ticket': sealed})}"
+    return RedirectResponse(local_url, 303, headers=HEADERS)
+
+
+def _pending_sign_in(visit: Visit, state: str) -> PendingSignIn:
+    """The sign-in that this browser started. Raises `NotAuthenticated`."""
+    again = "begin again, and stay in the same browser"
+    try:
+        pending = pending_sign_ins.open_pending(
+            visit.backend.token_key, visit.request.cookies.get(COOKIE, ""), time.time()
+        )
+    except Unusable:
+        raise NotAuthenticated(f"this sign-in was not begun here, or too long ago: {again}") from None
+    if not state or state != pending.state:
+        raise NotAuthenticated(f"this is not the last sign-in that this browser began: {again}")
+    return pending
+
+
+def _check_issuer(said: str, issuer: str) -> None:
+    if said != issuer:
+        raise NotAuthenticated("you returned from a different provider than you were sent to")
+
+
+def _provider(visit: Visit) -> Provider:
+    provider = visit.backend.provider
+    if provider is None:
+        raise not_found("provider to sign in with:", "STEADFAST_OIDC_ISSUER is not set")
+    return provider
+
+
+def _callback_url(visit: Visit) -> str:
+    scheme = "https" if visit.backend.proxies.is_encrypted(visit.request) else "http"
+    return f"{scheme}://{visit.request.headers.get('host', '')}{BASE_PATH}/callback"
+
+
+def _page(error: Refused | ProviderUnavailable | NotAuthenticated) -> Response:
+    """An error as a page, because people get here by following a link or from the provider."""
+    problem = error.problem if isinstance(error, Refused) else Problem("unauthenticated", str(error))
+    status = 502 if isinstance(error, ProviderUnavailable) else API_ERRORS[problem.code].status
+    text = (
+        "<!doctype html><html lang=en><meta charset=utf-8><title>Not signed in</title>"
+        "<meta name=viewport content='width=device-width'><style>:root{color-scheme:light dark}"
+        "body{font:16px/1.5 system-ui;max-width:34rem;margin:4rem auto;padding:0 1rem}</style>"
+        f"<h1>Not signed in</h1><p role=alert>{html.escape(problem.message)}.</p>"
+        f"<p><a href='/det/login'>Back to the sign-in page</a></p></html>"
+    )
+    answer = HTMLResponse(text, status, headers=HEADERS)
+    if isinstance(error, Busy):
+        answer.headers["Retry-After"] = str(error.retry_after_s)
+    return answer

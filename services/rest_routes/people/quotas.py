@@ -1,0 +1,57 @@
+"""Quotas of users, groups and workspaces (our addition)."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts.commands import SetQuota
+from services.catalogue.rights import is_authorized
+from services.kit import paging
+from services.kit.authz.access_check import AccessRequest
+from services.people import quotas as holders
+from services.people import workspace_records
+from services.rest_requests.bodies_of_people import QuotaBody
+from services.rest_requests.visit import Authenticated
+from services.rest_routes.people import quota_use as quotas
+from services.rest_routes.present import quota as present
+from services.web.query import FromQuery, Paged
+
+router = APIRouter()
+
+
+@router.get("/quotas")
+async def list_quotas(visit: Authenticated, query: FromQuery[Paged]) -> Response:
+    """The quotas that apply to the user, with current usage. Administrators see all quotas."""
+    state, id = visit.catalogue.state, visit.user.id
+    seen = {one for one in workspace_records.workspaces(state) if visit.visibility.includes_workspace(one)}
+    everything = is_authorized(state, visit.session(), AccessRequest("administer_cluster"))
+    found = [one for one in sorted(state.quotas) if everything or holders.applies_to(state, one, id, seen)]
+    page, pagination = paging.cut(found, query.window)
+    used = await quotas.current_usage(visit.peers, visit.catalogue.position) if page else {}
+    shown = [present.quota(state, one, used) for one in page]
+    return visit.answer({"quotas": shown, "pagination": pagination})
+
+
+@router.put("/quotas/{holder}")
+async def set_quota(visit: Authenticated, holder: str, wish: QuotaBody) -> Response:
+    """Set the limits of `user-<id>`, `group-<id>` or `workspace-<id>`. Missing or null means no limit."""
+    limits = wish.model_dump()
+    await visit.peers.command(SetQuota(holder=holder, user=visit.user.username, **limits))
+    state = visit.catalogue.state
+    if holder not in state.quotas:
+        return visit.answer({"quota": None})
+    return visit.answer(
+        {
+            "quota": present.quota(
+                state, holder, await quotas.current_usage(visit.peers, visit.catalogue.position)
+            )
+        }
+    )
+
+
+@router.delete("/quotas/{holder}")
+async def remove_quota(visit: Authenticated, holder: str) -> Response:
+    """Remove a quota."""
+    await visit.peers.command(SetQuota(holder=holder, user=visit.user.username))
+    return visit.answer({})

@@ -1,0 +1,178 @@
+"""Roles, their assignments, and changes to them (REST spec, section 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts.commands import Assignment, AssignRoles
+from det_contracts.events.gateway import Grant
+from det_contracts.problems import invalid, not_found
+from services.catalogue.rights import is_authorized
+from services.kit import paging
+from services.kit.authz.access_check import AccessRequest
+from services.kit.authz.permissions import CLUSTER_ROLES, ROLE_IDS, Role
+from services.kit.authz.roles import groups_of, holder
+from services.kit.paging import Window
+from services.people import groups, users, workspace_records
+from services.rest_requests.bodies_of_people import AssignmentsBody, GivenRole, RoleIds, RoleSearch
+from services.rest_requests.visit import Authenticated, UserVisit
+from services.rest_routes.present import group as of_group
+from services.rest_routes.present import role as present
+from services.rest_routes.present.user import user
+from services.web.query import FromQuery, QueryModel
+
+router = APIRouter()
+HolderGrants = list[tuple[str, Grant]]
+
+
+@router.get("/permissions/summary")
+async def summary(visit: Authenticated) -> Response:
+    """The user's own roles, held directly and through groups."""
+    state, id = visit.catalogue.state, visit.user.id
+    grants = [grant for _, grant in present.user_grants(state, id, groups_of(state, id))]
+    return visit.answer({"roles": present.roles_of(grants), "assignments": present.scopes(grants)})
+
+
+@router.get("/roles")
+async def list_roles(visit: Authenticated) -> Response:
+    """All roles (our addition)."""
+    return visit.answer({"roles": [present.role(name) for name in ROLE_IDS]})
+
+
+@router.post("/roles/search")
+async def search(visit: Authenticated, wish: RoleSearch) -> Response:
+    """All roles."""
+    return _page(visit, list(ROLE_IDS), wish)
+
+
+@router.post("/roles/search/by-assignability")
+async def assignable(visit: Authenticated, wish: RoleSearch) -> Response:
+    """The roles that can be assigned in a workspace, or in the whole cluster."""
+    found = [name for name in ROLE_IDS if not wish.workspace_id or name not in CLUSTER_ROLES]
+    return _page(visit, found, wish)
+
+
+def _page(visit: UserVisit, found: list[Role], body: RoleSearch) -> Response:
+    page, pagination = paging.cut(found, Window(body.offset, body.limit))
+    return visit.answer({"roles": [present.role(name) for name in page], "pagination": pagination})
+
+
+@router.post("/roles/search/by-ids")
+async def by_ids(visit: Authenticated, wish: RoleIds) -> Response:
+    """Some roles with their assignments."""
+    state = visit.catalogue.state
+    administrators = (holder("user", one.id) for one in users.all_users(state) if one.admin)
+    names = sorted({*state.roles, *administrators})
+    visible = _visible_grants(
+        visit, ((name, grant) for name in names for grant in present.grants_of(state, name))
+    )
+    found = [present.role_with_assignments(state, _role(id), visible) for id in wish.role_ids]
+    return visit.answer({"roles": found})
+
+
+@router.get("/roles/search/by-user/{user_id}")
+async def by_user(visit: Authenticated, user_id: int) -> Response:
+    """The roles of a user, held directly and through groups."""
+    state = visit.catalogue.state
+    users.by_id(state, user_id)
+    visible = _visible_grants(visit, present.user_grants(state, user_id, groups_of(state, user_id)))
+    names = [name for name in ROLE_IDS if any(grant.role == name for _, grant in visible)]
+    return visit.answer({"roles": [present.role_with_assignments(state, name, visible) for name in names]})
+
+
+@router.get("/roles/search/by-group/{group_id}")
+async def by_group(visit: Authenticated, group_id: int) -> Response:
+    """The roles of a group."""
+    state = visit.catalogue.state
+    groups.by_id(state, group_id)
+    name = holder("group", group_id)
+    grants = [
+        grant
+        for _, grant in _visible_grants(visit, ((name, grant) for grant in present.grants_of(state, name)))
+    ]
+    return visit.answer({"roles": present.roles_of(grants), "assignments": present.scopes(grants)})
+
+
+class NameQuery(QueryModel):
+    """GET /roles/workspace/{workspace_id}"""
+
+    name: str = ""
+    """A part of the name of a group or user."""
+
+
+@router.get("/roles/workspace/{workspace_id}")
+async def in_workspace(visit: Authenticated, workspace_id: int, query: FromQuery[NameQuery]) -> Response:
+    """The role assignments of a workspace."""
+    state = visit.catalogue.state
+    workspace_records.workspace(state, workspace_id)
+    names = list(groups.holders_in(state, workspace_id))
+    assigned = [(n, g) for n in names for g in present.grants_of(state, n) if g.workspace_id == workspace_id]
+    kept = [groups.parse_holder(name) for name in names]
+    in_groups = [of_group.details(state, id) for kind, id in kept if kind == "group"]
+    directly = [user(users.by_id(state, id)) for kind, id in kept if kind == "user"]
+    part = query.name.lower()
+    roles = [name for name in ROLE_IDS if any(grant.role == name for _, grant in assigned)]
+    return visit.answer(
+        {
+            "groups": [one for one in in_groups if part in one["name"].lower()],
+            "usersAssignedDirectly": [one for one in directly if part in one["username"].lower()],
+            "assignments": [present.role_with_assignments(state, name, assigned) for name in roles],
+        }
+    )
+
+
+@router.post("/roles/add-assignments")
+async def add(visit: Authenticated, wish: AssignmentsBody) -> Response:
+    """Assign roles: all of them, or none."""
+    await visit.peers.command(AssignRoles(add=_assignments(wish), user=visit.user.username))
+    return visit.answer({})
+
+
+@router.post("/roles/remove-assignments")
+async def remove(visit: Authenticated, wish: AssignmentsBody) -> Response:
+    """Remove role assignments: all of them, or none."""
+    await visit.peers.command(AssignRoles(remove=_assignments(wish), user=visit.user.username))
+    return visit.answer({})
+
+
+def _assignments(body: AssignmentsBody) -> tuple[Assignment, ...]:
+    of_users = (
+        Assignment(holder("user", one.user_id), _grant(one.role_assignment))
+        for one in body.user_role_assignments
+    )
+    of_groups = (
+        Assignment(holder("group", one.group_id), _grant(one.role_assignment))
+        for one in body.group_role_assignments
+    )
+    return (*of_users, *of_groups)
+
+
+def _grant(assigned: GivenRole) -> Grant:
+    if assigned.scope_cluster and assigned.scope_workspace_id:
+        raise invalid("a role is given for a workspace (scopeWorkspaceId) or for the cluster (scopeCluster)")
+    return Grant(_role(assigned.role.role_id), assigned.scope_workspace_id)
+
+
+def _role(id: int) -> Role:
+    if id not in present.ROLES_BY_ID:
+        raise not_found("role", id)
+    return present.ROLES_BY_ID[id]
+
+
+def _visible_grants(visit: UserVisit, grants: Iterable[tuple[str, Grant]]) -> HolderGrants:
+    """Leave out grants in workspaces that the user may not see."""
+    seen: dict[int, Any] = {0: True}
+    found = []
+    for name, grant in grants:
+        id = grant.workspace_id
+        if id not in seen:
+            seen[id] = is_authorized(
+                visit.catalogue.state, visit.session(), AccessRequest("view", "workspace", id)
+            )
+        if seen[id]:
+            found.append((name, grant))
+    return found

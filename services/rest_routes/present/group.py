@@ -1,0 +1,22 @@
+"""Groups of users (REST spec, section 2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from services.catalogue.domain import State
+from services.people import groups, users
+from services.rest_routes.present.user import user
+
+
+def summary(state: State, id: int) -> dict[str, Any]:
+    """A group as listed."""
+    known = groups.by_id(state, id)
+    return {"group": {"groupId": id, "name": known.name}, "numMembers": len(known.members)}
+
+
+def details(state: State, id: int) -> dict[str, Any]:
+    """A group with its members. Raises `Refused` (not found)."""
+    known = groups.by_id(state, id)
+    members = [user(users.by_id(state, member)) for member in known.members]
+    return {"groupId": id, "name": known.name, "users": members}

@@ -1,0 +1,1 @@
+"""Tasks and their allocations: commands, notebooks, shells, TensorBoards, and the proxy to their pages."""

@@ -1,0 +1,210 @@
+"""Commands, TensorBoards, notebooks and shells (REST spec, section 7)."""
+
+from __future__ import annotations
+
+import base64
+import time
+import uuid
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import APIRouter
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from det_contracts import expconf, ids
+from det_contracts.commands import ChangeJob, StateIdle, StopTask, SubmitTask
+from det_contracts.events.scheduler import OwnKind
+from det_contracts.problems import Refused, invalid, not_found
+from services.catalogue.domain import OwnTask, State
+from services.kit import paging
+from services.kit.pool_bindings import check_pool
+from services.people import users, workspace_records
+from services.rest_requests.bodies import IdleReport, TaskBody, TaskPriority
+from services.rest_requests.visit import Authenticated, UserVisit
+from services.rest_routes.present import records
+from services.rest_routes.present.answers import page_schema
+from services.rest_routes.present.own_task import NOUNS, notebook_preview, own_task
+from services.submission import archive, configuration, images, secrets, submit
+from services.submission.idle import idle_timeout_s
+from services.submission.own_task import (
+    RESERVED_FIELDS,
+    TaskRequest,
+    add_ssh_keys,
+    complete_request,
+    tensorboard_sources,
+)
+from services.web.query import FromQuery, Integer, Paged, Users, enum_value
+
+router = APIRouter()
+
+
+def _find(state: State, kind: OwnKind, id: str) -> OwnTask:
+    known = state.tasks.get(id)
+    if known is None or known.kind != kind:
+        raise not_found(NOUNS[kind], id)
+    return known
+
+
+def _shown(visit: UserVisit, kind: OwnKind, id: str, **more: Any) -> Response:
+    state = visit.catalogue.state
+    one = _find(state, kind, id)
+    shown = own_task(one, state)
+    if kind == "SHELL" and _may_control(visit, id):
+        keys = secrets.unseal_config(one.config, one.user, visit.backend.sealer)["shell"]
+        shown["privateKey"] = keys["private_key"]
+    return visit.answer({NOUNS[kind]: shown, "config": _public_config(one.config), **more})
+
+
+def _public_config(config: dict[str, Any]) -> dict[str, Any]:
+    return expconf.mask_secrets(
+        {name: value for name, value in config.items() if name not in RESERVED_FIELDS}
+    )
+
+
+def _may_control(visit: UserVisit, id: str) -> bool:
+    """Whether the user may kill the task. Only then do they get the private key of a shell."""
+    try:
+        visit.check_permission("control_task", "task", id)
+    except Refused:
+        return False
+    return True
+
+
+async def _start(visit: UserVisit, kind: OwnKind) -> Response:
+    try:
+        async with submit.receive(visit, "task") as (body, code):
+            return await _start_task(visit, kind, body, code)
+    except archive.TooLarge as error:
+        raise HTTPException(413, str(error)) from None
+
+
+async def _start_task(
+    visit: UserVisit, kind: OwnKind, body: TaskBody, code: submit.SubmittedCode
+) -> Response:
+    state = visit.catalogue.state
+    if body.template_name:
+        visit.check_view("template", body.template_name)
+    visit.check_view("experiment", *body.experiment_ids)
+    visit.check_view("trial", *body.trial_ids)
+    space = workspace_records.workspace(state, body.workspace_id or workspace_records.FIRST).workspace_id
+    visit.check_permission("create_task", "workspace", space)
+    await configuration.check_task(visit.backend, visit.user.username, body.config)
+    request: TaskRequest = complete_request(body, kind, visit.backend, space)
+    check_pool(state, request.pool, space, workspace_records.workspace(state, space).name)
+    if body.preview and kind == "NOTEBOOK":
+        user = visit.user.username
+        made = notebook_preview(request.name, request.pool, user, space, time.time())
+        return visit.answer({"notebook": made, "config": _public_config(request.config), "warnings": []})
+    if kind == "TENSORBOARD":
+        request.config["tensorboard"] = tensorboard_sources(body, visit.backend)
+    if kind == "SHELL":
+        _check_no_passphrase(body)
+        add_ssh_keys(request.config)
+    await submit.check_disk_space(visit.backend, f"the {NOUNS[kind]}", code, visit.user.username)
+    context = await code.store(visit.backend, visit.user.username)
+    command = SubmitTask(
+        task_id=str(uuid.uuid4()),
+        kind=kind,
+        user=visit.user.username,
+        name=request.name,
+        config=secrets.seal_config(request.config, visit.user.username, visit.backend.sealer),
+        context=context,
+        slots=request.slots,
+        pool=request.pool,
+        priority=request.priority,
+        workspace_id=space,
+        agent_user=workspace_records.agent_user_of(state, space, visit.user.username),
+    )
+    capacity_warning = await visit.peers.misfit_reason(request.pool, request.slots, single_agent=True)
+    id = await visit.create(command)
+    notices = [capacity_warning] if capacity_warning else []
+    if kind == "COMMAND":
+        notices += images.unused_image_warnings(request.config, request.pool, state)
+    warnings = {"warnings": [configuration.SLOTS_EXCEEDED] if capacity_warning else []}
+    return _shown(visit, kind, id, **warnings, **({"notices": notices} if notices else {}))
+
+
+def _check_no_passphrase(body: TaskBody) -> None:
+    try:
+        given = msgspec.json.decode(base64.b64decode(body.data, validate=True) or b"{}")
+    except (ValueError, msgspec.DecodeError):
+        raise invalid("data: base64 of a JSON object is expected") from None
+    if isinstance(given, dict) and given.get("passphrase"):
+        raise invalid(
+            "a passphrase for the key of a shell is not offered: the key opens this one shell, is given to "
+            "its owner alone and is worth nothing when the shell is over; start it without --passphrase"
+        )
+
+
+SORTS = {"ID": "id", "DESCRIPTION": "name", "START_TIME": "number", "WORKSPACE_ID": "workspace_id"}
+
+
+class TasksQuery(Paged, Users):
+    """Query parameters of a list of tasks."""
+
+    workspace_id: Integer = 0
+    sort_by: Annotated[str, enum_value("SORT_BY_", SORTS)] = "START_TIME"
+
+
+def _add(kind: OwnKind) -> None:
+    noun = NOUNS[kind]
+    path = f"/{noun}s"
+
+    async def start(visit: Authenticated) -> Response:
+        """Start a task. It waits for slots, runs once, and has a log."""
+        return await _start(visit, kind)
+
+    async def list_all(visit: Authenticated, query: FromQuery[TasksQuery]) -> Response:
+        """All current and past tasks of this kind; if no order is given, as they were started."""
+        state, space = visit.catalogue.state, query.workspace_id
+        wanted = users.names_of(state, query.users, query.user_ids)
+        own = [one for one in state.tasks.values() if one.kind == kind]
+        visibility = visit.visibility
+        own = visibility.filter_visible(lambda one: visibility.includes_workspace(one.workspace_id), own)
+        own = [one for one in own if not wanted or one.user in wanted]
+        own = [one for one in own if space in (0, one.workspace_id)]
+        own.sort(key=lambda one: (getattr(one, SORTS[query.sort_by]), one.number))
+        page, pagination = paging.cut([own_task(one, state) for one in own], query.window)
+        return visit.answer({f"{noun}s": page, "pagination": pagination})
+
+    async def get(visit: Authenticated, id: str) -> Response:
+        """One task, with its configuration."""
+        return _shown(visit, kind, id)
+
+    async def kill(visit: Authenticated, id: str) -> Response:
+        """Kill a task immediately."""
+        _find(visit.catalogue.state, kind, id)
+        await visit.peers.command(StopTask(task_id=id, user=visit.user.username))
+        return _shown(visit, kind, id)
+
+    async def set_priority(visit: Authenticated, id: str, body: TaskPriority) -> Response:
+        """Change the priority of a task's job."""
+        owner = ids.owner_of_task(_find(visit.catalogue.state, kind, id).number)
+        user = visit.user.username
+        await visit.peers.command(ChangeJob(experiment_id=owner, priority=body.priority, user=user))
+        return _shown(visit, kind, id)
+
+    router.add_api_route(path, start, methods=["POST"], name=f"start a {noun}")
+    shape = page_schema(f"{noun}s", records.Task)
+    router.add_api_route(path, list_all, methods=["GET"], name=f"list {noun}s", **shape)
+    router.add_api_route(f"{path}/{{id}}", get, methods=["GET"], name=f"get a {noun}")
+    router.add_api_route(f"{path}/{{id}}/kill", kill, methods=["POST"], name=f"kill a {noun}")
+    router.add_api_route(
+        f"{path}/{{id}}/set_priority", set_priority, methods=["POST"], name=f"set the priority of a {noun}"
+    )
+
+
+for _kind in NOUNS:
+    _add(_kind)
+
+
+@router.put("/notebooks/{id}/report_idle")
+async def report_idle(visit: Authenticated, id: str, body: IdleReport) -> Response:
+    """Report whether a notebook is in use. One that is idle for its whole `idle_timeout` is stopped."""
+    known = _find(visit.catalogue.state, "NOTEBOOK", id)
+    within_s = idle_timeout_s(known.config)
+    if within_s is not None:
+        user = visit.user.username
+        await visit.peers.command(StateIdle(task_id=id, idle=body.idle, within_s=within_s, user=user))
+    return visit.answer({})

@@ -1,0 +1,261 @@
+"""HTTP proxy to tasks: forwards requests below `/proxy/<task id>/` (REST spec, section 8).
+
+A browser with a session cookie is redirected to an address with a ticket (`services.web.tickets`), which
+isolates the task's page. Programs, which send a header, are answered directly.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from urllib.parse import quote
+
+import h11
+import httpx
+from fastapi import APIRouter, Request
+from starlette.responses import RedirectResponse, Response
+
+from det_contracts import ids, page_key
+from det_contracts.problems import Refused, invalid, not_found, unavailable
+from services.catalogue.domain import OwnTask
+from services.catalogue.gathers import check_task_address
+from services.catalogue.rights import Directory, authorize
+from services.kit import task_tokens
+from services.kit.authz.access_check import AccessRequest, require
+from services.rest_requests.streaming import Stream
+from services.rest_requests.visit import ALLOCATION_TOKEN_HEADER, Anybody, UserVisit, Visit
+from services.web import task_pages, tickets, upgrades
+from services.web.errors import forbidden, unauthenticated, unimplemented
+from services.web.pacing import anonymous_client
+from services.web.tunnels import EXTENSION, Tunnel
+from services.web.upgrades import is_upgrade, request_upgrade
+
+root = APIRouter()
+OWNER_RIGHTS_KINDS = ("NOTEBOOK", "SHELL")
+"""Kinds of tasks whose pages execute arbitrary input with the rights of the task's owner."""
+METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
+TIMEOUT = httpx.Timeout(60.0, connect=5.0)
+LAST_STATUS = 599
+ANSWER_S = 60.0
+"""Maximum time from the last byte of the request to the start of the answer. It also stops a task that sends
+a byte now and then, which the timeouts of single steps would never do.
+"""
+
+
+@root.api_route("/proxy/{task_id}", methods=METHODS, include_in_schema=False)
+@root.api_route("/proxy/{task_id}/{rest:path}", methods=METHODS, include_in_schema=False)
+async def forward(visit: Anybody, task_id: str, rest: str = "") -> Response:
+    """Forward a request to the task, and return its answer."""
+    request = visit.request
+    ticket = rest.partition("/")[0]
+    path = request.scope["raw_path"].partition(b"?")[0]
+    if ticket.startswith(tickets.PREFIX):
+        if request.method == "OPTIONS" and "access-control-request-method" in request.headers:
+            # Browsers send CORS preflights without credentials. The answer contains nothing of the task.
+            return Response(status_code=204, headers=dict(task_pages.CORS_HEADERS))
+        plain = path.replace(f"/{ticket}".encode(), b"", 1)
+        return await _forward_http(_visit_of_ticket(visit, task_id, ticket), task_id, plain, f"/{ticket}")
+    if is_upgrade(request) and visit.token() is None:
+        return await _tunnel_websocket(_check_shell_key_access(visit, task_id), task_id, path)
+    user_visit = UserVisit(request)
+    if {"authorization", ALLOCATION_TOKEN_HEADER} & set(request.headers.keys()):
+        return await _forward_http(user_visit, task_id, path, "")
+    if request.method not in ("GET", "HEAD") or is_upgrade(request):
+        raise forbidden(f"open the page of task {task_id} first: requests from other pages are refused")
+    return _redirect_to_page(user_visit, task_id, path)
+
+
+@root.get("/det/interactive/{task_id}/{rest:path}")
+async def of_older_clients(visit: Anybody, task_id: str, rest: str) -> Response:
+    """Redirect the address that 0.25 clients print for a notebook; `rest` is the page's name."""
+    return RedirectResponse(f"/proxy/{quote(task_id, safe='')}/")
+
+
+def _redirect_to_page(visit: UserVisit, task_id: str, path: bytes) -> Response:
+    """Redirect a browser to the isolated address of the task's page."""
+    _address(visit, task_id)
+    root, _, inner = path.decode("ascii").removeprefix("/proxy/").partition("/")
+    sealed = tickets.seal(visit.backend.token_key, task_id, visit.token() or "")
+    query = f"?{visit.request.url.query}" if visit.request.url.query else ""
+    return RedirectResponse(f"/proxy/{root}/{sealed}/{inner}{query}", 303, {"Cache-Control": "no-store"})
+
+
+def _visit_of_ticket(visit: Visit, task_id: str, ticket: str) -> UserVisit:
+    """The request on behalf of the ticket's session. Raises `UpgradeRefused` (401)."""
+    try:
+        token = tickets.unseal(visit.backend.token_key, task_id, ticket)
+    except tickets.BadTicket as error:
+        raise unauthenticated(str(error)) from None
+    scope, of_people = visit.request.scope, {b"authorization", b"cookie", ALLOCATION_TOKEN_HEADER.encode()}
+    headers = [one for one in scope["headers"] if one[0] not in of_people]
+    headers.append((b"authorization", f"Bearer {token}".encode()))
+    found = UserVisit(Request({**scope, "headers": headers}, visit.request.receive))
+    authorize(visit.catalogue.state, found.session(), AccessRequest("view", "page", task_id))
+    return found
+
+
+async def _forward_http(visit: UserVisit, task_id: str, path: bytes, ticket: str) -> Response:
+    _check_control_right(visit, task_id)
+    if is_upgrade(visit.request):
+        return await _tunnel_websocket(visit, task_id, path)
+    address, request, page = _address(visit, task_id), visit.request, bool(ticket)
+    target = _target(request, path)
+    headers = _headers(visit, task_id, page=page)
+    length = request.headers.get("content-length")
+    limit = asyncio.timeout(ANSWER_S)
+    sends = length is not None or "transfer-encoding" in request.headers
+    headers += [("content-length", length)] if length is not None else []
+    task_request = httpx.Request(
+        request.method,
+        _url(address, target),
+        headers=upgrades.as_bytes(headers),
+        content=_body(visit, limit) if sends else None,
+        extensions={"timeout": TIMEOUT.as_dict()},
+    )
+    try:
+        async with limit:
+            answer = await visit.backend.task_transport.handle_async_request(task_request)
+    except TimeoutError:
+        raise unavailable(
+            f"task {task_id} did not begin to answer at {address} within {ANSWER_S:g} s; try again when it "
+            "has started; see its log"
+        ) from None
+    except httpx.HTTPError as error:
+        raise unavailable(f"task {task_id} does not answer at {address}: {error!r}") from None
+    try:
+        _check_status(task_id, answer.status_code)
+    except Refused:
+        await answer.aclose()
+        raise
+    return _relay_answer(visit, answer, task_id, ticket)
+
+
+def _check_status(task_id: str, status: int) -> None:
+    """Raise `UpgradeRefused` (503) for a status that a server cannot send on."""
+    if status > LAST_STATUS:
+        raise unavailable(
+            f"task {task_id} answered with status {status}; HTTP has none above {LAST_STATUS}: fix the task"
+        )
+
+
+async def _body(visit: UserVisit, limit: asyncio.Timeout) -> AsyncIterator[bytes]:
+    turns, who = visit.backend.limits.data_turns, visit.user.username
+    async for chunk in turns.paced(visit.request.stream(), who):
+        limit.reschedule(asyncio.get_running_loop().time() + ANSWER_S)
+        if chunk:
+            yield chunk
+
+
+def _relay_answer(visit: UserVisit, answer: httpx.Response, task_id: str, ticket: str) -> Response:
+    headers = task_pages.response_headers(upgrades.as_text(answer.headers.raw), page=bool(ticket))
+    content: AsyncIterator[bytes] = answer.aiter_raw()
+    own = f"/proxy/{task_id}"
+    if ticket and task_pages.is_page(headers):
+        content = task_pages.rewrite_links(content, f"{own}/".encode(), f"{own}{ticket}/".encode())
+        content = task_pages.insert_polyfills(content)
+    shown = Stream(content, visit=visit, status_code=answer.status_code, release=answer.aclose)
+    for name, value in headers:
+        if name == "location" and value.startswith(own):
+            value = own + ticket + value.removeprefix(own)
+        shown.headers.append(name, value)
+    return shown
+
+
+async def _tunnel_websocket(visit: Visit, task_id: str, path: bytes) -> Response:
+    """Tunnel a WebSocket to the task, byte by byte."""
+    if EXTENSION not in visit.request.scope.get("extensions", {}):
+        raise unimplemented("this server cannot leave HTTP for a WebSocket")
+    address, exit_stack = _address(visit, task_id), contextlib.AsyncExitStack()
+    headers = _headers(visit, task_id, page=False)
+    try:
+        async with asyncio.timeout(ANSWER_S):
+            task = await exit_stack.enter_async_context(
+                request_upgrade(address, _target(visit.request, path), headers)
+            )
+    except upgrades.UpgradeRefused as refused:
+        await exit_stack.aclose()
+        _check_status(task_id, refused.status)
+        return Response(status_code=refused.status)
+    except (OSError, TimeoutError, h11.ProtocolError) as error:
+        await exit_stack.aclose()
+        raise unavailable(f"task {task_id} does not answer at {address}: {error!r}") from None
+    return Tunnel(
+        task,
+        admission=visit.backend.limits.streams,
+        who=visit.user.username if isinstance(visit, UserVisit) else anonymous_client(visit.address),
+        turns=visit.backend.limits.data_turns,
+        recheck=lambda: _recheck(visit, task_id),
+        release=exit_stack.aclose,
+    )
+
+
+def _recheck(visit: Visit, task_id: str) -> None:
+    """Raise `UpgradeRefused` if the task is over or the caller has lost access."""
+    _address(visit, task_id)
+    if not isinstance(visit, UserVisit):
+        _check_shell_key_access(visit, task_id)
+    else:
+        authorize(visit.catalogue.state, visit.session(), AccessRequest("view", "page", task_id))
+        _check_control_right(visit, task_id)
+
+
+def _check_shell_key_access(visit: Visit, task_id: str) -> Visit:
+    """Admit a caller without a session to a shell, whose key authenticates them. Raises `UpgradeRefused`
+    (401).
+
+    A shell's key acts for its owner and does not identify who uses it, so it works as long as the owner has
+    access.
+    """
+    state = visit.catalogue.state
+    known = state.tasks.get(task_id)
+    if visit.backend.settings.shell_needs_session or known is None or known.kind != "SHELL":
+        raise unauthenticated("not logged in; run 'det user login'")
+    try:
+        require(Directory(state), known.user, [AccessRequest("control_task", "task", task_id)])
+    except Refused:
+        raise unauthenticated("the owner of this shell has lost access to it; run 'det user login'") from None
+    return visit
+
+
+def _check_control_right(visit: UserVisit, task_id: str) -> None:
+    """Require more than view access for tasks that act for their owner. Raises `UpgradeRefused` (403)."""
+    known = visit.catalogue.state.tasks.get(task_id)
+    if known is not None and known.kind in OWNER_RIGHTS_KINDS:
+        visit.check_permission("control_task", "task", task_id)
+
+
+def _url(address: str, target: bytes) -> httpx.URL:
+    """Build the task's URL. Raises `UpgradeRefused` (400) if it is invalid, for example with a `#`."""
+    try:
+        return httpx.URL(f"http://{address}").copy_with(raw_path=target)
+    except httpx.InvalidURL as error:
+        raise invalid(f"the request's address is not valid: {error}") from None
+
+
+def _target(request: Request, path: bytes) -> bytes:
+    query: bytes = request.scope["query_string"]
+    return path + (b"?" + query if query else b"")
+
+
+def _headers(visit: Visit, task_id: str, *, page: bool) -> task_pages.Headers:
+    """The headers for the task. A task that only the gateway may call also gets a credential."""
+    headers = task_pages.request_headers(visit.request.headers.items(), page=page)
+    key, known = visit.backend.task_key, visit.catalogue.state.tasks.get(task_id)
+    if key is not None and known is not None and known.kind in OWNER_RIGHTS_KINDS:
+        token = task_tokens.issue(key, ids.allocation_id(task_id, 1))
+        headers.append((page_key.HEADER, page_key.credential(token)))
+    return headers
+
+
+def _address(visit: Visit, task_id: str) -> str:
+    state = visit.catalogue.state
+    known: OwnTask | None = state.tasks.get(task_id)
+    allocation = ids.allocation_id(task_id, 1)
+    if known is None or allocation not in state.live:
+        raise not_found("live task", task_id)
+    if not known.address:
+        raise unavailable(f"task {task_id} does not answer HTTP yet; try again")
+    # Old events hold addresses that were not validated.
+    check_task_address(state, allocation, known.address)
+    return known.address

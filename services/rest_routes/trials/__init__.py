@@ -1,0 +1,1 @@
+"""Trials: what their scripts report and ask, and the metrics that people read."""

@@ -1,0 +1,221 @@
+"""Metrics as curves over trials, once or as a stream of updates (REST spec, sections 3 and 4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from pydantic import Field
+from starlette.responses import Response
+
+from det_contracts import queries
+from det_contracts.problems import invalid
+from services.catalogue.api_values import format_time
+from services.catalogue.domain import Trial
+from services.rest_requests.visit import Authenticated, UserVisit
+from services.rest_routes.change_stream import experiments_ended, period_s, stream_changes
+from services.rest_routes.present import curve
+from services.rest_routes.present.metrics import VALIDATION
+from services.rest_routes.trials import curve_queries as curves
+from services.rest_routes.trials.curve_queries import Curve, CurveSelection, WindowQuery
+from services.rest_routes.trials.trials import show
+from services.web.query import NOTHING, FromQuery, Grouped, Integer, Integers, MaybeInteger, Periodic
+
+router = APIRouter()
+DEFAULT_TRIALS = 100
+"""Default number of curves in a sample."""
+
+
+class CurvesQuery(WindowQuery, Grouped):
+    """GET /trials/time-series"""
+
+    trial_ids: Integers = NOTHING
+    metric_names: list[str] = NOTHING
+    metric_ids: list[str] = NOTHING
+    filtered: str = Field("", alias="timeSeriesFilter.name")
+    above: MaybeInteger = Field(None, alias="timeSeriesFilter.integerRange.gt")
+    at_least: MaybeInteger = Field(None, alias="timeSeriesFilter.integerRange.gte")
+    below: MaybeInteger = Field(None, alias="timeSeriesFilter.integerRange.lt")
+    at_most: MaybeInteger = Field(None, alias="timeSeriesFilter.integerRange.lte")
+
+    def filtered_window(self) -> tuple[int, int | None, int]:
+        """The window, narrowed by `timeSeriesFilter`. Raises `Refused` (400) for another axis."""
+        if self.filtered not in ("", "batches"):
+            raise invalid(f"timeSeriesFilter.name must be batches, not '{self.filtered[:40]}'")
+        first, last, limit = self.window()
+        lows = _shifted((self.at_least, 0), (self.above, 1))
+        highs = _shifted((last, 0), (self.at_most, 0), (self.below, -1))
+        return max([first, *lows]), min(highs, default=None), limit
+
+
+def _shifted(*bounds: tuple[int | None, int]) -> list[int]:
+    return [bound + change for bound, change in bounds if bound is not None]
+
+
+class MetricNamesQuery(Periodic):
+    """GET /experiments/metrics-stream/metric-names"""
+
+    ids: Integers = NOTHING
+
+
+class MetricQuery(Periodic, Grouped):
+    """A single metric."""
+
+    metric_name: str = ""
+
+
+class SnapshotQuery(MetricQuery):
+    """GET /experiments/{id}/metrics-stream/trials-snapshot"""
+
+    batches_processed: Integer = 0
+    batches_margin: Integer = 0
+
+
+class SampleQuery(MetricQuery, WindowQuery):
+    """GET /experiments/{id}/metrics-stream/trials-sample"""
+
+    max_trials: Integer = 0
+
+
+@router.get("/trials/time-series")
+async def time_series(visit: Authenticated, query: FromQuery[CurvesQuery]) -> Response:
+    """Curves of trials. A long curve is downsampled, keeping the extremes of each interval and both ends."""
+    ids = list(dict.fromkeys(query.trial_ids))
+    if not ids:
+        raise invalid("trialIds must name at least one trial")
+    await visit.catalogue.evicted.load(("trials", id) for id in ids)
+    trials = [visit.catalogue.trial(id) for id in ids]
+    visit.check_view("trial", *ids)
+    first, last, limit = query.filtered_window()
+    found: dict[int, list[dict[str, Any]]] = {id: [] for id in ids}
+    for group, names in _names(query):
+        for one in await curves.fetch_curves(
+            visit.peers, ids, CurveSelection(names, group, first, last, limit)
+        ):
+            found[one.trial_id].append(curve.metrics(one))
+    shown = [{"trial": one, "metrics": found[one["id"]]} for one in await show(visit, trials)]
+    return visit.answer({"trials": shown})
+
+
+def _names(query: CurvesQuery) -> list[tuple[str | None, list[str]]]:
+    """Metric names by group; None stands for every group."""
+    found: dict[str | None, list[str]] = {}
+    for id in query.metric_ids:
+        group, dot, name = id.partition(".")
+        if not (group and dot and name):
+            raise invalid(f"metricIds are written group.name, as validation.loss; '{id}' is not")
+        found.setdefault(group, []).append(name)
+    if query.metric_names:
+        found.setdefault(query.metric_group or None, []).extend(query.metric_names)
+    if not found:
+        raise invalid("metricNames or metricIds must name at least one metric")
+    return list(found.items())
+
+
+@router.get("/experiments/{experiment_id}/validation-history")
+async def validation_history(visit: Authenticated, experiment_id: int) -> Response:
+    """The best searcher metric of an experiment over time."""
+    smaller = visit.catalogue.experiment(experiment_id).smaller_is_better
+    rows = await visit.peers.query(queries.ValidationHistory(experiment_id, smaller))
+    shown = [
+        {"trialId": row["trial_id"], "endTime": format_time(row["at"]), "searcherMetric": row["metric"]}
+        for row in rows
+    ]
+    return visit.answer({"validationHistory": shown})
+
+
+@router.get("/experiments/metrics-stream/metric-names")
+async def metric_names(visit: Authenticated, query: FromQuery[MetricNamesQuery]) -> Response:
+    """The names of the metrics of experiments."""
+    ids = query.ids
+    if not ids:
+        raise invalid("ids must name at least one experiment")
+    visit.check_view("experiment", *ids)
+    searched = sorted({visit.catalogue.experiment(id).metric for id in ids})
+
+    async def ask() -> dict[str, Any]:
+        found = await visit.peers.query(queries.MetricNames(ids))
+        names = [{"group": group, "name": name} for group, names in found.items() for name in names]
+        return {"searcherMetrics": searched, "metricNames": names}
+
+    return visit.stream(stream_changes(visit, ask, experiments_ended(ids), period_s(query)))
+
+
+def _metric(query: MetricQuery) -> tuple[str, str]:
+    """The group and name of the requested metric."""
+    if not query.metric_name:
+        raise invalid("metricName must name a metric")
+    return query.metric_group or VALIDATION, query.metric_name
+
+
+@router.get("/experiments/{experiment_id}/metrics-stream/batches")
+async def batches(visit: Authenticated, experiment_id: int, query: FromQuery[MetricQuery]) -> Response:
+    """The batches at which a metric was reported."""
+    visit.catalogue.experiment(experiment_id)
+    group, name = _metric(query)
+
+    async def ask() -> dict[str, Any]:
+        return {"batches": await curves.reported_batches(visit.peers, experiment_id, group, name)}
+
+    return visit.stream(stream_changes(visit, ask, experiments_ended([experiment_id]), period_s(query)))
+
+
+@router.get("/experiments/{experiment_id}/metrics-stream/trials-snapshot")
+async def snapshot(visit: Authenticated, experiment_id: int, query: FromQuery[SnapshotQuery]) -> Response:
+    """The values of a metric in all trials at about the same batch."""
+    visit.catalogue.experiment(experiment_id)
+    group, name = _metric(query)
+    at, margin = query.batches_processed, query.batches_margin
+    if at < 0 or margin < 0:
+        raise invalid("batches_processed and batches_margin must not be below 0")
+    selection = CurveSelection([name], group, max(0, at - margin), at + margin, nearest=at)
+
+    async def ask() -> dict[str, Any]:
+        trial_ids = list(visit.catalogue.state.trials_of.ids(experiment_id))
+        found = await curves.fetch_curves(visit.peers, trial_ids, selection)
+        return {"trials": [_snapshot_row(visit, one, name) for one in found]}
+
+    return visit.stream(stream_changes(visit, ask, experiments_ended([experiment_id]), period_s(query)))
+
+
+def _snapshot_row(visit: UserVisit, found: Curve, name: str) -> dict[str, Any]:
+    batches, _, _, values = found.points[0]
+    hparams = visit.catalogue.trial(found.trial_id).hparams
+    return {
+        "trialId": found.trial_id,
+        "hparams": hparams,
+        "metric": values[name],
+        "batchesProcessed": batches,
+    }
+
+
+@router.get("/experiments/{experiment_id}/metrics-stream/trials-sample")
+async def sample(visit: Authenticated, experiment_id: int, query: FromQuery[SampleQuery]) -> Response:
+    """Curves of the best trials, and which trials entered or left the sample."""
+    visit.catalogue.experiment(experiment_id)
+    group, name = _metric(query)
+    first, last, limit = query.window()
+    most = query.max_trials or DEFAULT_TRIALS
+    if most < 0:
+        raise invalid(f"max_trials must not be {most}; 0 means {DEFAULT_TRIALS}")
+    selection = CurveSelection([name], group, first, last, limit)
+    before: list[int] = []
+
+    async def ask() -> dict[str, Any]:
+        experiment = visit.catalogue.experiment(experiment_id)
+        trials = curves.best_trials(visit.catalogue.state, experiment, most)
+        found = await curves.fetch_curves(visit.peers, [one.id for one in trials], selection)
+        ids = [one.id for one in trials]
+        moved = {
+            "promotedTrials": [id for id in ids if id not in before],
+            "demotedTrials": [id for id in before if id not in ids],
+        }
+        before[:] = ids
+        return {"trials": _sampled(trials, found), **moved}
+
+    return visit.stream(stream_changes(visit, ask, experiments_ended([experiment_id]), period_s(query)))
+
+
+def _sampled(trials: list[Trial], found: list[Curve]) -> list[dict[str, Any]]:
+    data = {one.trial_id: curve.data(one) for one in found}
+    return [{"trialId": one.id, "hparams": one.hparams, "data": data.get(one.id, [])} for one in trials]

@@ -1,0 +1,58 @@
+"""Streams of reported metrics (REST spec, section 4)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts.problems import invalid
+from services.rest_requests.visit import Authenticated, UserVisit
+from services.rest_routes.present.metrics import VALIDATION, report
+from services.web.query import NOTHING, FromQuery, Grouped, Integers, QueryModel
+
+router = APIRouter()
+
+
+class ReportsQuery(QueryModel):
+    """Query parameters: the trials."""
+
+    trial_ids: Integers = NOTHING
+
+
+class GroupQuery(ReportsQuery, Grouped):
+    """Query parameters: the trials and the group."""
+
+
+async def _stream(visit: UserVisit, ids: list[int], group: str | None) -> Response:
+    if not ids:
+        raise invalid("trialIds must name at least one trial")
+    await visit.catalogue.evicted.load(("trials", id) for id in ids)
+    for id in ids:
+        visit.catalogue.trial(id)
+    visit.check_view("trial", *ids)
+
+    async def pages() -> AsyncIterator[list[object]]:
+        async for rows in visit.peers.reports(ids, group):
+            yield [{"metrics": [report(row) for row in rows]}]
+
+    return visit.stream(pages())
+
+
+@router.get("/trials/metrics/trial_metrics")
+async def of_group(visit: Authenticated, query: FromQuery[GroupQuery]) -> Response:
+    """Reports of one group, or of all groups."""
+    return await _stream(visit, query.trial_ids, query.metric_group or None)
+
+
+@router.get("/trials/metrics/training_metrics")
+async def training(visit: Authenticated, query: FromQuery[ReportsQuery]) -> Response:
+    """Training reports."""
+    return await _stream(visit, query.trial_ids, "training")
+
+
+@router.get("/trials/metrics/validation_metrics")
+async def validation(visit: Authenticated, query: FromQuery[ReportsQuery]) -> Response:
+    """Validation reports."""
+    return await _stream(visit, query.trial_ids, VALIDATION)

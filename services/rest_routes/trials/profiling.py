@@ -1,0 +1,154 @@
+"""Profiler series of trials, which are stored as groups of metrics (REST spec, section 4)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from datetime import datetime
+from typing import Any
+
+from fastapi import APIRouter
+from pydantic import Field
+from starlette.responses import Response
+
+from det_contracts.problems import invalid
+from det_contracts.reports import Series
+from services.catalogue.api_values import format_time
+from services.catalogue.peers import Report
+from services.rest_requests.body import Body
+from services.rest_requests.visit import Authenticated
+from services.rest_routes.change_stream import ALREADY_ENDED, period_s, stream_changes, trial_ended
+from services.rest_routes.tasks.witness import Witness
+from services.web.query import Followed, FromQuery, QueryModel
+
+router = APIRouter()
+GROUPS = {
+    "PROFILER_METRIC_TYPE_SYSTEM": "profile.system",
+    "PROFILER_METRIC_TYPE_TIMING": "profile.timing",
+    "PROFILER_METRIC_TYPE_MISC": "profile.throughput",
+}
+REPORTED = GROUPS | {"PROFILER_METRIC_TYPE_PROCESS": "profile.process"}
+"""Also accepts the workers' measurements of a trial's processes, which 0.25 has no type for."""
+TYPES = {group: kind for kind, group in GROUPS.items()}
+MAX_VALUES = 10_000
+
+
+class Labels(Body):
+    """The identity of a series."""
+
+    trial_id: int = 0
+    name: str = ""
+    agent_id: str = ""
+    gpu_uuid: str = ""
+    metric_type: str = "PROFILER_METRIC_TYPE_SYSTEM"
+
+
+class Batch(Body):
+    """Points of one series."""
+
+    values: list[float] = Field(default_factory=list, max_length=MAX_VALUES)
+    batches: list[int] = Field(default_factory=list, max_length=MAX_VALUES)
+    timestamps: list[datetime] = Field(default_factory=list, max_length=MAX_VALUES)
+    labels: Labels = Labels()
+
+
+class Batches(Body):
+    """POST /trials/profiler/metrics"""
+
+    batches: list[Batch] = Field(default_factory=list, max_length=1000)
+
+
+@router.post("/trials/profiler/metrics")
+async def report(visit: Authenticated, body: Batches) -> Response:
+    """Store points of series, for the current run of each trial."""
+    for batch in body.batches:
+        _check(batch)
+    for trial_id in dict.fromkeys(batch.labels.trial_id for batch in body.batches):
+        witness = Witness(visit, trial_id)
+        mine = [batch for batch in body.batches if batch.labels.trial_id == trial_id and batch.values]
+        await witness.report(*(_series(batch) for batch in mine))
+    return visit.answer({})
+
+
+def _check(batch: Batch) -> None:
+    if batch.labels.metric_type not in REPORTED:
+        raise invalid(
+            f"labels.metricType must be one of {', '.join(REPORTED)}, not '{batch.labels.metric_type}'"
+        )
+    if not batch.labels.name:
+        raise invalid("labels.name is missing: the name of the series")
+    if len(batch.values) != len(batch.batches) or len(batch.timestamps) not in (0, len(batch.values)):
+        raise invalid(f"series '{batch.labels.name}': values, batches and timestamps differ in length")
+    if any(not 0 <= steps < 2**53 for steps in batch.batches):
+        raise invalid(f"series '{batch.labels.name}': batches must not be below 0")
+
+
+def _series(batch: Batch) -> Series:
+    labels = batch.labels
+    name = f"{labels.name}.{labels.gpu_uuid}" if labels.gpu_uuid else labels.name
+    at = [one.timestamp() for one in batch.timestamps] or [time.time()] * len(batch.values)
+    return Series(
+        group=REPORTED[labels.metric_type],
+        steps=list(batch.batches),
+        at=at,
+        columns={name: list(batch.values)},
+        batch_metrics=[],
+    )
+
+
+class SeriesQuery(QueryModel):
+    """GET /trials/{trial_id}/profiler/metrics"""
+
+    name: str = Field("", alias="labels.name")
+    kind: str = Field("", alias="labels.metricType")
+
+
+@router.get("/trials/{trial_id}/profiler/available_series")
+async def available(visit: Authenticated, trial_id: int, query: FromQuery[Followed]) -> Response:
+    """The available series; with `follow`, updated until the trial has ended."""
+    visit.catalogue.trial(trial_id)
+
+    async def ask() -> dict[str, Any]:
+        summary = (await visit.peers.summaries([trial_id])).get(trial_id)
+        groups = summary.summary if summary is not None else {}
+        found = [
+            _labels(trial_id, kind, name)
+            for kind, group in GROUPS.items()
+            for name in sorted(groups.get(group, {}))
+        ]
+        return {"labels": found}
+
+    end = trial_ended(trial_id) if query.follow else ALREADY_ENDED
+    return visit.stream(stream_changes(visit, ask, end, period_s(query)))
+
+
+def _labels(trial_id: int, kind: str, name: str) -> dict[str, Any]:
+    return {"trialId": trial_id, "name": name, "agentId": "", "gpuUuid": "", "metricType": kind}
+
+
+@router.get("/trials/{trial_id}/profiler/metrics")
+async def series(visit: Authenticated, trial_id: int, query: FromQuery[SeriesQuery]) -> Response:
+    """The reported points of the series with `labels.name` and `labels.metricType`."""
+    visit.catalogue.trial(trial_id)
+    name, kind = query.name, query.kind
+    if not name:
+        raise invalid("labels.name must name a series; see available_series")
+    groups = [GROUPS[kind]] if kind in GROUPS else list(TYPES)
+
+    async def pages() -> AsyncIterator[list[object]]:
+        for group in groups:
+            async for rows in visit.peers.reports([trial_id], group, archived=False):
+                known = [row for row in rows if name in row.metrics]
+                if known:
+                    yield [{"batch": _batch(trial_id, TYPES[group], name, known)}]
+
+    return visit.stream(pages())
+
+
+def _batch(trial_id: int, kind: str, name: str, rows: list[Report]) -> dict[str, Any]:
+    return {
+        "values": [row.metrics[name] for row in rows],
+        "batches": [row.steps_completed for row in rows],
+        "timestamps": [format_time(row.at) for row in rows],
+        "labels": _labels(trial_id, kind, name),
+    }

@@ -1,0 +1,90 @@
+"""Metrics as downsampled series for charts, and as full exports (our addition; web UI spec, section 4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from pydantic import Field
+from starlette.responses import Response
+
+from det_contracts import queries
+from det_contracts.problems import invalid
+from services.catalogue import report_export
+from services.rest_requests.streaming import Stream, prefetch_first
+from services.rest_requests.visit import Authenticated
+from services.rest_routes.trials import curve_queries as curves
+from services.web.query import NOTHING, FromQuery, Grouped, Integer, Integers, Number
+
+router = APIRouter()
+MAX_BUCKETS = 10_000
+"""Maximum number of buckets per series."""
+MAX_BUCKETS_PER_QUERY = 25_000
+"""Maximum number of buckets in one answer of the metrics service, if each metric is in one group only."""
+
+
+class SeriesQuery(Grouped):
+    """GET /series"""
+
+    trial_ids: Integers = NOTHING
+    names: list[str] = NOTHING
+    x: str = "batches"
+    first: Number = Field(None, alias="from")
+    last: Number = Field(None, alias="to")
+    width: Integer = 1000
+
+
+class ExportQuery(Grouped):
+    """GET /trials/{trial_id}/metrics/export"""
+
+    format: str = ""
+
+
+NAMES = {"trial_id": "trialId", "non_finite": "nonFinite"}
+
+
+@router.get("/series")
+async def series(visit: Authenticated, query: FromQuery[SeriesQuery]) -> Response:
+    """Curves of trials in at most `width` buckets each, over batches, epoch, time or any metric.
+
+    `det_contracts.queries.Buckets` describes the content of a bucket.
+    """
+    await visit.catalogue.evicted.load(("trials", id) for id in query.trial_ids)
+    ids = [visit.catalogue.trial(id).id for id in dict.fromkeys(query.trial_ids)]
+    names = list(dict.fromkeys(query.names))
+    visit.check_view("trial", *ids)
+    if not ids or not names:
+        raise invalid("trialIds must name at least one trial, and names at least one metric")
+    width = query.width
+    if not 0 < width <= MAX_BUCKETS:
+        raise invalid(f"width must be from 1 to {MAX_BUCKETS}, not {width}")
+    first, last = query.first, query.last
+    if first is not None and last is not None and last < first:
+        raise invalid(f"from and to must be a range, not {first} to {last}")
+    found: list[dict[str, Any]] = []
+    for some in curves.split_ids(ids, max(1, MAX_BUCKETS_PER_QUERY // (width * len(names)))):
+        buckets = queries.Buckets(
+            trial_ids=some,
+            names=names,
+            group=query.metric_group or None,
+            x=query.x or "batches",
+            first=first,
+            last=last,
+            width=width,
+        )
+        rows = await visit.peers.query(buckets)
+        found += [{NAMES.get(name, name): value for name, value in row.items()} for row in rows]
+    return visit.answer({"series": found})
+
+
+@router.get("/trials/{trial_id}/metrics/export")
+async def export(visit: Authenticated, trial_id: int, query: FromQuery[ExportQuery]) -> Response:
+    """Export a trial's reports as one table: CSV, or Parquet if pyarrow is installed."""
+    trial = visit.catalogue.trial(trial_id)
+    form = report_export.find_format(query.format or "csv")
+    group = query.metric_group or None
+    summary = (await visit.peers.summaries([trial.id])).get(trial.id)
+    columns = report_export.metric_columns(summary.summary if summary else {}, group)
+    pages = await prefetch_first(visit.peers.reports([trial.id], group, archived=False))
+    headers = {"content-disposition": f'attachment; filename="trial-{trial.id}-metrics.{form.suffix}"'}
+    return Stream(form.write(columns, pages), visit=visit, media_type=form.media_type, headers=headers)

@@ -1,0 +1,113 @@
+"""A trial's reports and checkpoints, in the requested order (REST spec, section 4)."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from typing import Annotated
+
+from services.catalogue.domain import Checkpoint, Trial
+from services.catalogue.peers import Report
+from services.catalogue.single_reports import report_count, report_window
+from services.kit import paging
+from services.kit.paging import Span
+from services.rest_requests.visit import UserVisit
+from services.rest_routes.present.metrics import VALIDATION, checkpoint_workload, workload
+from services.web.query import Flag, Grouped, Paged, enum_value
+
+FILTERS = ("ALL", "CHECKPOINT", "VALIDATION", "CHECKPOINT_OR_VALIDATION")
+BATCHES = ("", "batches", "total_batches", "totalBatches")
+Workload = dict[str, object]
+
+
+class WorkloadsQuery(Paged, Grouped):
+    """Query parameters that select and sort workloads."""
+
+    filter: Annotated[str, enum_value("FILTER_OPTION_", FILTERS)] = "ALL"
+    include_batch_metrics: Flag = False
+    sort_key: str = ""
+    remove_deleted_checkpoints: Flag = False
+
+
+async def workloads(
+    visit: UserVisit, trial: Trial, query: WorkloadsQuery
+) -> tuple[list[Workload], dict[str, int]]:
+    """The requested page of workloads, and its pagination."""
+    kinds = query.filter
+    checkpoints = [] if kinds == "VALIDATION" else _checkpoints(visit, trial, query)
+    group = VALIDATION if kinds != "ALL" else query.metric_group or None
+    # Metrics are not sorted in the tables, so all of them are read. Batches are, and only the page is read.
+    if query.sort_key not in BATCHES:
+        return await _by_metric(visit, trial, query, [] if kinds == "CHECKPOINT" else [group], checkpoints)
+    count = 0 if kinds == "CHECKPOINT" else await report_count(visit.peers, trial.id, group)
+    span = paging.span(query.window, count + len(checkpoints))
+    return await _by_batches(visit, trial, query, group, count, checkpoints, span), span.pagination
+
+
+def _checkpoints(visit: UserVisit, trial: Trial, query: WorkloadsQuery) -> list[Checkpoint]:
+    found = (visit.catalogue.checkpoint(uuid) for uuid in visit.catalogue.state.checkpoints_of.ids(trial.id))
+    hidden = "DELETED" if query.remove_deleted_checkpoints else None
+    return sorted((one for one in found if one and one.state != hidden), key=lambda one: one.steps)
+
+
+async def _by_batches(
+    visit: UserVisit,
+    trial: Trial,
+    query: WorkloadsQuery,
+    group: str | None,
+    count: int,
+    checkpoints: list[Checkpoint],
+    span: Span,
+) -> list[Workload]:
+    """A page ordered by batches; a checkpoint comes after the reports of the same batch.
+
+    Only the page itself is read, plus as many reports before it as there are checkpoints, since those may
+    push reports further back.
+    """
+    start, end = span.start, span.end
+    if span.window.descending:
+        start, end = span.total - span.end, span.total - span.start
+    before = max(0, start - len(checkpoints))
+    reports = await report_window(visit.peers, trial.id, group, before, min(end, count))
+    steps, saved = [one.steps_completed for one in reports], [one.steps for one in checkpoints]
+    positioned: list[tuple[int, Workload]] = []
+    for number, report in enumerate(reports):
+        positioned.append(
+            (before + number + bisect_left(saved, report.steps_completed), _shown(query, report))
+        )
+    for number, checkpoint in enumerate(checkpoints):
+        # If the checkpoint's batch was not read, this place still falls outside the page on the correct side.
+        position = number + before + bisect_right(steps, checkpoint.steps)
+        positioned.append((position, {"checkpoint": checkpoint_workload(checkpoint)}))
+    found = [one for position, one in sorted(positioned, key=lambda one: one[0]) if start <= position < end]
+    return found[::-1] if span.window.descending else found
+
+
+def _shown(query: WorkloadsQuery, report: Report) -> Workload:
+    return workload(report, with_batches=query.include_batch_metrics)
+
+
+async def _by_metric(
+    visit: UserVisit,
+    trial: Trial,
+    query: WorkloadsQuery,
+    groups: list[str | None],
+    checkpoints: list[Checkpoint],
+) -> tuple[list[Workload], dict[str, int]]:
+    """A page ordered by a metric; entries without it come last."""
+    name, window = query.sort_key.rpartition(".")[2], query.window
+    ranked: list[tuple[float, int, Workload]] = []
+    others: list[tuple[int, Workload]] = []
+    for group in groups:
+        async for rows in visit.peers.reports([trial.id], group, archived=False):
+            for row in rows:
+                value, shown = row.metrics.get(name), _shown(query, row)
+                if isinstance(value, int | float):
+                    ranked.append((float(value), row.steps_completed, shown))
+                else:
+                    others.append((row.steps_completed, shown))
+    others += [(one.steps, {"checkpoint": checkpoint_workload(one)}) for one in checkpoints]
+    ranked.sort(key=lambda one: one[:2], reverse=window.descending)
+    others.sort(key=lambda one: one[0], reverse=window.descending)
+    found = [shown for *_, shown in ranked] + [shown for _, shown in others]
+    part = paging.span(window, len(found))
+    return found[part.start : part.end], part.pagination

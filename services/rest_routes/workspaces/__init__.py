@@ -1,0 +1,1 @@
+"""Workspaces, projects, templates and webhooks."""

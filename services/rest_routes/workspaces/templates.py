@@ -1,0 +1,125 @@
+"""Templates: named partial configurations (REST spec, section 7)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts import expconf
+from det_contracts.commands import RemoveTemplate, SetTemplate
+from det_contracts.problems import not_found
+from services.kit import paging
+from services.people import workspace_records
+from services.people.commands.templates import template_id
+from services.people.domain import Template
+from services.rest_requests.backend import Backend
+from services.rest_requests.bodies import TemplateBody
+from services.rest_requests.visit import Authenticated, UserVisit
+from services.rest_routes.present import records
+from services.rest_routes.present.answers import page_schema, record_schema
+from services.submission import configuration, secrets
+from services.web.query import FromQuery, Paged, enum_value
+
+router = APIRouter()
+
+
+def _shown(template: Template) -> dict[str, Any]:
+    return {
+        "name": template.name,
+        "config": expconf.mask_secrets(template.config),
+        "workspaceId": template.workspace_id,
+    }
+
+
+class TemplatesQuery(Paged):
+    """GET /templates"""
+
+    name: str = ""
+    sort_by: Annotated[str, enum_value("SORT_BY_", ("NAME",))] = "NAME"
+
+
+@router.get("/templates", **page_schema("templates", records.Template))
+async def templates(visit: Authenticated, query: FromQuery[TemplatesQuery]) -> Response:
+    """All templates, by name."""
+    part = query.name.lower()
+    known = sorted(visit.catalogue.state.templates.values(), key=lambda one: one.name)
+    visibility = visit.visibility
+    known = visibility.filter_visible(lambda one: visibility.includes_workspace(one.workspace_id), known)
+    found = [_shown(one) for one in known if part in one.name.lower()]
+    page, pagination = paging.cut(found, query.window)
+    return visit.answer({"templates": page, "pagination": pagination})
+
+
+def _template(visit: UserVisit, name: str) -> dict[str, Any]:
+    known = visit.catalogue.state.templates.get(template_id(name))
+    if known is None:
+        raise not_found("template", name)
+    return {"template": _shown(known)}
+
+
+@router.get("/templates/{name:path}", **record_schema("template", records.Template))
+async def template(visit: Authenticated, name: str) -> Response:
+    """One template."""
+    return visit.answer(_template(visit, name))
+
+
+def _seal_template(backend: Backend, name: str, config: dict[str, Any]) -> dict[str, Any]:
+    """Seal a template for the log. Masked secrets are taken from the existing template of that name."""
+    known, owner = backend.catalogue.state.templates.get(template_id(name)), secrets.template_owner(name)
+    former_config = secrets.unseal_config(known.config, owner, backend.sealer) if known is not None else {}
+    full_config = secrets.unmask(config, expconf.secrets_of(former_config))
+    if full_config == former_config and known is not None:
+        # Sealing again would make it look changed.
+        return known.config
+    return secrets.seal_config(full_config, owner, backend.sealer)
+
+
+async def _set(
+    visit: UserVisit, name: str, config: Any, replaces: bool | None, workspace_id: int = 0
+) -> Response:
+    known = template_id(name) in visit.catalogue.state.templates
+    full_config = await configuration.check_template(visit.backend, visit.user.username, name, config)
+    full_config = _seal_template(visit.backend, name, full_config)
+    command = SetTemplate(
+        name=name,
+        config=full_config,
+        user=visit.user.username,
+        replaces=replaces,
+        workspace_id=workspace_id or (None if known else workspace_records.FIRST),
+    )
+    return visit.answer(_template(visit, await visit.create(command)))
+
+
+@router.post("/templates")
+async def create(visit: Authenticated, wish: TemplateBody) -> Response:
+    """Create a template. Its name must be new."""
+    return await _set(visit, wish.name, wish.config, False, wish.workspace_id)
+
+
+@router.post("/templates/{name:path}")
+async def create_named(visit: Authenticated, name: str, wish: TemplateBody) -> Response:
+    """Create a template, with the name in the address."""
+    return await _set(visit, name, wish.config, False, wish.workspace_id)
+
+
+@router.put("/templates/{name:path}")
+async def put(visit: Authenticated, name: str, wish: TemplateBody) -> Response:
+    """Create a template, or replace the one of that name."""
+    return await _set(visit, name, wish.config, None, wish.workspace_id)
+
+
+@router.patch("/templates/{name:path}")
+async def patch(visit: Authenticated, name: str) -> Response:
+    """Replace a template's configuration. The body is the configuration itself, or has it in `config`."""
+    body = await visit.json()
+    config = body.get("config", body) if isinstance(body, dict) else body
+    return await _set(visit, name, config, True)
+
+
+@router.delete("/templates/{name:path}")
+async def remove(visit: Authenticated, name: str) -> Response:
+    """Delete a template."""
+    await visit.peers.command(RemoveTemplate(name=name, user=visit.user.username))
+    return visit.answer({})

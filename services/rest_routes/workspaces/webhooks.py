@@ -1,0 +1,128 @@
+"""Webhooks: URLs notified of experiment state changes, and their deliveries."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+from fastapi import APIRouter
+from starlette.responses import Response
+from typing_extensions import TypedDict
+
+from det_contracts import subjects
+from det_contracts.events.webhooks import DeliveryTried
+from det_contracts.problems import failed_precondition, invalid, not_found, unavailable
+from det_contracts.queries import Deliveries, Webhooks
+from det_contracts.webhook_commands import RemoveWebhook, TryWebhook
+from services.kit import paging
+from services.kit.jetstream_feed import READ_ERRORS
+from services.kit.paging import Window
+from services.kit.records import read_event
+from services.rest_requests.bodies import WebhookBody
+from services.rest_requests.visit import Authenticated, UserVisit
+from services.rest_routes.present import records
+from services.rest_routes.present import webhook as present
+from services.rest_routes.present.answers import page_schema, record_schema, response_schema
+from services.rest_routes.workspaces import webhook_sealing as webhooks
+from services.web.query import FromQuery, Paged
+
+router = APIRouter()
+MAX_ROWS = 200
+DEFAULT_ROWS = 100
+TEST_TIMEOUT_S = 20.0
+"""A test first waits for the attempt in progress at the same webhook, and then for its own."""
+
+
+class AllWebhooks(TypedDict):
+    """All webhooks."""
+
+    webhooks: list[records.Webhook]
+
+
+class Tested(TypedDict):
+    """The result of a successful test. A failed test is an error."""
+
+    completed: bool
+
+
+async def _all(visit: UserVisit) -> list[records.Webhook]:
+    found = await visit.peers.query(Webhooks(), position=visit.catalogue.position)
+    return [
+        present.webhook(row, visit.backend.sealer) for row in msgspec.convert(found, list[present.WebhookRow])
+    ]
+
+
+@router.get("/webhooks", **response_schema(AllWebhooks))
+async def list_webhooks(visit: Authenticated) -> Response:
+    """All webhooks, by id. Only administrators see them, because they contain secrets."""
+    return visit.answer({"webhooks": await _all(visit)})
+
+
+@router.post("/webhooks", **record_schema("webhook", records.Webhook))
+async def create(visit: Authenticated, wish: WebhookBody) -> Response:
+    """Create a webhook: a URL that is notified when experiments change state."""
+    id = await visit.create(webhooks.creation_command(visit.backend, wish, visit.user.username))
+    return await _one(visit, id)
+
+
+@router.get("/webhooks/{webhook_id}", **record_schema("webhook", records.Webhook))
+async def one(visit: Authenticated, webhook_id: int) -> Response:
+    """One webhook (our addition)."""
+    return await _one(visit, webhook_id)
+
+
+async def _one(visit: UserVisit, id: int) -> Response:
+    found = next((hook for hook in await _all(visit) if hook["id"] == id), None)
+    if found is None:
+        raise not_found("webhook", id)
+    return visit.answer({"webhook": found})
+
+
+@router.delete("/webhooks/{webhook_id}")
+async def remove(visit: Authenticated, webhook_id: int) -> Response:
+    """Delete a webhook. Its pending deliveries are dropped."""
+    await visit.peers.command(RemoveWebhook(webhook_id=webhook_id, user=visit.user.username))
+    return visit.answer({})
+
+
+@router.post("/webhooks/{webhook_id}/test", **response_schema(Tested))
+async def test(visit: Authenticated, webhook_id: int) -> Response:
+    """Send a test notification. Answers once it has arrived; an error says why it did not."""
+    before = visit.catalogue.position
+    id = await visit.peers.command(TryWebhook(webhook_id=webhook_id, user=visit.user.username))
+    tried = await _first_attempt(visit, id, before)
+    if tried.problem:
+        raise failed_precondition(f"the test did not arrive: {tried.problem}")
+    return visit.answer({"completed": True})
+
+
+async def _first_attempt(visit: UserVisit, delivery_id: str, after: int) -> DeliveryTried:
+    reading = visit.backend.journal.read(
+        subjects.CONTROL, after=after, subjects=[subjects.attempts_of(delivery_id)]
+    )
+    try:
+        async with asyncio.timeout(TEST_TIMEOUT_S), reading as feed:
+            while True:
+                for message in (await feed.batch()).messages:
+                    found = read_event(message).event
+                    if isinstance(found, DeliveryTried):
+                        return found
+    except TimeoutError:
+        raise unavailable(
+            f"the test was not sent within {TEST_TIMEOUT_S:.0f} s; look at the deliveries of the webhook"
+        ) from None
+    except READ_ERRORS as error:
+        raise unavailable(f"the log cannot be read just now: {error!r}; try again") from error
+
+
+@router.get("/webhooks/{webhook_id}/deliveries", **page_schema("deliveries", records.WebhookDelivery))
+async def deliveries(visit: Authenticated, webhook_id: int, query: FromQuery[Paged]) -> Response:
+    """A webhook's past and pending deliveries, newest first (our addition)."""
+    if query.offset < 0:
+        raise invalid(f"offset must not be {query.offset}: deliveries are listed from the newest one on")
+    limit = min(query.limit, MAX_ROWS) if query.limit > 0 else DEFAULT_ROWS
+    deliveries_query = Deliveries(webhook_id=webhook_id, offset=query.offset, limit=limit)
+    found = await visit.peers.query(deliveries_query, position=visit.catalogue.position)
+    part = paging.span(Window(query.offset, limit), found["total"])
+    shown = [present.delivery(row) for row in found["rows"]]
+    return visit.answer({"deliveries": shown, "pagination": part.pagination})

@@ -1,0 +1,98 @@
+"""The defaults under a configuration and its template, most specific first.
+
+They are the `task_container_defaults` of the pool or else the cluster, the checkpoint storage of the
+workspace, and that of the cluster. The pool and the workspace are known only once the configuration has been
+parsed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from det_contracts.events.gateway import WorkspaceSet
+from services.catalogue.domain import State
+from services.people import workspace_records
+from services.rest_requests.task_defaults import TaskDefaults, read
+from services.submission import secrets
+
+if TYPE_CHECKING:
+    from services.rest_requests.backend import Backend
+
+DEFAULT_POOL = "default"
+Object = dict[str, Any]
+
+
+def collect(backend: Backend, workspace_id: int = workspace_records.FIRST, *, fixed: bool = False) -> Object:
+    """Collect everything that `defaults` may need, as plain data that another process can use.
+
+    `workspace_id` is the experiment's workspace if its configuration names none or, with `fixed`, in any
+    case.
+    """
+    known = backend.catalogue.state.workspaces
+    named = {one.name: workspace_storage(backend, id) for id, one in known.items() if one.checkpoint_storage}
+    return {
+        "tasks": read(backend.settings.pools).to_dict(),
+        "workspaces": None if fixed else named,
+        "here": workspace_storage(backend, workspace_id),
+        "pools": {one.name: pools for one in known.values() if any(pools := _default_pools(one))},
+        "pools_here": default_pools(backend.catalogue.state, workspace_id),
+        "cluster": backend.storage,
+    }
+
+
+def workspace_storage(backend: Backend, workspace_id: int) -> Object | None:
+    """The checkpoint storage of a workspace, with its keys; None if it has none of its own."""
+    known = backend.catalogue.state.workspaces.get(workspace_id)
+    if known is None or known.checkpoint_storage is None:
+        return None
+    whole = {"checkpoint_storage": known.checkpoint_storage}
+    found: Object = secrets.unseal_config(whole, secrets.WORKSPACES_OWNER, backend.sealer)[
+        "checkpoint_storage"
+    ]
+    return found
+
+
+def defaults_for(found: Object, *written: object) -> list[Object]:
+    """The defaults for `written`, which is a configuration followed by its template."""
+    maps = [one for one in written if isinstance(one, Mapping)]
+    name = next((one["workspace"] for one in maps if one.get("workspace")), None)
+    by_name = isinstance(name, str) and found["workspaces"] is not None
+    own = found["workspaces"].get(name) if by_name else found["here"]
+    pool = pool_for(found, *written)
+    storages = [{"checkpoint_storage": one} for one in (own, found["cluster"]) if one is not None]
+    tasks = TaskDefaults.from_dict(found["tasks"]).for_pool(pool)
+    return [*([tasks] if tasks else []), *storages]
+
+
+def pool_for(found: Object, *written: object) -> str:
+    """The pool that is named, or else the workspace's default for tasks with or without slots."""
+    maps = [one for one in written if isinstance(one, Mapping)]
+    given = next(
+        (pool for one in maps if isinstance(pool := _resource(one, "resource_pool"), str) and pool), ""
+    )
+    name = next((one["workspace"] for one in maps if one.get("workspace")), None)
+    by_name = isinstance(name, str) and found["workspaces"] is not None
+    own = found["pools"].get(name, ("", "")) if by_name else found["pools_here"]
+    slots = next((n for one in maps if (n := _resource(one, "slots_per_trial")) is not None), 1)
+    return given or pick_pool(own, slots)
+
+
+def pick_pool(pools: tuple[str, str], slots: object) -> str:
+    """The pool of a task that names none."""
+    compute, aux = pools
+    return (aux if slots == 0 else compute) or DEFAULT_POOL
+
+
+def default_pools(state: State, workspace_id: int) -> tuple[str, str]:
+    """A workspace's default pools for tasks with and without slots; empty means the cluster's default."""
+    return _default_pools(state.workspaces.get(workspace_id, workspace_records.WORKSPACE))
+
+
+def _default_pools(one: WorkspaceSet) -> tuple[str, str]:
+    return one.default_compute_pool, one.default_aux_pool
+
+
+def _resource(config: Mapping[str, Any], name: str) -> Any:
+    resources = config.get("resources")
+    return resources.get(name) if isinstance(resources, Mapping) else None

@@ -1,0 +1,244 @@
+"""The steps of a submission, in order."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
+
+import msgspec
+
+from det_contracts import commands
+from det_contracts.context import Context
+from det_contracts.problems import Refused, invalid, unavailable
+from services.catalogue.domain import State
+from services.kit.addresses import AddressRefused, check_keys
+from services.kit.allowed_paths import is_within, storage_folder
+from services.kit.disk_space import no_space_error
+from services.kit.pool_bindings import check_pool
+from services.people import workspace_records
+from services.people.commands.templates import template_id
+from services.rest_requests.backend import Backend
+from services.rest_requests.bodies import ContextItem, CreateExperiment
+from services.submission import archive, config_defaults, configuration, heavy, images, secrets
+from services.submission.checkout import describe_commit
+from services.submission.jobs import READ
+from services.submission.probe import probe
+from services.web.bodies import read_body
+from services.web.spooled_body import spool_body
+
+if TYPE_CHECKING:
+    from services.rest_requests.visit import UserVisit
+
+
+class CheckedSubmission(msgspec.Struct, frozen=True):
+    """A valid submission, ready to be carried out."""
+
+    command: commands.CreateExperiment
+    warnings: list[str]
+    """Values of the enumeration that clients know."""
+    notices: list[str]
+    """The warnings as sentences, with additional ones."""
+
+
+class SubmittedCode:
+    """The code of a request: already packed, or few enough files to be packed here."""
+
+    def __init__(self, items: Sequence[ContextItem] = ()) -> None:
+        self.items = items
+        self.packed: Context | None = None
+        self.file: BinaryIO | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        """Its stored size in bytes, or slightly more."""
+        return self.packed.size_bytes if self.packed else sum(len(one.content) for one in self.items)
+
+    async def store(self, backend: Backend, who: str, *, only_check: bool = False) -> Context | None:
+        """Store the code and return its context, or None if the request carried no code.
+
+        Raises `Refused` or `archive.TooLarge`.
+        """
+        try:
+            if self.packed is not None and self.file is not None:
+                put = None if only_check else backend.blobs.put
+                return await backend.limits.contexts.run(who, _store_packed, put, self.packed, self.file)
+            if not self.items:
+                return None
+            return await backend.limits.contexts.run(who, _pack_and_store, backend, self.items, only_check)
+        except OSError as error:
+            raise unavailable(f"the context cannot be stored: {error}") from None
+
+
+@asynccontextmanager
+async def receive(visit: UserVisit, kind: str) -> AsyncIterator[tuple[Any, SubmittedCode]]:
+    """Receive a request of a `kind` (see `heavy.KINDS`) with its files. Raises `Refused`.
+
+    A large request never enters this process's memory: another process parses it and packs its files.
+    """
+    shape, files = heavy.KINDS[kind]
+    backend, who = visit.backend, visit.user.username
+    async with spool_body(visit.request, backend.token_key, backend.limits.uploads, who) as body:
+        visit.digest = body.digest()
+        if body.file is None:
+            request = await backend.limits.contexts.run(who, read_body, shape, body.in_memory)
+            yield request, SubmittedCode(getattr(request, files))
+            return
+        code = SubmittedCode()
+        with tempfile.TemporaryFile() as packed:
+            handles = [body.file.fileno(), packed.fileno()]
+            found = await backend.offload.run(who, READ, kind, handles)
+            if found["context"] is not None:
+                code.packed = msgspec.convert(found["context"], Context)
+                code.file = cast(BinaryIO, packed)
+            yield shape.model_validate(found["wish"]), code
+
+
+async def check_submission(
+    visit: UserVisit, request: CreateExperiment, code: SubmittedCode
+) -> CheckedSubmission:
+    """Complete a submission and, unless it is only to be validated, store its code.
+
+    Raises `Refused` or `archive.TooLarge`.
+    """
+    backend, user = visit.backend, visit.user.username
+    if request.template:
+        visit.check_view("template", request.template)
+    if request.parent_id:
+        visit.check_view("experiment", request.parent_id)
+    state = backend.catalogue.state
+    under = config_defaults.collect(backend, _workspace(request, state), fixed=bool(request.project_id))
+    config, text = await configuration.complete(
+        backend, user, request.config, _template(request, backend), under=under, unmanaged=request.unmanaged
+    )
+    state = backend.catalogue.state
+    project_id = _project(request, config, state)
+    workspace_id = workspace_records.project(state, project_id).workspace_id
+    if not request.unmanaged:
+        # The searcher decides. This early check runs before the code is stored, and also when only
+        # validating.
+        pool = config["resources"]["resource_pool"]
+        check_pool(state, pool, workspace_id, workspace_records.workspace(state, workspace_id).name)
+    own = config_defaults.workspace_storage(backend, workspace_id)
+    config = secrets.unmask_from_parent(backend, config, request.parent_id, user, own)
+    visit.check_permission("create", "project", project_id)
+    visit.check_view("trial", *configuration.searcher_values(config, "source_trial_id"))
+    visit.check_view("checkpoint", *configuration.searcher_values(config, "source_checkpoint_uuid"))
+    source = configuration.source_checkpoint(config, state)
+    # Unmanaged experiments use neither the workers' storage nor their slots.
+    notices = [] if request.unmanaged else await _check_cluster(backend, config, user)
+    if not request.validate_only:
+        storage = None if request.unmanaged else config["checkpoint_storage"]
+        await check_disk_space(backend, "the experiment", code, user, storage)
+    context = await _store_context(backend, request, code, user)
+    command = commands.CreateExperiment(
+        user=user,
+        config=secrets.seal_config(config, user, backend.sealer),
+        original_config=text,
+        context=context,
+        parent_id=request.parent_id or None,
+        project_id=project_id,
+        source_checkpoint=source,
+        activate=request.activate,
+        unmanaged=request.unmanaged,
+        agent_user=workspace_records.agent_user_of(state, workspace_id, user),
+        commit=describe_commit(request),
+    )
+    warnings = configuration.warnings(config, state, notices) if not request.unmanaged else []
+    unused = (
+        []
+        if request.unmanaged
+        else images.unused_image_warnings(config, config["resources"]["resource_pool"], state)
+    )
+    return CheckedSubmission(command, warnings, [*notices, *unused])
+
+
+async def _check_cluster(backend: Backend, config: dict[str, Any], who: str) -> list[str]:
+    """Check that the cluster can run the experiment; return warnings. Raises `Refused`."""
+    roots = backend.roots if backend.settings.checkpoints_probe else None
+    try:
+        check_keys(config["checkpoint_storage"], backend.storage, backend.addresses)
+    except AddressRefused as error:
+        raise invalid(f"<config>.checkpoint_storage cannot be used: {error}") from None
+    await backend.limits.probes.run(who, probe, config["checkpoint_storage"], roots, backend.addresses)
+    return await _capacity_warnings(backend, config)
+
+
+def _template(request: CreateExperiment, backend: Backend) -> dict[str, Any] | None:
+    if not request.template:
+        return None
+    known = backend.catalogue.state.templates.get(template_id(request.template))
+    if known is None:
+        raise invalid(f"template '{request.template}' not found")
+    return secrets.unseal_config(known.config, secrets.template_owner(known.name), backend.sealer)
+
+
+async def _capacity_warnings(backend: Backend, config: dict[str, Any]) -> list[str]:
+    """Warnings about slots that the pool can never provide. Raises `Refused` (400) for an unknown pool."""
+    resources = config["resources"]
+    try:
+        why = await backend.peers.misfit_reason(resources["resource_pool"], resources["slots_per_trial"])
+    except Refused as refusal:
+        if refusal.problem.code != "not_found":
+            raise
+        raise invalid(
+            f"resource pool {resources['resource_pool']} does not exist or is not available to "
+            f"workspace id 1: {refusal.problem.message}"
+        ) from None
+    return [why] if why else []
+
+
+def _workspace(request: CreateExperiment, state: State) -> int:
+    """The experiment's workspace if its configuration names none. An unknown project is refused later."""
+    parent = state.experiments.get(request.parent_id) if request.parent_id else None
+    id = request.project_id or (parent.project_id if parent is not None else workspace_records.FIRST)
+    return workspace_records.projects(state).get(id, workspace_records.PROJECT).workspace_id
+
+
+def _project(request: CreateExperiment, config: dict[str, Any], state: State) -> int:
+    """The experiment's project: from the request, else the configuration, else its parent."""
+    parent = state.experiments.get(request.parent_id) if request.parent_id else None
+    if request.project_id:
+        id = request.project_id
+    elif config.get("workspace"):
+        id = workspace_records.project_named(state, config["workspace"], config["project"]).project_id
+    else:
+        id = parent.project_id if parent is not None else workspace_records.FIRST
+    return workspace_records.unarchived_project(state, id).project_id
+
+
+async def _store_context(
+    backend: Backend, request: CreateExperiment, code: SubmittedCode, who: str
+) -> Context | None:
+    """Where the code is stored. A fork without code of its own uses its parent's."""
+    parent = backend.catalogue.submission(request.parent_id) if request.parent_id else None
+    own = await code.store(backend, who, only_check=request.validate_only)
+    return own or (parent.context if parent is not None else None)
+
+
+async def check_disk_space(
+    backend: Backend, what: str, code: SubmittedCode, who: str, storage: dict[str, Any] | None = None
+) -> None:
+    """Raise `Refused` (507) if the disks have no room for new work besides what is running."""
+    own = {}
+    if storage and backend.settings.checkpoints_probe and is_within(storage, backend.roots):
+        own["checkpoints"] = storage_folder(storage, backend.roots)
+    needed = {"experiments' code": code.size_bytes}
+    missing = await backend.limits.probes.run(who, backend.disks.shortage, needed, own)
+    if missing:
+        raise no_space_error(what, missing)
+
+
+def _pack_and_store(backend: Backend, items: Sequence[ContextItem], only_check: bool) -> Context:
+    with archive.pack(items) as (context, file):
+        if not only_check:
+            backend.blobs.put(context.digest, file)
+        return context
+
+
+def _store_packed(put: Callable[[str, BinaryIO], None] | None, context: Context, file: BinaryIO) -> Context:
+    file.seek(0)
+    if put is not None:
+        put(context.digest, file)
+    return context
