@@ -8,6 +8,7 @@ after its provisioner has been away.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
@@ -18,6 +19,7 @@ from services.scheduler.domain.supply import SPARE, Provisioned, Standing, Suppl
 from services.scheduler.policy.autoscale import Demand, demand_of
 from services.scheduler.policy.records import Decision
 
+LAST_SECOND = datetime.max.replace(tzinfo=UTC).timestamp() - 1
 MAX_CHANGES_PER_PASS = 100
 """Maximum number of workers that one pass requests or gives back."""
 
@@ -87,8 +89,8 @@ class _PoolView:
             yield scheduler.WorkerReleased(
                 worker_id=one.id,
                 pool=self._pool,
-                reason=_failure_reason(one),
-                failed=one.late and not one.was_here,
+                reason=_failure_reason(one, self._provider.notice_s),
+                failed=one.too_short or (one.late and not one.was_here),
             )
 
     def request_missing(self) -> Iterable[Any]:
@@ -134,9 +136,20 @@ def _end_reason(one: Provisioned) -> str:
     return "its engine does not list it any more"
 
 
-def _failure_reason(one: Provisioned) -> str:
+def _failure_reason(one: Provisioned, notice_s: float) -> str:
     """Why a worker must be given back."""
     if one.ending:
-        return "its engine takes its host away soon"
+        end = f"{one.detail or one.id} ends at {_time(one.ends_at)}"
+        if one.too_short:
+            return (
+                f"its engine gives it less time than notice_period, {notice_s:g} s, so that no task could "
+                f"use it: {end}. Set a longer time limit or a shorter notice_period"
+            )
+        return f"its engine takes its host away soon: {end}"
     seen = "was out of touch for too long" if one.was_here else "did not register in time"
     return f"it {seen} (max_agent_starting_period); its engine says {one.phase}: {one.detail}"
+
+
+def _time(at: float) -> str:
+    """A time that an engine has named, which may be any number."""
+    return f"{datetime.fromtimestamp(min(max(at, 0.0), LAST_SECOND), UTC):%Y-%m-%d %H:%M:%S} UTC"

@@ -24,7 +24,8 @@ def next_step(state: State, allocation: Allocation) -> Sequence[Any]:
         return [_never_ran_event(allocation)] if allocation.stop else ()
     # Before anything else: what has ended everywhere is neither killed nor asked to leave.
     if all(member.over for member in allocation.members):
-        return [end_event(allocation)]
+        lost = [member for member in allocation.members if member.lost]
+        return [end_event(allocation, _describe_given_back(state, lost))]
     kill = "" if allocation.killed else _kill_reason(state, allocation)
     if kill:
         return [scheduler.KillRequested(allocation.id, kill)]
@@ -84,7 +85,12 @@ def _kill_reason(state: State, allocation: Allocation) -> str:
 
 def _release_reason(state: State, allocation: Allocation) -> str:
     """Why an allocation must leave a worker that its pool is giving back, or "" if it need not."""
-    found = (state.provisioned.get(m.worker_id) for m in allocation.members if not m.over)
+    return _describe_given_back(state, [member for member in allocation.members if not member.over])
+
+
+def _describe_given_back(state: State, members: Sequence[Member]) -> str:
+    """Why the pool is giving back the first worker of these that it gives back, or "" if none is."""
+    found = (state.provisioned.get(member.worker_id) for member in members)
     given_back = next((one for one in found if one is not None and one.released), None)
     return f"{given_back.id} is given back: {given_back.released}" if given_back else ""
 

@@ -10,15 +10,19 @@ from services.scheduler.domain import Allocation, Member
 SIGKILL_EXIT_CODE = 128 + signal.SIGKILL
 
 
-def end_event(allocation: Allocation) -> scheduler.AllocationEnded:
-    """Return the end of an allocation whose members are all over."""
+def end_event(allocation: Allocation, given_back: str = "") -> scheduler.AllocationEnded:
+    """Return the end of an allocation whose members are all over.
+
+    `given_back` says why a pool gives back a worker that was lost, if it does.
+    """
     if allocation.killed_whole:
         return _ended(allocation, "killed", None, allocation.killed)
     unsuccessful = [m for m in allocation.members if m.lost or m.exit_code != 0]
     # A part that fails because a peer's host is gone is not at fault, so check for a loss first.
     lost = next((m for m in unsuccessful if m.lost), None)
     if lost is not None:
-        return _ended(allocation, "worker_lost", None, describe_end(lost))
+        why = "; ".join(filter(None, (describe_end(lost), given_back)))
+        return _ended(allocation, "worker_lost", None, why)
     # Parts that we killed say nothing about the cause; use the first that failed by itself.
     failed_by_themselves = [
         m for m in unsuccessful if not (_ended_after_kill(allocation, m) and m.exit_code == SIGKILL_EXIT_CODE)

@@ -25,6 +25,11 @@ resource_pools:
   - pool_name: short
     provider:
       {{type: slurm, max_idle_agent_period: 5s, notice_period: 590s, slurm: {{{usual}, time_limit: "10"}}}}
+  - pool_name: strict
+    provider:
+      {{type: slurm, max_idle_agent_period: 5s, notice_period: 5s, slurm: {{{usual}, time_limit: "1"}}}}
+  - pool_name: hasty
+    provider: {{type: slurm, notice_period: 61s, slurm: {{{usual}, time_limit: "1"}}}}
 """
 SCRIPT = """
 import os, sys, time
@@ -39,6 +44,7 @@ with det.core.init() as context:
         context.train.report_validation_metrics(steps_completed=operation.length, metrics={"loss": 1.0})
         operation.report_completed(1.0)
 """
+DEAF = SCRIPT.replace("should_preempt()", "should_preempt() and False")
 CONFIG = """
 name: {name}
 entrypoint: python3 train.py {gate}
@@ -71,9 +77,9 @@ def cluster(slurm, tmp_path_factory):
 class Search:
     """An experiment whose trials wait until they may go on."""
 
-    def __init__(self, cluster, folder, pool, trials=1):
+    def __init__(self, cluster, folder, pool, trials=1, script=SCRIPT):
         self.cluster, self.gate = cluster, folder / "gate"
-        (folder / "train.py").write_text(SCRIPT)
+        (folder / "train.py").write_text(script)
         text = CONFIG.format(name=pool, gate=self.gate, pool=pool, trials=trials)
         (folder / "config.yaml").write_text(text)
         self.id = cluster.create("config.yaml", folder)
@@ -206,3 +212,31 @@ def test_before_a_jobs_time_is_over_its_tasks_save_and_go_elsewhere(cluster, slu
     wait_for(lambda: "its engine takes its host away soon" in whole(cluster, "short"), 180, "the notice")
     assert search.finish() == [0]
     cluster.end_all()
+
+
+def test_a_run_that_slurm_ends_for_time_goes_on_elsewhere_and_says_why(cluster, slurm, tmp_path):
+    search = Search(cluster, tmp_path, "strict", script=DEAF)
+    search.until_running()
+    wait_for(
+        lambda: "strict-2" in whole(cluster, "strict"), 240, "Slurm to end the job and the pool to ask again"
+    )
+    (trial,) = cluster.trials(search.id)
+    told = why(cluster, "trial", trial["id"])
+    assert (
+        "worker strict-1 was lost; strict-1 is given back: its engine takes its host away soon: job" in told
+    )
+    assert "this does not count as a restart" in told
+    assert search.finish() == [0]
+    assert "TIMEOUT" in why(cluster, "worker", "strict-1")
+    cluster.end_all()
+    nothing_left(cluster, slurm)
+
+
+def test_a_time_limit_within_the_notice_is_told_to_who_waits(cluster, slurm, tmp_path):
+    search = Search(cluster, tmp_path, "hasty")
+    told = "less time than notice_period, 61 s, so that no task could use it"
+    wait_for(lambda: told in cluster.det("job", "list").stdout, 120, "the reason")
+    cluster.tell(search.id, "kill")
+    cluster.wait_for_end(search.id)
+    cluster.end_all()
+    nothing_left(cluster, slurm)

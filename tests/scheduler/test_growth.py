@@ -1,5 +1,7 @@
 """Pools that get workers by themselves: what they ask for, give back, and make of engines that lie."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from det_contracts.commands import SwitchWorker
@@ -253,13 +255,68 @@ def test_before_its_host_goes_a_workers_tasks_are_asked_to_leave(grow):
     cluster.request(1)
     cluster.worker("default-1")
     cluster.started(1, "default-1")
-    report(cluster, ends_at=cluster.fold.now + 300.0)
+    ends_at = cluster.fold.now + 300.0
+    report(cluster, ends_at=ends_at)
     assert later(cluster, 300 - NOTICE_S - 1) == []
     events = later(cluster, 1)
     assert released(events) == ["default-1"]
     (asked,) = of(scheduler.PreemptRequested, events)
-    assert asked.reason == "default-1 is given back: its engine takes its host away soon"
+    assert asked.reason == f"default-1 is given back: {ends(ends_at)}"
     assert of(scheduler.PreemptRequested, later(cluster, 5)) == []
+
+
+def ends(at):
+    time = datetime.fromtimestamp(at, UTC)
+    return f"its engine takes its host away soon: job 7 ends at {time:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def test_a_run_that_did_not_leave_before_its_host_went_says_whose_time_was_over(grow):
+    cluster = grow()
+    cluster.request(1)
+    cluster.worker("default-1")
+    cluster.started(1, "default-1")
+    ends_at = cluster.fold.now + 300.0
+    report(cluster, ends_at=ends_at)
+    later(cluster, 300 - NOTICE_S)
+    (ended,) = of(scheduler.AllocationEnded, leaves(cluster))
+    assert ended.outcome == "worker_lost"
+    assert ended.reason == f"worker default-1 was lost; default-1 is given back: {ends(ends_at)}"
+
+
+def test_a_pool_whose_hosts_have_less_time_than_the_notice_says_so_and_waits(grow):
+    cluster = grow()
+    cluster.request(1)
+    cluster.worker("default-1")
+    ends_at = cluster.fold.now + NOTICE_S
+    report(cluster, ends_at=ends_at)
+    (event,) = of(scheduler.WorkerReleased, later(cluster, 0))
+    assert event.failed
+    assert "less time than notice_period, 20 s, so that no task could use it: job 7 ends at" in event.reason
+    leaves(cluster)
+    report(cluster, phase="over")
+    assert wanted(cluster.request(2)) == []
+    assert "The pool waits" in why(cluster)
+    assert event.reason in why(cluster)
+    assert wanted(later(cluster, MIN_BACKOFF_S)) == ["default-2"]
+
+
+def test_a_host_whose_time_is_cut_later_is_no_failure_of_its_pool(grow):
+    cluster = grow()
+    cluster.request(1)
+    cluster.worker("default-1")
+    report(cluster, ends_at=cluster.fold.now + 300.0)
+    report(cluster, ends_at=cluster.fold.now + 1.0)
+    (event,) = of(scheduler.WorkerReleased, later(cluster, 0))
+    assert not event.failed
+
+
+@pytest.mark.parametrize("ends_at", [-1e300, -1.0, 1e300])
+def test_a_time_that_no_calendar_has_stops_nothing(grow, ends_at):
+    cluster = grow()
+    cluster.request(1)
+    cluster.worker("default-1")
+    report(cluster, ends_at=ends_at)
+    assert bool(released(later(cluster, 0))) == (ends_at < 0)
 
 
 def test_a_worker_that_is_out_of_touch_for_long_is_given_up(grow):

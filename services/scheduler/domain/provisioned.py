@@ -75,7 +75,8 @@ def reported(state: State, recorded: Recorded) -> Iterable[Key]:
         changes |= {"start_by": 0.0, "late": False}
     if event.ends_at != known.ends_at:
         notice = max(event.ends_at - settings.notice_s, recorded.at) if event.ends_at else 0.0
-        changes |= {"notice_by": notice, "ending": False}
+        begins = event.phase == "running" and known.phase != "running"
+        changes |= {"notice_by": notice, "ending": False, "too_short": begins and notice == recorded.at}
     yield from state.put_provisioned(replace(known, **changes))
 
 

@@ -57,6 +57,8 @@ class Provisioned(msgspec.Struct, frozen=True, kw_only=True):
     """The engine no longer has it."""
     ending: bool = False
     """Its host's time ends soon."""
+    too_short: bool = False
+    """When its host was first seen running, its time was within the notice already: no task can use it."""
 
     @property
     def standing(self) -> Standing:
