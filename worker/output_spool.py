@@ -18,6 +18,7 @@ from pathlib import Path
 import msgspec
 
 from det_contracts.reports import LogLine
+from worker.hidden_values import HiddenValues, hide
 from worker.shim.spool import HEADER, NOTICE, STDERR, STDOUT, segment_name, segments
 
 BATCH_LINES = 1000
@@ -70,6 +71,7 @@ class SpoolReader:
 
     def __init__(self, run_dir: Path) -> None:
         self._folder = run_dir / "spool"
+        self._hidden_values = HiddenValues(run_dir)
         self._notes_path = run_dir / "shipped.json"
         self._notes = self._load()
         self._returned_batches = 0
@@ -132,7 +134,7 @@ class SpoolReader:
             data = file.read(READ_BYTES)
         lines: list[LogLine] = []
         end, size = start, 0
-        for line, line_end in _records(data):
+        for line, line_end in _records(data, self._hidden_values):
             size += len(_encode(line.text)) + LINE_OVERHEAD_BYTES
             full = len(lines) == BATCH_LINES or (lines and size > BATCH_BYTES)
             if end == until or (until is None and full):
@@ -187,16 +189,19 @@ def last_lines(run_dir: Path, most: int = LAST_LINES) -> list[LogLine]:
     if not starts:
         return []
     data = (folder / segment_name(starts[-1])).read_bytes()
+    hidden = HiddenValues(run_dir).in_data(data)
     # Of the other lines only the length is read: a segment may hold very many short ones.
     return [
-        _line(at, stream, data[start:end]) for at, stream, start, end in deque(_record_bounds(data), most)
+        _line(at, stream, hide(data[start:end], hidden))
+        for at, stream, start, end in deque(_record_bounds(data), most)
     ]
 
 
-def _records(data: bytes) -> Iterator[tuple[LogLine, int]]:
+def _records(data: bytes, hidden_values: HiddenValues) -> Iterator[tuple[LogLine, int]]:
     """Complete records and where each ends. Raises `OSError` on anything else."""
+    hidden = hidden_values.in_data(data)
     for at, stream, start, end in _record_bounds(data):
-        yield _line(at, stream, data[start:end]), end
+        yield _line(at, stream, hide(data[start:end], hidden)), end
 
 
 def _record_bounds(data: bytes) -> Iterator[tuple[float, int, int, int]]:

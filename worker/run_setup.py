@@ -20,7 +20,7 @@ from services.kit.credentials import mint_trial, trial_inbox
 from services.kit.files import write_atomic
 from services.kit.sealing import open_secrets, sealer_from
 from services.kit.storage import StorageRefused, probe
-from worker import ports, process, startup_hook
+from worker import hidden_values, ports, process, startup_hook
 from worker.account import Account, Accounts, check_usable, file_access_as
 from worker.briefing import Briefing, Gang
 from worker.contexts import ContextCache
@@ -131,6 +131,7 @@ class Preparer:
         write_info(info_dir, info_files(task, cluster, placement), self._private_files(info_dir, briefing))
         inherited = user_variables(account, workdir) if containers else os.environ
         environment = variables(task, cluster, placement, inherited)
+        hidden_values.save(run_dir, briefing.config, environment)
         argv = self._command(briefing, workdir, len(slots), any_shell=containers is not None)
         if containers is not None:
             container_task = ContainerTask(

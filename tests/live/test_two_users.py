@@ -231,6 +231,15 @@ def test_a_trial_of_another_user_works_and_leaves_nothing(place, people, shop):
     wait_for(lambda: not list(shop.glob("tasks/*/*")), 60, "folders of tasks to go")
 
 
+def test_nobody_reads_a_token_in_the_log_of_another(place, people):
+    """Everybody may read logs; whoever had the token could act as its owner."""
+    script = "import os; print(dict(os.environ)); print('ends', os.environ['DET_SESSION_TOKEN'][-4:])"
+    lines = people["bob"].command(script)
+    assert any("'DET_SESSION_TOKEN': '********'" in line for line in lines), lines
+    assert not any("task.ey" in line for line in lines), lines
+    assert any(line.startswith("ends ") for line in lines), lines
+
+
 def test_an_impossible_account_is_reported(place, people):
     admin = Person(place, "admin")
     group = {"agentUid": 0, "agentGid": 0, "agentUser": "root", "agentGroup": "root"}

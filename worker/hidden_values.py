@@ -1,0 +1,65 @@
+"""Keeps a run's secrets out of its log.
+
+Everybody who may read a log would otherwise get the token of a script that prints its environment, and could
+act as its owner while it runs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from det_contracts.expconf import MASK, secrets_of
+from services.kit.files import write_atomic
+
+FILE = "hidden.json"
+"""In a run's folder, which only the worker's user may read."""
+MIN_LENGTH = 8
+"""Shorter secrets are shown: they are parts of too much that is none."""
+TOKENS = ("DET_SESSION_TOKEN", "DET_USER_TOKEN")
+
+
+def save(run_dir: Path, config: Mapping[str, Any], variables: Mapping[str, str]) -> None:
+    """Record what the log of a run must not show: its tokens, and the secrets of its configuration."""
+    values = [*secrets_of(config).values(), *(variables.get(name, "") for name in TOKENS)]
+    run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    write_atomic(run_dir / FILE, json.dumps(sorted(set(_texts(values)))).encode(), durable=False)
+
+
+class HiddenValues:
+    """The secrets of one run."""
+
+    def __init__(self, run_dir: Path) -> None:
+        try:
+            texts = json.loads((run_dir / FILE).read_bytes())
+        except (FileNotFoundError, json.JSONDecodeError):
+            # Prepared by an earlier version of the worker, or not yet.
+            texts = []
+        # The longest first: one may contain another.
+        self._values = sorted((text.encode("utf-8", "replace") for text in texts), key=len)[::-1]
+
+    def in_data(self, data: bytes) -> list[bytes]:
+        """Those that occur in some output, so that lines are searched for no others."""
+        return [value for value in self._values if value in data]
+
+
+def hide(line: bytes, values: Iterable[bytes]) -> bytes:
+    """Return a line with each of these values replaced by asterisks.
+
+    >>> hide(b"export KEY=abcdefgh", [b"abcdefgh"])
+    b'export KEY=********'
+    """
+    for value in values:
+        line = line.replace(value, MASK.encode())
+    return line
+
+
+def _texts(values: Iterable[object]) -> Iterable[str]:
+    """The lines of all texts in some secrets, as output has them; a key in PEM format has several."""
+    for value in values:
+        if isinstance(value, str):
+            yield from (line for line in map(str.strip, value.splitlines()) if len(line) >= MIN_LENGTH)
+        elif isinstance(value, Mapping):
+            yield from _texts(value.values())
