@@ -26,6 +26,8 @@ class Problem(msgspec.Struct, frozen=True):
 
     code: Code
     message: str
+    retry_after_s: int = 0
+    """Seconds until the same request may succeed; 0 if nobody knows."""
 
 
 class Refused(Exception):
@@ -51,6 +53,6 @@ def failed_precondition(message: str) -> Refused:
     return Refused(Problem("failed_precondition", message))
 
 
-def unavailable(message: str) -> Refused:
+def unavailable(message: str, retry_after_s: int = 0) -> Refused:
     """The deciding service cannot be reached at the moment."""
-    return Refused(Problem("unavailable", message))
+    return Refused(Problem("unavailable", message, retry_after_s))

@@ -10,7 +10,7 @@ import msgspec
 from det_contracts import ids
 from det_contracts.commands import JoinGather, Serve
 from det_contracts.events.gateway import GatherJoined, Served
-from det_contracts.problems import Problem, Refused, invalid, not_found
+from det_contracts.problems import Problem, Refused, failed_precondition, invalid, not_found
 from services.catalogue.domain import State
 from services.catalogue.domain.state import Gathered, Gathering, request_key
 from services.kit.rules import Call, Result
@@ -102,21 +102,18 @@ def _check_limits(state: State, command: JoinGather, size: int) -> None:
         raise invalid(f"numPeers is {command.peers}, other members of the allocation reported {known.peers}")
     subject = f"allocation {command.allocation_id}"
     if known.round_bytes + size > MAX_ROUND_BYTES:
-        raise _exhausted(
+        raise failed_precondition(
             f"the members of {subject} give {known.round_bytes + size} bytes to one all-gather, the most is "
             f"{MAX_ROUND_BYTES}: give less, or write it to the checkpoint storage"
         )
     if known.size_bytes + known.joined * OVERHEAD_BYTES + size > MAX_RUN_BYTES:
-        raise _exhausted(
+        raise failed_precondition(
             f"{subject} has gathered {known.size_bytes} bytes in {known.joined} shares, as much as a run "
             "may: this is for its members to find one another; train with the collectives of your framework"
         )
     if state.gathered.get("all", Gathered()).size_bytes + size > MAX_STORED_BYTES:
-        raise _exhausted("the all-gathers of all runs together hold too much just now; try again later")
-
-
-def _exhausted(message: str) -> Refused:
-    return Refused(Problem("exhausted", message))
+        message = "the all-gathers of all runs together hold too much just now; try again later"
+        raise Refused(Problem("exhausted", message, retry_after_s=10))
 
 
 COMMANDS: dict[Any, Callable[[State, Any, Call], Result]] = {JoinGather: join_gather, Serve: serve}

@@ -7,7 +7,7 @@ from typing import Any
 
 from det_contracts.commands import ReportTrialSource
 from det_contracts.events.gateway import TrialSourceReported
-from det_contracts.problems import Problem, Refused, invalid, not_found
+from det_contracts.problems import failed_precondition, invalid, not_found
 from services.catalogue.domain import State
 from services.catalogue.domain.state import source_key
 from services.kit.rules import Call, Result
@@ -41,7 +41,7 @@ def report_trial_source(state: State, command: ReportTrialSource, call: Call) ->
         return Result()
     if known is None and state.sources_of_trial.count(command.trial_id) >= MAX_SOURCES:
         message = f"trial {command.trial_id} uses {MAX_SOURCES} checkpoints, the most that a trial can name"
-        raise Refused(Problem("exhausted", message))
+        raise failed_precondition(message)
     return Result([wanted])
 
 

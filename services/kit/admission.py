@@ -17,8 +17,7 @@ class Busy(Refused):
     """No place is free; nothing was done."""
 
     def __init__(self, code: Code, message: str, retry_after_s: int) -> None:
-        super().__init__(Problem(code, f"{message}; try again in {retry_after_s} s"))
-        self.retry_after_s = retry_after_s
+        super().__init__(Problem(code, f"{message}; try again in {retry_after_s} s", retry_after_s))
 
 
 def _decrement(counts: Counter[str], who: str) -> None:

@@ -276,7 +276,7 @@ class BusServer:
             await message.respond(body)
         except MaxPayloadError:
             problem = Problem(
-                "exhausted", f"the answer is too large: {len(body):,} bytes; ask for less at once"
+                "invalid_argument", f"the answer is too large: {len(body):,} bytes; ask for less at once"
             )
             return await self._respond(message, Answer(problem=problem))
         except NatsError as error:

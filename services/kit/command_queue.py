@@ -63,6 +63,7 @@ class CommandQueue:
                     "exhausted",
                     f"{self._count} commands wait to be decided, {len(queue)} of them of "
                     f"'{pending.user}': send the next ones when some of those are answered",
+                    retry_after_s=1,
                 )
             )
         self._by_user.setdefault(pending.user, deque()).append(pending)

@@ -57,7 +57,7 @@ class LogBudget:
                 f"'{who}' has added more than {BURST_BYTES >> 20} MiB to the log, which is kept for good: "
                 f"further changes are taken in {wait_s} s; send fewer or smaller ones"
             )
-            raise Refused(Problem("exhausted", message))
+            raise Refused(Problem("exhausted", message, wait_s))
 
     def _left_at(self, who: str, at: float) -> float:
         left, before = self._left.get(who, (float(BURST_BYTES), at))

@@ -55,9 +55,11 @@ class Connections:
         self.total += 1
         self._from[address] += 1
         if self._from[address] > self._each:
-            return Problem("exhausted", f"there are {self._each} connections from {address}; close some")
+            return Problem(
+                "exhausted", f"there are {self._each} connections from {address}; close some", RETRY_S
+            )
         if self.total > self._most:
-            return Problem("unavailable", f"there are {self._most} connections already, the maximum")
+            return Problem("unavailable", f"there are {self._most} connections already, the maximum", RETRY_S)
         return None
 
     def readings(self) -> Iterable[Reading]:
@@ -302,6 +304,5 @@ class _RefusingApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         answer = errors.response(scope["path"], self._problem)
-        answer.headers["Retry-After"] = str(RETRY_S)
         answer.headers["Connection"] = "close"
         await answer(scope, receive, send)

@@ -15,11 +15,12 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import RedirectResponse, Response
 
 from det_contracts.problems import Code, Problem, Refused
-from services.kit.admission import Busy
 from services.web.bodies import describe_faults
 from services.web.query import FAULT, snake_case
 
 log = structlog.get_logger()
+RETRY_S = 5
+"""When a client is to ask again if nobody knows how long something is away, in seconds."""
 API = "/api/v1"
 _TASK_PAGE = re.compile(r"/proxy/[^/~]+(/(?!~)|$)")
 """Without a ticket; a request with a ticket comes from a task's page, not from a person."""
@@ -97,11 +98,20 @@ def line(problem: Problem) -> dict[str, Any]:
 
 def response(path: str, problem: Problem, status: int | None = None) -> Response:
     """Return a complete error response. `status` overrides that of the problem's code."""
+    status = status or API_ERRORS[problem.code].status
     return Response(
         msgspec.json.encode(body(path, problem)),
-        status or API_ERRORS[problem.code].status,
+        status,
+        retry_after(problem, status),
         media_type="application/json",
     )
+
+
+def retry_after(problem: Problem, status: int) -> dict[str, str]:
+    """Return the header that says when to ask again, for the statuses after which clients do."""
+    if status not in (429, 503):
+        return {}
+    return {"Retry-After": str(problem.retry_after_s or RETRY_S)}
 
 
 def install(app: FastAPI) -> None:
@@ -119,10 +129,7 @@ async def _refused(request: Request, error: Refused) -> Response:
         requested_path = path + (f"?{request.url.query}" if request.url.query else "")
         where = f"/det/login?{urlencode({'to': requested_path})}"
         return RedirectResponse(where, 303, {"Cache-Control": "no-store"})
-    answer = response(request.url.path, error.problem)
-    if isinstance(error, Busy):
-        answer.headers["Retry-After"] = str(error.retry_after_s)
-    return answer
+    return response(request.url.path, error.problem)
 
 
 def _is_link_to_task(request: Request) -> bool:

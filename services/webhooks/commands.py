@@ -15,7 +15,7 @@ from det_contracts.events.webhooks import (
     WebhookRemoved,
     WebhookSet,
 )
-from det_contracts.problems import Problem, Refused, invalid, not_found
+from det_contracts.problems import failed_precondition, invalid, not_found
 from det_contracts.webhook_commands import RemoveWebhook, SetWebhook, TryWebhook
 from services.kit.idempotency import idempotent
 from services.kit.rules import Call, Result
@@ -58,9 +58,7 @@ def set_webhook(state: State, command: SetWebhook, call: Call) -> Result:
     if not command.states:
         raise invalid("a webhook needs at least one trigger: a state of experiments to report")
     if len(state.webhooks) >= MAX_WEBHOOKS:
-        raise Refused(
-            Problem("exhausted", f"there are {MAX_WEBHOOKS} webhooks already: delete one that is not needed")
-        )
+        raise failed_precondition(f"there are {MAX_WEBHOOKS} webhooks already: delete one that is not needed")
     totals = state.totals.get(TOTALS, Totals())
     states = dict.fromkeys(command.states)
     made = WebhookSet(

@@ -138,6 +138,12 @@ class StandIn:
         return Answer(min_position, json.loads(json.dumps(value)))
 
 
+async def _says_when_to_ask_again(answer: httpx.Response) -> None:
+    """Every refusal that another attempt may get past says when, whatever a test is about."""
+    if answer.status_code in (429, 503) and not answer.request.url.path.startswith("/proxy/"):
+        assert int(answer.headers["Retry-After"]) > 0, f"{answer.request.url}: {answer.headers}"
+
+
 class Harness:
     """One gateway; `get`, `post` and `send` make requests as the user `determined`."""
 
@@ -175,7 +181,8 @@ class Harness:
         )
         self.app = application(self.backend)
         transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
-        self.client = httpx.AsyncClient(transport=transport, base_url="http://gateway")
+        hooks = {"response": [_says_when_to_ask_again]}
+        self.client = httpx.AsyncClient(transport=transport, base_url="http://gateway", event_hooks=hooks)
         self._ids = itertools.count()
         self._running = self.loop.create_task(self.runner.run())
         # What scripts say reaches the log as in a cluster; a replica leaves that to the first one.

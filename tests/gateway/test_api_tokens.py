@@ -161,7 +161,7 @@ def test_names_are_taken_and_there_are_so_many(gateway, monkeypatch):
     assert "already" in gateway.refused(409, "POST", TOKENS, {"name": "a"})
     make(gateway, "b")
     make(gateway, "c")
-    assert "revoke some" in gateway.refused(429, "POST", TOKENS, {"name": "d"})
+    assert "revoke some" in gateway.refused(400, "POST", TOKENS, {"name": "d"})
 
 
 @pytest.mark.parametrize("token", ["sft_", "sft_x", "sft_" + "A" * 43, "sft_\u00e9"])

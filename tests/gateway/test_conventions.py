@@ -27,6 +27,20 @@ def test_errors_have_one_shape_inside_the_api_and_another_outside(gateway):
     assert answer.json()["error"]["code"] == 12
 
 
+@pytest.mark.parametrize(
+    ("problem", "when"),
+    [
+        (Problem("exhausted", "a full budget", 314), "314"),
+        (Problem("exhausted", "of a service of the version before"), "5"),
+        (Problem("unavailable", "no answer"), "5"),
+        (Problem("no_space", "a full disk"), None),
+        (Problem("invalid_argument", "a number", 7), None),
+    ],
+)
+def test_what_may_be_otherwise_later_says_when(problem, when):
+    assert errors.response("/api/v1/x", problem).headers.get("Retry-After") == when
+
+
 def test_the_table_of_codes():
     table = {(meaning.number, meaning.name, meaning.status) for meaning in errors.API_ERRORS.values()}
     assert table == {

@@ -52,7 +52,7 @@ def test_who_guesses_one_name_is_put_off_with_when_to_come_again():
     assert allowed == 12
     with pytest.raises(Busy) as busy:
         logins.start_attempt("ann", "10.0.0.1", 0)
-    assert busy.value.retry_after_s == 10
+    assert busy.value.problem.retry_after_s == 10
     assert lets_in(logins, "ann", "10.0.0.1", 10)
 
 

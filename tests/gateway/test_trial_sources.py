@@ -130,7 +130,7 @@ def test_a_trial_names_so_many_and_an_answer_holds_so_many(used, monkeypatch):
     use(used)
     use(used, kind="FINE_TUNING")
     body = {"trialId": 2, "checkpointUuid": "c-2", "trialSourceInfoType": f"{TYPE}INFERENCE"}
-    assert "the most that a trial can name" in used.refused(429, "POST", PATH, {"trialSourceInfo": body})
+    assert "the most that a trial can name" in used.refused(400, "POST", PATH, {"trialSourceInfo": body})
     use(used, trial=3)
     assert trials(used) == {2: ("FINE_TUNING", 2), 3: ("INFERENCE", 0)}
     monkeypatch.setattr(routes, "MAX_TRIALS", 1)

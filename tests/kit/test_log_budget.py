@@ -25,8 +25,9 @@ def test_what_was_added_beyond_the_limit_is_waited_for(small):
     budget = LogBudget()
     budget.check("ann", 0.0)
     budget.charge("ann", log_budget.BURST_BYTES + 1000, 0.0)
-    with pytest.raises(Refused, match=r"'ann' has added more than .* are taken in 11 s"):
+    with pytest.raises(Refused, match=r"'ann' has added more than .* are taken in 11 s") as refused:
         budget.check("ann", 0.0)
+    assert refused.value.problem.retry_after_s == 11
     budget.check("ben", 0.0)
     budget.check("ann", 11.0)
 

@@ -281,7 +281,7 @@ def test_commands_wait_in_turn_by_person():
             waiting.put(Pending(Number(user="ann"), call(f"a{n}")))
         with pytest.raises(Refused, match="5 of them of 'ann'") as refused:
             waiting.put(Pending(Number(user="ann"), call("a5")))
-        assert refused.value.problem.code == "exhausted"
+        assert (refused.value.problem.code, refused.value.problem.retry_after_s) == ("exhausted", 1)
         for n in range(3):
             waiting.put(Pending(Number(user="bob"), call(f"b{n}")))
         with pytest.raises(Refused, match="8 commands wait"):

@@ -13,7 +13,7 @@ from det_contracts.events.gateway import (
     SessionsForgotten,
     TokenRevoked,
 )
-from det_contracts.problems import Problem, Refused, invalid, not_found
+from det_contracts.problems import Problem, Refused, failed_precondition, invalid, not_found
 from services.kit.rules import Call, Result
 from services.people import users
 from services.people.domain.state import People
@@ -81,7 +81,7 @@ def create_token(state: People, command: CreateToken, call: Call) -> Result:
     if any(one.name == name for one in alive):
         raise Refused(Problem("already_exists", f"there is an API token '{name}' already; revoke it first"))
     if len(alive) >= MAX_TOKENS:
-        raise Refused(Problem("exhausted", f"there are {MAX_TOKENS} API tokens; revoke some"))
+        raise failed_precondition(f"there are {MAX_TOKENS} API tokens; revoke some")
     fields = {one: getattr(command, one) for one in ("token_id", "user_id", "name", "scope", "digest")}
     until, reason = call.at + command.lives_s, f"made by {command.user}"
     created = AccessToken(**fields, at=call.at, until=until, reason=reason)

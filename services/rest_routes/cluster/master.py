@@ -27,6 +27,7 @@ from services.rest_routes.people.oidc import START
 from services.rest_routes.present.answers import response_schema
 from services.rest_routes.present.records import ServicesProgress
 from services.rest_routes.present.services_progress import services_progress
+from services.web.errors import RETRY_S
 from services.web.query import Flag, FromQuery, Integer, QueryModel
 
 
@@ -249,5 +250,6 @@ async def health(visit: Anybody) -> Response:
     """The same report for monitors that only look at the status code: 503 while the cluster is down."""
     report = visit.backend.health.report(visit.catalogue.position)
     answer = visit.answer(report)
-    answer.status_code = 503 if report["status"] == DOWN else 200
+    if report["status"] == DOWN:
+        answer.status_code, answer.headers["Retry-After"] = 503, str(RETRY_S)
     return answer

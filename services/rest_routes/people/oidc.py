@@ -29,7 +29,7 @@ from services.rest_requests import sign_in
 from services.rest_requests.bodies_of_people import TicketBody
 from services.rest_requests.visit import Anybody, Visit
 from services.rest_routes.present.user import user
-from services.web.errors import API_ERRORS, unauthenticated
+from services.web.errors import API_ERRORS, retry_after, unauthenticated
 from services.web.query import FromQuery, QueryModel
 
 if TYPE_CHECKING:
@@ -216,7 +216,4 @@ def _page(error: Refused | ProviderUnavailable | NotAuthenticated) -> Response:
         f"<h1>Not signed in</h1><p role=alert>{html.escape(problem.message)}.</p>"
         f"<p><a href='/det/login'>Back to the sign-in page</a></p></html>"
     )
-    answer = HTMLResponse(text, status, headers=HEADERS)
-    if isinstance(error, Busy):
-        answer.headers["Retry-After"] = str(error.retry_after_s)
-    return answer
+    return HTMLResponse(text, status, HEADERS | retry_after(problem, status))

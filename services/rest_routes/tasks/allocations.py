@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from det_contracts.commands import AskToLeave, JoinGather, MarkDaemon, Serve
 from det_contracts.events import trial as trial_events
-from det_contracts.problems import Problem, Refused, failed_precondition, invalid, not_found
+from det_contracts.problems import Problem, Refused, failed_precondition, invalid, not_found, unavailable
 from services.catalogue.domain import Allocation, State
 from services.catalogue.domain.state import Gathering, request_key, share_key
 from services.catalogue.waiters import Fact
@@ -131,7 +131,7 @@ async def rendezvous(visit: Authenticated, allocation_id: str, resources_id: str
     await wait_until(visit, Fact(complete, (("allocations", allocation_id),)), RENDEZVOUS_PATIENCE_S)
     _live_allocation(visit, allocation_id)
     if not complete(visit.catalogue.state):
-        raise Refused(Problem("unavailable", f"allocation {allocation_id} is not complete yet; ask again"))
+        raise unavailable(f"allocation {allocation_id} is not complete yet; ask again", retry_after_s=1)
     state, parts = visit.catalogue.state, sorted(known.members, key=lambda part: part.rank)
     workers = [state.workers.get(part.worker_id) or state.away.get(part.worker_id) for part in parts]
     info = {
@@ -202,7 +202,7 @@ def _gathered_data(state: State, allocation_id: str, request_id: str) -> list[An
         )
     last = _last_share_number(known, number)
     if known.joined < last:
-        raise Refused(Problem("unavailable", f"not all {known.peers} members are there yet; ask again"))
+        raise unavailable(f"not all {known.peers} members are there yet; ask again", retry_after_s=1)
     numbers = range(last - known.peers + 1, last + 1)
     return [state.shares[share_key(allocation_id, number)].data for number in numbers]
 

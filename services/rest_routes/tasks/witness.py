@@ -130,7 +130,7 @@ class Witness:
         body = msgspec.json.encode(batch)
         if len(body) > MAX_REPORT_BYTES:
             message = f"the metrics have {len(body)} bytes; one report is limited to {MAX_REPORT_BYTES}"
-            raise Refused(Problem("exhausted", message))
+            raise invalid(message)
         _check_nesting(body)
         subject = subjects.reports(batch.trial_id)
         return await append_to_log(self._journal, Draft(subject, body, f"report-{uuid.uuid4().hex}"))
