@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from det_contracts.bounds import too_large
-from det_contracts.limits import PROPERTIES_BYTES
+from det_contracts.limits import MAX_EXACT_INTEGER, PROPERTIES_BYTES
 from determined.core._checkpoint_background import BackgroundUpload
 from determined.core._checkpoint_download import download_shared, restore_shared
 from determined.core._checkpoint_files import METADATA_FILE
@@ -268,13 +268,13 @@ class CheckpointContext:
             raise ValueError(f"the checkpoint is not stored: its {beyond}")
         steps = plain.get("steps_completed")
         if isinstance(steps, float) and steps.is_integer():
-            return {**plain, "steps_completed": int(steps)}
-        if isinstance(steps, bool) or not isinstance(steps, int):
+            steps = int(steps)
+        if isinstance(steps, bool) or not isinstance(steps, int) or not 0 <= steps <= MAX_EXACT_INTEGER:
             raise ValueError(
-                f"metadata of a checkpoint must hold the integer 'steps_completed', it holds {steps!r}; "
-                "pass metadata={'steps_completed': <steps trained so far>}"
+                "metadata of a checkpoint must hold 'steps_completed', an integer from 0 to 2**53, it holds "
+                f"{repr(steps)[:100]}; pass metadata={{'steps_completed': <steps trained so far>}}"
             )
-        return plain
+        return {**plain, "steps_completed": steps}
 
     def _check_quota(self, size_bytes: int) -> None:
         """Raise OSError (EDQUOT) if a storage quota is exhausted. Called before the first byte is written."""

@@ -3,6 +3,7 @@
 import enum
 import logging
 from collections.abc import Iterator
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from det_contracts.bounds import too_large
@@ -95,6 +96,9 @@ class SearcherOperation:
             raise RuntimeError(
                 f"op.report_progress({length}) was called after op.report_completed() of length {self.length}"
             )
+        if not isfinite(length):
+            logger.warning("op.report_progress(%s) is ignored: progress is a finite number", length)
+            return
         self._transport.progress(float(length))
 
     def report_completed(self, searcher_metric: Any) -> None:

@@ -7,9 +7,10 @@ import pathlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from det_contracts.limits import MAX_EXACT_INTEGER
 from determined.core import _tensorboard
 from determined.core._distributed import DistributedContext, DummyDistributedContext
-from determined.core._encode import encode_metrics
+from determined.core._encode import encode, encode_metrics
 from determined.core._metric_names import MetricNames
 from determined.transport.offline import OfflineTransport
 from determined.transport.protocol import MetricReport
@@ -83,6 +84,7 @@ class TrainContext:
             RuntimeError: If called on a rank other than the chief, or if the cluster refused an earlier
                 report.
             TypeError: If a value has no JSON form, or `steps_completed` is not an integer.
+            ValueError: If `steps_completed` is negative, or 2**53 or more.
 
         Example:
             ```python
@@ -102,6 +104,7 @@ class TrainContext:
             RuntimeError: If a value is None, if called on a rank other than the chief, or if the cluster
                 refused an earlier report.
             TypeError: If a value has no JSON form, or `steps_completed` is not an integer.
+            ValueError: If `steps_completed` is negative, or 2**53 or more.
 
         Example:
             ```python
@@ -121,6 +124,8 @@ class TrainContext:
         if self._rank != 0:
             raise RuntimeError(f"{group} metrics reported by non-chief rank {self._rank}; only rank 0 may")
         steps = total_batches if type(total_batches) is int else _steps(total_batches)
+        if not 0 <= steps < MAX_EXACT_INTEGER:
+            raise ValueError(f"steps_completed must be an integer from 0 to 2**53 - 1, not {steps}")
         batches = None if batch_metrics is None else [encode_metrics(batch) for batch in batch_metrics]
         report = MetricReport(group, steps, encode_metrics(metrics), batches)
         self._transport.report(report)
@@ -143,7 +148,7 @@ class TrainContext:
             core_context.train.set_status("downloading the data")
             ```
         """
-        self._transport.set_status(str(status))
+        self._transport.set_status(encode(str(status)))
 
     def report_early_exit(self, reason: EarlyExitReason) -> None:
         """Report why the trial ends by its own decision. Any rank may call it; later calls only warn.
@@ -231,7 +236,7 @@ def _steps(steps_completed: Any) -> int:
     try:
         return operator.index(steps_completed)
     except TypeError:
-        raise TypeError(f"steps_completed must be an integer, not {steps_completed!r}") from None
+        raise TypeError(f"steps_completed must be an integer, not {repr(steps_completed)[:100]}") from None
 
 
 def _valid_validation(metrics: dict[str, Any]) -> dict[str, Any]:

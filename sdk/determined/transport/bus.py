@@ -263,7 +263,13 @@ class BusTransport:
 
     def _put(self, event: Any, what: str) -> Fact:
         id = _new_id()
-        fact = Fact(what, self._witness, self._encoded(event, id), id)
+        body = self._encoded(event, id)
+        try:
+            # As every reader does. What none of them can read would be skipped without a word.
+            codec.decode_event(codec.decode_envelope(body))
+        except codec.BadRecord as error:
+            raise ValueError(f"{what} cannot be stored: {error.__cause__ or error}") from None
+        fact = Fact(what, self._witness, body, id)
         self._outbox.put_fact(fact)
         return fact
 

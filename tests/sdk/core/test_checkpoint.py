@@ -73,7 +73,17 @@ def test_metadata_that_is_too_large_touches_nothing(checkpoint, store, transport
     assert transport.log == []
 
 
-WITHOUT_STEPS = [None, {}, {"steps": 1}, {"steps_completed": "ten"}, {"steps_completed": True}]
+WITHOUT_STEPS = [
+    None,
+    {},
+    {"steps": 1},
+    {"steps_completed": "ten"},
+    {"steps_completed": True},
+    {"steps_completed": -1},
+    {"steps_completed": 2**53 + 1},
+    {"steps_completed": 2.0**63},
+    {"steps_completed": float("nan")},
+]
 
 
 @pytest.mark.parametrize("metadata", WITHOUT_STEPS)

@@ -70,6 +70,16 @@ def test_completion_happens_once():
         op.report_progress(11)
 
 
+def test_progress_that_is_no_number_is_left_out(caplog):
+    transport, searcher = context([10])
+    op = next(searcher.operations())
+    for value in (float("nan"), float("inf"), 3):
+        op.report_progress(value)
+    assert transport.calls[-1] == "progress 3.0"
+    assert not any("nan" in call or "inf" in call for call in transport.calls)
+    assert "op.report_progress(nan) is ignored" in caplog.text
+
+
 def test_an_unserializable_metric_leaves_the_operation_open():
     transport, searcher = context([10])
     op = next(searcher.operations())

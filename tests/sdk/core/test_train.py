@@ -120,10 +120,18 @@ def test_a_second_early_exit_only_warns(train, transport, caplog):
     assert "EXITED_REASON_INVALID_HP is ignored" in caplog.text
 
 
+@pytest.mark.parametrize("steps", [-1, 2**53, 2**63, 2.0**60])
+def test_steps_that_no_database_keeps_are_refused_where_they_are_reported(train, transport, steps):
+    with pytest.raises(ValueError, match=r"steps_completed must be an integer from 0 to 2\*\*53 - 1, not"):
+        train.report_training_metrics(steps, {"loss": 1.0})
+    assert transport.log == []
+
+
 def test_status_and_best_validation(train, transport):
     transport.best = 0.25
     train.set_status("restoring")
-    assert transport.log == [("status", "restoring")]
+    train.set_status("file \udcff")
+    assert transport.log == [("status", "restoring"), ("status", "file ?")]
     assert train.get_experiment_best_validation() == 0.25
 
 

@@ -105,6 +105,23 @@ def on():
 SEALED = {"error": {"code": 400, "err_code": 10109, "description": "invalid operation on sealed stream"}}
 
 
+@pytest.mark.parametrize(
+    ("stored", "told"),
+    [
+        (StoredCheckpoint("u-1", {}, {"steps_completed": 2**63}), "steps_completed"),
+        (StoredCheckpoint("u-1", {"a": 2**60}, {"steps_completed": 1}), "resources"),
+        (StoredCheckpoint("u/1", {}, {"steps_completed": 1}), "uuid"),
+    ],
+)
+def test_what_no_reader_could_read_is_an_error_at_once(on, stored, told):
+    """Before, it was acknowledged and skipped by all: such a checkpoint never appeared."""
+    transport = on()
+    with pytest.raises(ValueError, match=rf"checkpoint {stored.uuid} cannot be stored: .*{told}"):
+        transport.checkpoint(stored)
+    transport.exit_early("USER_REQUESTED_STOP")
+    assert len(transport._thread.client.stored) == 1
+
+
 def test_refused_reports_raise_by_step_and_later_facts_are_stored(on):
     transport = on(reports=SEALED)
     for step in (1, 2, 3):
