@@ -12,6 +12,7 @@ pytest_plugins = [
     # First, because others import them.
     "tests.fixtures.watchdog",
     "tests.fixtures.fork_server",
+    "tests.fixtures.forked_workers",
     "tests.fixtures.broker",
     "tests.fixtures.gateways",
     "tests.fixtures.clusters",

@@ -18,7 +18,6 @@ from tests.fixtures.compose import read_file
 from tests.fixtures.kubernetes_schemas import VERSIONS, problem
 from worker.settings import WorkerSettings
 
-helm = pytest.importorskip("helm_python", reason="Helm's engine as a wheel is there for Linux on x86-64 only")
 CHART = Path(__file__).parents[2] / "deploy" / "helm" / "steadfast"
 KEYS = {"accessKey": "a", "secretKey": "s"}
 SMALL = {
@@ -65,8 +64,13 @@ OUTSIDE = SMALL | {"broker": {"count": 0, "externalUrls": ["nats://a:4222", "nat
 CASES = {"small": SMALL, "large": LARGE, "outside": OUTSIDE}
 
 
+def helm():
+    """Helm's engine, imported here: it starts threads, and processes of tests are forked after collection."""
+    return pytest.importorskip("helm_python", reason="its wheel is there for Linux on x86-64 only")
+
+
 def render(values, name="lab", namespace="ml"):
-    with helm.Chart.load(str(CHART)) as chart:
+    with helm().Chart.load(str(CHART)) as chart:
         files = chart.render(values, name=name, namespace=namespace)
     texts = (text for path, text in sorted(files.items()) if path.endswith(".yaml"))
     return [one for text in texts for one in yaml.safe_load_all(text) if one]
@@ -113,7 +117,7 @@ def test_every_version_of_kubernetes_takes_it(case, version):
 
 
 def test_helm_finds_nothing_wrong_with_the_chart():
-    found = helm.lint(str(CHART), SMALL)
+    found = helm().lint(str(CHART), SMALL)
     assert [one for one in found["messages"] if one["severity"] > 1] == found["errors"] == []
 
 

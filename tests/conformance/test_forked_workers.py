@@ -1,0 +1,67 @@
+"""The processes of `pytest -n` are forked from one that has collected the tests."""
+
+import subprocess
+
+import pytest
+
+from tests.fixtures.fork_server import ForkServer
+from tests.fixtures.forked_workers import MAIN
+
+SETTINGS = "[pytest]\naddopts = --import-mode=importlib --disable-plugin-autoload\n"
+MODULE = """
+import colorsys
+
+def test_sum():
+    found = [1]
+    assert found == [2], "said"
+"""
+AGAIN = """
+import sys
+import pytest
+assert "colorsys" in sys.modules
+sys.exit(pytest.main(["-q", sys.argv[1]]))
+"""
+
+
+@pytest.fixture
+def start(tmp_path):
+    """A function that starts a server that has collected one module, and runs the program in a fork of it."""
+    servers = []
+
+    def run(module):
+        (tmp_path / "test_one.py").write_text(module)
+        (tmp_path / "pytest.ini").write_text(SETTINGS)
+        servers.append(ForkServer([str(tmp_path)], main=MAIN))
+        servers[0].wait_until_ready()
+        words = ["-c", AGAIN, str(tmp_path / "test_one.py")]
+        with servers[0].start(words, stdout=subprocess.PIPE, text=True) as process:
+            output, _ = process.communicate(timeout=60)
+            return process.wait(), output
+
+    yield run
+    for server in servers:
+        server.close()
+
+
+def test_a_fork_finds_the_modules_imported_and_their_assertions_rewritten(start):
+    code, output = start(MODULE)
+    assert code == 1
+    assert "At index 0 diff: 1 != 2" in output
+    assert output.count("1 failed") == 1
+
+
+@pytest.mark.parametrize(
+    ("module", "said"),
+    [
+        pytest.param("1 / 0", "ZeroDivisionError", id="cannot be imported"),
+        pytest.param(
+            "import threading; threading.Thread(target=threading.Event().wait, daemon=True).start()",
+            "starts threads where it is imported",
+            id="starts a thread",
+        ),
+    ],
+)
+def test_modules_that_forks_would_not_have_whole_are_refused(start, capfd, module, said):
+    with pytest.raises(RuntimeError, match="the fork server has ended"):
+        start(module)
+    assert said in capfd.readouterr().err
