@@ -186,13 +186,12 @@ class Preparer:
         """Check the storage with the rights that the task will have. Raises `StorageRefused`."""
         try:
             with file_access_as(account):
-                probe(storage, self._roots)
+                probe(storage, self._roots, user=None if account is None else f"user {account}")
         except StorageRefused as error:
             if account is None:
                 raise
             raise StorageRefused(
-                f"the task runs as {account}: {error}. Let that user write there, and "
-                "enter every folder above it"
+                f"{error}. Let that user write there, and enter every folder above it"
             ) from error
 
     def _give_to_user(self, home: Path, account: Account, storage: Mapping[str, Any] | None) -> process.RunAs:

@@ -19,9 +19,9 @@ class WorkerSettings(ReachSettings):
     worker_home: Path = Path("/var/lib/steadfast-worker")
     """Where runs keep their files. Used by this worker only, and must survive restarts of the worker."""
     worker_slots: int = 1
-    """Number of CPU slots to offer if there is no accelerator, or if accelerators are disabled."""
+    """Number of CPU slots to offer if `STEADFAST_WORKER_GPU` is false."""
     worker_gpu: bool = True
-    """Whether to look for accelerators."""
+    """Whether to offer GPUs. A worker that finds none offers one CPU slot."""
     worker_pool: str = "default"
     """The resource pool that this worker belongs to."""
     worker_sample_s: float = 10.0

@@ -24,11 +24,11 @@ class StorageRefused(Exception):
     """The storage cannot be written, read or cleaned up. The text says where, as whom and why."""
 
 
-def probe(storage: Mapping[str, Any], roots: Roots) -> None:
+def probe(storage: Mapping[str, Any], roots: Roots, *, user: str | None = None) -> None:
     """Write, read and delete a small file.
 
-    Storage that only a script may reach is not tested: other types, and directories outside the storage
-    roots.
+    `user` names the user whose rights apply, for the error; None: this process's user. Storage that only a
+    script may reach is not tested: other types, and directories outside the storage roots.
     """
     kind = storage["type"]
     try:
@@ -42,7 +42,7 @@ def probe(storage: Mapping[str, Any], roots: Roots) -> None:
     except StorageRefused:
         raise
     except Exception as error:
-        raise StorageRefused(f"{describe(storage)} (as {_current_user()}): {error}") from error
+        raise StorageRefused(f"{describe(storage)} (as {user or _current_user()}): {error}") from error
 
 
 def describe(storage: Mapping[str, Any]) -> str:

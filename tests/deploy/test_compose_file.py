@@ -53,6 +53,12 @@ def test_every_service_of_ours_is_there():
     assert set(OURS) | {"nats", "postgres", "minio"} <= set(read_file())
 
 
+@pytest.mark.parametrize("page", ["server-by-hand.md", "three-brokers-by-hand.md"])
+def test_pages_for_hosts_without_containers_start_every_service(page):
+    text = (ROOT / "docs" / "guides" / page).read_text()
+    assert [name for name in SERVICES if not re.search(rf"-m services\.{name}\b", text)] == []
+
+
 @pytest.mark.parametrize("name", OURS)
 def test_whoever_ends_itself_is_started_again(name):
     assert read_file()[name]["restart"] == "unless-stopped"

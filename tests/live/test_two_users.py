@@ -262,6 +262,6 @@ def test_a_folder_that_only_root_can_enter_is_reported(place, people, tmp_path):
     place.wait_for_end(id)
     task = ann.get(f"experiments/{id}/trials")["trials"][0]["taskId"]
     told = "\n".join(ann.log(task))
-    assert f"the task runs as 'ann' ({ANN}:{ANN})" in told
+    assert f"(as user 'ann' ({ANN}:{ANN}))" in told
     assert "enter every folder above it" in told
     assert os.geteuid() == 0

@@ -19,7 +19,8 @@ import msgspec
 from det_contracts.expconf import is_group, leaves
 
 NOT_INSTALLED = (
-    "the 'tpe' searcher needs the optuna package, which is not installed: pip install 'steadfast[tpe]'"
+    "the 'tpe' searcher needs the optuna package, which is not installed: "
+    "pip install 'steadfast-platform[tpe]'"
 )
 
 Path = tuple[str, ...]
