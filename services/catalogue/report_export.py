@@ -36,7 +36,7 @@ def find_format(name: str) -> ExportFormat:
     if name not in FORMATS:
         raise invalid(f"format must be one of {', '.join(FORMATS)}, not '{name}'")
     if name == "parquet" and importlib.util.find_spec("pyarrow") is None:
-        install = "pip install 'steadfast-platform[parquet]'"
+        install = "pip install 'steadfast[parquet]'"
         raise Refused(
             Problem("unimplemented", f"this gateway cannot write Parquet: {install} there, or ask for csv")
         )

@@ -28,5 +28,5 @@ def configure(program: str, environment: Mapping[str, str]) -> Tracer | None:
         from services.kit.spans import Tracer
     except ImportError as error:
         message = f"OTEL_* variables name an exporter, but {error.name} is not installed"
-        raise BadSettings(f"{message}: pip install 'steadfast-platform[traces]'") from error
+        raise BadSettings(f"{message}: pip install 'steadfast[traces]'") from error
     return Tracer(program)

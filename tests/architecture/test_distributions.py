@@ -11,7 +11,7 @@ import determined
 from tests.fixtures.wheels import CONSTRAINTS, FOLDERS, PROJECTS, pins
 from worker import registration
 
-VERSION = PROJECTS["steadfast-platform"]["version"]
+VERSION = PROJECTS["steadfast"]["version"]
 """That in the root's pyproject.toml; all other places follow it."""
 CLASSIFIER = "Programming Language :: Python :: 3."
 

@@ -45,6 +45,6 @@ def test_the_wheels_install_and_run(environment, tmp_path):
     check_pins(environment)
     assert import_all(environment, folder, names)
     run_script(environment, folder)
-    if "steadfast-platform" in names:
+    if "steadfast" in names:
         with cluster_of(environment, folder) as address:
             run_search(environment, folder, address)

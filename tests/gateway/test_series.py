@@ -147,7 +147,7 @@ def test_export_as_parquet(reported):
 def test_parquet_is_refused_where_it_cannot_be_written(reported, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     message = reported.refused(501, "GET", EXPORT, params={"format": "parquet"})
-    assert "steadfast-platform[parquet]" in message
+    assert "steadfast[parquet]" in message
 
 
 def test_unknown_forms_and_trials_are_refused(reported):

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.timeout(1800)
 SIBLINGS = {
     "steadfast-contracts": set(),
     "steadfast-sdk": {"steadfast-contracts"},
-    "steadfast-platform": {"steadfast-contracts", "steadfast-sdk"},
+    "steadfast": {"steadfast-contracts", "steadfast-sdk"},
 }
 
 
@@ -42,7 +42,7 @@ def test_a_wheel_says_what_it_is(wheels, name):
 
 
 def test_the_distributions_require_each_other_at_their_own_version(environment):
-    version, _ = environment.installed["steadfast-platform"]
+    version, _ = environment.installed["steadfast"]
     for name, siblings in SIBLINGS.items():
         own, requires = environment.installed[name]
         pinned = {r.name: str(r.specifier) for r in map(Requirement, requires) if r.name in FOLDERS}
@@ -74,9 +74,9 @@ def check_page(wheels, address):
     assert page.ok
     if not (ROOT / WEBUI / "index.html").exists():
         return
-    assert page.content == wheels.read("steadfast-platform", f"{WEBUI}/index.html")
-    assets = [name for name in wheels.names("steadfast-platform") if name.startswith(f"{WEBUI}/assets/")]
+    assert page.content == wheels.read("steadfast", f"{WEBUI}/index.html")
+    assets = [name for name in wheels.names("steadfast") if name.startswith(f"{WEBUI}/assets/")]
     assert assets
     for name in assets:
         answer = requests.get(f"{address}/det/assets/{name.rpartition('/')[2]}", timeout=60)
-        assert answer.content == wheels.read("steadfast-platform", name)
+        assert answer.content == wheels.read("steadfast", name)

@@ -47,7 +47,7 @@ def test_only_a_pool_on_kubernetes_needs_its_client(tmp_path, monkeypatch):
     assert list(engines(tmp_path, f"resource_pools: [{pool}]")) == ["a"]
     monkeypatch.delitem(sys.modules, "services.provisioner.engines.kubernetes")
     monkeypatch.setitem(sys.modules, "lightkube", None)
-    hint = r"resource_pools\[0\].*pip install 'steadfast-platform\[kubernetes\]'"
+    hint = r"resource_pools\[0\].*pip install 'steadfast\[kubernetes\]'"
     with pytest.raises(BadSettings, match=hint):
         engines(tmp_path, f"resource_pools: [{pool}]")
     assert list(engines(tmp_path, "resource_pools: [{pool_name: a, provider: {type: slurm}}]")) == ["a"]

@@ -20,6 +20,6 @@ def run_platform(words: list[str], module: str = "services.local", **variables: 
     # -P: a folder called `services` in the working directory must not be mistaken for the platform.
     python = [sys.executable, "-P"]
     if subprocess.run([*python, "-c", _FIND_PLATFORM], stderr=subprocess.DEVNULL, check=False).returncode:
-        raise Failure("the platform is not installed here; install it with: pip install steadfast-platform")
+        raise Failure("the platform is not installed here; install it with: pip install steadfast")
     command = [*python, "-m", module, *words]
     return subprocess.run(command, env={**os.environ, **variables}, check=False).returncode

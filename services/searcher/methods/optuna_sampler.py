@@ -19,8 +19,7 @@ import msgspec
 from det_contracts.expconf import is_group, leaves
 
 NOT_INSTALLED = (
-    "the 'tpe' searcher needs the optuna package, which is not installed: "
-    "pip install 'steadfast-platform[tpe]'"
+    "the 'tpe' searcher needs the optuna package, which is not installed: pip install 'steadfast[tpe]'"
 )
 
 Path = tuple[str, ...]

@@ -98,7 +98,7 @@ def test_without_the_platform_one_line_says_what_to_install(platform, det, monke
     result = det("deploy", "local", "cluster-up")
     assert result.status == 1
     assert result.err.count("\n") == 1
-    assert "pip install steadfast-platform" in result.err
+    assert "pip install steadfast" in result.err
     assert platform() == []
 
 

@@ -143,7 +143,7 @@ def test_a_search_goes_on_at_random_when_optuna_fails(config, monkeypatch):
 def test_a_new_search_is_refused_without_optuna(config, monkeypatch):
     assert unavailable_reason(config("tpe")) == ""
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert "pip install 'steadfast-platform[tpe]'" in unavailable_reason(config("tpe"))
+    assert "pip install 'steadfast[tpe]'" in unavailable_reason(config("tpe"))
     assert unavailable_reason(config("random")) == ""
 
 
