@@ -131,6 +131,21 @@ def check_usable(path: Path, account: Account) -> None:
         ) from None
 
 
+def max_processes(setting: int) -> int:
+    """The limit that `STEADFAST_WORKER_PROCESSES` means on this host; 0: none.
+
+    A process that multiplies without end then takes no place that other users and the platform need.
+    """
+    if setting >= 0:
+        return setting
+    try:
+        return (
+            min(int(Path("/proc/sys/kernel", name).read_text()) for name in ("pid_max", "threads-max")) // 4
+        )
+    except (OSError, ValueError):
+        return 0
+
+
 def _group(text: str) -> int:
     try:
         return int(text) if text.isdigit() else grp.getgrnam(text).gr_gid

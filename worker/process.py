@@ -95,6 +95,8 @@ class RunAs(msgspec.Struct, frozen=True):
 
     Folders that this user cannot open are refused.
     """
+    max_processes: int = 0
+    """Processes and threads that all tasks of this user may have on the host; 0: no limit."""
 
 
 class End(msgspec.Struct, frozen=True):
@@ -113,8 +115,11 @@ def prepare(
     run_as: RunAs | None = None,
     end: End | None = None,
     output_bytes: int = 0,
+    output_bytes_s: int = 0,
 ) -> None:
     """Prepare a run without starting it. Its output is kept up to `output_bytes`; 0: all of it.
+
+    If it prints more than `output_bytes_s` a second for long, it waits while printing; 0: never.
 
     Only the worker's user may read the directory: `env` holds tokens.
     """
@@ -127,6 +132,8 @@ def prepare(
         spec["run_as"] = msgspec.to_builtins(run_as)
     if output_bytes:
         spec["output_bytes"] = output_bytes
+    if output_bytes_s:
+        spec["output_bytes_s"] = output_bytes_s
     if end is not None:
         spec["end"] = msgspec.to_builtins(end)
     # It need not survive a power loss, as nothing of the run does.

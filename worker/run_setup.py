@@ -21,7 +21,7 @@ from services.kit.files import write_atomic
 from services.kit.sealing import open_secrets, sealer_from
 from services.kit.storage import StorageRefused, probe
 from worker import hidden_values, ports, process, startup_hook
-from worker.account import Account, Accounts, check_usable, file_access_as
+from worker.account import Account, Accounts, check_usable, file_access_as, max_processes
 from worker.briefing import Briefing, Gang
 from worker.contexts import ContextCache
 from worker.environment import Cluster, Placement, info_files, interpreter_dirs, variables, write_info
@@ -67,6 +67,7 @@ class Preparer:
         self._user_folders = UserFolders(settings.worker_tasks, instance or settings.worker_id)
         self._contexts = ContextCache(contexts, blobs)
         self._sealer = sealer_from(settings.sealing_key)
+        self._max_processes = max_processes(settings.worker_processes)
         self._signing = _signing(settings.trial_signing)
         private_paths = [settings.worker_home, settings.trial_signing, settings.sealing_key, settings.blobs]
         self._roots = roots_of(settings, private_paths)
@@ -159,7 +160,7 @@ class Preparer:
                 fence,
                 container_command.run_as,
                 container_command.end,
-                settings.worker_output_mib << 20,
+                *self._output_limits(),
             )
             return ColdStart("it runs in a container"), container_command.notices
         notices = [] if is_platform_task else describe_unused(briefing.config, slots, str(workdir))
@@ -169,14 +170,18 @@ class Preparer:
         elif settings.worker_container_paths and storage is not None:
             argv = wrap_with_mounts(argv, info_dir, storage, make=is_within(storage, self._roots))
         environment |= rank_variables(argv, environment, len(slots))
-        most = settings.worker_output_mib << 20
-        process.prepare(run_dir, argv, workdir, environment, self._fence(briefing), run_as, output_bytes=most)
+        fence = self._fence(briefing)
+        process.prepare(run_dir, argv, workdir, environment, fence, run_as, None, *self._output_limits())
         if account is not None:
             # A template has the worker's rights, and its memory may hold what this user must not see.
             return ColdStart("it runs as another user than the worker"), notices
         if is_switched_off(briefing.config):
             return ColdStart("its configuration says environment.warm: false"), notices
         return plan_start(argv, environment, workdir, task.user), notices
+
+    def _output_limits(self) -> tuple[int, int]:
+        """The bytes of output that are kept of a run, and that are taken a second in the long run."""
+        return self._settings.worker_output_mib << 20, int(self._settings.worker_output_mib_s * 2**20)
 
     def _fence(self, briefing: Briefing) -> process.Fence | None:
         contact = str(self._settings.worker_home.absolute() / CONTACT)
@@ -203,7 +208,8 @@ class Preparer:
         binds: list[tuple[Path, Path]] = []
         if self._settings.worker_container_paths and storage is not None:
             binds = prepare_binds(home / "info", storage, account)
-        return process.RunAs(account.uid, account.gid, tuple((str(a), str(b)) for a, b in binds))
+        own_binds = tuple((str(source), str(target)) for source, target in binds)
+        return process.RunAs(account.uid, account.gid, own_binds, self._max_processes)
 
     def has_files(self, allocation_id: str) -> bool:
         """Whether a task has files outside its run folder."""

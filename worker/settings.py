@@ -48,8 +48,16 @@ class WorkerSettings(ReachSettings):
     """Account for tasks whose owner is not linked with one: `user`, `user:group` or `uid:gid`."""
     worker_tasks: Path = Path("/var/lib/steadfast-tasks")
     """Where tasks that run as other users have their folders. All users must be able to traverse it."""
+    worker_processes: int = -1
+    """Processes and threads that all tasks of one account may have together, if they run as another user.
+
+    -1: a quarter of what the host can have; 0: no limit.
+    """
     worker_output_mib: int = 4096
     """Output of one run that is kept, in MiB; a line in its log says where it was cut. 0: all of it."""
+    worker_output_mib_s: float = 4.0
+    """Output of one run that is taken in the long run, in MiB a second: who prints more waits. 0: all of it.
+    """
     worker_address: str = ""
     """Address under which other workers reach scripts here.
 

@@ -10,6 +10,7 @@ import pytest
 
 from tests.fixtures.other_users import ANN, BOB, needs_root
 from worker import process
+from worker.account import max_processes
 
 pytestmark = [pytest.mark.live, needs_root]
 
@@ -61,6 +62,54 @@ def test_no_descriptor_of_ours_comes_along(runs):
     run = started(runs, "sh", "-c", "ls /proc/$$/fd")
     runs.ended(run)
     assert sorted(text for _, text in runs.lines(run)) == ["0", "1", "2"]
+
+
+MULTIPLIES = """
+import os, time
+made = 0
+while made < 100:
+    try:
+        if os.fork() == 0:
+            time.sleep(1000)
+    except OSError as error:
+        print(error.strerror, flush=True)
+        break
+    made += 1
+print("made", made, flush=True)
+time.sleep(1000)
+"""
+
+
+def test_a_task_that_multiplies_without_end_leaves_others_their_places(runs):
+    """Its limit is that of its account, so a task of that account finds none left; others start."""
+    own, other = 1_000_000 + os.getpid(), 3_000_000 + os.getpid()
+
+    def start(name, user, *argv):
+        run = runs.dir(name)
+        limited = process.RunAs(user, user, (), 20)
+        process.prepare(run, argv, "/", {"PATH": "/usr/bin:/bin"}, run_as=limited)
+        process.start(run)
+        return run
+
+    bomb = start("bomb", own, "/usr/bin/python3", "-c", MULTIPLIES)
+    runs.said(bomb, "made 19")
+    assert ("stdout", "Resource temporarily unavailable") in runs.lines(bomb)
+    assert runs.ended(start("other", other, "sh", "-c", "true & wait")).code == 0
+    # Linux lets the one that reaches the limit start.
+    start("last", own, "sleep", "1000")
+    refused = runs.ended(start("same", own, "true"))
+    assert refused.code == 127
+    assert "as many processes as it may" in refused.message
+    for run in (bomb, runs.dir("last")):
+        process.kill(run)
+        runs.ended(run)
+    assert runs.ended(start("later", own, "true")).code == 0
+
+
+def test_how_many_processes_an_account_may_have():
+    assert max_processes(7) == 7
+    assert max_processes(0) == 0
+    assert 0 < max_processes(-1) <= int(Path("/proc/sys/kernel/pid_max").read_text()) // 4
 
 
 def test_its_output_can_be_opened_by_name(runs):

@@ -13,7 +13,9 @@ from services.kit import host_processes
 from services.kit.since_boot import since_boot
 from worker import process
 from worker.last_contact import ContactFile
+from worker.shim.command import OOM_SCORE
 from worker.shim.life import ESCAPED, FENCED
+from worker.shim.pace import BURST_BYTES, LINE_BYTES
 from worker.workdir import remove
 
 pytestmark = pytest.mark.live
@@ -24,6 +26,16 @@ def test_output_of_both_streams_and_the_code(runs):
     found = runs.ended(run)
     assert (found.code, found.signal, found.left_over, found.lost_lines) == (3, None, 0, 0)
     assert sorted(runs.lines(run)) == [("stderr", "err"), ("stdout", "out")]
+
+
+def test_where_memory_runs_out_the_kernel_ends_the_task_and_not_its_shim(runs):
+    run = runs.start("sh", "-c", "cat /proc/self/oom_score_adj; exec sleep 1000")
+    own = int(Path("/proc/self/oom_score_adj").read_text())
+    shim = process._read_running(run).shim.pid
+    assert int(Path(f"/proc/{shim}/oom_score_adj").read_text()) == own
+    runs.said(run, str(min(own + OOM_SCORE, 1000)))
+    process.kill(run)
+    runs.ended(run)
 
 
 def test_bytes_returns_and_an_unfinished_line(runs):
@@ -53,6 +65,42 @@ def test_a_disk_that_takes_nothing_does_not_hold_the_command_up(runs):
     process.start(run)
     found = runs.ended(run)
     assert (found.code, found.lost_lines) == (0, 100_000)
+
+
+def test_who_prints_without_end_waits_and_loses_nothing(runs, monkeypatch):
+    """Before, it took the worker, the intake and the metrics service as much of a processor as it could."""
+    run = runs.dir("run")
+    lines = 200_000
+    code = f"import sys\nfor n in range({lines}): sys.stdout.write(f'{{n:01000}}\\n')\nprint('done')"
+    env = {"PATH": "/usr/bin:/bin"}
+    rate = 20 * 2**20
+    process.prepare(run, [sys.executable, "-c", code], Path("/"), env, output_bytes_s=rate)
+    began = time.monotonic()
+    process.start(run)
+    assert runs.ended(run).code == 0
+    took = time.monotonic() - began
+    cost = lines * (LINE_BYTES + 1001)
+    assert took > 0.5 * (cost - BURST_BYTES) / rate > 0
+    numbers = [int(text) for _, text in runs.lines(run)[:-1]]
+    assert numbers == list(range(lines))
+
+
+def test_who_waits_while_printing_is_killed_at_once(runs):
+    run = runs.dir("run")
+    process.prepare(run, ["yes"], Path("/"), {"PATH": "/usr/bin:/bin"}, output_bytes_s=1)
+    process.start(run)
+    spool = run / "spool"
+    size = [-1]
+
+    def waits():
+        before, size[0] = size[0], sum(one.stat().st_size for one in spool.glob("*.log"))
+        return before == size[0] > 0
+
+    runs.eventually(waits, "the pause")
+    began = time.monotonic()
+    process.kill(run)
+    assert runs.ended(run).code == 137
+    assert time.monotonic() - began < 5
 
 
 def test_a_run_prints_no_more_than_it_may(runs):
@@ -253,7 +301,7 @@ def test_it_loads_next_to_nothing():
     code = f"import sys; sys.path.append({str(root)!r}); import worker.shim.life; print(*sys.modules)"
     loaded = subprocess.check_output([sys.executable, "-I", "-S", "-c", code], text=True).split()
     own = {name.removeprefix("worker.shim.") for name in loaded if name.startswith("worker.shim.")}
-    assert own == {"life", "command", "lines", "spool"}
+    assert own == {"life", "command", "lines", "pace", "spool"}
     assert {name for name in loaded if name.startswith("services.")} == {
         "services.kit",
         "services.kit.host_processes",

@@ -18,7 +18,7 @@ from det_contracts.roots import Roots
 from services.kit.allowed_paths import is_within
 from services.kit.files import write_atomic
 from worker import process
-from worker.account import Account
+from worker.account import Account, max_processes
 from worker.environment import PORTS
 from worker.launchers import BadLauncher, container_request, engine_named, variables_file
 from worker.launchers.engine import Container, Engine, Mount, Registry, cli_environment
@@ -95,12 +95,13 @@ class Containers:
         ports_by_name = dict(zip(PORTS, map(str, task.ports.all()), strict=True))
         ports_by_name[process.INFO_DIR] = str(task.info_dir)
         ending = self._engine.end_command(container.name)
-        account = task.account if self._engine.as_task_user else None
+        account, most = task.account, max_processes(self._settings.worker_processes)
+        account = account if self._engine.as_task_user else None
         return ShimCommand(
             argv=self._engine.command(container),
             env={**environment, **ports_by_name, **_home(account, task), **self._engine.secrets(container)},
             end=process.End(tuple(ending), environment) if ending else None,
-            run_as=None if account is None else process.RunAs(account.uid, account.gid),
+            run_as=None if account is None else process.RunAs(account.uid, account.gid, (), most),
             notices=[
                 *_unset_notices(unset),
                 *_device_notices(request),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import signal
@@ -9,6 +10,7 @@ import time
 
 from services.kit.host_processes import children, descendants, send
 from worker.shim.lines import LineSplitter
+from worker.shim.pace import LINE_BYTES
 from worker.shim.spool import STDERR, STDOUT, Spool
 
 TYPE_CHECKING = False
@@ -23,6 +25,9 @@ CHASE_S = 0.04
 READ_BYTES = 64 * 1024
 PIPE_BYTES = 1024 * 1024
 F_SETPIPE_SZ = 1031
+ALL_IN_USE = " (its account has as many processes as it may: STEADFAST_WORKER_PROCESSES of the worker)"
+OOM_SCORE = 500
+"""What is added to the score by which the kernel chooses whom to end: as if half of the memory were used."""
 PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -70,6 +75,7 @@ class Command:
         out, err, error_pipe = os.pipe(), os.pipe(), os.pipe()
         pid = os.fork()
         if pid == 0:
+            _be_first_to_go()
             become(argv, cwd, env, out[1], err[1], error_pipe[1], self._change_user)
         for _, write in (out, err, error_pipe):
             os.close(write)
@@ -84,20 +90,23 @@ class Command:
             raise CannotStart(failure.decode("utf-8", "replace"))
         return pid
 
-    def pump(self, fd: int, spool: Spool) -> bool:
-        """Move available output from a pipe to the spool. Returns False at the end of the pipe."""
+    def pump(self, fd: int, spool: Spool) -> int:
+        """Move available output from a pipe to the spool, and close the pipe at its end.
+
+        Returns what that output costs on its way to the log, in bytes.
+        """
         stream, lines = self.outputs[fd]
         try:
             data = os.read(fd, READ_BYTES)
         except BlockingIOError:
-            return True
+            return 0
         if not data:
             self._close(fd, spool)
-            return False
+            return 0
         records = lines.feed(data)
         if records:
             spool.append(stream, records)
-        return True
+        return len(data) + LINE_BYTES * len(records)
 
     def finish_output(self, spool: Spool) -> None:
         """Stop waiting for the end of the output."""
@@ -200,11 +209,26 @@ def _become(
         os.execvpe(argv[0], argv, env)  # noqa: S606 - the task's command, which is the user's to choose
     except OSError as error:
         what = cwd if error.filename == cwd else argv[0]
-        os.write(error_fd, f"cannot start '{what}': {error.strerror}".encode())
+        more = ALL_IN_USE if error.errno == errno.EAGAIN else ""
+        os.write(error_fd, f"cannot start '{what}': {error.strerror}{more}".encode())
     except BaseException as error:
         os.write(error_fd, f"cannot start {argv}: {error!r}".encode())
     finally:
         os._exit(127)
+
+
+def _be_first_to_go() -> None:
+    """In the child: have the kernel end this task, and not the platform, where memory runs out.
+
+    Everybody may raise this of themselves, and nobody but root may lower it again.
+    """
+    try:
+        with open("/proc/self/oom_score_adj", "r+") as file:
+            now = int(file.read())
+            file.seek(0)
+            file.write(str(min(max(now, now + OOM_SCORE), 1000)))
+    except (OSError, ValueError):
+        return
 
 
 def _change_user(run_as: dict[str, Any] | None) -> Callable[..., None]:

@@ -15,8 +15,9 @@ class Fence:
 
     def has_expired(self) -> bool:
         """Whether the last contact is too long ago."""
-        now = time.clock_gettime(time.CLOCK_BOOTTIME)
+        # Read first: a contact that is recorded in between would lie in the future, and not count.
         contact_at = self._read()
+        now = time.clock_gettime(time.CLOCK_BOOTTIME)
         # A time in the future is a line that was read while it was being written.
         if contact_at is not None and contact_at <= now:
             self._last = contact_at

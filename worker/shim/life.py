@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from services.kit.host_processes import started
 from worker.shim.command import CannotStart, Command, EnteredCommand
+from worker.shim.pace import Pace
 from worker.shim.spool import NOTICE, STDERR, Spool
 
 TYPE_CHECKING = False
@@ -63,6 +64,7 @@ class Shim:
         spool_dir = os.path.join(run_dir, "spool")
         os.makedirs(spool_dir, exist_ok=True)
         self._spool = Spool(spool_dir)
+        self._pace = Pace()
         self._wake = _wake_on_signals()
         self._command: Command | None = None
         self._fence: Fence | None = None
@@ -75,6 +77,7 @@ class Shim:
         with open(os.path.join(self._dir, "spec.json")) as file:
             spec = json.load(file)
         self._spool.max_bytes = spec.get("output_bytes", 0)
+        self._pace = Pace(spec.get("output_bytes_s", 0))
         if "fence" in spec:
             # Most runs have no fence, and the shim must start fast.
             from worker.shim.fence import Fence
@@ -109,17 +112,16 @@ class Shim:
         os.rename(path + ".new", path)
 
     def _watch(self, command: Command, end: dict[str, Any] | None) -> None:
-        poll = select.poll()
-        for fd in (self._wake, *command.outputs):
-            poll.register(fd, select.POLLIN)
         give_up_at: float | None = None
         while True:
             self._check_fence(command)
-            for fd, _ in poll.poll(self._poll_timeout_ms(command)):
+            # What has ended is read to its end.
+            pause_s = 0.0 if command.status is not None else self._pace.pause_s()
+            for fd in self._readable(command, pause_s):
                 if fd == self._wake:
                     self._handle_signals(command)
-                elif not command.pump(fd, self._spool):
-                    poll.unregister(fd)
+                else:
+                    self._pace.spend(command.pump(fd, self._spool))
             if command.status is None:
                 continue
             if end is not None:
@@ -132,10 +134,15 @@ class Shim:
                 command.finish_output(self._spool)
                 return
 
-    def _poll_timeout_ms(self, command: Command) -> int | None:
-        if command.status is not None:
-            return TICK_MS
-        return None if self._fence is None else FENCE_TICK_MS
+    def _readable(self, command: Command, pause_s: float) -> list[int]:
+        """Wait until signals or output have come, or something is due. Output is not read during a pause."""
+        poll = select.poll()
+        for fd in (self._wake, *(() if pause_s else command.outputs)):
+            poll.register(fd, select.POLLIN)
+        waits = [TICK_MS] if command.status is not None else []
+        waits += [FENCE_TICK_MS] if self._fence is not None else []
+        waits += [int(pause_s * 1000) + 1] if pause_s else []
+        return [fd for fd, _ in poll.poll(min(waits, default=None))]
 
     def _check_fence(self, command: Command) -> None:
         if self._fence is not None and self._fence.has_expired():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import resource
 
 # `os.execvpe` loads this module, which the command's user may be unable to read if the library is root's.
 import warnings  # noqa: F401
@@ -22,8 +23,11 @@ UMASK = 0o022
 class RunAs:
     """A user, and the mounts that only this process sees."""
 
-    def __init__(self, uid: int, gid: int, binds: Sequence[Sequence[str]] = ()) -> None:
+    def __init__(
+        self, uid: int, gid: int, binds: Sequence[Sequence[str]] = (), max_processes: int = 0
+    ) -> None:
         self._uid, self._gid, self._binds = uid, gid, binds
+        self._max_processes = max_processes
         self._libc = ctypes.CDLL(None, use_errno=True)
 
     def drop_rights(self, *fds: int) -> None:
@@ -34,6 +38,8 @@ class RunAs:
             # Opening /dev/stdout requires the rights of the pipe behind it.
             os.fchown(fd, self._uid, self._gid)
         os.umask(UMASK)
+        if self._max_processes:
+            resource.setrlimit(resource.RLIMIT_NPROC, (self._max_processes, self._max_processes))
         os.setgroups([])
         os.setresgid(self._gid, self._gid, self._gid)
         os.setresuid(self._uid, self._uid, self._uid)

@@ -12,7 +12,7 @@ import pytest
 
 from det_contracts.roots import Roots
 from worker import process
-from worker.account import Account
+from worker.account import Account, max_processes
 from worker.launchers import ENGINES, BadLauncher, Refused, images, variables_file
 from worker.launchers.container_request import read_request
 from worker.launchers.containers import IMAGE_FILE, Containers, Image, Task, check_launcher, user_variables
@@ -77,7 +77,7 @@ def test_nothing_of_the_users_is_where_the_engines_program_sees_it(tmp_path, tas
 
 def test_apptainer_itself_runs_as_the_task(tmp_path, task):
     laid = laid_out(tmp_path, task, "apptainer", {"environment": {"image": "/images/x.sif"}})
-    assert laid.run_as == process.RunAs(64_001, 64_002)
+    assert laid.run_as == process.RunAs(64_001, 64_002, (), max_processes(-1))
     assert laid.env["HOME"] == str(task.workdir)
     assert laid.end is None
     assert not (tmp_path / "run" / IMAGE_FILE).exists()
