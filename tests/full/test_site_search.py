@@ -58,6 +58,34 @@ ASKED = {
     ("how do I plot my own metric",): "how-do-i-plot-my-own-metrics",
     ("how do I use weights and biases", "mlflow"): "how-do-i-use-weights-biases-mlflow-or-another-tracker",
     ("how do I profile training",): "how-do-i-profile-training",
+    ("how do I install steadfast",): "how-do-i-install-steadfast",
+    ("does it work on Windows", "which python version"): (
+        "which-python-version-do-i-need-and-does-it-work-on-windows-or-macos"
+    ),
+    ("what is the default password",): "what-is-the-default-password-and-how-do-i-log-in",
+    ("how do I give a colleague access", "add user"): "how-do-i-give-a-colleague-access-add-a-user",
+    ("how do I see the web UI from my laptop over ssh",): (
+        "how-do-i-see-the-web-ui-from-my-laptop-if-the-cluster-runs-on-a-remote-server"
+    ),
+    ("how do I move from Ray Tune",): "how-do-i-move-from-ray-tune-optuna-slurm-scripts-or-another-tool",
+    (
+        "what is max_length",
+        "how long does a trial train",
+    ): "what-is-max_length-and-how-long-does-a-trial-train",
+    ("how do I cancel all jobs",): "how-do-i-stop-an-experiment-a-trial-or-everything",
+    ("my job hangs",): "what-do-i-do-when-my-job-hangs-or-is-stuck",
+    (
+        "how do I continue after a power failure",
+    ): "what-happens-after-a-power-failure-or-a-restart-of-the-machine",
+    ("grid search",): "how-do-i-try-every-value-in-a-list-grid-search",
+    ("how do I export a model",): "how-do-i-export-a-model-or-use-it-in-another-program",
+    ("how to get the experiment id in my script",): (
+        "how-do-i-get-the-id-of-the-experiment-or-trial-in-my-script"
+    ),
+    ("how do I delete old logs",): "how-do-i-delete-old-logs",
+    ("how do I copy my cluster to another machine",): "how-do-i-move-or-copy-my-cluster-to-another-machine",
+    ("port 8080 in use",): "how-do-i-use-another-port-or-a-cluster-elsewhere",
+    ("how do I change the batch size",): "how-do-i-change-a-setting-such-as-the-learning-rate-for-one-run",
 }
 
 
