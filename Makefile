@@ -84,7 +84,7 @@ test: setup $(VENV)/.browser ## run what every change must pass: the fast tests,
 	@$(TIER) -n 4 $(LIVE) -m "not full" --ignore tests/full
 
 compose-test: setup $(VENV)/.browser ## build the images and run the compose stack, and tasks in containers, in a real Docker
-	@$(BIN)/python -m pytest -q -s tests/full/test_compose_real.py tests/full/test_containers.py
+	@$(BIN)/python -m pytest -q -s tests/full/test_compose_real.py tests/full/test_containers.py tests/full/test_rootless_podman.py
 
 full: test $(VENV)/.deepspeed ## run what takes long, too: before a release
 	@$(TIER) -n 3 $(LIVE) -m full -o faulthandler_timeout=8000
