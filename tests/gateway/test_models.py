@@ -37,7 +37,7 @@ def test_by_name_and_by_id(registry):
     [
         ("digits", 409, "there is already a model named"),
         ("", 400, "needs a name"),
-        ("a/b", 400, "without '/'"),
+        ("a/b", 400, "it has a '/'"),
         ("12", 400, "must not be a number"),
     ],
 )

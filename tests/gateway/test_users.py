@@ -46,6 +46,18 @@ def test_the_log_holds_no_password(admin):
     assert b"password_set" in bodies
 
 
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [("\u0430nn", 400), ("ann\u3164", 400), (" ann", 400), ("\uff41nn", 400), ("\u0441\u043e\u0440", 409)],
+)
+def test_no_name_is_taken_for_that_of_another(admin, name, status):
+    """Before, work of one user could pass for that of another."""
+    admin.post("/api/v1/users", {"user": {"username": "cop", "active": True}})
+    admin.refused(status, "POST", "/api/v1/users", {"user": {"username": name, "active": True}})
+    shown = {"displayName": "\u0430\u0501\u043cin"}
+    assert "would be taken for the user 'admin'" in admin.refused(400, "PATCH", "/api/v1/users/2", shown)
+
+
 def test_names_are_taken_and_checked(admin):
     assert "belongs to user 1" in admin.refused(409, "POST", "/api/v1/users", {"user": {"username": "admin"}})
     for name in ("", "  ", "a\nb", "x" * 129):

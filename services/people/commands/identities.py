@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable
 
 import msgspec
@@ -11,6 +10,7 @@ from det_contracts.commands import SignIn
 from det_contracts.events.gateway import GroupSet, SignedIn, UserSet
 from det_contracts.problems import Refused, failed_precondition
 from services.kit.authz.access_check import forbidden
+from services.kit.names import identity_problem, latin_look
 from services.kit.rules import Call, Result
 from services.people import users, workspace_records
 from services.people.commands.groups import MAX_MEMBERS
@@ -91,13 +91,12 @@ def _new_account(command: SignIn, before: UserSet) -> UserSet:
     name = command.username
     if not command.provision:
         raise forbidden(f"there is no user '{name}' here: det user create {name} --remote")
-    # Refuse names that normalize to a different name, for example ones with full-width letters.
-    fits = name == unicodedata.normalize("NFKC", name).strip() and name.isprintable()
-    if not name or len(name) > MAX_NAME_CHARACTERS or not fits or name.casefold() in BUILT_IN_NAMES:
-        raise forbidden(
-            f"{name[:MAX_NAME_CHARACTERS]!r}, as the provider calls you, cannot be the name of a user here: "
-            f"at most {MAX_NAME_CHARACTERS} printable characters in their usual form are expected"
-        )
+    problem = identity_problem(name, MAX_NAME_CHARACTERS)
+    if not problem and latin_look(name.casefold()) in BUILT_IN_NAMES:
+        problem = "it would be taken for a user that the cluster itself has"
+    if problem:
+        shown = f"{name[:MAX_NAME_CHARACTERS]!r}, as the provider calls you,"
+        raise forbidden(f"{shown} cannot be the name of a user here: {problem}")
     return msgspec.structs.replace(before, username=name, remote=True, display_name=command.display_name)
 
 

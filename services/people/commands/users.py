@@ -23,6 +23,7 @@ from det_contracts.events.gateway import (
     UserSet,
 )
 from det_contracts.problems import Problem, Refused, failed_precondition, invalid
+from services.kit.names import identity_problem, latin_look, name_problem
 from services.kit.rules import Call, Result
 from services.people import users, workspace_records
 from services.people.domain.accounts import ADMIN
@@ -67,10 +68,10 @@ def _check_display_name(id: int, known: str, wanted: str | msgspec.UnsetType) ->
     """Only the built-in administrator may have the display name `admin`."""
     if wanted is msgspec.UNSET or wanted == known or id == ADMIN:
         return
-    if wanted.strip().casefold() == "admin":
+    if latin_look(wanted.strip()) == "admin":
         raise invalid(f"the display name '{wanted}' would be taken for the user 'admin': choose another one")
-    if len(wanted) > MAX_NAME_CHARACTERS or not wanted.isprintable():
-        raise invalid(f"a display name may have at most {MAX_NAME_CHARACTERS} printable characters")
+    if wanted and (problem := name_problem(wanted, MAX_NAME_CHARACTERS)):
+        raise invalid(f"a display name cannot be {wanted[:MAX_NAME_CHARACTERS]!r}: {problem}")
 
 
 def check_agent_user(wanted: AgentUser | msgspec.UnsetType | None) -> None:
@@ -87,11 +88,12 @@ def _check_new_name(state: People, known: UserSet, wanted: UserSet) -> UserSet:
     if known.username and wanted.username == known.username:
         return wanted
     name = wanted.username
-    if not name.strip() or len(name) > MAX_NAME_CHARACTERS or any(not c.isprintable() for c in name):
-        raise invalid(f"a user needs a name of at most {MAX_NAME_CHARACTERS} printable characters")
-    owner = users.by_any_name(state, name)
-    if owner is not None and owner.id != wanted.user_id:
-        raise Refused(Problem("already_exists", f"the name '{name}' belongs to user {owner.id}, or did"))
+    if problem := identity_problem(name, MAX_NAME_CHARACTERS):
+        raise invalid(f"a user needs a name, and {name[:MAX_NAME_CHARACTERS]!r} is none: {problem}")
+    for taken in (name, latin_look(name)):
+        owner = users.by_any_name(state, taken)
+        if owner is not None and owner.id != wanted.user_id and (taken == name or not name.isascii()):
+            raise Refused(Problem("already_exists", f"the name '{taken}' belongs to user {owner.id}, or did"))
     former = tuple(n for n in (*known.former, known.username) if n and n != name)
     return msgspec.structs.replace(wanted, former=former)
 
