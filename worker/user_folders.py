@@ -10,6 +10,7 @@ import stat
 from collections.abc import Collection
 from pathlib import Path
 
+from worker import shared_memory
 from worker.account import Account
 from worker.workdir import remove
 
@@ -41,16 +42,24 @@ class UserFolders:
         return task_folder
 
     def clear(self, allocation_id: str) -> None:
-        """Remove a task's folder, if it exists."""
+        """Remove a task's folder, if it exists, and what its user left in shared memory."""
         if self.folder_of(allocation_id).exists():
-            remove(self.folder_of(allocation_id))
+            _clear(self.folder_of(allocation_id))
 
     def remove_all_except(self, allocations: Collection[str]) -> None:
         """Remove what is left of tasks that are no longer known."""
         if self.folder.is_dir():
             for path in self.folder.iterdir():
                 if path.name not in allocations:
-                    remove(path)
+                    _clear(path)
+
+
+def _clear(task_folder: Path) -> None:
+    uid = task_folder.lstat().st_uid
+    remove(task_folder)
+    # A folder that was not handed over yet is root's.
+    if uid:
+        shared_memory.free(uid)
 
 
 def _check(folder: Path) -> None:
