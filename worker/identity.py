@@ -50,6 +50,7 @@ def claim(home: Path, requested_id: str) -> Identity:
     if requested_id and not ids.is_token(requested_id):
         raise IdentityError(f"STEADFAST_WORKER_ID='{requested_id}': {ids.WORKER_ID_RULE}")
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    _refuse_planted(home)
     if home.stat().st_uid == os.geteuid():
         # A folder made by something else, such as a container volume, may be open to all users.
         home.chmod(0o700)
@@ -64,6 +65,21 @@ def claim(home: Path, requested_id: str) -> Identity:
             f"this one a STEADFAST_WORKER_HOME of its own, or set STEADFAST_WORKER_ID={identity.worker_id}"
         )
     return msgspec.structs.replace(identity, host=socket.gethostname())
+
+
+def _refuse_planted(home: Path) -> None:
+    """Raise `IdentityError` if somebody else made a part of the path, in a folder where everybody may.
+
+    Such as `/tmp`: they could replace what this worker keeps there, its keys and the commands that it runs.
+    """
+    path = home.absolute()
+    for part in (path, *path.parents):
+        owner = part.lstat().st_uid
+        if part.parent.stat().st_mode & 0o002 and owner not in (0, os.geteuid()):
+            raise IdentityError(
+                f"{part} was made by user {owner}, who could change what this worker keeps in {home}: set "
+                "STEADFAST_WORKER_HOME to a folder of its own user"
+            )
 
 
 def _lock(home: Path) -> None:

@@ -7,6 +7,7 @@ import sys
 import msgspec
 import pytest
 
+from tests.fixtures.other_users import BOB, needs_root
 from worker import identity
 from worker.identity import Identity, IdentityError, claim
 
@@ -86,6 +87,25 @@ def test_without_an_id_a_worker_is_called_after_its_host_and_keeps_the_name(tmp_
     monkeypatch.setattr(identity.socket, "gethostname", lambda: "another")
     again = claim(tmp_path, "")
     assert (again.worker_id, again.instance, again.host) == ("4f-9a_c", first.instance, "another")
+
+
+@needs_root
+@pytest.mark.parametrize("planted", ["folder", "link"])
+def test_a_folder_that_somebody_else_made_where_everybody_may_is_refused(tmp_path, unlocked, planted):
+    """On a shared machine, the path of a worker's folder in /tmp is known before the worker is there."""
+    shared, own = tmp_path / "shared", tmp_path / "own"
+    own.mkdir()
+    shared.mkdir()
+    shared.chmod(0o1777)
+    path = shared / "steadfast-ann"
+    if planted == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to(own)
+    os.chown(path, BOB, BOB, follow_symlinks=False)
+    with pytest.raises(IdentityError, match=f"{path} was made by user {BOB}"):
+        claim(path / "w1", "w1")
+    assert claim(shared / "another" / "w1", "w1").worker_id == "w1"
 
 
 def test_an_id_must_be_a_token(tmp_path):

@@ -49,7 +49,9 @@ def has_died(rank: int) -> bool:
     except OSError:
         return False
     try:
-        if os.fstat(file).st_mtime < _STARTED_AT - RECENT_S:
+        status = os.fstat(file)
+        # In a shared folder, others could make files that look like those of dead ranks.
+        if status.st_uid != os.getuid() or status.st_mtime < _STARTED_AT - RECENT_S:
             return False
         fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return True

@@ -141,9 +141,14 @@ def _hostfile(node: Node) -> Path:
     with path.with_suffix(".lock").open("w") as lock:
         # The first node to come writes; the others would otherwise read a file that is half written.
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not path.exists():
+        if not os.path.lexists(path):
             rows = zip(node.addresses, node.slot_counts, strict=True)
             path.write_text("".join(f"{address} slots={slots}\n" for address, slots in rows))
+        elif path.lstat().st_uid != os.getuid():
+            # It would send this trial's environment to hosts that somebody else chose.
+            raise PermissionError(
+                f"{path} was made by another user: remove it, or set TMPDIR to another folder"
+            )
     return path
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from determined.core import DistributedContext, _presence, _rendezvous
 from services.kit.broker import free_port
+from tests.fixtures.other_users import BOB, needs_root
 
 DIES = "import determined; raise SystemExit(3)"
 JOINS = (
@@ -49,6 +50,15 @@ def test_a_rank_that_dies_before_it_connects_is_named(monkeypatch, job, dead, ot
     assert start(dead, DIES).wait(60) == 3
     with pytest.raises(RuntimeError, match=rf"^rank {dead} of this job.* has died before all had joined$"):
         join(monkeypatch, other, job)
+
+
+@needs_root
+def test_nobody_else_can_make_a_rank_look_dead(monkeypatch, job):
+    """The folder lies in /tmp, and what its files are called can be guessed."""
+    assert start(1, DIES).wait(60) == 3
+    assert _presence.has_died(1)
+    os.chown(_presence._path(1), BOB, BOB)
+    assert not _presence.has_died(1)
 
 
 def test_a_rank_that_is_started_again_in_time_joins(monkeypatch, job):

@@ -1,5 +1,6 @@
 """Command lines that launchers build, as text (launchers spec, sections 4-6)."""
 
+import os
 import re
 import tempfile
 
@@ -7,6 +8,7 @@ import pytest
 
 from determined.launch import deepspeed, horovod, torch_distributed
 from determined.launch._node import Node
+from tests.fixtures.other_users import BOB, needs_root
 
 SCRIPT = ["python3", "train.py", "--", "a b"]
 
@@ -118,3 +120,15 @@ def test_the_environment_for_other_nodes():
     ]
     assert found[-1] == """WITH='a '"'"'b'"'"''"""
     assert "WITH=a 'b'\n" in deepspeed.environment_file(environment, (0, 6, 1))
+
+
+@needs_root
+def test_a_hostfile_that_somebody_else_made_sends_nothing_to_their_hosts(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    own = deepspeed._hostfile(node(2))
+    assert own.read_text() == "10.0.0.1 slots=1\n10.0.0.2 slots=1\n"
+    assert deepspeed._hostfile(node(2, rank=1)) == own
+    own.write_text("10.6.6.6 slots=1\n")
+    os.chown(own, BOB, BOB)
+    with pytest.raises(PermissionError, match="was made by another user"):
+        deepspeed._hostfile(node(2))
