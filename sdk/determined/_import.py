@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
+from determined import _arguments
+
 _one_at_a_time = threading.Lock()
 _OWN = {"__main__", "determined", "det_contracts"}
 _INSTALLED = {"site-packages", "dist-packages"}
@@ -98,6 +100,7 @@ def import_from_path(path: "str | os.PathLike[str]") -> Iterator[None]:
         A context manager.
 
     Raises:
+        TypeError: If it is no path.
         RuntimeError: If another one is active, in this or another thread.
 
     Example:
@@ -107,6 +110,7 @@ def import_from_path(path: "str | os.PathLike[str]") -> Iterator[None]:
         trial_class = model_def.MyTrial
         ```
     """
+    _arguments.path("path", path)
     if not _one_at_a_time.acquire(blocking=False):
         raise RuntimeError("import_from_path() does not support nesting or use from several threads at once")
     root = os.path.realpath(path)

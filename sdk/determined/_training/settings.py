@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from determined import _arguments
 from determined._info import TrialInfo
 from determined.errors import InternalException, InvalidExperimentException
 
@@ -25,6 +26,10 @@ class Settings:
         trial_id: int | None = None,
         experiment_id: int | None = None,
     ) -> None:
+        if hparams is not None:
+            _arguments.mapping("hparams", hparams, "a dict of name to value")
+        if exp_conf is not None:
+            _arguments.mapping("exp_conf", exp_conf, "an experiment configuration (dict)")
         self.hparams = hparams
         self.exp_conf = exp_conf
         self.trial_seed = trial_seed
@@ -54,6 +59,7 @@ class Settings:
     def hparam(self, name: str) -> Any:
         """Return one hyperparameter. Raises ValueError for an unknown name."""
         hparams = self.all_hparams()
+        _arguments.text("name", name, "the name of a hyperparameter (str)")
         if name not in hparams:
             raise ValueError(f"there is no hyperparameter '{name}', there are: {', '.join(sorted(hparams))}")
         if name == BATCH_SIZE:

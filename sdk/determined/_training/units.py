@@ -14,15 +14,19 @@ class TrainUnit:
 
         Args:
             value: A number or a container of numbers, such as a set or a range. As a period, a number means
-                its multiples (every step if below 1), and a container means the numbers it contains.
+                its multiples (every step if 0), and a container means the numbers it contains.
 
         Raises:
             TypeError: If it is neither.
+            ValueError: If it is negative.
         """
-        if isinstance(value, bool) or not (isinstance(value, int) or hasattr(value, "__contains__")):
-            raise TypeError(
-                f"{type(self).__name__} takes an integer or a container of integers, not {value!r}"
-            )
+        if isinstance(value, bool | str | bytes | dict) or not (
+            isinstance(value, int) or hasattr(value, "__contains__")
+        ):
+            expected = f"of pytorch.{type(self).__name__} must be an integer or a container of integers"
+            raise TypeError(f"the value {expected}, not {value!r}")
+        if isinstance(value, int) and value < 0:
+            raise ValueError(f"the value of pytorch.{type(self).__name__} must be at least 0, not {value}")
         self.value = value
 
     def __repr__(self) -> str:
@@ -59,9 +63,12 @@ class TrainUnit:
 
         Raises:
             TypeError: If the value is a container.
+            ValueError: If it is 0.
         """
         if not isinstance(self.value, int):
             raise TypeError(f"max_length must hold a number, not the container {self.value!r}")
+        if self.value < 1:
+            raise ValueError(f"max_length must be at least 1, not {self!r}: nothing would be trained")
         return self.value
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from det_contracts.bounds import too_large
 from det_contracts.limits import MAX_EXACT_INTEGER, PROPERTIES_BYTES
+from determined import _arguments
 from determined.core._checkpoint_background import BackgroundUpload
 from determined.core._checkpoint_download import download_shared, restore_shared
 from determined.core._checkpoint_files import METADATA_FILE
@@ -136,6 +137,7 @@ class CheckpointContext:
             ```
         """
         self._check_caller("upload", shard)
+        _check_files(ckpt_dir, selector)
         return self._writer(shard).upload(ckpt_dir, metadata, selector, background)
 
     def wait_for_upload(self) -> None:
@@ -183,9 +185,11 @@ class CheckpointContext:
                     model.load_state_dict(torch.load(path / "model.pt"))
             ```
         """
+        _check_wanted(storage_id, selector)
+        mode = _arguments.member("download_mode", download_mode, DownloadMode)
         self._uploads.settle()
         restored: AbstractContextManager[pathlib.Path]
-        if DownloadMode(download_mode) is DownloadMode.NoSharedDownload:
+        if mode is DownloadMode.NoSharedDownload:
             restored = self._storage.restore_path(storage_id, selector)
         else:
             restored = restore_shared(self._storage, self._dist, storage_id, selector)
@@ -217,8 +221,11 @@ class CheckpointContext:
             state = torch.load("resumed/model.pt")
             ```
         """
+        _check_wanted(storage_id, selector)
+        _arguments.path("ckpt_dir", ckpt_dir)
+        mode = _arguments.member("download_mode", download_mode, DownloadMode)
         self._uploads.settle()
-        if DownloadMode(download_mode) is DownloadMode.NoSharedDownload:
+        if mode is DownloadMode.NoSharedDownload:
             self._storage.download(storage_id, ckpt_dir, selector)
         else:
             download_shared(self._storage, self._dist, storage_id, ckpt_dir, selector)
@@ -237,6 +244,7 @@ class CheckpointContext:
             steps = core_context.checkpoint.get_metadata(info.latest_checkpoint)["steps_completed"]
             ```
         """
+        _check_wanted(storage_id)
         self._uploads.settle()
         return self._transport.checkpoint_metadata(storage_id)
 
@@ -252,6 +260,7 @@ class CheckpointContext:
                 core_context.checkpoint.delete(storage_id)
             ```
         """
+        _check_wanted(storage_id)
         self._uploads.settle()
         self._storage.delete(storage_id, EVERYTHING)
 
@@ -287,6 +296,19 @@ class CheckpointContext:
         logger.info("Reported checkpoint to master %s", storage_id)
 
 
+def _check_files(ckpt_dir: Any, selector: Any) -> None:
+    if ckpt_dir is not None:
+        _arguments.path("ckpt_dir", ckpt_dir)
+    _arguments.function("selector", selector, "a path")
+
+
+def _check_wanted(storage_id: Any, selector: Any = None) -> None:
+    """Raise TypeError for what cannot be the id of a checkpoint, such as the one of a trial that has none."""
+    expected = "the id of a checkpoint (str); info.latest_checkpoint is None before the first one is stored"
+    _arguments.text("storage_id", storage_id, expected)
+    _arguments.function("selector", selector, "a path")
+
+
 class DummyCheckpointContext(CheckpointContext):
     """Stores checkpoints, and reports them only in the log."""
 
@@ -295,6 +317,7 @@ class DummyCheckpointContext(CheckpointContext):
 
     def get_metadata(self, storage_id: str) -> dict[str, Any]:
         """Return the metadata stored with the files, or `{}` if none was stored."""
+        _check_wanted(storage_id)
         self._uploads.settle()
         with tempfile.TemporaryDirectory() as scratch:
             self._storage.download(storage_id, scratch, lambda name: name == METADATA_FILE)

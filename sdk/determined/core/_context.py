@@ -8,11 +8,11 @@ import pathlib
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from determined import _info
+from determined import _arguments, _info
 from determined.core import _tensorboard
 from determined.core._checkpoint import CheckpointContext, DummyCheckpointContext
 from determined.core._checkpoint_background import BackgroundUpload
-from determined.core._distributed import DistributedContext, DummyDistributedContext
+from determined.core._distributed import DistributedContext, DummyDistributedContext, check_ranks
 from determined.core._preempt import DummyPreemptContext, PreemptContext, PreemptMode
 from determined.core._searcher import DummySearcherContext, SearcherContext, configured_units
 from determined.core._stack_dump import install_stack_dump
@@ -163,7 +163,8 @@ def init(
         The context. Its parts are described below.
 
     Raises:
-        ValueError: Without `distributed` on more than one slot, or for a storage that makes no sense.
+        ValueError: Without `distributed` on more than one slot, for a storage that makes no sense, or for an
+            unknown mode.
         TypeError: For a `distributed` that is no `DistributedContext`.
 
     Example:
@@ -174,6 +175,7 @@ def init(
             core_context.train.report_training_metrics(steps_completed=1, metrics={"loss": 0.5})
         ```
     """
+    tensorboard_mode = _arguments.member("tensorboard_mode", tensorboard_mode, TensorboardMode)
     info = _info.get_cluster_info()
     if info is None:
         return _dummy_init(
@@ -204,7 +206,7 @@ def _trial_context(
     path = _tensorboard.tensorboard_path(info.allocation_id)
     target = _tensorboard.stored_under(info.cluster_id, trial.experiment_id, trial.trial_id)
     upload = _tensorboard.TensorboardUpload(storage, path, target, dist.rank)
-    by_hand = TensorboardMode(tensorboard_mode) is TensorboardMode.MANUAL
+    by_hand = tensorboard_mode is TensorboardMode.MANUAL
     automatic = None if by_hand or dist.rank != 0 else AutomaticTensorboard(path, upload)
     uploads = BackgroundUpload()
     context = Context(
@@ -254,11 +256,7 @@ def _offline_context(
 def _context_of_ranks(given: DistributedContext | None) -> DistributedContext:
     if given is None:
         return DummyDistributedContext()
-    if not hasattr(given, "rank") or not hasattr(given, "broadcast"):
-        raise TypeError(
-            f"distributed must be a core.DistributedContext, not {type(given).__name__}: "
-            "core.DistributedContext.from_torch_distributed() makes one of the variables of torch's launcher"
-        )
+    check_ranks("distributed", given)
     return given
 
 

@@ -5,6 +5,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from determined import _arguments
 from determined.core._collectives import Alone, Collectives, Group
 from determined.core._outcome import Outcome
 
@@ -41,6 +42,15 @@ def _is_by_hand(variables: Mapping[str, str]) -> bool:
     return rank.isdecimal() and size.isdecimal() and int(rank) < int(size) != 1 and not watched
 
 
+def check_ranks(name: str, given: Any) -> None:
+    """Raise TypeError for anything that is not used like a `DistributedContext`."""
+    expected = (
+        "a core.DistributedContext, which DistributedContext.from_torch_distributed() makes of the variables "
+        "of torch's launcher"
+    )
+    _arguments.having(name, given, ("rank", "size", "broadcast"), expected)
+
+
 def _never(rank: int) -> bool:
     return False
 
@@ -67,6 +77,7 @@ class DistributedContext(Collectives):
         force_tcp: Whether ranks of the same node also communicate over TCP.
 
     Raises:
+        TypeError: If one of the numbers is none, or `chief_ip` is no text.
         ValueError: If some of the numbers are missing or out of range.
         AssertionError: If `chief_ip` is missing with several nodes.
     """
@@ -89,6 +100,11 @@ class DistributedContext(Collectives):
         given = (rank, size, local_rank, local_size, cross_rank, cross_size)
         places = _places(dict(zip(_FIELDS, given, strict=True)))
         self.rank, self.size, self.local_rank, self.local_size, self.cross_rank, self.cross_size = places
+        if chief_ip is not None:
+            _arguments.text("chief_ip", chief_ip)
+        for name, port in (("pub_port", pub_port), ("pull_port", pull_port)):
+            if port is not None:
+                _arguments.integer(name, port, 0, 65535)
         if self.local_size != self.size and not chief_ip:
             raise AssertionError("chief_ip is needed when ranks are on several nodes (local_size != size)")
         self._chief_ip = chief_ip if chief_ip and self.local_size != self.size else "127.0.0.1"
@@ -214,6 +230,8 @@ class DistributedContext(Collectives):
             distributed = det.core.DistributedContext.from_horovod(hvd)
             ```
         """
+        expected = "an initialized Horovod module, such as horovod.torch after hvd.init()"
+        _arguments.having("hvd", hvd, _FIELDS, expected)
         numbers = {field: getattr(hvd, field)() for field in _FIELDS}
         return cls(**numbers, chief_ip=chief_ip or os.environ.get("DET_CHIEF_IP"))
 
@@ -285,14 +303,20 @@ def _places(given: dict[str, int | None]) -> tuple[int, int, int, int, int, int]
         return 0, 1, 0, 1, 0, 1
     if missing:
         raise ValueError(f"DistributedContext needs all of {', '.join(_FIELDS)} or none; missing: {missing}")
-    rank, size, local_rank, local_size, cross_rank, cross_size = (int(v or 0) for v in given.values())
+    rank, size, local_rank, local_size, cross_rank, cross_size = (
+        # Scripts pass what they read from variables, which is text.
+        int(value) if isinstance(value, str) and value.isdecimal() else _arguments.integer(name, value)
+        for name, value in given.items()
+    )
     for name, index, count in (
         ("rank", rank, size),
         ("local_rank", local_rank, local_size),
         ("cross_rank", cross_rank, cross_size),
     ):
         if not 0 <= index < count:
-            raise ValueError(f"DistributedContext: {name}={index} is not between 0 and {count - 1}")
+            raise ValueError(
+                f"DistributedContext: {name} {index} of {count} makes no sense: it counts from 0"
+            )
     return rank, size, local_rank, local_size, cross_rank, cross_size
 
 

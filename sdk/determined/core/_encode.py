@@ -46,6 +46,14 @@ def encode_metrics(metrics: Mapping[str, Any]) -> dict[str, Any]:
     return encoded
 
 
+def encode_as(name: str, value: Any) -> Any:
+    """Encode the argument `name`. Raises TypeError naming it if the value has no JSON form."""
+    try:
+        return encode(value)
+    except TypeError as error:
+        raise TypeError(f"{name}: {error}") from None
+
+
 def encode(value: Any, level: int = 0) -> Any:
     """Return `value` as str, bool, int, finite float, None, list or dict with str keys.
 

@@ -4,8 +4,9 @@ import enum
 import logging
 from typing import TYPE_CHECKING
 
+from determined import _arguments
 from determined.core._checkpoint_background import BackgroundUpload
-from determined.core._distributed import DistributedContext
+from determined.core._distributed import DistributedContext, check_ranks
 from determined.transport.offline import OfflineTransport
 
 if TYPE_CHECKING:
@@ -36,10 +37,11 @@ class PreemptContext:
         uploads: BackgroundUpload | None = None,
     ) -> None:
         """`uploads` are waited for before a preemption is acknowledged."""
+        check_ranks("dist", dist)
         self._transport = transport
         self._uploads = uploads or BackgroundUpload()
         self._dist = dist
-        self._mode = PreemptMode(preempt_mode)
+        self._mode = _arguments.member("preempt_mode", preempt_mode, PreemptMode)
         self._watches = dist.rank == 0 or self._mode is PreemptMode.WorkersAskMaster
         self._started = False
         self._acknowledged = False

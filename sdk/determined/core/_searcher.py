@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from det_contracts.bounds import too_large
 from det_contracts.limits import METRIC_BYTES
+from determined import _arguments
 from determined.core._checkpoint_background import BackgroundUpload
-from determined.core._distributed import DistributedContext
-from determined.core._encode import encode
+from determined.core._distributed import DistributedContext, check_ranks
+from determined.core._encode import encode_as
 from determined.transport.offline import OfflineTransport
 from determined.transport.protocol import SearcherOp
 
@@ -92,6 +93,7 @@ class SearcherOperation:
         """
         if not self._is_chief:
             raise RuntimeError("op.report_progress() may be called by the chief only")
+        length = _arguments.number("length", length)
         if self._completed and length != self.length:
             raise RuntimeError(
                 f"op.report_progress({length}) was called after op.report_completed() of length {self.length}"
@@ -99,7 +101,7 @@ class SearcherOperation:
         if not isfinite(length):
             logger.warning("op.report_progress(%s) is ignored: progress is a finite number", length)
             return
-        self._transport.progress(float(length))
+        self._transport.progress(length)
 
     def report_completed(self, searcher_metric: Any) -> None:
         """Report the result of this operation. On return, the searcher has it. Chief only, once.
@@ -126,7 +128,7 @@ class SearcherOperation:
             raise RuntimeError("op.report_completed() may be called by the chief only")
         if self._completed:
             raise RuntimeError("you may only call op.report_completed() once on each operation")
-        metric = encode(searcher_metric)
+        metric = encode_as("searcher_metric", searcher_metric)
         if beyond := too_large("searcher_metric", metric, METRIC_BYTES):
             raise ValueError(beyond)
         self._uploads.settle()
@@ -147,6 +149,7 @@ class SearcherContext:
         """`uploads` are waited for before an operation is completed."""
         self._transport = transport
         self._uploads = uploads or BackgroundUpload()
+        check_ranks("dist", dist)
         self._dist = dist
         self._units = units
 
@@ -182,7 +185,7 @@ class SearcherContext:
                 op.report_completed(validate())
             ```
         """
-        mode = SearcherMode(searcher_mode)
+        mode = _arguments.member("searcher_mode", searcher_mode, SearcherMode)
         if self._dist.rank == 0:
             yield from self._lead(auto_ack, tell=mode is SearcherMode.WorkersAskChief)
         elif mode is SearcherMode.ChiefOnly:
@@ -254,7 +257,7 @@ class DummySearcherContext(SearcherContext):
     """Yields one operation per loop, for scripts that run off cluster."""
 
     def __init__(self, dist: DistributedContext, length: int = 1) -> None:
-        super().__init__(OfflineTransport(length), dist, Unit.EPOCHS)
+        super().__init__(OfflineTransport(_arguments.integer("length", length)), dist, Unit.EPOCHS)
         self._length = length
 
     def operations(

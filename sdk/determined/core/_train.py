@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from det_contracts.limits import MAX_EXACT_INTEGER
+from determined import _arguments
 from determined.core import _tensorboard
 from determined.core._distributed import DistributedContext, DummyDistributedContext
 from determined.core._encode import encode, encode_metrics
@@ -126,7 +127,7 @@ class TrainContext:
         steps = total_batches if type(total_batches) is int else _steps(total_batches)
         if not 0 <= steps < MAX_EXACT_INTEGER:
             raise ValueError(f"steps_completed must be an integer from 0 to 2**53 - 1, not {steps}")
-        batches = None if batch_metrics is None else [encode_metrics(batch) for batch in batch_metrics]
+        batches = None if batch_metrics is None else _encode_batches(batch_metrics)
         report = MetricReport(group, steps, encode_metrics(metrics), batches)
         self._transport.report(report)
         self._names.reported(group, report.metrics)
@@ -164,7 +165,7 @@ class TrainContext:
                 sys.exit()
             ```
         """
-        reason = EarlyExitReason(reason)
+        reason = _arguments.member("reason", reason, EarlyExitReason)
         if self._exit_reported:
             logger.warning("the early exit was reported before; %s is ignored", reason.value)
             return
@@ -218,6 +219,7 @@ class TrainContext:
 
         Raises:
             RuntimeError: If `core.init` was not called with `TensorboardMode.MANUAL`.
+            TypeError: If one of the two is no function.
 
         Example:
             ```python
@@ -225,6 +227,7 @@ class TrainContext:
             core_context.train.upload_tensorboard_files()
             ```
         """
+        _check_functions(selector, mangler)
         if self._tensorboard_upload is None:
             raise RuntimeError("upload_tensorboard_files() needs core.init() with TensorboardMode.MANUAL")
         self._tensorboard_upload.send(selector, mangler)
@@ -239,7 +242,21 @@ def _steps(steps_completed: Any) -> int:
         raise TypeError(f"steps_completed must be an integer, not {repr(steps_completed)[:100]}") from None
 
 
+def _encode_batches(batch_metrics: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    try:
+        return [encode_metrics(batch) for batch in batch_metrics]
+    except TypeError as error:
+        raise TypeError(f"batch_metrics must be a list of dicts, one for each batch: {error}") from None
+
+
+def _check_functions(selector: Any, mangler: Any) -> None:
+    for name, given in (("selector", selector), ("mangler", mangler)):
+        if not callable(given):
+            raise TypeError(_arguments.wrong(name, "a function that takes a path", given))
+
+
 def _valid_validation(metrics: dict[str, Any]) -> dict[str, Any]:
+    _arguments.mapping("metrics", metrics, "a dict of name to value")
     dropped = []
     for name, value in metrics.items():
         if value is None:
@@ -269,4 +286,5 @@ class DummyTrainContext(TrainContext):
         mangler: _tensorboard.Mangler = _tensorboard.as_it_is,
     ) -> None:
         """Leave the files where they are."""
+        _check_functions(selector, mangler)
         logger.info("TensorBoard files stay in %s", self._tensorboard_path)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from determined import errors
+from determined import _arguments, errors
 from determined.experimental import _download
 from determined.experimental._enums import CheckpointState, DownloadMode
 from determined.transport.identity import in_path
@@ -100,7 +100,7 @@ class Checkpoint:
             ```
         """
         target = Path("checkpoints", self.uuid) if path is None else Path(path)
-        mode = DownloadMode(mode)
+        mode = _arguments.member("mode", mode, DownloadMode)
         if self.state not in _READABLE:
             raise errors.CheckpointStateException(
                 f"checkpoint {self.uuid} is {self.state.name} and has no files to download"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from determined import _arguments
 from determined.experimental import _checkpoint, _metrics, _ranking
 from determined.experimental._checkpoint import Checkpoint
 from determined.experimental._enums import (
@@ -61,7 +62,7 @@ class TrialReference:
 
         Raises:
             ValueError: If more than one of `follow`, `head` and `tail` is given, or a number of lines is
-                negative.
+                negative, or there is no such level.
 
         Example:
             ```python
@@ -271,7 +272,8 @@ def _check_selection(
 
 def _levels_from(least: LogLevel | str) -> list[str]:
     levels = list(LogLevel)
-    least = LogLevel[least] if isinstance(least, str) else LogLevel(least)
+    named = LogLevel.__members__.get(least.upper(), least) if isinstance(least, str) else least
+    least = _arguments.member("min_level", named, LogLevel)
     return [level.value for level in levels[levels.index(least) :]]
 
 

@@ -8,27 +8,28 @@ from typing import Any, TypeVar
 import torch
 from torch import nn
 
-from determined import core
+from determined import _arguments, core
 from determined._training.information import TrainingPlace, TrialInformation
 from determined._training.settings import Settings
 from determined.errors import InvalidExperimentException
-from determined.pytorch import _models
+from determined.pytorch import _models, _wrappable
 from determined.pytorch._data import TorchData, to_device
 from determined.pytorch._experimental import PyTorchExperimentalContext
 from determined.pytorch._lr_scheduler import LRScheduler
+from determined.pytorch._mixed_precision import MixedPrecision
 from determined.pytorch._reducing import _PyTorchReducerContext
 from determined.pytorch._stepping import Clip, Stepping
 from determined.pytorch._tensorboard import EventFiles, TensorBoardLogging
 
 logger = logging.getLogger("determined.pytorch")
 
-Module = TypeVar("Module", bound=nn.Module)
 Optimizer = TypeVar("Optimizer", bound=torch.optim.Optimizer)
 Scheduler = TypeVar("Scheduler")
-Scaler = TypeVar("Scaler")
 
 
-class PyTorchTrialContext(TrialInformation, TrainingPlace, TensorBoardLogging, _PyTorchReducerContext):
+class PyTorchTrialContext(
+    TrialInformation, TrainingPlace, TensorBoardLogging, MixedPrecision, _PyTorchReducerContext
+):
     """Wraps and steps models, optimizers, schedulers and reducers. Provides hyperparameters and progress.
 
     Attributes:
@@ -81,7 +82,6 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, TensorBoardLogging, _
         self._averaging: dict[int, bool] = {}
         self._warned_types: set[type] = set()
         self._events = EventFiles(core_context.train.get_tensorboard_path(), enable_tensorboard_logging)
-        self._scaler: Any = None
         self._torch_profiler: Any = None
         self.distributed = core_context.distributed
         self.device = device
@@ -107,12 +107,16 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, TensorBoardLogging, _
         Returns:
             The model to use from now on: the same, or a `DistributedDataParallel` around it.
 
+        Raises:
+            TypeError: If it is no model.
+
         Example:
             ```python
             self.model = context.wrap_model(torch.nn.Linear(64, 10))
             self.optimizer = context.wrap_optimizer(torch.optim.Adam(self.model.parameters()))
             ```
         """
+        _wrappable.check_model("model", model)
         model = model.to(self.device)
         if self._stepping.automatic and self.device.type == "cuda":
             _models.autocast_forward(model, self.device.type)
@@ -142,6 +146,7 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, TensorBoardLogging, _
             The same optimizer.
 
         Raises:
+            TypeError: If it is no optimizer.
             InvalidExperimentException: If `backward_passes_per_step` is below 1.
 
         Example:
@@ -150,9 +155,10 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, TensorBoardLogging, _
             self.optimizer = context.wrap_optimizer(optimizer)
             ```
         """
-        if backward_passes_per_step < 1:
+        _wrappable.check_optimizer("optimizer", optimizer)
+        if not isinstance(backward_passes_per_step, int) or backward_passes_per_step < 1:
             raise InvalidExperimentException(
-                f"backward_passes_per_step must be at least 1, not {backward_passes_per_step}"
+                f"backward_passes_per_step must be at least 1, not {backward_passes_per_step!r}"
             )
         if average_aggregated_gradients is not None:
             self._averaging[id(optimizer)] = average_aggregated_gradients
@@ -173,6 +179,7 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, TensorBoardLogging, _
             The same scheduler.
 
         Raises:
+            TypeError: If it is no scheduler.
             InvalidExperimentException: If its optimizer was not wrapped, or if it is a `ReduceLROnPlateau`,
                 which needs a metric, and `step_mode` is not `MANUAL_STEP`.
 
@@ -182,6 +189,7 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, TensorBoardLogging, _
             context.wrap_lr_scheduler(scheduler, pytorch.LRScheduler.StepMode.STEP_EVERY_EPOCH)
             ```
         """
+        _wrappable.check_scheduler("lr_scheduler", lr_scheduler)
         wrapped = LRScheduler(lr_scheduler, step_mode, frequency)
         plateau = isinstance(lr_scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau)
         if plateau and step_mode is not LRScheduler.StepMode.MANUAL_STEP:
@@ -192,101 +200,6 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, TensorBoardLogging, _
             )
         self.lr_schedulers.append(wrapped)
         return lr_scheduler
-
-    def autocast_forward_pass(self, to_wrap: Module) -> Module:
-        """Run a model's forward pass under `torch.autocast` and return its outputs in full precision.
-
-        For scripts that scale gradients themselves; `context.experimental.use_amp()` does everything.
-
-        Args:
-            to_wrap: The model. Its `forward` is replaced.
-
-        Returns:
-            The same model.
-        """
-        _models.autocast_forward(to_wrap, self.device.type)
-        return to_wrap
-
-    def wrap_scaler(self, scaler: Scaler) -> Scaler:
-        """Store the state of your own gradient scaler in checkpoints. Your script scales, steps and updates.
-
-        Args:
-            scaler: A `torch.amp.GradScaler`. Also pass it to `step_optimizer()`.
-
-        Returns:
-            The same scaler.
-
-        Raises:
-            InvalidExperimentException: If a model was already wrapped, or there already is a scaler.
-
-        Example:
-            ```python
-            self.scaler = self.context.wrap_scaler(torch.amp.GradScaler())
-            ```
-        """
-        self._use_scaler(scaler)
-        return scaler
-
-    def _use_scaler(self, scaler: Any) -> None:
-        if self.models:
-            raise InvalidExperimentException("call wrap_scaler() before wrap_model()")
-        if self._scaler is not None:
-            raise InvalidExperimentException("there is a gradient scaler already: use one of use_amp() and "
-                                             "wrap_scaler(), once")  # fmt: skip
-        self._scaler = scaler
-
-    def _automate_scaling(self, scaler: Any) -> None:
-        self._use_scaler(scaler)
-        self._stepping.scaler, self._stepping.automatic = scaler, True
-
-    def configure_apex_amp(
-        self,
-        models: Any,
-        optimizers: Any,
-        enabled: bool = True,
-        opt_level: str = "O1",
-        cast_model_type: Any = None,
-        patch_torch_functions: bool | None = None,
-        keep_batchnorm_fp32: Any = None,
-        master_weights: bool | None = None,
-        loss_scale: Any = None,
-        cast_model_outputs: Any = None,
-        num_losses: int = 1,
-        verbosity: int = 1,
-        min_loss_scale: float | None = None,
-        max_loss_scale: float = 2.0**24,
-    ) -> Any:
-        """Always fails if enabled: Apex is not supported.
-
-        `context.experimental.use_amp()` trains in mixed precision with torch's own means.
-
-        Args:
-            models: Returned unchanged if `enabled` is false.
-            optimizers: Returned unchanged if `enabled` is false.
-            enabled: False to do nothing.
-            opt_level: Ignored Apex option.
-            cast_model_type: Ignored Apex option.
-            patch_torch_functions: Ignored Apex option.
-            keep_batchnorm_fp32: Ignored Apex option.
-            master_weights: Ignored Apex option.
-            loss_scale: Ignored Apex option.
-            cast_model_outputs: Ignored Apex option.
-            num_losses: Ignored Apex option.
-            verbosity: Ignored Apex option.
-            min_loss_scale: Ignored Apex option.
-            max_loss_scale: Ignored Apex option.
-
-        Returns:
-            `(models, optimizers)` if `enabled` is false.
-
-        Raises:
-            InvalidExperimentException: If `enabled` is true.
-        """
-        if not enabled:
-            return models, optimizers
-        raise InvalidExperimentException(
-            "configure_apex_amp() needs Apex, which is not supported: use context.experimental.use_amp()"
-        )
 
     # -- the training step
 
@@ -310,12 +223,18 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, TensorBoardLogging, _
             retain_graph: As for `torch.Tensor.backward`: keep the graph for a second call.
             create_graph: As for `torch.Tensor.backward`: also build a graph of the derivative.
 
+        Raises:
+            TypeError: If the loss is no tensor.
+
         Example:
             ```python
             self.context.backward(loss)
             self.context.step_optimizer(self.optimizer)
             ```
         """
+        _wrappable.check_tensor("loss", loss)
+        if gradient is not None:
+            _wrappable.check_tensor("gradient", gradient)
         self._stepping.backward(loss, gradient, retain_graph, create_graph)
 
     def step_optimizer(
@@ -335,6 +254,7 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, TensorBoardLogging, _
             scaler: Your own gradient scaler to step with. Required with `wrap_scaler()`.
 
         Raises:
+            TypeError: If the optimizer, the function or the scaler is none.
             InvalidExperimentException: If `auto_zero_grads` is false while gradients are accumulated over
                 batches.
 
@@ -346,6 +266,10 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, TensorBoardLogging, _
             )
             ```
         """
+        _wrappable.check_optimizer("optimizer", optimizer)
+        _arguments.function("clip_grads", clip_grads, "the list of parameters")
+        if scaler is not None:
+            _wrappable.check_scaler("scaler", scaler)
         average = self._averaging.get(id(optimizer), self._stepping.average)
         self._stepping.step(optimizer, clip_grads, auto_zero_grads, scaler, average)
 

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from determined import core
+from determined import _arguments, core
 from determined._info import ClusterInfo, get_cluster_info
 from determined._training.settings import Settings
+from determined.core._distributed import check_ranks
 from determined.core._storage_choice import user_data_directory
 from determined.errors import InvalidExperimentException
 from determined.pytorch._context import PyTorchTrialContext
@@ -46,7 +47,9 @@ def init(
         A context manager that yields the `PyTorchTrialContext`.
 
     Raises:
-        ValueError: If the trial has several slots and its entrypoint does not start with a launcher.
+        TypeError: If an argument has the wrong type.
+        ValueError: If the trial has several slots and its entrypoint does not start with a launcher, or
+            `aggregation_frequency` is below 1.
         AssertionError: Off cluster, if `distributed` has several ranks and torch distributed is not in use.
         InvalidExperimentException: If the script was started by Horovod, or `global_batch_size` is not an
             integer or is smaller than the number of slots.
@@ -67,6 +70,7 @@ def init(
             )
         ```
     """
+    _check(distributed, aggregation_frequency)
     with _opened(
         hparams, exp_conf, distributed, aggregation_frequency, True, enable_tensorboard_logging
     ) as context:
@@ -102,6 +106,12 @@ def _opened(
         if info is None:
             context._events.path = _local_events()
         yield context
+
+
+def _check(distributed: Any, aggregation_frequency: Any) -> None:
+    if distributed is not None:
+        check_ranks("distributed", distributed)
+    _arguments.integer("aggregation_frequency", aggregation_frequency, at_least=1)
 
 
 def _local_events() -> pathlib.Path:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, overload
 import numpy as np
 import torch
 
-from determined import core
+from determined import _arguments, core
 from determined._training import code
 from determined._training.settings import Settings
 from determined.errors import InternalException
@@ -90,6 +90,7 @@ def load_trial_from_checkpoint_path(
         the weights of the checkpoint. For a pre-0.14 class, which has `build_model`, the model itself.
 
     Raises:
+        TypeError: If an argument has the wrong type.
         AssertionError: If the directory is not the checkpoint of a trial.
         ValueError: If the class cannot be imported or is not a `PyTorchTrial`, or if `torch_load_kwargs`
             and extra keyword arguments are both given.
@@ -108,6 +109,12 @@ def load_trial_from_checkpoint_path(
         raise ValueError("give torch_load_kwargs, or its parts as arguments, not both")
     if kwargs:
         logger.warning("arguments for torch.load are deprecated here: use torch_load_kwargs")
+    _arguments.path("path", path)
+    if trial_class is not None and not isinstance(trial_class, type):
+        raise TypeError(_arguments.wrong("trial_class", "a class, or None", trial_class))
+    for name, given in (("trial_kwargs", trial_kwargs), ("torch_load_kwargs", torch_load_kwargs)):
+        if given is not None:
+            _arguments.mapping(name, given, "a dict of arguments")
     folder = pathlib.Path(path)
     load_data = _load_data(folder)
     kind = trial_class or _trial_class(folder, load_data)

@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from torch.utils import data as torch_data
 
-from determined.pytorch.samplers import EpochShuffleSampler, adapt_batch_sampler
+from determined import _arguments
+from determined.pytorch.samplers import EpochShuffleSampler, adapt_batch_sampler, check_share
 
 Collate = Callable[[list[Any]], Any]
 
@@ -70,12 +71,21 @@ class DataLoader:
             persistent_workers: Whether workers stay alive between passes.
 
         Raises:
-            ValueError: If the data set is an `IterableDataset`, or arguments contradict each other.
+            TypeError: If an argument has the wrong type.
+            ValueError: If the data set is an `IterableDataset`, a number is out of range, or arguments
+                contradict each other.
         """
         if isinstance(dataset, torch_data.IterableDataset):
             raise ValueError("an IterableDataset cannot be continued at a batch: use a map-style data set")
+        chosen = sampler is not None or batch_sampler is not None
+        needed = ("__getitem__",) if chosen else ("__getitem__", "__len__")
+        _arguments.having("dataset", dataset, needed, "a data set with records and a length")
         _check_batches(batch_size, batch_sampler, shuffle, sampler, drop_last)
         _check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
+        _arguments.function("collate_fn", collate_fn, "a list of records")
+        _arguments.function("worker_init_fn", worker_init_fn, "the number of a worker")
+        if generator is not None and not isinstance(generator, torch.Generator):
+            raise TypeError(_arguments.wrong("generator", "a torch.Generator, or None", generator))
         self.dataset = dataset
         self.batch_size = batch_size
         self.drop_last = drop_last
@@ -133,6 +143,7 @@ class DataLoader:
                 print(pytorch.data_length(batch))
             ```
         """
+        check_share(skip, num_replicas, rank)
         batches = self.batch_sampler
         if isinstance(batches, torch_data.BatchSampler) and self._own_order and len(batches):
             batches, skip, rank = self._from(repeat, skip, num_replicas, rank)
@@ -183,6 +194,11 @@ def _seed_worker(_: int) -> None:
 def _check_batches(
     batch_size: int | None, batch_sampler: Any, shuffle: bool, sampler: Any, drop_last: bool
 ) -> None:
+    if batch_size is not None:
+        _arguments.integer("batch_size", batch_size, at_least=1)
+    for name, given in (("sampler", sampler), ("batch_sampler", batch_sampler)):
+        if given is not None:
+            _arguments.having(name, given, ("__iter__",), "a torch sampler, or None")
     if batch_sampler is not None and (batch_size != 1 or shuffle or sampler is not None or drop_last):
         raise ValueError("batch_sampler excludes batch_size, shuffle, sampler and drop_last")
     if batch_sampler is None and batch_size is None:
@@ -194,10 +210,11 @@ def _check_batches(
 def _check_workers(
     num_workers: int, timeout: float, prefetch_factor: int | None, persistent_workers: bool
 ) -> None:
-    if num_workers < 0:
-        raise ValueError(f"num_workers must be at least 0, not {num_workers}")
-    if timeout < 0:
+    _arguments.integer("num_workers", num_workers, at_least=0)
+    if _arguments.number("timeout", timeout) < 0:
         raise ValueError(f"timeout must be at least 0, not {timeout}")
+    if prefetch_factor is not None:
+        _arguments.integer("prefetch_factor", prefetch_factor, at_least=1)
     if num_workers == 0 and prefetch_factor is not None:
         raise ValueError("prefetch_factor needs num_workers")
     if num_workers == 0 and persistent_workers:

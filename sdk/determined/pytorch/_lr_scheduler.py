@@ -5,6 +5,8 @@ from __future__ import annotations
 import enum
 from typing import Any
 
+from determined import _arguments
+
 
 class LRScheduler:
     """A torch scheduler and when the training loop steps it. Created by `context.wrap_lr_scheduler()`."""
@@ -27,10 +29,12 @@ class LRScheduler:
             frequency: Step only on every this many of these.
 
         Raises:
-            TypeError: If `step_mode` is not a `StepMode`.
+            TypeError: If `step_mode` is not a `StepMode`, or `frequency` no integer.
+            ValueError: If `frequency` is below 1.
         """
         if not isinstance(step_mode, LRScheduler.StepMode):
             raise TypeError(f"step_mode must be an LRScheduler.StepMode, not {step_mode!r}")
+        _arguments.integer("frequency", frequency, at_least=1)
         self._scheduler = scheduler
         self._mode = step_mode
         self._frequency = frequency

@@ -9,6 +9,8 @@ from typing import Any
 
 import msgspec
 
+from determined import _arguments
+
 AllGather = Callable[[Any], list[Any]]
 
 
@@ -133,6 +135,8 @@ class Reducers:
             reducer = SimpleMetricReducer(reducer)
         if any(wrapped.reducer is reducer for wrapped in self._wrapped):
             raise AssertionError("this reducer was wrapped before")
+        if name is not None:
+            _arguments.text("name", name, "the name of a metric (str), or None")
         self._wrapped.append(Wrapped(reducer, name, for_training, for_validation))
         metric_reducer: MetricReducer = reducer
         return metric_reducer

@@ -88,7 +88,7 @@ class Saving:
         uuid = self._write(counters, each) if each is not None else None
         if not alone:
             uuid = self._distributed.broadcast(uuid)
-            self._callbacks.tell("on_checkpoint_upload_end", uuid)
+        self._callbacks.tell("on_checkpoint_upload_end", uuid)
 
     def _write(self, counters: Counters, each: list[dict[str, Any]]) -> str:
         state = _checkpoint.state_of(self._context, self._callbacks.state_dict())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from determined import _arguments
 from determined._training import plan as _plan
 from determined._training.plan import Plan
 from determined._training.units import Batch, TrainUnit
@@ -37,11 +38,13 @@ class Trainer:
             context: The context that the trial was made with.
 
         Raises:
-            TypeError: If the trial is not a `PyTorchTrial`.
+            TypeError: If the trial is not a `PyTorchTrial`, or the context not the one of `pytorch.init()`.
             InvalidExperimentException: If it defines neither or both of `evaluate_batch` and
                 `evaluate_full_dataset`.
         """
         self._trial = check(trial)
+        if not isinstance(context, PyTorchTrialContext):
+            raise TypeError(_arguments.wrong("context", "what pytorch.init() yields", context))
         self._context = context
         self._local = not context._on_cluster
         self._profiler = Profiler()
@@ -64,12 +67,19 @@ class Trainer:
             begin_on_batch: Index of the first batch that is measured.
             end_after_batch: Index of the last batch that is measured; None for no end but the five minutes.
 
+        Raises:
+            TypeError: If one of the two is no integer.
+            ValueError: If `begin_on_batch` is negative or after `end_after_batch`.
+
         Example:
             ```python
             trainer.configure_profiler(enabled=True, sync_timings=True, begin_on_batch=10)
             trainer.fit(max_length=pytorch.Epoch(1))
             ```
         """
+        _arguments.integer("begin_on_batch", begin_on_batch, at_least=0)
+        if end_after_batch is not None:
+            _arguments.integer("end_after_batch", end_after_batch, at_least=begin_on_batch)
         if self._local:
             logger.warning("configure_profiler() has no effect off cluster")
             return
@@ -108,7 +118,8 @@ class Trainer:
         Raises:
             ValueError: `max_length` is missing off cluster; `test_mode` on a cluster; an unknown
                 `checkpoint_policy`.
-            TypeError: A period or length is neither a `pytorch.Batch` nor a `pytorch.Epoch`.
+            TypeError: A period or length is neither a `pytorch.Batch` nor a `pytorch.Epoch`, or
+                `latest_checkpoint` is no text.
             InvalidExperimentException: The trial has wrapped no model or no optimizer.
             RuntimeError: A data loader cannot be continued, or gives no batch; or the metric of the search is
                 not among those of the validation.
@@ -123,6 +134,8 @@ class Trainer:
             )
             ```
         """
+        if latest_checkpoint is not None:
+            _arguments.text("latest_checkpoint", latest_checkpoint, "the id of a checkpoint (str), or None")
         self._warn(latest_checkpoint)
         plan = Plan(
             checkpoint_period=_plan.checked(checkpoint_period, "checkpoint_period"),
@@ -154,7 +167,7 @@ class Trainer:
 
     def _policy(self, policy: str) -> Any:
         if policy not in POLICIES:
-            raise ValueError(f"checkpoint_policy must be one of {', '.join(POLICIES)}, not '{policy}'")
+            raise ValueError(_arguments.wrong("checkpoint_policy", f"one of {', '.join(POLICIES)}", policy))
         if self._local and policy == "best":
             logger.info("off cluster checkpoint_policy 'best' stores a checkpoint after every validation")
             return "all"

@@ -16,9 +16,9 @@ from torch.utils.data import BatchSampler, DataLoader, SequentialSampler
 
 from determined import core
 from determined._info import ClusterInfo, get_cluster_info
-from determined.pytorch._context import Module
 from determined.pytorch._data import to_device
 from determined.pytorch._init import _device, _group
+from determined.pytorch._mixed_precision import Module
 from determined.pytorch._reducing import _PyTorchReducerContext
 from determined.pytorch.samplers import adapt_batch_sampler, share_length
 

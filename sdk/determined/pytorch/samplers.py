@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from torch.utils.data import BatchSampler, Sampler
 
+from determined import _arguments
+
 T = TypeVar("T")
 
 
@@ -17,6 +19,7 @@ class _Wrapping(Sampler[T]):
     """Base class of samplers that have the length of the wrapped sampler."""
 
     def __init__(self, inner: Any) -> None:
+        _arguments.having("the wrapped sampler", inner, ("__iter__",), "a sampler")
         self._inner = inner
 
     def __len__(self) -> int:
@@ -59,6 +62,12 @@ class RepeatBatchSampler(_WrappingBatches):
         return self._endless()
 
 
+def check_share(skip: int, count: int, rank: int, counted: str = "num_replicas") -> None:
+    """Raise TypeError or ValueError for numbers that name no share, or skip no whole number of items."""
+    _arguments.integer("skip", skip, at_least=0)
+    _arguments.integer("rank", rank, at_least=0, at_most=_arguments.integer(counted, count, at_least=1) - 1)
+
+
 def share_length(length: int, num_workers: int, rank: int) -> int:
     """Return a rank's share of `length` items that are distributed round-robin."""
     return length // num_workers + (1 if length % num_workers > rank else 0)
@@ -69,6 +78,7 @@ class DistributedSampler(_Wrapping[int]):
 
     def __init__(self, sampler: Any, num_workers: int, rank: int) -> None:
         super().__init__(sampler)
+        check_share(0, num_workers, rank, "num_workers")
         self._num_workers, self._rank = num_workers, rank
 
     def __len__(self) -> int:
@@ -82,10 +92,7 @@ class DistributedBatchSampler(_WrappingBatches):
     """Yields every `num_workers`-th batch. Raises ValueError for an invalid rank."""
 
     def __init__(self, batch_sampler: Any, num_workers: int, rank: int) -> None:
-        if num_workers < 1:
-            raise ValueError(f"num_workers must be at least 1, not {num_workers}")
-        if not 0 <= rank < num_workers:
-            raise ValueError(f"rank must be 0 to {num_workers - 1}, not {rank}")
+        check_share(0, num_workers, rank, "num_workers")
         super().__init__(batch_sampler)
         self._num_workers, self._rank = num_workers, rank
 
@@ -101,7 +108,7 @@ class SkipSampler(_Wrapping[Any], BatchSampler):
 
     def __init__(self, sampler: Any, skip: int) -> None:
         super().__init__(sampler)
-        self._skip = skip
+        self._skip = _arguments.integer("skip", skip, at_least=0)
 
     def __iter__(self) -> Iterator[Any]:
         return itertools.islice(iter(self._inner), self._skip, None)
@@ -112,7 +119,7 @@ class SkipBatchSampler(_WrappingBatches):
 
     def __init__(self, batch_sampler: Any, skip: int) -> None:
         super().__init__(batch_sampler)
-        self._skip = skip
+        self._skip = _arguments.integer("skip", skip, at_least=0)
 
     def __iter__(self) -> Iterator[list[int]]:
         return itertools.islice(iter(self._inner), self._skip, None)
@@ -123,7 +130,7 @@ class ReproducibleShuffleSampler(_Wrapping[int]):
 
     def __init__(self, sampler: Any, seed: int) -> None:
         super().__init__(sampler)
-        self._chance = np.random.RandomState(seed)
+        self._chance = np.random.RandomState(_arguments.integer("seed", seed, 0, 2**32 - 1))
 
     def __iter__(self) -> Iterator[int]:
         items = list(self._inner)
@@ -136,7 +143,7 @@ class ReproducibleShuffleBatchSampler(_Wrapping[list[int]]):
 
     def __init__(self, batch_sampler: Any, seed: int) -> None:
         super().__init__(batch_sampler)
-        self._chance = np.random.RandomState(seed)
+        self._chance = np.random.RandomState(_arguments.integer("seed", seed, 0, 2**32 - 1))
 
     def __iter__(self) -> Iterator[list[int]]:
         batches = list(self._inner)
@@ -182,8 +189,10 @@ def adapt_batch_sampler(
         The batch sampler of this rank.
 
     Raises:
-        ValueError: If `rank` is not below `num_replicas`.
+        TypeError: If one of the numbers is no integer.
+        ValueError: If `rank` is not below `num_replicas`, or one of them is negative.
     """
+    check_share(skip, num_replicas, rank)
     adapted = batch_sampler
     if repeat:
         adapted = RepeatBatchSampler(adapted)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from determined import _arguments
 from determined.searcher._method import SearchMethod
 from determined.searcher._runner import SearchRunner, Wire
 from determined.searcher._submission import OPERATIONS_FILE
@@ -33,6 +34,8 @@ class LocalSearchRunner(SearchRunner):
                 already holds a state, `run()` continues that search.
         """
         super().__init__(search_method)
+        if searcher_dir is not None:
+            _arguments.path("searcher_dir", searcher_dir)
         self.searcher_dir = Path(searcher_dir) if searcher_dir is not None else Path.cwd()
 
     def run(
@@ -101,6 +104,8 @@ class LocalSearchRunner(SearchRunner):
             shutil.rmtree(old, ignore_errors=True)
             folder.rename(old)
         fresh.rename(folder)
+        # Where scripts written for 0.25 look for it.
+        (self.searcher_dir / "experiment_id.txt").write_text(str(experiment_id))
         self._beginning.unlink(missing_ok=True)
 
     def load_state(self, experiment_id: int) -> tuple[int, Wire]:

@@ -34,7 +34,7 @@ class SearcherState:
         trial_progress: How far each trial has trained, in the unit of `ValidateAfter.length`.
         last_event_id: Id of the last event that was answered.
         experiment_completed: Whether the experiment has completed successfully.
-        experiment_failed: Whether it has ended in any other way.
+        experiment_failed: Whether it has ended with an error. Both are false if it was canceled or deleted.
     """
 
     last_event_id: int | None = None

@@ -7,6 +7,8 @@ import uuid
 from dataclasses import dataclass
 from typing import Any
 
+from determined import _arguments
+
 
 class Operation:
     """Base class of all operations."""
@@ -31,6 +33,10 @@ class Create(Operation):
     hparams: dict[str, Any]
     checkpoint: Any = None
 
+    def __post_init__(self) -> None:
+        _check_id(self.request_id)
+        _arguments.mapping("hparams", self.hparams, "a dict of name to value")
+
     def to_wire(self) -> dict[str, Any]:
         """Return the operation in the form of the REST API."""
         return {"createTrial": {"requestId": str(self.request_id), "hyperparams": json.dumps(self.hparams)}}
@@ -48,6 +54,10 @@ class ValidateAfter(Operation):
     request_id: uuid.UUID
     length: int
 
+    def __post_init__(self) -> None:
+        _check_id(self.request_id)
+        _arguments.integer("length", self.length, at_least=1)
+
     def to_wire(self) -> dict[str, Any]:
         """Return the operation in the form of the REST API."""
         wanted = {"requestId": str(self.request_id), "length": str(self.length)}
@@ -63,6 +73,9 @@ class Close(Operation):
     """
 
     request_id: uuid.UUID
+
+    def __post_init__(self) -> None:
+        _check_id(self.request_id)
 
     def to_wire(self) -> dict[str, Any]:
         """Return the operation in the form of the REST API."""
@@ -96,6 +109,19 @@ class Progress(Operation):
 
     progress: float
 
+    def __post_init__(self) -> None:
+        _arguments.number("progress", self.progress)
+
     def to_wire(self) -> dict[str, Any]:
         """Return the operation in the form of the REST API."""
         return {"setSearcherProgress": {"progress": self.progress}}
+
+
+def _check_id(value: Any) -> None:
+    """Raise TypeError or ValueError for anything but the id of a trial, which may be given as text."""
+    if not isinstance(value, str | uuid.UUID):
+        raise TypeError(_arguments.wrong("request_id", "a uuid.UUID, such as uuid.uuid4()", value))
+    try:
+        uuid.UUID(str(value))
+    except ValueError:
+        raise ValueError(_arguments.wrong("request_id", "a uuid.UUID, such as uuid.uuid4()", value)) from None

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from determined import _arguments
 from determined.searcher._method import SearchMethod
 from determined.searcher._runner import SearchRunner, Wire
 from determined.searcher._submission import OPERATIONS_FILE
@@ -44,6 +45,7 @@ class RemoteSearchRunner(SearchRunner):
             context: The Core API of the task, whose checkpoints hold the state.
         """
         super().__init__(search_method)
+        _arguments.having("context", context, ("checkpoint",), "what core.init() returns")
         self.context = context
 
     def run(

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from determined import _arguments
 from determined.common.api import errors
 from determined.searcher._method import ExitedReason, SearcherState, SearchMethod
 from determined.searcher._operations import Operation, Progress
@@ -23,7 +24,7 @@ from determined.transport.rest import AnySession, Session, speaking
 logger = logging.getLogger("determined.searcher")
 PAUSED_POLL_S = 1.0
 INACTIVE = -1
-_ENDED = {"STATE_COMPLETED": True, "STATE_CANCELED": False, "STATE_ERROR": False, "STATE_DELETED": False}
+_ENDED = ("STATE_COMPLETED", "STATE_CANCELED", "STATE_ERROR", "STATE_DELETED")
 _REASONS = {
     "EXITED_REASON_INVALID_HP": ExitedReason.INVALID_HP,
     "EXITED_REASON_USER_CANCELED": ExitedReason.USER_CANCELED,
@@ -47,6 +48,8 @@ class SearchRunner(abc.ABC):
         Args:
             search_method: The search method.
         """
+        needed = ("initial_operations", "on_validation_completed", "save", "load")
+        _arguments.having("search_method", search_method, needed, "an instance of a SearchMethod")
         self.search_method = search_method
         self.state = SearcherState()
 
@@ -104,10 +107,11 @@ class SearchRunner(abc.ABC):
             sleep_time: Seconds between polls while the experiment is paused.
         """
         prior = None if prior_operations is None else _as_wire(prior_operations)
-        while not (self.state.experiment_completed or self.state.experiment_failed):
+        state = ""
+        while state not in _ENDED:
             for event in self.get_events(session, experiment_id):
                 if event["id"] == INACTIVE:
-                    self._wait_for(event["experimentInactive"]["experimentState"], sleep_time)
+                    state = self._wait_for(event["experimentInactive"]["experimentState"], sleep_time)
                     break
                 operations = self._operations_for(event, prior)
                 if event["id"] != self.state.last_event_id:
@@ -139,12 +143,13 @@ class SearchRunner(abc.ABC):
             self.run_experiment(id, session, prior)
         return id
 
-    def _wait_for(self, experiment_state: str, sleep_time: float) -> None:
-        if experiment_state in _ENDED:
-            self.state.experiment_completed = _ENDED[experiment_state]
-            self.state.experiment_failed = not _ENDED[experiment_state]
-        else:
+    def _wait_for(self, experiment_state: str, sleep_time: float) -> str:
+        """Note how the experiment has ended, or wait a moment if it has not. Returns its state."""
+        self.state.experiment_completed = experiment_state == "STATE_COMPLETED"
+        self.state.experiment_failed = experiment_state == "STATE_ERROR"
+        if experiment_state not in _ENDED:
             time.sleep(sleep_time)
+        return experiment_state
 
     def _operations_for(self, event: Event, prior: Wire | None) -> Wire:
         if event["id"] == self.state.last_event_id:

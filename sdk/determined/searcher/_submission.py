@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from determined import _arguments, yamlfile
 from determined import context as packing
-from determined import yamlfile
 from determined.transport import identity
 from determined.transport.address import master_url
 from determined.transport.rest import Session
@@ -37,7 +37,11 @@ def create_experiment(
     once: uuid.UUID,
 ) -> int:
     """Submit the experiment, or return the one that an earlier identical call with this `once` created."""
-    config = yamlfile.read(Path(exp_config)) if isinstance(exp_config, str) else yamlfile.dump(exp_config)
+    if not isinstance(exp_config, str | Path | dict):
+        raise TypeError(_arguments.wrong("exp_config", "a path (str or Path) or a dict", exp_config))
+    if model_dir is not None:
+        _arguments.path("model_dir", model_dir)
+    config = yamlfile.dump(exp_config) if isinstance(exp_config, dict) else yamlfile.read(Path(exp_config))
     files = (
         packing.pack(Path(model_dir), [Path(path) for path in includes or ()])
         if model_dir is not None

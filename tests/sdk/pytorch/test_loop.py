@@ -223,7 +223,16 @@ def test_a_stop_on_request(told):
 
 
 def test_invalid_hyperparameters_end_the_trial(told):
+    uploaded = []
+
+    class Uploads(pytorch.PyTorchCallback):
+        def on_checkpoint_upload_end(self, uuid):
+            uploaded.append(uuid)
+
     class Bad(OneVar):
+        def build_callbacks(self):
+            return {"uploads": Uploads()}
+
         def train_batch(self, batch, epoch_idx, batch_idx):
             if batch_idx == 2:
                 raise errors.InvalidHP("too large")
@@ -233,6 +242,7 @@ def test_invalid_hyperparameters_end_the_trial(told):
         train(Bad)
     assert left.value.code == 0
     assert ("checkpoint", None) in told()
+    assert len(uploaded) == 1
 
 
 class NoModel(OneVar):

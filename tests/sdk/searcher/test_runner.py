@@ -97,6 +97,22 @@ def test_a_search_from_start_to_end(master, tmp_path):
     assert (created["activate"], "name: custom" in created["config"]) == (True, True)
 
 
+@pytest.mark.parametrize(
+    ("state", "completed", "failed"),
+    [
+        ("COMPLETED", True, False),
+        ("ERROR", False, True),
+        ("CANCELED", False, False),
+        ("DELETED", False, False),
+    ],
+)
+def test_how_an_experiment_ended(master, tmp_path, state, completed, failed):
+    tell(master, [INITIAL], [{"id": -1, "experimentInactive": {"experimentState": f"STATE_{state}"}}])
+    runner, _ = run(tmp_path)
+    assert (runner.state.experiment_completed, runner.state.experiment_failed) == (completed, failed)
+    assert (tmp_path / "experiment_id.txt").read_text() == "7"
+
+
 def keys(master):
     return [call.headers["Idempotency-Key"] for call in master.asked("POST", "/api/v1/experiments")]
 
