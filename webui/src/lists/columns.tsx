@@ -2,6 +2,7 @@
 
 import type { Experiment, Json } from "../api/types";
 import { digits, duration, isOver, number, size, shownState, stateName } from "../parts/format";
+import type { Screen } from "../ui/media";
 import { Progress } from "../ui/meter";
 import { Spark } from "../ui/spark";
 import { State } from "../ui/state";
@@ -80,7 +81,7 @@ const idle = (ran: number, lasted: number) =>
 
 const num = { num: true };
 const FIXED: Column[] = [
-  make("id", "ID", 56, ({ id }) => <span className="id">{id}</span>, num),
+  make("id", "ID", 56, ({ id }) => <span className="id">{id}</span>, { num: true, least: 48 }),
   make(
     "name",
     "Name",
@@ -92,11 +93,11 @@ const FIXED: Column[] = [
     ),
     { name: true },
   ),
-  make("description", "Description", 220, ({ description }) => <Cut>{description}</Cut>),
-  make("tags", "Tags", 128, tags),
-  make("state", "State", 120, (one) => <State state={shownState(one)} why={one.stateReason} />, { small: true, under: true }),
+  make("description", "Description", 220, ({ description }) => <Cut>{description}</Cut>, { least: 120, most: 360 }),
+  make("tags", "Tags", 128, tags, { least: 92 }),
+  make("state", "State", 120, (one) => <State state={shownState(one)} why={one.stateReason} />, { small: true, under: true, least: 116 }),
   make("progress", "Progress", 108, progress),
-  make("numTrials", "Trials", 60, ({ numTrials }) => number(numTrials), num),
+  make("numTrials", "Trials", 60, ({ numTrials }) => number(numTrials), { num: true, least: 56 }),
   make(
     "course",
     "Course",
@@ -115,21 +116,37 @@ const FIXED: Column[] = [
         {bestTrialSearcherMetric === null ? "–" : digits(bestTrialSearcherMetric)}
       </span>
     ),
-    { ...num, small: true },
+    { ...num, small: true, least: 76 },
   ),
-  make("searcherType", "Searcher", 120, ({ searcherType }) => <Cut>{searcherType}</Cut>),
-  make("searcherMetric", "Metric", 120, ({ searcherMetric }) => <Cut>{searcherMetric}</Cut>),
-  make("startTime", "Started", 104, ({ startTime }) => <Time at={startTime} />),
+  make("searcherType", "Searcher", 120, ({ searcherType }) => <Cut>{searcherType}</Cut>, { least: 84, most: 150 }),
+  make(
+    "searcherMetric",
+    "Metric",
+    104,
+    ({ searcherMetric }) => (
+      <span className="cut ink3 sm" title={searcherMetric}>
+        {searcherMetric}
+      </span>
+    ),
+    { least: 84, most: 200 },
+  ),
+  make("startTime", "Started", 104, ({ startTime }) => <Time at={startTime} />, { least: 94 }),
   make("runningTime", "Ran", 92, (one) => <Ran of={one} />, num),
   make("duration", "Since submission", 130, ({ duration: lasted }) => duration(lasted), num),
   make("slotHours", "Slot hours", 90, ({ slotHours }) => number(slotHours, 3), num),
   make("user", "By", 48, ({ username }) => <Avatar name={username} small />),
-  make("resourcePool", "Pool", 100, ({ resourcePool }) => <Cut>{resourcePool}</Cut>),
-  make("projectId", "Project", 130, ({ projectId, projectName }) => (
-    <CellLink className="cut ink2" to={`/projects/${projectId}/experiments`} title={projectName}>
-      {projectName}
-    </CellLink>
-  )),
+  make("resourcePool", "Pool", 100, ({ resourcePool }) => <Cut>{resourcePool}</Cut>, { least: 76, most: 160 }),
+  make(
+    "projectId",
+    "Project",
+    130,
+    ({ projectId, projectName }) => (
+      <CellLink className="cut ink2" to={`/projects/${projectId}/experiments`} title={projectName}>
+        {projectName}
+      </CellLink>
+    ),
+    { least: 92, most: 220 },
+  ),
   make(
     "forkedFrom",
     "Forked from",
@@ -143,7 +160,7 @@ const FIXED: Column[] = [
 ];
 const BY_ID = new Map(FIXED.map((one) => [one.id, one]));
 
-export const DEFAULT = [
+const DEFAULT = [
   "id",
   "name",
   "tags",
@@ -156,6 +173,12 @@ export const DEFAULT = [
   "runningTime",
   "user",
 ];
+const FURTHER: Record<string, string> = { numTrials: "searcherType", searcherMetricsVal: "searcherMetric" };
+/** With what there is room for on a wide screen, each behind the column that it belongs to. */
+const DEFAULT_WIDE = DEFAULT.flatMap((id) => (FURTHER[id] ? [id, FURTHER[id]] : [id]));
+const DEFAULT_SMALL = DEFAULT.filter((id) => id !== "startTime");
+/** The columns of a list for which nobody chose any. */
+export const defaultIn = (screen: Screen) => (screen === "wide" ? DEFAULT_WIDE : screen === "small" ? DEFAULT_SMALL : DEFAULT);
 export const isFixed = (id: string) => BY_ID.has(id);
 
 const HEADINGS: Record<string, string> = { "hp.": "Hyperparameters", "validation.": "Validation metrics", "training.": "Training metrics" };
@@ -170,7 +193,7 @@ export function column(id: string): Column {
     return <Cut title={value === null || value === undefined ? undefined : String(value)}>{number(value, 4)}</Cut>;
   };
   const head = id.startsWith("hp.") ? id.slice(3) : id.replace(/^(validation|metric)\./, "");
-  return { id, head, num: true, width: 104, folder: heading ? HEADINGS[heading]! : "Other metrics", cell };
+  return { id, head, num: true, width: 104, least: 84, folder: heading ? HEADINGS[heading]! : "Other metrics", cell };
 }
 
 /** The columns on offer: the fixed ones, plus other names from the server's answer. */

@@ -13,3 +13,11 @@ export function useMedia(wanted: string): boolean {
 }
 
 export const useNarrow = () => useMedia("(max-width: 640px)");
+export type Screen = "small" | "usual" | "wide";
+
+/** For how many columns there is room. */
+export function useScreen(): Screen {
+  const wide = useMedia("(min-width: 1800px)");
+  const small = useMedia("(max-width: 1399px)");
+  return wide ? "wide" : small ? "small" : "usual";
+}

@@ -14,6 +14,7 @@ import { field, filterOf, type Node } from "../../lists/query";
 import { duration, isOver, roughly, stateName } from "../../parts/format";
 import { Segments } from "../../ui/button";
 import { Card } from "../../ui/card";
+import { useScreen } from "../../ui/media";
 import { PageHead, usePlace } from "../../ui/page";
 import { Empty, Loaded } from "../../ui/status";
 import { type Column, Table } from "../../ui/table";
@@ -122,37 +123,33 @@ function time({ experiment: one }: Row) {
   );
 }
 
-const METRIC: Column<Row> = {
-  id: "metric",
-  head: "Metric",
-  width: 104,
-  cell: ({ experiment }) => (
-    <span className="cut ink3 sm" title={experiment.searcherMetric}>
-      {experiment.searcherMetric}
-    </span>
-  ),
+const TIME: Column<Row> = {
+  id: "time",
+  head: "Time",
+  width: 140,
+  cell: (row) => <span className="cut ink2">{time(row)}</span>,
 };
-const TIME: Column<Row> = { id: "time", head: "Time", width: 140, cell: (row) => <span className="ink2">{time(row)}</span> };
 
 function Recent({ rows }: { rows: Row[] }) {
   const courses = useCourses(rows);
   const { items, moving, stopMoving } = useExperimentMenu();
+  const small = useScreen() === "small";
   const columns = useMemo(() => {
     const course = column("course");
     return [
       column("id"),
       column("name"),
-      { ...column("projectId"), width: 118 },
+      ...(small ? [] : [column("projectId")]),
       column("state"),
-      { ...column("progress"), width: 118 },
+      column("progress"),
       column("numTrials"),
       { ...course, cell: (row: Row) => course.cell({ ...row, course: courses.get(row.experiment.id) }) },
       column("searcherMetricsVal"),
-      METRIC,
+      column("searcherMetric"),
       TIME,
       column("user"),
     ];
-  }, [courses]);
+  }, [courses, small]);
   return (
     <>
       <Table

@@ -68,6 +68,7 @@ export function columnsOf({ one, names, decided, chosen }: Known): Column<Trial>
       head: "Trial",
       name: true,
       width: 96,
+      least: 76,
       value: (trial) => trial.id,
       cell: (trial) => (
         <>
@@ -90,6 +91,7 @@ export function columnsOf({ one, names, decided, chosen }: Known): Column<Trial>
       head: "Batches",
       num: true,
       width: 90,
+      least: 76,
       value: (trial) => trial.totalBatchesProcessed,
       cell: (trial) => number(trial.totalBatchesProcessed),
     },
@@ -101,6 +103,7 @@ export function columnsOf({ one, names, decided, chosen }: Known): Column<Trial>
             id: "search",
             head: "Search",
             width: 240,
+            most: 320,
             value: (trial: Trial) => decided.get(trial.id)?.text ?? "",
             title: (trial: Trial) => decided.get(trial.id)?.text,
             cell: (trial: Trial) => decided.get(trial.id)?.text ?? "",
@@ -113,6 +116,7 @@ export function columnsOf({ one, names, decided, chosen }: Known): Column<Trial>
         head: name,
         num: true,
         width: 100,
+        least: 84,
         folder: "Hyperparameters",
         off: !varies,
         value: (trial) => plain(flat(trial.hparams)[name]),

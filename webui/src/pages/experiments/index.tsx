@@ -7,7 +7,7 @@ import { fetchedPart } from "../../api/fetched";
 import { useData } from "../../api/data";
 import type { Experiment } from "../../api/types";
 import { useExperimentMenu } from "../../lists/acts";
-import { column, DEFAULT, offered, type Row } from "../../lists/columns";
+import { column, defaultIn, offered, type Row } from "../../lists/columns";
 import { useCourses } from "../../lists/course";
 import { FilterForm } from "../../lists/filters";
 import { MoveDialog } from "../../lists/move";
@@ -22,6 +22,7 @@ import { Button } from "../../ui/button";
 import { Dialog, DialogFoot } from "../../ui/dialog";
 import { TextField } from "../../ui/field";
 import { useKey } from "../../ui/keys";
+import { useScreen } from "../../ui/media";
 import { Menu, Popover } from "../../ui/menu";
 import { PageHead, usePlace } from "../../ui/page";
 import { Empty, Failure, Loading } from "../../ui/status";
@@ -73,7 +74,8 @@ export function Experiments() {
     ],
   });
   const { known, cards } = useKnown(project);
-  const shown = view.shown ?? DEFAULT;
+  const standard = defaultIn(useScreen());
+  const shown = view.shown ?? standard;
   const asked = askedFor(view, project, shown);
   // While a query is invalid, the list shows the last valid one.
   const worked = useRef(asked);
@@ -160,7 +162,7 @@ function Bar({
   const [busy, setBusy] = useState(false);
   const columnView = useColumnView(view);
   const named = view.params.get("v");
-  const heated = (view.shown ?? DEFAULT).map(column).filter(heatable);
+  const heated = columnView.shown.map(column).filter(heatable);
   const heat = (id: string) =>
     view.set({ heat: (view.heat.includes(id) ? view.heat.filter((one) => one !== id) : [...view.heat, id]).join(",") });
   const forget = (name: string) => {
@@ -189,7 +191,7 @@ function Bar({
             })),
           ]}
         />
-        <ColumnPicker columns={pickable(cards)} view={columnView} />
+        <ColumnPicker columns={cards} view={columnView} />
         <Menu
           label="View options"
           icon={<Ellipsis />}
@@ -232,11 +234,10 @@ function Bar({
   );
 }
 
-const pickable = (cards: ReturnType<typeof offered>) => cards.map((one) => ({ ...one, off: !DEFAULT.includes(one.id) }));
-
-function useColumnView(view: ListView): ColumnView {
+function useColumnView(view: ListView): ColumnView & { shown: string[] } {
+  const standard = defaultIn(useScreen());
   return {
-    shown: view.shown ?? DEFAULT,
+    shown: view.shown ?? standard,
     widths: view.widths,
     setShown: (ids) => view.set({ c: ids?.join(",") ?? "" }),
     setWidth: (id, width) =>
@@ -273,7 +274,7 @@ function List({
   const grouping = view.group ? GROUPS[view.group]?.of : undefined;
   // biome-ignore lint/correctness/useExhaustiveDependencies: `view` and `windows` are new objects with every render
   const columns = useMemo(() => {
-    const ids = new Set([...cards.map((one) => one.id), ...(columnView.shown ?? [])]);
+    const ids = new Set([...cards.map((one) => one.id), ...columnView.shown]);
     return [...ids].map((id) => {
       const one = column(id);
       if (id === "course") return { ...one, cell: (row: Row) => one.cell({ ...row, course: courses.get(row.experiment.id) }) };
@@ -356,7 +357,7 @@ function List({
 
 /** Metric histories of the experiments in view, while that column is shown. */
 function useCoursesInView(view: ListView, windows: ReturnType<typeof useWindows>, all: Found | undefined) {
-  const wanted = (view.shown ?? DEFAULT).includes("course");
+  const wanted = useColumnView(view).shown.includes("course");
   const [from, to] = windows.inView;
   const rows = view.group
     ? (all?.experiments ?? [])

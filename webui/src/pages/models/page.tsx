@@ -117,12 +117,14 @@ function Versions({ path, model, versions }: { path: string; model: Model; versi
       id: "checkpoint",
       head: "Checkpoint",
       width: 104,
+      least: 92,
       cell: (one) => <code title={one.checkpoint.uuid}>{one.checkpoint.uuid.slice(0, 8)}</code>,
     },
     {
       id: "from",
       head: "Experiment / trial",
       width: 140,
+      least: 92,
       cell: ({ checkpoint: { training } }) =>
         training && (
           <>
@@ -135,13 +137,21 @@ function Versions({ path, model, versions }: { path: string; model: Model; versi
       id: "metric",
       head: metric || "Metric",
       width: 118,
+      least: 84,
       num: true,
       small: true,
       cell: ({ checkpoint: { training } }) => (typeof training?.searcherMetric === "number" ? digits(training.searcherMetric) : ""),
       value: (one) => one.checkpoint.training?.searcherMetric,
     },
-    { id: "size", head: "Size", width: 84, num: true, cell: (one) => (bytes(one) ? size(bytes(one)) : "–"), value: bytes },
-    { id: "made", head: "Registered", width: 110, cell: (one) => <Time at={one.creationTime} />, value: (one) => one.creationTime },
+    { id: "size", head: "Size", width: 84, least: 72, num: true, cell: (one) => (bytes(one) ? size(bytes(one)) : "–"), value: bytes },
+    {
+      id: "made",
+      head: "Registered",
+      width: 110,
+      least: 94,
+      cell: (one) => <Time at={one.creationTime} />,
+      value: (one) => one.creationTime,
+    },
     { id: "user", head: "By", width: 48, cell: (one) => <Avatar name={one.username} small />, value: (one) => one.username },
   ];
   if (!shown)

@@ -9,7 +9,7 @@ import { isExperiment, pageOf, startsAt, will } from "./facts";
 
 const since = (job: Job) => (Date.now() - Date.parse(job.submissionTime)) / 1000;
 
-const [PLACE_PX, NAME_PX] = [66, 240];
+const [PLACE_PX, NAME_PX] = [66, 190];
 
 const NAME: Column<Job> = {
   id: "name",
@@ -34,6 +34,7 @@ const SLOTS: Column<Job> = {
   id: "slots",
   head: "Slots",
   width: 104,
+  least: 76,
   num: true,
   small: true,
   cell: (job) => `${count(job.allocatedSlots)} / ${count(job.requestedSlots)}`,
@@ -43,6 +44,7 @@ const BY: Column<Job> = {
   id: "user",
   head: "By",
   width: 52,
+  least: 44,
   cell: (job) => <Avatar name={job.username} small />,
   value: (job) => job.username,
 };
@@ -50,12 +52,15 @@ const POOL: Column<Job> = {
   id: "pool",
   head: "Pool",
   width: 110,
+  least: 80,
+  most: 160,
   cell: (job) => <Cut>{job.resourcePool}</Cut>,
   value: (job) => job.resourcePool,
 };
 const REASON: Column<Job> = {
   id: "reason",
   head: "Waits for",
+  least: 200,
   wrap: true,
   under: true,
   cell: (job) => <span className="ink2">{job.waitsFor}</span>,
@@ -64,6 +69,7 @@ const STARTS: Column<Job> = {
   id: "starts",
   head: "Starts",
   width: 120,
+  least: 104,
   small: true,
   cell: (job) => <span className={job.canStart ? (job.startsIn === null ? "ink3" : "m") : "bad m"}>{startsAt(job)}</span>,
   value: (job) => job.startsIn,
@@ -72,6 +78,7 @@ const WAITS: Column<Job> = {
   id: "waits",
   head: "Waits",
   width: 98,
+  least: 90,
   num: true,
   cell: (job) => <span className="ink2">{duration(since(job))}</span>,
   value: since,

@@ -17,12 +17,12 @@ import { stretches, useShare } from "./share";
 import { useSlots } from "./slots";
 import type { Column, ColumnView, Sort, Source } from "./types";
 import { below, chosen, useKeptView } from "./view";
+import { fitted, useRoom, wishOf } from "./widths";
 
 const ROW = { compact: 28, normal: 34, roomy: 42 };
 const ROW_NARROW = 44;
 const CHOOSE = 38;
 const ACT = 44;
-const GROWS = 220;
 const GROWS_NARROW = 84;
 const MOST_NARROW = 104;
 /** Up to this many rows, the table renders all of them. */
@@ -148,13 +148,17 @@ export function Table<T>(props: TableProps<T>) {
   const hidden = useHiddenRight(box, shown.length);
   const actWidth = actions || act ? (props.actWidth ?? ACT) : 0;
   const named = shown.findIndex((one) => one.name);
+  const lead = onSelect ? CHOOSE : 0;
+  const room = useRoom(box, there);
+  const wide = useMemo(() => {
+    const wishes = shown.map((one) => wishOf(one, view.widths[one.id]));
+    return new Map(fitted(wishes, room - lead - actWidth).map((width, place) => [shown[place]!.id, width]));
+  }, [shown, view.widths, room, lead, actWidth]);
   const width = (one: Column<T>) => {
     if (narrow) return one.name || one.width === undefined ? GROWS_NARROW : Math.min(one.width, MOST_NARROW);
-    return view.widths[one.id] ?? one.width ?? GROWS;
+    return wide.get(one.id)!;
   };
-  const grows = (one: Column<T>) =>
-    narrow ? one.name || one.width === undefined : one.width === undefined && view.widths[one.id] === undefined;
-  const lead = onSelect ? CHOOSE : 0;
+  const grows = (one: Column<T>) => narrow && (one.name || one.width === undefined);
   const pinned = narrow ? -1 : named;
   const left = (place: number) => lead + shown.slice(0, place).reduce((sum, one) => sum + width(one), 0);
   const pin = (place: number): CSSProperties | undefined => (place <= pinned ? pinnedAt(left(place)) : undefined);
@@ -173,7 +177,7 @@ export function Table<T>(props: TableProps<T>) {
           `${one.num ? "num" : ""} ${one.name ? "name" : ""} ${one.wrap ? "wrap" : ""} ${pinClass(place)} ${place === 0 && !chooses ? "first" : ""}`,
       ),
     }),
-    [shown, under, chooses, offers, narrow, view.widths],
+    [shown, under, chooses, offers, narrow, wide],
   );
   const does = useRef<Does<T>>(null!);
   does.current = { choose, actions, onOpen: props.onOpen, onPoint: props.onPoint };

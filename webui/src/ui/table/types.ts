@@ -12,6 +12,9 @@ export interface Column<T> {
   num?: boolean;
   /** In pixels; a column without one, the name, takes the remaining space. */
   width?: number;
+  /** What it may be narrowed to if the table has little room, and what it takes if there is plenty. */
+  least?: number;
+  most?: number;
   sort?: boolean;
   /** Heading under which the column picker lists it. */
   folder?: string;
