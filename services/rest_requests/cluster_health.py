@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,6 +13,7 @@ from services.kit.cluster_monitor import LEASES, OWNERS
 from services.kit.conditions import Conditions, Trouble
 from services.kit.health import deduplicate
 from services.kit.health_reports import HealthReports
+from services.kit.lag import HasLag
 
 UP, DEGRADED, DOWN = "up", "degraded", "down"
 REQUIRED_SERVICES = ("searcher", "scheduler", subjects.INTAKE)
@@ -24,9 +25,16 @@ SELF = "gateway"
 class ClusterHealth:
     """The problems of the cluster, including this gateway's own."""
 
-    def __init__(self, conditions: Conditions, signs: HealthReports) -> None:
+    def __init__(
+        self,
+        conditions: Conditions,
+        signs: HealthReports,
+        lag: Callable[[], Mapping[str, HasLag]] = dict,
+    ) -> None:
+        """`lag` tells what this gateway still has to read or to save, from which answers are made."""
         self._conditions = conditions
         self._signs = signs
+        self._lag = lag
 
     def report(self, position: int) -> dict[str, Any]:
         """The health report for clients. `position` is how far this gateway has read the log."""
@@ -35,6 +43,8 @@ class ClusterHealth:
         return {
             "status": DOWN if any(map(_stops_cluster, troubles)) else DEGRADED if troubles else UP,
             "position": position,
+            # Pages say it earlier than `log_lags`, which takes a gateway out of service.
+            "lateSeconds": round(max((one.age_s for one in self._lag().values()), default=0.0), 1),
             "time": _timestamp(time.time()),
             "database": parts["database"],
             "parts": parts,

@@ -28,6 +28,7 @@ from services.kit.blobs import DirectoryBlobs
 from services.kit.conditions import Conditions
 from services.kit.credentials import Authority
 from services.kit.health_reports import HealthReports
+from services.kit.lag import HasLag
 from services.kit.log import Draft, Stored
 from services.kit.log_memory import MemoryLog
 from services.kit.log_progress import ProcessProgress
@@ -163,6 +164,7 @@ class Harness:
         live = Live(self.catalogue, self.journal)
         saver.watch(live.notify_changes)
         self.conditions, self.signs = Conditions("gateway"), HealthReports()
+        self.lag: dict[str, HasLag] = {}
         self.backend = Backend(
             settings=Settings(
                 **{"cluster_id": "c-1", "cluster_name": "test", "allowed_hosts": "gateway"} | settings
@@ -177,7 +179,7 @@ class Harness:
             sealer=SEALER,
             storage={"type": "shared_fs", "host_path": str(folder / "checkpoints")},
             measures=Measures("gateway"),
-            health=ClusterHealth(self.conditions, self.signs),
+            health=ClusterHealth(self.conditions, self.signs, lambda: self.lag),
         )
         self.app = application(self.backend)
         transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)

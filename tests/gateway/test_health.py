@@ -116,3 +116,21 @@ def test_the_positions_of_all_services_with_who_does_not_answer(gateway):
         {"program": "searcher", "replica": "cd34", "leads": False, "streams": [read], "saved": None},
     ]
     assert set(report["silent"]) == {*OWNERS} - {"searcher"}
+
+
+class Waits:
+    """Something that waits, for so many seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        self.completed, self.left, self.age_s = 0, 1, seconds
+
+    def restart_age(self) -> None:
+        self.age_s = 0.0
+
+
+def test_it_says_how_long_the_oldest_event_waits_to_be_read_or_saved(gateway):
+    assert told(gateway)[1]["lateSeconds"] == 0.0
+    gateway.lag |= {"CONTROL": Waits(0.04), SAVING: Waits(2.34)}
+    status, report = told(gateway)
+    # Nothing is wrong yet: a gateway that is a little late goes on serving.
+    assert (status, report["status"], report["lateSeconds"]) == (200, "up", 2.3)

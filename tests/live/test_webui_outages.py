@@ -4,6 +4,8 @@ import os
 import re
 import shutil
 import signal
+import sqlite3
+import threading
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,8 @@ from tests.fixtures.browser import signed_in as signed_in
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 EXAMPLES = Path(__file__).parents[2] / "examples" / "core_api"
-PLAN = {"slots": 2}
+# What pages show is told to be old long before the gateway counts as ill.
+PLAN = {"slots": 2, "settings": {"STEADFAST_LOG_LAGS_S": "3600"}}
 expect = playwright.expect
 pytestmark = MARKS
 
@@ -83,12 +86,12 @@ def test_the_list_goes_on_when_broker_and_gateway_were_away(cluster, page, examp
     cluster.kill("broker")
     # Away until the page has said so.
     cluster.stop("gateway")
-    expect(page.get_by_text("reconnecting, data of")).to_be_visible(timeout=60 * SECONDS)
+    expect(page.get_by_text("reconnecting")).to_be_visible(timeout=60 * SECONDS)
     cluster.start("gateway")
     cluster.get("me")
     cluster.create("1_metrics.yaml", examples, "--config", "name=after-the-fall")
     expect(page.get_by_role("row", name=re.compile("after-the-fall"))).to_be_visible(timeout=60 * SECONDS)
-    expect(page.get_by_text("reconnecting, data of")).to_have_count(0, timeout=60 * SECONDS)
+    expect(page.get_by_text("reconnecting")).to_have_count(0, timeout=60 * SECONDS)
 
 
 @pytest.mark.full
@@ -132,3 +135,25 @@ def test_the_page_shows_that_the_gateway_hangs(cluster, page):
     finally:
         os.kill(cluster.pid("gateway"), signal.SIGCONT)
     expect(told).to_have_count(0, timeout=60 * SECONDS)
+
+
+def test_a_gateway_that_cannot_save_what_it_reads_says_that_its_data_is_old(cluster, page):
+    """Lists come from its database, so they stand still until it is free again."""
+    id = cluster.submit("import time; time.sleep(600)", name="before")
+    database = sqlite3.connect(cluster.home.path / "databases" / "gateway.db", isolation_level=None)
+    old = page.get_by_text(re.compile(r"Data of \d+:\d\d:\d\d, catching up"))
+    expect(old).to_have_count(0)
+    database.execute("BEGIN IMMEDIATE")
+    # It is answered once it is saved.
+    pausing = threading.Thread(target=cluster.tell, args=(id, "pause"))
+    pausing.start()
+    try:
+        expect(old).to_be_visible(timeout=60 * SECONDS)
+        assert cluster.get("master/health")["status"] == "up"
+        page.goto("/det/clusters")
+        expect(old).to_be_visible(timeout=60 * SECONDS)
+    finally:
+        database.execute("ROLLBACK")
+        database.close()
+        pausing.join(60)
+    expect(old).to_have_count(0, timeout=60 * SECONDS)

@@ -14,6 +14,8 @@ export interface Reason {
 export interface Health {
   status: "up" | "degraded" | "down";
   reasons: Reason[];
+  /** How long the oldest event has waited for this gateway to read and save it. */
+  lateSeconds: number;
 }
 
 export interface Seen {

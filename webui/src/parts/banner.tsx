@@ -1,5 +1,5 @@
 import { type Reason, useHealth } from "../api/health";
-import { exact, sentence } from "./format";
+import { exact, moment, sentence } from "./format";
 
 const SHOWN = 2;
 const HEADS = {
@@ -8,17 +8,11 @@ const HEADS = {
   down: "The cluster is not making decisions. Running scripts keep training.",
 };
 
-/** The time of day, with the date if it is not today. */
-function moment(at: Date): string {
-  const today = at.toDateString() === new Date().toDateString();
-  return today ? at.toLocaleTimeString("en-GB") : at.toLocaleString("en-GB");
-}
-
 const Line = ({ reason }: { reason: Reason }) => (
   <li>
     {reason.condition === "nobody_leads" ? sentence(reason.message) : `${sentence(reason.program)}: ${reason.message}`}, since{" "}
     <time dateTime={reason.since} title={exact(reason.since)}>
-      {moment(new Date(reason.since))}
+      {moment(reason.since)}
     </time>
     . <span className="ink2">{reason.action}</span>
   </li>
@@ -27,14 +21,16 @@ const Line = ({ reason }: { reason: Reason }) => (
 /** What is wrong, on every page, for as long as it lasts. */
 export function Banner() {
   const { health, answeredAt, silent } = useHealth();
-  if (silent)
+  if (silent) {
+    const when = answeredAt && moment(answeredAt.toISOString());
     return (
       <section className="banner down" role="alert">
-        <strong>{answeredAt ? `The gateway has not answered since ${moment(answeredAt)}.` : "The gateway does not answer."}</strong>{" "}
-        {answeredAt && `This page shows data from ${moment(answeredAt)}. `}
+        <strong>{when ? `The gateway has not answered since ${when}.` : "The gateway does not answer."}</strong>{" "}
+        {when && `This page shows data from ${when}. `}
         The page retries every few seconds. Running scripts keep training.
       </section>
     );
+  }
   if (!health || health.status === "up") return null;
   const rest = health.reasons.slice(SHOWN);
   return (

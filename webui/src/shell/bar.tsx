@@ -2,11 +2,10 @@ import { ChevronLeft, ChevronRight, CircleHelp, Monitor, Moon, Search, Sun } fro
 import { Link } from "react-router";
 
 import { IconButton } from "../ui/button";
+import { moment } from "../parts/format";
 import { usePlaceNow } from "../ui/place";
 import { useAge } from "./age";
 import { type Theme, useTheme } from "./look";
-
-const clock = (at: Date) => at.toLocaleTimeString("en-GB");
 
 /** Whether the data shown is live, or since when it is old. */
 function Live() {
@@ -14,7 +13,11 @@ function Live() {
   return (
     <span className={`live ${kind}`} role="status" data-tip={why || "Changes appear as they happen"}>
       <i aria-hidden="true" />
-      {kind === "live" ? "Live" : kind === "stale" ? `Data of ${clock(since!)}, catching up` : `reconnecting, data of ${clock(since!)}`}
+      {kind === "live"
+        ? "Live"
+        : kind === "stale"
+          ? `Data of ${moment(since!.toISOString())}, catching up`
+          : `Data of ${moment(since!.toISOString())}, reconnecting`}
     </span>
   );
 }
