@@ -4,7 +4,7 @@ import { Link } from "react-router";
 
 import type { Experiment, Trial } from "../../api/types";
 import { tickText } from "../../charts/export";
-import { clock, count as thousands, digits, duration, flat, isOver, number, stateName } from "../../parts/format";
+import { clock, count as thousands, digits, duration, flat, isOver, number, roughly, stateName } from "../../parts/format";
 import { Figure, Figures } from "../../ui/figures";
 import { Meter } from "../../ui/meter";
 import { stateColour } from "../../ui/state";
@@ -127,8 +127,8 @@ function End({ one, spent, job }: { one: Experiment; spent: ReturnType<typeof us
   return (
     <Figure
       name="Ends"
-      value={`in ${duration(found.left)}`}
-      unit={found.spread >= 1 ? `± ${duration(found.spread)}` : undefined}
+      value={`in ${roughly(found.left)}`}
+      unit={found.spread >= 1 ? `± ${roughly(found.spread)}` : undefined}
       note={`about ${clock(Date.now() + found.left * 1000)}, at the current rate`}
     />
   );

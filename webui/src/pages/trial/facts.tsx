@@ -5,7 +5,7 @@ import { Link } from "react-router";
 
 import type { Experiment, Trial } from "../../api/types";
 import { tickText } from "../../charts/export";
-import { ago, digits, duration, exact, isOver, number } from "../../parts/format";
+import { ago, clock, digits, duration, isOver, number, roughly } from "../../parts/format";
 import { Figure, Figures } from "../../ui/figures";
 import { Meter } from "../../ui/meter";
 import { lengthOf } from "../experiment/lengths";
@@ -29,7 +29,7 @@ export function TrialFacts({ trial, one, place }: { trial: Trial; one?: Experime
         name="Batches"
         value={tickText(trial.totalBatchesProcessed)}
         unit={full ? `of ${tickText(full)}` : undefined}
-        note={trial.wallClockTime ? `ran ${duration(trial.wallClockTime)}` : "has not run yet"}
+        note={over ? reached(done, place.stopped) : trial.wallClockTime ? `ran ${duration(trial.wallClockTime)}` : "has not run yet"}
       >
         <Meter label={`${Math.round(done * 100)} %`} parts={[{ share: done, colour: `var(--${colour})` }]} />
       </Figure>
@@ -59,6 +59,10 @@ export function TrialFacts({ trial, one, place }: { trial: Trial; one?: Experime
   );
 }
 
+/** How far it came, once it is over. */
+const reached = (done: number, stopped: boolean) =>
+  stopped ? "stopped early" : done < 1 ? `at ${Math.round(done * 100)} %` : "to its end";
+
 /** Why it was never restarted. */
 const neverAgain = (trial: Trial) =>
   trial.state === "STATE_ERROR" ? "it failed at its first try" : isOver(trial.state) ? "it ran through" : "none so far";
@@ -68,9 +72,9 @@ function End({ trial, one, done }: { trial: Trial; one?: Experiment; done: numbe
   if (isOver(trial.state))
     return (
       <Figure
-        name={trial.state === "STATE_ERROR" ? "Failed" : "Ended"}
-        value={trial.endTime ? ago(trial.endTime) : "–"}
-        note={trial.endTime ? exact(trial.endTime) : undefined}
+        name={`${trial.state === "STATE_ERROR" ? "Failed" : "Ended"} after`}
+        value={trial.wallClockTime ? <span title="Time during which it ran">{duration(trial.wallClockTime)}</span> : "–"}
+        note={trial.endTime ? `ended ${clock(Date.parse(trial.endTime))}` : undefined}
       />
     );
   if (trial.state === "STATE_PAUSED")
@@ -88,8 +92,8 @@ function End({ trial, one, done }: { trial: Trial; one?: Experiment; done: numbe
   return found ? (
     <Figure
       name="Ends"
-      value={`in ${duration(found.left)}`}
-      unit={found.spread >= 1 ? `± ${duration(found.spread)}` : undefined}
+      value={`in ${roughly(found.left)}`}
+      unit={found.spread >= 1 ? `± ${roughly(found.spread)}` : undefined}
       note="if it trains to its full length"
     />
   ) : (
