@@ -275,7 +275,8 @@ class Run:
             # Reported when the worker leaves or registers again; the run has not failed.
             return
         if message:
-            await self._shipper.add_worker_lines(FAILURE, "ERROR", message)
+            # What others needed the slots for, or a user stopped, has not failed.
+            await self._shipper.add_worker_lines(FAILURE, "INFO" if self.order.killed else "ERROR", message)
         if self.order.assigned.kind == "COMMAND" and code is not None and not (lost or self.order.killed):
             # The last line that clients of commands wait for, in Determined's wording.
             await self._shipper.add_worker_lines(ENDING, *_exit_line(code))

@@ -71,8 +71,8 @@ def _preemption_reason(state: State, wanted_by: str) -> str:
         return "its job holds more than its fair share of the slots, and others wait"
     job = state.jobs.get(winner.experiment_id)
     priority = f" (priority {job.priority})" if job else ""
-    whose = f" of experiment {winner.experiment_id}" if winner.experiment_id > 0 else ""
-    return f"its slots are wanted by {winner.id}{whose}{priority}"
+    whose = f"experiment {winner.experiment_id}" if winner.experiment_id > 0 else "another task"
+    return f"its slots are wanted by {whose}{priority}"
 
 
 class _FreeSlots:

@@ -282,7 +282,9 @@ DESCRIBERS: dict[type, Describer] = {
     trial.OperationCompleted: lambda e, _: (
         f"the script of trial {e.trial_id} reported {_number(e.metric)} for operation {e.seq}"
     ),
-    trial.Progressed: lambda e, _: f"trial {e.trial_id} had trained {e.units:g} units",
+    trial.Progressed: lambda e, _: (
+        f"trial {e.trial_id} had trained {e.units:g} unit{'' if e.units == 1 else 's'}"
+    ),
     trial.ExitedEarly: lambda e, _: f"the script of trial {e.trial_id} gave up",
     trial.CheckpointStored: lambda e, _: (
         f"trial {e.trial_id} stored checkpoint {e.uuid} at step {e.steps_completed}"
@@ -367,6 +369,6 @@ DESCRIBERS: dict[type, Describer] = {
     gateway.TemplateRemoved: lambda e, _: f"template '{e.name}' was removed",
     **dict.fromkeys(
         (owner.CreationKept for owner in (searcher, scheduler, checkpoints, webhooks, gateway)),
-        lambda e, _: f"{_number(e.value)} was created for the Idempotency-Key '{e.key}'",
+        lambda e, _: f"the answer {_number(e.value)} was kept, should its request be repeated",
     ),
 }

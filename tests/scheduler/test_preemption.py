@@ -27,7 +27,7 @@ def test_an_important_job_takes_the_slots_of_an_unimportant_one(full):
     (asked,) = full.request(3, experiment=2)
     assert isinstance(asked, scheduler.PreemptRequested)
     assert (asked.allocation_id, asked.wanted_by) == ("1.t2.1", "1.t3.1")
-    assert asked.reason == "its slots are wanted by 1.t3.1 of experiment 2 (priority 10)"
+    assert asked.reason == "its slots are wanted by experiment 2 (priority 10)"
     (ended, assigned) = full.exited(2)
     assert (ended.outcome, assigned.trial_id) == ("succeeded", 3)
 

@@ -1,8 +1,9 @@
 """The walk from a state back to what it came of, over histories made by hand."""
 
 from det_contracts.envelope import Recorded
-from det_contracts.events import Decision, checkpoints, scheduler, searcher, trial, worker
+from det_contracts.events import Decision, checkpoints, gateway, scheduler, searcher, trial, worker
 from services.why.chain import chain, newest_steps
+from services.why.event_descriptions import describe
 from services.why.history import Cause, Entity, History
 from services.why.subject import Subject, current_state_events
 from tests.gateway import stories
@@ -354,3 +355,13 @@ def test_the_whole_story_is_in_order_without_what_only_frames_it():
         len(made.events) - 1,
     ]
     assert newest_steps(history, 2).more
+
+
+def test_a_description_counts_in_words_and_names_no_key():
+    def says(event):
+        return describe(event, History()).what
+
+    assert says(trial.Progressed(1, 1, 1.0)) == "trial 1 had trained 1 unit"
+    assert says(trial.Progressed(1, 1, 2.5)) == "trial 1 had trained 2.5 units"
+    kept = gateway.CreationKept("r", "294e9d56-6715", "digest", 7, "the request carried a key")
+    assert says(kept) == "the answer 7 was kept, should its request be repeated"

@@ -2,11 +2,13 @@
 
 import asyncio
 
+import msgspec
 import pytest
 
 from det_contracts import codec, subjects
 from det_contracts.events import scheduler, worker
 from det_contracts.orders import Briefing, Gang
+from det_contracts.reports import LogBatch
 from tests.fixtures.lines import WorkerLog
 from worker import process, run
 from worker.orders import Order, Orders
@@ -55,7 +57,14 @@ def facts(journal):
     return [codec.decode(m.body, m.position).event for m in journal.streams[subjects.WITNESS]]
 
 
-def execute(tmp_path, order, before=None, preparer=None, turn=None):
+def lines(journal):
+    batches = [msgspec.json.decode(m.body, type=LogBatch) for m in journal.streams[subjects.LOGS]]
+    return [(line.level, line.text) for batch in batches for line in batch.lines]
+
+
+def execute(tmp_path, order, before=None, preparer=None, turn=None, told=None):
+    told = [] if told is None else told
+
     """One run from its order to its report; returns what was stated of it."""
 
     async def at_once(_):
@@ -72,6 +81,7 @@ def execute(tmp_path, order, before=None, preparer=None, turn=None):
         if before is not None:
             await before(one)
         await asyncio.wait_for(work, 60)
+        told.extend(lines(journal))
         return facts(journal), orders.get(ASSIGNED.allocation_id)
 
     return asyncio.run(live())
@@ -86,8 +96,11 @@ def expect_never_started(stated, started):
 
 
 def test_killed_while_it_is_made_ready_it_never_starts(tmp_path, started):
-    stated, kept = execute(tmp_path, Order(ASSIGNED, briefing=TOLD), preparer=Preparer())
+    told = []
+    stated, kept = execute(tmp_path, Order(ASSIGNED, briefing=TOLD), preparer=Preparer(), told=told)
     expect_never_started(stated, started)
+    # Whoever reads the log looks for errors, and this is none.
+    assert told == [("INFO", "ended before it was started: a whim")]
     assert (kept.killed, kept.reported) == ("a whim", True)
 
 
