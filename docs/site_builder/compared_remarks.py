@@ -13,11 +13,6 @@ COMMANDS = {
 }
 """By the command, or its first words."""
 
-ROUTES: dict[str, str] = {}
-"""By the path, or its beginning."""
-
-FIELDS: dict[str, str] = {}
-
 OUR_FIELDS = {"environment.warm"}
 """What the configuration has beyond 0.25."""
 OUR_SEARCHERS = {"tpe", "pbt"}
