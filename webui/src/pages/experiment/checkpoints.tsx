@@ -10,6 +10,7 @@ import { Button, IconButton, LinkButton, Segments } from "../../ui/button";
 import { ask } from "../../ui/dialog";
 import { useOpen } from "../../ui/drawer";
 import { Search } from "../../ui/field";
+import { useNarrow } from "../../ui/media";
 import { Empty, Failure, Loaded } from "../../ui/status";
 import { type Column, Table } from "../../ui/table";
 import { Tag, Time } from "../../ui/text";
@@ -35,6 +36,7 @@ export function Checkpoints({
   owned?: Experiment;
 }) {
   const rights = useRights();
+  const narrow = useNarrow();
   const undeletable = owned && rights("delete", owned);
   const [params, setParams] = useSearchParams();
   const [open, setOpen] = useOpen();
@@ -151,9 +153,10 @@ export function Checkpoints({
                 open={open}
                 onOpen={(one) => setOpen(one.uuid)}
                 called={(one) => `checkpoint ${one.uuid.slice(0, 8)}`}
-                actWidth={110}
+                actWidth={narrow ? undefined : 110}
                 act={(one) =>
-                  isThere(one) && (
+                  isThere(one) &&
+                  !narrow && (
                     <>
                       <LinkButton small kind="ghost" icon={<ArrowDownToLine />} label="Download" href={`/checkpoints/${one.uuid}`} />
                       <IconButton
@@ -167,6 +170,18 @@ export function Checkpoints({
                 }
                 actions={(one) => [
                   { name: "Open", act: () => setOpen(one.uuid) },
+                  {
+                    name: "Download",
+                    icon: <ArrowDownToLine />,
+                    not: isThere(one) ? undefined : "its files are gone",
+                    act: () => location.assign(`/checkpoints/${one.uuid}`),
+                  },
+                  {
+                    name: "Register as a model",
+                    icon: <Box />,
+                    not: isThere(one) ? rights("edit", ANYWHERE) : "its files are gone",
+                    act: () => setRegistering(one.uuid),
+                  },
                   { name: "Copy id", act: () => void navigator.clipboard?.writeText(one.uuid) },
                   null,
                   {
@@ -247,6 +262,7 @@ function columnsOf({ experiment, marks, registered, why, going }: Telling): Colu
       head: "Trial",
       num: true,
       width: 80,
+      least: 60,
       value: (one) => one.training?.trialId,
       cell: (one) =>
         one.training && (
@@ -258,6 +274,7 @@ function columnsOf({ experiment, marks, registered, why, going }: Telling): Colu
       head: "Batches",
       num: true,
       width: 96,
+      least: 76,
       small: true,
       under: true,
       value: steps,
@@ -268,16 +285,18 @@ function columnsOf({ experiment, marks, registered, why, going }: Telling): Colu
       head: experiment?.searcherMetric || "Metric",
       num: true,
       width: 118,
+      least: 92,
       small: true,
       value: (one) => one.training?.searcherMetric,
       cell: (one) => (typeof one.training?.searcherMetric === "number" ? digits(one.training.searcherMetric) : ""),
     },
-    { id: "size", head: "Size", num: true, width: 96, value: bytesOf, cell: (one) => size(bytesOf(one)) },
+    { id: "size", head: "Size", num: true, width: 96, least: 80, value: bytesOf, cell: (one) => size(bytesOf(one)) },
     {
       id: "stored",
       head: "Stored",
       num: true,
       width: 120,
+      least: 94,
       value: (one) => Date.parse(one.reportTime),
       cell: (one) => <Time at={one.reportTime} />,
     },
@@ -287,6 +306,8 @@ function columnsOf({ experiment, marks, registered, why, going }: Telling): Colu
     id: "why",
     head: "With this policy",
     width: 296,
+    least: 200,
+    most: 400,
     value: (one) => (isThere(one) ? (going.has(one.uuid) ? "goes" : "stays") : ""),
     cell: (one) => isThere(one) && <Fate goes={going.has(one.uuid)} isModel={registered.has(one.uuid)} why={why.get(one.uuid) ?? ""} />,
   };
@@ -307,8 +328,9 @@ const Fate = ({ goes, isModel, why }: { goes: boolean; isModel: boolean; why: st
 const Steps = (shown: Marked) => (
   <span>
     {number(steps(shown.of))}
-    <span className="m-only">
-      <span className="ink3"> batches</span> <Marks {...shown} />
+    <span className="m-only tags-below">
+      <span className="ink3"> batches</span>
+      <Marks {...shown} />
     </span>
   </span>
 );

@@ -123,8 +123,9 @@ function TimelineCard({ id, topic }: { id: number; topic: string }) {
   return (
     <Card title="How its time was spent">
       <Loaded found={found}>
-        {({ stretches, seconds }) =>
-          stretches.length ? (
+        {({ stretches: all, seconds }) => {
+          const stretches = worthTelling(all);
+          return stretches.length ? (
             <>
               <div className="strip" role="img" aria-label={stretches.map(said).join("; ")}>
                 {parts(stretches).map((one) => (
@@ -160,12 +161,16 @@ function TimelineCard({ id, topic }: { id: number; topic: string }) {
             </>
           ) : (
             <Empty>Nothing has happened yet.</Empty>
-          )
-        }
+          );
+        }}
       </Loaded>
     </Card>
   );
 }
+
+/** Without those of no second, such as a wait for a slot that was free; the last one says what it is now. */
+export const worthTelling = (stretches: Stretch[]) =>
+  stretches.filter((one, at) => at === stretches.length - 1 || Math.round(took(one)) > 0);
 
 /** Sums that are worth a word: what took no second only if nothing took longer. */
 function told(seconds: Record<string, number>) {
