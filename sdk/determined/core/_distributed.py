@@ -231,7 +231,7 @@ class DistributedContext(Collectives):
             ```
         """
         expected = "an initialized Horovod module, such as horovod.torch after hvd.init()"
-        _arguments.having("hvd", hvd, _FIELDS, expected)
+        _arguments.having("hvd", hvd, _FIELDS, expected, classes_too=True)
         numbers = {field: getattr(hvd, field)() for field in _FIELDS}
         return cls(**numbers, chief_ip=chief_ip or os.environ.get("DET_CHIEF_IP"))
 
