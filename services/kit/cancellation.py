@@ -7,6 +7,7 @@ result it waits for. We do not use `wait_for`, but libraries do.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from typing import Any
 
 RECANCEL_S = 2.0
@@ -16,16 +17,37 @@ _ENDING: set[asyncio.Future[Any]] = set()
 
 async def cancel_and_wait(*futures: asyncio.Future[Any]) -> None:
     """Cancel futures and wait until they have ended, in whatever way."""
-    left = [future for future in futures if not future.done()]
+    for future in futures:
+        future.cancel()
+    await _wait_until_ended(*futures)
+
+
+async def _wait_until_ended(*cancelled: asyncio.Future[Any]) -> None:
+    """Wait for futures that were cancelled, and cancel again those that have not ended in time.
+
+    Not sooner: a second cancellation interrupts the cleanup that the first has begun, and leaves behind what
+    it would have released.
+    """
+    left = [future for future in cancelled if not future.done()]
     try:
         while left:
-            for future in left:
-                future.cancel()
             await asyncio.wait(left, timeout=RECANCEL_S)
             left = [future for future in left if not future.done()]
+            for future in left:
+                future.cancel()
     except asyncio.CancelledError:
-        cancel_in_background(*left)
+        keep_reference(asyncio.ensure_future(_wait_until_ended(*left)))
         raise
+
+
+async def finish(cleanup: Awaitable[object]) -> None:
+    """Run a cleanup to its end: if the caller is cancelled meanwhile, it continues in the background.
+
+    Without this, a cancellation at the first `await` of a cleanup skips all that follows it.
+    """
+    running = asyncio.ensure_future(cleanup)
+    keep_reference(running)
+    await asyncio.shield(running)
 
 
 def raise_if_cancelled() -> None:
@@ -43,11 +65,10 @@ def raise_if_cancelled() -> None:
 
 
 def cancel_in_background(*futures: asyncio.Future[Any]) -> None:
-    """Like `end`, but without waiting."""
+    """Like `cancel_and_wait`, but without waiting."""
     for future in futures:
-        # Cancel now rather than when the loop runs `end`.
         future.cancel()
-    keep_reference(asyncio.ensure_future(cancel_and_wait(*futures)))
+    keep_reference(asyncio.ensure_future(_wait_until_ended(*futures)))
 
 
 def keep_reference(future: asyncio.Future[Any]) -> None:

@@ -21,6 +21,7 @@ from nats.js.client import JetStreamContext
 
 from det_contracts import subjects as names
 from det_contracts.limits import WITNESS_BYTES, WITNESS_MESSAGES
+from services.kit.cancellation import finish
 from services.kit.jetstream_api import (
     MISSING_STREAM,
     NO_MESSAGE,
@@ -183,7 +184,7 @@ class JetStreamLog:
             await feed.open()
             yield feed
         finally:
-            await feed.close()
+            await finish(feed.close())
 
     async def last(self, subject: str) -> Stored | None:
         # Ask the leader: another replica (`DIRECT.GET`) may not have a message that is already acknowledged.

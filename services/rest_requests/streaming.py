@@ -14,7 +14,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from det_contracts.problems import Refused
 from services.catalogue.waiters import Fact
-from services.kit.cancellation import cancel_and_wait, keep_reference
+from services.kit.cancellation import cancel_and_wait, finish
 from services.kit.checkpoint_files import FilesMissing
 from services.web.tunnels import EXTENSION, Connection
 
@@ -58,10 +58,7 @@ class Stream(StreamingResponse):
                 await self._send_until_disconnect(scope, receive, send)
         finally:
             if self._release is not None:
-                # Finish the release even if this task is cancelled meanwhile.
-                releasing = asyncio.ensure_future(self._release())
-                keep_reference(releasing)
-                await asyncio.shield(releasing)
+                await finish(self._release())
 
     async def _send_until_disconnect(self, scope: Scope, receive: Receive, send: Send) -> None:
         sending = asyncio.ensure_future(self.stream_response(send))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from starlette.responses import Response
@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from det_contracts.problems import Refused
 from services.kit.admission import Admission
-from services.kit.cancellation import cancel_and_wait
+from services.kit.cancellation import cancel_and_wait, finish
 from services.web.pacing_middleware import SLOT_KEY
 from services.web.turns import DataTurns
 from services.web.upgrades import CHUNK, PROTOCOL, Headers, UpgradedConnection
@@ -73,7 +73,7 @@ class Tunnel(Response):
                 take_turn = functools.partial(self._turns.take, self._who)
                 await _run_tunnel(client, self._task, self._recheck, take_turn)
         finally:
-            await self._release()
+            await finish(self._release())
 
 
 async def _run_tunnel(
@@ -92,8 +92,12 @@ async def _run_tunnel(
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        await cancel_and_wait(*tasks)
-        await asyncio.gather(_close(to_client), _close(to_task))
+        await finish(_end(tasks, to_client, to_task))
+
+
+async def _end(tasks: Sequence[asyncio.Task[None]], *writers: asyncio.StreamWriter) -> None:
+    await cancel_and_wait(*tasks)
+    await asyncio.gather(*map(_close, writers))
 
 
 async def _copy(

@@ -89,8 +89,7 @@ class Lanes:
                 wait_s = self._start_due() if self._is_leader() else MAX_WAIT_S
                 known = await self._wait_for_work(known, wait_s)
         finally:
-            for task in list(self._busy.values()):
-                await cancel_and_wait(task)
+            await cancel_and_wait(*self._busy.values())
 
     async def _wait_for_work(self, known: int, wait_s: float) -> int:
         """Wait for news, for the end of a lane, or for as long; returns how much news there is."""

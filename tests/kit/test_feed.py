@@ -6,8 +6,9 @@ import json
 import pytest
 
 from det_contracts import subjects
+from services.kit.cancellation import cancel_in_background
 from services.kit.jetstream_feed import JetStreamFeed
-from services.kit.log_jetstream import ensure_streams
+from services.kit.log_jetstream import JetStreamLog, ensure_streams
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(60)]
 
@@ -59,3 +60,44 @@ def test_none_is_left_by_who_gives_up_while_it_is_made(broker, call):
 
     asyncio.run(work())
     assert errors == []
+
+
+def listening(connection):
+    """Subjects that the connection subscribes to."""
+    return {subscription.subject for subscription in connection._subs.values()}
+
+
+@pytest.mark.parametrize("again_after", [None, 0, 1, 2, 3])
+def test_a_reader_that_is_cancelled_leaves_no_subscription(broker, again_after):
+    """It would receive every message from then on, and keep them: a gateway grew by 2 MB with each page."""
+
+    async def work():
+        connection = await broker.connect()
+        await ensure_streams(connection.jetstream())
+        log = JetStreamLog(connection)
+        before = listening(connection)
+        reading = asyncio.Event()
+
+        async def read():
+            async with log.read(subjects.REPORTS, after=0) as feed:
+                reading.set()
+                while True:
+                    await feed.batch()
+
+        task = asyncio.create_task(read())
+        await reading.wait()
+        assert listening(connection) - before
+        cancel_in_background(task)
+        if again_after is not None:
+            for _ in range(again_after):
+                await asyncio.sleep(0)
+            # As when a page is closed while the process ends.
+            task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        async with asyncio.timeout(60):
+            while listening(connection) - before:
+                await asyncio.sleep(0.01)
+        await connection.close()
+
+    asyncio.run(work())

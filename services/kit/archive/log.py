@@ -13,7 +13,7 @@ from det_contracts import subjects as names
 from det_contracts.events import archive
 from services.kit.archive.segment import Header
 from services.kit.archive.segments import Segments
-from services.kit.cancellation import cancel_and_wait
+from services.kit.cancellation import cancel_and_wait, finish
 from services.kit.lag import Lag
 from services.kit.log import BadSegment, Batch, Draft, Feed, Fence, Log, PositionRemoved, Stored
 from services.kit.records import read_event
@@ -46,7 +46,7 @@ class ArchivedLog:
             await feed.open()
             yield feed
         finally:
-            await feed.close()
+            await finish(feed.close())
 
     async def last(self, subject: str) -> Stored | None:
         found = await self._stream.last(subject)
