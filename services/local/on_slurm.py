@@ -1,7 +1,7 @@
 """A cluster on this machine whose workers are Slurm jobs: `python -m services.local.on_slurm VERB`.
 
-The cluster's provisioner submits them for the pools in its file; `services.provisioner.show` prints what it
-submits. For a control plane elsewhere, run the provisioner where `sbatch` works.
+The cluster's provisioner submits them for the pools in its file; `render` prints what it submits. For a
+control plane elsewhere, run the provisioner where `sbatch` works.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from services.local import status
 from services.local.control import down, up
 from services.local.home import Home, Plan
 from services.local.preconditions import INITIAL_PASSWORD, CannotStart
+from services.local.supervisor import PROVISIONER, Cluster
 
 ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - compared
 COMMANDS = ("sbatch", "squeue", "scancel")
@@ -33,6 +34,8 @@ def main() -> int:
     try:
         if args.verb == "up":
             return _up(args, home)
+        if args.verb == "render":
+            return _render(args, home)
         return _down(home) if args.verb == "down" else _status(home)
     except (CannotStart, subprocess.CalledProcessError, OSError) as error:
         print(getattr(error, "stderr", "") or error, file=sys.stderr)
@@ -60,6 +63,19 @@ def _up(args: argparse.Namespace, home: Home) -> int:
     address = up(plan, home, force=args.force, password=os.environ.get(INITIAL_PASSWORD, ""))
     print(f"cluster '{args.name}' is up: {address}; its pools submit jobs as tasks are queued")
     return 0
+
+
+def _render(args: argparse.Namespace, home: Home) -> int:
+    """Print the scripts of pools, for workers of this cluster if it is on this machine."""
+    plan = home.plan()
+    if plan is None:
+        print(f"no cluster '{home.name}' here: the script has the settings of this shell", file=sys.stderr)
+    programs = [] if plan is None else Cluster(plan, home).programs()
+    environment = next((one.environment for one in programs if one.name == PROVISIONER), os.environ)
+    words = [args.pools, *([args.pool] if args.pool else [])]
+    words += ["--worker-id", args.worker_id] if args.worker_id else []
+    command = [sys.executable, "-P", "-m", "services.provisioner.show", *words]
+    return subprocess.run(command, env=environment, check=False).returncode
 
 
 def _has_slurm(pools: Path) -> bool:
@@ -108,9 +124,13 @@ def _jobs(home: Home) -> dict[str, str]:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m services.local.on_slurm", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
-    for verb in ("up", "down", "status"):
+    for verb in ("up", "down", "status", "render"):
         sub = verbs.add_parser(verb)
         sub.add_argument("--name", default="determined", help="name of the cluster")
+        if verb == "render":
+            sub.add_argument("pools", help="file with the resource pools")
+            sub.add_argument("pool", nargs="?", help="a pool whose provider is slurm; default: all of them")
+            sub.add_argument("--worker-id", help="default: POOL-by-hand")
         if verb == "up":
             sub.add_argument("pools", help="file with the resource pools")
             sub.add_argument("--port", type=int, default=8080)

@@ -1,11 +1,14 @@
 """Pools that grow on a real Slurm: two nodes on this host, jobs that are requeued, preempted, run out of time
 or never register, and a controller that goes."""
 
+import re
+import subprocess
 import sys
 
 import pytest
 
-from tests.fixtures.local_cluster import LocalCluster, wait_for
+from tests.fixtures import watchdog
+from tests.fixtures.local_cluster import DET, LocalCluster, wait_for
 from tests.fixtures.slurm import Slurm, why_unavailable
 
 pytestmark = [
@@ -240,3 +243,58 @@ def test_a_time_limit_within_the_notice_is_told_to_who_waits(cluster, slurm, tmp
     cluster.wait_for_end(search.id)
     cluster.end_all()
     nothing_left(cluster, slurm)
+
+
+class Deployed(LocalCluster):
+    """A cluster of `det deploy slurm`."""
+
+    def __init__(self, slurm, folder):
+        self.slurm = slurm
+        super().__init__(folder)
+        usual = f"python: {sys.executable}, home: {folder}/workers, output: {folder}/job-%j.log"
+        (folder / "pools.yaml").write_text(GUIDE_POOLS.format(usual=usual))
+        self.settings = slurm.environment | watchdog.settings() | {"STEADFAST_HOME": str(folder)}
+
+    def run(self, line):
+        """One line of the guide, in a shell."""
+        environment = self.settings | {"PATH": f"{DET.parent}:{self.settings['PATH']}"}
+        folder = self.settings["STEADFAST_HOME"]
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", line],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+
+GUIDE_POOLS = """
+resource_pools:
+  - pool_name: gpu
+    provider: {{type: slurm, max_instances: 2, max_idle_agent_period: 5m, slurm: {{{usual}}}}}
+"""
+
+
+def test_the_commands_of_the_guide_run_a_cluster(slurm, tmp_path):
+    deployed = Deployed(slurm, tmp_path)
+    name = "--cluster-name test"
+    deployed.run(f"det deploy slurm up pools.yaml --host 127.0.0.1 {name} --master-port {deployed.plan.port}")
+    try:
+        (tmp_path / "model").mkdir()
+        search = Search(deployed, tmp_path / "model", "gpu")
+        search.until_running()
+        assert re.search(
+            r"job \d+: worker gpu-1, running n[12]", deployed.run(f"det deploy slurm status {name}")
+        )
+        deployed.run(f"det deploy slurm render pools.yaml gpu {name} | sbatch")
+        wait_for(lambda: "gpu-by-hand" in agents(deployed), 120, "the worker submitted by hand")
+        assert search.finish() == [0]
+    finally:
+        told = deployed.run(f"det deploy slurm down {name}")
+        deployed._session.close()
+        deployed._door.close()
+    assert "2 jobs cancelled" in told
+    wait_for(lambda: slurm.jobs("PENDING", "RUNNING") == {}, 60, "no job to be left")

@@ -73,3 +73,18 @@ def test_down_cancels_the_jobs_of_this_cluster_alone(run, tmp_path):
 def test_programs_find_the_broker_where_it_listens():
     assert Plan(name="x").broker_url(4222) == "nats://127.0.0.1:4222"
     assert Plan(name="x", broker_host="fd00::1", tls=True).broker_url(1) == "tls://[fd00::1]:1"
+
+
+def test_a_script_for_a_worker_by_hand_has_the_settings_of_the_cluster_that_is_here(run, tmp_path):
+    file = pools(tmp_path, SLURM)
+    elsewhere = run("render", file, "gpu")
+    assert "no cluster 'determined' here: the script has the settings of this shell" in elsewhere.stderr
+    assert "STEADFAST_NATS_URL" not in elsewhere.stdout
+    home = Home("determined", tmp_path / "home")
+    home.write_plan(Plan(name="determined", agents=0, pools_file=str(file)))
+    done = run("render", file, "gpu")
+    cluster = home.secret("cluster-id").read_text()
+    assert f"#SBATCH --job-name=steadfast.{cluster}.gpu-by-hand\n" in done.stdout
+    for name in ("NATS_URL", "MASTER_URL", "WORKER_SIGNING", "TRIAL_SIGNING", "SEALING_KEY", "BLOBS"):
+        assert f"export STEADFAST_{name}=" in done.stdout
+    assert "scheduler" not in done.stdout

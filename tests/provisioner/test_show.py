@@ -16,7 +16,8 @@ def show(*words):
 
 
 @pytest.fixture
-def pools(tmp_path):
+def pools(tmp_path, monkeypatch):
+    monkeypatch.setenv("STEADFAST_HOME", str(tmp_path / "home"))
     (tmp_path / "pools.yaml").write_text(POOLS)
     return tmp_path / "pools.yaml"
 

@@ -9,18 +9,14 @@ from determined.cli.grammar import Arg, Noun, OneOf, Run, Verb, arg
 from determined.cli.platform_command import run_platform
 from determined.transport.rest import Session
 
-_SHOW, _SLURM, _KUBERNETES = (
-    "services.provisioner.show",
-    "services.local.on_slurm",
-    "services.local.on_kubernetes",
-)
+_SLURM, _KUBERNETES = "services.local.on_slurm", "services.local.on_kubernetes"
 
 
 def slurm_render(session: Session, args: argparse.Namespace) -> int:
     """Print the scripts that submit the workers of pools to Slurm."""
     chosen = [args.pool] if args.pool else []
     chosen += ["--worker-id", args.worker_id] if args.worker_id else []
-    return run_platform([str(args.pools), *chosen], module=_SHOW)
+    return run_platform(["render", "--name", args.cluster_name, str(args.pools), *chosen], module=_SLURM)
 
 
 def slurm_up(session: Session, args: argparse.Namespace) -> int:
@@ -81,6 +77,7 @@ SLURM = Noun(
             slurm_render,
             _POOLS,
             arg("pool", nargs="?", help="a pool whose provider is slurm; default: all of them"),
+            CLUSTER_NAME,
             arg("--worker-id", metavar="ID", help="default: POOL-by-hand"),
         ),
         _verb(
