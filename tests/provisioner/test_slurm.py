@@ -27,12 +27,13 @@ def slurm(tmp_path, monkeypatch):
     """An engine whose commands are scripts of the test; they keep what they were given in files."""
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
 
-    def make(timeout=20.0, **commands):
+    def make(timeout=20.0, output="", **commands):
         for name, text in commands.items():
             path = tmp_path / name
             path.write_text(f'#!/bin/bash\necho "$@" > {tmp_path}/{name}.words\n{text}\n')
             path.chmod(0o755)
-        return SlurmEngine("gpu", 2, "c1", SlurmSettings(partition="main", command_timeout_s=timeout))
+        settings = SlurmSettings(partition="main", output=output, command_timeout_s=timeout)
+        return SlurmEngine("gpu", 2, "c1", settings)
 
     return make
 
@@ -49,6 +50,26 @@ def test_jobs_of_this_pool_and_cluster_are_seen(slurm, tmp_path):
         ("gpu-6", "12", "running", "job 12", 1795390322.0),
     ]
     assert (tmp_path / "format").read_text() == "%s\n"
+
+
+@pytest.mark.parametrize(
+    ("reason", "output", "hint"),
+    [
+        (
+            "JobLaunchFailure",
+            "/logs/%j.log",
+            "slurmd.log says why (the folder of slurm.output must exist there)",
+        ),
+        ("NonZeroExitCode", "/logs/%j.log", "NonZeroExitCode; what it printed: /logs/7.log"),
+        ("NonZeroExitCode", "", "NonZeroExitCode; set slurm.output to keep what it prints"),
+        ("TimeLimit", "", "job 7: FAILED, TimeLimit"),
+    ],
+)
+def test_a_job_that_failed_says_where_to_read_why(slurm, reason, output, hint):
+    engine = slurm(output=output, squeue=f"echo '7|FAILED|N/A|{reason}|steadfast.c1.gpu-1'")
+    (found,) = asyncio.run(engine.list_workers())
+    assert found.phase == "over"
+    assert found.detail.endswith(hint)
 
 
 @pytest.mark.parametrize(

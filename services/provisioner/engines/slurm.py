@@ -20,6 +20,8 @@ OVER = {
     "BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED",
     "REVOKED", "TIMEOUT",
 }  # fmt: skip
+FAILED_BY_ITSELF = ("NonZeroExitCode", "OutOfMemory")
+"""Reasons of jobs whose output may say more."""
 NEVER_STARTS = ("launch failed", "launch_failed")
 """Reasons of jobs that wait for a person because no node could start them."""
 UNAVAILABLE_MESSAGES = (
@@ -63,9 +65,20 @@ class SlurmEngine:
             worker_id=worker_id,
             handle=number,
             phase=phase,
-            detail=f"job {number}" if running else f"job {number}: {state}{because}",
+            detail=f"job {number}"
+            if running
+            else f"job {number}: {state}{because}{self._hint(number, reason)}",
             ends_at=float(end) if running and end.isdecimal() else 0.0,
         )
+
+    def _hint(self, number: str, reason: str) -> str:
+        """Where to read why a job failed: Slurm says no more than that it did."""
+        if reason == "JobLaunchFailure":
+            return "; its node's slurmd.log says why (the folder of slurm.output must exist there)"
+        if reason in FAILED_BY_ITSELF:
+            kept = self._settings.output.replace("%j", number)
+            return f"; what it printed: {kept}" if kept else "; set slurm.output to keep what it prints"
+        return ""
 
     async def wait_for_change(self) -> None:
         """Never returns: nothing reports changes, so the regular checks have to find them."""
