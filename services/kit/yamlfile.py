@@ -28,6 +28,10 @@ _RULES = (
 )
 
 
+_PAIR = re.compile(r"((?<!\\)(?:\\\\)*)\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
+"""Two escapes that are one character, behind no backslash that would make the first one none."""
+
+
 class YamlProblem(ValueError):
     """The text is not valid YAML or repeats a key. The message names line and column, counted from 1."""
 
@@ -77,6 +81,22 @@ def parse(text: str) -> Any:
         raise YamlProblem("it is nested too deeply" if nested else str(error)) from error
     finally:
         loader.dispose()
+
+
+def join_surrogates(text: str) -> str:
+    """Return a JSON text in which each character that is escaped as two surrogates stands itself.
+
+    JSON writes characters such as emojis in this way, and YAML, otherwise a superset, cannot read it.
+
+    >>> join_surrogates('{"name": "\\\\ud83d\\\\ude80"}') == '{"name": "\\U0001f680"}'
+    True
+    """
+    return _PAIR.sub(_join, text) if text.lstrip()[:1] in ("{", "[") else text
+
+
+def _join(pair: re.Match[str]) -> str:
+    high, low = int(pair[2], 16), int(pair[3], 16)
+    return pair[1] + chr(0x10000 + ((high - 0xD800) << 10) + low - 0xDC00)
 
 
 def node_of(text: str) -> yaml.Node:

@@ -77,6 +77,7 @@ def complete_in_process(
     name: str,
 ) -> dict[str, Any]:
     """Complete a configuration in this process; return `config` and `text`. A large one takes seconds."""
+    text = yamlfile.join_surrogates(text)
     try:
         written = yamlfile.parse(text)
     except yamlfile.YamlProblem as error:

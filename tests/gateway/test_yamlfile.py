@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import pytest
@@ -69,3 +70,32 @@ def test_a_few_lines_may_not_mean_billions_of_values():
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 10)]
     with pytest.raises(yamlfile.YamlProblem, match="more than 100000 values"):
         yamlfile.parse("\n".join(lines))
+
+
+ROCKET = "\U0001f680"
+
+
+@pytest.mark.parametrize(
+    "name", [ROCKET, f"\\{ROCKET}", "\\ud83d\\ude80", f"\\\\{ROCKET}{ROCKET}", f'"{ROCKET}"', "plain"]
+)
+def test_a_character_that_json_escapes_as_two_is_one(name):
+    """Before, a configuration whose name had an emoji was refused if it came as JSON of Python."""
+    joined = yamlfile.join_surrogates(json.dumps({"name": name}))
+    assert yamlfile.parse(joined) == json.loads(joined) == {"name": name}
+
+
+@pytest.mark.parametrize(
+    "text", ["name: \\ud83d\\ude80", '{"name": "\\ud83d"}', '{"name": "\\ude80\\ud83d"}']
+)
+def test_what_is_no_json_or_no_pair_stays(text):
+    assert yamlfile.join_surrogates(text) == text
+
+
+def test_an_experiment_may_be_named_by_an_emoji(gateway):
+    gateway.log_in()
+    searcher = {"name": "single", "metric": "x", "max_length": 1}
+    body = {
+        "config": json.dumps({"name": ROCKET, "entrypoint": "true", "searcher": searcher}),
+        "validateOnly": True,
+    }
+    assert gateway.post("/api/v1/experiments", body)["config"]["name"] == ROCKET
