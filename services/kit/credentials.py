@@ -23,7 +23,13 @@ import nkeys
 
 from det_contracts import subjects
 from services.kit import base64url
-from services.kit.service_subjects import STORED_SUBJECTS, heard_by, inboxes_of_others, published_by
+from services.kit.service_subjects import (
+    OPERATOR,
+    STORED_SUBJECTS,
+    heard_by,
+    inboxes_of_others,
+    published_by,
+)
 
 UNLIMITED = -1
 NANOSECONDS = 1_000_000_000
@@ -174,7 +180,7 @@ class Authority:
 
     def operator(self) -> str:
         """Return a credentials file for the broker's administrator: publish and subscribe to everything."""
-        return _credentials("operator", self.signing_seed, self.account, _permissions([">"], [">"]))
+        return _credentials(OPERATOR, self.signing_seed, self.account, _permissions([">"], [">"]))
 
     def worker(self, worker_id: str) -> str:
         """Return a credentials file for one worker."""
@@ -266,6 +272,15 @@ def _new_seed(kind: int) -> str:
 def _public(seed: str) -> str:
     public: bytes = nkeys.from_seed(bytearray(seed.encode())).public_key
     return public.decode()
+
+
+def holder(credentials: str) -> str:
+    """Return the name in a credentials file, such as a service's; empty if it is not such a file."""
+    try:
+        _, claims, _ = credentials.split("-----", 3)[2].strip().split("\n")[0].split(".")
+        return str(json.loads(base64url.decode(claims))["name"])
+    except (ValueError, IndexError, KeyError):
+        return ""
 
 
 def _token(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from det_contracts import subjects
 from det_contracts.metrics_shards import FURTHER_SHARDS, MAX_SHARDS, OWNER, shard_subject
 
+OPERATOR = "operator"
+"""Name in the credentials of the tools with which a broker is administered."""
 OWNERS = (
     subjects.INTAKE, "searcher", "scheduler", "metrics", "checkpoints", "webhooks", "gateway",
     subjects.ARCHIVE, subjects.PROVISIONER, *FURTHER_SHARDS,
@@ -97,8 +99,8 @@ def service_inbox(owner: str) -> str:
 
 
 def inboxes_of_others(owner: str) -> list[str]:
-    """Return what a service must not hear."""
-    return [f"{service_inbox(other)}.>" for other in OWNERS if other != owner]
+    """Return what a service must not hear: what other services are answered, and the operator's tools."""
+    return [f"{service_inbox(other)}.>" for other in (*OWNERS, OPERATOR) if other != owner]
 
 
 def published_by(owner: str) -> list[str]:

@@ -14,7 +14,9 @@ from nats.aio.client import Client
 from nats.errors import Error as NatsError
 
 from services.kit import nats_client
+from services.kit.credentials import holder
 from services.kit.jetstream_api import UNREACHABLE_ERRORS
+from services.kit.service_subjects import service_inbox
 from services.kit.tls import broker_options
 
 ATTEMPTS = 5
@@ -43,6 +45,12 @@ async def connection_to(args: argparse.Namespace) -> AsyncIterator[Client]:
         yield connected
 
 
+def inbox_of(credentials: Path | None) -> str:
+    """Return the inbox prefix that is heard by nobody but who has these credentials."""
+    name = holder(credentials.read_text()) if credentials is not None else ""
+    return service_inbox(name) if name else "_INBOX"
+
+
 @asynccontextmanager
 async def connect_to_broker(
     url: str, credentials: Path | None = None, authority: Path | None = None
@@ -61,6 +69,7 @@ async def connect_to_broker(
             url.split(","),
             **broker_options(url, authority),
             user_credentials=str(credentials) if credentials else None,
+            inbox_prefix=inbox_of(credentials).encode(),
             max_reconnect_attempts=ATTEMPTS,
             reconnect_time_wait=RETRY_S,
             error_cb=on_error,

@@ -3,6 +3,8 @@
 import pytest
 
 from services.kit.broker import free_port
+from services.kit.credentials import Authority
+from services.local.broker_command import inbox_of
 from tests.fixtures.service_processes import run_module
 
 ARGUMENTS = {"skip": ["--position", "3", "--reason", "a test"], "remake": []}
@@ -18,3 +20,12 @@ def test_an_unreachable_broker_is_reported_in_one_line(name):
     assert "Connect call failed" in line
     assert "once it does" in line
     assert not ended.stdout
+
+
+def test_tools_are_answered_where_nobody_else_listens(tmp_path):
+    authority, file = Authority.create(), tmp_path / "x.creds"
+    for name, credentials in (("operator", authority.operator()), ("gateway", authority.service("gateway"))):
+        file.write_text(credentials)
+        assert inbox_of(file) == f"_INBOX.{name}"
+    file.write_text("no such file")
+    assert inbox_of(file) == inbox_of(None) == "_INBOX"
