@@ -14,7 +14,7 @@ from services.kit.since_boot import since_boot
 from worker import process
 from worker.last_contact import ContactFile
 from worker.shim.command import OOM_SCORE
-from worker.shim.life import ESCAPED, FENCED
+from worker.shim.life import ESCAPED, FENCED, OUT_OF_MEMORY
 from worker.shim.pace import BURST_BYTES, LINE_BYTES
 from worker.workdir import remove
 
@@ -36,6 +36,30 @@ def test_where_memory_runs_out_the_kernel_ends_the_task_and_not_its_shim(runs):
     runs.said(run, str(min(own + OOM_SCORE, 1000)))
     process.kill(run)
     runs.ended(run)
+
+
+@pytest.fixture
+def small_memory():
+    """The file through which a process enters a control group with 64 MiB of memory."""
+    v1, v2 = Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup")
+    root, limit = (v1, "memory.limit_in_bytes") if v1.is_dir() else (v2, "memory.max")
+    group = root / f"steadfast-test-{os.getpid()}"
+    try:
+        group.mkdir()
+        (group / limit).write_text(str(64 << 20))
+    except OSError as error:
+        pytest.skip(f"no control groups can be made here: {error}")
+    yield group / "cgroup.procs"
+    group.rmdir()
+
+
+@pytest.mark.parametrize("how", ["exec ", "", "setsid "])
+def test_a_run_that_the_kernel_ended_says_so(runs, small_memory, how):
+    eats = f"{how}{sys.executable} -c 'x = bytearray(200 << 20)'"
+    run = runs.start("sh", "-c", f"echo $$ > {small_memory}; {eats}")
+    found = runs.ended(run)
+    assert (found.code, found.message) == (137, OUT_OF_MEMORY)
+    assert ("stderr", OUT_OF_MEMORY) in runs.lines(run)
 
 
 def test_bytes_returns_and_an_unfinished_line(runs):

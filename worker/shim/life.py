@@ -39,7 +39,9 @@ FENCE_TICK_MS = 500
 EXIT_BYTES = 1024
 START_S = 30.0
 LOCK = "lock"
+KILLED = 128 + signal.SIGKILL
 ESCAPED = "processes of this run multiply faster than they could be ended, and may still run on this host"
+OUT_OF_MEMORY = "the kernel ended a process of this run: the memory that it may use was all in use"
 FENCED = "ended: this host was out of touch with the cluster, and its pool has `on_lost: fence`"
 
 
@@ -65,6 +67,7 @@ class Shim:
         os.makedirs(spool_dir, exist_ok=True)
         self._spool = Spool(spool_dir)
         self._pace = Pace()
+        self._kills_before = memory_kills()
         self._wake = _wake_on_signals()
         self._command: Command | None = None
         self._fence: Fence | None = None
@@ -166,19 +169,21 @@ class Shim:
             self._spool.append(NOTICE, [text.encode()])
         if command.escaped:
             self._spool.append(NOTICE, [ESCAPED.encode()])
-        if self._fenced:
-            self._spool.append(NOTICE, [FENCED.encode()])
-        if self._container_error:
-            self._spool.append(NOTICE, [self._container_error.encode()])
-        self._spool.close()
         code = os.waitstatus_to_exitcode(command.status or 0)
+        was_killed = code in (-signal.SIGKILL, KILLED) and not command.killed
+        message = FENCED if self._fenced else self._container_error
+        if not message and was_killed and memory_kills() > self._kills_before:
+            message = OUT_OF_MEMORY
+        if message:
+            self._spool.append(NOTICE, [message.encode()])
+        self._spool.close()
         self._exit(
             code=128 - code if code < 0 else code,
             signal=-code if code < 0 else None,
             left_over=command.left_over,
             lost_lines=self._spool.lost_lines,
             lost=self._fenced,
-            message=FENCED if self._fenced else self._container_error,
+            message=message,
         )
 
     def _status_as_dash(self, status: int) -> int:
@@ -218,6 +223,15 @@ def _end_container(end_of_run: dict[str, Any]) -> str:
     from worker.shim.engine import end_container
 
     return end_container(**end_of_run)
+
+
+def memory_kills() -> int:
+    """How many processes the kernel of this host has ended because memory ran out."""
+    try:
+        with open("/proc/vmstat", "rb") as file:
+            return int(file.read().partition(b"\noom_kill ")[2].split(maxsplit=1)[0])
+    except (OSError, IndexError, ValueError):
+        return 0
 
 
 def main(run_dir: str) -> int:
