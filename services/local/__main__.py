@@ -11,13 +11,17 @@ from pathlib import Path
 from services.local import logs, master_file, status
 from services.local.agents import agent_down, agent_run, agent_up
 from services.local.control import down, up
-from services.local.home import SHARDS, Home, Plan
+from services.local.home import RUN_AS, SHARDS, Home, Plan
 from services.local.keys import KeysDamaged
 from services.local.preconditions import INITIAL_PASSWORD, CannotStart
 
 PASSPHRASE = "STEADFAST_BACKUP_PASSPHRASE"  # noqa: S105 - the name of a variable
 MIN_KEY_LENGTH = 8
 DEFAULT_PORT = 8080
+AS_ROOT = (
+    "tasks run as root and can read the cluster's keys: before you run scripts of others, set "
+    f"{RUN_AS} (docs/guides/hardening.md)"
+)
 DEFAULT_MASTER = f"http://127.0.0.1:{DEFAULT_PORT}"
 
 
@@ -103,9 +107,14 @@ def _next_steps(plan: Plan, home: Home) -> list[str]:
     return [
         "sign in as 'determined'; the password is empty unless you have set one",
         *([f"for det and scripts: export DET_MASTER={plan.address}{certificate}"] if elsewhere else []),
+        *([AS_ROOT] if os.geteuid() == 0 and not _runs_tasks_as_another(plan) else []),
         "submit a script: det experiment create config.yaml . --follow",
         f"stop it, and keep its data: det deploy local cluster-down{name}",
     ]
+
+
+def _runs_tasks_as_another(plan: Plan) -> bool:
+    return bool(os.environ.get(RUN_AS) or plan.settings.get(RUN_AS))
 
 
 def _back_up_or_restore(args: argparse.Namespace, home: Home) -> int:

@@ -16,6 +16,8 @@ from services.local.keys import ensure_secret
 if TYPE_CHECKING:
     from services.local.certificates import Certificates
 
+RUN_AS = "STEADFAST_WORKER_RUN_AS"
+"""Setting of workers: the account of tasks whose owner has none."""
 SHARDS = "STEADFAST_METRICS_SHARDS"
 """Variable with the number of metrics processes."""
 INITIAL_PASSWORD_FILE = "initial-password"  # noqa: S105 - the name of a file

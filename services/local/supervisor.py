@@ -22,12 +22,11 @@ from services.local.batch_staging import BatchStaging
 from services.local.broker_recovery import BrokerRecovery
 from services.local.certificate_renewal import renew_certificates
 from services.local.fork_client import ForkClient
-from services.local.home import SHARDS, Home, Plan, ProgramRequest
+from services.local.home import RUN_AS, SHARDS, Home, Plan, ProgramRequest
 from services.local.keys import write_keys, write_worker
 from services.local.on_demand import stop_all
 from services.local.processes import Child, Program, log_line
 
-RUN_AS = "STEADFAST_WORKER_RUN_AS"
 SERVICES = ("intake", "searcher", "scheduler", "metrics", "checkpoints", "webhooks", "gateway")
 ARCHIVE = "archive"
 """Runs if `STEADFAST_ARCHIVE` is set."""

@@ -179,6 +179,21 @@ def test_where_the_platform_may_read_and_delete(tmp_path, host, temporary):
         assert environment["STEADFAST_PRIVATE_PATHS"] == str(tmp_path / "data" / "steadfast")
 
 
+@pytest.mark.parametrize(
+    ("uid", "settings", "warned"),
+    [
+        (0, {}, True),
+        (0, {"STEADFAST_WORKER_RUN_AS": "nobody"}, False),
+        (1000, {}, False),
+    ],
+)
+def test_a_cluster_whose_tasks_are_root_says_so(tmp_path, monkeypatch, uid, settings, warned):
+    monkeypatch.setattr("os.geteuid", lambda: uid)
+    monkeypatch.delenv("STEADFAST_WORKER_RUN_AS", raising=False)
+    steps = "\n".join(_next_steps(Plan(name="mine", settings=settings), Home("mine", tmp_path)))
+    assert ("tasks run as root and can read the cluster's keys" in steps) == warned
+
+
 def test_the_start_of_a_cluster_prints_the_next_steps(tmp_path):
     home = Home("mine", tmp_path)
     steps = _next_steps(Plan(name="mine", port=8181), home)
