@@ -406,6 +406,9 @@ def test_odd_names_are_names(gateway, liar, name):
 def test_shown_names_deceive_nobody(gateway, liar):
     sign_in(gateway, liar, name="Admin")
     assert gateway.get("/api/v1/me")["user"]["displayName"] == ""
+    for number, name in enumerate(("\u0430\u0501\u043cin", "Carl\u3164")):
+        sign_in(gateway, liar, sub=f"s-1{number}", preferred_username=f"u{number}", name=name)
+        assert gateway.said(UserSet)[-1].display_name == ""
     sign_in(gateway, liar, sub="s-2", preferred_username="eve", name="\u202eEve\n" + "x" * 500)
     assert gateway.said(UserSet)[-1].display_name == "Eve" + "x" * 125
 

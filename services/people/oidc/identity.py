@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from services.kit.names import latin_look, name_problem
 from services.people.oidc.provider_http import NotAuthenticated
 from services.people.oidc.settings import OidcSettings, groups_of, mapping_of
 
@@ -68,7 +69,8 @@ def _display_name(claim: Any) -> str:
     """The printable part of a display name. It has no effect beyond being shown."""
     text = claim if isinstance(claim, str) else ""
     shown = "".join(char for char in text if char.isprintable())[:MAX_NAME_CHARACTERS].strip()
-    return "" if shown.casefold() == "admin" else shown
+    deceives = latin_look(shown) == "admin" or name_problem(shown, MAX_NAME_CHARACTERS)
+    return "" if deceives else shown
 
 
 def _groups(claim: Any) -> frozenset[str]:
