@@ -1,13 +1,11 @@
 """Why a command, a route or a field of Determined 0.25 is not the same here."""
 
-BY_REST = "ask the REST API, with a token of `det token create`"
-
 COMMANDS = {
     "auth": "`det user login --provider` signs in with a provider",
     "deploy aws": "hosts are joined by `det deploy local agent-up`",
     "deploy gcp": "hosts are joined by `det deploy local agent-up`",
     "deploy gke-experimental": "hosts are joined by `det deploy local agent-up`",
-    "dev": BY_REST,
+    "dev bindings": "use `det dev curl`, or a `Session`",
     "experiment create": "ports of experiments are not published",
     "oauth": "it belonged to the enterprise edition",
 }

@@ -24,16 +24,9 @@ def wrong(name: str, expected: str, value: Any) -> str:
     return f"{name} must be {expected}, not {shown}{'' if value is None else f' ({type(value).__name__})'}"
 
 
-def having(
-    name: str, value: Any, attributes: Collection[str], expected: str, classes_too: bool = False
-) -> None:
-    """Raise TypeError if an object lacks an attribute that it is used by; its class does not matter.
-
-    A class instead of one of its objects is a common mistake, and refused unless `classes_too`.
-    """
-    if (isinstance(value, type) and not classes_too) or not all(
-        hasattr(value, attribute) for attribute in attributes
-    ):
+def having(name: str, value: Any, attributes: Collection[str], expected: str) -> None:
+    """Raise TypeError if an object lacks an attribute that it is used by; its class does not matter."""
+    if isinstance(value, type) or not all(hasattr(value, attribute) for attribute in attributes):
         raise TypeError(wrong(name, expected, value))
 
 

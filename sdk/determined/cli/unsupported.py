@@ -37,7 +37,4 @@ AUTH = Noun(
         missing("auth", "list-providers", "list providers"),
     ),
 )
-NOUNS: tuple[Noun | Verb, ...] = (
-    _noun("dev", "call the REST API by hand"),
-    _noun("oauth", "manage OAuth clients"),
-)
+NOUNS: tuple[Noun | Verb, ...] = (_noun("oauth", "manage OAuth clients"),)

@@ -230,8 +230,10 @@ class DistributedContext(Collectives):
             distributed = det.core.DistributedContext.from_horovod(hvd)
             ```
         """
-        expected = "an initialized Horovod module, such as horovod.torch after hvd.init()"
-        _arguments.having("hvd", hvd, _FIELDS, expected, classes_too=True)
+        if not all(hasattr(hvd, field) for field in _FIELDS):
+            raise TypeError(
+                _arguments.wrong("hvd", "an initialized Horovod module, such as horovod.torch", hvd)
+            )
         numbers = {field: getattr(hvd, field)() for field in _FIELDS}
         return cls(**numbers, chief_ip=chief_ip or os.environ.get("DET_CHIEF_IP"))
 

@@ -185,7 +185,7 @@ def test_a_tensorboard_that_is_left_opened_or_ends(boards, det):
     ]
 
 
-@pytest.mark.parametrize("words", ["dev curl -x /a", "oauth client list", "auth login -p x"])
+@pytest.mark.parametrize("words", ["dev bindings list", "oauth client list", "auth login -p x"])
 def test_what_is_not_supported_says_so(det, words):
     done = det(*words.split())
     assert (done.status, "not supported" in done.err) == (1, True)
