@@ -36,6 +36,7 @@ from worker.settings import WorkerSettings
 from worker.slots import visible_devices
 from worker.user_folders import UserFolders, chown_tree
 from worker.warm.warm_start import ColdStart, WarmStart, is_switched_off, plan_start, rank_variables
+from worker.work_dir import enter, work_dir_of, work_dir_variables
 from worker.workdir import unpack
 
 BUS, CREDENTIALS, MASTER_CA = "bus.json", "bus.creds", "master.pem"
@@ -131,7 +132,7 @@ class Preparer:
         cluster = self._cluster(info_dir)
         write_info(info_dir, info_files(task, cluster, placement), self._private_files(info_dir, briefing))
         inherited = user_variables(account, workdir) if containers else os.environ
-        environment = variables(task, cluster, placement, inherited)
+        environment = variables(task, cluster, placement, inherited) | work_dir_variables(briefing)
         hidden_values.save(run_dir, briefing.config, environment)
         argv = self._command(briefing, workdir, len(slots), any_shell=containers is not None)
         if containers is not None:
@@ -338,6 +339,8 @@ class Preparer:
             return ["python3", "-m", "determined.exec.gc_checkpoints"]
         nodes = len(briefing.gang.addresses)
         argv = expconf.entrypoint_command(briefing.config["entrypoint"], slots=slots, nodes=nodes)
+        if folder := work_dir_of(briefing):
+            return enter(argv, folder)
         if (workdir / startup_hook.HOOK).exists() and any_shell:
             return startup_hook.add_hook_for_any_shell(argv)
         if (workdir / startup_hook.HOOK).exists():

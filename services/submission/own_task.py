@@ -139,6 +139,18 @@ def _check_environment(config: dict[str, Any]) -> None:
             raise invalid("config.environment.environment_variables: strings NAME=VALUE are expected")
 
 
+def check_work_dir(config: dict[str, Any], *, has_files: bool) -> None:
+    """Raise `Refused` (400) if a task cannot work in the folder that its configuration names."""
+    folder = config.get("work_dir")
+    if folder and not folder.startswith("/"):
+        raise invalid(f"config.work_dir is {folder[:100]!r}: the absolute path of a folder is expected")
+    if folder and has_files:
+        raise invalid(
+            "config.work_dir and a context directory cannot be given together: submitted files lie in a "
+            "folder of the task's own"
+        )
+
+
 def add_ssh_keys(config: dict[str, Any]) -> None:
     """Generate a shell's key pairs: one authenticates its owner, the other its server."""
     owner, host = new_pair(), new_pair()

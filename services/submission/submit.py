@@ -51,6 +51,11 @@ class SubmittedCode:
         self.file: BinaryIO | None = None
 
     @property
+    def is_empty(self) -> bool:
+        """Whether the request carried no files."""
+        return self.packed is None and not self.items
+
+    @property
     def size_bytes(self) -> int:
         """Its stored size in bytes, or slightly more."""
         return self.packed.size_bytes if self.packed else sum(len(one.content) for one in self.items)

@@ -127,6 +127,15 @@ def test_files_come_along(here):
         ),
         ({"config": {"entrypoint": "x"}, "templateName": "none"}, 404, "template 'none' not found"),
         ({"config": {"entrypoint": "x"}, "workspaceId": 9}, 404, "workspace '9' not found"),
+        ({"config": {"entrypoint": "x", "work_dir": "data"}}, 400, "config.work_dir is 'data': the absolute"),
+        (
+            {
+                "config": {"entrypoint": "x", "work_dir": "/data"},
+                "files": [{"path": "x.py", "type": 48, "content": ""}],
+            },
+            400,
+            "config.work_dir and a context directory",
+        ),
     ],
 )
 def test_what_is_refused(here, body, status, message):

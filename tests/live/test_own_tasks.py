@@ -33,10 +33,12 @@ def test_commands_run_with_their_files_and_variables(cluster, tmp_path):
     assert cluster.get(f"commands/{one['id']}")["command"]["exitStatus"] == "exit code 0"
 
 
-def test_a_command_acts_for_its_owner(cluster):
+def test_a_command_acts_for_its_owner_in_the_folder_that_it_names(cluster, tmp_path):
     """`det` in a task logs in by the task's own token."""
-    done = cluster.det("cmd", "run", f"{sys.executable} -m determined.cli user whoami")
+    command = f"pwd; {sys.executable} -m determined.cli user whoami"
+    done = cluster.det("cmd", "run", "--config", f"work_dir={tmp_path}", command)
     assert "You are logged in as user 'determined'" in done.stdout
+    assert f"|| {tmp_path}\n" in done.stdout
 
 
 def test_a_command_is_killed_and_its_slot_is_free_again(cluster):

@@ -20,6 +20,7 @@ from typing import Any
 import requests
 
 from det_contracts.page_key import credential
+from determined._info import info_directory
 from determined.exec import _serving
 from determined.exec._serving import Served, logger
 from determined.launch import _child
@@ -66,7 +67,8 @@ def main() -> int:
             f"the training environment has no {' and no '.join(missing)} (interpreter {sys.executable}).\n"
             "Install it there, on each worker that should run notebooks: pip install jupyterlab"
         )
-    own = Path.cwd().parent / "jupyter"
+    # Not beside the working directory, which may be any folder of the host (`work_dir`).
+    own = info_directory().parent / "jupyter"
     variables = {**os.environ, **folders(own), "JUPYTER_TOKEN": task.key}
     own_kernel(own)
     threading.Thread(target=_serving.announce, args=(task,), daemon=True).start()

@@ -27,6 +27,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
 from det_contracts.page_key import HEADER, credential
+from determined._info import info_directory
 from determined.exec import _serving
 from determined.exec._serving import Served, logger
 from determined.launch._node import stop
@@ -83,8 +84,8 @@ def main() -> int:
             "Until then 'det notebook start' has a terminal."
         )
     account = pwd.getpwuid(os.geteuid()).pw_name
-    # Not in the working directory, which contains the task's own files.
-    folder = Path.cwd().parent / "sshd"
+    # Not in or beside the working directory, which may be any folder of the host (`work_dir`).
+    folder = info_directory().parent / "sshd"
     write(folder, task.order, account)
     if os.geteuid() == 0:
         SEPARATION.mkdir(mode=0o755, exist_ok=True)

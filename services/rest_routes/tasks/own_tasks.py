@@ -31,6 +31,7 @@ from services.submission.own_task import (
     RESERVED_FIELDS,
     TaskRequest,
     add_ssh_keys,
+    check_work_dir,
     complete_request,
     tensorboard_sources,
 )
@@ -91,6 +92,7 @@ async def _start_task(
     visit.check_permission("create_task", "workspace", space)
     await configuration.check_task(visit.backend, visit.user.username, body.config)
     request: TaskRequest = complete_request(body, kind, visit.backend, space)
+    check_work_dir(request.config, has_files=not code.is_empty)
     check_pool(state, request.pool, space, workspace_records.workspace(state, space).name)
     if body.preview and kind == "NOTEBOOK":
         user = visit.user.username
