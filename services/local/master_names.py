@@ -84,7 +84,10 @@ _UNUSED: tuple[tuple[str, str], ...] = (
     ("config_file", "the file is the one that --master-config-path names"),
     ("root cache.cache_dir", "programs and data of a cluster are under STEADFAST_HOME"),
     ("launch_error", "a task that fits nowhere waits, with a warning when it is submitted"),
-    ("tensorboard_timeout", "a TensorBoard runs until it is killed, and takes no slots"),
+    (
+        "tensorboard_timeout",
+        "set per TensorBoard: idle_timeout in its configuration; 5 minutes if it has none",
+    ),
     ("notebook_timeout", "set per notebook: idle_timeout in its configuration"),
     ("reserved_ports", "tasks ask the system for free ports"),
     ("feature_switches", "nothing is hidden behind a switch"),

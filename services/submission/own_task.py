@@ -35,6 +35,8 @@ PROGRAMS: dict[OwnKind, str] = {
 """The SDK module that each kind of task runs."""
 RESERVED_FIELDS = ("tensorboard", "serves", "shell")
 """Parts of a configuration that only the gateway may write."""
+TENSORBOARD_IDLE_S = 300.0
+"""How long a TensorBoard may stay unused if its configuration does not say, in seconds."""
 MAX_TENSORBOARD_TRIALS = 500
 """Maximum number of trials that one TensorBoard shows."""
 
@@ -158,8 +160,9 @@ def add_ssh_keys(config: dict[str, Any]) -> None:
     config["serves"] = {"authorized_key": owner.public, "host_key": host.private}
 
 
-def tensorboard_sources(body: TaskBody, backend: Backend) -> dict[str, Any]:
-    """The experiments and trials a TensorBoard shows, and their storages with keys."""
+def tensorboard_order(body: TaskBody, config: dict[str, Any], backend: Backend) -> dict[str, Any]:
+    """What a TensorBoard is told: which trials it shows, their storages with keys, and its idle timeout."""
+    idle_s = idle_timeout_s(config) or TENSORBOARD_IDLE_S
     state = backend.catalogue.state
     found = []
     for id in dict.fromkeys(body.experiment_ids):
@@ -177,7 +180,7 @@ def tensorboard_sources(body: TaskBody, backend: Backend) -> dict[str, Any]:
         raise invalid(
             f"a TensorBoard shows at most {MAX_TENSORBOARD_TRIALS} trials: select fewer with trialIds"
         )
-    return {"sources": found, "args": body.config.get("tensorboard_args") or []}
+    return {"sources": found, "args": body.config.get("tensorboard_args") or [], "idle_s": idle_s}
 
 
 def _source(backend: Backend, experiment_id: int, trial_ids: list[int], *, whole: bool) -> dict[str, Any]:

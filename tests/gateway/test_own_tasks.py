@@ -208,6 +208,15 @@ def board(here):
     return start(here, {}, "tensorboard", experimentIds=[1], trialIds=[2])["tensorboard"]
 
 
+@pytest.mark.parametrize(("given", "idle_s"), [({}, 300.0), ({"idle_timeout": "2h"}, 7200.0)])
+def test_a_tensorboard_knows_how_long_it_may_stay_unused(here, given, idle_s):
+    here.given(story.created(1))
+    id = start(here, given, "tensorboard", experimentIds=[1])["tensorboard"]["id"]
+    assert here.catalogue.state.tasks[id].config["tensorboard"]["idle_s"] == idle_s
+    wrong = {"config": {"idle_timeout": "soon"}, "experimentIds": [1]}
+    assert "config.idle_timeout" in here.refused(400, "POST", "/api/v1/tensorboards", wrong)
+
+
 def test_a_tensorboard_knows_where_its_files_lie(here, board):
     assert (board["experimentIds"], board["trialIds"], board["serviceAddress"]) == ([1], [2], "")
     sources = submitted(here, board["id"]).config["tensorboard"]["sources"]

@@ -1,8 +1,8 @@
 """Shows event files of trials: the program of a TENSORBOARD task.
 
 Reads `tensorboard.json` in the info directory: `sources` (a list of `{experiment_id, trial_ids, storage}`),
-`args` (further arguments of TensorBoard) and `roots` (where the platform may read). Files are fetched
-periodically while the task runs. The master forwards browser requests.
+`args` (further arguments of TensorBoard), `idle_s` (how long it may stay unused) and `roots` (where the
+platform may read). Files are fetched periodically while the task runs. The master forwards browser requests.
 Source: launchers spec, section 1; REST spec, section 7.
 """
 
@@ -33,8 +33,11 @@ from determined.storage.privileged import fenced
 from determined.transport.rest import Session
 
 logger = logging.getLogger("determined.exec.tensorboard")
+SERVER = "determined.exec._tensorboard_server"
 EVERY_S = 10.0
 PAUSE_S = 0.1
+NEVER_S = 10 * 365 * 86400
+"""Where the order, of an earlier release, names no time after which an unused TensorBoard ends."""
 
 
 class Source:
@@ -91,7 +94,7 @@ def sources(
 
 
 def main() -> int:
-    """Fetch files and serve them until the task is killed."""
+    """Fetch files and serve them until the task is killed, or nobody has looked at them for `idle_s`."""
     logging.basicConfig(level=logging.INFO, format=det.LOG_FORMAT)
     info = det.get_cluster_info()
     if info is None:
@@ -110,8 +113,9 @@ def main() -> int:
     threading.Thread(target=_announce, args=(info, address, port), daemon=True).start()
     return _child.run(
         [
-            *[sys.executable, "-m", "tensorboard.main", "--logdir", str(root), "--host", address],
-            *["--port", str(port), "--path_prefix", f"/proxy/{info.task_id}", "--reload_interval", "5"],
+            *[sys.executable, "-m", SERVER, str(order.get("idle_s") or NEVER_S)],
+            *["--logdir", str(root), "--host", address, "--port", str(port)],
+            *["--path_prefix", f"/proxy/{info.task_id}", "--reload_interval", "5"],
             *order.get("args", []),
         ],
         os.environ,

@@ -33,7 +33,7 @@ from services.submission.own_task import (
     add_ssh_keys,
     check_work_dir,
     complete_request,
-    tensorboard_sources,
+    tensorboard_order,
 )
 from services.web.query import FromQuery, Integer, Paged, Users, enum_value
 
@@ -99,7 +99,7 @@ async def _start_task(
         made = notebook_preview(request.name, request.pool, user, space, time.time())
         return visit.answer({"notebook": made, "config": _public_config(request.config), "warnings": []})
     if kind == "TENSORBOARD":
-        request.config["tensorboard"] = tensorboard_sources(body, visit.backend)
+        request.config["tensorboard"] = tensorboard_order(body, request.config, visit.backend)
     if kind == "SHELL":
         _check_no_passphrase(body)
         add_ssh_keys(request.config)
