@@ -116,19 +116,41 @@ class ClusterInfo:
 
     @property
     def latest_checkpoint(self) -> str | None:
-        """Storage id of the trial's latest checkpoint, or its warm start; None if this is not a trial."""
+        """Storage id of the trial's latest checkpoint, or its warm start; None if this is not a trial.
+
+        Example:
+            ```python
+            if info.latest_checkpoint is not None:
+                with core_context.checkpoint.restore_path(info.latest_checkpoint) as path:
+                    model.load_state_dict(torch.load(path / "model.pt"))
+            ```
+        """
         return self._latest_checkpoint if self.task_type == "TRIAL" else None
 
     @property
     def user_data(self) -> dict[str, Any]:
-        """The `data` field of the experiment configuration; `{}` if it is absent or this is not a trial."""
+        """The `data` field of the experiment configuration; `{}` if it is absent or this is not a trial.
+
+        Example:
+            ```python
+            folder = det.get_cluster_info().user_data["folder"]    # `data: {folder: /datasets/digits}`
+            ```
+        """
         if self.task_type != "TRIAL":
             return {}
         return self.trial._config.get("data") or {}
 
     @property
     def trial(self) -> TrialInfo:
-        """The trial. Raises RuntimeError if the task is not a trial."""
+        """The trial. Raises RuntimeError if the task is not a trial.
+
+        Example:
+            ```python
+            trial = det.get_cluster_info().trial
+            torch.manual_seed(trial.trial_seed)
+            print(trial.experiment_id, trial.trial_id, trial.hparams["lr"])
+            ```
+        """
         if self.task_type != "TRIAL":
             raise RuntimeError(f"ClusterInfo.trial exists in TRIAL tasks only, not in {self.task_type} tasks")
         if self._trial_info is None:
@@ -137,22 +159,47 @@ class ClusterInfo:
 
     @property
     def container_addrs(self) -> list[str]:
-        """Address of every node of the allocation, ordered by rank."""
+        """Address of every node of the allocation, ordered by rank.
+
+        Example:
+            ```python
+            chief = det.get_cluster_info().container_addrs[0]
+            ```
+        """
         return ["127.0.0.1"] if self.task_type != "TRIAL" else self._rendezvous.container_addrs
 
     @property
     def container_slot_counts(self) -> list[int]:
-        """Number of slots on every node of the allocation, ordered by rank."""
+        """Number of slots on every node of the allocation, ordered by rank.
+
+        Example:
+            ```python
+            ranks = sum(det.get_cluster_info().container_slot_counts)    # one process for each slot
+            ```
+        """
         return [len(self.slot_ids)] if self.task_type != "TRIAL" else self._rendezvous.container_slot_counts
 
     @property
     def container_rank(self) -> int:
-        """Index of this node in the allocation."""
+        """Index of this node in the allocation.
+
+        Example:
+            ```python
+            info = det.get_cluster_info()
+            first_rank = sum(info.container_slot_counts[: info.container_rank])
+            ```
+        """
         return 0 if self.task_type != "TRIAL" else self._rendezvous.container_rank
 
     @property
     def gpu_uuids(self) -> list[str]:
-        """UUIDs of the GPUs on this node that belong to the allocation."""
+        """UUIDs of the GPUs on this node that belong to the allocation.
+
+        Example:
+            ```python
+            print(f"this node trains on {len(det.get_cluster_info().gpu_uuids)} GPUs")
+            ```
+        """
         if self._resources_info is None:
             raise AssertionError("resources.json is missing")
         return self._resources_info.gpu_uuids

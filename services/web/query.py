@@ -1,8 +1,8 @@
 """Query parameters: models that the framework reads, checks and documents.
 
-A route takes one: `async def users(visit: Asked, query: Asks[Paged])`. As with bodies, names may be
-lowerCamelCase or snake_case, unknown parameters are ignored, an empty value counts as absent, and the last
-one wins if a single value is repeated (REST spec, section 1).
+A route takes one: `async def users(visit: Authenticated, query: FromQuery[Paged])`. As with bodies, names
+may be lowerCamelCase or snake_case, unknown parameters are ignored, an empty value counts as absent, and the
+last one wins if a single value is repeated (REST spec, section 1).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ NORMALIZED_PATHS = ("/api/v1/", "/experiments/", "/resources/")
 
 T = TypeVar("T")
 FromQuery = Annotated[T, Query()]
-"""`Asks[Model]`: a route's query parameters."""
+"""`FromQuery[Model]`: a route's query parameters."""
 
 
 NOTHING: Any = Field(default_factory=list)

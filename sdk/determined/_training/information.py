@@ -28,6 +28,11 @@ class TrialInformation:
 
         Raises:
             ValueError: If none were given off cluster.
+
+        Example:
+            ```python
+            layers = self.context.get_hparams()["model"]["layers"]    # nested as in the configuration
+            ```
         """
         return self._settings.all_hparams()
 
@@ -78,6 +83,11 @@ class TrialInformation:
 
         Raises:
             ValueError: If none was given off cluster.
+
+        Example:
+            ```python
+            metric = self.context.get_experiment_config()["searcher"]["metric"]
+            ```
         """
         return self._settings.configuration()
 
@@ -109,6 +119,11 @@ class TrialInformation:
 
         Raises:
             InternalException: If the script runs off cluster.
+
+        Example:
+            ```python
+            writer.add_text("experiment", str(self.context.get_experiment_id()))
+            ```
         """
         return self._settings.number("experiment id")
 
@@ -117,15 +132,34 @@ class TrialInformation:
 
         Raises:
             InternalException: If the script runs off cluster.
+
+        Example:
+            ```python
+            folder = pathlib.Path("/shared/samples") / str(self.context.get_trial_id())
+            ```
         """
         return self._settings.number("trial id")
 
     def get_initial_batch(self) -> int:
-        """Return the number of batches already trained when this process started."""
+        """Return the number of batches already trained when this process started.
+
+        Example:
+            ```python
+            if self.context.get_initial_batch() > 0:
+                print("continuing an earlier run")
+            ```
+        """
         return self._steps_completed
 
     def get_stop_requested(self) -> bool:
-        """Return whether the script requested to stop."""
+        """Return whether the script requested to stop.
+
+        Example:
+            ```python
+            if self.context.get_stop_requested():
+                print("this is the last window")
+            ```
+        """
         return self._stop_requested
 
     def set_stop_requested(self, stop_requested: bool) -> None:
@@ -164,6 +198,12 @@ class TrainingPlace:
 
         Raises:
             InternalException: If no batch has been trained yet.
+
+        Example:
+            ```python
+            if self.context.current_train_batch() % 100 == 0:
+                print("loss", loss.item())
+            ```
         """
         if self._batch_index < 0:
             raise InternalException("no batch has been trained yet")
@@ -182,7 +222,14 @@ class TrainingPlace:
         return batch // self._epoch_len if self._epoch_len else 0
 
     def is_epoch_start(self) -> bool:
-        """Return whether the current batch is the first of an epoch."""
+        """Return whether the current batch is the first of an epoch.
+
+        Example:
+            ```python
+            if self.context.is_epoch_start():
+                self.confusion.zero_()
+            ```
+        """
         batch = self.current_train_batch()
         return batch % self._epoch_len == 0 if self._epoch_len else batch == 0
 

@@ -43,6 +43,12 @@ class TrainUnit:
 
         Args:
             count: Number of batches or epochs from the start of the trial.
+
+        Example:
+            ```python
+            pytorch.Epoch(2).reached(4)         # True: every second epoch
+            pytorch.Batch([10, 50]).reached(20) # False
+            ```
         """
         if isinstance(self.value, int):
             return self.value < 1 or count % self.value == 0
@@ -53,6 +59,14 @@ class TrainUnit:
 
         Args:
             step_num: Number of steps so far. A boundary never lies before the first step.
+
+        Example:
+            ```python
+            period = pytorch.Batch(100)
+            for step in range(1000):
+                if period.should_stop(step):    # at 100, 200 and so on
+                    validate()
+            ```
         """
         return self.reached(step_num) and not (
             step_num == 0 and isinstance(self.value, int) and self.value > 0
@@ -64,6 +78,11 @@ class TrainUnit:
         Raises:
             TypeError: If the value is a container.
             ValueError: If it is 0.
+
+        Example:
+            ```python
+            pytorch.Batch(100).length    # 100
+            ```
         """
         if not isinstance(self.value, int):
             raise TypeError(f"max_length must hold a number, not the container {self.value!r}")

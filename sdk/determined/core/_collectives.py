@@ -71,6 +71,13 @@ class Collectives:
 
         Returns:
             All values by local rank on the node's first rank, None elsewhere.
+
+        Example:
+            ```python
+            times = core_context.distributed.gather_local(seconds)
+            if times is not None:    # the first rank of each node
+                print("slowest on this node:", max(times))
+            ```
         """
         return self._local.gather(stuff)
 

@@ -158,7 +158,17 @@ class DistributedContext(Collectives):
         return group
 
     def close(self) -> None:
-        """Leave all groups. Calling it twice is allowed."""
+        """Leave all groups. Calling it twice is allowed.
+
+        Example:
+            ```python
+            distributed = det.core.DistributedContext.from_torch_distributed()
+            try:
+                print(distributed.allgather(distributed.rank))
+            finally:
+                distributed.close()    # core.init() does this for a context that it was given
+            ```
+        """
         super().close()
         if self._beside is not None:
             self._beside.close()

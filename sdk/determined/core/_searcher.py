@@ -71,7 +71,17 @@ class SearcherOperation:
 
     @property
     def length(self) -> int:
-        """Absolute training length, in the searcher's unit."""
+        """Absolute training length, in the searcher's unit.
+
+        Example:
+            ```python
+            for op in core_context.searcher.operations():
+                while epoch < op.length:    # in the unit of searcher.max_length
+                    train_epoch()
+                    epoch += 1
+                op.report_completed(validate())
+            ```
+        """
         return self._op.length
 
     def report_progress(self, length: float) -> None:

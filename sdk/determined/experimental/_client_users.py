@@ -39,6 +39,12 @@ def get_user_by_id(user_id: int) -> User:
 
     Raises:
         NotFoundException: If there is no such user.
+
+    Example:
+        ```python
+        owner = client.get_user_by_id(3)
+        print(owner.username)
+        ```
     """
     return connection().get_user_by_id(user_id)
 
@@ -96,7 +102,13 @@ def list_users() -> list[User]:
 
 @connected
 def get_session_username() -> str:
-    """Return the name of the user of this connection."""
+    """Return the name of the user of this connection.
+
+    Example:
+        ```python
+        print("acting as", client.get_session_username())
+        ```
+    """
     return connection().get_session_username()
 
 

@@ -39,7 +39,13 @@ class _Users:
         return _user.create(self._session, username, admin, password, remote)
 
     def get_user_by_id(self, user_id: int) -> User:
-        """Return a user, as `client.get_user_by_id` does."""
+        """Return a user, as `client.get_user_by_id` does.
+
+        Example:
+            ```python
+            print(client.Determined().get_user_by_id(3).username)
+            ```
+        """
         return _user.by_id(self._session, user_id)
 
     def get_user_by_name(self, user_name: str) -> User:
@@ -47,21 +53,45 @@ class _Users:
         return _user.by_name(self._session, user_name)
 
     def whoami(self) -> User:
-        """Return the user of this connection."""
+        """Return the user of this connection.
+
+        Example:
+            ```python
+            print(client.Determined().whoami().username)
+            ```
+        """
         return _user.from_wire(self._session, self._session.get("/api/v1/me")["user"])
 
     def list_users(self) -> list[User]:
-        """Return all users."""
+        """Return all users.
+
+        Example:
+            ```python
+            admins = [user.username for user in client.Determined().list_users() if user.admin]
+            ```
+        """
         return [_user.from_wire(self._session, user) for user in self._session.get("/api/v1/users")["users"]]
 
     def get_session_username(self) -> str:
-        """Return the name of the user of this connection."""
+        """Return the name of the user of this connection.
+
+        Example:
+            ```python
+            print("acting as", client.Determined().get_session_username())
+            ```
+        """
         return identity.current_user(self._session)
 
     def logout(self) -> None:
         """Log out this connection's user. Its token is revoked and deleted.
 
         If the login has already ended, a warning is logged.
+
+        Example:
+            ```python
+            cluster = client.Determined(user="ann", password="the password of ann")
+            cluster.logout()
+            ```
         """
         name = self.get_session_username()
         try:
@@ -137,7 +167,13 @@ class _Models:
         return _model.find(self._session, params)
 
     def get_model_labels(self) -> list[str]:
-        """Return all model labels, the most used first."""
+        """Return all model labels, the most used first.
+
+        Example:
+            ```python
+            print(client.Determined().get_model_labels())
+            ```
+        """
         return list(self._session.get("/api/v1/model/labels")["labels"])
 
 

@@ -35,36 +35,83 @@ class _Control:
     _session: Session
 
     def activate(self) -> None:
-        """Start the experiment, or resume it after a pause."""
+        """Start the experiment, or resume it after a pause.
+
+        Example:
+            ```python
+            client.get_experiment(7).activate()
+            ```
+        """
         self._post("activate")
 
     def pause(self) -> None:
         """Pause the experiment.
 
         Its trials store a checkpoint and exit; this returns before they have exited.
+
+        Example:
+            ```python
+            experiment = client.get_experiment(7)
+            experiment.pause()
+            experiment.activate()    # later: its trials continue from their checkpoints
+            ```
         """
         self._post("pause")
 
     def cancel(self) -> None:
-        """End the experiment after its trials have stored a checkpoint. Returns before it has ended."""
+        """End the experiment after its trials have stored a checkpoint. Returns before it has ended.
+
+        Example:
+            ```python
+            experiment = client.get_experiment(7)
+            experiment.cancel()
+            experiment.wait()    # until it has ended
+            ```
+        """
         self._post("cancel")
 
     def kill(self) -> None:
-        """End the experiment immediately. Returns before it has ended."""
+        """End the experiment immediately. Returns before it has ended.
+
+        Example:
+            ```python
+            client.get_experiment(7).kill()
+            ```
+        """
         self._post("kill")
 
     def archive(self) -> None:
-        """Hide the experiment from the default lists. It must have ended."""
+        """Hide the experiment from the default lists. It must have ended.
+
+        Example:
+            ```python
+            experiment = client.get_experiment(7)
+            experiment.wait()
+            experiment.archive()
+            ```
+        """
         self._post("archive")
 
     def unarchive(self) -> None:
-        """Show the experiment in the default lists again."""
+        """Show the experiment in the default lists again.
+
+        Example:
+            ```python
+            client.get_experiment(7).unarchive()
+            ```
+        """
         self._post("unarchive")
 
     def delete(self) -> None:
         """Delete the experiment with its checkpoints, metrics and logs. It must have ended.
 
         Returns before everything is deleted.
+
+        Example:
+            ```python
+            for id in (3, 4, 5):
+                client.get_experiment(id).delete()
+            ```
         """
         self._session.delete(f"/api/v1/experiments/{self._id}")
 

@@ -144,6 +144,11 @@ class _Description:
 
         Args:
             keys: The keys to remove. Unknown keys are ignored.
+
+        Example:
+            ```python
+            client.get_model("digits").remove_metadata(["dataset"])
+            ```
         """
         removed = set(keys)
         self._patch({"metadata": {key: value for key, value in self.metadata.items() if key not in removed}})
@@ -329,7 +334,13 @@ class Model(_Description):
         self.workspace_id = id
 
     def to_json(self) -> dict[str, Any]:
-        """Return the attributes as a JSON-serializable dict. Times are RFC 3339 strings in UTC."""
+        """Return the attributes as a JSON-serializable dict. Times are RFC 3339 strings in UTC.
+
+        Example:
+            ```python
+            print(json.dumps(client.get_model("digits").to_json(), indent=2))
+            ```
+        """
         names = ("name", "description", "metadata", "labels", "username", "archived", "workspace_id")
         times = {name: getattr(self, name) for name in ("creation_time", "last_updated_time")}
         return {

@@ -61,11 +61,23 @@ class User:
         self._patch({"username": new_username})
 
     def activate(self) -> None:
-        """Allow the user to log in."""
+        """Allow the user to log in.
+
+        Example:
+            ```python
+            client.get_user_by_name("ann").activate()
+            ```
+        """
         self._patch({"active": True})
 
     def deactivate(self) -> None:
-        """Prevent the user from logging in; their experiments and data are kept."""
+        """Prevent the user from logging in; their experiments and data are kept.
+
+        Example:
+            ```python
+            client.get_user_by_name("ann").deactivate()
+            ```
+        """
         self._patch({"active": False})
 
     def change_display_name(self, display_name: str) -> None:
@@ -73,6 +85,11 @@ class User:
 
         Args:
             display_name: The new name.
+
+        Example:
+            ```python
+            client.whoami().change_display_name("Ann, Vision")
+            ```
         """
         self._patch({"displayName": display_name})
 
@@ -103,6 +120,12 @@ class User:
             agent_gid: Group id.
             agent_user: User name.
             agent_group: Group name.
+
+        Example:
+            ```python
+            ann = client.get_user_by_name("ann")
+            ann.link_with_agent(agent_uid=1001, agent_gid=100, agent_user="ann", agent_group="users")
+            ```
         """
         given = {
             "agentUid": agent_uid,

@@ -106,6 +106,12 @@ class TFKerasTrialContext(TrialInformation, TrainingPlace, TrialContext):
 
         Raises:
             ValueError: If the configuration is invalid. The message lists all errors.
+
+        Example:
+            ```python
+            config = {"hyperparameters": {"global_batch_size": 32, "lr": 0.1}, "searcher": {...}}
+            trial = DigitsTrial(keras.TFKerasTrialContext.from_config(config))
+            ```
         """
         from determined.experimental import _test_run
 

@@ -42,6 +42,12 @@ class Callback(keras.callbacks.Callback):  # type: ignore[misc]
             total_batches_trained: Number of batches of this trial so far, on one slot.
             batches_requested: Always None, because the end of the window is not known in advance.
             logs: Empty.
+
+        Example:
+            ```python
+            def on_train_workload_begin(self, total_batches_trained, batches_requested, logs):
+                print(f"the next {batches_requested} batches begin at {total_batches_trained}")
+            ```
         """
 
     def on_train_workload_end(self, total_batches_trained: int, logs: dict[str, Any]) -> None:
@@ -50,6 +56,12 @@ class Callback(keras.callbacks.Callback):  # type: ignore[misc]
         Args:
             total_batches_trained: Number of batches of this trial so far, on one slot.
             logs: Mean over the batches of the window, by metric name.
+
+        Example:
+            ```python
+            def on_train_workload_end(self, total_batches_trained, logs):
+                print(f"after {total_batches_trained} batches: {logs}")
+            ```
         """
 
     def on_checkpoint_end(self, checkpoint_dir: str) -> None:
@@ -57,10 +69,23 @@ class Callback(keras.callbacks.Callback):  # type: ignore[misc]
 
         Args:
             checkpoint_dir: The directory. Files added to it are uploaded too.
+
+        Example:
+            ```python
+            def on_checkpoint_end(self, checkpoint_dir):
+                (pathlib.Path(checkpoint_dir) / "labels.json").write_text(json.dumps(self.labels))
+            ```
         """
 
     def get_state(self) -> Any:
-        """Return the state to store in checkpoints. It must be picklable."""
+        """Return the state to store in checkpoints. It must be picklable.
+
+        Example:
+            ```python
+            def get_state(self):
+                return {"best": self.best}
+            ```
+        """
         return None
 
     def load_state(self, state: Any) -> None:
@@ -68,6 +93,12 @@ class Callback(keras.callbacks.Callback):  # type: ignore[misc]
 
         Args:
             state: The state stored in the checkpoint.
+
+        Example:
+            ```python
+            def load_state(self, state):
+                self.best = state["best"]
+            ```
         """
 
 

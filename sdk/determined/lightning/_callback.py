@@ -70,12 +70,24 @@ class DetCallback(Checkpoint):  # type: ignore[misc]
 
     @property
     def ckpt_path(self) -> str | None:
-        """Path of the checkpoint to resume from, for `Trainer.fit()`, or None for a fresh start."""
+        """Path of the checkpoint to resume from, for `Trainer.fit()`, or None for a fresh start.
+
+        Example:
+            ```python
+            trainer.fit(model, data, ckpt_path=callback.ckpt_path)
+            ```
+        """
         return str(self._stored.resume) if self._stored and self._stored.resume else None
 
     @property
     def max_epochs(self) -> int | None:
-        """-1 on a cluster, where the search decides how far to train; None off cluster."""
+        """-1 on a cluster, where the search decides how far to train; None off cluster.
+
+        Example:
+            ```python
+            trainer = pl.Trainer(max_epochs=callback.max_epochs or 10, callbacks=[callback])
+            ```
+        """
         return -1 if self._trial is not None else None
 
     def _read_searcher(self, searcher: dict[str, Any]) -> None:

@@ -81,6 +81,11 @@ class DetLogger(Logger):  # type: ignore[misc]
         Args:
             metrics: Values by name.
             step: Number of optimizer steps so far.
+
+        Example:
+            ```python
+            logger.log_metrics({"lr": 0.01}, step=100)    # self.log() in a LightningModule does this
+            ```
         """
         train, steps = self.experiment.train, int(step or 0)
         for group, report in (

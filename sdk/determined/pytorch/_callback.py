@@ -34,6 +34,12 @@ class PyTorchCallback:
             first_batch_idx: Index of the first batch that will be trained, which is the number of batches
                 trained before.
             checkpoint_uuid: Id of the checkpoint that is about to be loaded, or None.
+
+        Example:
+            ```python
+            def on_trial_startup(self, first_batch_idx, checkpoint_uuid):
+                print("a fresh start" if checkpoint_uuid is None else f"from batch {first_batch_idx}")
+            ```
         """
 
     def on_checkpoint_load_start(self, checkpoint: dict[str, Any]) -> None:
@@ -41,16 +47,35 @@ class PyTorchCallback:
 
         Args:
             checkpoint: The content of `state_dict.pth`. Changes made in place are restored.
+
+        Example:
+            ```python
+            def on_checkpoint_load_start(self, checkpoint):
+                self.vocabulary = checkpoint.pop("vocabulary", {})
+            ```
         """
 
     def on_training_start(self) -> None:
-        """Called after the data loaders and any checkpoint are loaded, before the first batch."""
+        """Called after the data loaders and any checkpoint are loaded, before the first batch.
+
+        Example:
+            ```python
+            def on_training_start(self):
+                self.began = time.monotonic()
+            ```
+        """
 
     def on_training_epoch_start(self, epoch_idx: int) -> None:
         """Called before the first batch of an epoch.
 
         Args:
             epoch_idx: Index of the epoch, counted from 0 over the life of the trial.
+
+        Example:
+            ```python
+            def on_training_epoch_start(self, epoch_idx):
+                self.dataset.set_difficulty(epoch_idx)
+            ```
         """
 
     def on_training_epoch_end(self, epoch_idx: int) -> None:
@@ -58,6 +83,12 @@ class PyTorchCallback:
 
         Args:
             epoch_idx: Index of the epoch that has ended.
+
+        Example:
+            ```python
+            def on_training_epoch_end(self, epoch_idx):
+                print(f"epoch {epoch_idx} took {time.monotonic() - self.began:.0f} s")
+            ```
         """
 
     def on_training_workload_end(
@@ -71,13 +102,34 @@ class PyTorchCallback:
             avg_metrics: Mean over the batches of the window and all ranks, by metric name, plus the metrics
                 of reducers.
             batch_metrics: Mean over all ranks for each batch of the window, in order.
+
+        Example:
+            ```python
+            def on_training_workload_end(self, avg_metrics, batch_metrics):
+                worst = max(metrics["loss"] for metrics in batch_metrics)
+                print(f"loss {avg_metrics['loss']:.3f}, at worst {worst:.3f}")
+            ```
         """
 
     def on_validation_start(self) -> None:
-        """Called before a validation, after models were put into evaluation mode."""
+        """Called before a validation, after models were put into evaluation mode.
+
+        Example:
+            ```python
+            def on_validation_start(self):
+                self.weights.swap_in_average()
+            ```
+        """
 
     def on_validation_epoch_start(self) -> None:
-        """Called before the first `evaluate_batch()`. Not called for `evaluate_full_dataset()`."""
+        """Called before the first `evaluate_batch()`. Not called for `evaluate_full_dataset()`.
+
+        Example:
+            ```python
+            def on_validation_epoch_start(self):
+                self.mistakes = []
+            ```
+        """
 
     def on_validation_epoch_end(self, outputs: list[Any]) -> None:
         """Called after the last `evaluate_batch()`. Not called for `evaluate_full_dataset()`.
@@ -85,6 +137,12 @@ class PyTorchCallback:
         Args:
             outputs: The return value of `evaluate_batch()` for each batch of this rank, with tensors
                 converted to arrays.
+
+        Example:
+            ```python
+            def on_validation_epoch_end(self, outputs):
+                print("batches validated on this rank:", len(outputs))
+            ```
         """
 
     def on_validation_end(self, metrics: dict[str, Any]) -> None:
@@ -125,6 +183,12 @@ class PyTorchCallback:
 
         Args:
             checkpoint_dir: The directory. Files added to it become part of the checkpoint.
+
+        Example:
+            ```python
+            def on_checkpoint_write_end(self, checkpoint_dir):
+                (pathlib.Path(checkpoint_dir) / "labels.json").write_text(json.dumps(self.labels))
+            ```
         """
 
     def on_checkpoint_upload_end(self, uuid: str) -> None:
@@ -132,10 +196,23 @@ class PyTorchCallback:
 
         Args:
             uuid: Id of the checkpoint.
+
+        Example:
+            ```python
+            def on_checkpoint_upload_end(self, uuid):
+                print("stored checkpoint", uuid)
+            ```
         """
 
     def on_trial_shutdown(self) -> None:
-        """Called when `fit()` ends for any reason, including an exception."""
+        """Called when `fit()` ends for any reason, including an exception.
+
+        Example:
+            ```python
+            def on_trial_shutdown(self):
+                self.writer.close()
+            ```
+        """
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of this callback for checkpoints. `torch.save` must be able to write it.

@@ -23,6 +23,15 @@ class PyTorchExperimentalContext:
 
         It is restarted whenever it ends, but it is neither sharded among ranks nor continued at the right
         batch after a pause. The script must take care of that.
+
+        Example:
+            ```python
+            def __init__(self, context):
+                context.experimental.disable_dataset_reproducibility_checks()
+
+            def build_training_data_loader(self):
+                return torch.utils.data.DataLoader(self.stream, batch_size=32)
+            ```
         """
         self._any_loader = True
 
@@ -30,6 +39,15 @@ class PyTorchExperimentalContext:
         """Do not move batches to the device.
 
         The script moves them, for example with `context.to_device()`.
+
+        Example:
+            ```python
+            def __init__(self, context):
+                context.experimental.disable_auto_to_device()
+
+            def train_batch(self, batch, epoch_idx, batch_idx):
+                images = self.context.to_device(batch["images"])    # the other parts stay on the host
+            ```
         """
         self._auto_to_device = False
 

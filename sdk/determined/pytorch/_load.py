@@ -42,6 +42,12 @@ class CheckpointLoadContext(PyTorchTrialContext):
 
         Returns:
             The same model.
+
+        Example:
+            ```python
+            context = pytorch.CheckpointLoadContext(hparams={"n_filters": 8})
+            model = context.wrap_model(network(8))    # stays on the CPU
+            ```
         """
         self.models.append(model)
         return model

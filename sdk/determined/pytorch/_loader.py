@@ -162,6 +162,12 @@ class DataLoader:
 
         Args:
             seed: The seed. It has no effect with your own `sampler`, `batch_sampler` or `generator`.
+
+        Example:
+            ```python
+            loader = pytorch.DataLoader(dataset, batch_size=32, shuffle=True)
+            loader.reseed(42)
+            ```
         """
         self._seed = seed
         if self._own_order:

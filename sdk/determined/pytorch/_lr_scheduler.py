@@ -69,7 +69,13 @@ class LRScheduler:
         return rates
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state of the scheduler."""
+        """Return the state of the scheduler.
+
+        Example:
+            ```python
+            torch.save(scheduler.state_dict(), "scheduler.pt")
+            ```
+        """
         state: dict[str, Any] = self._scheduler.state_dict()
         return state
 
@@ -78,6 +84,11 @@ class LRScheduler:
 
         Args:
             state_dict: A state returned by `state_dict()`.
+
+        Example:
+            ```python
+            scheduler.load_state_dict(torch.load("scheduler.pt"))
+            ```
         """
         self._scheduler.load_state_dict(state_dict)
 

@@ -51,7 +51,13 @@ class _PyTorchReducerContext:
         return self._reducers.wrap(reducer, name, for_training, for_validation)
 
     def reset_reducers(self) -> None:
-        """Reset all reducers. For custom training loops; `Trainer` does this itself."""
+        """Reset all reducers. For custom training loops; `Trainer` does this itself.
+
+        Example:
+            ```python
+            context.reset_reducers()    # before each validation of a loop of your own
+            ```
+        """
         self._reducers.reset()
 
     def reduce_metrics(self, for_training: bool) -> dict[str, Any]:
@@ -65,6 +71,13 @@ class _PyTorchReducerContext:
         Raises:
             ValueError: If a reducer failed.
             AssertionError: If a named reducer returned a dict, or an unnamed one did not.
+
+        Example:
+            ```python
+            for batch in validation_loader:
+                trial.evaluate_batch(batch)
+            print(context.reduce_metrics(for_training=False))
+            ```
         """
         chosen = self._reducers.chosen(for_training)
         return self._reducers.reduce(chosen, self.distributed.allgather)

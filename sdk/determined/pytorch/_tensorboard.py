@@ -80,7 +80,13 @@ class TensorBoardLogging:
     _events: EventFiles
 
     def get_tensorboard_path(self) -> pathlib.Path:
-        """Return the directory for this process's TensorBoard event files."""
+        """Return the directory for this process's TensorBoard event files.
+
+        Example:
+            ```python
+            writer = SummaryWriter(log_dir=str(self.context.get_tensorboard_path()))
+            ```
+        """
         return self._events.path
 
     def get_tensorboard_writer(self) -> SummaryWriter:
@@ -101,11 +107,23 @@ class TensorBoardLogging:
 
         Args:
             enable_tensorboard_logging: False to do neither.
+
+        Example:
+            ```python
+            self.context.set_enable_tensorboard_logging(False)
+            ```
         """
         self._events.enabled = enable_tensorboard_logging
 
     def get_enable_tensorboard_logging(self) -> bool:
-        """Return whether reported metrics are written as TensorBoard events and event files are stored."""
+        """Return whether reported metrics are written as TensorBoard events and event files are stored.
+
+        Example:
+            ```python
+            if self.context.get_enable_tensorboard_logging():
+                self.writer.add_image("sample", images[0])
+            ```
+        """
         return self._events.enabled
 
 

@@ -74,6 +74,11 @@ class TorchBatchProcessorContext(_PyTorchReducerContext):
             data: A tensor, a NumPy array, or lists, tuples and dicts of them. Other values are returned
                 unchanged, with one warning per type.
             warned_types: Types already warned about, instead of those of the context.
+
+        Example:
+            ```python
+            scores = self.model(self.context.to_device(batch))
+            ```
         """
         return to_device(data, self.device, self._warned_types if warned_types is None else warned_types)
 
@@ -85,12 +90,23 @@ class TorchBatchProcessorContext(_PyTorchReducerContext):
 
         Returns:
             The same model.
+
+        Example:
+            ```python
+            self.model = context.prepare_model_for_inference(network)
+            ```
         """
         model.eval()
         return model.to(self.device)
 
     def get_tensorboard_path(self) -> pathlib.Path:
-        """Return the directory for TensorBoard event files of this process."""
+        """Return the directory for TensorBoard event files of this process.
+
+        Example:
+            ```python
+            writer = SummaryWriter(log_dir=str(context.get_tensorboard_path()))
+            ```
+        """
         return self._core.train.get_tensorboard_path()
 
     @contextlib.contextmanager
@@ -132,13 +148,34 @@ class TorchBatchProcessor(abc.ABC):
         Args:
             batch: A batch from the data loader, not moved to the device.
             batch_idx: Index of the batch on this rank, from 0.
+
+        Example:
+            ```python
+            def process_batch(self, batch, batch_idx):
+                scores = self.model(self.context.to_device(batch))
+                numpy.save(self.folder / f"{batch_idx}.npy", scores.argmax(1).cpu().numpy())
+            ```
         """
 
     def on_checkpoint_start(self) -> None:  # noqa: B027
-        """Called before a checkpoint. Store results still in memory: processed batches are not repeated."""
+        """Called before a checkpoint. Store results still in memory: processed batches are not repeated.
+
+        Example:
+            ```python
+            def on_checkpoint_start(self):
+                self.results.flush()
+            ```
+        """
 
     def on_finish(self) -> None:  # noqa: B027
-        """Called after all batches of this rank are processed."""
+        """Called after all batches of this rank are processed.
+
+        Example:
+            ```python
+            def on_finish(self):
+                self.results.close()
+            ```
+        """
 
 
 def torch_batch_process(

@@ -191,6 +191,12 @@ def adapt_batch_sampler(
     Raises:
         TypeError: If one of the numbers is no integer.
         ValueError: If `rank` is not below `num_replicas`, or one of them is negative.
+
+    Example:
+        ```python
+        batches = torch.utils.data.BatchSampler(range(100), batch_size=10, drop_last=False)
+        mine = samplers.adapt_batch_sampler(batches, num_replicas=2, rank=1)    # every second batch
+        ```
     """
     check_share(skip, num_replicas, rank)
     adapted = batch_sampler

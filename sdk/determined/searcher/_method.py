@@ -51,7 +51,13 @@ class SearcherState:
         self.experiment_completed = self.experiment_failed = False
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the state as a JSON-serializable dict."""
+        """Return the state as a JSON-serializable dict.
+
+        Example:
+            ```python
+            path.write_text(json.dumps(state.to_dict()))
+            ```
+        """
         return {
             "failures": sorted(map(str, self.failures)),
             "trialProgress": {str(id): units for id, units in self.trial_progress.items()},
@@ -67,6 +73,12 @@ class SearcherState:
 
         Args:
             d: A dict returned by `to_dict()`.
+
+        Example:
+            ```python
+            state = searcher.SearcherState()
+            state.from_dict(json.loads(path.read_text()))
+            ```
         """
         self.failures = set(map(uuid.UUID, d["failures"]))
         self.trial_progress = {uuid.UUID(id): units for id, units in d["trialProgress"].items()}

@@ -38,7 +38,13 @@ class Create(Operation):
         _arguments.mapping("hparams", self.hparams, "a dict of name to value")
 
     def to_wire(self) -> dict[str, Any]:
-        """Return the operation in the form of the REST API."""
+        """Return the operation in the form of the REST API.
+
+        Example:
+            ```python
+            searcher.Create(uuid.uuid4(), {"lr": 0.1}).to_wire()    # as the REST API takes it
+            ```
+        """
         return {"createTrial": {"requestId": str(self.request_id), "hyperparams": json.dumps(self.hparams)}}
 
 

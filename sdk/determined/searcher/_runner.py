@@ -60,6 +60,13 @@ class SearchRunner(abc.ABC):
         Args:
             experiment_id: Id of the experiment.
             operations: Operations in the form of the REST API.
+
+        Example:
+            ```python
+            def save_state(self, experiment_id, operations):
+                self.search_method.save(self.state, self.folder, experiment_id=experiment_id)
+                (self.folder / "operations.json").write_text(json.dumps(operations))
+            ```
         """
 
     def get_events(self, session: AnySession, experiment_id: int) -> list[Event]:
@@ -68,6 +75,12 @@ class SearchRunner(abc.ABC):
         Args:
             session: The connection to the cluster.
             experiment_id: Id of the experiment.
+
+        Example:
+            ```python
+            for event in runner.get_events(session, experiment_id):
+                print(event["id"], sorted(event))
+            ```
         """
         path = f"/api/v1/experiments/{experiment_id}/searcher_events"
         events: list[Event] = speaking(session).get(path)["searcherEvents"]

@@ -92,6 +92,12 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
 
         Args:
             args: The Trainer's arguments. The checkpoint is downloaded to `output_dir`.
+
+        Example:
+            ```python
+            callback.load_last_checkpoint(args)
+            trainer.train(resume_from_checkpoint=args.resume_from_checkpoint)
+            ```
         """
         info = self.core_context.info
         if info is not None and self._trial is not None:

@@ -72,6 +72,12 @@ class DeepSpeedTrialContext(
 
         Raises:
             ValueError: If the configuration is invalid. The message lists all errors.
+
+        Example:
+            ```python
+            config = {"hyperparameters": {"deepspeed_config": "ds_config.json"}, "searcher": {...}}
+            trial = DigitsTrial(DeepSpeedTrialContext.from_config(config))
+            ```
         """
         from determined.experimental import _test_run
 
@@ -145,11 +151,29 @@ class DeepSpeedTrialContext(
         self._mpu, self._mpu_set = mpu, True
 
     def disable_auto_grad_accumulation(self) -> None:
-        """Call `train_batch` once per batch. It must then train on all micro batches itself."""
+        """Call `train_batch` once per batch. It must then train on all micro batches itself.
+
+        Example:
+            ```python
+            def __init__(self, context):
+                context.disable_auto_grad_accumulation()
+
+            def train_batch(self, dataloader_iter, epoch_idx, batch_idx):
+                for _ in range(self.context.num_micro_batches_per_slot):
+                    loss = self.train_micro_batch(next(dataloader_iter))
+                return {"loss": loss}
+            ```
+        """
         self._manual = True
 
     def disable_dataset_reproducibility_checks(self) -> None:
-        """Accept any data loader unchanged: it is not repeated, sharded or continued at the right batch."""
+        """Accept any data loader unchanged: it is not repeated, sharded or continued at the right batch.
+
+        Example:
+            ```python
+            context.disable_dataset_reproducibility_checks()    # in __init__, before the loaders are built
+            ```
+        """
         self._any_loader = True
 
     # -- information
@@ -164,6 +188,11 @@ class DeepSpeedTrialContext(
         """Number of records in a micro batch on one slot.
 
         Raises InternalException before an engine is wrapped.
+
+        Example:
+            ```python
+            loader = pytorch.DataLoader(dataset, batch_size=context.train_micro_batch_size_per_gpu)
+            ```
         """
         if self._micro_batch_size is None:
             raise InternalException("micro batches are known once an engine is wrapped")
@@ -174,6 +203,11 @@ class DeepSpeedTrialContext(
         """Number of micro batches in a batch on one slot.
 
         Raises InternalException before an engine is wrapped.
+
+        Example:
+            ```python
+            records = context.num_micro_batches_per_slot * context.train_micro_batch_size_per_gpu
+            ```
         """
         if self._micro_batches is None:
             raise InternalException("micro batches are known once an engine is wrapped")

@@ -31,6 +31,11 @@ def make_data_parallel_mpu(dist_context: core.DistributedContext) -> ModelParall
 
     Args:
         dist_context: The ranks of the trial.
+
+    Example:
+        ```python
+        context.set_mpu(make_data_parallel_mpu(context.distributed))
+        ```
     """
     return ModelParallelUnit(dist_context.rank, dist_context.size, True, True)
 
@@ -43,6 +48,12 @@ def make_deepspeed_mpu(topology: Any) -> ModelParallelUnit:
 
     Returns:
         A unit in which the first and last stages load data and the last one reports.
+
+    Example:
+        ```python
+        engine = context.wrap_model_engine(engine)
+        context.set_mpu(make_deepspeed_mpu(engine.mpu))
+        ```
     """
     stage, first_slice = topology.get_pipe_parallel_rank(), topology.get_slice_parallel_rank() == 0
     last = topology.get_pipe_parallel_world_size() - 1
