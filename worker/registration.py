@@ -87,9 +87,11 @@ class Presence:
     async def register(self, slots: tuple[Slot, ...], running: Collection[str], reads_after: int) -> None:
         """Offer slots and report what runs; retries until that is stored. Raises `IdTaken`."""
         holder = await self._holder()
+        # Asked first only for a better error: the outcome is decided in the fold, and the orders tell it.
         if holder is not None and holder.here and self._is_another(holder):
             raise self._id_taken_error(holder.host, holder.address)
         self.session = self._new_session()
+        # Remembered before it is sent: an answer to a registration that seemed to be lost may still arrive.
         self._sessions.add(self.session)
         registered = WorkerRegistered(
             worker_id=self._me.worker_id,
@@ -136,6 +138,8 @@ class Presence:
         """Report that nothing runs here any more; gives up after 3 s."""
         left = self._draft(WorkerLeft(self._me.worker_id, self.session))
         with contextlib.suppress(NotConfirmed, TimeoutError):
+            # A worker that is being stopped must not wait for a broker that is away; the monitor notices its
+            # silence.
             async with asyncio.timeout(3):
                 await self._journal.append(left)
 
@@ -143,6 +147,8 @@ class Presence:
         """Send heartbeats until cancelled."""
         subject = subjects.heartbeat(self._me.worker_id)
         while True:
+            # A heartbeat that is missed is followed by another. One that ended this loop would end every run
+            # here.
             with contextlib.suppress(Exception):
                 await publish(subject, self.session.encode())
             await asyncio.sleep(HEARTBEAT_S)

@@ -151,6 +151,7 @@ class Authority:
             ),
             "max_connections": connections,
             "system_account": system,
+            # All accounts are in this file, so no broker depends on another service to let users in.
             "resolver": "MEMORY",
             "resolver_preload": {
                 public: _token(name, public, self.operator_seed, claims)
@@ -192,6 +193,8 @@ def mint_trial(trial_signing_seed: str, account: str, trial_id: int, *, valid_s:
 
     `account` is the public key of the scripts' account.
     """
+    # Without permissions: those of a scoped key come from its scope, and the broker refuses a user that
+    # brings others.
     return _credentials(str(trial_id), trial_signing_seed, account, {}, valid_s)
 
 
@@ -296,6 +299,7 @@ def _token(
     }
     if expires is not None:
         claims["exp"] = int(expires)
+    # The id that NATS' own tools give a token: the digest of its other claims.
     digest = hashlib.new("sha512_256", json.dumps(claims).encode()).digest()
     claims["jti"] = base64.b32encode(digest).rstrip(b"=").decode()
     header = base64url.encode(b'{"typ":"JWT","alg":"ed25519-nkey"}')

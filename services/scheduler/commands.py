@@ -45,6 +45,7 @@ class ReportSilence(msgspec.Struct, frozen=True, tag="report_silence"):
 def report_silence(state: State, command: ReportSilence, call: Call) -> Result:
     """Declare the worker lost, unless it has already gone or has registered again with a new session."""
     worker = state.workers.get(command.worker_id)
+    # The monitor may have looked before the worker registered again: a new session means that it is alive.
     if worker is None or worker.presence != "here" or worker.session != command.session:
         return Result()
     reason = f"no heartbeat from worker {worker.id} for {command.silent_s:.0f} s"
@@ -64,6 +65,7 @@ def give_up(state: State, command: GiveUp, call: Call) -> Result:
     """Declare the part over, unless its end was reported in the meantime. A lost part never comes back."""
     known = state.allocations.get(command.allocation_id)
     parts = known.members if known is not None else ()
+    # A part whose worker has returned reports its own end.
     if not any(m.worker_id == command.worker_id and m.lost and not m.over for m in parts):
         return Result()
     reason = f"worker {command.worker_id} was lost {command.waited_s:.0f} s ago: its host has ended it by now"
@@ -137,10 +139,13 @@ def submit_task(state: State, command: SubmitTask, call: Call) -> Result:
         raise invalid(f"resources.slots is {command.slots}: it must be 0 or more")
     if command.priority is not None and not 1 <= command.priority <= 99:
         raise invalid("priority must be between 1 and 99")
+    # `default` is there before any worker or configuration names it.
     if command.pool not in state.pools and command.pool != "default":
         raise unknown_pool(state, command.pool)
     check_pool(state, command.pool, command.workspace_id, workspace_name(state, command.workspace_id))
     check_jobs(state, state.owed, Account(command.user, -command.workspace_id))
+    # Not the number of known tasks: those that ended long ago are forgotten, and numbers are never used
+    # again.
     totals = state.totals.get("all")
     number = (totals.tasks if totals else 0) + 1
     submitted = scheduler.TaskSubmitted(

@@ -41,6 +41,7 @@ from services.searcher.unmanaged import (
 
 def create_experiment(state: State, command: CreateExperiment, call: Call) -> Result:
     """Accept a completed configuration. Repeating a `request_key` returns the first experiment."""
+    # Before all checks: a repetition must not be refused because the first one used up the quota.
     existing = state.request_keys.get(command.request_key) if command.request_key else None
     if existing is not None:
         return Result(value=existing.id)
@@ -48,6 +49,7 @@ def create_experiment(state: State, command: CreateExperiment, call: Call) -> Re
         _check_pool(state, command)
         check_jobs(state, state.open_jobs, Account(command.user, command.project_id))
         _check_search(command.config)
+    # Not the number of known experiments: ids of deleted ones are never used again.
     totals = state.totals.get("all")
     id = (totals.experiments if totals else 0) + 1
     reason = f"submitted by {command.user}" + (f", {command.commit}" if command.commit else "")
@@ -63,6 +65,7 @@ def create_experiment(state: State, command: CreateExperiment, call: Call) -> Re
         request_key=command.request_key,
         unmanaged=command.unmanaged,
         agent_user=command.agent_user,
+        # In the event, so that a later release that decides differently replays this search as it went.
         method_version=1 if command.unmanaged else newest_version(command.config["searcher"]),
         reason=reason,
     )
@@ -83,6 +86,7 @@ def _check_pool(state: State, command: CreateExperiment) -> None:
 def _check_search(config: dict[str, Any]) -> None:
     """Raise `Refused` for a search that cannot begin."""
     try:
+        # Begun only to see whether it can begin. The search itself runs in the fold (decision 2).
         start(config["searcher"], config["hyperparameters"], config["reproducibility"]["experiment_seed"])
     except MethodError as error:
         raise invalid(f"<config>.searcher: {error}") from None
@@ -126,6 +130,7 @@ def _kill(experiment: Experiment, user: str) -> list[Any]:
     if experiment.state in OVER or experiment.state == "STOPPING_KILLED":
         return []
     reason = f"killed by {user}"
+    # How it ends is decided already; the kill only stops the trials that are still running.
     if experiment.state in ("STOPPING_COMPLETED", "STOPPING_ERROR"):
         return [] if experiment.forced else [searcher.ExperimentKillForced(experiment.id, reason)]
     return [searcher.ExperimentStopping(experiment.id, "STOPPING_KILLED", reason)]

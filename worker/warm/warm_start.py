@@ -116,10 +116,12 @@ def plan_start(argv: Sequence[str], env: Mapping[str, str], cwd: Path, user: str
     if why := _reason_against(env, cwd):
         return ColdStart(why)
     importable_names = shadows.importable(cwd)
+    # Without the list, a template could load a package in place of the user's own file of that name.
     if importable_names is None:
         return ColdStart("its code has too many files to look through for names of packages")
     if not is_module:
         importable_names |= shadows.modules_beside(cwd / main)
+    # Secrets are no part of the key, so no template's environment holds them for a run of somebody else.
     shared = {name: value for name, value in env.items() if not _is_per_run(name)}
     key = Key(user, (*shell, *words[:flags]), tuple(shared.items()))
     ranks = _is_torch_launcher(argv)
@@ -147,8 +149,10 @@ def _is_per_run(name: str) -> bool:
 def _reason_against(env: Mapping[str, str], cwd: Path) -> str:
     own = str(cwd.parent)
     for name, value in env.items():
+        # Python reads these once, when it starts: in a template that was long ago.
         if name.startswith("PYTHON") and name not in HARMLESS_VARIABLES:
             return f"{name} is set, which changes how Python starts"
+        # A template is shared by runs with folders of their own, and would keep the first one's.
         if own in value and not _is_per_run(name):
             return f"{name} names a folder of this run alone"
     folders = env.get("PYTHONPATH", "/").split(":")

@@ -48,11 +48,14 @@ class Store:
         If a rank fails, nothing is reported and all ranks raise.
         """
         try:
+            # All bytes first, the report last: a checkpoint that is registered must be complete, because a
+            # trial may be resumed from it a moment later.
             values_of_all(group, Outcome(self.send))
         except BaseException:
             self.discard()
             raise
         self.clean()
+        # All ranks learn how the report went. Otherwise some would train on while the chief raises.
         reported: Outcome[object] = group.broadcast(Outcome(self.report) if leads else None)
         reported.get()
 
@@ -111,6 +114,8 @@ class Writer(abc.ABC):
         def send(others: Resources) -> None:
             storage.upload(directory, storage_id, resources | others)
             after = stamps(directory, resources)
+            # A file that is written while it is read arrives as a mixture of two versions, which nobody would
+            # notice before it is restored.
             changed = sorted(name for name, stamp in before.items() if after[name] != stamp)
             if changed:
                 raise RuntimeError(
@@ -139,6 +144,7 @@ class SingleWriter(Writer):
     def store_path(self, metadata: Metadata | None, background: bool) -> Iterator[Given]:
         self._uploads.wait()
         self._check_early(plain_metadata(metadata), given=metadata is not None)
+        # Its size is not known yet. A quota that is used up refuses before the script writes for minutes.
         self._check_quota(0)
         storage_id = str(uuid.uuid4())
         path = self._storage.pre_store_path(storage_id)

@@ -87,6 +87,7 @@ def _opened(
     events: bool,
 ) -> Iterator[PyTorchTrialContext]:
     info = get_cluster_info()
+    # In a notebook or command no search directs the training: it trains as off cluster.
     if info is not None and info.task_type != "TRIAL":
         info = None
     with _group(info, distributed) as group, _core(group) as core_context:
@@ -163,6 +164,7 @@ def _group(
             )
         yield core.DummyDistributedContext()
         return
+    # A script that initialized it itself, with options of its own, also ends it.
     ours = not torch.distributed.is_initialized()
     if ours:
         _bind_device()
@@ -176,6 +178,7 @@ def _group(
 
 def _bind_device() -> None:
     if torch.cuda.is_available():
+        # Before NCCL starts, which would put every rank of this node on the first GPU.
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
 
 
@@ -189,5 +192,6 @@ def _device(group: core.DistributedContext) -> torch.device:
 
 def _seed(seed: int) -> None:
     random.seed(seed)
+    # NumPy takes 32 bits; seeds of configurations may be larger.
     np.random.seed(seed % 2**32)
     torch.random.manual_seed(seed)

@@ -73,7 +73,9 @@ class Trainer:
 
         Example:
             ```python
-            trainer.configure_profiler(enabled=True, sync_timings=True, begin_on_batch=10)
+            trainer.configure_profiler(
+                enabled=True, sync_timings=True, begin_on_batch=10, end_after_batch=100
+            )
             trainer.fit(max_length=pytorch.Epoch(1))
             ```
         """

@@ -107,6 +107,7 @@ class Writer:
     def add(self, messages: Iterable[Stored]) -> None:
         """Add messages. Raises `LogTruncated` if one is missing between them."""
         for message in messages:
+            # The stream is emptied up to the end of a segment, so a hole that is sealed can never be filled.
             if self._last is not None and message.position != self._last.position + 1:
                 raise LogTruncated(
                     f"stream {self._stream} has a hole: after position {self._last.position} comes "
@@ -148,6 +149,7 @@ class Writer:
         frame = self._compress(pack_block(self._open))
         number = len(self._blocks)
         self._blocks.append(Block(self._open[0].position, self._size, len(frame), _block_digest(frame)))
+        # A checksum takes a tenth of a name's place. Two roots that share one cost a block read in vain.
         self._roots |= {(_checksum(subjects.root_of(one.subject)), number) for one in self._open}
         self._target.write(frame)
         self._digest.update(frame)
@@ -190,6 +192,7 @@ def unpack_block(header: Header, number: int, frame: bytes) -> list[Stored]:
             f"{header.name} is damaged in the archive: the block of positions {block.first} to "
             f"{following - 1} (blob {header.content}) is not what was sealed. {RESTORE}"
         )
+    # Far above any block that is written here; it bounds the memory that one frame can take.
     columns = _decode(zstandard.ZstdDecompressor().decompress(frame, max_output_size=256 << 20))
     positions = range(block.first, block.first + len(columns.bodies))
     if positions.stop != following:
@@ -246,6 +249,7 @@ class Index:
 
 
 def _pack_index(roots: Iterable[tuple[int, int]]) -> bytes:
+    # Sorted for the search in `Index.blocks`, and so that sealing a range again gives the same bytes.
     raw = b"".join(root.to_bytes(4, "big") + block.to_bytes(4, "big") for root, block in sorted(roots))
     return zstandard.ZstdCompressor(level=LEVEL).compress(raw)
 

@@ -106,6 +106,7 @@ def lines_of_batch(batch: LogLines, position: int, first: int = 0) -> Lines:
 
 
 def _kind(batch: LogLines, stdtype: str, level: str | None, rank: int | None) -> Kind:
+    # Scripts state their rank themselves, and the table's column has 32 bits.
     sound = rank is None or 0 <= rank <= LARGEST_RANK
     return Kind(batch.allocation_id, batch.worker_id, batch.source, stdtype, level, rank if sound else None)
 
@@ -147,6 +148,7 @@ def pack(lines: Lines, *, full: bool) -> tuple[bytes, bytes, bytes, bytes]:
     kind_stats = [_kind_stats(lines, kind == new, lines.kinds[old]) for new, old in enumerate(used)]
     columns = b"".join(
         (
+            # Differences of growing numbers are small and repeat, so they compress to a fraction.
             np.diff(lines.ids, prepend=0).astype("<i8").tobytes(),
             np.diff(lines.at, prepend=0).astype("<i8").tobytes(),
             kind.astype("<u4").tobytes(),

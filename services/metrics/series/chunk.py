@@ -82,6 +82,7 @@ def merge(chunks: Iterable[Chunk]) -> Chunk:
 
 def sort(chunk: Chunk) -> Chunk:
     """The chunk sorted by steps, then by id."""
+    # Nearly all chunks arrive sorted, and sorting would copy every column.
     rising = chunk.steps[1:] - chunk.steps[:-1]
     if (rising > 0).all():
         return chunk
@@ -108,6 +109,7 @@ def pack_frame(chunk: Chunk) -> bytes:
 
 def pack_columns(chunk: Chunk) -> bytes:
     """Pack all columns, concatenated into one. For small chunks."""
+    # One body for all: a column of a few numbers would be smaller than its own header.
     return pack_column(join(chunk.columns)) if chunk.columns else b""
 
 

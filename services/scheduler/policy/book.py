@@ -45,6 +45,7 @@ class Book:
 
     @settings.setter
     def settings(self, settings: PoolSettings) -> None:
+        # Equal settings must not discard what the last pass found out.
         if settings == self._settings:
             return
         self.idle_pass.invalidate()
@@ -94,6 +95,7 @@ class Book:
         if self.waiting.get(id) == request:
             return
         self.leave(id)
+        # After `leave`: a request that changed its group or size must not stay in its old lane.
         self.waiting[id] = request
         self._queue_of(request.group).add_waiting(request)
         self.idle_pass.add_request(request)
@@ -120,6 +122,7 @@ class Book:
 
         With 0 slots the reservation is dropped: it is known what became of the run.
         """
+        # The group may have changed since: the reservation is released where it was made.
         known, held = self.expected.pop(id, (group, 0))
         if slots:
             self.expected[id] = group, slots
@@ -156,6 +159,7 @@ class Book:
 
     def _sync_agent(self, agent: Agent) -> None:
         if not agent.open:
+            # Closed to new work only: what runs there stays in `used` and counts again when the agent opens.
             self.pool.drop(agent.id)
             return
         limit = agent.max_zero_slot
@@ -190,6 +194,7 @@ class Book:
             slots, zero = self.used.get(share.agent_id, (0, 0))
             used = slots + sign * share.slots, zero + sign * (share.slots == 0)
             if used == (0, 0):
+                # Agents come and go: one entry for each that ever existed would stay.
                 self.used.pop(share.agent_id, None)
             else:
                 self.used[share.agent_id] = used

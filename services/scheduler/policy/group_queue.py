@@ -112,9 +112,10 @@ class GroupQueue:
     def sums(self, limit: int, max_slots: int, impossible: frozenset[Size]) -> Sums:
         """Sum up the slots of requests that need at least one slot, up to the limit.
 
-        Of the waiting requests, only those up to `most` slots and not of a size in `never` count.
+        Of the waiting requests, only those up to `max_slots` slots and not of a size in `impossible` count.
         """
         key = limit, max_slots, impossible
+        # Fair sharing asks for the sums of every group in each pass, and few groups change in between.
         if self._sums is None or self._sums[0] != key:
             self._sums = key, self._summed(*key)
         return self._sums[1]
@@ -139,6 +140,7 @@ class GroupQueue:
 
 
 def _remove(entries: list[Any], place: QueueKey) -> None:
+    # Keys are unique, because they end with the id.
     del entries[bisect_left(entries, place, key=lambda entry: entry[0])]
 
 
@@ -151,6 +153,7 @@ class Walk:
 
     def __init__(self, slices: Iterable[Slice]) -> None:
         self._heads = [(lane[start], start, stop, lane) for lane, start, stop in slices if start < stop]
+        # Lanes are merged lazily: most passes stop after a few requests and must not sort thousands.
         heapify(self._heads)
         self._skip = False
 

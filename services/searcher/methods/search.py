@@ -94,6 +94,7 @@ def step(search: Search, event: Event) -> Step:
     if handle is not _created and not _is_announced(search, id):
         raise MethodError(f"trial {id} was not announced to this search")
     after, operations = handle(search, event, Rng(search.rng))
+    # A repeated event changed nothing and is not shown again: the user's method answers each one once.
     if isinstance(after.method, CustomSearch) and after is not search:
         after = replace(after, method=after.method.enqueue(event))
     return after, operations
@@ -115,12 +116,14 @@ def _created(search: Search, event: TrialCreated, rng: Rng) -> Step:
 
 
 def _progressed(search: Search, event: TrialProgress, rng: Rng) -> Step:
+    # Progress is only shown, so a script's nonsense is no reason to fail its search.
     if event.request_id not in search.units or not math.isfinite(event.units):
         return search, ()
     return replace(search, units=search.units.put(event.request_id, float(event.units))), ()
 
 
 def _completed(search: Search, event: ValidationCompleted, rng: Rng) -> Step:
+    # These methods compare no trials, so their metric may be any JSON value.
     ranks = not isinstance(search.method, RandomSearch | GridSearch | CustomSearch)
     metric = rankable(event.metric, search.smaller_is_better) if ranks else event.metric
     return _with_operations(search, search.method.validation_completed(event.request_id, metric, rng), rng)
@@ -184,6 +187,7 @@ def rankable(metric: Any, smaller_is_better: bool) -> float:
     be given as text. Raises `MethodError` for anything that is not a number.
     """
     value = NON_FINITE.get(metric, metric) if isinstance(metric, str) else metric
+    # `bool` is a subclass of `int`.
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise MethodError(f"the searcher metric must be a number, not {metric!r}")
     if value != value:
