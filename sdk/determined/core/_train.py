@@ -124,6 +124,7 @@ class TrainContext:
     ) -> None:
         if self._rank != 0:
             raise RuntimeError(f"{group} metrics reported by non-chief rank {self._rank}; only rank 0 may")
+        # The usual case first: training loops call this for every batch, and it has a microsecond.
         steps = total_batches if type(total_batches) is int else _steps(total_batches)
         if not 0 <= steps < MAX_EXACT_INTEGER:
             raise ValueError(f"steps_completed must be an integer from 0 to 2**53 - 1, not {steps}")

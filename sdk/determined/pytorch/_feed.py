@@ -20,6 +20,8 @@ class Feed:
         self._loader = loader
         self._distributed = context.distributed
         own = self._length()
+        # The chief's for all: shares may differ by a batch, and ranks that disagree about the end of an epoch
+        # would wait for each other at different boundaries.
         self.epoch_length: float = self._distributed.broadcast(own)
         """Number of batches in a pass on the chief; infinite if unknown."""
 

@@ -59,6 +59,7 @@ class Loop(BoundaryLoop):
         self._feed = Feed(self._trial.build_training_data_loader(), context)
         passes = Passes(self._trial.build_validation_data_loader(), self._trial, context)
         by_batch = evaluates_batches(self._trial)
+        # `evaluate_full_dataset` runs on the chief alone and gets all data at once.
         loader = passes if by_batch or not self._chief else passes.whole()
         self._validation = Validation(self._trial, context, callbacks, loader)
         self._epoch_length = self._feed.epoch_length
@@ -66,6 +67,7 @@ class Loop(BoundaryLoop):
         self._resume()
         context._steps_completed = self._steps
         if self._steps:
+            # Resumed within a group of accumulated batches, the optimizer steps where it would have stepped.
             self._stepping.batch_idx = self._steps - 1
         self._batches = self._feed.start(self._steps, self._saving.seed)
         callbacks.tell("on_training_start")
@@ -75,6 +77,7 @@ class Loop(BoundaryLoop):
         if checkpoint is None:
             return
         own = self._resume_counters(checkpoint.counters, self._context._steps_completed)
+        # On a cluster the seed is the trial's. A local run goes on in the order of the run that it resumes.
         if own and self._local:
             self._saving.seed = checkpoint.resume.get("seed", self._saving.seed)
 
@@ -91,6 +94,7 @@ class Loop(BoundaryLoop):
         with timed("dataloader_next"):
             batch = next(self._batches)
         self._stepping.batch_idx = index
+        # An unknown length is infinite: then every batch belongs to epoch 0.
         epoch = int(index // length)
         if index % length == 0:
             self._callbacks.tell("on_training_epoch_start", epoch)

@@ -84,9 +84,11 @@ class Saving:
         }
         if alone and self._distributed.rank != 0:
             return
+        # Random states and pending gradients differ between ranks; everything else is as on the chief.
         each = [mine] if alone or self._distributed.size == 1 else self._distributed.gather(mine)
         uuid = self._write(counters, each) if each is not None else None
         if not alone:
+            # The chief sends it after the checkpoint is stored, so no rank trains on before.
             uuid = self._distributed.broadcast(uuid)
         self._callbacks.tell("on_checkpoint_upload_end", uuid)
 

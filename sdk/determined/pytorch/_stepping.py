@@ -48,6 +48,8 @@ class Stepping:
             if self.ends_group:
                 loss.backward(gradient, **options)  # type: ignore[no-untyped-call]
             else:
+                # The ranks need the sum of the group only: exchanging every batch's gradients would cost as
+                # much again.
                 with _models.without_sync(self.models):
                     loss.backward(gradient, **options)  # type: ignore[no-untyped-call]
 
@@ -68,9 +70,11 @@ class Stepping:
         if not self.ends_group:
             return
         if average and self.aggregation > 1:
+            # Before clipping, so that its limit applies to the gradients that are stepped with.
             _divide(optimizer, self.aggregation)
         if clip_grads is not None:
             if self.automatic and scaler is None:
+                # The gradients are still multiplied by the scale, which would shift the limit.
                 self.scaler.unscale_(optimizer)
             clip_grads(_parameters(optimizer))
         with self.timed("train_batch.sync_optimizers"):
@@ -81,6 +85,7 @@ class Stepping:
     def finish_batch(self) -> None:
         """Update the platform's own scaler after the last batch of a group."""
         if self.automatic and self.ends_group:
+            # Once per group and not in `step()`: several optimizers share the scale.
             self.scaler.update()
 
 

@@ -47,6 +47,7 @@ class Validation:
         extra = context._reducers.reduce_validation(self._distributed.allgather)
         if metrics is not None:
             metrics |= extra
+        # Only the chief has the metrics. Most trials have no such callback and are spared a collective.
         if self._callbacks.anybody_hears("on_validation_end"):
             shared = self._distributed.broadcast(metrics)
             self._callbacks.tell("on_validation_end", shared)
@@ -93,6 +94,7 @@ class Validation:
         return reducers_by_name(self._trial.evaluation_reducer(), outputs[0].keys())
 
     def _over_ranks(self, shares: list[Share]) -> dict[str, Any]:
+        # A small data set may leave a rank without a batch: it has no metrics and must not count as zeros.
         with_data = [share for share in shares if share[1]]
         first = with_data[0][0]
         if len(with_data) == 1:
