@@ -44,7 +44,7 @@ def created(id, of=1):
 
 
 def stored(uuid, steps, of=1, *, experiment_id=1, **more):
-    told = {"resources": {"a/": 0, "a/b": 7, "c": 5}, "metadata": {"steps_completed": steps}} | more
+    payload = {"resources": {"a/": 0, "a/b": 7, "c": 5}, "metadata": {"steps_completed": steps}} | more
     return trial.CheckpointStored(
         trial_id=of,
         experiment_id=experiment_id,
@@ -53,7 +53,7 @@ def stored(uuid, steps, of=1, *, experiment_id=1, **more):
         allocation_id=f"{experiment_id}.r{of}.1",
         uuid=uuid,
         steps_completed=steps,
-        **told,
+        **payload,
     )
 
 

@@ -32,7 +32,7 @@ def test_accounts(storage, url, name, credential):
 
 
 @pytest.mark.parametrize(
-    ("storage", "told"),
+    ("storage", "expected"),
     [
         ({"account_url": "name.blob.core.windows.net"}, "must give an address like https://<account>"),
         ({"account_url": f"{HOST}?sv=1&sig=SECRET"}, "give a shared access signature as credential"),
@@ -45,8 +45,8 @@ def test_accounts(storage, url, name, credential):
         ({"connection_string": "SECRET"}, "copy it whole"),
     ],
 )
-def test_what_is_no_account(storage, told):
-    with pytest.raises(ValueError, match=told) as refused:
+def test_what_is_no_account(storage, expected):
+    with pytest.raises(ValueError, match=expected) as refused:
         azure_account(storage)
     assert "SECRET" not in str(refused.value)
 

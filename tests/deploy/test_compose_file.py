@@ -82,8 +82,8 @@ def test_addresses_and_passwords_fit_together():
         assert url.database == database["POSTGRES_DB"]
     assert (store["MINIO_ROOT_USER"], store["MINIO_ROOT_PASSWORD"]) == ("k", "s")
     for name in ("setup", "gateway", "worker"):
-        told = services[name]["environment"]
-        assert (told["STEADFAST_S3_ACCESS_KEY"], told["STEADFAST_S3_SECRET_KEY"]) == ("k", "s")
+        environment = services[name]["environment"]
+        assert (environment["STEADFAST_S3_ACCESS_KEY"], environment["STEADFAST_S3_SECRET_KEY"]) == ("k", "s")
     checkpoints = yaml.safe_load(services["gateway"]["environment"]["STEADFAST_CHECKPOINTS"])
     assert (checkpoints["access_key"], checkpoints["secret_key"]) == ("k", "s")
 
@@ -98,15 +98,15 @@ def test_only_the_gateway_is_open_and_only_to_this_machine():
 
 
 def test_two_metrics_processes_differ_in_their_number_alone():
-    told = read_file(METRICS_SHARDS="2")
-    first, second = (dict(told[name]["environment"]) for name in ("metrics", "metrics-2"))
-    assert told["metrics-2"]["command"] == told["metrics"]["command"]
+    environment = read_file(METRICS_SHARDS="2")
+    first, second = (dict(environment[name]["environment"]) for name in ("metrics", "metrics-2"))
+    assert environment["metrics-2"]["command"] == environment["metrics"]["command"]
     assert (first.pop("STEADFAST_METRICS_SHARDS"), second.pop("STEADFAST_METRICS_SHARDS")) == ("2", "2")
     assert second.pop("STEADFAST_METRICS_SHARD") == "2"
     assert second.pop("STEADFAST_NATS_CREDENTIALS") == "/keys/services/metrics-2.creds"
     del first["STEADFAST_NATS_CREDENTIALS"]
     assert first == second
-    load(MetricsSettings, told["metrics-2"]["environment"])
+    load(MetricsSettings, environment["metrics-2"]["environment"])
     assert read_file()["metrics"]["environment"]["STEADFAST_METRICS_SHARDS"] == "1"
 
 
@@ -136,9 +136,9 @@ def test_each_container_is_given_its_own_keys_only():
 def test_pools_that_grow_are_known_to_all_who_must_know_and_by_default_there_are_none():
     for name in ("scheduler", "gateway"):
         assert read_file()[name]["environment"]["STEADFAST_POOLS"] == ""
-        told = read_file(POOLS="/etc/steadfast/pools.yaml")[name]
-        (mounted,) = told["configs"]
-        assert told["environment"]["STEADFAST_POOLS"] == mounted["target"]
+        environment = read_file(POOLS="/etc/steadfast/pools.yaml")[name]
+        (mounted,) = environment["configs"]
+        assert environment["environment"]["STEADFAST_POOLS"] == mounted["target"]
     provisioner = read_file()["provisioner"]
     assert provisioner["environment"]["STEADFAST_POOLS"] == provisioner["configs"][0]["target"]
     assert provisioner["profiles"] == ["grow"]
@@ -185,9 +185,9 @@ def test_the_stack_has_three_brokers_and_every_service_their_addresses(tmp_path)
         assert config["server_name"] == name
         assert config["cluster"]["routes"] == [f"nats://{peer}:6222" for peer in brokers]
     for name in OURS:
-        told = services[name]["environment"]
-        assert told["STEADFAST_NATS_URL"] == ",".join(f"nats://{broker}:4222" for broker in brokers)
-        assert load(settings_of(name), read_file()[name]["environment"] | told)
+        environment = services[name]["environment"]
+        assert environment["STEADFAST_NATS_URL"] == ",".join(f"nats://{broker}:4222" for broker in brokers)
+        assert load(settings_of(name), read_file()[name]["environment"] | environment)
     for name in SERVICES:
         assert services[name]["environment"]["STEADFAST_STREAM_REPLICAS"] == str(len(brokers))
 

@@ -139,8 +139,8 @@ class Stack(LocalCluster):
                     inner.symlink_to(place)
 
     def _environment(self, name):
-        told = self._services[service_of(name)].get("environment", {})
-        wanted = {key: self._map(name, str(value)) for key, value in told.items()}
+        environment = self._services[service_of(name)].get("environment", {})
+        wanted = {key: self._map(name, str(value)) for key, value in environment.items()}
         if "STEADFAST_PORT" in wanted:
             wanted |= {"STEADFAST_PORT": str(self.ports["gateway"]), "STEADFAST_HOST": "127.0.0.1"}
         if "STEADFAST_HEALTH_PORT" in wanted:

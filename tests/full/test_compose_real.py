@@ -263,5 +263,5 @@ def test_a_pool_grows_and_shrinks_with_the_profile(stack, tmp_path):
     wait_for(lambda: stack.agents() - standing == {"on-demand-1", "on-demand-2"}, 180, "two more workers")
     expect_whole(stack, id)
     wait_for(lambda: stack.agents() == standing, 120, "them to be given back")
-    told = " ".join(stack.det("why", "worker", "on-demand-1").stdout.split())
-    assert "it had no work for 5 s (max_idle_agent_period)" in told
+    output = " ".join(stack.det("why", "worker", "on-demand-1").stdout.split())
+    assert "it had no work for 5 s (max_idle_agent_period)" in output

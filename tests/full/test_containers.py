@@ -281,18 +281,18 @@ def test_exit_codes_are_those_of_the_command(cluster, tmp_path, data, entrypoint
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "expected"),
     [
         (f"image: {IMAGE}", "image: 127.0.0.1:9/no/such:1", "image 127.0.0.1:9/no/such:1 cannot be pulled"),
         (f"image: {IMAGE}", "image: --privileged", "not a valid image name"),
         ("host_path: DATA", "host_path: /etc", "outside of what tasks of this worker may mount"),
     ],
 )
-def test_what_a_container_does_not_get_is_reported(cluster, tmp_path, data, old, new, told):
+def test_what_a_container_does_not_get_is_reported(cluster, tmp_path, data, old, new, expected):
     config = CONFIG.replace("IMAGE", IMAGE).replace("max_trials: 2", "max_trials: 1").replace(old, new)
     id = submit(cluster, tmp_path / "model", "", config, data)
     assert cluster.wait_for_end(id)["state"] == "STATE_ERROR"
-    assert told in "\n".join(cluster.logs(cluster.trials(id)[0]["id"]))
+    assert expected in "\n".join(cluster.logs(cluster.trials(id)[0]["id"]))
 
 
 def test_what_is_left_of_runs_that_nobody_knows_is_removed(cluster, daemon):

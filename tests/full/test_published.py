@@ -176,8 +176,8 @@ def test_the_published_command_on_pools_and_their_use(local_cluster, guide, thei
     monkeypatch.setenv("DET_USER", "admin")
     monkeypatch.setenv("DET_PASS", cluster.password)
     for words, wanted in TOLD_OF_POOLS:
-        told = theirs(cluster, *words.split(), cwd=guide)
-        assert re.search(wanted, told), (words, told)
+        output = theirs(cluster, *words.split(), cwd=guide)
+        assert re.search(wanted, output), (words, output)
     assert "gpu" not in theirs(cluster, "workspace", "list-pools", "nlp")
     (guide / "elsewhere.yaml").write_text(WAIT + "resources: {resource_pool: gpu}\n")
     theirs(cluster, "e", "create", "elsewhere.yaml", ".", cwd=guide, status=1)
@@ -205,8 +205,8 @@ print("state in", path, "by", best.uuid)
 
 def test_the_published_client(local_cluster, guide, theirs):
     cluster = local_cluster(slots=4)
-    told = theirs(cluster, python=CLIENT, cwd=guide)
-    assert "state in best by" in told
+    output = theirs(cluster, python=CLIENT, cwd=guide)
+    assert "state in best by" in output
     assert (guide / "best" / "state").read_text().count(",") == 2
 
 

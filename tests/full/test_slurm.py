@@ -129,9 +129,9 @@ def test_a_pool_grows_from_nothing_to_two_nodes_and_back(cluster, slurm, tmp_pat
     cluster.kill("provisioner")
     assert search.finish() == [0, 0]
     nothing_left(cluster, slurm)
-    told = why(cluster, "pool", "batch")
-    assert "pool batch asked for worker batch-1:" in told
-    assert "batch-3" not in told
+    answer = why(cluster, "pool", "batch")
+    assert "pool batch asked for worker batch-1:" in answer
+    assert "batch-3" not in answer
     one = why(cluster, "worker", "batch-1")
     assert "it had no work for 5 s (max_idle_agent_period)" in one
     assert "the engine of pool batch had worker batch-1 running (job" in one
@@ -188,8 +188,8 @@ def test_a_job_that_never_registers_is_given_up_and_the_pool_waits(cluster, slur
     wait_for(
         lambda: "worker failed" in whole(cluster, "mute") or "1 failed" in whole(cluster, "mute"), 120, "word"
     )
-    told = why(cluster, "worker", "mute-1")
-    assert "it did not register in time (max_agent_starting_period)" in told
+    answer = why(cluster, "worker", "mute-1")
+    assert "it did not register in time (max_agent_starting_period)" in answer
     wait_for(
         lambda: not any(".mute-1" in name for name in slurm.jobs("PENDING", "RUNNING")), 60, "its job to go"
     )

@@ -65,13 +65,13 @@ def test_a_search_is_whole_while_gateways_are_killed_all_the_time(gateways, tmp_
     killing = threading.Thread(target=kill)
     killing.start()
     try:
-        told = set()
+        received = set()
         while (state := cluster.experiment(id)["state"]) != "STATE_COMPLETED":
             assert state not in ("STATE_ERROR", "STATE_CANCELED")
             ended = {one["id"] for one in cluster.trials(id) if one["state"] == "STATE_COMPLETED"}
             # Nobody is shown an earlier state than they were shown before.
-            assert told <= ended
-            told = ended
+            assert received <= ended
+            received = ended
         cluster.wait_for_end(id)
     finally:
         over.set()

@@ -51,8 +51,8 @@ def test_the_published_sdk_reports_from_outside(cluster, published, tmp_path):
     run(cluster, published.python, PUBLISHED, tmp_path, storage, "one", status=-signal.SIGKILL)
     id = cluster.experiment_after(before)
     assert cluster.trials(id)[0]["state"] == "STATE_RUNNING"
-    told = run(cluster, published.python, PUBLISHED, tmp_path, storage, "one")
-    assert "begins at 2" in told
+    output = run(cluster, published.python, PUBLISHED, tmp_path, storage, "one")
+    assert "begins at 2" in output
     run(cluster, published.python, PUBLISHED, tmp_path, storage, "two")
     experiment = cluster.wait_for_end(id)
     assert experiment["state"] == "STATE_COMPLETED"

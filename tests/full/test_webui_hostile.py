@@ -131,9 +131,9 @@ PAGES = (
 @pytest.mark.parametrize("path", PAGES)
 def test_a_page_answers_stays_within_the_window_and_runs_nothing(shared_cluster, hostile, signed_in, path):
     page = signed_in(shared_cluster)
-    told = []
-    page.on("pageerror", lambda error: told.append(str(error)))
-    page.on("dialog", lambda dialog: told.append(dialog.message))
+    received = []
+    page.on("pageerror", lambda error: received.append(str(error)))
+    page.on("dialog", lambda dialog: received.append(dialog.message))
     for width in SIZES:
         page.set_viewport_size({"width": width, "height": 900})
         page.goto(f"/det/{path.format(**hostile)}")
@@ -145,7 +145,7 @@ def test_a_page_answers_stays_within_the_window_and_runs_nothing(shared_cluster,
         # A page that answers has a frame soon after it is asked.
         assert page.evaluate("new Promise(drawn => requestAnimationFrame(() => drawn(true)))")
     assert page.evaluate("window.hit") is None
-    assert told == []
+    assert received == []
 
 
 def test_the_log_of_400_000_lines_opens_at_its_failure(shared_cluster, hostile, signed_in):

@@ -115,8 +115,8 @@ def _template():
 
 
 def _webhook():
-    told = {"kind": "DEFAULT", "host": "h", "url": "https://h/", "signing_key": "k", "triggers": ()}
-    return webhooks.WebhookSet(webhook_id=1, user="admin", reason="made by admin", **told)
+    payload = {"kind": "DEFAULT", "host": "h", "url": "https://h/", "signing_key": "k", "triggers": ()}
+    return webhooks.WebhookSet(webhook_id=1, user="admin", reason="made by admin", **payload)
 
 
 def olgas_experiments():

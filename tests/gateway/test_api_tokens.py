@@ -133,7 +133,7 @@ def test_others_tokens_are_for_administrators(gateway):
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "expected"),
     [
         ({}, "needs a name"), ({"name": " "}, "needs a name"), ({"name": "a\nb"}, "needs a name"),
         ({"name": "x" * 101}, "at most 100"), ({"name": "a", "scope": "some"}, "'all' or 'read'"),
@@ -142,8 +142,8 @@ def test_others_tokens_are_for_administrators(gateway):
         ({"name": "a", "lifespan": "soon"}, "lifespan"), ({"name": "a", "lifespan": "-1h"}, "lifespan"),
     ],
 )  # fmt: skip
-def test_an_invalid_token_request_is_rejected_with_a_reason(gateway, body, told):
-    assert told in gateway.refused(400, "POST", TOKENS, body)
+def test_an_invalid_token_request_is_rejected_with_a_reason(gateway, body, expected):
+    assert expected in gateway.refused(400, "POST", TOKENS, body)
 
 
 @pytest.mark.parametrize(("lifespan", "days"), [("", 30), ("720h", 30), ("366d", 366), ("1h", 1 / 24)])

@@ -84,8 +84,8 @@ def test_pools_that_are_bound_can_be_left_out_of_the_list(lab):
 )
 def test_what_makes_no_sense_is_refused(lab, method, path, body, status, said):
     answer = lab.send(method, path, body)
-    told = answer.json()["error"]["error"]
-    assert said in told, told
+    message = answer.json()["error"]["error"]
+    assert said in message, message
     assert answer.status_code in (status, 400), answer.text
     assert lab.said(events.PoolBound) == []
 
@@ -100,9 +100,9 @@ def test_only_administrators_bind(lab):
 def test_submissions_from_elsewhere_are_refused_before_anything_is_made(lab):
     bind(lab, workspaceIds=[2])
     submit(lab, 2)
-    told = submit(lab, 3, status=400)["error"]["error"]
-    assert "resource pool gpu does not exist or is not available to workspace id 3" in told
-    assert "det resource-pool bindings add gpu vision" in told
+    message = submit(lab, 3, status=400)["error"]["error"]
+    assert "resource pool gpu does not exist or is not available to workspace id 3" in message
+    assert "det resource-pool bindings add gpu vision" in message
     task = {"config": {"entrypoint": ["true"], "resources": {"resource_pool": "gpu"}}}
     lab.post("/api/v1/commands", {**task, "workspaceId": 2})
     assert "bound to others than 'vision'" in lab.refused(
@@ -162,8 +162,8 @@ def test_a_workspace_that_goes_opens_no_pool_to_everybody(lab):
 
 def test_why_tells_who_may_use_a_pool(lab):
     bind(lab, workspaceIds=[2, 3])
-    told = lab.get("/api/v1/why/pool/gpu")
-    steps = [step["what"] for step in told["steps"]]
+    answer = lab.get("/api/v1/why/pool/gpu")
+    steps = [step["what"] for step in answer["steps"]]
     assert "pool gpu was bound to workspaces 2, 3: no others may submit to it" in steps, steps
     bind(lab, "PUT", workspaceIds=[])
     newest = [step["what"] for step in lab.get("/api/v1/why/pool/gpu", verbose="true")["steps"]]

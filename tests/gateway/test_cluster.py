@@ -84,8 +84,8 @@ def test_the_queue_is_in_order_of_priority_then_submission(busy):
     assert "not found" in busy.refused(404, "GET", "/api/v1/job-queues?resourcePool=other")
     (stats,) = busy.get("/api/v1/job-queues/stats")["results"]
     assert stats["stats"] == {"queuedCount": 2, "scheduledCount": 1}
-    told = busy.refused(404, "GET", "/api/v1/job-queues/stats?resourcePools=default&resourcePools=other")
-    assert told == "resource pool 'other' not found"
+    message = busy.refused(404, "GET", "/api/v1/job-queues/stats?resourcePools=default&resourcePools=other")
+    assert message == "resource pool 'other' not found"
 
 
 def test_tasks_are_what_waits_or_runs(busy):

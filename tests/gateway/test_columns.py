@@ -34,8 +34,8 @@ def test_one_more_row_is_one_more_column(one_more):
     leaf = {"kind": "field", "columnName": "queuedRuns", "operator": ">", "value": 0}
     assert found(one_more, filter=json.dumps({"filterGroup": leaf})) == [2]
     assert found(one_more, sort="queuedRuns=desc,id=asc") == [2, 1, 3]
-    told = {one["column"]: one for one in one_more.get("/api/v1/projects/1/columns")["columns"]}
-    assert told["queuedRuns"] == {
+    answer = {one["column"]: one for one in one_more.get("/api/v1/projects/1/columns")["columns"]}
+    assert answer["queuedRuns"] == {
         "column": "queuedRuns",
         "location": "LOCATION_TYPE_EXPERIMENT",
         "type": "COLUMN_TYPE_NUMBER",

@@ -78,7 +78,7 @@ def test_snake_case_paused_and_a_worker_that_is_large_enough(open_gateway):
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "expected"),
     [
         ({}, ""),
         ({"gitRemote": None, "gitCommit": None, "gitCommitter": None, "gitCommitDate": None}, ""),
@@ -94,10 +94,10 @@ def test_snake_case_paused_and_a_worker_that_is_large_enough(open_gateway):
         ),
     ],
 )
-def test_the_commit_of_a_checkout_is_stored_without_passwords(open_gateway, given, told):
+def test_the_commit_of_a_checkout_is_stored_without_passwords(open_gateway, given, expected):
     _submit(open_gateway, **given)
     (command,) = open_gateway.peers.commands
-    assert command.commit == told
+    assert command.commit == expected
 
 
 def test_the_same_code_is_stored_once(open_gateway):

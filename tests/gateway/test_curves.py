@@ -218,14 +218,14 @@ def test_a_sample_holds_the_best_trials_first(curves):
 
 def test_a_stream_tells_what_changed_until_the_experiment_ends(curves, monkeypatch):
     monkeypatch.setattr(change_stream, "PERIOD_S", 0.01)
-    told = []
+    received = []
 
     async def answer(query):
-        told.append(query)
-        if len(told) == 2:
+        received.append(query)
+        if len(received) == 2:
             ended = searcher.ExperimentEnded(1, "COMPLETED", "done")
             await curves.append(searcher.ExperimentStopping(1, "STOPPING_COMPLETED", "done"), ended)
-        return {"training": ["a"] if len(told) == 1 else ["a", "b"]}
+        return {"training": ["a"] if len(received) == 1 else ["a", "b"]}
 
     query = curves.peers.query
 
@@ -239,4 +239,4 @@ def test_a_stream_tells_what_changed_until_the_experiment_ends(curves, monkeypat
     lines = curves.lines(path, ids=1)
     names = [[one["name"] for one in line["result"]["metricNames"]] for line in lines]
     assert names == [["a"], ["a", "b"]]
-    assert len(told) >= 3
+    assert len(received) >= 3

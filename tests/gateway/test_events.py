@@ -26,11 +26,11 @@ def ran(gateway):
 
 
 def test_how_an_experiment_spent_its_time(ran):
-    told = ran.get("/api/v1/experiments/1/timeline")
-    assert [one["what"] for one in told["stretches"]] == ["waited", "ran", "paused", "waited", "ran"]
-    assert told["seconds"] == {"waited": 15.0, "ran": 30.0, "paused": 30.0}
-    assert told["stretches"][2]["reason"] == "paused by ann"
-    assert told["stretches"][-1]["until"] is not None
+    answer = ran.get("/api/v1/experiments/1/timeline")
+    assert [one["what"] for one in answer["stretches"]] == ["waited", "ran", "paused", "waited", "ran"]
+    assert answer["seconds"] == {"waited": 15.0, "ran": 30.0, "paused": 30.0}
+    assert answer["stretches"][2]["reason"] == "paused by ann"
+    assert answer["stretches"][-1]["until"] is not None
     ran.refused(404, "GET", "/api/v1/experiments/77/timeline")
 
 
@@ -60,9 +60,9 @@ def test_what_one_owner_stated_is_found_behind_much_of_others(ran, monkeypatch):
     monkeypatch.setattr("services.why.reader.SEARCH_WINDOW", 4)
     known = ran.get("/api/v1/events", owner="worker", limit=1000)["steps"]
     ran.given(*(searcher.ExperimentPaused(1, f"again {n}") for n in range(40)))
-    told = ran.get("/api/v1/events", owner="worker", limit=1000)
-    assert told["steps"] == known
-    assert not told["more"]
+    answer = ran.get("/api/v1/events", owner="worker", limit=1000)
+    assert answer["steps"] == known
+    assert not answer["more"]
     newest = ran.get("/api/v1/events", owner="worker", limit=1)
     assert (newest["steps"], newest["more"]) == (known[-1:], True)
     # Where there is nothing far and wide, it is said that more may lie further back.
@@ -72,10 +72,10 @@ def test_what_one_owner_stated_is_found_behind_much_of_others(ran, monkeypatch):
 
 def test_one_event_with_what_it_came_of(ran):
     end = ran.get("/api/v1/events", limit=1)["steps"][0]
-    told = ran.get(f"/api/v1/events/{end['position']}")
-    assert told["steps"][0]["what"] == "experiment 1 completed"
-    assert told["record"]["data"]["experiment_id"] == 1
-    assert told["subject"] == "control.searcher.experiment.1.ended"
+    answer = ran.get(f"/api/v1/events/{end['position']}")
+    assert answer["steps"][0]["what"] == "experiment 1 completed"
+    assert answer["record"]["data"]["experiment_id"] == 1
+    assert answer["subject"] == "control.searcher.experiment.1.ended"
     for position in (0, end["position"] + 99):
         ran.refused(404, "GET", f"/api/v1/events/{position}")
 

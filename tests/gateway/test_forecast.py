@@ -64,8 +64,8 @@ def test_the_queue_says_when_and_a_preview_says_what_a_move_would_do(gateway):
     found = gateway.send("POST", "/api/v1/job-queues/preview", wish).json()
     assert found["startsIn"] == 0
     assert gateway.peers.commands == [], "nothing was asked for"
-    told = gateway.refused(404, "POST", "/api/v1/job-queues/preview", {"jobId": "nonsense", "priority": 3})
-    assert "job 'nonsense' not found" in told
+    message = gateway.refused(404, "POST", "/api/v1/job-queues/preview", {"jobId": "nonsense", "priority": 3})
+    assert "job 'nonsense' not found" in message
 
 
 def test_an_experiment_says_like_the_queue_that_it_cannot_start(gateway):

@@ -79,14 +79,14 @@ def gateway(tmp_path_factory):
 
 def sent(gateway, request):
     """What is answered until the connection is closed; its sender says nothing more."""
-    told = b""
+    received = b""
     wire = socket.create_connection(("127.0.0.1", gateway.port), timeout=60)
     with wire, contextlib.suppress(OSError):
         wire.sendall(request)
         wire.shutdown(socket.SHUT_WR)
         while chunk := wire.recv(1 << 16):
-            told += chunk
-    return told
+            received += chunk
+    return received
 
 
 def check(gateway):

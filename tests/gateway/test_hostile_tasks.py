@@ -130,17 +130,17 @@ class Front:
         if UPGRADE not in headers:
             first += b"Connection: close\r\n"
         writer.write(first + headers)
-        told = b""
+        received = b""
         with contextlib.suppress(ConnectionError):
             if not headers.endswith(b"\r\n"):
                 writer.write_eof()
             while chunk := await reader.read(1 << 16):
-                if not told and UPGRADE in headers:
+                if not received and UPGRADE in headers:
                     # Of what would go on nothing more comes.
                     writer.write_eof()
-                told += chunk
+                received += chunk
         writer.close()
-        return told
+        return received
 
 
 @pytest.fixture

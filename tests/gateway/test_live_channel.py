@@ -102,8 +102,8 @@ def test_an_event_tells_all_that_its_id_stands_for(gateway, page, monkeypatch):
     turn.set()
     event = gateway.run(telling).decode()
     again = Page(gateway, "experiment.1", "experiment.2", after=int(event.split()[1]))
-    told = set(json.loads(event.split("data: ")[1])["topics"]) | again.told()
-    assert told == {"experiment.1", "experiment.2"}
+    answer = set(json.loads(event.split("data: ")[1])["topics"]) | again.told()
+    assert answer == {"experiment.1", "experiment.2"}
     again.close()
 
 

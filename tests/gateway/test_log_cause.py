@@ -105,8 +105,8 @@ def test_the_cause_has_its_rank_its_place_and_what_led_to_it(talking):
     ids = {line["result"]["log"].rstrip("\n"): line["result"]["id"] for line in talking.lines(PATH[:-6])}
     rank = {"rank": 1, "worker_id": "w-1", "last_at": 6.0, "failed_at": 5.0, "line": int(ids[TRACE[0]])}
     other = {"rank": 0, "worker_id": "w-1", "last_at": 7.0, "failed_at": None, "line": None}
-    told = {"allocation_id": "1.r1.1", **rank, "ranks": [other, rank]}
-    talking.peers.values[queries.LogCause] = told
+    payload = {"allocation_id": "1.r1.1", **rank, "ranks": [other, rank]}
+    talking.peers.values[queries.LogCause] = payload
     found = talking.get(PATH)["cause"]
     assert (found["rankId"], found["agentId"], found["words"]) == (1, "w-1", "GPU memory ran out")
     assert (found["first"]["id"], found["said"]["id"]) == (ids[TRACE[0]], ids[TRACE[7]])

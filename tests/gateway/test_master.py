@@ -162,8 +162,8 @@ def test_an_administrator_has_a_service_skip_the_event_at_which_it_stands(gatewa
     path, wish = "/api/v1/master/parked/skip", {"program": "searcher", "position": 41, "reason": "bug 45"}
     gateway.refused(403, "POST", path, wish)
     gateway.log_in("admin")
-    told = gateway.refused(400, "POST", path, wish)
-    assert "the searcher does not stand still at event 41 of CONTROL; see 'det master parked'" in told
+    message = gateway.refused(400, "POST", path, wish)
+    assert "the searcher does not stand still at event 41 of CONTROL; see 'det master parked'" in message
     gateway.signs.record("health.sign.searcher.r1", msgspec.json.encode([STANDS]))
     assert "does not stand still at event 42" in gateway.refused(400, "POST", path, wish | {"position": 42})
     assert "reason: say why" in gateway.refused(400, "POST", path, wish | {"reason": " "})
@@ -185,8 +185,8 @@ def test_an_administrator_has_a_service_look_again_at_what_it_parked(gateway):
     gateway.post("/api/v1/master/parked/retry", {"program": "searcher"})
     (stated,) = gateway.said(DecisionsRetried)
     assert (stated.owner, stated.reason) == ("searcher", "asked for by admin")
-    told = gateway.refused(400, "POST", "/api/v1/master/parked/retry", {"program": "worker vm"})
-    assert "program: 'worker vm' makes no decisions; give one of checkpoints, gateway, " in told
+    message = gateway.refused(400, "POST", "/api/v1/master/parked/retry", {"program": "worker vm"})
+    assert "program: 'worker vm' makes no decisions; give one of checkpoints, gateway, " in message
 
 
 def test_an_administrator_has_a_database_rebuilt_and_sees_how_far_it_is(gateway):

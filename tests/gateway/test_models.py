@@ -175,8 +175,8 @@ def test_models_move_between_workspaces(registry):
 
 
 def test_the_checkpoint_of_a_version_shows_what_was_reported_at_its_step(registry):
-    told = {"id": 1, "trial_id": 1, "run": 1, "steps_completed": 10, "at": 0.0}
-    rows = [{**told, "group": "validation", "metrics": {"loss": 0.25}}]
+    payload = {"id": 1, "trial_id": 1, "run": 1, "steps_completed": 10, "at": 0.0}
+    rows = [{**payload, "group": "validation", "metrics": {"loss": 0.25}}]
     registry.peers.values[queries.Reports] = {"rows": rows, "more": False}
     register(registry)
     (one,) = registry.get("/api/v1/models/digits/versions")["modelVersions"]

@@ -144,8 +144,10 @@ def test_what_was_refused_may_be_asked_again(busy):
 
 def test_a_key_must_be_short_and_printable(busy):
     for key in ("k" * 256, "a\tb"):
-        told = busy.refused(400, "POST", f"{API}/workspaces", {"name": "w"}, headers={"Idempotency-Key": key})
-        assert told == "Idempotency-Key: at most 255 printable characters are expected"
+        message = busy.refused(
+            400, "POST", f"{API}/workspaces", {"name": "w"}, headers={"Idempotency-Key": key}
+        )
+        assert message == "Idempotency-Key: at most 255 printable characters are expected"
 
 
 def test_two_at_the_same_time_are_one(busy):

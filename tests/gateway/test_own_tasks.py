@@ -152,7 +152,7 @@ def test_unknown_fields_and_wrong_values_are_listed_together(here, noun):
         "shell": {},
         "resources": {"slots": "two", "cpus": 1},
     }
-    told = here.refused(400, "POST", f"/api/v1/{noun}s", {"config": config, "experimentIds": [1]})
+    message = here.refused(400, "POST", f"/api/v1/{noun}s", {"config": config, "experimentIds": [1]})
     for one in (
         'config.resorces: unknown field, did you mean "resources"?',
         "config.searcher: unknown field",
@@ -160,7 +160,7 @@ def test_unknown_fields_and_wrong_values_are_listed_together(here, noun):
         "config.resources.slots: ",
         "config.resources.cpus: unknown field",
     ):
-        assert one in told
+        assert one in message
     assert here.catalogue.state.tasks == {}
 
 

@@ -53,8 +53,8 @@ def test_refusals_are_reported_together_and_other_changes_apply(busy):
         {"jobId": "experiment-9", "priority": 5},
     )
     assert answer.status_code == 400
-    told = answer.json()["error"]["error"]
-    assert told == "priority must be between 1 and 99; job of experiment '9' not found"
+    message = answer.json()["error"]["error"]
+    assert message == "priority must be between 1 and 99; job of experiment '9' not found"
     assert len(busy.peers.commands) == 3
 
 
@@ -131,7 +131,7 @@ IMAGE = "environment: {image: mine/train:1}"
 
 
 @pytest.mark.parametrize(
-    ("launchers", "config", "told"),
+    ("launchers", "config", "expected"),
     [
         (["process"], "", ""),
         (["process"], IMAGE, "mine/train:1 is not used: the workers of pool 'default'"),
@@ -140,7 +140,7 @@ IMAGE = "environment: {image: mine/train:1}"
         ([], IMAGE, ""),
     ],
 )
-def test_an_image_that_no_worker_would_use_is_reported_at_submission(busy, launchers, config, told):
+def test_an_image_that_no_worker_would_use_is_reported_at_submission(busy, launchers, config, expected):
     for id in list(busy.catalogue.state.workers):
         session = busy.catalogue.state.workers[id]
         busy.given(worker.WorkerLeft(worker_id=id, session=str(session)))
@@ -160,14 +160,14 @@ def test_an_image_that_no_worker_would_use_is_reported_at_submission(busy, launc
         )
     answer = busy.send("POST", "/api/v1/experiments", {"config": SMALL + config, "validateOnly": True}).json()
     notices = [notice for notice in answer["notices"] if "image" in notice]
-    assert len(notices) == bool(told)
-    assert all(told in notice for notice in notices)
+    assert len(notices) == bool(expected)
+    assert all(expected in notice for notice in notices)
 
 
 def test_an_unknown_pool_is_refused_with_the_known_ones(busy):
     text = f"{SMALL}resources: {{resource_pool: nope}}"
     answer = busy.send("POST", "/api/v1/experiments", {"config": text})
     assert answer.status_code == 400
-    told = answer.json()["error"]["error"]
-    assert "resource pool nope does not exist" in told
-    assert "there are: default" in told
+    message = answer.json()["error"]["error"]
+    assert "resource pool nope does not exist" in message
+    assert "there are: default" in message

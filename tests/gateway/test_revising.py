@@ -102,8 +102,8 @@ def test_what_makes_no_sense_changes_nothing(three, body, message):
 def test_what_has_ended_has_no_place_in_the_queue(three):
     three.given(searcher.ExperimentEnded(1, "COMPLETED", "done"))
     for share in ({"weight": 2}, {"priority": 3}, {"maxSlots": None}):
-        told = three.refused(400, "PATCH", "/api/v1/experiments/1", {"notes": "n", "resources": share})
-        assert told == "experiment 1 is COMPLETED: it has no place in the queue any more"
+        message = three.refused(400, "PATCH", "/api/v1/experiments/1", {"notes": "n", "resources": share})
+        assert message == "experiment 1 is COMPLETED: it has no place in the queue any more"
     assert three.peers.commands == []
     assert patch(three, {"notes": "n"}).json()["experiment"]["notes"] == "n"
 

@@ -176,10 +176,12 @@ def test_more_metrics_than_a_report_may_have(busy):
 
 
 def checkpoint(**changes):
-    told = {"steps_completed": 5, "note": "x"}
+    payload = {"steps_completed": 5, "note": "x"}
     ids = {"taskId": "1.r1", "allocationId": "1.r1.1", "uuid": "c-1", "state": "STATE_COMPLETED"}
     return (
-        ids | {"resources": {"a/": "0", "a/b": "12"}, "metadata": told, "state": "STATE_COMPLETED"} | changes
+        ids
+        | {"resources": {"a/": "0", "a/b": "12"}, "metadata": payload, "state": "STATE_COMPLETED"}
+        | changes
     )
 
 
@@ -242,8 +244,8 @@ def test_where_everybody_is(busy):
     path = f"{API}/allocations/1.r3.1/resources/1.r3.1-1/rendezvous"
     second = msgspec.structs.replace(stories.started(3), worker_id="w-2")
     answer = both(busy, busy.client.get(path), second)
-    told = {"addresses": ["10.0.0.1", "10.0.0.2"], "rank": 1, "slots": [2, 1]}
-    assert answer.json() == {"rendezvousInfo": told}
+    payload = {"addresses": ["10.0.0.1", "10.0.0.2"], "rank": 1, "slots": [2, 1]}
+    assert answer.json() == {"rendezvousInfo": payload}
     busy.refused(404, "GET", f"{API}/allocations/1.r3.1/resources/1.r3.1-2/rendezvous")
 
 
@@ -283,14 +285,14 @@ def test_of_all_gathers_the_last_whole_one_is_kept_until_the_run_ends(busy):
 
 
 @pytest.mark.parametrize(
-    ("limit", "status", "told"),
+    ("limit", "status", "expected"),
     [
         ("MAX_ROUND_BYTES", 400, "the members of allocation 1.r1.1 give 2004 bytes to one all-gather"),
         ("MAX_RUN_BYTES", 400, "allocation 1.r1.1 has gathered 1002 bytes in 1 shares"),
         ("MAX_STORED_BYTES", 429, "all runs together hold too much"),
     ],
 )
-def test_what_members_gather_is_limited(busy, monkeypatch, limit, status, told):
+def test_what_members_gather_is_limited(busy, monkeypatch, limit, status, expected):
     monkeypatch.setattr(gathers, limit, 2000)
     path = f"{API}/allocations/1.r1.1/all_gather"
 
@@ -308,7 +310,7 @@ def test_what_members_gather_is_limited(busy, monkeypatch, limit, status, told):
 
     answer = busy.run(refused())
     assert answer.status_code == status, answer.text
-    assert told in answer.text
+    assert expected in answer.text
 
 
 def test_ready_and_waiting(busy):

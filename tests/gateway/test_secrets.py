@@ -105,9 +105,9 @@ def test_a_fork_of_anothers_experiment_has_none_of_its_secrets(gateway):
     config = gateway.get(f"{PATH}/1")["experiment"]["config"]
     gateway.log_in("admin")
     body = {"config": yaml.safe_dump(config), "modelDefinition": [], "parentId": 1}
-    told = gateway.refused(400, "POST", PATH, body)
-    assert "checkpoint_storage.access_key is masked" in told
-    assert "it is determined's, and is not passed on" in told
+    message = gateway.refused(400, "POST", PATH, body)
+    assert "checkpoint_storage.access_key is masked" in message
+    assert "it is determined's, and is not passed on" in message
 
 
 def test_keys_of_the_clusters_storage_are_for_everybody_and_for_no_other_address(gateway):

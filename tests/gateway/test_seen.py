@@ -111,8 +111,8 @@ def test_a_stream_ends_with_the_right_to_it(world, monkeypatch):
         return await open_page
 
     try:
-        told = world.run(losing_the_role())
-        assert (told.status_code, "event: ended" in told.text) == (200, True)
+        output = world.run(losing_the_role())
+        assert (output.status_code, "event: ended" in output.text) == (200, True)
     finally:
         world.given(back)
 

@@ -91,8 +91,8 @@ def test_whose_a_task_is_the_log_says_alone(gateway):
     gateway.given(of_admin, stories.trial_created(1), stories.run_requested(1), stories.assigned(1))
     show(gateway, token())
     assert gateway.get("/api/v1/me")["user"]["username"] == "admin"
-    told = gateway.refused(403, "POST", "/api/v1/users", {"user": {"username": "mine", "admin": True}})
-    assert "a script may not do this, regardless of its owner" in told
+    message = gateway.refused(403, "POST", "/api/v1/users", {"user": {"username": "mine", "admin": True}})
+    assert "a script may not do this, regardless of its owner" in message
 
 
 def test_a_task_of_a_user_who_may_not_act_may_not_either(busy):

@@ -169,8 +169,8 @@ def test_whatever_a_script_says_is_a_sign_of_life(outside):
 
 def test_the_operation_is_the_length_of_the_configuration(outside):
     running(outside)
-    told = outside.get(f"{API}/trials/1/searcher/operation")
-    assert (told["op"]["validateAfter"]["length"], told["completed"]) == ("100", False)
+    answer = outside.get(f"{API}/trials/1/searcher/operation")
+    assert (answer["op"]["validateAfter"]["length"], answer["completed"]) == ("100", False)
 
 
 def test_a_killed_script_hears_of_it(outside):
@@ -255,8 +255,8 @@ def test_what_makes_no_sense_is_refused(outside, method, path, body, status, tex
 def test_why_tells_its_life(outside):
     running(outside)
     patch(outside, state="STATE_ERROR")
-    told = outside.get(f"{API}/why/trial/1")
-    text = " / ".join(step["what"] for step in told["steps"])
+    answer = outside.get(f"{API}/why/trial/1")
+    text = " / ".join(step["what"] for step in answer["steps"])
     assert "trial 1 ended in error" in text
     assert "a script outside the cluster ran trial 1, run 1" in text
     assert said(outside, searcher.RunRequested) == []

@@ -84,8 +84,8 @@ def test_there_is_always_an_administrator(admin, change):
 
 @pytest.mark.parametrize("lacking", ["agentUser", "agentGroup"])
 def test_an_agent_user_needs_both_names(admin, lacking):
-    told = {**AGENT, lacking: ""}
-    assert "agentGroup" in admin.refused(400, "PATCH", "/api/v1/users/2", {"agentUserGroup": told})
+    payload = {**AGENT, lacking: ""}
+    assert "agentGroup" in admin.refused(400, "PATCH", "/api/v1/users/2", {"agentUserGroup": payload})
     below = {**AGENT, "agentUid": -1}
     assert "0 or more" in admin.refused(400, "PATCH", "/api/v1/users/2", {"agentUserGroup": below})
 

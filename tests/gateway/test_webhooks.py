@@ -121,8 +121,8 @@ def test_a_test_is_answered_when_it_has_arrived(admin):
     admin.peers.trouble = ""
     assert admin.post(f"{HOOKS}/1/test") == {"completed": True}
     admin.peers.trouble = "the receiver answered 500"
-    told = admin.refused(400, "POST", f"{HOOKS}/1/test")
-    assert told == "the test did not arrive: the receiver answered 500"
+    message = admin.refused(400, "POST", f"{HOOKS}/1/test")
+    assert message == "the test did not arrive: the receiver answered 500"
     assert "webhook '7' not found" in admin.refused(404, "POST", f"{HOOKS}/7/test")
 
 

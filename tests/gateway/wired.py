@@ -23,18 +23,18 @@ async def wired(gateway):
 async def answered(port, *parts):
     """All that is answered to a request that comes in parts, until its connection is closed."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    told = b""
+    received = b""
     with contextlib.suppress(ConnectionError):
         for part in parts:
             writer.write(part)
             await writer.drain()
     with contextlib.suppress(ConnectionError):
         while chunk := await reader.read(1 << 16):
-            told += chunk
+            received += chunk
     writer.close()
     with contextlib.suppress(ConnectionError):
         await writer.wait_closed()
-    return told
+    return received
 
 
 def got(gateway, path, headers=b""):

@@ -107,7 +107,7 @@ def info(*copies, replicas=3):
 
 
 @pytest.mark.parametrize(
-    ("told", "late"),
+    ("expected", "late"),
     [
         (info({"current": True}, {"current": True}), ()),
         (info(replicas=1), ()),
@@ -122,8 +122,8 @@ def info(*copies, replicas=3):
         (info({"current": True}), ("1 more are missing",)),
     ],
 )
-def test_what_a_streams_leader_says_of_its_copies(told, late):
-    assert cluster_monitor._stream_report(told) == cluster_monitor.StreamReport(9, late)
+def test_what_a_streams_leader_says_of_its_copies(expected, late):
+    assert cluster_monitor._stream_report(expected) == cluster_monitor.StreamReport(9, late)
 
 
 def test_a_leader_that_has_lost_the_others_stores_nothing():

@@ -34,8 +34,8 @@ def test_no_service_but_the_intake_says_how_streams_are_and_none_takes_consumers
             own = await enter(platform.broker.authority.service(owner), "_INBOX")
             before = await platform.states()
             for stream in HELD:
-                told = json.loads(before[f"{stream} config"])
-                for config in altered(told):
+                answer = json.loads(before[f"{stream} config"])
+                for config in altered(answer):
                     body = json.dumps(config).encode()
                     if owner != subjects.INTAKE:
                         await own.say(f"$JS.API.STREAM.UPDATE.{stream}", body)

@@ -94,7 +94,7 @@ def test_ticks_delayed_by_the_machine_are_excused_together(monkeypatch):
     clock, taken = [100.0], [0.0]
     monkeypatch.setattr("services.kit.loop_watchdog.time.monotonic", lambda: clock[0])
     monkeypatch.setattr(MachineTime, "taken_s", lambda self, late_s: taken[0])
-    told = []
+    received = []
 
     def pass_time(watchdog, seconds):
         clock[0] += seconds
@@ -103,7 +103,7 @@ def test_ticks_delayed_by_the_machine_are_excused_together(monkeypatch):
 
     async def work():
         watchdog = LoopWatchdog(LIMIT_S, lambda seconds: None)
-        monkeypatch.setattr(watchdog, "_report", lambda seconds, over, stack: told.append(seconds))
+        monkeypatch.setattr(watchdog, "_report", lambda seconds, over, stack: received.append(seconds))
         watchdog._tick()
         watchdog._check()
         for _ in range(3):
@@ -114,15 +114,15 @@ def test_ticks_delayed_by_the_machine_are_excused_together(monkeypatch):
         pass_time(watchdog, LIMIT_S)
         taken[0] = LIMIT_S
         watchdog._check()
-        assert told == []
+        assert received == []
 
         # Its own share is told, but for no longer than one of them lasted.
         for _ in range(3):
             pass_time(watchdog, 10 * LIMIT_S)
         taken[0] = 15 * LIMIT_S
         watchdog._check()
-        await until(lambda: bool(told))
-        assert told == [pytest.approx(9.75 * LIMIT_S)]
+        await until(lambda: bool(received))
+        assert received == [pytest.approx(9.75 * LIMIT_S)]
         watchdog.stop()
 
     asyncio.run(work())

@@ -87,11 +87,11 @@ def test_a_cut_tail_is_refused_by_who_begins_anew(broker, grows):
     broker.stop()
     cut(broker, 3000)
     broker.start()
-    told = asyncio.run(judged())
+    output = asyncio.run(judged())
     last = 101 if grows else 100
-    assert f"from position 1 to {last} it holds {last - 8} messages, 8 too few" in told
-    assert "(93, 94, 95, 96, 97, 98, 99, 100)" in told
-    assert "Restore the broker's data" in told
+    assert f"from position 1 to {last} it holds {last - 8} messages, 8 too few" in output
+    assert "(93, 94, 95, 96, 97, 98, 99, 100)" in output
+    assert "Restore the broker's data" in output
 
 
 @pytest.mark.live
@@ -109,9 +109,9 @@ def test_a_truncated_log_can_be_continued(broker):
             log = JetStreamLog(connection)
             assert len(await read_to_the_end(log)) == 92
             assert await log.append(draft(101)) == 93
-            told = await refusal(read_to_the_end(log, after=95))
-            assert "the log has lost its tail" in told
-            assert "delete this service's database" in told
+            log_text = await refusal(read_to_the_end(log, after=95))
+            assert "the log has lost its tail" in log_text
+            assert "delete this service's database" in log_text
 
     asyncio.run(fill())
     broker.stop()

@@ -17,12 +17,12 @@ def test_a_task_is_shown_down_to_what_it_waits_for():
     async def work():
         task = asyncio.create_task(outermost(), name="stuck")
         await asyncio.sleep(0)
-        (told,) = [one for one in _task_stacks() if one.startswith("stuck: ")]
+        (output,) = [one for one in _task_stacks() if one.startswith("stuck: ")]
         task.cancel()
-        return told
+        return output
 
-    told = asyncio.run(work())
-    places = [place.rpartition(" ")[2] for place in told.removeprefix("stuck: ").split(" > ")]
+    output = asyncio.run(work())
+    places = [place.rpartition(" ")[2] for place in output.removeprefix("stuck: ").split(" > ")]
     assert places == ["outermost", "innermost", "wait"]
 
 

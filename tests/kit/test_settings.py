@@ -40,11 +40,11 @@ def test_an_empty_variable_counts_as_absent():
 
 
 def test_all_problems_are_reported_at_once():
-    with pytest.raises(BadSettings) as told:
+    with pytest.raises(BadSettings) as raised:
         load(Mine, {"STEADFAST_COUNT": "many", "STEADFAST_ON": "perhaps", "STEADFAST_HEALTH_PORT": "x"})
     for variable in ("STEADFAST_COUNT='many'", "STEADFAST_ON='perhaps'", "STEADFAST_HEALTH_PORT='x'"):
-        assert variable in str(told.value)
-    with pytest.raises(BadSettings) as told:
+        assert variable in str(raised.value)
+    with pytest.raises(BadSettings) as raised:
         load(Needed, {})
-    assert "STEADFAST_THIS is not set" in str(told.value)
-    assert "STEADFAST_THAT is not set" in str(told.value)
+    assert "STEADFAST_THIS is not set" in str(raised.value)
+    assert "STEADFAST_THAT is not set" in str(raised.value)

@@ -159,9 +159,9 @@ def test_the_registry(cluster, finished):
     cluster.det("m", "create", "numerals")
     cluster.det("m", "register-version", "numerals", uuid)
     cluster.det("m", "move", "numerals", "sight")
-    told = json.loads(cluster.det("m", "describe", "numerals", "--json").stdout)
-    assert told["model"]["numVersions"] == 1
-    assert told["modelVersions"][0]["checkpoint"]["uuid"] == uuid
+    output = json.loads(cluster.det("m", "describe", "numerals", "--json").stdout)
+    assert output["model"]["numVersions"] == 1
+    assert output["modelVersions"][0]["checkpoint"]["uuid"] == uuid
     refused = cluster.det("c", "delete", uuid, "--yes", check=False)
     assert (refused.returncode, "numerals" in refused.stderr) == (1, True)
 

@@ -52,16 +52,16 @@ def test_a_pool_grows_from_nothing_for_a_search_and_shrinks_again(local_cluster,
     assert cluster.wait_for_end(id)["state"] == "STATE_COMPLETED"
     wait_for(lambda: agents(cluster) == set(), 60, "the workers to be given back")
     wait_for(lambda: not any(home.iterdir()), 60, "nothing to be left of them")
-    told = cluster.det("why", "pool", "default").stdout
-    assert "pool default asked for worker default-1:" in flat(told)
-    assert "that no worker has; first of experiment 1 [scheduler]" in flat(told)
-    assert "nothing was left of worker default-1" in told
+    output = cluster.det("why", "pool", "default").stdout
+    assert "pool default asked for worker default-1:" in flat(output)
+    assert "that no worker has; first of experiment 1 [scheduler]" in flat(output)
+    assert "nothing was left of worker default-1" in output
     one = flat(cluster.det("why", "worker", "default-1").stdout)
     assert "Worker default-1: Not connected" in one
     assert "it had no work for 2 s (max_idle_agent_period)" in one
     # Two were asked for, and none of them twice.
     assert one.count("agent default-1 offered 1 slot") == 1
-    assert "default-3" not in told
+    assert "default-3" not in output
 
 
 def flat(text):

@@ -104,8 +104,8 @@ class Person:
 
     def __init__(self, cluster, name):
         self._base = f"{cluster.address}/api/v1"
-        told = {"username": name, "password": "", "isHashed": True}
-        token = requests.post(f"{self._base}/auth/login", json=told, timeout=60).json()["token"]
+        payload = {"username": name, "password": "", "isHashed": True}
+        token = requests.post(f"{self._base}/auth/login", json=payload, timeout=60).json()["token"]
         self._headers = {"Authorization": f"Bearer {token}"}
 
     def post(self, path, body):
@@ -261,7 +261,7 @@ def test_a_folder_that_only_root_can_enter_is_reported(place, people, tmp_path):
     id = ann.post("experiments", {"config": json.dumps(config), "activate": True})["experiment"]["id"]
     place.wait_for_end(id)
     task = ann.get(f"experiments/{id}/trials")["trials"][0]["taskId"]
-    told = "\n".join(ann.log(task))
-    assert f"(as user 'ann' ({ANN}:{ANN}))" in told
-    assert "enter every folder above it" in told
+    log_text = "\n".join(ann.log(task))
+    assert f"(as user 'ann' ({ANN}:{ANN}))" in log_text
+    assert "enter every folder above it" in log_text
     assert os.geteuid() == 0

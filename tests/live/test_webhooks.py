@@ -117,6 +117,6 @@ def check(got, key, experiment):
     at = headers["X-Determined-AI-Signature-Timestamp"].encode()
     expected = hmac.new(key, at + b"," + body, hashlib.sha256).hexdigest()
     assert headers["X-Determined-AI-Signature"] == expected
-    told = json.loads(body)["event_data"]["experiment"]
-    assert (told["id"], told["name"], told["slots_per_trial"]) == (experiment, "webhooks", 2)
+    answer = json.loads(body)["event_data"]["experiment"]
+    assert (answer["id"], answer["name"], answer["slots_per_trial"]) == (experiment, "webhooks", 2)
     assert headers["Steadfast-Delivery"] == json.loads(body)["event_id"]

@@ -74,8 +74,8 @@ def test_pause_activate_fork_and_kill_as_from_the_command(cluster, page, example
     # What is killed is what the page shows, not what it showed before.
     assert cluster.experiment(id)["endTime"] is None
     cluster.api("POST", f"experiments/{id}/kill")
-    told = cluster.det("why", "experiment", id + 1).stdout
-    assert "killed by determined" in told
+    output = cluster.det("why", "experiment", id + 1).stdout
+    assert "killed by determined" in output
     page.get_by_role("link", name="Story").click()
     expect(page.get_by_text("killed by determined").first).to_be_visible()
 

@@ -81,12 +81,12 @@ def test_the_browser_leaves_the_same_events_as_the_command(page, create, cluster
     wait_for(lambda: cluster.experiment(by_page)["state"] != "STATE_PAUSED", 20, "the start")
     cluster.det("e", "pause", by_command)
     cluster.det("e", "activate", by_command)
-    told = []
+    received = []
     for id in (by_page, by_command):
         steps = cluster.get(f"why/experiment/{id}", all="true")["steps"]
-        told.append([(step["name"], step["actor"], step["reason"]) for step in steps])
+        received.append([(step["name"], step["actor"], step["reason"]) for step in steps])
         cluster.det("e", "kill", id)
-    assert told[0] == told[1]
+    assert received[0] == received[1]
 
 
 @pytest.mark.full

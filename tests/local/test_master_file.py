@@ -162,7 +162,7 @@ def test_nothing_is_both():
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "expected"),
     [
         ({"clster_name": "a"}, 'clster_name is not a setting of a master; did you mean "cluster_name"?'),
         ({"db": {"hots": 1}}, 'did you mean "db.host"?'),
@@ -179,10 +179,10 @@ def test_nothing_is_both():
         ({"cluster_name": 1}, "cluster_name must be a string, not 1"),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_its_place(content, told):
+def test_what_makes_no_sense_is_refused_with_its_place(content, expected):
     with pytest.raises(CannotStart) as refused:
         master_file.read(content)
-    assert told in str(refused.value)
+    assert expected in str(refused.value)
 
 
 def test_an_unknown_name_is_reported_and_ignored():
@@ -199,7 +199,7 @@ def test_every_problem_is_reported_at_once():
 
 
 @pytest.mark.parametrize(
-    ("content", "told", "why"),
+    ("content", "expected", "why"),
     [
         ({"checkpoint_storage": {"type": "hdfs", "bucket": "b"}}, "checkpoint_storage of type hdfs", "azure"),
         (
@@ -209,9 +209,9 @@ def test_every_problem_is_reported_at_once():
         ),
     ],
 )
-def test_a_kind_that_is_not_there_is_named(content, told, why):
+def test_a_kind_that_is_not_there_is_named(content, expected, why):
     found = master_file.read(content)
-    assert why in found.unused[told]
+    assert why in found.unused[expected]
     assert found.settings == {}
     assert found.pools in ({}, {"resource_pools": [{"pool_name": "a"}]})
 
@@ -275,10 +275,10 @@ def test_what_may_be_secret_is_not_shown(tmp_path):
     )
     with pytest.raises(CannotStart) as refused:
         check_same_options(wanted, home, fresh=False)
-    told = str(refused.value)
-    assert "secret" not in told
-    assert "hidden" not in told
-    assert told.splitlines()[1:4] == [
+    message = str(refused.value)
+    assert "secret" not in message
+    assert "hidden" not in message
+    assert message.splitlines()[1:4] == [
         "  settings.A: changed",
         "  settings.B: removed",
         "  pools_content.task_container_defaults: new",

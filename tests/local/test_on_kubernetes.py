@@ -68,8 +68,8 @@ def test_keys_are_made_once_and_are_secrets_that_the_chart_names(run, tmp_path):
 
 
 def test_workers_of_another_namespace_have_their_keys_there(run, tmp_path):
-    told = run("keys", "--keys", tmp_path / "keys", "--workers-namespace", "tasks").stdout
-    where = {name: one["metadata"]["namespace"] for name, one in secrets(told).items()}
+    output = run("keys", "--keys", tmp_path / "keys", "--workers-namespace", "tasks").stdout
+    where = {name: one["metadata"]["namespace"] for name, one in secrets(output).items()}
     assert where == {
         "steadfast-broker-keys": "steadfast",
         "steadfast-service-keys": "steadfast",

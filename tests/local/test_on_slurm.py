@@ -61,10 +61,10 @@ def test_down_cancels_the_jobs_of_this_cluster_alone(run, tmp_path):
         "10|RUNNING|n1|a|b",
     ]
     (tmp_path / "squeue.says").write_text("\n".join(lines))
-    told = run("status").stdout
-    assert "job 7: worker gpu-1, running n1\n" in told
-    assert "job 9: worker gpu-2, pending (Resources)\n" in told
-    assert "job 8" not in told
+    output = run("status").stdout
+    assert "job 7: worker gpu-1, running n1\n" in output
+    assert "job 9: worker gpu-2, pending (Resources)\n" in output
+    assert "job 8" not in output
     done = run("down")
     assert "was not running, 2 jobs cancelled" in done.stdout
     assert "scancel --quiet 7 9" in (tmp_path / "words").read_text().splitlines()

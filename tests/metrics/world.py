@@ -40,14 +40,14 @@ def reports(*of, trial=1, run=1, number=1, experiment=1, metric="loss", smaller=
 
 
 def lines(*texts, offset=0, task="1.a", run=1, worker="w1", source="task", **more):
-    told = {"at": 5.0, "stdtype": "stdout", "level": None, "rank": None} | more
+    output = {"at": 5.0, "stdtype": "stdout", "level": None, "rank": None} | more
     return LogBatch(
         task_id=task,
         allocation_id=f"{task}.{run}",
         worker_id=worker,
         source=source,
         offset=offset,
-        lines=[LogLine(text=text, **told) for text in texts],
+        lines=[LogLine(text=text, **output) for text in texts],
     )
 
 

@@ -83,13 +83,13 @@ def test_a_pod_runs_on_a_node_and_has_an_end(make, api):
 def test_why_a_pod_waits_is_reported_without_changing_details(make, api):
     engine = make()
     name = started(engine, api)
-    told = set()
+    received = set()
     for nodes, taints, gpus in ((12, 4, 8), (13, 2, 11)):
         text = WAITS_FOR_ROOM.format(nodes=nodes, taints=taints, gpus=gpus)
         condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": text}
         api.status(name, {"phase": "Pending", "conditions": [condition]})
-        told.add(list_workers(engine)["gpu-1"].detail)
-    (detail,) = told
+        received.add(list_workers(engine)["gpu-1"].detail)
+    (detail,) = received
     assert "Insufficient nvidia.com/gpu, node(s) had untolerated taint {a: b}" in detail
     assert "Unschedulable" in detail
 

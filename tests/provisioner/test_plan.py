@@ -100,16 +100,16 @@ class Engine:
 
 
 def look(engine, answer):
-    told = []
+    received = []
 
     async def ask():
         return answer
 
     async def tell(command):
-        told.append(command)
+        received.append(command)
 
     problem = asyncio.run(reconcile_pool("gpu", engine, ask, tell))
-    return problem, told
+    return problem, received
 
 
 def test_an_engine_that_does_not_answer_says_nothing_about_workers():

@@ -155,8 +155,8 @@ def test_what_is_set_of_a_pool_is_asked_for_and_quoted():
         setup=("module load cuda",),
         environment={"STEADFAST_WORKER_HOME": "/scratch/it's"},
     )
-    told = {"STEADFAST_NATS_URL": "nats://a b"}
-    text = script(settings, cluster_id="c1", worker_id="gpu-1", pool="gpu", slots=4, environment=told)
+    payload = {"STEADFAST_NATS_URL": "nats://a b"}
+    text = script(settings, cluster_id="c1", worker_id="gpu-1", pool="gpu", slots=4, environment=payload)
     for line in (
         "#SBATCH --account=lab", "#SBATCH --qos=long", "#SBATCH --time=4:00:00", "#SBATCH --gpus-per-node=4",
         "#SBATCH --cpus-per-task=16", "#SBATCH --mem=64G", "#SBATCH --constraint=a100", "#SBATCH --requeue",

@@ -61,13 +61,13 @@ class Counted(MemoryLog):
 
     async def say(self, *events):
         """Append; returns them as a service folds them."""
-        told = []
+        received = []
         for event in events:
             id = f"e{len(self.streams[subjects.CONTROL])}"
             body = codec.encode(event, id=id, actor="test", at=1.0)
             position = await self.append(Draft(codec.subject_of(event), body, id))
-            told.append(Recorded(position, event, id, "test", 1.0, ""))
-        return told
+            received.append(Recorded(position, event, id, "test", 1.0, ""))
+        return received
 
 
 def test_what_was_folded_is_not_read_again():

@@ -375,8 +375,8 @@ def test_nobody_is_given_up_before_the_host_can_know(cluster, monkeypatch):
 
     now = [100.0]
     monkeypatch.setattr(heartbeats, "since_boot", lambda: now[0])
-    told = []
-    watch = heartbeats.HeartbeatMonitor(25.0, lambda worker_id: worker_id in told)
+    received = []
+    watch = heartbeats.HeartbeatMonitor(25.0, lambda worker_id: worker_id in received)
     cluster.pool(on_lost="fence", fence_after_s=9.0)
     cluster.job()
     cluster.worker()
@@ -386,7 +386,7 @@ def test_nobody_is_given_up_before_the_host_can_know(cluster, monkeypatch):
     for _ in range(3):
         now[0] += 100.0
         assert watch.give_up_commands(cluster.state) == []
-    told.append("w1")
+    received.append("w1")
     assert watch.give_up_commands(cluster.state) == []
     now[0] += 9.0 + heartbeats.GRACE_S + 0.1
     assert [one.worker_id for one in watch.give_up_commands(cluster.state)] == ["w1"]

@@ -55,7 +55,7 @@ def test_without_pools_there_is_one(tmp_path):
 
 
 def test_every_problem_is_reported_with_its_path(tmp_path):
-    with pytest.raises(BadSettings) as told:
+    with pytest.raises(BadSettings) as raised:
         read(
             tmp_path,
             """
@@ -79,7 +79,7 @@ def test_every_problem_is_reported_with_its_path(tmp_path):
         "resource_pools[5]: Invalid enum value 'wait' - at `on_lost`",
         "resource_pools[6].fence_after_s: 3: it must be 10 s or more",
     ):
-        assert part in str(told.value).replace("`$.", "`"), part
+        assert part in str(raised.value).replace("`$.", "`"), part
 
 
 @pytest.mark.parametrize("text", ["[1, 2]", "a: [", "resource_pools: 3", "resource_pools: [3]"])

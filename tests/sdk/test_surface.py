@@ -108,8 +108,8 @@ def given(owner, member):
     return f"self.{member} = " in inspect.getsource(owner.__init__)
 
 
-@pytest.mark.parametrize(("module", "name", "told"), list(members()))
-def test_a_call_of_0_25_is_a_call_of_ours(module, name, told):
+@pytest.mark.parametrize(("module", "name", "expected"), list(members()))
+def test_a_call_of_0_25_is_a_call_of_ours(module, name, expected):
     if module.startswith(("determined.pytorch", "determined.transformers")):
         pytest.importorskip("torch")
     needed = {"determined.transformers": "transformers", "determined.keras": "keras"}.get(module)
@@ -117,7 +117,7 @@ def test_a_call_of_0_25_is_a_call_of_ours(module, name, told):
         pytest.importorskip(needed, reason=f"{needed} is not installed")
     owner = getattr(importlib.import_module(module), name)
     found = {}
-    for member, what in told.items():
+    for member, what in expected.items():
         path = f"{module}.{name}.{member}".rstrip(".")
         why = faults(owner, member, what)
         if (path in DIFFERENT) != (why is not None):

@@ -33,8 +33,8 @@ def test_every_route_of_0_25_is_there():
 
 
 def test_a_command_that_lost_an_option_is_reported(monkeypatch):
-    told = {"names": ["list", "ls"], "options": ["--csv", "--made-up"], "verb": True}
-    row = compared._command("experiment list", told)
+    payload = {"names": ["list", "ls"], "options": ["--csv", "--made-up"], "verb": True}
+    row = compared._command("experiment list", payload)
     assert (row.state, row.found) == (compared.DIFFERS, "without --made-up")
-    gone = compared._command("experiment vanish", told)
+    gone = compared._command("experiment vanish", payload)
     assert gone.state == compared.ABSENT

@@ -338,15 +338,15 @@ def test_an_order_received_twice_runs_once(host, runs):
 
 
 @pytest.mark.parametrize(
-    ("told", "message", "lost"),
+    ("expected", "message", "lost"),
     [
         ({"end": "killed by ann"}, "ended before it was started: killed by ann", False),
         ({"briefing": None, "problem": "the log has nothing"}, "the log has nothing", False),
         ({"briefing": None}, "its order is gone", True),
     ],
 )
-def test_what_it_cannot_run_is_given_back_at_once(host, told, message, lost):
-    host.given = (standing("new", **told),)
+def test_what_it_cannot_run_is_given_back_at_once(host, expected, message, lost):
+    host.given = (standing("new", **expected),)
     events = asyncio.run(host.work_until(exited))
     assert [(e.message, e.lost, e.exit_code) for e in exited(events)] == [(message, lost, None)]
     assert not [e for e in events if isinstance(e, AllocationStarted)]

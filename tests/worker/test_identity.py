@@ -60,17 +60,17 @@ def test_two_workers_cannot_have_one_folder(tmp_path, claims):
     first, _ = claims.start(tmp_path)
     second, instance = claims.start(tmp_path)
     assert instance == ""
-    told = second.stderr.read()
-    assert f"a worker runs in the folder {tmp_path} already (process {first.pid})" in told
-    assert "STEADFAST_WORKER_HOME" in told
+    output = second.stderr.read()
+    assert f"a worker runs in the folder {tmp_path} already (process {first.pid})" in output
+    assert "STEADFAST_WORKER_HOME" in output
 
 
 def test_the_folder_of_another_worker_is_refused(tmp_path, claims):
     claims.start(tmp_path, "a")[0].kill()
     for process in claims._running:
         process.wait()
-    told = claims.start(tmp_path, "b")[0].stderr.read()
-    assert f"the folder {tmp_path} belongs to worker 'a', not to 'b'" in told
+    output = claims.start(tmp_path, "b")[0].stderr.read()
+    assert f"the folder {tmp_path} belongs to worker 'a', not to 'b'" in output
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ def may_mount():
 def test_each_run_sees_its_own(tmp_path, monkeypatch):
     monkeypatch.setattr(mounts, "INFO", tmp_path / "at" / "info")
     monkeypatch.setattr(mounts, "SHARED_FS", tmp_path / "at" / "shared_fs")
-    told = []
+    received = []
     for name in ("one", "other"):
         info, store = tmp_path / name / "info", tmp_path / name / "store"
         info.mkdir(parents=True)
@@ -30,8 +30,8 @@ def test_each_run_sees_its_own(tmp_path, monkeypatch):
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
         assert done.returncode == 7, done.stderr
         assert (store / "kept").read_text() == "a  word\n"
-        told.append(done.stdout)
-    assert told == ["one", "other"]
+        received.append(done.stdout)
+    assert received == ["one", "other"]
     assert list(mounts.INFO.iterdir()) == []
 
 

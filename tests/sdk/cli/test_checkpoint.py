@@ -17,13 +17,13 @@ OTHER = "99999999-2222-3333-4444-555555555555"
 def stored(master, tmp_path):
     """Two checkpoints of experiment 7 in a shared file system; the first has the lower loss."""
     storage = SharedFSStorageManager(tmp_path / "host")
-    told = []
+    received = []
     for number, uuid in enumerate((UUID, OTHER)):
         source = tmp_path / uuid
         source.mkdir()
         (source / "weights").write_text(uuid)
         storage.upload(source, uuid)
-        told.append(
+        received.append(
             {
                 "uuid": uuid,
                 "state": "STATE_COMPLETED",
@@ -41,8 +41,8 @@ def stored(master, tmp_path):
                 },
             }
         )
-        master.answer("GET", f"/api/v1/checkpoints/{uuid}", {"checkpoint": told[-1]})
-    page = {"checkpoints": told, "pagination": {"total": 2}}
+        master.answer("GET", f"/api/v1/checkpoints/{uuid}", {"checkpoint": received[-1]})
+    page = {"checkpoints": received, "pagination": {"total": 2}}
     master.answer("GET", "/api/v1/trials/3/checkpoints", page)
     master.answer("GET", "/api/v1/experiments/7/checkpoints", page)
     config = {"searcher": {"metric": "loss"}}

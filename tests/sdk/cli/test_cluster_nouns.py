@@ -230,8 +230,8 @@ def test_events_at_which_a_service_stands_still_are_listed_and_skipped(master, d
     row = "searcher | 2023-08-01T12:00:00Z | CONTROL | 41 | control.trial.3.progress | KeyError(3)"
     assert row in re.sub(" +", " ", det("master", "parked").out)
     master.answer("POST", "/api/v1/master/parked/skip", {})
-    told = det("master", "skip-event", "searcher", "41", "--reason", "bug 45", "--yes").out
-    assert "The searcher skips event 41 of CONTROL and continues" in told
+    output = det("master", "skip-event", "searcher", "41", "--reason", "bug 45", "--yes").out
+    assert "The searcher skips event 41 of CONTROL and continues" in output
     (call,) = master.asked("POST", "/api/v1/master/parked/skip")
     assert call.json == {"program": "searcher", "stream": "CONTROL", "position": 41, "reason": "bug 45"}
 

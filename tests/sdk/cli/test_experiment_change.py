@@ -12,7 +12,7 @@ def sent(master, method, path=ONE):
 
 
 @pytest.mark.parametrize(
-    ("words", "changes", "told"),
+    ("words", "changes", "expected"),
     [
         (["name", 7, "new one"], {"name": "new one"}, "Set name of experiment 7 to 'new one'"),
         (["description", 7, "d"], {"description": "d"}, "Set description of experiment 7 to 'd'"),
@@ -26,10 +26,10 @@ def sent(master, method, path=ONE):
         ),
     ],
 )
-def test_what_is_set_is_sent(master, det, words, changes, told):
+def test_what_is_set_is_sent(master, det, words, changes, expected):
     master.answer("PATCH", ONE, {"experiment": {}})
     done = det("e", "set", *words)
-    assert (done.status, done.out.strip()) == (0, told)
+    assert (done.status, done.out.strip()) == (0, expected)
     assert sent(master, "PATCH") == [changes]
 
 

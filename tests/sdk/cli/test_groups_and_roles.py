@@ -80,13 +80,13 @@ def test_a_role_is_for_one_user_or_one_group(people, det, words):
 
 
 def test_roles_are_shown_with_who_holds_them_where(people, det):
-    told = {
+    payload = {
         "role": VIEWER,
         "userRoleAssignments": [],
         "groupRoleAssignments": [{"groupId": 5, "roleAssignment": HELD}],
     }
-    people.answer("GET", "/api/v1/roles/search/by-user/7", {"roles": [told]})
-    people.answer("POST", "/api/v1/roles/search/by-ids", {"roles": [told]})
+    people.answer("GET", "/api/v1/roles/search/by-user/7", {"roles": [payload]})
+    people.answer("POST", "/api/v1/roles/search/by-ids", {"roles": [payload]})
     scope = [{"roleId": 4, "scopeWorkspaceIds": [2], "scopeCluster": False}]
     summary = {"roles": [VIEWER], "assignments": scope}
     people.answer("GET", "/api/v1/roles/search/by-group/5", summary)

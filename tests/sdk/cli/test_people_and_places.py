@@ -227,8 +227,8 @@ def test_models_have_the_columns_and_the_names_of_0_25(models, det):
         *("ID", "Name", "Description", "Workspace ID", "Creation Time", "Last Updated Time", "Metadata"),
     ]
     for words in (["list"], ["describe", "mnist"]):
-        told = json.loads(det("m", *words, "--json").out)
-        one = told[0] if isinstance(told, list) else told
+        output = json.loads(det("m", *words, "--json").out)
+        one = output[0] if isinstance(output, list) else output
         assert one["creation_time"] == "2026-01-01T00:00:00+00:00"
         assert one["last_updated_time"] == "2026-01-02T00:00:00+00:00"
         assert one["name"] == "mnist"
@@ -245,14 +245,14 @@ def test_models(models, places, det):
     assert "mnist" in det("m", "create", "mnist", "-w", "vision").out
     assert models.asked("POST", "/api/v1/models")[0].json == {"name": "mnist", "workspaceName": "vision"}
     assert "u-1" in det("m", "describe", "mnist").out
-    told = json.loads(det("m", "describe", "mnist", "--version", 2, "--json").out)
-    assert told == MODEL | times | {"model": MODEL, "modelVersions": [VERSION]}
+    output = json.loads(det("m", "describe", "mnist", "--version", 2, "--json").out)
+    assert output == MODEL | times | {"model": MODEL, "modelVersions": [VERSION]}
     assert "version 2 of model mnist" in det("m", "register-version", "mnist", "u-1").out
     assert models.asked("POST", "/api/v1/models/mnist/versions")[0].json == {"checkpointUuid": "u-1"}
-    told = json.loads(det("m", "register-version", "mnist", "u-1", "--json").out)
-    assert told == {"modelVersion": VERSION}
-    told = json.loads(det("m", "list-versions", "mnist", "--json").out)
-    assert told["modelVersions"] == [VERSION]
+    output = json.loads(det("m", "register-version", "mnist", "u-1", "--json").out)
+    assert output == {"modelVersion": VERSION}
+    output = json.loads(det("m", "list-versions", "mnist", "--json").out)
+    assert output["modelVersions"] == [VERSION]
     models.answer("POST", "/api/v1/models/5/move", {})
     for words in (["vision"], ["-w", "vision"]):
         assert det("m", "move", "mnist", *words).out == "Moved model mnist to workspace vision\n"

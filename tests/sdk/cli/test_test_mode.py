@@ -115,7 +115,7 @@ def test_on_the_cluster(master, cluster, det, code):
 
 
 @pytest.mark.parametrize(
-    ("reported", "checkpoints", "tested", "told"),
+    ("reported", "checkpoints", "tested", "expected"),
     [
         (
             (),
@@ -132,13 +132,13 @@ def test_on_the_cluster(master, cluster, det, code):
         ),
     ],
 )
-def test_only_what_was_seen_is_said_to_work(cluster, det, code, reported, checkpoints, tested, told):
+def test_only_what_was_seen_is_said_to_work(cluster, det, code, reported, checkpoints, tested, expected):
     cluster("STATE_COMPLETED", "", reported=reported, checkpoints=checkpoints)
     done = det("e", "create", code / "c.yaml", code, "--test")
     assert done.status == 0
     shown = done.out.splitlines()[3:]
     assert shown == ["Scheduling task...", *tested, "The script ran to completion."]
-    assert done.err.strip() == told
+    assert done.err.strip() == expected
 
 
 def test_a_failure_shows_the_log(master, cluster, det, code):
@@ -186,11 +186,11 @@ def test_here_scripts_are_run_directly(det, code):
 
 
 @pytest.mark.parametrize(
-    ("entrypoint", "told"),
+    ("entrypoint", "expected"),
     [("model_def:Leaves", "sys.exit(0)"), ("model_def:None_", "None_"), ("nothing:Here", "nothing")],
 )
-def test_here_what_goes_wrong(det, code, entrypoint, told):
+def test_here_what_goes_wrong(det, code, entrypoint, expected):
     pytest.importorskip("torch")
     words = ("--local", "--test", "--config", f"entrypoint={entrypoint}")
     done = det("e", "create", code / "c.yaml", code, *words)
-    assert (done.status, told in done.err) == (1, True)
+    assert (done.status, expected in done.err) == (1, True)

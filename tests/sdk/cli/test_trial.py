@@ -116,9 +116,9 @@ def test_a_support_bundle_holds_all_that_is_known(described, det, tmp_path):
     described.answer("GET", "/api/v1/trials/2/logs", Lines([{"result": record}]))
     entry = {"timestamp": "2026-01-01T00:00:00Z", "level": "LOG_LEVEL_INFO", "message": "agent vm offered"}
     described.answer("GET", "/api/v1/master/logs", Lines([{"result": {"logEntry": entry}}]))
-    told = det("t", "support-bundle", "2", "-o", tmp_path / "out").out
+    output = det("t", "support-bundle", "2", "-o", tmp_path / "out").out
     (path,) = (tmp_path / "out").glob("det-bundle-trial-2-*.tar.gz")
-    assert told == f"bundle path: {path}\n"
+    assert output == f"bundle path: {path}\n"
     with tarfile.open(path) as archive:
         held = {Path(m.name).name: archive.extractfile(m).read().decode() for m in archive}
         assert {Path(m.name).parent.name for m in archive} == {path.name.removesuffix(".tar.gz")}

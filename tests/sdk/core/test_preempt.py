@@ -76,15 +76,15 @@ def test_chief_only_refuses_other_ranks():
 
 
 def test_exactly_one_broadcast_of_a_bool_per_call():
-    told = []
+    received = []
 
     class Overheard(DummyDistributedContext):
         def broadcast(self, stuff):
-            told.append(stuff)
+            received.append(stuff)
             return stuff
 
     for mode, expected in [(PreemptMode.WorkersAskChief, [False]), (PreemptMode.ChiefOnly, [])]:
-        told.clear()
+        received.clear()
         with DummyPreemptContext(Overheard(), mode) as preempt:
             assert preempt.should_preempt() is False
-        assert told == expected
+        assert received == expected

@@ -349,14 +349,14 @@ def test_a_killed_rank_ends_the_waiting_of_all(victim):
     for process in processes:
         assert process.stdout.readline() == "met\n"
     os.kill(processes[victim].pid, signal.SIGKILL)
-    told = [process.communicate(timeout=PATIENCE_S)[0] for process in processes]
-    for rank, text in enumerate(told):
+    output = [process.communicate(timeout=PATIENCE_S)[0] for process in processes]
+    for rank, text in enumerate(output):
         if rank != victim:
-            assert f"rank {victim}" in text, told
+            assert f"rank {victim}" in text, output
 
 
 @pytest.mark.live
 def test_ranks_may_end_without_a_word_when_all_is_said():
     processes = start_three(-1, "calm")
-    told = [process.communicate(timeout=PATIENCE_S)[0] for process in processes]
-    assert told == ["met\nlast\n"] * 3
+    output = [process.communicate(timeout=PATIENCE_S)[0] for process in processes]
+    assert output == ["met\nlast\n"] * 3

@@ -114,21 +114,21 @@ def test_workers_follow_the_chief_and_never_ask_the_cluster():
 
 
 def test_exactly_one_broadcast_of_a_number_or_none_per_operation():
-    told = []
+    received = []
 
     class Overheard(DummyDistributedContext):
         def broadcast(self, stuff):
-            told.append(stuff)
+            received.append(stuff)
             return stuff
 
     _, searcher = context([3, 5], Overheard())
     for op in searcher.operations():
         op.report_completed(0)
-    assert told == [3, 5, None]
+    assert received == [3, 5, None]
     _, searcher = context([3], Overheard())
     for op in searcher.operations(SearcherMode.ChiefOnly):
         op.report_completed(0)
-    assert told == [3, 5, None]
+    assert received == [3, 5, None]
 
 
 def test_chief_only_refuses_other_ranks():

@@ -299,8 +299,8 @@ def test_lengths_in_every_unit(process, length, unit, steps):
     transport = process.become(lengths=(length,), config={"searcher": searcher})
     harness.main(["model_def:MyTrial"])
     assert [at for at, _ in process.reported("validation")] == [steps]
-    told = {"records": steps * 2, "epochs": steps // 4, "batches": steps}[unit]
-    assert f"progress {float(told)}" in transport.calls
+    payload = {"records": steps * 2, "epochs": steps // 4, "batches": steps}[unit]
+    assert f"progress {float(payload)}" in transport.calls
 
 
 def test_an_operation_that_was_complete_when_the_trial_was_stopped(process):

@@ -87,9 +87,9 @@ def test_what_a_checkpoint_holds(saved):
         "trial_cls_spec": "kept_def:Kept",
         "is_trainer": True,
     }
-    told = json.loads((path / "metadata.json").read_text())
-    assert told["steps_completed"] == 3
-    assert (told["framework"], told["format"]) == (f"torch-{torch.__version__}", "pickle")
+    answer = json.loads((path / "metadata.json").read_text())
+    assert answer["steps_completed"] == 3
+    assert (answer["framework"], answer["format"]) == (f"torch-{torch.__version__}", "pickle")
 
 
 def test_a_trial_from_its_own_code(saved):
@@ -110,8 +110,8 @@ def test_a_class_given_counts(saved):
 @pytest.mark.parametrize("name", ["__main__:Kept", "gone:Kept", "kept_def:Nothing", "kept_def:OneVar.weight"])
 def test_a_class_that_cannot_be_imported(saved, name):
     _, path = saved
-    told = json.loads((path / "load_data.json").read_text())
-    (path / "load_data.json").write_text(json.dumps(told | {"trial_cls_spec": name}))
+    answer = json.loads((path / "load_data.json").read_text())
+    (path / "load_data.json").write_text(json.dumps(answer | {"trial_cls_spec": name}))
     with pytest.raises(ValueError, match="pass trial_class"):
         pytorch.load_trial_from_checkpoint_path(str(path))
 

@@ -188,17 +188,17 @@ def test_a_post_that_comes_too_late_is_no_failure(master, tmp_path, status, mess
 
 
 @pytest.mark.parametrize(
-    ("told", "reason"),
+    ("expected", "reason"),
     [
         ("EXITED_REASON_UNSPECIFIED", searcher.ExitedReason.ERRORED),
         ("EXITED_REASON_INVALID_HP", searcher.ExitedReason.INVALID_HP),
         ("EXITED_REASON_USER_CANCELED", searcher.ExitedReason.USER_CANCELED),
     ],
 )
-def test_early_exits_are_passed_on_with_their_reason(master, tmp_path, monkeypatch, told, reason):
+def test_early_exits_are_passed_on_with_their_reason(master, tmp_path, monkeypatch, expected, reason):
     seen = []
     monkeypatch.setattr(OneTrial, "on_trial_exited_early", lambda *given: seen.append(given[-1]) or [])
-    exited = {"id": 3, "trialExitedEarly": {"requestId": str(A), "exitedReason": told}}
+    exited = {"id": 3, "trialExitedEarly": {"requestId": str(A), "exitedReason": expected}}
     tell(master, [INITIAL, CREATED, exited], [DONE])
     runner, _ = run(tmp_path)
     assert seen == [reason]

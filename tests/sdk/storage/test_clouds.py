@@ -61,10 +61,10 @@ def test_large_files_go_in_parts_and_come_in_ranges(cloud, source, tmp_path):
     assert not any(server.parts.values())
     stored = next(content for key, content in server.objects.items() if key.endswith("one/large"))
     assert stored == LARGE
-    told = []
-    storage.download("one", tmp_path / "back", progress=lambda *done: told.append(done))
+    received = []
+    storage.download("one", tmp_path / "back", progress=lambda *done: received.append(done))
     assert (tmp_path / "back" / "large").read_bytes() == LARGE
-    assert told[-1] == (len(LARGE) + 5,) * 2
+    assert received[-1] == (len(LARGE) + 5,) * 2
     server.asked.clear()
     storage.download("one", tmp_path / "back")
     assert not [path for method, path in server.asked if "large" in path], "it is there already"

@@ -78,18 +78,18 @@ def test_many_files_and_their_times(tmp_path):
         path.write_bytes(bytes([n]) * n)
         os.utime(path, (n, n))
     os.utime(source / "d3", (5, 5))
-    told = []
+    received = []
     storage = SharedFSStorageManager(tmp_path / "storage")
-    storage.upload(source, "one", progress=lambda done, total: told.append((done, total)))
+    storage.upload(source, "one", progress=lambda done, total: received.append((done, total)))
     for n in range(60):
         copied = tmp_path / "storage" / "one" / f"d{n % 7}" / f"{n}"
         assert copied.read_bytes() == bytes([n]) * n
         assert copied.stat().st_mtime == n
     assert (tmp_path / "storage" / "one" / "d3").stat().st_mtime == 5
     total = sum(range(60))
-    assert told[0] == (0, total)
-    assert told[-1] == (total, total)
-    assert told == sorted(told)
+    assert received[0] == (0, total)
+    assert received[-1] == (total, total)
+    assert received == sorted(received)
 
 
 def test_a_source_that_is_missing_is_not_blamed_on_the_storage(tmp_path):

@@ -43,8 +43,8 @@ def collect(home, roots, monkeypatch):
     """Delete as a collection task would; returns its status."""
     monkeypatch.setenv("DET_INFO_DIR", str(home / "info"))
     (home / "info").mkdir()
-    told = []
-    monkeypatch.setattr(gc_checkpoints, "_tell", lambda uuid, left: told.append(left))
+    received = []
+    monkeypatch.setattr(gc_checkpoints, "_tell", lambda uuid, left: received.append(left))
 
     def run(host_path, uuid=UUID, globs=None, **more):
         order = {"storage": {"type": "shared_fs", "host_path": str(host_path)}, "uuids": [uuid]}
@@ -52,7 +52,7 @@ def collect(home, roots, monkeypatch):
         (home / "info" / "deletion.json").write_text(json.dumps(order))
         return gc_checkpoints.main()
 
-    run.told = told
+    run.told = received
     return run
 
 

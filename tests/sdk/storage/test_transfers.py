@@ -177,15 +177,15 @@ def test_a_download_that_broke_off_goes_on_where_it_was(storage, client, source,
     before = client.fetched.copy()
     client.fetched.clear()
     client.cut_off = lambda offset: False
-    told = []
-    storage.download("one", back, progress=lambda done, total: told.append((done, total)))
+    received = []
+    storage.download("one", back, progress=lambda done, total: received.append((done, total)))
     same(source, back)
     assert ("large", 15 * MIB) in client.fetched
     assert len({offset for name, offset in [*before, *client.fetched] if name == "large"}) == 5
     good = {at for at in before if at not in client.fetched}
     assert good
     total = 23 * MIB + 11 + 5
-    assert told[-1] == (total, total)
+    assert received[-1] == (total, total)
     assert sorted(p.name for p in back.iterdir()) == ["empty", "large", "sub"]
     client.fetched.clear()
     storage.download("one", back)
@@ -335,12 +335,12 @@ def test_a_file_that_shrinks_during_the_upload_is_reported(storage, source, monk
 
 @pytest.mark.live
 def test_progress_of_an_upload(storage, source):
-    told = []
-    storage.upload(source, "one", progress=lambda done, total: told.append((done, total)))
+    received = []
+    storage.upload(source, "one", progress=lambda done, total: received.append((done, total)))
     total = 23 * MIB + 11 + 5
-    assert told[0] == (0, total)
-    assert told[-1] == (total, total)
-    assert told == sorted(told)
+    assert received[0] == (0, total)
+    assert received[-1] == (total, total)
+    assert received == sorted(received)
 
 
 def test_a_failing_job_is_raised_and_the_others_are_not_begun():

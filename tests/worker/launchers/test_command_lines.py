@@ -130,7 +130,7 @@ def test_apptainer():
 
 
 @pytest.mark.parametrize(
-    ("image", "told"),
+    ("image", "expected"),
     [
         ("pytorch/pytorch", "docker://pytorch/pytorch"),
         ("/images/train.sif", "/images/train.sif"),
@@ -138,8 +138,8 @@ def test_apptainer():
         ("oras://registry.lan/train:3", "oras://registry.lan/train:3"),
     ],
 )
-def test_images_in_the_words_of_apptainer(image, told):
-    assert reference(image) == told
+def test_images_in_the_words_of_apptainer(image, expected):
+    assert reference(image) == expected
 
 
 @pytest.mark.parametrize("name", ENGINES)

@@ -148,8 +148,8 @@ def test_options_that_plain_processes_ignore_are_reported():
         {"host_path": "/data", "container_path": "/in"},
         {"host_path": "/same", "container_path": "/same"},
     ]
-    told = describe_unused({"environment": {"image": "mine:1"}, "bind_mounts": mounts}, CPU, "/cwd")
-    assert len(told) == 2
-    assert "environment.image mine:1 is not used" in told[0]
-    assert "STEADFAST_WORKER_LAUNCHER" in told[0]
-    assert "it finds the folder at /data" in told[1]
+    environment = describe_unused({"environment": {"image": "mine:1"}, "bind_mounts": mounts}, CPU, "/cwd")
+    assert len(environment) == 2
+    assert "environment.image mine:1 is not used" in environment[0]
+    assert "STEADFAST_WORKER_LAUNCHER" in environment[0]
+    assert "it finds the folder at /data" in environment[1]

@@ -107,13 +107,13 @@ def test_two_mounts_at_one_place_are_the_last(tmp_path, task):
 
 
 def test_variables_are_what_they_were_however_long_and_odd(tmp_path):
-    told = {"LINES": "one\ntwo 'three' $HOME `id`", "LONG": "x" * 100_000, "EMPTY": "", "SPACES": " a  "}
-    assert variables_file.write_variables(tmp_path, told) == []
+    payload = {"LINES": "one\ntwo 'three' $HOME `id`", "LONG": "x" * 100_000, "EMPTY": "", "SPACES": " a  "}
+    assert variables_file.write_variables(tmp_path, payload) == []
     command = variables_file.add_variables(
         ["sh", "-c", 'printf "%s\\0" "$LINES" "$LONG" "$EMPTY" "$SPACES"'], tmp_path
     )
     done = subprocess.run(command, capture_output=True, text=True, check=True, env={"PATH": "/usr/bin:/bin"})
-    assert done.stdout.split("\0")[:-1] == list(told.values())
+    assert done.stdout.split("\0")[:-1] == list(payload.values())
 
 
 @pytest.mark.parametrize("bash", [True, False])
