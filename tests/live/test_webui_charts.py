@@ -13,9 +13,9 @@ from tests.fixtures.browser import signed_in as signed_in
 from tests.fixtures.local_cluster import wait_for
 from tests.fixtures.outside import UnmanagedExperiment
 from tests.fixtures.painting import RECORD_PAINTS, measure_paint_s, reporting
-from tests.fixtures.webui_charts import LONG_CONFIG, POINTS, SPIKE, act, chart, submitted, zoom
-from tests.fixtures.webui_charts import long_run as long_run
-from tests.fixtures.webui_charts import search as search
+from tests.live.webui_charts import LONG_CONFIG, POINTS, SPIKE, act, chart, submitted, zoom
+from tests.live.webui_charts import long_run as long_run
+from tests.live.webui_charts import search as search
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 expect = playwright.expect

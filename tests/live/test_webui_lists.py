@@ -10,8 +10,8 @@ from tests.fixtures.browser import browser as browser
 from tests.fixtures.browser import create as create
 from tests.fixtures.browser import signed_in as signed_in
 from tests.fixtures.local_cluster import wait_for
-from tests.fixtures.webui_lists import REPORTS, SLEEPS, names
-from tests.fixtures.webui_lists import page as page
+from tests.live.webui_lists import REPORTS, SLEEPS, names
+from tests.live.webui_lists import page as page
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 expect = playwright.expect

@@ -9,7 +9,7 @@ from tests.fixtures.browser import MARKS, SECONDS
 from tests.fixtures.browser import browser as browser
 from tests.fixtures.browser import signed_in as signed_in
 from tests.fixtures.outside import UnmanagedExperiment
-from tests.fixtures.webui_charts import (
+from tests.live.webui_charts import (
     SEARCH,
     SEARCH_CONFIG,
     chart,
