@@ -216,7 +216,34 @@ class Rounds(Generic[S]):
                 break
             if found.unfinished or ahead.is_unknown or self._stopwatch() - began > TIME_BUDGET_S:
                 break
+        if self._rules.reacts_ahead and not found.unfinished and not ahead.is_unknown:
+            try:
+                self._react_ahead(found, ahead, began)
+            except PageFault:
+                waiting.put_back(found.waiting)
+                raise
         return found
+
+    def _react_ahead(self, found: Round, ahead: PredictedState[S], began: float) -> None:
+        """Add what the commands' events call for, as if these were in the log already.
+
+        What does not fit, takes too long or fails is decided once they are read back, when each record that
+        they change is asked about in any case.
+        """
+        while ahead.touched and self._stopwatch() - began < TIME_BUDGET_S:
+            key = next(iter(ahead.touched))
+            cause = ahead.touched.pop(key)
+            try:
+                made = found.encode(self._rules.react(ahead.state, key), self._rules.owner, cause)
+                if not found.fits(made):
+                    return
+                ahead.fold(made, self._rules.owner, found.at)
+            except PageFault:
+                raise
+            except Exception:
+                # Whoever decides on the real state says why, and parks the record.
+                return
+            found.add(made)
 
     def _decide(
         self, found: Round, ahead: PredictedState[S], pending: Pending, waiting: CommandQueue
@@ -287,6 +314,8 @@ class PredictedState(Generic[S]):
         self._view: S | None = None
         self.is_unknown = False
         """True if no further command can be decided before this round is in the log."""
+        self.touched: dict[Key, str] = {}
+        """Records that the folded events change, each with the id of the newest that does."""
 
     @property
     def state(self) -> S:
@@ -302,6 +331,7 @@ class PredictedState(Generic[S]):
             for kind, key in self._rules.evolve(self.state, ahead):
                 if isinstance(key, str) and not is_name(key):
                     raise _unsavable_key(kind, key)
+                self.touched[kind, key] = one.id
             self._next += 1
 
 

@@ -34,6 +34,7 @@ RULES = Rules(
     roots=ROOTS,
     evolve=add_people_fold(evolve),
     react=react,
+    reacts_ahead=True,
     commands=add_access_checks(COMMANDS, directory),
     answers=ANSWERS,
     timers=TIMERS,

@@ -1,6 +1,7 @@
 """Rounds: many commands at once, in turn with timers and reactions; what fails stops nobody else."""
 
 import asyncio
+import itertools
 from dataclasses import dataclass, field, replace
 
 import msgspec
@@ -123,6 +124,7 @@ COMMANDS = {
     Endless: lambda state, command, call: Result([trial.Progressed(1, 1, 1.0)] * 1500),
 }
 RULES = Rules(owner="toy", state=State, evolve=evolve, react=react, commands=COMMANDS)
+AHEAD = replace(RULES, reacts_ahead=True)
 
 
 def draft(event, id):
@@ -314,3 +316,76 @@ def test_a_name_that_no_database_looks_up_gets_into_no_log(name):
         return [type(one) for one in events(log)]
 
     assert asyncio.run(work()) == [Decision, trial.StatusSet]
+
+
+def batches(log):
+    """The events of each batch."""
+    found = []
+    for event in events(log):
+        if isinstance(event, Decision):
+            found.append([])
+        else:
+            found[-1].append(event)
+    return found
+
+
+def test_what_a_command_calls_for_is_in_its_batch_and_nowhere_else():
+    async def work():
+        log = MemoryLog()
+        async with running(log, AHEAD, stopwatch=lambda: 0.0) as runner:
+            asked = [runner.command(Number(user=f"u{n}"), call(n)) for n in range(3)]
+            answers = await asyncio.gather(*asked)
+            await runner.command(Number(), call(3))
+            await until(lambda: answered(runner, 4) == 1)
+        assert answers == [(2, 1), (3, 2), (4, 3)]
+        stated = [[(type(one), one.trial_id) for one in batch] for batch in batches(log)]
+        asked, made = trial.Progressed, metrics.Settled
+        assert stated == [
+            [*((asked, id) for id in (1, 2, 3)), *((made, id) for id in (1, 2, 3))],
+            [(asked, 4), (made, 4)],
+        ]
+        recorded = [codec.decode(m.body, m.position) for m in log.streams[subjects.CONTROL]]
+        assert [one.cause for one in recorded[4:7]] == [one.id for one in recorded[1:4]]
+        assert {one.actor for one in recorded[4:7]} == {"toy"}
+
+    run(work)
+
+
+def test_what_does_not_fit_into_the_batch_of_a_command_follows():
+    async def work():
+        log = MemoryLog()
+        async with running(log, AHEAD, stopwatch=lambda: 0.0) as runner:
+            await runner.command(Many(600), call())
+            await runner.command(Many(2500), call())
+            await until(lambda: sum(a.answered for a in runner.state.accounts.values()) == 2500)
+        sizes = [len(batch) for batch in batches(log)]
+        assert sizes[0] == 999
+        assert max(sizes) == 999
+        assert all(account == Account(1, 1) for account in runner.state.accounts.values())
+
+    run(work)
+
+
+@pytest.mark.parametrize("id", [UNREACTABLE, HUGE])
+def test_a_command_takes_effect_whatever_becomes_of_what_it_calls_for(id):
+    async def work():
+        log = MemoryLog()
+        async with running(log, AHEAD, stopwatch=lambda: 0.0) as runner:
+            assert await runner.command(Raw(trial.Progressed(id, 1, 1.0)), call(1)) == (2, None)
+            await until(lambda: list(runner.decider.parked) == [("accounts", id)])
+            await runner.command(Raw(trial.Progressed(5, 1, 1.0)), call(2))
+            await until(lambda: answered(runner, 5) == 1)
+        assert [len(batch) for batch in batches(log)] == [1, 2]
+
+    run(work)
+
+
+def test_commands_that_took_their_time_are_stored_before_what_they_call_for():
+    async def work():
+        log, ticks = MemoryLog(), itertools.count()
+        async with running(log, AHEAD, stopwatch=lambda: float(next(ticks))) as runner:
+            await runner.command(Number(), call())
+            await until(lambda: answered(runner, 1) == 1)
+        assert [len(batch) for batch in batches(log)] == [1, 1]
+
+    run(work)

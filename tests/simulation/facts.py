@@ -3,11 +3,21 @@
 import math
 from bisect import bisect_right
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from det_contracts.states import OVER
 
 NEVER = math.inf
+
+
+class Seen(NamedTuple):
+    """What an owner knew when it decided: the log up to a position, and its own batch from another on."""
+
+    through: int
+    batch: float = NEVER
+
+    def has(self, position):
+        return position <= self.through or self.batch <= position < NEVER
 
 
 class History:
@@ -23,6 +33,11 @@ class History:
 
     def at(self, position):
         return self._values[bisect_right(self._positions, position) - 1]
+
+    def seen(self, seen):
+        """The newest value that was seen."""
+        both = zip(reversed(self._positions), reversed(self._values), strict=True)
+        return next(value for position, value in both if seen.has(position))
 
     def since(self, first, last):
         """The values set after the first position, up to the last."""
@@ -97,13 +112,13 @@ class Trial:
     def asked(self):
         return self.experiment.asked.get(self.request_id)
 
-    def complete_at(self, position):
+    def seen_complete(self, seen):
         asked = self.asked()
-        seq = asked.at(position)[0] if asked else 0
-        return seq == 0 or self.completed.get(seq, NEVER) <= position
+        seq = asked.seen(seen)[0] if asked else 0
+        return seq == 0 or seen.has(self.completed.get(seq, NEVER))
 
-    def closed_at(self, position):
-        return self.experiment.closed.get(self.request_id, NEVER) <= position
+    def seen_closed(self, seen):
+        return seen.has(self.experiment.closed.get(self.request_id, NEVER))
 
 
 @dataclass

@@ -11,6 +11,7 @@ from det_contracts.envelope import Unknown
 from det_contracts.events import Decision, checkpoints, metrics, scheduler, searcher
 from det_contracts.events.gateway import DecisionsRetried, EventSkipped
 from det_contracts.states import EXPERIMENT_TRANSITIONS, OVER, TRIAL_TRANSITIONS
+from tests.simulation.facts import Seen
 from tests.simulation.placement_invariants import (
     asks_for_no_more_than_it_may,
     gives_nothing_to_who_is_given_back,
@@ -71,6 +72,8 @@ class Stated:
     """Owner of the decision that heads its batch; empty for a fact."""
     seen: int
     """Position that the decider had folded."""
+    known: Seen
+    """What the decider knew: what it had folded, and what it had decided in the same batch before."""
     again: bool
     """A fact that the log holds repeatedly."""
     witness: int = 0
@@ -184,15 +187,15 @@ def one_live_allocation(ledger, event, stated):
 
 def asks_only_while_active(ledger, event, stated):
     known = ledger.trials[event.trial_id]
-    states = known.experiment.state.at(stated.seen), known.state.at(stated.seen)
+    states = known.experiment.state.seen(stated.known), known.state.seen(stated.known)
     if states != ("ACTIVE", "ACTIVE"):
         return f"experiment and trial are {states}"
-    return "its operation is complete" if known.complete_at(stated.seen) else None
+    return "its operation is complete" if known.seen_complete(stated.known) else None
 
 
 def resumes_from_the_newest_checkpoint(ledger, event, stated):
     known = ledger.trials[event.trial_id]
-    stored = [c for c in known.checkpoints if c[0] <= stated.seen]
+    stored = [c for c in known.checkpoints if stated.known.has(c[0])]
     if not stored and event.steps_completed != 0:
         return f"it has no checkpoint, but {event.steps_completed} steps"
     if stored and (event.checkpoint, event.steps_completed) != stored[-1][1:]:
@@ -221,7 +224,7 @@ def run_is_judged_by_the_table(ledger, event, stated):
         if isinstance(event, searcher.RunEnded):
             return "no run waits for a verdict"
         return None
-    state, restarts, early = expected(known, stated.seen)
+    state, restarts, early = expected(known, stated.known)
     if isinstance(event, searcher.RunEnded):
         found = (None, event.restarts, None)
     else:

@@ -12,19 +12,19 @@ SEVERITY = ("STOPPING_COMPLETED", "STOPPING_CANCELED", "STOPPING_KILLED", "STOPP
 
 
 def expected(trial, seen):
-    """(final state of the trial or None, counted restarts, early exit), as seen at a position."""
+    """(final state of the trial or None, counted restarts, early exit), as far as it was seen."""
     run, experiment = trial.run, trial.experiment
-    meant = trial.acked.get(run, NEVER) <= seen
+    meant = seen.has(trial.acked.get(run, NEVER))
     bad = trial.exit.outcome in ("failed", "not_started") and not meant
-    lives = {experiment.state.at(seen), trial.state.at(seen)} & STOPPING
+    lives = {experiment.state.seen(seen), trial.state.seen(seen)} & STOPPING
     if lives:
         return "ERROR" if bad else ENDS_IN[max(lives, key=SEVERITY.index)], trial.restarts, None
-    if trial.complete_at(seen) and trial.closed_at(seen):
+    if trial.seen_complete(seen) and trial.seen_closed(seen):
         return "ERROR" if bad else "COMPLETED", trial.restarts, None
     if trial.exit.outcome == "worker_lost":
         return None, trial.restarts, None
     position, said = trial.early.get(run, (NEVER, ""))
-    reason = REASONS.get(said, said) if position <= seen else ""
+    reason = REASONS.get(said, said) if seen.has(position) else ""
     if reason.endswith("INVALID_HP"):
         return "COMPLETED", trial.restarts, reason
     if bad and trial.restarts == experiment.max_restarts:

@@ -36,6 +36,7 @@ from services.searcher.app import RULES as SEARCHER
 from tests.simulation import calls, invariants, searches
 from tests.simulation.broker import Disk
 from tests.simulation.engine import LyingEngine
+from tests.simulation.facts import NEVER, Seen
 from tests.simulation.fake_database import Copies, FakeDatabase, FakeSnapshot, states_differ, whole
 from tests.simulation.gateway import RULES as GATEWAY
 from tests.simulation.gateway import Gateway
@@ -99,7 +100,7 @@ class World:
         """Names of events that a newer version writes."""
         self._ids = 0
         self._watched = None
-        self._batch = ("", 0, 0)
+        self._batch = ("", 0, Seen(0))
         self._failed = asyncio.get_running_loop().create_future()
         self.reading = SharedDecoder()
         all_rules = (SEARCHER, SCHEDULER, CHECKPOINTS, METRICS, *[GATEWAY] * (plan.gateways > 0))
@@ -287,16 +288,20 @@ class World:
 
     def _stated(self, stored, recorded):
         event = recorded.event
-        owner, left, seen = self._batch
+        owner, left, known = self._batch
         if type(event) is Decision:
             if left:
                 raise Violation("batches are whole", f"{left} events of {owner} are missing", event)
-            self._batch = (event.owner, event.count, event.seen)
+            known = Seen(event.seen)
+            self._batch = (event.owner, event.count, known)
             batch = event.owner
         elif left:
-            self._batch, batch = (owner, left - 1, seen), owner
+            if recorded.actor.startswith("user:") and known.batch == NEVER:
+                # What commands say is known to the commands after them, and to what they call for.
+                known = Seen(known.through, stored.position)
+            self._batch, batch = (owner, left - 1, known), owner
         else:
-            batch, seen = "", 0
+            batch, known = "", Seen(0)
         name = codec.kind_of(event).name
         return Stated(
             name,
@@ -305,7 +310,8 @@ class World:
             stored.position,
             recorded.cause,
             batch,
-            seen,
+            known.through,
+            known,
             False,
             recorded.witness,
         )
