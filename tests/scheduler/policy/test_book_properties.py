@@ -31,21 +31,41 @@ DRAINING = {"enabled": False, "draining": True}
 SWITCHES = [{}] * 8 + [DRAINING, {"enabled": False}]
 
 
+# Made once: a strategy that is made for each draw is also checked for each draw, a quarter of the time.
+FLAG = st.booleans()
+NAMES = st.lists(st.sampled_from(GROUPS), max_size=8)
+SLOTS = st.lists(st.integers(0, 4), min_size=1, max_size=4)
+SWITCH = st.sampled_from(SWITCHES)
+POSITION = st.integers(0, 3)
+TIME = st.integers(0, 9)
+IN_FIVE = st.integers(0, 4)
+PRIORITY = st.sampled_from((1, 42, 99))
+LIMIT = st.sampled_from((None, None, 3))
+WEIGHT = st.sampled_from((0.5, 1, 3))
+FITTING = st.sampled_from(("best", "worst"))
+
+
 @st.composite
 def requests(draw, prefix, sizes):
+    size = st.sampled_from(sizes)
     return [
         Request(
             allocation_id=f"{prefix}{number}",
             job_id=group,
             group=group,
-            slots=draw(st.sampled_from(sizes)),
-            preemptible=draw(st.booleans()),
-            single_agent=draw(st.booleans()),
-            position=Decimal(draw(st.integers(0, 3))),
-            requested_at=draw(st.integers(0, 9)),
+            slots=draw(size),
+            preemptible=draw(FLAG),
+            single_agent=draw(FLAG),
+            position=Decimal(draw(POSITION)),
+            requested_at=draw(TIME),
         )
-        for number, group in enumerate(draw(st.lists(st.sampled_from(GROUPS), max_size=8)))
+        for number, group in enumerate(draw(NAMES))
     ]
+
+
+RUNNING = requests("r", (0, 1, 2))
+WAITING = requests("w", (0, 1, 1, 2, 3, 4, 8))
+NEW = requests("new", (0, 1, 2, 4))
 
 
 class Parts:
@@ -71,34 +91,34 @@ class Parts:
 @st.composite
 def clusters(draw, types=TYPES, leaving=True):
     agents = [
-        Agent(id=f"n{number}", slots=slots, max_zero_slot=2, **draw(st.sampled_from(SWITCHES)))
-        for number, slots in enumerate(draw(st.lists(st.integers(0, 4), min_size=1, max_size=4)))
+        Agent(id=f"n{number}", slots=slots, max_zero_slot=2, **draw(SWITCH))
+        for number, slots in enumerate(draw(SLOTS))
     ]
     free = {agent.id: [agent.slots, 2] for agent in agents}
-    running = []
-    for request in draw(requests("r", (0, 1, 2))):
-        name = draw(st.sampled_from(sorted(free)))
+    running, host = [], st.sampled_from(sorted(free))
+    for request in draw(RUNNING):
+        name = draw(host)
         if free[name][0] >= request.slots and (request.slots or free[name][1]):
             free[name][0] -= request.slots
             free[name][1] -= request.slots == 0
-            gone = leaving and draw(st.integers(0, 4)) == 0
+            gone = leaving and draw(IN_FIVE) == 0
             running.append(Running(request, (Share(name, request.slots),), gone))
     groups = {
         name: Group(
-            priority=draw(st.sampled_from((1, 42, 99))),
-            max_slots=draw(st.sampled_from((None, None, 3))),
-            weight=draw(st.sampled_from((0.5, 1, 3))),
-            registered=draw(st.integers(0, 3)),
+            priority=draw(PRIORITY),
+            max_slots=draw(LIMIT),
+            weight=draw(WEIGHT),
+            registered=draw(POSITION),
         )
         for name in GROUPS
     }
     settings = PoolSettings(
         type=draw(st.sampled_from(types)),
-        preemption=draw(st.booleans()),
-        allow_heterogeneous_fits=draw(st.booleans()),
-        fitting_policy=draw(st.sampled_from(("best", "worst"))),
+        preemption=draw(FLAG),
+        allow_heterogeneous_fits=draw(FLAG),
+        fitting_policy=draw(FITTING),
     )
-    return Parts(agents, groups, running, draw(requests("w", (0, 1, 1, 2, 3, 4, 8))), settings)
+    return Parts(agents, groups, running, draw(WAITING), settings)
 
 
 @given(clusters(), st.randoms(use_true_random=False))
@@ -140,7 +160,7 @@ def test_what_is_remembered_of_a_quiet_pass_hides_nothing(parts, data):
             break
         apply(book, decision)
     number = 0
-    for number, request in enumerate(data.draw(requests("new", (0, 1, 2, 4)))):
+    for number, request in enumerate(data.draw(NEW)):
         book.wait(request)
         fresh = book_of(
             book.settings,
