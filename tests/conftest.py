@@ -6,6 +6,7 @@ import signal
 from pathlib import Path
 
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = [
@@ -28,6 +29,12 @@ pytest_plugins = [
 
 # The default backend of Keras is TensorFlow, which no test needs.
 os.environ.setdefault("KERAS_BACKEND", "torch")
+
+# By default, structlog has rich draw a logged exception, with the code and the values around it: 0.1 s each.
+*_first, _ = structlog.get_config()["processors"]
+structlog.configure(
+    [*_first, structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)]
+)
 
 # Being slow on a busy machine is not a failure.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
