@@ -188,8 +188,35 @@ def test_the_stack_has_three_brokers_and_every_service_their_addresses(tmp_path)
         environment = services[name]["environment"]
         assert environment["STEADFAST_NATS_URL"] == ",".join(f"nats://{broker}:4222" for broker in brokers)
         assert load(settings_of(name), read_file()[name]["environment"] | environment)
-    for name in SERVICES:
-        assert services[name]["environment"]["STEADFAST_STREAM_REPLICAS"] == str(len(brokers))
+    connected = [
+        name for name, one in read_file().items() if "STEADFAST_NATS_URL" in one.get("environment", {})
+    ]
+    assert {"provisioner", "metrics-2", *OURS} == set(connected)
+    for name in connected:
+        environment = services[name]["environment"]
+        assert environment["STEADFAST_NATS_URL"] == ",".join(f"nats://{broker}:4222" for broker in brokers)
+        assert name == "worker" or environment["STEADFAST_STREAM_REPLICAS"] == str(len(brokers))
+
+
+def test_three_brokers_by_hand_run_every_service():
+    page = (ROOT / "docs" / "guides" / "three-brokers-by-hand.md").read_text()
+    assert {*re.findall(r"python -m services\.(\w+)$", page, re.MULTILINE)} == set(SERVICES)
+
+
+def test_people_and_hosts_outside_reach_the_stack_by_names_of_its_own():
+    services = read_file(
+        ALLOWED_HOSTS="lab.example.org", TRUSTED_PROXIES="172.16.0.0/12", S3_URL="http://10.0.0.1:9000"
+    )
+    gateway = services["gateway"]["environment"]
+    assert gateway["STEADFAST_ALLOWED_HOSTS"] == "gateway,lab.example.org"
+    assert gateway["STEADFAST_TRUSTED_PROXIES"] == "172.16.0.0/12"
+    assert yaml.safe_load(gateway["STEADFAST_CHECKPOINTS"])["endpoint_url"] == "http://10.0.0.1:9000"
+    stores = {
+        one["environment"].get("STEADFAST_S3_ENDPOINT_URL")
+        for one in services.values()
+        if "environment" in one
+    }
+    assert stores - {None} == {"http://10.0.0.1:9000"}
 
 
 def test_the_broker_is_of_the_version_that_all_tests_run_with():

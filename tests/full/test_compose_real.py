@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -66,6 +67,15 @@ resource_pools:
     provider: {type: process, max_instances: 2, max_idle_agent_period: 5s}
 """
 
+GUIDE = (ROOT / "docs" / "guides" / "compose.md").read_text()
+BLOCKS = re.findall(r"```\w+(?: title=\S+)?\n(.*?)```", GUIDE, re.DOTALL)
+
+
+def block(part: str) -> str:
+    """The block of the guide that contains this."""
+    (found,) = [text for text in BLOCKS if part in text]
+    return found
+
 
 class Compose(LocalCluster):
     """The stack, and who uses it."""
@@ -79,11 +89,19 @@ class Compose(LocalCluster):
         self._session, self._token = requests.Session(), ""
         override = folder / "override.yaml"
         override.write_text(OVERRIDE)
-        self._files = ["-f", str(sources / "docker-compose.yaml"), "-f", str(override)]
+        files = [sources / "docker-compose.yaml", override]
         daemon.environment |= REQUIRED | {"GATEWAY_PORTS": str(port_of(self._door))}
+        daemon.environment["COMPOSE_FILE"] = ":".join(map(str, files))
 
     def compose(self, *words: str, **more: object) -> subprocess.CompletedProcess[str]:
-        return self.daemon.docker("compose", *self._files, *words, cwd=self.sources, **more)
+        return self.daemon.docker("compose", *words, cwd=self.sources, **more)
+
+    def follow(self, part: str) -> None:
+        """Do what the block of the guide says that contains this."""
+        command = ["bash", "-euc", block(part)]
+        more = {"cwd": self.sources, "env": self.daemon.environment}
+        done = subprocess.run(command, **more, capture_output=True, text=True, check=False)
+        assert not done.returncode, done.stdout + done.stderr
 
     def up(self):
         self._door.close()
@@ -248,6 +266,89 @@ def test_searches_are_whole_whatever_is_killed_and_after_down_and_up(stack, tmp_
     stack.up()
     assert differences(before, {id: stack.told(id) for id in before}) == []
     expect_whole(stack, submit(stack, tmp_path / "again", "again", 0.0))
+
+
+def test_people_reach_it_by_its_name_through_a_proxy(stack):
+    forwarded = {"Host": "lab.example.org", "X-Forwarded-For": "203.0.113.7", "X-Forwarded-Proto": "https"}
+    told = {"username": "admin", "password": stack.password, "isHashed": False}
+
+    def sign_in():
+        return requests.post(f"{stack.address}/api/v1/auth/login", json=told, headers=forwarded, timeout=60)
+
+    assert sign_in().status_code == 421
+    settings = dict(line.partition("  ")[0].split("=") for line in block("ALLOWED_HOSTS=").splitlines())
+    stack.daemon.environment |= {name: settings[name] for name in ("ALLOWED_HOSTS", "TRUSTED_PROXIES")}
+    stack.up()
+    answer = sign_in()
+    assert answer.ok, answer.text
+    assert "secure" in answer.headers["set-cookie"].lower()
+
+
+@contextlib.contextmanager
+def worker_outside(stack, address, ports, folder):
+    keys, home = stack.sources / "handed", folder / "home"
+    settings = {
+        "STEADFAST_WORKER_ID": "gpu-3",
+        "STEADFAST_NATS_URL": f"nats://{address}:{ports['NATS_PORT']}",
+        "STEADFAST_NATS_CREDENTIALS": str(keys / "gpu-3.creds"),
+        "STEADFAST_TRIAL_SIGNING": str(keys / "trial-signing.json"),
+        "STEADFAST_SEALING_KEY": str(keys / "sealing-key"),
+        "STEADFAST_WORKER_HOME": str(home),
+        "STEADFAST_WORKER_GPU": "false",
+        "STEADFAST_WORKER_SLOTS": "2",
+        "STEADFAST_BLOBS": "s3://steadfast/blobs",
+        "STEADFAST_S3_ENDPOINT_URL": stack.daemon.environment["S3_URL"],
+        "STEADFAST_S3_ACCESS_KEY": "steadfast",
+        "STEADFAST_S3_SECRET_KEY": "development-only",
+        "STEADFAST_MASTER_URL": stack.address,
+    }
+    command = [sys.executable, "-P", "-m", "worker"]
+    with (folder / "worker.log").open("w") as log:
+        worker = subprocess.Popen(command, env=os.environ | settings, stdout=log, stderr=log)
+    try:
+        yield
+    finally:
+        worker.terminate()
+        worker.wait(60)
+        print((folder / "worker.log").read_text()[-2000:])
+
+
+def test_a_worker_outside_of_the_stack_trains(stack, tmp_path, monkeypatch):
+    (network,) = stack.daemon.inspect("steadfast_default")["IPAM"]["Config"]
+    with held_port() as broker, held_port() as store:
+        ports = {"NATS_PORT": str(port_of(broker)), "S3_PORT": str(port_of(store))}
+    address = network["Gateway"]
+    override = stack.sources / "docker-compose.override.yaml"
+    override.write_text(block("${NATS_PORT:-4222}"))
+    files = f"{stack.daemon.environment['COMPOSE_FILE']}:{override}"
+    store = f"http://{address}:{ports['S3_PORT']}"
+    for name, value in (ports | {"LISTEN": address, "S3_URL": store, "COMPOSE_FILE": files}).items():
+        # For this test alone: the address goes with the network.
+        monkeypatch.setitem(stack.daemon.environment, name, value)
+    stack.up()
+    (stack.sources / "handed").mkdir()
+    os.chown(stack.sources / "handed", 10001, 10001)
+    stack.follow("--worker gpu-3")
+    with worker_outside(stack, address, ports, tmp_path):
+        wait_for(lambda: "gpu-3" in stack.agents(), 60, "the worker outside")
+        stack.compose("stop", "worker")
+        wait_for(lambda: stack.agents() == {"gpu-3"}, 60, "it to be alone")
+        expect_whole(stack, submit(stack, tmp_path / "outside", "outside", 0.0))
+
+
+def test_what_the_guide_backs_up_is_the_whole_cluster(stack, tmp_path):
+    stack.up()
+    id = submit(stack, tmp_path / "kept", "kept", 0.0)
+    expect_whole(stack, id)
+    wait_for(lambda: not stack.get("tasks")["allocationIdToSummary"], 120, "the last task to end")
+    before = stack.told(id)
+    (stack.sources / "backup").mkdir()
+    stack.follow("-cf /to/$name.tar")
+    stack.compose("down", "--volumes", check=False)
+    stack.follow("-xf /from/$name.tar")
+    stack.up()
+    assert differences(before, stack.told(id)) == []
+    expect_whole(stack, submit(stack, tmp_path / "after", "after", 0.0))
 
 
 def test_a_pool_grows_and_shrinks_with_the_profile(stack, tmp_path):
