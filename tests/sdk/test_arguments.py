@@ -11,7 +11,7 @@ import torch
 import determined as det
 from determined import core, pytorch, searcher
 from determined.experimental import client
-from determined.pytorch import samplers
+from determined.pytorch import experimental, samplers
 from tests.sdk.pytorch.trials import OneVar
 
 TORCH_BATCHES = torch.utils.data.BatchSampler(range(4), 2, drop_last=False)
@@ -300,6 +300,40 @@ def test_the_log_of_a_trial():
         refused(trial.logs, "min_level", wrong)
     for name in ("head", "tail"):
         refused(trial.logs, name, -1)
+
+
+def test_batch_processing():
+    class Processor(experimental.TorchBatchProcessor):
+        def __init__(self, context):
+            pass
+
+        def process_batch(self, batch, batch_idx):
+            pass
+
+    process = experimental.torch_batch_process
+    for wrong in (None, 3, Odd, Processor(None)):
+        refused(process, "batch_processor_cls", wrong, dataset=range(4))
+    others = {"batch_processor_cls": Processor, "dataset": range(4)}
+    for name in ("batch_size", "max_batches"):
+        for wrong in (0, -1, "x", 1.5):
+            refused(process, name, wrong, **others)
+    refused(process, "dataloader_kwargs", 3, **others)
+
+
+def test_callbacks_of_other_trainers(core_context):
+    lightning = pytest.importorskip("determined.lightning")
+    for wrong in (None, 3, ODD):
+        refused(lightning.DetCallback, "core_context", wrong)
+    for wrong in (-1, None, "x"):
+        refused(lightning.DetCallback, "every_n_epochs", wrong, core_context=core_context)
+
+
+def test_the_callback_of_hugging_face(core_context):
+    transformers = pytest.importorskip("determined.transformers")
+    for wrong in (None, 3, ODD):
+        refused(transformers.DetCallback, "core_context", wrong, args=None)
+    for wrong in (3, "loss", ODD):
+        refused(transformers.DetCallback, "filter_metrics", wrong, core_context=core_context, args=None)
 
 
 def test_runners(tmp_path):

@@ -131,6 +131,11 @@ class Context:
         logger.info("InvalidHP was raised, this trial ends: %s", error)
 
 
+def check_context(name: str, given: Any) -> None:
+    """Raise TypeError for anything that is not used like a `Context`."""
+    _arguments.having(name, given, ("train", "checkpoint", "searcher", "info"), "what core.init() returns")
+
+
 def _log_instead_of_raising(
     kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
 ) -> bool:

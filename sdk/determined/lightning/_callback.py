@@ -9,8 +9,9 @@ from typing import Any
 import lightning.pytorch as pl
 from lightning.pytorch.callbacks import Checkpoint
 
-from determined import core
+from determined import _arguments, core
 from determined._training.pace import Pace
+from determined.core._context import check_context
 from determined.lightning._metrics import Metrics
 from determined.lightning._stored import Stored
 
@@ -42,14 +43,16 @@ class DetCallback(Checkpoint):  # type: ignore[misc]
                 each search operation and on preemption.
 
         Raises:
+            TypeError: If an argument has the wrong type.
             ValueError: If `searcher.max_length` is in records, which the Trainer does not count.
         """
         super().__init__()
+        check_context("core_context", core_context)
         self.core_context = core_context
         self.current_op: core.SearcherOperation | None = None
         self.searcher_metric: str | None = None
         self.searcher_unit = "batches"
-        self._every_n_epochs = every_n_epochs
+        self._every_n_epochs = _arguments.integer("every_n_epochs", every_n_epochs, at_least=0)
         self._batches = 0
         """Number of training batches of the trial so far."""
         self._closing = False

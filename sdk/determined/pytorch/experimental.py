@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.utils.data import BatchSampler, DataLoader, SequentialSampler
 
-from determined import core
+from determined import _arguments, core
 from determined._info import ClusterInfo, get_cluster_info
 from determined.pytorch._data import to_device
 from determined.pytorch._init import _device, _group
@@ -201,7 +201,7 @@ def torch_batch_process(
 
     Raises:
         RuntimeError: If the script does not run in a trial on a cluster.
-        TypeError: If the data set has no length.
+        TypeError: If the data set has no length, or another argument has the wrong type.
         ValueError: If `dataloader_kwargs` set the order, `batch_size` is given twice, or
             `checkpoint_interval` is below 1.
 
@@ -219,6 +219,7 @@ def torch_batch_process(
         torch_batch_process(Predict, dataset, batch_size=64)
         ```
     """
+    _check(batch_processor_cls, batch_size, max_batches, dataloader_kwargs)
     info = get_cluster_info()
     if info is None or info.task_type != "TRIAL":
         raise RuntimeError("torch_batch_process() runs in a trial on a cluster only: submit the script")
@@ -237,6 +238,19 @@ def torch_batch_process(
             if group.rank == 0:
                 name = (info.trial._config.get("searcher") or {}).get("metric")
                 op.report_completed(metrics.get(str(name), batches.most))
+
+
+def _check(batch_processor_cls: Any, batch_size: Any, max_batches: Any, dataloader_kwargs: Any) -> None:
+    if not isinstance(batch_processor_cls, type) or not hasattr(batch_processor_cls, "process_batch"):
+        expected = "a class derived from TorchBatchProcessor"
+        raise TypeError(_arguments.wrong("batch_processor_cls", expected, batch_processor_cls))
+    for name, given in (("batch_size", batch_size), ("max_batches", max_batches)):
+        if given is not None:
+            _arguments.integer(name, given, at_least=1)
+    if dataloader_kwargs is not None:
+        _arguments.mapping(
+            "dataloader_kwargs", dataloader_kwargs, "a dict of arguments of torch's DataLoader"
+        )
 
 
 def _checked(dataset: Any, batch_size: int | None, interval: int, options: dict[str, Any]) -> dict[str, Any]:

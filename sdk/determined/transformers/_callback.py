@@ -10,9 +10,10 @@ from typing import Any
 
 import transformers
 
-from determined import core
+from determined import _arguments, core
 from determined._training.pace import Pace
 from determined._training.rank_checkpoints import RankCheckpoints
+from determined.core._context import check_context
 from determined.transformers import _folders
 from determined.transformers._weights import restore_renamed
 
@@ -53,15 +54,19 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
             user_data: Values with a JSON form to store with each checkpoint, as `my_data.json`.
 
         Raises:
+            TypeError: If an argument has the wrong type.
             ValueError: If `searcher.max_length` is in records, which the Trainer does not count.
         """
         super().__init__()
+        check_context("core_context", core_context)
         self.core_context = core_context
         self.current_op: core.SearcherOperation | None = None
         self.last_metrics: dict[str, Any] = {}
         self.searcher_metric: str | None = None
         self.searcher_unit: str | None = None
         self.searcher_max_length: int | None = None
+        if isinstance(filter_metrics, str) or not hasattr(filter_metrics or (), "__iter__"):
+            raise TypeError(_arguments.wrong("filter_metrics", "a list of texts, or None", filter_metrics))
         self._filter = list(filter_metrics or ())
         self._user_data = user_data
         info = core_context.info
