@@ -69,7 +69,7 @@ def disable(session: Session, args: argparse.Namespace) -> None:
     print(f"{done} slot {args.slot_id} of agent {args.agent_id}")
 
 
-_SLOT = (arg("agent_id", help="the agent"), arg("slot_id", help="number of the slot"))
+_SLOT = (arg("agent_id", help="the agent"), arg("slot_id", type=int, help="number of the slot"))
 
 NOUN = Noun(
     "slot s",

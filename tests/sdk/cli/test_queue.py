@@ -169,6 +169,7 @@ def test_slots_are_switched(master, det):
         master.answer("POST", f"/api/v1/agents/a1/slots/3/{verb}", {"slot": {}})
     assert det("slot", "disable", "a1", 3).out == "Disabled slot 3 of agent a1\n"
     assert det("slot", "disable", "a1", 3, "--drain").out == "Draining slot 3 of agent a1\n"
+    assert det("slot", "enable", "a1", "x").status == 2
     assert det("slot", "enable", "a1", 3).out == "Enabled slot 3 of agent a1\n"
     assert bodies(master, "POST", "/api/v1/agents/a1/slots/3/disable") == [{"drain": False}, {"drain": True}]
 
