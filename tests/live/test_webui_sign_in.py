@@ -4,6 +4,7 @@ import pytest
 
 from tests.fixtures.browser import MARKS, SECONDS
 from tests.fixtures.browser import browser as browser
+from tests.fixtures.browser import signed_in as signed_in
 from tests.gateway.test_oidc_process import gateway as gateway
 from tests.gateway.test_oidc_process import provider as provider
 
@@ -25,3 +26,18 @@ def test_the_button_leads_to_the_provider_and_back_to_the_page(gateway, browser)
     expect(page.get_by_role("button", name="Account of Ann")).to_be_visible()
     assert {cookie["name"] for cookie in context.cookies()} == {"auth"}
     context.close()
+
+
+@pytest.mark.full
+def test_a_page_leads_to_the_sign_in_once_its_session_has_ended_elsewhere(cluster, signed_in):
+    """As after a sign-out in another tab: the page learns of it when it asks for something."""
+    expect.set_options(timeout=60 * SECONDS)
+    page = signed_in(cluster)
+    page.goto("/det/experiments")
+    expect(page.get_by_role("heading", name="Experiments", exact=True)).to_be_visible()
+    page.context.clear_cookies()
+    page.get_by_role("link", name="Agents", exact=True).first.click()
+    expect(page.get_by_role("button", name="Sign in")).to_be_visible()
+    expect(page.get_by_text("Your session has expired")).to_be_visible()
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("heading", name="Agents", exact=True)).to_be_visible()

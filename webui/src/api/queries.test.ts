@@ -59,3 +59,22 @@ test("a round that was slow because the server was away is not followed by a pau
   expect(restAfter(800, 1000, false)).toBe(1600);
   expect(restAfter(10, 3000, false)).toBe(3000);
 });
+
+test("who finds the session ended has the page ask who it is, once", async () => {
+  const client = queryClient();
+  const me = vi.fn(() => Promise.resolve(7));
+  const who = new QueryObserver(client, { queryKey: ["me"], queryFn: me, staleTime: Number.POSITIVE_INFINITY });
+  const leave = who.subscribe(() => {});
+  await vi.advanceTimersByTimeAsync(1);
+  expect(me).toHaveBeenCalledTimes(1);
+  const ended = () => Promise.reject(new ApiError(401, "not logged in"));
+  me.mockImplementation(ended);
+  await client.fetchQuery({ queryKey: ["refused"], queryFn: () => Promise.reject(new ApiError(403, "not yours")) }).catch(() => {});
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(me).toHaveBeenCalledTimes(1);
+  await client.fetchQuery({ queryKey: ["agents"], queryFn: ended }).catch(() => {});
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(me).toHaveBeenCalledTimes(2);
+  expect(who.getCurrentResult().error).toMatchObject({ status: 401 });
+  leave();
+});

@@ -1,6 +1,6 @@
 /** React Query settings: failed queries are retried, and only the server's answers decide whether it is reachable. */
 
-import { QueryClient } from "@tanstack/react-query";
+import { MutationCache, QueryCache, QueryClient } from "@tanstack/react-query";
 
 import { ApiError } from "./client";
 
@@ -11,8 +11,15 @@ export const AGAIN_MS = 5000;
 /** Whether the same request may succeed later: the server was away, lagging or overloaded. */
 const mayPass = (error: unknown) => !(error instanceof ApiError && error.status < 500 && error.status !== 429);
 
-export const queryClient = () =>
-  new QueryClient({
+/** The session has ended, here or in another tab. */
+const isOutside = (error: unknown) => error instanceof ApiError && error.status === 401;
+
+export function queryClient(): QueryClient {
+  // Who is asking is asked only once, and decides whether a page leads to the sign-in.
+  const askWho = () => void client.invalidateQueries({ queryKey: ["me"] });
+  const client = new QueryClient({
+    queryCache: new QueryCache({ onError: (error, query) => isOutside(error) && query.queryKey[0] !== "me" && askWho() }),
+    mutationCache: new MutationCache({ onError: (error) => isOutside(error) && askWho() }),
     defaultOptions: {
       queries: {
         // The live channel refreshes only queries that a page shows, so cached data of any other query is stale.
@@ -27,3 +34,5 @@ export const queryClient = () =>
       mutations: { networkMode: "always" },
     },
   });
+  return client;
+}
