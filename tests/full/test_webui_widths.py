@@ -61,3 +61,40 @@ def test_a_screen_of_1920_pixels_cuts_no_metric(cluster, jobs, signed_in, place)
     expect(metric).to_have_text(METRIC)
     assert metric.evaluate("one => one.scrollWidth - one.clientWidth") <= 0
     assert box.locator(HEADS).evaluate_all(CUT) == []
+
+
+def test_on_a_phone_the_state_and_the_tags_of_a_head_share_a_line(cluster, create, signed_in):
+    page = signed_in(cluster)
+    labels = ["a", "sweep", "long-tag-of-a-team", "paper"]
+    id = create("tagged-on-a-phone", wait=False, labels=labels, **LARGE)
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"/det/experiments/{id}/overview")
+    head = page.locator(".page-head")
+    expect(head.get_by_text("2 more")).to_be_visible(timeout=60 * SECONDS)
+    expect(head.get_by_text("Cannot start", exact=False).first).to_be_visible()
+    parts = [
+        head.locator(".state"),
+        *head.locator(".tag").all(),
+        head.get_by_role("button", name="Edit tags"),
+    ]
+    middles = [box["y"] + box["height"] / 2 for part in parts if (box := part.bounding_box())]
+    assert len(middles) == 4
+    assert max(middles) - min(middles) <= 4
+
+
+def test_c_compares_the_trials_that_are_chosen(cluster, create, signed_in):
+    page = signed_in(cluster)
+    searcher = {"name": "random", "metric": METRIC, "max_length": 1, "max_trials": 2}
+    id = create("compared-by-a-key", REPORTS, searcher=searcher)
+    page.goto(f"/det/experiments/{id}/trials")
+    boxes = page.get_by_role("table", name="Trials").locator("tbody input[type=checkbox]")
+    expect(boxes).to_have_count(2, timeout=60 * SECONDS)
+    page.keyboard.press("c")
+    expect(page.locator(".drawer")).to_have_count(0)
+    boxes.first.focus()
+    page.keyboard.press("x")
+    page.keyboard.press("j")
+    page.keyboard.press("x")
+    expect(page.get_by_role("button", name="Compare 2")).to_be_visible()
+    page.keyboard.press("c")
+    expect(page.locator(".drawer")).to_be_visible(timeout=60 * SECONDS)

@@ -1,12 +1,14 @@
 import { type ReactNode, useRef } from "react";
 
 import { useKey } from "./keys";
+import { useNarrow } from "./media";
 import { State } from "./state";
 import { Tag } from "./text";
 
 export { useActionsHere, usePlace } from "./place";
 
-const SHOWN = 3;
+/** Tags that a head shows. */
+const [SHOWN, SHOWN_NARROW] = [3, 2];
 
 /**
  * The head of a page: title in one line, state, tags; below them at most five facts; actions at the right, with `.` for
@@ -33,6 +35,7 @@ export function PageHead({
   /** Small text beside the title. */
   beside?: ReactNode;
 }) {
+  const most = useNarrow() ? SHOWN_NARROW : SHOWN;
   const told = facts.filter(Boolean);
   const acts = useRef<HTMLDivElement>(null);
   const openMenu = () => {
@@ -49,12 +52,12 @@ export function PageHead({
             {title}
           </h1>
           {state && <State state={state} pill />}
-          {tags.slice(0, SHOWN).map((tag) => (
+          {tags.slice(0, most).map((tag) => (
             <Tag key={tag}>{tag}</Tag>
           ))}
-          {tags.length > SHOWN && (
-            <span className="ink3 sm nowrap" title={tags.slice(SHOWN).join(", ")}>
-              {tags.length - SHOWN} more
+          {tags.length > most && (
+            <span className="ink3 sm nowrap" title={tags.slice(most).join(", ")}>
+              {tags.length - most} more
             </span>
           )}
           {tagged}

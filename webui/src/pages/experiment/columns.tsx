@@ -22,11 +22,26 @@ const bytes = (files: Record<string, string>) => Object.values(files).reduce((su
 export const shownState = (trial: Trial, decided: Map<number, Decision>) =>
   decided.get(trial.id)?.ending === "stopped" ? "STOPPED" : trial.state;
 
+interface Hyperparameter {
+  name: string;
+  varies: boolean;
+  /** Its numbers have more digits than are shown, so that all of them are shown with as many. */
+  isFine: boolean;
+}
+
+const SHOWN_DIGITS = 4;
+const isFine = (value: unknown) =>
+  typeof value === "number" && !Number.isInteger(value) && Number(value.toPrecision(SHOWN_DIGITS)) !== value;
+
 /** Hyperparameters, those that differ first; constant ones are hidden until the user picks them. */
-export function hyperparametersOf(trials: Trial[]): { name: string; varies: boolean }[] {
+export function hyperparametersOf(trials: Trial[]): Hyperparameter[] {
   const all = trials.map((trial) => flat(trial.hparams));
   const names = [...new Set(all.flatMap((one) => Object.keys(one)))];
-  const found = names.map((name) => ({ name, varies: all.length < 2 || new Set(all.map((one) => JSON.stringify(one[name]))).size > 1 }));
+  const found = names.map((name) => ({
+    name,
+    varies: all.length < 2 || new Set(all.map((one) => JSON.stringify(one[name]))).size > 1,
+    isFine: all.some((one) => isFine(one[name])),
+  }));
   return found.sort((a, b) => Number(b.varies) - Number(a.varies));
 }
 
@@ -56,7 +71,7 @@ function metric(one: Experiment, id: string, head: string, which: "bestValidatio
 
 interface Known {
   one: Experiment;
-  names: { name: string; varies: boolean }[];
+  names: Hyperparameter[];
   decided: Map<number, Decision>;
   chosen: Chosen;
 }
@@ -111,7 +126,7 @@ export function columnsOf({ one, names, decided, chosen }: Known): Column<Trial>
         ]
       : []),
     ...names.map(
-      ({ name, varies }): Column<Trial> => ({
+      ({ name, varies, isFine }): Column<Trial> => ({
         id: `hp.${name}`,
         head: name,
         num: true,
@@ -121,7 +136,10 @@ export function columnsOf({ one, names, decided, chosen }: Known): Column<Trial>
         off: !varies,
         value: (trial) => plain(flat(trial.hparams)[name]),
         title: (trial) => String(plain(flat(trial.hparams)[name]) ?? ""),
-        cell: (trial) => number(plain(flat(trial.hparams)[name]), 4),
+        cell: (trial) => {
+          const value = plain(flat(trial.hparams)[name]);
+          return isFine && typeof value === "number" ? digits(value) : number(value, SHOWN_DIGITS);
+        },
       }),
     ),
     { id: "restarts", head: "Restarts", num: true, width: 80, value: (trial) => trial.restarts, cell: (trial) => trial.restarts },

@@ -31,7 +31,7 @@ function Tags({ one }: { one: Experiment }) {
   const used = useData<{ labels: string[] }>("experiment/labels");
   const put = (labels: string[], said: string) => act("PATCH", `experiments/${one.id}`, { labels }, said);
   const add = async (tag: string) => {
-    if (tag && !one.labels.includes(tag) && (await put([...one.labels, tag], `Tagged ${one.name} ${tag}`))) setName("");
+    if (tag && !one.labels.includes(tag) && (await put([...one.labels, tag], `Added the tag ${tag} to ${one.name}`))) setName("");
   };
   const wanted = name.trim().toLowerCase();
   const offered = (used.data?.labels ?? []).filter((tag) => !one.labels.includes(tag) && tag.toLowerCase().includes(wanted));

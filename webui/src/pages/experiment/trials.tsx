@@ -15,6 +15,7 @@ import { count, isOver, stateName } from "../../parts/format";
 import { Button } from "../../ui/button";
 import { ask } from "../../ui/dialog";
 import { Search, Select } from "../../ui/field";
+import { useKey } from "../../ui/keys";
 import type { MenuItems } from "../../ui/menu";
 import { stateWord } from "../../ui/state";
 import { Empty } from "../../ui/status";
@@ -113,6 +114,7 @@ export function Trials({ one, trials, topics }: { one: Experiment; trials: Trial
     if (chosen.size > MOST_BESIDE) navigate(comparePage({ trials: [...chosen] }));
     else setComparing(chosen.size > 0);
   };
+  useKey({ c: compare });
   const view = useKeptView(STORE);
   const columns = useMemo(() => columnsOf({ one, names: hyperparametersOf(trials), decided, chosen: new Map() }), [one, trials, decided]);
   if (!trials.length) return <Empty title="No trials yet">They appear here when the search creates them.</Empty>;
@@ -127,7 +129,7 @@ export function Trials({ one, trials, topics }: { one: Experiment; trials: Trial
           options={[["", "any"], ...states.map((each) => [each, stateWord(each)] as const)]}
           onChange={(st) => set({ st })}
         />
-        <span className="ink3 sm" role="status">
+        <span className="ink3 sm d-only" role="status">
           {fitting.length === trials.length
             ? `${count(trials.length)} trials`
             : `${count(fitting.length)} of ${count(trials.length)} trials`}

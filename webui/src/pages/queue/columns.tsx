@@ -37,6 +37,7 @@ const SLOTS: Column<Job> = {
   least: 76,
   num: true,
   small: true,
+  title: (job) => `${count(job.allocatedSlots)} of ${count(job.requestedSlots)} slots`,
   cell: (job) => `${count(job.allocatedSlots)} / ${count(job.requestedSlots)}`,
   value: (job) => job.requestedSlots,
 };

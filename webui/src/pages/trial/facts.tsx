@@ -29,7 +29,7 @@ export function TrialFacts({ trial, one, place }: { trial: Trial; one?: Experime
         name="Batches"
         value={tickText(trial.totalBatchesProcessed)}
         unit={full ? `of ${tickText(full)}` : undefined}
-        note={over ? reached(done, place.stopped) : trial.wallClockTime ? `ran ${duration(trial.wallClockTime)}` : "has not run yet"}
+        note={over ? reached(trial, done, place.stopped) : trial.wallClockTime ? `ran ${duration(trial.wallClockTime)}` : "has not run yet"}
       >
         <Meter label={`${Math.round(done * 100)} %`} parts={[{ share: done, colour: `var(--${colour})` }]} />
       </Figure>
@@ -60,8 +60,11 @@ export function TrialFacts({ trial, one, place }: { trial: Trial; one?: Experime
 }
 
 /** How far it came, once it is over. */
-const reached = (done: number, stopped: boolean) =>
-  stopped ? "stopped early" : done < 1 ? `at ${Math.round(done * 100)} %` : "to its end";
+function reached({ state }: Trial, done: number, stopped: boolean): string {
+  if (stopped) return "stopped early";
+  if (done < 1) return `at ${Math.round(done * 100)} %`;
+  return state === "STATE_COMPLETED" ? "to its end" : "before it ended";
+}
 
 /** Why it was never restarted. */
 const neverAgain = (trial: Trial) =>
