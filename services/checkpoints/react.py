@@ -40,6 +40,7 @@ def react(state: State, key: tuple[str, Any]) -> Sequence[Any]:
 def _apply_retention(state: State, experiment: Experiment) -> Sequence[Any]:
     if not experiment.retains or not experiment.ended:
         return ()
+    # A validation that is not judged yet may turn out to be the best (decision 3).
     if experiment.unsettled:
         return ()
     keep = experiment.keep
@@ -61,6 +62,7 @@ def superfluous(state: State, experiment: Experiment, keep: Keep) -> list[str]:
         [_candidate(state, c) for c in present],
         keep,
         smaller_is_better=experiment.smaller_is_better,
+        # Versions of models, and what other trials started from: they need it again when they restart.
         protected={c.uuid for c in present if c.versions or state.started_from.first(c.uuid)},
     )
     return [c.uuid for c in present if c.uuid not in stay]
@@ -79,6 +81,7 @@ def _empty_experiment(state: State, experiment: Experiment) -> Sequence[Any]:
         c.uuid
         for c in islice(state.checkpoints_of_experiment(experiment.id, STORED), TASKS_AT_ONCE * AT_ONCE)
     ]
+    # Tries are counted: a storage that is gone for good must not keep the deletion waiting for ever.
     sweep = experiment.ran and not experiment.swept and not experiment.sweeping and experiment.sweeps < TRIES
     if present or sweep:
         reason = f"experiment {experiment.id} is being deleted"

@@ -37,6 +37,7 @@ def kept_uuids(
         (c for c in candidates if c.metric is not None),
         key=lambda c: (_comparable(c.metric, smaller_is_better), c.validated),
     )
+    # The three rules are independent: a checkpoint stays if any of them keeps it.
     stay = {c.uuid for c in ranked[: keep.experiment_best]}
     stay |= _first_per_trial(ranked, keep.trial_best)
     latest = sorted(candidates, key=lambda c: (c.steps, c.stored), reverse=True)
