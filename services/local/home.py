@@ -132,13 +132,13 @@ class Home:
         self.write("plan.json", asdict(plan))
 
     def read_request(self, program: str) -> ProgramRequest:
-        """Return the last wish for a program."""
+        """Return the last request for a program."""
         content = self.read(f"wish-{program}.json")
         return ProgramRequest(**content) if content else ProgramRequest()
 
-    def write_request(self, program: str, wish: ProgramRequest) -> None:
-        """Store a wish for the supervisor, which follows it when the program exits."""
-        self.write(f"wish-{program}.json", asdict(wish))
+    def write_request(self, program: str, request: ProgramRequest) -> None:
+        """Store a request for the supervisor, which follows it when the program exits."""
+        self.write(f"wish-{program}.json", asdict(request))
 
     def store_initial_password(self, password: str) -> None:
         """Store the hash of the initial password of `admin` and `determined`."""

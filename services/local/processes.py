@@ -79,7 +79,7 @@ class Child:
             process = await self._start(dict(self.program.environment) | request.settings, output)
         self._process = process
         self._on_start(self.program.name, process.pid)
-        # A stop or a new wish may have arrived during the start.
+        # A stop or a new request may have arrived during the start.
         if self._stopping or self._read_request(self.program.name) != request:
             await _end_process(process)
         await process.wait()

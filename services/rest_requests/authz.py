@@ -15,7 +15,7 @@ from services.kit.authz.needs import PARAMETER, needed
 from services.kit.authz.permissions import Kind
 from services.kit.roots import Key
 from services.people import sessions, tokens
-from services.rest_requests.visit import Visit
+from services.rest_requests.api_call import ApiCall
 from services.web import tickets
 from services.web.pacing import anonymous_client
 from services.web.pacing_middleware import SLOT_KEY
@@ -35,30 +35,30 @@ class Guard:
         template = path if self._prefix and path.startswith(f"{self._prefix}/") else self._prefix + path
         permission, kind, reads = needed(request.method, template)
         ticket = kind == "page" and request.path_params.get("rest", "").startswith(tickets.PREFIX)
-        visit, slot = Visit(request), request.scope[SLOT_KEY]
+        call, slot = ApiCall(request), request.scope[SLOT_KEY]
         # An upgrade with no token authenticates with the shell's key, which the route itself checks.
-        keyed = kind == "page" and is_upgrade(request) and visit.token() is None
+        keyed = kind == "page" and is_upgrade(request) and call.token() is None
         if permission != "anybody" or ticket or request.method != "GET":
             # Another gateway may have acknowledged a change a moment ago. The requests excluded here show no
             # record.
-            await visit.catalogue.catch_up()
+            await call.catalogue.catch_up()
         if permission == "anybody" or ticket or keyed:
-            await slot.acquire(anonymous_client(visit.address))
+            await slot.acquire(anonymous_client(call.address))
             return
-        session = visit.session()
+        session = call.session()
         await slot.acquire(sessions.rate_limit_key(session))
-        await visit.catalogue.evicted.load(_named_record_keys(request))
+        await call.catalogue.evicted.load(_named_record_keys(request))
         # The session may have been closed while records were loading.
-        request.state.session = session = visit.session()
+        request.state.session = session = call.session()
         if session.scope == "read" and not reads:
             raise forbidden("this API token is for reading only; make one with the scope 'all'")
         # Tag every command sent for this request with the script's allocation, so that owners see who acts.
         acting.SCRIPT.set(session.allocation)
         id = _named_id(request, kind)
         request.state.access_checks = [AccessRequest(permission, kind, id)]
-        authorize(visit.catalogue.state, session, *request.state.access_checks)
+        authorize(call.catalogue.state, session, *request.state.access_checks)
         if permission == "speak" and session.allocation:
-            _check_own_run(visit.catalogue.state, session, kind, id)
+            _check_own_run(call.catalogue.state, session, kind, id)
 
 
 def _named_record_keys(request: Request) -> Iterator[Key]:

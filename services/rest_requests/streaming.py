@@ -19,7 +19,7 @@ from services.kit.checkpoint_files import FilesMissing
 from services.web.tunnels import EXTENSION, Connection
 
 if TYPE_CHECKING:
-    from services.rest_requests.visit import UserVisit
+    from services.rest_requests.api_call import UserCall
 
 T = TypeVar("T")
 log = structlog.get_logger()
@@ -39,22 +39,22 @@ class Stream(StreamingResponse):
         self,
         content: AsyncIterable[bytes],
         *,
-        visit: UserVisit,
+        call: UserCall,
         release: Callable[[], Awaitable[object]] | None = None,
         **more: Any,
     ) -> None:
-        """`visit`: whose limit the stream counts against.
+        """`call`: whose limit the stream counts against.
 
         `release` is called at the end, even if the answer was never started.
         """
         super().__init__(content, **more)
-        self._visit = visit
+        self._call = call
         self._release = release
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the stream until it ends or the client disconnects. Raises `Busy` before sending anything."""
         try:
-            async with _stream_slot(self._visit):
+            async with _stream_slot(self._call):
                 await self._send_until_disconnect(scope, receive, send)
         finally:
             if self._release is not None:
@@ -73,7 +73,7 @@ class Stream(StreamingResponse):
 
     async def stream_response(self, send: Send) -> None:
         """Send all parts, each one in its turn and after the client has accepted the one before."""
-        turns, who, unpaid = self._visit.backend.limits.data_turns, self._visit.user.username, 0
+        turns, who, unpaid = self._call.backend.limits.data_turns, self._call.user.username, 0
 
         async def send_and_wait(message: Message) -> None:
             nonlocal unpaid
@@ -121,24 +121,24 @@ def _close_if_expected(scope: Scope, error: BaseException) -> bool:
     return True
 
 
-def _stream_slot(visit: UserVisit) -> AbstractAsyncContextManager[None]:
-    return visit.backend.limits.streams.hold(visit.user.username)
+def _stream_slot(call: UserCall) -> AbstractAsyncContextManager[None]:
+    return call.backend.limits.streams.hold(call.user.username)
 
 
-async def wait_until(visit: UserVisit, fact: Fact, seconds: float) -> bool:
+async def wait_until(call: UserCall, fact: Fact, seconds: float) -> bool:
     """Wait up to `seconds` for a fact; return whether the client is still connected.
 
     Raises `Busy` if too many requests of this user are waiting.
     """
-    if fact.holds(visit.catalogue.state):
+    if fact.holds(call.catalogue.state):
         return True
-    async with _stream_slot(visit):
-        return await _wait_until_or_disconnect(visit, fact, seconds)
+    async with _stream_slot(call):
+        return await _wait_until_or_disconnect(call, fact, seconds)
 
 
-async def _wait_until_or_disconnect(visit: UserVisit, fact: Fact, seconds: float) -> bool:
-    waiting = asyncio.ensure_future(visit.catalogue.wait_until(fact))
-    disconnected = asyncio.ensure_future(_disconnected(visit))
+async def _wait_until_or_disconnect(call: UserCall, fact: Fact, seconds: float) -> bool:
+    waiting = asyncio.ensure_future(call.catalogue.wait_until(fact))
+    disconnected = asyncio.ensure_future(_disconnected(call))
     try:
         await asyncio.wait({waiting, disconnected}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -148,7 +148,7 @@ async def _wait_until_or_disconnect(visit: UserVisit, fact: Fact, seconds: float
     return disconnected.cancelled()
 
 
-async def _disconnected(visit: UserVisit) -> None:
+async def _disconnected(call: UserCall) -> None:
     """Return when the client has disconnected."""
-    while (await visit.request.receive())["type"] != "http.disconnect":
+    while (await call.request.receive())["type"] != "http.disconnect":
         pass

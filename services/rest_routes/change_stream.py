@@ -10,7 +10,7 @@ from typing import Any
 from det_contracts.problems import invalid
 from services.catalogue.domain import State
 from services.catalogue.waiters import Fact
-from services.rest_requests.visit import UserVisit
+from services.rest_requests.api_call import UserCall
 from services.web.query import Periodic
 
 PERIOD_S = 30.0
@@ -26,7 +26,7 @@ def period_s(query: Periodic) -> float:
 
 
 async def stream_changes(
-    visit: UserVisit,
+    call: UserCall,
     fetch: Callable[[], Awaitable[Any]],
     is_over: Fact,
     every_s: float,
@@ -35,7 +35,7 @@ async def stream_changes(
     last_sent: Any = None
     while True:
         # Check before asking, so that the final answer includes everything up to the end.
-        over = is_over.holds(visit.catalogue.state)
+        over = is_over.holds(call.catalogue.state)
         found = await fetch()
         if found != last_sent:
             last_sent = found
@@ -44,8 +44,8 @@ async def stream_changes(
             return
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(every_s):
-                await visit.catalogue.wait_until(is_over)
-        visit.recheck()
+                await call.catalogue.wait_until(is_over)
+        call.recheck()
 
 
 def experiments_ended(ids: list[int]) -> Fact:

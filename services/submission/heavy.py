@@ -32,9 +32,12 @@ def read(kind: str, body: int, packed: int) -> dict[str, Any]:
     shape, files = KINDS[kind]
     with mmap.mmap(body, 0, access=mmap.ACCESS_READ) as text:
         archive.check_file_count(text)
-        wish = read_body(shape, text.read())
-    items = getattr(wish, files)
-    found: dict[str, Any] = {"wish": wish.model_dump(exclude={files}, exclude_unset=True), "context": None}
+        parsed = read_body(shape, text.read())
+    items = getattr(parsed, files)
+    found: dict[str, Any] = {
+        "fields": parsed.model_dump(exclude={files}, exclude_unset=True),
+        "context": None,
+    }
     if items:
         with archive.pack(items) as (context, source), open(packed, "wb", closefd=False) as target:
             shutil.copyfileobj(source, target, 1 << 20)

@@ -29,7 +29,7 @@ from services.web.bodies import read_body
 from services.web.spooled_body import spool_body
 
 if TYPE_CHECKING:
-    from services.rest_requests.visit import UserVisit
+    from services.rest_requests.api_call import UserCall
 
 
 class CheckedSubmission(msgspec.Struct, frozen=True):
@@ -77,15 +77,15 @@ class SubmittedCode:
 
 
 @asynccontextmanager
-async def receive(visit: UserVisit, kind: str) -> AsyncIterator[tuple[Any, SubmittedCode]]:
+async def receive(call: UserCall, kind: str) -> AsyncIterator[tuple[Any, SubmittedCode]]:
     """Receive a request of a `kind` (see `heavy.KINDS`) with its files. Raises `Refused`.
 
     A large request never enters this process's memory: another process parses it and packs its files.
     """
     shape, files = heavy.KINDS[kind]
-    backend, who = visit.backend, visit.user.username
-    async with spool_body(visit.request, backend.token_key, backend.limits.uploads, who) as body:
-        visit.digest = body.digest()
+    backend, who = call.backend, call.user.username
+    async with spool_body(call.request, backend.token_key, backend.limits.uploads, who) as body:
+        call.digest = body.digest()
         if body.file is None:
             request = await backend.limits.contexts.run(who, read_body, shape, body.in_memory)
             yield request, SubmittedCode(getattr(request, files))
@@ -97,21 +97,21 @@ async def receive(visit: UserVisit, kind: str) -> AsyncIterator[tuple[Any, Submi
             if found["context"] is not None:
                 code.packed = msgspec.convert(found["context"], Context)
                 code.file = cast(BinaryIO, packed)
-            yield shape.model_validate(found["wish"]), code
+            yield shape.model_validate(found["fields"]), code
 
 
 async def check_submission(
-    visit: UserVisit, request: CreateExperiment, code: SubmittedCode
+    call: UserCall, request: CreateExperiment, code: SubmittedCode
 ) -> CheckedSubmission:
     """Complete a submission and, unless it is only to be validated, store its code.
 
     Raises `Refused` or `archive.TooLarge`.
     """
-    backend, user = visit.backend, visit.user.username
+    backend, user = call.backend, call.user.username
     if request.template:
-        visit.check_view("template", request.template)
+        call.check_view("template", request.template)
     if request.parent_id:
-        visit.check_view("experiment", request.parent_id)
+        call.check_view("experiment", request.parent_id)
     state = backend.catalogue.state
     under = config_defaults.collect(backend, _workspace(request, state), fixed=bool(request.project_id))
     config, text = await configuration.complete(
@@ -127,9 +127,9 @@ async def check_submission(
         check_pool(state, pool, workspace_id, workspace_records.workspace(state, workspace_id).name)
     own = config_defaults.workspace_storage(backend, workspace_id)
     config = secrets.unmask_from_parent(backend, config, request.parent_id, user, own)
-    visit.check_permission("create", "project", project_id)
-    visit.check_view("trial", *configuration.searcher_values(config, "source_trial_id"))
-    visit.check_view("checkpoint", *configuration.searcher_values(config, "source_checkpoint_uuid"))
+    call.check_permission("create", "project", project_id)
+    call.check_view("trial", *configuration.searcher_values(config, "source_trial_id"))
+    call.check_view("checkpoint", *configuration.searcher_values(config, "source_checkpoint_uuid"))
     source = configuration.source_checkpoint(config, state)
     # Unmanaged experiments use neither the workers' storage nor their slots.
     notices = [] if request.unmanaged else await _check_cluster(backend, config, user)

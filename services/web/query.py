@@ -1,6 +1,6 @@
 """Query parameters: models that the framework reads, checks and documents.
 
-A route takes one: `async def users(visit: Authenticated, query: FromQuery[Paged])`. As with bodies, names
+A route takes one: `async def users(call: Authenticated, query: FromQuery[Paged])`. As with bodies, names
 may be lowerCamelCase or snake_case, unknown parameters are ignored, an empty value counts as absent, and the
 last one wins if a single value is repeated (REST spec, section 1).
 """

@@ -142,12 +142,12 @@ def test_a_workspace_has_default_pools_for_what_names_none(lab):
 
 def test_a_default_pool_is_one_that_the_workspace_may_use(lab):
     bind(lab, workspaceIds=[3])
-    wish = {"defaultComputePool": "gpu"}
-    assert "bound to others" in lab.refused(400, "PATCH", "/api/v1/workspaces/2", wish)
-    assert "not found" in lab.refused(404, "POST", "/api/v1/workspaces", {"name": "new", **wish} | {
+    body = {"defaultComputePool": "gpu"}
+    assert "bound to others" in lab.refused(400, "PATCH", "/api/v1/workspaces/2", body)
+    assert "not found" in lab.refused(404, "POST", "/api/v1/workspaces", {"name": "new", **body} | {
         "defaultComputePool": "none"
     })  # fmt: skip
-    assert lab.send("PATCH", "/api/v1/workspaces/3", wish).status_code == 200
+    assert lab.send("PATCH", "/api/v1/workspaces/3", body).status_code == 200
 
 
 def test_a_workspace_that_goes_opens_no_pool_to_everybody(lab):

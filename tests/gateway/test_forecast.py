@@ -60,8 +60,8 @@ def test_the_queue_says_when_and_a_preview_says_what_a_move_would_do(gateway):
     assert jobs["experiment-2"]["canStart"]
     assert jobs["experiment-2"]["startsIn"] == 0
     assert jobs["experiment-2"]["endsIn"] is None
-    wish = {"jobId": "experiment-3", "aheadOf": "experiment-2"}
-    found = gateway.send("POST", "/api/v1/job-queues/preview", wish).json()
+    body = {"jobId": "experiment-3", "aheadOf": "experiment-2"}
+    found = gateway.send("POST", "/api/v1/job-queues/preview", body).json()
     assert found["startsIn"] == 0
     assert gateway.peers.commands == [], "nothing was asked for"
     message = gateway.refused(404, "POST", "/api/v1/job-queues/preview", {"jobId": "nonsense", "priority": 3})

@@ -60,8 +60,8 @@ def test_groups_are_found_by_name_and_by_member(admin):
         ("crew", 2),
     ]
     assert found["pagination"]["total"] == 2
-    for wish, names in (({"name": "crew"}, ["crew"]), ({"userId": 3}, ["team", "crew"]), ({"userId": 2}, [])):
-        groups = admin.post(f"{GROUPS}/search", {"limit": 5, **wish})["groups"]
+    for by, names in (({"name": "crew"}, ["crew"]), ({"userId": 3}, ["team", "crew"]), ({"userId": 2}, [])):
+        groups = admin.post(f"{GROUPS}/search", {"limit": 5, **by})["groups"]
         assert [one["group"]["name"] for one in groups] == names
 
 

@@ -159,23 +159,23 @@ def test_a_service_that_stands_still_at_an_event_is_listed_with_the_error(gatewa
 
 
 def test_an_administrator_has_a_service_skip_the_event_at_which_it_stands(gateway):
-    path, wish = "/api/v1/master/parked/skip", {"program": "searcher", "position": 41, "reason": "bug 45"}
-    gateway.refused(403, "POST", path, wish)
+    path, body = "/api/v1/master/parked/skip", {"program": "searcher", "position": 41, "reason": "bug 45"}
+    gateway.refused(403, "POST", path, body)
     gateway.log_in("admin")
-    message = gateway.refused(400, "POST", path, wish)
+    message = gateway.refused(400, "POST", path, body)
     assert "the searcher does not stand still at event 41 of CONTROL; see 'det master parked'" in message
     gateway.signs.record("health.sign.searcher.r1", msgspec.json.encode([STANDS]))
-    assert "does not stand still at event 42" in gateway.refused(400, "POST", path, wish | {"position": 42})
-    assert "reason: say why" in gateway.refused(400, "POST", path, wish | {"reason": " "})
-    gateway.post(path, wish)
+    assert "does not stand still at event 42" in gateway.refused(400, "POST", path, body | {"position": 42})
+    assert "reason: say why" in gateway.refused(400, "POST", path, body | {"reason": " "})
+    gateway.post(path, body)
     (stated,) = gateway.said(EventSkipped)
     assert (stated.owner, stated.position, stated.error) == ("searcher", 41, "KeyError(7)")
     assert stated.reason == "asked for by admin: bug 45"
-    assert "the searcher skips event 41 of CONTROL already" in gateway.refused(400, "POST", path, wish)
+    assert "the searcher skips event 41 of CONTROL already" in gateway.refused(400, "POST", path, body)
     # The newest decision names all of them: it alone is looked for by whoever starts.
     other = msgspec.structs.replace(STANDS, about="LOGS 7 logs.1")
     gateway.signs.record("health.sign.searcher.r1", msgspec.json.encode([other]))
-    gateway.post(path, wish | {"stream": "LOGS", "position": 7})
+    gateway.post(path, body | {"stream": "LOGS", "position": 7})
     assert gateway.said(EventSkipped)[-1].skipped == (SkippedEvent("CONTROL", 41), SkippedEvent("LOGS", 7))
 
 

@@ -66,8 +66,8 @@ def test_what_the_build_packed_is_sent_to_who_can_read_it(built):
     content, packing = page._asset(page.BUILT / "assets" / "index-abc.js", "br")
     assert (content, packing) == (b"as packed by the build", "br")
     for takes, sent in (("gzip, deflate, br", "br"), ("br;q=1.0, gzip;q=0.8", "br"), ("identity", "")):
-        visit = SimpleNamespace(request=SimpleNamespace(headers={"accept-encoding": takes}))
-        assert page._best_encoding(visit) == sent
+        call = SimpleNamespace(request=SimpleNamespace(headers={"accept-encoding": takes}))
+        assert page._best_encoding(call) == sent
     for takes in ("gzip", "gzip, br;q=0"):
         other = built.send("GET", "/det/assets/index-abc.js", headers={"Accept-Encoding": takes})
         assert other.headers["content-encoding"] == "gzip"

@@ -67,8 +67,8 @@ def put_experiment(gateway, name="mine", **body):
 
 
 def put_trial(gateway, name="first", experiment_id=1, hparams=None):
-    wish = {"experimentId": experiment_id, "hparams": hparams, "unmanaged": True}
-    body = {"externalTrialId": name, "createTrialRequest": wish}
+    trial_request = {"experimentId": experiment_id, "hparams": hparams, "unmanaged": True}
+    body = {"externalTrialId": name, "createTrialRequest": trial_request}
     answer = gateway.send("PUT", f"{API}/trials", body)
     assert answer.status_code == 200, answer.text
     return answer.json()["trial"]

@@ -69,8 +69,8 @@ def test_nobody_else_is_shown_as_the_administrator(admin, shown):
     make(admin)
     for path in ("/api/v1/users/3", "/api/v1/users/2"):
         assert "be taken for" in admin.refused(400, "PATCH", path, {"displayName": shown})
-    wish = {"user": {"username": "bo", "displayName": shown}}
-    assert "be taken for" in admin.refused(400, "POST", "/api/v1/users", wish)
+    body = {"user": {"username": "bo", "displayName": shown}}
+    assert "be taken for" in admin.refused(400, "POST", "/api/v1/users", body)
     assert admin.send("PATCH", "/api/v1/users/1", {"displayName": shown}).status_code == 200
 
 

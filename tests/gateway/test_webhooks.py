@@ -45,8 +45,8 @@ def tried(id, problem=""):
 
 
 def make(gateway, **more):
-    wish = {"url": URL, "triggers": [COMPLETED], "webhookType": "WEBHOOK_TYPE_DEFAULT"} | more
-    return gateway.post(HOOKS, wish)["webhook"]
+    body = {"url": URL, "triggers": [COMPLETED], "webhookType": "WEBHOOK_TYPE_DEFAULT"} | more
+    return gateway.post(HOOKS, body)["webhook"]
 
 
 def test_an_administrator_makes_lists_and_removes_webhooks(admin):
@@ -83,10 +83,10 @@ def test_no_event_holds_the_address_or_the_key(admin):
 
 
 def test_a_request_that_comes_again_makes_one_webhook(admin):
-    wish = {"url": URL, "triggers": [COMPLETED]}
+    body = {"url": URL, "triggers": [COMPLETED]}
     headers = {"Idempotency-Key": "k-1"}
-    first = admin.post(HOOKS, wish, headers=headers)
-    assert admin.post(HOOKS, wish, headers=headers) == first
+    first = admin.post(HOOKS, body, headers=headers)
+    assert admin.post(HOOKS, body, headers=headers) == first
     assert len(admin.get(HOOKS)["webhooks"]) == 1
 
 

@@ -170,10 +170,10 @@ CONFIG = (
 )
 def test_where_a_new_experiment_goes(filed, config, project_id, expected):
     filed.given(story.worker_here())
-    wishes = []
-    filed.peers.on_command = lambda command: wishes.append(command) or 1
+    commands = []
+    filed.peers.on_command = lambda command: commands.append(command) or 1
     filed.send("POST", "/api/v1/experiments", {"config": config, "projectId": project_id})
-    assert wishes[0].project_id == expected
+    assert commands[0].project_id == expected
 
 
 @pytest.mark.parametrize(
@@ -194,10 +194,10 @@ def test_a_place_that_is_not_there(filed, more, status, message):
 def test_a_fork_goes_beside_its_parent(filed):
     filed.given(story.worker_here(), story.created(1))
     filed.post("/api/v1/experiments/1/move", {"destinationProjectId": 2})
-    wishes = []
-    filed.peers.on_command = lambda command: wishes.append(command) or 1
+    commands = []
+    filed.peers.on_command = lambda command: commands.append(command) or 1
     filed.send("POST", "/api/v1/experiments", {"config": CONFIG, "parentId": 1})
-    assert wishes[0].project_id == 2
+    assert commands[0].project_id == 2
 
 
 def test_a_workspace_of_a_thousand_projects_goes_at_once(filed):

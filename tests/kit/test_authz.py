@@ -71,9 +71,9 @@ class RightsLookup:
         return Target("olga") if id == 1 else None
 
 
-def may(name, *wish, script=""):
+def may(name, *request, script=""):
     try:
-        require(RightsLookup(), name, [AccessRequest(*wish)], script=script)
+        require(RightsLookup(), name, [AccessRequest(*request)], script=script)
     except Refused as refusal:
         return str(refusal)
     return "yes"
@@ -113,8 +113,8 @@ def test_every_command_has_a_row_and_every_owner_goes_by_it():
     for rules in JUDGED:
         assert all(hasattr(rule, "__wrapped__") for rule in rules.commands.values()), rules.owner
     for command in METRICS.commands:
-        (wish,) = COMMANDS[command.__name__](None)
-        assert wish.permission == "service"
+        (request,) = COMMANDS[command.__name__](None)
+        assert request.permission == "service"
 
 
 class Roles(RightsLookup):

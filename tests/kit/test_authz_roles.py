@@ -126,7 +126,7 @@ def test_nobody_gives_more_than_they_have():
         one = commands.Assignment("user-3", gateway.Grant(role, space))
         return commands.AssignRoles(add=(one,), user="egon")
 
-    asked = {wish.permission for wish in COMMANDS["AssignRoles"](give("Editor", 2))}
+    asked = {request.permission for request in COMMANDS["AssignRoles"](give("Editor", 2))}
     assert asked == OF_ROLE["Editor"] | {"assign_roles"}, "each permission of the role, there"
     for role in ("Viewer", "Editor", "WorkspaceAdmin"):
         ok(GATEWAY, fold.state, give(role, 2))

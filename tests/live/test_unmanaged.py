@@ -25,8 +25,8 @@ def call(method, path, body=None, token=""):
 token = call("POST", "/api/v1/auth/login", {"username": "determined", "password": ""})["token"]
 api = lambda method, path, body=None: call(method, "/api/v1/" + path, body, token)
 config = "name: by hand\\nsearcher: {name: single, metric: loss, max_length: 4}\\n"
-wish = {"config": config, "unmanaged": True}
-experiment = api("PUT", "experiments/by-external-id/by-hand", wish)["experiment"]
+body = {"config": config, "unmanaged": True}
+experiment = api("PUT", "experiments/by-external-id/by-hand", body)["experiment"]
 trial = {"experimentId": experiment["id"], "hparams": {"lr": 0.5}}
 trial = api("PUT", "trials", {"externalTrialId": "one", "createTrialRequest": trial})["trial"]
 run = api("POST", f"trials/{trial['id']}/start", {"resume": True})
@@ -91,8 +91,8 @@ def runs_heard(cluster):
 
 def test_heartbeats_alone_keep_an_unmanaged_trial_alive(cluster):
     """With the rights that a gateway has at the broker; a searcher that starts anew ends nothing."""
-    wish = {"config": "name: beats", "unmanaged": True}
-    experiment = cluster.api("PUT", "experiments/by-external-id/beats", json=wish)["experiment"]
+    body = {"config": "name: beats", "unmanaged": True}
+    experiment = cluster.api("PUT", "experiments/by-external-id/beats", json=body)["experiment"]
     trial = cluster.api("POST", "trials", json={"experimentId": experiment["id"], "hparams": {}})["trial"]
     cluster.api("POST", f"trials/{trial['id']}/start", json={"resume": True})
     before = runs_heard(cluster)

@@ -78,8 +78,8 @@ def receiver():
 def hook(cluster, url, kind, **more):
     """The id of a webhook that is told of experiments that were canceled."""
     trigger = {"triggerType": "TRIGGER_TYPE_EXPERIMENT_STATE_CHANGE", "condition": {"state": "CANCELED"}}
-    wish = {"url": url, "webhookType": f"WEBHOOK_TYPE_{kind}", "triggers": [trigger]} | more
-    return cluster.api("POST", "webhooks", user="admin", json=wish)["webhook"]["id"]
+    body = {"url": url, "webhookType": f"WEBHOOK_TYPE_{kind}", "triggers": [trigger]} | more
+    return cluster.api("POST", "webhooks", user="admin", json=body)["webhook"]["id"]
 
 
 def has_arrived(cluster, id):

@@ -11,7 +11,7 @@ def wanted(number=1, **more):
     return DesiredWorker(id=f"gpu-{number}", number=number, **{"phase": "wanted"} | more)
 
 
-def wish(*workers, newest=9, **more):
+def target(*workers, newest=9, **more):
     return DesiredPool(pool="gpu", newest=newest, workers=workers, **more)
 
 
@@ -20,57 +20,57 @@ def seen(number=1, phase="running", handle="7", **more):
 
 
 def test_what_is_wanted_and_not_listed_is_started():
-    assert plan(wish(wanted(1), wanted(2)), [seen(2)]).start == ("gpu-1",)
+    assert plan(target(wanted(1), wanted(2)), [seen(2)]).start == ("gpu-1",)
 
 
 def test_what_was_started_once_is_not_started_again_while_lists_lag():
-    found = plan(wish(wanted(phase="queued", detail="job 7")), [])
+    found = plan(target(wanted(phase="queued", detail="job 7")), [])
     assert found.start == ()
     assert [(one.phase, one.detail) for one in found.report] == [("missing", "job 7")]
 
 
 def test_what_is_given_back_and_empty_is_stopped():
     one = seen()
-    assert plan(wish(wanted(phase="running", released="idle")), [one]).stop == (one,)
-    assert plan(wish(wanted(phase="running", released="idle", busy=True)), [one]).stop == ()
+    assert plan(target(wanted(phase="running", released="idle")), [one]).stop == (one,)
+    assert plan(target(wanted(phase="running", released="idle", busy=True)), [one]).stop == ()
 
 
 def test_what_is_given_back_before_it_was_started_is_over():
-    found = plan(wish(wanted(released="nothing waits any more")), [])
+    found = plan(target(wanted(released="nothing waits any more")), [])
     assert found.start == ()
     assert [one.phase for one in found.report] == ["over"]
 
 
 def test_of_two_that_were_started_for_one_id_one_is_stopped():
     queued, running = seen(phase="queued", handle="3"), seen(handle="4")
-    assert plan(wish(wanted(phase="running")), [queued, running]).stop == (queued,)
+    assert plan(target(wanted(phase="running")), [queued, running]).stop == (queued,)
     first, second = seen(phase="queued", handle="3"), seen(phase="queued", handle="4")
-    assert plan(wish(wanted(phase="queued")), [second, first]).stop == (second,)
+    assert plan(target(wanted(phase="queued")), [second, first]).stop == (second,)
 
 
 def test_what_nobody_wants_is_stopped_but_not_what_an_old_answer_cannot_know():
     one = seen(3)
-    assert plan(wish(newest=3), [one]).stop == (one,)
-    assert plan(wish(newest=2), [one]).stop == ()
+    assert plan(target(newest=3), [one]).stop == (one,)
+    assert plan(target(newest=2), [one]).stop == ()
 
 
 def test_what_is_called_otherwise_is_left_alone():
     stranger = ListedWorker(worker_id="other-cluster", handle="1", phase="running")
-    assert plan(wish(newest=0), [stranger]).stop == ()
+    assert plan(target(newest=0), [stranger]).stop == ()
 
 
 def test_an_ended_instance_is_forgotten_once_it_was_reported():
     one = seen(phase="over", detail="FAILED")
-    known = wish(wanted(phase="running"))
+    known = target(wanted(phase="running"))
     assert plan(known, [one]).forget == ()
     assert [(r.phase, r.detail) for r in plan(known, [one]).report] == [("over", "FAILED")]
-    assert plan(wish(), [one]).forget == (one,)
+    assert plan(target(), [one]).forget == (one,)
 
 
 def test_unchanged_instances_are_not_reported():
     known = wanted(phase="running", detail="job 7", ends_at=3.0)
-    assert plan(wish(known), [seen(detail="job 7", ends_at=3.0)]).report == ()
-    (news,) = plan(wish(known), [seen(detail="job 7", ends_at=4.0)]).report
+    assert plan(target(known), [seen(detail="job 7", ends_at=3.0)]).report == ()
+    (news,) = plan(target(known), [seen(detail="job 7", ends_at=4.0)]).report
     assert news.ends_at == 4.0
 
 
@@ -114,29 +114,29 @@ def look(engine, answer):
 
 def test_an_engine_that_does_not_answer_says_nothing_about_workers():
     problem, (told,) = look(
-        Engine(look=EngineUnavailable("squeue: no answer")), wish(wanted(phase="running"))
+        Engine(look=EngineUnavailable("squeue: no answer")), target(wanted(phase="running"))
     )
     assert problem == told.problem == "squeue: no answer"
     assert told.workers == ()
 
 
 def test_what_is_refused_is_over_and_what_is_unknown_is_not_reported():
-    _, (told,) = look(Engine(start=EngineRefused("no such partition")), wish(wanted()))
+    _, (told,) = look(Engine(start=EngineRefused("no such partition")), target(wanted()))
     assert [(one.worker_id, one.phase, one.detail) for one in told.workers] == [
         ("gpu-1", "over", "no such partition")
     ]
-    problem, (told,) = look(Engine(start=EngineUnavailable("timeout")), wish(wanted()))
+    problem, (told,) = look(Engine(start=EngineUnavailable("timeout")), target(wanted()))
     assert (problem, told.problem, told.workers) == ("timeout", "timeout", ())
 
 
 def test_only_the_return_of_an_engine_is_reported():
-    quiet = wish(wanted(4, phase="running"))
+    quiet = target(wanted(4, phase="running"))
     assert look(Engine(), quiet) == ("", [])
-    _, (told,) = look(Engine(), wish(wanted(4, phase="running"), problem="away"))
+    _, (told,) = look(Engine(), target(wanted(4, phase="running"), problem="away"))
     assert told.problem == ""
 
 
 def test_what_is_to_end_ends_before_anything_new_is_started():
     engine = Engine()
-    look(engine, wish(wanted(1), newest=5))
+    look(engine, target(wanted(1), newest=5))
     assert engine.done == [("look",), ("stop", "4"), ("start", "gpu-1")]

@@ -353,8 +353,8 @@ def test_whatever_happens_no_quota_is_passed_and_a_rebuild_agrees(limited, seed)
         return limited.exited(one.trial_id, worker_id=one.members[0].worker_id)
 
     def change():
-        wish = {"priority": chance.randint(1, 99)}
-        return limited.cluster.rule(ChangeJob(experiment_id=chance.randint(1, 6), user="admin", **wish))
+        change = {"priority": chance.randint(1, 99)}
+        return limited.cluster.rule(ChangeJob(experiment_id=chance.randint(1, 6), user="admin", **change))
 
     for _ in range(80):
         events = chance.choice([quota, group, move, ask, ask, ask, end, end, change])()

@@ -256,8 +256,8 @@ def outside(searching):
     )
     fold.decide()
     for number in range(50):
-        wish = {"experiment_id": 1, "request_id": f"t{number}", "hparams": {}, "user": "ann"}
-        fold.rule(CreateTrial(**wish))
+        fields = {"experiment_id": 1, "request_id": f"t{number}", "hparams": {}, "user": "ann"}
+        fold.rule(CreateTrial(**fields))
         fold.rule(OpenRun(trial_id=number + 1, resume=True, user="ann"))
         fold.decide()
     return SimpleNamespace(fold=fold, state=fold.state, listener=Listener(lambda: fold.now))

@@ -87,9 +87,9 @@ def test_a_workspace_is_limited_whoever_asks_and_wherever_it_is_filed(limited):
     limited.decisions_after(gateway.ExperimentMoved(id, 2, "test"))
     assert limits.usage_of(limited.state, limited.state.open_jobs) == {"workspace-2": 1}
     config = complete({**CONFIG, "searcher": {"metric": "loss", **SINGLE}}, seed=7, name="test")
-    wish = CreateExperiment(user="ben", config=config, original_config="", activate=True, project_id=2)
+    command = CreateExperiment(user="ben", config=config, original_config="", activate=True, project_id=2)
     with pytest.raises(Refused, match="workspace 'nlp' has 1 of the 0 jobs"):
-        limited.fold.rule(wish)
+        limited.fold.rule(command)
 
 
 def test_what_runs_elsewhere_is_in_no_queue(limited):

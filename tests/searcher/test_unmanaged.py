@@ -307,14 +307,14 @@ def test_nothing_of_a_deleted_one_comes_back(outside):
 
 def test_managed_ones_are_left_alone(searching):
     searching.submit({"name": "single", "max_length": 5})
-    wishes = (
+    commands = (
         CreateTrial(experiment_id=1, request_id="x", hparams={}, user="ann"),
         OpenRun(trial_id=1, resume=True, user="ann"),
         EndTrial(trial_id=1, state="COMPLETED", user="ann"),
     )
-    for wish in wishes:
+    for command in commands:
         with pytest.raises(Refused, match="is managed"):
-            searching.fold.rule(wish)
+            searching.fold.rule(command)
     assert searching.decisions_after(trial.Heartbeat(1, 1)) == []
     for report in (ReportScriptSilent(1, 1, 1000.0), ReportScriptHeard(1, 1)):
         assert not searching.fold.rule(report).events

@@ -112,8 +112,8 @@ async def change(client, gateway):
         return 0
     id, action = client.chance.choice(known), client.chance.choice(("pause", "activate", "rename"))
     if action == "rename":
-        wish = {"name": f"name {client.world.new_id()}"}
-        command = ReviseExperiment(experiment_id=id, changes=wish, user="admin")
+        changes = {"name": f"name {client.world.new_id()}"}
+        command = ReviseExperiment(experiment_id=id, changes=changes, user="admin")
     else:
         command = ChangeExperiment(experiment_id=id, action=action, user="admin")
     await gateway.peers.command(command)

@@ -155,8 +155,8 @@ class Lab(ScenarioQueries):
 
     def disable(self, worker_id, drain=False):
         """Disable a worker; its runs are killed unless `drain` is set."""
-        wish = SwitchWorker(worker_id=worker_id, enabled=False, drain=drain, user="admin")
-        self._ask("scheduler", wish)
+        command = SwitchWorker(worker_id=worker_id, enabled=False, drain=drain, user="admin")
+        self._ask("scheduler", command)
 
     def enable(self, worker_id):
         self._ask("scheduler", SwitchWorker(worker_id=worker_id, enabled=True, user="admin"))
@@ -256,8 +256,8 @@ class Lab(ScenarioQueries):
         self._run(self._kill_as_space_runs_out(experiment))
 
     async def _kill_as_space_runs_out(self, experiment):
-        wish = ChangeExperiment(experiment_id=experiment, action="kill", user="ann")
-        asking = self._loop.create_task(self.world.ask("searcher", wish))
+        command = ChangeExperiment(experiment_id=experiment, action="kill", user="ann")
+        asking = self._loop.create_task(self.world.ask("searcher", command))
         while self.state(experiment) != "STOPPING_KILLED":
             await self.world.next_stored()
         self.world.disk.refuses = "no space"

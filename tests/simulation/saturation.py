@@ -95,8 +95,8 @@ async def switches(world, number):
     """Drains and enables workers, and moves jobs."""
     while True:
         for enabled in (False, True):
-            wish = SwitchWorker(worker_id="w0", enabled=enabled, drain=True, user="admin")
-            await _ask(world, "scheduler", wish)
+            command = SwitchWorker(worker_id="w0", enabled=enabled, drain=True, user="admin")
+            await _ask(world, "scheduler", command)
         for id in list(world.ledger.experiments)[-3:]:
             await _ask(world, "scheduler", ChangeJob(experiment_id=id, priority=1 + id % 90, user="admin"))
         await asyncio.sleep(0.001)

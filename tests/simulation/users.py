@@ -225,7 +225,7 @@ def revise(world, chance):
 def move_job(world, chance):
     """Change one property of a job, or its place."""
     id, other = _some_experiment(world, chance), _some_experiment(world, chance)
-    wish = chance.choice(
+    edit = chance.choice(
         (
             {"priority": chance.choice((0, 1, 20, 42, 99))},
             {"weight": chance.choice((0.0, 0.5, 4.0))},
@@ -235,7 +235,7 @@ def move_job(world, chance):
             {"behind_of": other},
         )
     )
-    return id and ("scheduler", ChangeJob(experiment_id=id, user="admin", **wish))
+    return id and ("scheduler", ChangeJob(experiment_id=id, user="admin", **edit))
 
 
 def switch_worker(world, chance):
@@ -271,9 +271,9 @@ def stop_task(world, chance):
 
 def move_task(world, chance):
     known = list(world.ledger.tasks.values())
-    wish = chance.choice(({"priority": 5}, {"max_slots": chance.choice((0, 1))}, {"resource_pool": "second"}))
+    edit = chance.choice(({"priority": 5}, {"max_slots": chance.choice((0, 1))}, {"resource_pool": "second"}))
     id = known and chance.choice(known).id
-    return ("scheduler", ChangeJob(experiment_id=id, user="eve", **wish)) if known else None
+    return ("scheduler", ChangeJob(experiment_id=id, user="eve", **edit)) if known else None
 
 
 def limit(world, chance):

@@ -56,8 +56,8 @@ def test_a_run_that_was_killed_with_its_agent_leads_to_who_closed_it(running, ev
 
 
 def test_a_disabled_agent_comes_before_an_earlier_stop_request(running):
-    wish = searcher.StopRequested(trial_id=1, allocation_id=RUN, kill=False, reason="paused by ada")
-    running.add(wish)
+    stop = searcher.StopRequested(trial_id=1, allocation_id=RUN, kill=False, reason="paused by ada")
+    running.add(stop)
     running.add(scheduler.PreemptRequested(allocation_id=RUN, reason="paused by ada"), actor="scheduler")
     closed(running, scheduler.WorkerSwitched(worker_id="w-1", enabled=False, reason="by bob"))
     assert told(running, ALLOCATION)[-1] == "agent w-1 was disabled"

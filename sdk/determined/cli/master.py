@@ -112,8 +112,8 @@ def skip_event(session: Session, args: argparse.Namespace) -> None:
     )
     if not args.yes and not output.confirm(question):
         return
-    wish = {"program": args.program, "stream": args.stream, "position": args.position, "reason": args.reason}
-    session.post("/api/v1/master/parked/skip", wish)
+    skip = {"program": args.program, "stream": args.stream, "position": args.position, "reason": args.reason}
+    session.post("/api/v1/master/parked/skip", skip)
     output.good(f"The {args.program} skips {place} and continues; see 'det master parked'")
 
 

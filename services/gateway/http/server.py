@@ -19,9 +19,9 @@ from starlette.types import Scope
 from det_contracts.problems import Problem, Refused
 from services.gateway.http.route_index import RouteIndex, routers_by_word
 from services.kit.authz.needs import needed
+from services.rest_requests.api_call import ApiCall
 from services.rest_requests.authz import Guard
 from services.rest_requests.backend import Backend
-from services.rest_requests.visit import Visit
 from services.rest_routes.routers import API_ROUTES, OTHER_ROUTES
 from services.web import errors, small_chunks
 from services.web.body_limits import BodyLimitsMiddleware
@@ -102,10 +102,10 @@ def application(backend: Backend) -> FastAPI:
 
 async def _authentication_problem(app: FastAPI, scope: Scope) -> Problem | None:
     """Return why a sender is not authenticated, before much of the body is read; None if it is."""
-    visit = Visit(Request({**scope, "app": app}))
-    await visit.catalogue.catch_up()
+    call = ApiCall(Request({**scope, "app": app}))
+    await call.catalogue.catch_up()
     try:
-        visit.session()
+        call.session()
     except Refused as refusal:
         return refusal.problem
     return None

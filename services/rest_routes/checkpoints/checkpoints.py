@@ -22,6 +22,7 @@ from services.kit import checkpoint_archives as archiving
 from services.kit.addresses import AddressRefused, check_keys
 from services.kit.checkpoint_files import CheckpointFiles as Files
 from services.kit.checkpoint_files import File, FilesMissing, opener
+from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_requests.bodies import (
     CheckpointFiles,
     CheckpointMetadata,
@@ -29,7 +30,6 @@ from services.rest_requests.bodies import (
     ListedCheckpoints,
 )
 from services.rest_requests.streaming import Stream
-from services.rest_requests.visit import Authenticated, UserVisit
 from services.rest_routes.present import records
 from services.rest_routes.present.answers import page_schema, record_schema
 from services.rest_routes.present.checkpoint import checkpoint
@@ -53,26 +53,26 @@ class CheckpointsQuery(Paged):
 
 @router.get("/experiments/{experiment_id}/checkpoints", **page_schema("checkpoints", records.Checkpoint))
 async def of_experiment(
-    visit: Authenticated, experiment_id: int, query: FromQuery[CheckpointsQuery]
+    call: Authenticated, experiment_id: int, query: FromQuery[CheckpointsQuery]
 ) -> Response:
     """A page of the checkpoints of an experiment."""
-    visit.catalogue.experiment(experiment_id)
-    return await _list(visit, query, experiment_id=experiment_id)
+    call.catalogue.experiment(experiment_id)
+    return await _list(call, query, experiment_id=experiment_id)
 
 
 @router.get("/trials/{trial_id}/checkpoints", **page_schema("checkpoints", records.Checkpoint))
-async def of_trial(visit: Authenticated, trial_id: int, query: FromQuery[CheckpointsQuery]) -> Response:
+async def of_trial(call: Authenticated, trial_id: int, query: FromQuery[CheckpointsQuery]) -> Response:
     """A page of the checkpoints of a trial."""
-    visit.catalogue.trial(trial_id)
-    return await _list(visit, query, trial_id=trial_id)
+    call.catalogue.trial(trial_id)
+    return await _list(call, query, trial_id=trial_id)
 
 
-async def _list(visit: UserVisit, query: CheckpointsQuery, **of: int) -> Response:
-    found = await visit.catalogue.read(_query(query, **of))
-    known = visit.catalogue.state.checkpoints
+async def _list(call: UserCall, query: CheckpointsQuery, **of: int) -> Response:
+    found = await call.catalogue.read(_query(query, **of))
+    known = call.catalogue.state.checkpoints
     records = [known[uuid] for uuid in found.ids if uuid in known]
-    shown = await show_all(visit, records)
-    return visit.answer({"checkpoints": shown, "pagination": found.span.pagination})
+    shown = await show_all(call, records)
+    return call.answer({"checkpoints": shown, "pagination": found.span.pagination})
 
 
 def _query(query: CheckpointsQuery, **of: int) -> Callable[[sa.Connection], IdPage]:
@@ -81,13 +81,13 @@ def _query(query: CheckpointsQuery, **of: int) -> Callable[[sa.Connection], IdPa
     )
 
 
-async def show_all(visit: UserVisit, records: Sequence[Checkpoint]) -> list[dict[str, Any]]:
+async def show_all(call: UserCall, records: Sequence[Checkpoint]) -> list[dict[str, Any]]:
     """Checkpoints with their validations, without those whose experiment was deleted meanwhile."""
-    validations = await _validations(visit, records)
-    await visit.catalogue.evicted.load(
+    validations = await _validations(call, records)
+    await call.catalogue.evicted.load(
         key for one in records for key in (("submissions", one.experiment_id), ("checkpoints", one.uuid))
     )
-    state = visit.catalogue.state
+    state = call.catalogue.state
     return [
         checkpoint(one, state, validation=validations.get((one.trial_id, one.steps)))
         for one in records
@@ -95,93 +95,93 @@ async def show_all(visit: UserVisit, records: Sequence[Checkpoint]) -> list[dict
     ]
 
 
-async def _validations(visit: UserVisit, records: Sequence[Checkpoint]) -> dict[tuple[int, int], Report]:
+async def _validations(call: UserCall, records: Sequence[Checkpoint]) -> dict[tuple[int, int], Report]:
     trials = sorted({one.trial_id for one in records})
     found = {}
-    async for rows in visit.peers.reports(trials, VALIDATION, archived=False):
+    async for rows in call.peers.reports(trials, VALIDATION, archived=False):
         found.update({(row.trial_id, row.steps_completed): row for row in rows})
     return found
 
 
 @router.get("/checkpoints/{uuid}", **record_schema("checkpoint", records.Checkpoint))
-async def get(visit: Authenticated, uuid: str) -> Response:
+async def get(call: Authenticated, uuid: str) -> Response:
     """One checkpoint with the metrics reported at its step."""
-    return visit.answer({"checkpoint": await show(visit, visit.catalogue.checkpoint(uuid))})
+    return call.answer({"checkpoint": await show(call, call.catalogue.checkpoint(uuid))})
 
 
-async def show(visit: UserVisit, one: Checkpoint) -> dict[str, Any]:
+async def show(call: UserCall, one: Checkpoint) -> dict[str, Any]:
     """One checkpoint with the metrics that its run reported at its step."""
     run = int(one.allocation_id.rpartition(".")[2])
-    training = await report_at(visit.peers, one.trial_id, run, "training", one.steps)
-    validation = await report_at(visit.peers, one.trial_id, run, VALIDATION, one.steps)
+    training = await report_at(call.peers, one.trial_id, run, "training", one.steps)
+    validation = await report_at(call.peers, one.trial_id, run, VALIDATION, one.steps)
     # The experiment may have been deleted meanwhile.
-    visit.catalogue.experiment(one.experiment_id)
-    return checkpoint(one, visit.catalogue.state, training=training, validation=validation)
+    call.catalogue.experiment(one.experiment_id)
+    return checkpoint(one, call.catalogue.state, training=training, validation=validation)
 
 
 @router.delete("/checkpoints")
-async def delete(visit: Authenticated, wish: CheckpointUuids) -> Response:
+async def delete(call: Authenticated, body: CheckpointUuids) -> Response:
     """Delete checkpoints in a task. Model versions and checkpoints that running experiments need are kept."""
-    await _delete(visit, wish.checkpoint_uuids, None)
-    return visit.answer({})
+    await _delete(call, body.checkpoint_uuids, None)
+    return call.answer({})
 
 
 @router.post("/checkpoints/rm")
-async def remove_files(visit: Authenticated, wish: CheckpointFiles) -> Response:
+async def remove_files(call: Authenticated, body: CheckpointFiles) -> Response:
     """Delete the files that match the globs, in a task. Without globs, only refresh the list of files."""
-    await _delete(visit, wish.checkpoint_uuids, tuple(wish.checkpoint_globs))
-    return visit.answer({})
+    await _delete(call, body.checkpoint_uuids, tuple(body.checkpoint_globs))
+    return call.answer({})
 
 
-async def _delete(visit: UserVisit, uuids: list[str], globs: tuple[str, ...] | None) -> None:
+async def _delete(call: UserCall, uuids: list[str], globs: tuple[str, ...] | None) -> None:
     if not uuids:
         raise invalid("checkpointUuids: name at least one checkpoint")
-    command = DeleteCheckpoints(uuids=tuple(uuids), globs=globs, user=visit.user.username)
-    await visit.peers.command(command)
+    command = DeleteCheckpoints(uuids=tuple(uuids), globs=globs, user=call.user.username)
+    await call.peers.command(command)
 
 
 @router.patch("/checkpoints")
-async def list_files(visit: Authenticated, wish: ListedCheckpoints) -> Response:
+async def list_files(call: Authenticated, body: ListedCheckpoints) -> Response:
     """Report the files that a deletion task found. Only such a task may call this."""
-    allocation = visit.session().allocation
-    known = visit.catalogue.state.allocations.get(allocation)
+    allocation = call.session().allocation
+    known = call.catalogue.state.allocations.get(allocation)
     if known is None or known.kind != "CHECKPOINT_GC":
         raise forbidden("only a task that deletes checkpoints may report what is left of them")
-    for one in wish.checkpoints:
+    for one in body.checkpoints:
         command = ListFiles(uuid=one.uuid, resources=one.resources, task_id=known.task_id)
-        await visit.peers.command(command)
-    return visit.answer({})
+        await call.peers.command(command)
+    return call.answer({})
 
 
 @router.post("/checkpoints/{uuid}/metadata")
-async def set_metadata(visit: Authenticated, uuid: str, wish: CheckpointMetadata) -> Response:
+async def set_metadata(call: Authenticated, uuid: str, body: CheckpointMetadata) -> Response:
     """Replace the registered metadata. The files are not changed."""
-    metadata = wish.checkpoint.get("metadata")
+    metadata = body.checkpoint.get("metadata")
     if not isinstance(metadata, dict):
         raise invalid("checkpoint.metadata: a JSON object is expected")
-    await visit.peers.command(SetMetadata(uuid=uuid, metadata=metadata, user=visit.user.username))
-    return visit.answer({"checkpoint": checkpoint(visit.catalogue.checkpoint(uuid), visit.catalogue.state)})
+    await call.peers.command(SetMetadata(uuid=uuid, metadata=metadata, user=call.user.username))
+    return call.answer({"checkpoint": checkpoint(call.catalogue.checkpoint(uuid), call.catalogue.state)})
 
 
-def _storage_of(visit: UserVisit, experiment_id: int) -> dict[str, Any]:
+def _storage_of(call: UserCall, experiment_id: int) -> dict[str, Any]:
     """The checkpoint storage of an experiment, with its keys."""
-    owner = visit.catalogue.experiment(experiment_id).user
-    config = visit.catalogue.submission(experiment_id).config
-    storage: dict[str, Any] = secrets.unseal_config(config, owner, visit.backend.sealer)["checkpoint_storage"]
+    owner = call.catalogue.experiment(experiment_id).user
+    config = call.catalogue.submission(experiment_id).config
+    storage: dict[str, Any] = secrets.unseal_config(config, owner, call.backend.sealer)["checkpoint_storage"]
     return storage
 
 
 @root.get("/checkpoints/{uuid}")
-async def download(visit: Authenticated, uuid: str) -> Response:
+async def download(call: Authenticated, uuid: str) -> Response:
     """All files of a checkpoint as a tar archive, compressed unless `Accept` asks for a plain one."""
-    one = visit.catalogue.checkpoint(uuid)
+    one = call.catalogue.checkpoint(uuid)
     if one.state == "DELETED":
         raise not_found("checkpoint", uuid)
-    accepted = visit.request.headers.get("accept", "").partition(",")[0].partition(";")[0].strip()
+    accepted = call.request.headers.get("accept", "").partition(",")[0].partition(";")[0].strip()
     packed = ARCHIVES.get(accepted, True)
-    storage = _storage_of(visit, one.experiment_id)
+    storage = _storage_of(call, one.experiment_id)
     files = [File(name, size) for name, size in sorted(one.resources.items())]
-    downloads, who, backend = visit.backend.limits.downloads, visit.user.username, visit.backend
+    downloads, who, backend = call.backend.limits.downloads, call.user.username, call.backend
     await downloads.admission.acquire(who)
     try:
         check_keys(storage, backend.storage, backend.addresses)
@@ -200,7 +200,7 @@ async def download(visit: Authenticated, uuid: str) -> Response:
     name = f"{uuid}.tar.gz" if packed else f"{uuid}.tar"
     return Stream(
         archiving.stream(downloads.threads, source, files, one.at, packed=packed),
-        visit=visit,
+        call=call,
         release=release,
         media_type="application/gzip" if packed else "application/x-tar",
         headers={"Content-Disposition": f'attachment; filename="{name}"'},

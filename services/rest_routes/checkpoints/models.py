@@ -16,8 +16,8 @@ from services.catalogue.domain import Model, ModelVersion, State
 from services.kit import paging
 from services.kit.patterns import ANY_TEXT, name_matcher
 from services.people import users, workspace_records
+from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_requests.bodies import ModelBody, ModelMove, VersionBody
-from services.rest_requests.visit import Authenticated, UserVisit
 from services.rest_routes.checkpoints import checkpoints
 from services.rest_routes.present import model as present
 from services.rest_routes.present import records
@@ -57,11 +57,11 @@ def find_version(state: State, name_or_id: str, number: int) -> ModelVersion:
     raise not_found(f"version of model '{one.name}'", number)
 
 
-def _shown(visit: UserVisit, id: int) -> Response:
-    state = visit.catalogue.state
+def _shown(call: UserCall, id: int) -> Response:
+    state = call.catalogue.state
     if id not in state.models:
         raise not_found("model", id)
-    return visit.answer({"model": present.model(state.models[id], state)})
+    return call.answer({"model": present.model(state.models[id], state)})
 
 
 class ModelsQuery(Paged, Users):
@@ -81,24 +81,24 @@ class ModelsQuery(Paged, Users):
 
 
 @router.get("/models", **page_schema("models", records.Model))
-async def models(visit: Authenticated, query: FromQuery[ModelsQuery]) -> Response:
+async def models(call: Authenticated, query: FromQuery[ModelsQuery]) -> Response:
     """A page of models."""
-    found = [present.model(one, visit.catalogue.state) for one in _visible_models(visit)]
-    found = [one for one in found if all(check(one) for check in _checks(visit, query))]
+    found = [present.model(one, call.catalogue.state) for one in _visible_models(call)]
+    found = [one for one in found if all(check(one) for check in _checks(call, query))]
     found.sort(key=lambda one: (one[SORTS[query.sort_by]], one["id"]))
     page, pagination = paging.cut(found, query.window)
-    return visit.answer({"models": page, "pagination": pagination})
+    return call.answer({"models": page, "pagination": pagination})
 
 
-def _visible_models(visit: UserVisit) -> list[Model]:
-    visibility = visit.visibility
+def _visible_models(call: UserCall) -> list[Model]:
+    visibility = call.visibility
     return visibility.filter_visible(
-        lambda one: visibility.includes_workspace(one.workspace_id), visit.catalogue.state.models.values()
+        lambda one: visibility.includes_workspace(one.workspace_id), call.catalogue.state.models.values()
     )
 
 
-def _checks(visit: UserVisit, query: ModelsQuery) -> list[Any]:
-    state = visit.catalogue.state
+def _checks(call: UserCall, query: ModelsQuery) -> list[Any]:
+    state = call.catalogue.state
     description, has_name = query.description.lower(), _name_check(query.name)
     labels, archived, id = set(query.labels), query.archived, query.id
     wanted_users = users.names_of(state, query.users, query.user_ids)
@@ -131,101 +131,101 @@ class LabelsQuery(Paged):
 
 
 @router.get("/model/labels")
-async def labels(visit: Authenticated, query: FromQuery[LabelsQuery]) -> Response:
+async def labels(call: Authenticated, query: FromQuery[LabelsQuery]) -> Response:
     """All labels of models, most used first."""
-    found_models = [one for one in _visible_models(visit) if query.workspace_id in (0, one.workspace_id)]
+    found_models = [one for one in _visible_models(call) if query.workspace_id in (0, one.workspace_id)]
     used = Counter(label for one in found_models for label in one.labels)
     found = [label for label, _ in sorted(used.items(), key=lambda item: (-item[1], item[0]))]
     page, pagination = paging.cut(found, query.window)
-    return visit.answer({"labels": page, "pagination": pagination})
+    return call.answer({"labels": page, "pagination": pagination})
 
 
 @router.get("/model/checkpoints")
-async def registered(visit: Authenticated) -> Response:
+async def registered(call: Authenticated) -> Response:
     """Checkpoints that are versions of models (our addition)."""
-    state = visit.catalogue.state
-    held = (state.versions[id] for model in _visible_models(visit) for id in state.versions_of.ids(model.id))
+    state = call.catalogue.state
+    held = (state.versions[id] for model in _visible_models(call) for id in state.versions_of.ids(model.id))
     found = {one.checkpoint for one in held}
-    return visit.answer({"checkpoints": sorted(found)})
+    return call.answer({"checkpoints": sorted(found)})
 
 
 @router.post("/models")
-async def create(visit: Authenticated, wish: ModelBody) -> Response:
+async def create(call: Authenticated, body: ModelBody) -> Response:
     """Create a model."""
-    state = visit.catalogue.state
+    state = call.catalogue.state
     space = workspace_records.FIRST
-    if wish.workspace_id:
-        space = workspace_records.workspace(state, wish.workspace_id).workspace_id
-    elif wish.workspace_name:
-        space = workspace_records.workspace_named(state, wish.workspace_name).workspace_id
-    command = SetModel(user=visit.user.username, workspace_id=space, **{"name": "", **wish.changes()})
-    return _shown(visit, await visit.create(command))
+    if body.workspace_id:
+        space = workspace_records.workspace(state, body.workspace_id).workspace_id
+    elif body.workspace_name:
+        space = workspace_records.workspace_named(state, body.workspace_name).workspace_id
+    command = SetModel(user=call.user.username, workspace_id=space, **{"name": "", **body.changes()})
+    return _shown(call, await call.create(command))
 
 
 @router.get("/models/{name}", **record_schema("model", records.Model))
-async def get(visit: Authenticated, name: str) -> Response:
+async def get(call: Authenticated, name: str) -> Response:
     """One model, by name or id."""
-    return _shown(visit, find(visit.catalogue.state, name).id)
+    return _shown(call, find(call.catalogue.state, name).id)
 
 
-async def _change(visit: UserVisit, name_or_id: str, /, **changes: Any) -> Response:
-    id = find(visit.catalogue.state, name_or_id).id
-    await visit.peers.command(SetModel(model_id=id, user=visit.user.username, **changes))
-    return _shown(visit, id)
+async def _change(call: UserCall, name_or_id: str, /, **changes: Any) -> Response:
+    id = find(call.catalogue.state, name_or_id).id
+    await call.peers.command(SetModel(model_id=id, user=call.user.username, **changes))
+    return _shown(call, id)
 
 
 @router.patch("/models/{name}")
-async def change(visit: Authenticated, name: str, wish: ModelBody) -> Response:
+async def change(call: Authenticated, name: str, body: ModelBody) -> Response:
     """Change the given fields of a model."""
-    changes = wish.changes()
-    if wish.workspace_name:
+    changes = body.changes()
+    if body.workspace_name:
         changes["workspace_id"] = workspace_records.workspace_named(
-            visit.catalogue.state, wish.workspace_name
+            call.catalogue.state, body.workspace_name
         ).workspace_id
-    return await _change(visit, name, **changes)
+    return await _change(call, name, **changes)
 
 
 @router.post("/models/{name}/archive")
-async def archive(visit: Authenticated, name: str) -> Response:
+async def archive(call: Authenticated, name: str) -> Response:
     """Archive a model, which makes it read-only."""
-    await _change(visit, name, archived=True)
-    return visit.answer({})
+    await _change(call, name, archived=True)
+    return call.answer({})
 
 
 @router.post("/models/{name}/unarchive")
-async def unarchive(visit: Authenticated, name: str) -> Response:
+async def unarchive(call: Authenticated, name: str) -> Response:
     """Unarchive a model."""
-    await _change(visit, name, archived=False)
-    return visit.answer({})
+    await _change(call, name, archived=False)
+    return call.answer({})
 
 
 @router.post("/models/{name}/move")
-async def move(visit: Authenticated, name: str, wish: ModelMove) -> Response:
+async def move(call: Authenticated, name: str, body: ModelMove) -> Response:
     """Move a model to another workspace."""
-    space = workspace_records.workspace(visit.catalogue.state, wish.destination_workspace_id)
-    await _change(visit, name, workspace_id=space.workspace_id)
-    return visit.answer({})
+    space = workspace_records.workspace(call.catalogue.state, body.destination_workspace_id)
+    await _change(call, name, workspace_id=space.workspace_id)
+    return call.answer({})
 
 
 @router.delete("/models/{name}")
-async def remove(visit: Authenticated, name: str) -> Response:
+async def remove(call: Authenticated, name: str) -> Response:
     """Delete a model and its versions. Their checkpoints become subject to the retention rules."""
-    id = find(visit.catalogue.state, name).id
-    await visit.peers.command(RemoveModel(model_id=id, user=visit.user.username))
-    return visit.answer({})
+    id = find(call.catalogue.state, name).id
+    await call.peers.command(RemoveModel(model_id=id, user=call.user.username))
+    return call.answer({})
 
 
-async def _shown_version(visit: UserVisit, id: int) -> Response:
-    state = visit.catalogue.state
+async def _shown_version(call: UserCall, id: int) -> Response:
+    state = call.catalogue.state
     one = state.versions.get(id)
     if one is None:
         raise not_found("version with the id", id)
-    await visit.catalogue.evicted.load([("checkpoints", one.checkpoint)])
+    await call.catalogue.evicted.load([("checkpoints", one.checkpoint)])
     known = state.checkpoints.get(one.checkpoint)
-    if known is not None and not visit.visibility.includes_experiment(known.experiment_id):
+    if known is not None and not call.visibility.includes_experiment(known.experiment_id):
         known = None
-    shown_checkpoints = await checkpoints.show(visit, known) if known is not None else {}
-    return visit.answer({"modelVersion": present.version(one, state, shown_checkpoints)})
+    shown_checkpoints = await checkpoints.show(call, known) if known is not None else {}
+    return call.answer({"modelVersion": present.version(one, state, shown_checkpoints)})
 
 
 class VersionsQuery(Paged):
@@ -236,55 +236,55 @@ class VersionsQuery(Paged):
 
 
 @router.get("/models/{name}/versions")
-async def versions(visit: Authenticated, name: str, query: FromQuery[VersionsQuery]) -> Response:
+async def versions(call: Authenticated, name: str, query: FromQuery[VersionsQuery]) -> Response:
     """A page of the versions of a model."""
-    state = visit.catalogue.state
+    state = call.catalogue.state
     one = find(state, name)
     found = [state.versions[id] for id in state.versions_of.ids(one.id)]
     page, pagination = paging.cut(found, query.window)
-    await visit.catalogue.evicted.load(("checkpoints", version.checkpoint) for version in page)
+    await call.catalogue.evicted.load(("checkpoints", version.checkpoint) for version in page)
     held = [state.checkpoints[v.checkpoint] for v in page if v.checkpoint in state.checkpoints]
-    visibility = visit.visibility
+    visibility = call.visibility
     held = visibility.filter_visible(lambda known: visibility.includes_experiment(known.experiment_id), held)
-    shown_checkpoints = {one["uuid"]: one for one in await checkpoints.show_all(visit, held)}
+    shown_checkpoints = {one["uuid"]: one for one in await checkpoints.show_all(call, held)}
     shown = [
         present.version(version, state, shown_checkpoints.get(version.checkpoint, {})) for version in page
     ]
     answer = {"model": present.model(one, state), "modelVersions": shown, "pagination": pagination}
-    return visit.answer(answer)
+    return call.answer(answer)
 
 
 @router.post("/models/{name}/versions")
-async def register(visit: Authenticated, name: str, wish: VersionBody) -> Response:
+async def register(call: Authenticated, name: str, body: VersionBody) -> Response:
     """Register a checkpoint as the next version."""
-    id = find(visit.catalogue.state, name).id
-    if not wish.checkpoint_uuid:
+    id = find(call.catalogue.state, name).id
+    if not body.checkpoint_uuid:
         raise invalid("checkpointUuid: the checkpoint to register is missing")
     command = SetVersion(
-        model_id=id, checkpoint=wish.checkpoint_uuid, user=visit.user.username, **wish.changes()
+        model_id=id, checkpoint=body.checkpoint_uuid, user=call.user.username, **body.changes()
     )
-    return await _shown_version(visit, await visit.create(command))
+    return await _shown_version(call, await call.create(command))
 
 
 @router.get("/models/{name}/versions/{number}")
-async def get_version(visit: Authenticated, name: str, number: int) -> Response:
+async def get_version(call: Authenticated, name: str, number: int) -> Response:
     """One version."""
-    return await _shown_version(visit, find_version(visit.catalogue.state, name, number).id)
+    return await _shown_version(call, find_version(call.catalogue.state, name, number).id)
 
 
 @router.patch("/models/{name}/versions/{number}")
-async def change_version(visit: Authenticated, name: str, number: int, wish: VersionBody) -> Response:
+async def change_version(call: Authenticated, name: str, number: int, body: VersionBody) -> Response:
     """Change the given fields of a version."""
-    one = find_version(visit.catalogue.state, name, number)
-    command = SetVersion(model_id=one.model_id, number=number, user=visit.user.username, **wish.changes())
-    await visit.peers.command(command)
-    return await _shown_version(visit, one.id)
+    one = find_version(call.catalogue.state, name, number)
+    command = SetVersion(model_id=one.model_id, number=number, user=call.user.username, **body.changes())
+    await call.peers.command(command)
+    return await _shown_version(call, one.id)
 
 
 @router.delete("/models/{name}/versions/{number}")
-async def remove_version(visit: Authenticated, name: str, number: int) -> Response:
+async def remove_version(call: Authenticated, name: str, number: int) -> Response:
     """Delete a version. Its checkpoint becomes subject to the retention rules."""
-    one = find_version(visit.catalogue.state, name, number)
-    command = RemoveVersion(model_id=one.model_id, number=number, user=visit.user.username)
-    await visit.peers.command(command)
-    return visit.answer({})
+    one = find_version(call.catalogue.state, name, number)
+    command = RemoveVersion(model_id=one.model_id, number=number, user=call.user.username)
+    await call.peers.command(command)
+    return call.answer({})

@@ -11,7 +11,7 @@ from det_contracts.problems import invalid
 from det_contracts.queries import PreviewRetention
 from services.catalogue.api_values import format_time
 from services.catalogue.domain import Checkpoint
-from services.rest_requests.visit import Authenticated
+from services.rest_requests.api_call import Authenticated
 from services.rest_routes.present.checkpoint import checkpoint
 from services.web.query import FromQuery, Integer, QueryModel
 
@@ -27,9 +27,9 @@ class KeepNumbersQuery(QueryModel):
 
 
 @root.get("/experiments/{experiment_id}/preview_gc")
-async def preview(visit: Authenticated, experiment_id: int, query: FromQuery[KeepNumbersQuery]) -> Response:
+async def preview(call: Authenticated, experiment_id: int, query: FromQuery[KeepNumbersQuery]) -> Response:
     """The checkpoints that would be deleted if the experiment had ended and used these numbers."""
-    one = visit.catalogue.experiment(experiment_id)
+    one = call.catalogue.experiment(experiment_id)
     found = [query.save_experiment_best, query.save_trial_best, query.save_trial_latest]
     if min(found) < 0:
         raise invalid(f"{', '.join(KeepNumbersQuery.model_fields)} must not be below 0")
@@ -37,12 +37,12 @@ async def preview(visit: Authenticated, experiment_id: int, query: FromQuery[Kee
     question = PreviewRetention(
         experiment_id=experiment_id, experiment_best=best, trial_best=trial_best, trial_latest=trial_latest
     )
-    state = visit.catalogue.state
+    state = call.catalogue.state
     deletable = [
-        state.checkpoints[uuid] for uuid in await visit.peers.query(question) if uuid in state.checkpoints
+        state.checkpoints[uuid] for uuid in await call.peers.query(question) if uuid in state.checkpoints
     ]
     shown = [{**checkpoint(known, state), **_as_in_0_25(known)} for known in deletable]
-    return visit.answer({"checkpoints": shown, "metric_name": one.metric})
+    return call.answer({"checkpoints": shown, "metric_name": one.metric})
 
 
 def _as_in_0_25(one: Checkpoint) -> dict[str, Any]:

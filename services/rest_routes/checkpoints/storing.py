@@ -14,8 +14,8 @@ from det_contracts.problems import failed_precondition, invalid, not_found
 from det_contracts.queries import StorageRefusal
 from services.catalogue.domain import Allocation
 from services.catalogue.peers import query_or_empty
+from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_requests.body import Body
-from services.rest_requests.visit import Authenticated, UserVisit
 from services.rest_routes.tasks.witness import Witness, run_of_script
 from services.web.query import FromQuery, Integer, QueryModel
 
@@ -41,18 +41,18 @@ class RefusalQuery(QueryModel):
 
 
 @router.get("/trials/{trial_id}/storage-refusal")
-async def refusal(visit: Authenticated, trial_id: int, query: FromQuery[RefusalQuery]) -> Response:
+async def refusal(call: Authenticated, trial_id: int, query: FromQuery[RefusalQuery]) -> Response:
     """Why the trial may not store another checkpoint now; empty if it may (our addition).
 
     It is also empty while the answer is unknown, so that checkpoints never wait for it.
     """
     question = StorageRefusal(trial_id, query.size_bytes)
-    found = await query_or_empty(visit.peers, question, visit.catalogue.position)
-    return visit.answer({"reason": found.get("reason", "")})
+    found = await query_or_empty(call.peers, question, call.catalogue.position)
+    return call.answer({"reason": found.get("reason", "")})
 
 
 @router.post("/checkpoints")
-async def store(visit: Authenticated, body: Stored) -> Response:
+async def store(call: Authenticated, body: Stored) -> Response:
     """Register a checkpoint whose files are all in the storage. Repeats have no effect."""
     if not ids.is_token(body.uuid):
         raise invalid(f"uuid '{body.uuid}' may hold letters, digits, - and _ only")
@@ -61,11 +61,11 @@ async def store(visit: Authenticated, body: Stored) -> Response:
     steps = body.metadata.get("steps_completed")
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 0:
         raise invalid(f"metadata.steps_completed is {steps!r}: it must be a whole number, at least 0")
-    allocation = _allocation(visit, body)
+    allocation = _allocation(call, body)
     if allocation.trial_id is None:
         raise failed_precondition(f"allocation {allocation.id} belongs to no trial, so it has no checkpoints")
-    witness = Witness(visit, allocation.trial_id)
-    if body.uuid not in visit.catalogue.state.checkpoints:
+    witness = Witness(call, allocation.trial_id)
+    if body.uuid not in call.catalogue.state.checkpoints:
         fact = CheckpointStored(
             trial_id=allocation.trial_id,
             experiment_id=allocation.experiment_id,
@@ -78,12 +78,12 @@ async def store(visit: Authenticated, body: Stored) -> Response:
             steps_completed=steps,
         )
         await witness.record_fact_and_wait(fact, f"checkpoint-{body.uuid}")
-    return visit.answer({})
+    return call.answer({})
 
 
-def _allocation(visit: UserVisit, body: Stored) -> Allocation:
+def _allocation(call: UserCall, body: Stored) -> Allocation:
     """The run that stored the checkpoint: the one named, or else that of the token."""
-    known = run_of_script(visit, body.task_id, body.allocation_id)
+    known = run_of_script(call, body.task_id, body.allocation_id)
     if known is None or (body.task_id and known.task_id != body.task_id):
         raise not_found(f"allocation of task '{body.task_id}'", body.allocation_id)
     return known

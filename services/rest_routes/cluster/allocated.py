@@ -15,7 +15,7 @@ from starlette.responses import Response
 from det_contracts.problems import invalid
 from services.catalogue import resource_allocation, runs
 from services.catalogue.resource_allocation import HeldRun, Period, PeriodSums
-from services.rest_requests.visit import Authenticated, UserVisit
+from services.rest_requests.api_call import Authenticated, UserCall
 from services.web.query import FromQuery, Instant, QueryModel, enum_value
 
 router = APIRouter()
@@ -43,50 +43,50 @@ class PeriodsQuery(QueryModel):
 
 
 @router.get("/resources/allocation/raw")
-async def raw(visit: Authenticated, query: FromQuery[TimeRangeQuery]) -> Response:
+async def raw(call: Authenticated, query: FromQuery[TimeRangeQuery]) -> Response:
     """Every run that held slots in a time range, and for how long within it."""
-    found = await _runs_in_range(visit, query)
+    found = await _runs_in_range(call, query)
     entries = await asyncio.to_thread(lambda: [resource_allocation.raw_entry(one) for one in found])
-    return visit.answer({"resourceEntries": entries})
+    return call.answer({"resourceEntries": entries})
 
 
 @root.get("/resources/allocation/raw")
-async def raw_as_csv(visit: Authenticated, query: FromQuery[TimeRangeQuery]) -> Response:
+async def raw_as_csv(call: Authenticated, query: FromQuery[TimeRangeQuery]) -> Response:
     """Every run that held slots in a time range, as CSV."""
-    return await _csv(resource_allocation.raw_csv, await _runs_in_range(visit, query))
+    return await _csv(resource_allocation.raw_csv, await _runs_in_range(call, query))
 
 
 @root.get("/resources/allocation/allocations-csv")
-async def allocations_as_csv(visit: Authenticated, query: FromQuery[TimeRangeQuery]) -> Response:
+async def allocations_as_csv(call: Authenticated, query: FromQuery[TimeRangeQuery]) -> Response:
     """Every run that held slots in a time range, with workspaces and slot hours, as CSV."""
-    return await _csv(resource_allocation.allocations_csv, await _runs_in_range(visit, query))
+    return await _csv(resource_allocation.allocations_csv, await _runs_in_range(call, query))
 
 
 @router.get("/resources/allocation/aggregated")
-async def aggregated(visit: Authenticated, query: FromQuery[PeriodsQuery]) -> Response:
+async def aggregated(call: Authenticated, query: FromQuery[PeriodsQuery]) -> Response:
     """Slot seconds of each day or month (UTC) that has any, by user, label and resource pool."""
-    period, sums = await _sums_by_period(visit, query)
+    period, sums = await _sums_by_period(call, query)
     entries = [resource_allocation.sum_entry(first, one, period) for first, one in sums.items()]
-    return visit.answer({"resourceEntries": entries})
+    return call.answer({"resourceEntries": entries})
 
 
 @root.get("/resources/allocation/aggregated")
-async def aggregated_as_csv(visit: Authenticated, query: FromQuery[PeriodsQuery]) -> Response:
+async def aggregated_as_csv(call: Authenticated, query: FromQuery[PeriodsQuery]) -> Response:
     """The same as CSV."""
-    period, sums = await _sums_by_period(visit, query)
+    period, sums = await _sums_by_period(call, query)
     return Response(resource_allocation.sums_csv(sums, period), media_type="text/csv")
 
 
-async def _runs_in_range(visit: UserVisit, query: TimeRangeQuery) -> list[HeldRun]:
+async def _runs_in_range(call: UserCall, query: TimeRangeQuery) -> list[HeldRun]:
     after, before = query.timestamp_after, query.timestamp_before
     if after is None or before is None:
         raise invalid("timestampAfter and timestampBefore are needed: times like 2023-08-01T12:00:00Z")
     if after > before:
         raise invalid("timestampAfter is later than timestampBefore")
-    return await _runs_between(visit, after, before)
+    return await _runs_between(call, after, before)
 
 
-async def _sums_by_period(visit: UserVisit, query: PeriodsQuery) -> tuple[Period, dict[date, PeriodSums]]:
+async def _sums_by_period(call: UserCall, query: PeriodsQuery) -> tuple[Period, dict[date, PeriodSums]]:
     period: Period = "MONTHLY" if query.period == "MONTHLY" else "DAILY"
     first = _day("startDate", query.start_date, period)
     last = _day("endDate", query.end_date, period)
@@ -99,9 +99,9 @@ async def _sums_by_period(visit: UserVisit, query: PeriodsQuery) -> tuple[Period
         resource_allocation.day_start(resource_allocation.next_period(last, period)),
     )
     now = time.time()
-    used = await visit.catalogue.read(lambda connection: runs.slot_seconds(connection, after, before, now))
-    seen = visit.visibility.includes_experiment
-    return period, await resource_allocation.sum_by_period(visit.catalogue.state, used, period, seen)
+    used = await call.catalogue.read(lambda connection: runs.slot_seconds(connection, after, before, now))
+    seen = call.visibility.includes_experiment
+    return period, await resource_allocation.sum_by_period(call.catalogue.state, used, period, seen)
 
 
 def _day(name: str, text: str, period: Period) -> date:
@@ -117,10 +117,10 @@ def _day(name: str, text: str, period: Period) -> date:
     return day.replace(tzinfo=UTC).date()
 
 
-async def _runs_between(visit: UserVisit, after: float, before: float) -> list[HeldRun]:
-    found = await visit.catalogue.read(lambda connection: runs.runs_between(connection, after, before))
+async def _runs_between(call: UserCall, after: float, before: float) -> list[HeldRun]:
+    found = await call.catalogue.read(lambda connection: runs.runs_between(connection, after, before))
     return await resource_allocation.held_runs(
-        visit.catalogue.state, found, after, before, time.time(), visit.visibility.includes_allocation
+        call.catalogue.state, found, after, before, time.time(), call.visibility.includes_allocation
     )
 
 

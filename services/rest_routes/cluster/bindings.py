@@ -12,8 +12,8 @@ from det_contracts.problems import not_found
 from services.kit import paging
 from services.kit.pool_bindings import may_use
 from services.people import workspace_records
+from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_requests.bodies import BindingBody
-from services.rest_requests.visit import Authenticated, UserVisit
 from services.web.query import FromQuery, Paged
 
 router = APIRouter()
@@ -21,61 +21,61 @@ PATH = "/resource-pools/{name}/workspace-bindings"
 
 
 @router.get(PATH)
-async def workspaces_of(visit: Authenticated, name: str, query: FromQuery[Paged]) -> Response:
+async def workspaces_of(call: Authenticated, name: str, query: FromQuery[Paged]) -> Response:
     """The workspaces that a pool is bound to. If there are none, all workspaces may use it."""
-    await check_pool_exists(visit, name)
-    bound = visit.catalogue.state.bindings.get(name)
-    visibility = visit.visibility
+    await check_pool_exists(call, name)
+    bound = call.catalogue.state.bindings.get(name)
+    visibility = call.visibility
     seen = visibility.filter_visible(
         visibility.includes_workspace, bound.workspaces if bound is not None else ()
     )
     page, pagination = paging.cut(seen, query.window)
-    return visit.answer({"workspaceIds": page, "pagination": pagination})
+    return call.answer({"workspaceIds": page, "pagination": pagination})
 
 
 @router.post(PATH)
-async def bind(visit: Authenticated, name: str, wish: BindingBody) -> Response:
+async def bind(call: Authenticated, name: str, body: BindingBody) -> Response:
     """Bind a pool to more workspaces. From then on, only bound workspaces may use it."""
-    return await _change(visit, name, wish, "add")
+    return await _change(call, name, body, "add")
 
 
 @router.delete(PATH)
-async def unbind(visit: Authenticated, name: str, wish: BindingBody) -> Response:
+async def unbind(call: Authenticated, name: str, body: BindingBody) -> Response:
     """Unbind workspaces from a pool. Once none is left, all may use it."""
-    return await _change(visit, name, wish, "remove")
+    return await _change(call, name, body, "remove")
 
 
 @router.put(PATH)
-async def rebind(visit: Authenticated, name: str, wish: BindingBody) -> Response:
+async def rebind(call: Authenticated, name: str, body: BindingBody) -> Response:
     """Replace the workspaces that a pool is bound to. With an empty list, all may use it."""
-    return await _change(visit, name, wish, "replace")
+    return await _change(call, name, body, "replace")
 
 
 @router.get("/workspaces/{id}/available-resource-pools")
-async def pools_of(visit: Authenticated, id: int, query: FromQuery[Paged]) -> Response:
+async def pools_of(call: Authenticated, id: int, query: FromQuery[Paged]) -> Response:
     """The names of the pools that a workspace may use."""
-    workspace_records.workspace(visit.catalogue.state, id)
-    rows = await visit.peers.pools()
-    found = sorted(row.name for row in rows if may_use(visit.catalogue.state, row.name, id))
+    workspace_records.workspace(call.catalogue.state, id)
+    rows = await call.peers.pools()
+    found = sorted(row.name for row in rows if may_use(call.catalogue.state, row.name, id))
     page, pagination = paging.cut(found, query.window)
-    return visit.answer({"resourcePools": page, "pagination": pagination})
+    return call.answer({"resourcePools": page, "pagination": pagination})
 
 
-async def _change(visit: UserVisit, name: str, body: BindingBody, change: Binding) -> Response:
+async def _change(call: UserCall, name: str, body: BindingBody, change: Binding) -> Response:
     if change != "remove":
         # Unbinding also works for a pool that was removed from the configuration.
-        await check_pool_exists(visit, name)
-    state = visit.catalogue.state
+        await check_pool_exists(call, name)
+    state = call.catalogue.state
     named = [workspace_records.workspace_named(state, one).workspace_id for one in body.workspace_names or ()]
     ids = tuple(dict.fromkeys([*(body.workspace_ids or ()), *named]))
-    command = BindPool(pool=name, workspaces=ids, change=change, user=visit.user.username)
-    await visit.peers.command(command)
-    return visit.answer({})
+    command = BindPool(pool=name, workspaces=ids, change=change, user=call.user.username)
+    await call.peers.command(command)
+    return call.answer({})
 
 
-async def check_pool_exists(visit: UserVisit, *names: Any) -> None:
+async def check_pool_exists(call: UserCall, *names: Any) -> None:
     """Raise `Refused` (404) for a pool that is not configured and has no workers."""
-    known = {row.name for row in await visit.peers.pools()}
+    known = {row.name for row in await call.peers.pools()}
     for name in names:
         if name not in known:
             raise not_found("resource pool", name)

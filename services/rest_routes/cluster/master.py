@@ -19,10 +19,10 @@ from services.kit.authz.roles import is_rbac
 from services.kit.cluster_monitor import OWNERS
 from services.kit.jetstream_feed import READ_ERRORS
 from services.people.commands.rebuilding import REBUILT
+from services.rest_requests.api_call import Anybody, Authenticated, UserCall
 from services.rest_requests.bodies import MasterConfigBody, RebuildBody, RetryBody, SkipBody
 from services.rest_requests.cluster_health import DOWN
 from services.rest_requests.settings import Settings
-from services.rest_requests.visit import Anybody, Authenticated, UserVisit
 from services.rest_routes.people.oidc import START
 from services.rest_routes.present.answers import response_schema
 from services.rest_routes.present.records import ServicesProgress
@@ -55,10 +55,10 @@ root = APIRouter()
 
 
 @router.get("/master")
-async def master(visit: Anybody) -> Response:
+async def master(call: Anybody) -> Response:
     """The cluster's identity and features. Needs no login."""
-    settings = visit.backend.settings
-    return visit.answer(
+    settings = call.backend.settings
+    return call.answer(
         {
             "version": API_VERSION,
             "masterId": settings.cluster_id,
@@ -69,7 +69,7 @@ async def master(visit: Anybody) -> Response:
             "externalLoginUri": "",
             "externalLogoutUri": "",
             "branding": "determined",
-            "rbacEnabled": is_rbac(visit.catalogue.state),
+            "rbacEnabled": is_rbac(call.catalogue.state),
             "product": PRODUCT,
             "featureSwitches": [],
             "userManagementEnabled": True,
@@ -85,15 +85,15 @@ def _providers(settings: Settings) -> list[dict[str, Any]]:
 
 
 @router.get("/master/config")
-async def config(visit: Authenticated) -> Response:
+async def config(call: Authenticated) -> Response:
     """How this gateway was set up, without secrets; for administrators."""
-    return visit.answer({"config": await _shown_config(visit)})
+    return call.answer({"config": await _shown_config(call)})
 
 
-async def _shown_config(visit: UserVisit) -> dict[str, Any]:
-    settings = visit.backend.settings
-    storage = mask_secrets({"checkpoint_storage": visit.backend.storage or {}})["checkpoint_storage"]
-    pools = [{"pool_name": row.name, "description": row.description} for row in await visit.peers.pools()]
+async def _shown_config(call: UserCall) -> dict[str, Any]:
+    settings = call.backend.settings
+    storage = mask_secrets({"checkpoint_storage": call.backend.storage or {}})["checkpoint_storage"]
+    pools = [{"pool_name": row.name, "description": row.description} for row in await call.peers.pools()]
     return {
         "cluster_id": settings.cluster_id,
         "cluster_name": settings.cluster_name,
@@ -110,146 +110,144 @@ CHANGEABLE = {"log": {"level", "color"}, "log.level": {"level"}, "log.color": {"
 
 
 @router.patch("/master/config")
-async def change_config(visit: Authenticated, wish: MasterConfigBody) -> Response:
+async def change_config(call: Authenticated, body: MasterConfigBody) -> Response:
     """Have the services print their own logs from another level on, or in colours; for administrators."""
-    paths = wish.field_mask.paths or ["log"]
+    paths = body.field_mask.paths or ["log"]
     if unknown_paths := [path for path in paths if path not in CHANGEABLE]:
         raise invalid(
             f"fieldMask.paths: '{unknown_paths[0][:80]}' cannot be changed while the cluster runs; what can "
             f"be: {', '.join(CHANGEABLE)}. All else is set where the services are started"
         )
     selected_fields = set().union(*(CHANGEABLE[path] for path in paths))
-    given = {name: value for name, value in wish.config.log.model_dump().items() if name in selected_fields}
-    await visit.peers.command(SetLogging(user=visit.user.username, **given))
-    shown = await _shown_config(visit)
+    given = {name: value for name, value in body.config.log.model_dump().items() if name in selected_fields}
+    await call.peers.command(SetLogging(user=call.user.username, **given))
+    shown = await _shown_config(call)
     # What was decided by another replica may not have come back here yet.
     if (level := given.get("level")) is not None:
         shown["log"]["level"] = LOG_LEVELS[level.lower()].lower()
     if (color := given.get("color")) is not None:
         shown["log"]["color"] = color
-    return visit.answer({"config": shown})
+    return call.answer({"config": shown})
 
 
 @router.get("/master/logs")
-async def logs(visit: Authenticated, query: FromQuery[MasterLogQuery]) -> Response:
+async def logs(call: Authenticated, query: FromQuery[MasterLogQuery]) -> Response:
     """Decisions and observations of the cluster, as sentences."""
     if query.limit < 0:
         raise invalid("Limit must be >= 0")
     part = {"offset": query.offset, "limit": query.limit}
-    return visit.stream(journal.entries(visit.backend.journal, visit.catalogue, follow=query.follow, **part))
+    return call.stream(journal.entries(call.backend.journal, call.catalogue, follow=query.follow, **part))
 
 
 @router.get("/master/parked")
-async def parked(visit: Authenticated, query: FromQuery[ParkedQuery]) -> Response:
+async def parked(call: Authenticated, query: FromQuery[ParkedQuery]) -> Response:
     """What cannot be read, decided or processed: messages, records, events (our addition)."""
     limit = query.limit
     if not 0 < limit <= MAX_UNREADABLE:
         raise invalid(f"limit must be 1 to {MAX_UNREADABLE}, not {limit}")
-    found = await visit.catalogue.read(lambda connection: store.unreadable_messages(connection, limit + 1))
-    parked = visit.backend.health.parked()
-    standing = visit.backend.health.standing()
+    found = await call.catalogue.read(lambda connection: store.unreadable_messages(connection, limit + 1))
+    parked = call.backend.health.parked()
+    standing = call.backend.health.standing()
     passed = {"unreadable": found[:limit], "more": len(found) > limit}
-    return visit.answer(passed | {"parked": parked, "standing": standing})
+    return call.answer(passed | {"parked": parked, "standing": standing})
 
 
 @router.post("/master/parked/retry")
-async def retry_parked(visit: Authenticated, wish: RetryBody) -> Response:
+async def retry_parked(call: Authenticated, body: RetryBody) -> Response:
     """Make a service retry what it could not decide or process (our addition)."""
-    await visit.peers.command(RetryDecisions(owner=wish.program, user=visit.user.username))
-    return visit.answer({})
+    await call.peers.command(RetryDecisions(owner=body.program, user=call.user.username))
+    return call.answer({})
 
 
 @router.post("/master/parked/skip")
-async def skip_event(visit: Authenticated, wish: SkipBody) -> Response:
+async def skip_event(call: Authenticated, body: SkipBody) -> Response:
     """Make a service skip, for ever, the event at which it stands still (our addition)."""
-    place = wish.program, wish.stream, wish.position
-    standing = visit.backend.health.standing()
+    place = body.program, body.stream, body.position
+    standing = call.backend.health.standing()
     found = next((one for one in standing if (one["program"], one["stream"], one["position"]) == place), None)
     if found is None:
         raise failed_precondition(
-            f"the {wish.program[:80]} does not stand still at event {wish.position} of {wish.stream[:80]}; "
+            f"the {body.program[:80]} does not stand still at event {body.position} of {body.stream[:80]}; "
             "see 'det master parked' for what does"
         )
     skip = SkipEvent(
-        owner=wish.program,
-        stream=wish.stream,
-        position=wish.position,
+        owner=body.program,
+        stream=body.stream,
+        position=body.position,
         subject=found["subject"],
         error=found["error"],
-        reason=wish.reason,
-        user=visit.user.username,
+        reason=body.reason,
+        user=call.user.username,
     )
-    await visit.peers.command(skip)
-    return visit.answer({})
+    await call.peers.command(skip)
+    return call.answer({})
 
 
 @router.get("/master/rebuild")
-async def rebuilds(visit: Authenticated) -> Response:
+async def rebuilds(call: Authenticated) -> Response:
     """Which databases can be rebuilt from the log, and how far running rebuilds are (our addition)."""
-    progress = visit.backend.health.rebuilding()
-    return visit.answer(
-        {"programs": [{"program": one, "progress": progress.get(one, "")} for one in REBUILT]}
-    )
+    progress = call.backend.health.rebuilding()
+    return call.answer({"programs": [{"program": one, "progress": progress.get(one, "")} for one in REBUILT]})
 
 
 @router.post("/master/rebuild")
-async def rebuild(visit: Authenticated, wish: RebuildBody) -> Response:
+async def rebuild(call: Authenticated, body: RebuildBody) -> Response:
     """Make a service rebuild its database from the log (our addition)."""
-    await visit.peers.command(RebuildDatabase(owner=wish.program, user=visit.user.username))
-    return visit.answer({})
+    await call.peers.command(RebuildDatabase(owner=body.program, user=call.user.username))
+    return call.answer({})
 
 
 @router.get("/master/positions", **response_schema(ServicesProgress))
-async def positions(visit: Authenticated) -> Response:
+async def positions(call: Authenticated) -> Response:
     """How far each service has read the log, and how far behind it is (our addition)."""
-    found = await visit.peers.log_progress((*OWNERS, *FURTHER_SHARDS))
+    found = await call.peers.log_progress((*OWNERS, *FURTHER_SHARDS))
     # Without an answer, a shard may never have been there. Health names those that are missing.
     shared = {one: answers for one, answers in found.items() if answers or one in OWNERS}
-    return visit.answer(services_progress(shared))
+    return call.answer(services_progress(shared))
 
 
 @router.get("/master/archive")
-async def archive(visit: Authenticated) -> Response:
+async def archive(call: Authenticated) -> Response:
     """Which part of the log was moved out of the broker, and where to (our addition)."""
     try:
-        found = await archive_status(visit.backend.journal)
+        found = await archive_status(call.backend.journal)
     except READ_ERRORS as error:
         raise unavailable(f"the archive cannot be read just now: {error}; try again") from error
-    return visit.answer(msgspec.to_builtins(found))
+    return call.answer(msgspec.to_builtins(found))
 
 
 @router.get("/master/telemetry")
-async def telemetry(visit: Authenticated) -> Response:
+async def telemetry(call: Authenticated) -> Response:
     """Telemetry, which is always disabled."""
-    return visit.answer({"enabled": False})
+    return call.answer({"enabled": False})
 
 
 @root.get("/info")
-async def info(visit: Anybody) -> Response:
+async def info(call: Anybody) -> Response:
     """The cluster's identity in the older form. Our addition `workers` counts the registered workers."""
-    settings = visit.backend.settings
+    settings = call.backend.settings
     found: dict[str, Any] = {
         "version": API_VERSION,
         "master_id": settings.cluster_id,
         "cluster_id": settings.cluster_id,
         "cluster_name": settings.cluster_name,
         "telemetry": {"enabled": False, "segment_key": ""},
-        "workers": len(visit.catalogue.state.workers),
+        "workers": len(call.catalogue.state.workers),
     }
-    return visit.answer(found)
+    return call.answer(found)
 
 
 @router.get("/master/health")
-async def cluster_health(visit: Anybody) -> Response:
+async def cluster_health(call: Anybody) -> Response:
     """The health of the cluster (our addition): overall status, status of each part, and all problems."""
-    return visit.answer(visit.backend.health.report(visit.catalogue.position))
+    return call.answer(call.backend.health.report(call.catalogue.position))
 
 
 @root.get("/health")
-async def health(visit: Anybody) -> Response:
+async def health(call: Anybody) -> Response:
     """The same report for monitors that only look at the status code: 503 while the cluster is down."""
-    report = visit.backend.health.report(visit.catalogue.position)
-    answer = visit.answer(report)
+    report = call.backend.health.report(call.catalogue.position)
+    answer = call.answer(report)
     if report["status"] == DOWN:
         answer.status_code, answer.headers["Retry-After"] = 503, str(RETRY_S)
     return answer

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from services.catalogue.domain import State
 from services.catalogue.visibility import Visibility
 from services.kit.process_metrics import Measures, Reading
-from services.rest_requests.visit import Authenticated
+from services.rest_requests.api_call import Authenticated
 from services.rest_routes.present.agent import live_allocations
 
 root = APIRouter()
@@ -21,17 +21,17 @@ TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 
 @root.get("/debug/prom/metrics")
-async def own(visit: Authenticated) -> Response:
+async def own(call: Authenticated) -> Response:
     """The metrics of the gateway that answers."""
-    return Response(await visit.backend.measures.text(), media_type=TEXT)
+    return Response(await call.backend.measures.text(), media_type=TEXT)
 
 
 @root.get("/prom/det-state-metrics")
-async def cluster_state(visit: Authenticated) -> Response:
+async def cluster_state(call: Authenticated) -> Response:
     """How many slots of which agent each run holds, to be joined with the metrics of host exporters."""
     measures = Measures("cluster")
-    visibility = visit.visibility
-    measures.register(lambda: _readings(visit.catalogue.state, visibility))
+    visibility = call.visibility
+    measures.register(lambda: _readings(call.catalogue.state, visibility))
     return Response(await measures.text(), media_type=TEXT)
 
 

@@ -14,8 +14,8 @@ from det_contracts.commands import ChangeJob
 from det_contracts.problems import Problem, Refused, invalid, not_found
 from services.catalogue.peers import Job
 from services.kit import paging
+from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_requests.bodies import QueueUpdate, QueueUpdates
-from services.rest_requests.visit import Authenticated, UserVisit
 from services.rest_routes.cluster import forecast
 from services.rest_routes.present import agent, job, records
 from services.rest_routes.present.answers import page_schema, response_schema
@@ -46,37 +46,37 @@ class StatsQuery(QueryModel):
 
 
 @router.get("/resource-pools")
-async def pools(visit: Authenticated, query: FromQuery[PoolsQuery]) -> Response:
+async def pools(call: Authenticated, query: FromQuery[PoolsQuery]) -> Response:
     """All pools with the counts of their queues, optionally only those bound to no workspace."""
-    rows, queue = await visit.peers.pools(), await visit.peers.jobs()
+    rows, queue = await call.peers.pools(), await call.peers.jobs()
     if query.unbound:
-        rows = [row for row in rows if row.name not in visit.catalogue.state.bindings]
+        rows = [row for row in rows if row.name not in call.catalogue.state.bindings]
     found = []
     for row in rows:
-        shown = agent.pool(row, visit.catalogue.state, default=row.name == DEFAULT_POOL)
+        shown = agent.pool(row, call.catalogue.state, default=row.name == DEFAULT_POOL)
         found.append(shown | {"stats": job.stats(one for one in queue if one.pool == row.name)})
     page, pagination = paging.cut(found, query.window)
-    return visit.answer({"resourcePools": page, "pagination": pagination})
+    return call.answer({"resourcePools": page, "pagination": pagination})
 
 
-async def _jobs(visit: UserVisit, query: JobsQuery) -> tuple[list[dict[str, Any]], dict[str, int]]:
-    rows = await visit.peers.jobs(query.resource_pool or None)
+async def _jobs(call: UserCall, query: JobsQuery) -> tuple[list[dict[str, Any]], dict[str, int]]:
+    rows = await call.peers.jobs(query.resource_pool or None)
     states = query.states
     wanted = [row for row in rows if not states or row.state in states]
-    visibility = visit.visibility
+    visibility = call.visibility
     wanted = visibility.filter_visible(lambda row: visibility.includes_experiment(row.experiment_id), wanted)
-    estimates = await _estimates(visit, rows)
-    found = job.jobs(wanted, visit.catalogue.state, **estimates)
+    estimates = await _estimates(call, rows)
+    found = job.jobs(wanted, call.catalogue.state, **estimates)
     return paging.cut(found, query.window)
 
 
-async def _estimates(visit: UserVisit, rows: list[Job]) -> dict[str, Any]:
+async def _estimates(call: UserCall, rows: list[Job]) -> dict[str, Any]:
     """Progress and forecast of all jobs, including those that this user may not see."""
-    state = visit.catalogue.state
-    progress = await visit.peers.progress(row.experiment_id for row in rows if row.experiment_id > 0)
+    state = call.catalogue.state
+    progress = await call.peers.progress(row.experiment_id for row in rows if row.experiment_id > 0)
     standing = forecast.forecast_inputs(rows, state, progress, time.time())
     ends = {one.owner: one.left_s for one in standing if one.left_s is not None}
-    pools = await visit.peers.pools()
+    pools = await call.peers.pools()
     return {
         "progress": progress,
         "starts": forecast.start_times(standing, pools),
@@ -86,24 +86,24 @@ async def _estimates(visit: UserVisit, rows: list[Job]) -> dict[str, Any]:
 
 
 @router.get("/job-queues", **page_schema("jobs", records.Job))
-async def queue(visit: Authenticated, query: FromQuery[JobsQuery]) -> Response:
+async def queue(call: Authenticated, query: FromQuery[JobsQuery]) -> Response:
     """The jobs, in queue order."""
-    page, pagination = await _jobs(visit, query)
-    return visit.answer({"jobs": page, "pagination": pagination})
+    page, pagination = await _jobs(call, query)
+    return call.answer({"jobs": page, "pagination": pagination})
 
 
 @router.get("/job-queues-v2")
-async def queue_v2(visit: Authenticated, query: FromQuery[JobsQuery]) -> Response:
+async def queue_v2(call: Authenticated, query: FromQuery[JobsQuery]) -> Response:
     """The jobs in queue order, each wrapped in `full`."""
-    page, pagination = await _jobs(visit, query)
-    return visit.answer({"jobs": [{"full": one} for one in page], "pagination": pagination})
+    page, pagination = await _jobs(call, query)
+    return call.answer({"jobs": [{"full": one} for one in page], "pagination": pagination})
 
 
 @router.get("/job-queues/stats")
-async def stats(visit: Authenticated, query: FromQuery[StatsQuery]) -> Response:
+async def stats(call: Authenticated, query: FromQuery[StatsQuery]) -> Response:
     """The number of waiting and running jobs per pool."""
     wanted = query.resource_pools
-    queue, pool_names = await visit.peers.jobs(), [row.name for row in await visit.peers.pools()]
+    queue, pool_names = await call.peers.jobs(), [row.name for row in await call.peers.pools()]
     for name in wanted:
         if name not in pool_names:
             raise not_found("resource pool", name)
@@ -116,7 +116,7 @@ async def stats(visit: Authenticated, query: FromQuery[StatsQuery]) -> Response:
         for name in pool_names
         if not wanted or name in wanted
     ]
-    return visit.answer({"results": found})
+    return call.answer({"results": found})
 
 
 class QueuePreview(TypedDict):
@@ -128,21 +128,21 @@ class QueuePreview(TypedDict):
 
 
 @router.post("/job-queues/preview", **response_schema(QueuePreview))
-async def preview(visit: Authenticated, wish: QueueUpdate) -> Response:
+async def preview(call: Authenticated, body: QueueUpdate) -> Response:
     """Preview a change without making it: which jobs would start, and which would be preempted for it.
 
     `startsIn` is the estimated time until the job would start, in seconds, or null if unknown.
     """
-    change = _change(wish, visit.user.username)
-    seen = visit.visibility.includes_experiment
+    change = _change(body, call.user.username)
+    seen = call.visibility.includes_experiment
     if not seen(change.experiment_id):
-        raise not_found("job", wish.job_id)
-    found = await visit.peers.query(queries.PreviewChange(change), position=visit.catalogue.position)
-    rows = {row.experiment_id: row for row in await visit.peers.jobs()}
+        raise not_found("job", body.job_id)
+    found = await call.peers.query(queries.PreviewChange(change), position=call.catalogue.position)
+    rows = {row.experiment_id: row for row in await call.peers.jobs()}
     rest = [row for id, row in rows.items() if id not in found["order"]]
     ordered = [rows[id] for id in found["order"] if id in rows]
-    estimates = await _estimates(visit, [*ordered, *rest])
-    return visit.answer(
+    estimates = await _estimates(call, [*ordered, *rest])
+    return call.answer(
         {
             "starts": [ids.job_id(id) for id in found["starts"] if seen(id)],
             "leaves": [ids.job_id(id) for id in found["leave"] if seen(id)],
@@ -152,17 +152,17 @@ async def preview(visit: Authenticated, wish: QueueUpdate) -> Response:
 
 
 @router.post("/job-queues")
-async def update(visit: Authenticated, wish: QueueUpdates) -> Response:
+async def update(call: Authenticated, body: QueueUpdates) -> Response:
     """Apply changes in order. Failures are reported together; the other changes stay (scheduling spec, 6)."""
     refusals = []
-    for one in wish.updates:
+    for one in body.updates:
         try:
-            await visit.peers.command(_change(one, visit.user.username))
+            await call.peers.command(_change(one, call.user.username))
         except Refused as refusal:
             refusals.append(refusal.problem)
     if refusals:
         raise Refused(Problem(refusals[0].code, "; ".join(problem.message for problem in refusals)))
-    return visit.answer({})
+    return call.answer({})
 
 
 def _change(update: QueueUpdate, user: str) -> ChangeJob:

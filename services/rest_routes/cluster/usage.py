@@ -10,7 +10,7 @@ from starlette.responses import Response
 from det_contracts.problems import invalid
 from services.catalogue import runs, usage
 from services.catalogue.domain import Allocation
-from services.rest_requests.visit import Authenticated, UserVisit
+from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_routes.present.agent import live_allocations
 from services.rest_routes.present.resource_usage import run_usage
 from services.web.query import FromQuery, Integer, QueryModel
@@ -34,55 +34,55 @@ def _since(query: DaysQuery, default_days: int) -> float:
     return time.time() - days * runs.DAY_S
 
 
-async def _allocations_since(visit: UserVisit, since: float) -> list[Allocation]:
-    found: list[Allocation] = await visit.catalogue.read(
+async def _allocations_since(call: UserCall, since: float) -> list[Allocation]:
+    found: list[Allocation] = await call.catalogue.read(
         lambda connection: runs.runs_between(connection, since)
     )
     return found
 
 
 @router.get("/cluster/slots")
-async def strips(visit: Authenticated, query: FromQuery[DaysQuery]) -> Response:
+async def strips(call: Authenticated, query: FromQuery[DaysQuery]) -> Response:
     """What ran on each slot in recent days."""
-    found = await _allocations_since(visit, _since(query, 1))
-    return visit.answer(
-        {"slots": usage.slot_timelines(visit.catalogue.state, found, visit.visibility.includes_allocation)}
+    found = await _allocations_since(call, _since(query, 1))
+    return call.answer(
+        {"slots": usage.slot_timelines(call.catalogue.state, found, call.visibility.includes_allocation)}
     )
 
 
 @router.get("/cluster/usage")
-async def by_day(visit: Authenticated, query: FromQuery[DaysQuery]) -> Response:
+async def by_day(call: Authenticated, query: FromQuery[DaysQuery]) -> Response:
     """Slot hours by day, user and label."""
     since, now = _since(query, 30), time.time()
-    used = await visit.catalogue.read(
+    used = await call.catalogue.read(
         lambda connection: runs.slot_seconds(connection, since, runs.NOT_ENDED, now)
     )
-    found = usage.usage_by_day(visit.catalogue.state, used)
-    return visit.answer({"usage": found})
+    found = usage.usage_by_day(call.catalogue.state, used)
+    return call.answer({"usage": found})
 
 
 @router.get("/cluster/use")
-async def use(visit: Authenticated) -> Response:
+async def use(call: Authenticated) -> Response:
     """The processors, memory and GPUs that runs use, as last sampled by the workers."""
-    state, visibility = visit.catalogue.state, visit.visibility
+    state, visibility = call.catalogue.state, call.visibility
     live = [run for run in live_allocations(state) if run.trial_id is not None and run.members]
     live = visibility.filter_visible(lambda run: visibility.includes_run(run.id), live)[:MAX_RUNS]
-    known = await visit.peers.summaries(run.trial_id for run in live if run.trial_id is not None)
+    known = await call.peers.summaries(run.trial_id for run in live if run.trial_id is not None)
     summaries = {id: one.summary for id, one in known.items()}
-    return visit.answer(
+    return call.answer(
         {"uses": [run_usage(run, state, summaries.get(run.trial_id or 0, {})) for run in live]}
     )
 
 
 @router.get("/cluster/away")
-async def away(visit: Authenticated, query: FromQuery[DaysQuery]) -> Response:
+async def away(call: Authenticated, query: FromQuery[DaysQuery]) -> Response:
     """Workers that left or were lost in recent days."""
     since = _since(query, 7)
-    found = await _allocations_since(visit, since - usage.LAST_RUN_MARGIN_S)
-    return visit.answer(
+    found = await _allocations_since(call, since - usage.LAST_RUN_MARGIN_S)
+    return call.answer(
         {
             "agents": usage.departed_workers(
-                visit.catalogue.state, found, since, visit.visibility.includes_allocation
+                call.catalogue.state, found, since, call.visibility.includes_allocation
             )
         }
     )

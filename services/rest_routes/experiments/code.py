@@ -19,9 +19,9 @@ from det_contracts.context import Context
 from det_contracts.problems import not_found
 from services.kit.blobs import BlobStore
 from services.kit.job import Job
+from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_requests.bodies import FilePath
 from services.rest_requests.streaming import Stream
-from services.rest_requests.visit import Authenticated, UserVisit
 from services.submission import heavy
 from services.submission.jobs import ONE_FILE, TREE
 
@@ -35,43 +35,43 @@ SMALL_BYTES = 64 << 10
 IN_PROCESS = {TREE: heavy.tree, ONE_FILE: heavy.one_file}
 
 
-def _context(visit: UserVisit, experiment_id: int) -> Context:
-    context: Context | None = visit.catalogue.submission(experiment_id).context
+def _context(call: UserCall, experiment_id: int) -> Context:
+    context: Context | None = call.catalogue.submission(experiment_id).context
     if context is None:
         raise not_found("model definition of experiment", experiment_id)
     return context
 
 
 @router.get("/experiments/{experiment_id}/model_def")
-async def model_def(visit: Authenticated, experiment_id: int) -> Response:
+async def model_def(call: Authenticated, experiment_id: int) -> Response:
     """The submitted code, as a tar.gz in base64."""
-    return await _download(visit, _context(visit, experiment_id), _as_json, media_type="application/json")
+    return await _download(call, _context(call, experiment_id), _as_json, media_type="application/json")
 
 
 @root.get("/experiments/{experiment_id}/model_def")
-async def download(visit: Authenticated, experiment_id: int) -> Response:
+async def download(call: Authenticated, experiment_id: int) -> Response:
     """The submitted code, as a tar.gz file."""
-    context = _context(visit, experiment_id)
-    name = re.sub(r"[^a-zA-Z0-9_-]+", "_", visit.catalogue.experiment(experiment_id).name)[:MAX_NAME_LENGTH]
+    context = _context(call, experiment_id)
+    name = re.sub(r"[^a-zA-Z0-9_-]+", "_", call.catalogue.experiment(experiment_id).name)[:MAX_NAME_LENGTH]
     headers = {
         "Content-Disposition": f'attachment; filename="exp{experiment_id}_{name}_model_def.tar.gz"',
         "Content-Length": str(context.size_bytes),
     }
-    return await _download(visit, context, _chunks, media_type="application/x-gtar", headers=headers)
+    return await _download(call, context, _chunks, media_type="application/x-gtar", headers=headers)
 
 
 async def _download(
-    visit: UserVisit,
+    call: UserCall,
     context: Context,
     content: Callable[[Executor, BinaryIO], AsyncIterator[bytes]],
     **more: Any,
 ) -> Response:
     """Stream a context. It holds one place to its end: an answer that has begun can refuse nothing."""
-    limits, who, loop = visit.backend.limits, visit.user.username, asyncio.get_running_loop()
+    limits, who, loop = call.backend.limits, call.user.username, asyncio.get_running_loop()
     threads = limits.contexts.threads
     await limits.code_downloads.acquire(who)
     try:
-        file = await limits.contexts.run(who, visit.backend.blobs.open, context.digest)
+        file = await limits.contexts.run(who, call.backend.blobs.open, context.digest)
     except BaseException:
         limits.code_downloads.release(who)
         raise
@@ -80,7 +80,7 @@ async def _download(
         limits.code_downloads.release(who)
         await loop.run_in_executor(threads, file.close)
 
-    return Stream(content(threads, file), visit=visit, release=release, **more)
+    return Stream(content(threads, file), call=call, release=release, **more)
 
 
 async def _chunks(
@@ -102,27 +102,27 @@ async def _as_json(threads: Executor, file: BinaryIO) -> AsyncIterator[bytes]:
 
 
 @router.get("/experiments/{experiment_id}/file_tree")
-async def file_tree(visit: Authenticated, experiment_id: int) -> Response:
+async def file_tree(call: Authenticated, experiment_id: int) -> Response:
     """All files and directories, nested."""
-    found = await _run_job(visit, _context(visit, experiment_id), TREE, None)
-    return visit.answer({"files": msgspec.Raw(found)})
+    found = await _run_job(call, _context(call, experiment_id), TREE, None)
+    return call.answer({"files": msgspec.Raw(found)})
 
 
 @router.post("/experiments/{experiment_id}/file")
-async def file(visit: Authenticated, experiment_id: int, wish: FilePath) -> Response:
+async def file(call: Authenticated, experiment_id: int, body: FilePath) -> Response:
     """One file, in base64."""
-    context = _context(visit, experiment_id)
-    content = await _run_job(visit, context, ONE_FILE, wish.path.removeprefix("./"))
-    return visit.answer({"file": base64.b64encode(content).decode()})
+    context = _context(call, experiment_id)
+    content = await _run_job(call, context, ONE_FILE, body.path.removeprefix("./"))
+    return call.answer({"file": base64.b64encode(content).decode()})
 
 
-async def _run_job(visit: UserVisit, context: Context, job: Job, argument: Any) -> bytes:
+async def _run_job(call: UserCall, context: Context, job: Job, argument: Any) -> bytes:
     """Run a job on a context, in a thread if it is small and in another process if it is large."""
-    contexts, who = visit.backend.limits.contexts, visit.user.username
+    contexts, who = call.backend.limits.contexts, call.user.username
     with tempfile.TemporaryFile() as copy:
-        await contexts.run(who, _copy_context, visit.backend.blobs, context.digest, copy)
+        await contexts.run(who, _copy_context, call.backend.blobs, context.digest, copy)
         if context.size_bytes > SMALL_BYTES:
-            found: bytes = await visit.backend.offload.run(who, job, argument, [copy.fileno()])
+            found: bytes = await call.backend.offload.run(who, job, argument, [copy.fileno()])
             return found
         return await contexts.run(who, IN_PROCESS[job], argument, copy.fileno())
 

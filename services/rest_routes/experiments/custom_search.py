@@ -23,8 +23,8 @@ from det_contracts.custom_search import (
 from det_contracts.problems import invalid
 from services.catalogue.catalogue import Catalogue
 from services.catalogue.waiters import EXPERIMENT_OR_TRIALS, Fact
+from services.rest_requests.api_call import Authenticated
 from services.rest_requests.streaming import wait_until
-from services.rest_requests.visit import Authenticated
 
 router = APIRouter()
 LONG_POLL_S = 60.0
@@ -34,24 +34,24 @@ Object = dict[str, Any]
 
 
 @router.get("/experiments/{experiment_id}/searcher_events")
-async def events(visit: Authenticated, experiment_id: int) -> Response:
+async def events(call: Authenticated, experiment_id: int) -> Response:
     """All unanswered events. If there are none, waits up to a minute for the first one."""
-    visit.catalogue.experiment(experiment_id)
+    call.catalogue.experiment(experiment_id)
     query = queries.SearcherEvents(experiment_id)
     deadline = asyncio.get_running_loop().time() + LONG_POLL_S
     while True:
-        position = visit.catalogue.position
-        found = await visit.peers.query(query)
+        position = call.catalogue.position
+        found = await call.peers.query(query)
         left = deadline - asyncio.get_running_loop().time()
         if found["state"] != "ACTIVE":
             gone = {"experimentState": f"STATE_{found['state']}"}
-            return visit.answer({"searcherEvents": [{"id": INACTIVE_ID, "experimentInactive": gone}]})
+            return call.answer({"searcherEvents": [{"id": INACTIVE_ID, "experimentInactive": gone}]})
         if found["events"] or left <= 0:
-            return visit.answer({"searcherEvents": [_shown(one) for one in found["events"]]})
+            return call.answer({"searcherEvents": [_shown(one) for one in found["events"]]})
         # Progress of trials is not part of the folded state, so the searcher is asked again periodically.
-        changed = _experiment_changed(visit.catalogue, experiment_id, position)
-        if not await wait_until(visit, changed, min(left, PROGRESS_S)):
-            return visit.answer({"searcherEvents": []})
+        changed = _experiment_changed(call.catalogue, experiment_id, position)
+        if not await wait_until(call, changed, min(left, PROGRESS_S)):
+            return call.answer({"searcherEvents": []})
 
 
 def _experiment_changed(catalogue: Catalogue, experiment_id: int, since: int) -> Fact:
@@ -91,9 +91,9 @@ _EVENTS: dict[str, Callable[[Object], Object]] = {
 
 
 @router.post("/experiments/{experiment_id}/searcher_operations")
-async def post(visit: Authenticated, experiment_id: int) -> Response:
+async def post(call: Authenticated, experiment_id: int) -> Response:
     """Submit operations for an event. They answer that event and all events before it."""
-    body = await visit.json()
+    body = await call.json()
     if not isinstance(body, dict):
         raise invalid("the request: a JSON object is expected")
     listed = _field(body, "searcherOperations") or []
@@ -102,11 +102,11 @@ async def post(visit: Authenticated, experiment_id: int) -> Response:
     if not isinstance(listed, list) or not isinstance(id, int):
         raise invalid("searcherOperations must be a list, and triggeredByEvent must have the id of an event")
     operations = tuple(_operation(index, one) for index, one in enumerate(listed))
-    user = visit.user.username
-    await visit.peers.command(
+    user = call.user.username
+    await call.peers.command(
         PostOperations(experiment_id=experiment_id, operations=operations, triggered_by=id, user=user)
     )
-    return visit.answer({})
+    return call.answer({})
 
 
 def _field(body: Object, name: str) -> Any:

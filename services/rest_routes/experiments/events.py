@@ -14,7 +14,7 @@ from det_contracts.expconf import MASK, mask_secrets
 from det_contracts.problems import invalid, not_found
 from services.catalogue.api_values import format_optional_time, format_time
 from services.kit.records import read_event
-from services.rest_requests.visit import Authenticated
+from services.rest_requests.api_call import Authenticated
 from services.rest_routes.experiments.why import StepsQuery, log_reader, step_json, step_limit
 from services.web.query import FromQuery
 from services.why.timeline import totals
@@ -42,20 +42,20 @@ class EventsQuery(StepsQuery):
 
 
 @router.get("/events")
-async def events(visit: Authenticated, query: FromQuery[EventsQuery]) -> Response:
+async def events(call: Authenticated, query: FromQuery[EventsQuery]) -> Response:
     """The newest events before a position, oldest first, optionally of one owner."""
     owner = query.owner
     if owner and owner not in OWNERS:
         raise invalid(f"owner must be one of {', '.join(OWNERS)}, not '{owner}'")
     where = [f"control.{owner}.>"] if owner else []
-    explanation = await log_reader(visit).latest_events(query.before or None, step_limit(query), where)
-    return visit.answer({"steps": [step_json(one) for one in explanation.steps], "more": explanation.more})
+    explanation = await log_reader(call).latest_events(query.before or None, step_limit(query), where)
+    return call.answer({"steps": [step_json(one) for one in explanation.steps], "more": explanation.more})
 
 
 @router.get("/events/{position}")
-async def event(visit: Authenticated, position: int) -> Response:
+async def event(call: Authenticated, position: int) -> Response:
     """One event: as a sentence, as logged but without secrets, and the steps that led to it."""
-    reader = log_reader(visit)
+    reader = log_reader(call)
     message = await reader.message_at(position)
     if message is None:
         raise not_found("event at position", position)
@@ -69,7 +69,7 @@ async def event(visit: Authenticated, position: int) -> Response:
         "record": _masked(msgspec.json.decode(message.body)),
         "steps": [step_json(one) for one in explanation.steps],
     }
-    return visit.answer(shown)
+    return call.answer(shown)
 
 
 def _masked(value: Any) -> Any:
@@ -84,10 +84,10 @@ def _masked(value: Any) -> Any:
 
 
 @router.get("/experiments/{experiment_id}/timeline")
-async def timeline(visit: Authenticated, experiment_id: int) -> Response:
+async def timeline(call: Authenticated, experiment_id: int) -> Response:
     """How an experiment spent its time, with the total seconds of each activity."""
-    visit.catalogue.experiment(experiment_id)
-    found = await log_reader(visit).timeline(experiment_id)
+    call.catalogue.experiment(experiment_id)
+    found = await log_reader(call).timeline(experiment_id)
     shown = [
         {
             "what": one.what,
@@ -99,4 +99,4 @@ async def timeline(visit: Authenticated, experiment_id: int) -> Response:
         }
         for one in found
     ]
-    return visit.answer({"stretches": shown, "seconds": totals(found, time.time())})
+    return call.answer({"stretches": shown, "seconds": totals(found, time.time())})

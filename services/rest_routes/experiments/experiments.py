@@ -22,7 +22,7 @@ from services.catalogue.listing import ExperimentFilter, IdPage
 from services.catalogue.peers import pools_or_empty
 from services.kit.paging import Window, experiments_span
 from services.people import users
-from services.rest_requests.visit import Authenticated, UserVisit
+from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_routes.cluster import forecast
 from services.rest_routes.present import job
 from services.rest_routes.present.answers import Experiment as Shape
@@ -68,45 +68,45 @@ class ExperimentsQuery(Paged, Users):
 
 
 @router.post("/experiments")
-async def create(visit: Authenticated) -> Response:
+async def create(call: Authenticated) -> Response:
     """Validate a configuration and a context, and create an experiment from them."""
-    return await submit_experiment(visit, "")
+    return await submit_experiment(call, "")
 
 
-async def submit_experiment(visit: UserVisit, external_id: str) -> Response:
+async def submit_experiment(call: UserCall, external_id: str) -> Response:
     """Answer a submission. With an external id, the experiment of that id is returned if it exists."""
     try:
-        async with submit.receive(visit, "experiment") as (request, code):
-            ready = await submit.check_submission(visit, request, code)
+        async with submit.receive(call, "experiment") as (request, code):
+            ready = await submit.check_submission(call, request, code)
     except archive.TooLarge as error:
         raise HTTPException(413, str(error)) from None
     if request.validate_only:
-        return visit.answer(
+        return call.answer(
             {"experiment": EMPTY_EXPERIMENT, "config": mask_secrets(ready.command.config), **_warnings(ready)}
         )
     # The leading colon cannot clash with older keys, which began with a user name: no user name is empty.
     key = f":{external_id}" if external_id else ""
-    id = await visit.create(msgspec.structs.replace(ready.command, request_key=key))
-    visit.check_view("experiment", id)
-    shown, config = await show(visit, id), mask_secrets(visit.catalogue.submission(id).config)
-    return visit.answer({"experiment": shown, "config": config, **_warnings(ready)})
+    id = await call.create(msgspec.structs.replace(ready.command, request_key=key))
+    call.check_view("experiment", id)
+    shown, config = await show(call, id), mask_secrets(call.catalogue.submission(id).config)
+    return call.answer({"experiment": shown, "config": config, **_warnings(ready)})
 
 
 def _warnings(ready: submit.CheckedSubmission) -> dict[str, list[str]]:
     return {"warnings": ready.warnings, "notices": ready.notices}
 
 
-async def show(visit: UserVisit, id: int) -> dict[str, Any]:
+async def show(call: UserCall, id: int) -> dict[str, Any]:
     """One experiment, with facts that only other services know."""
-    one = visit.catalogue.experiment(id)
-    progress = {} if one.ended_at is not None else await visit.peers.progress([id])
-    waiting_reason = await _waiting_reason(visit, one)
-    unable = await unable_to_start(visit, [one])
-    trials = await load_for_display(visit, [id])
+    one = call.catalogue.experiment(id)
+    progress = {} if one.ended_at is not None else await call.peers.progress([id])
+    waiting_reason = await _waiting_reason(call, one)
+    unable = await unable_to_start(call, [one])
+    trials = await load_for_display(call, [id])
     # The experiment may have been deleted meanwhile.
     return experiment(
-        visit.catalogue.experiment(id),
-        visit.catalogue.state,
+        call.catalogue.experiment(id),
+        call.catalogue.state,
         trials[id],
         progress=progress.get(id),
         waiting_reason=waiting_reason,
@@ -114,43 +114,43 @@ async def show(visit: UserVisit, id: int) -> dict[str, Any]:
     )
 
 
-async def load_for_display(visit: UserVisit, ids: Sequence[int], lean: bool = False) -> dict[int, list[int]]:
+async def load_for_display(call: UserCall, ids: Sequence[int], lean: bool = False) -> dict[int, list[int]]:
     """Load what experiments are shown with: their submissions, unless `lean`, and their trials' ids."""
     if not lean:
-        await visit.catalogue.evicted.load(("submissions", id) for id in ids)
-    found: dict[int, list[int]] = await visit.catalogue.evicted.fetch_trial_ids(ids)
+        await call.catalogue.evicted.load(("submissions", id) for id in ids)
+    found: dict[int, list[int]] = await call.catalogue.evicted.fetch_trial_ids(ids)
     return found
 
 
-async def unable_to_start(visit: UserVisit, records: Iterable[Experiment]) -> set[int]:
+async def unable_to_start(call: UserCall, records: Iterable[Experiment]) -> set[int]:
     """Those among some experiments that wait for slots which their pool can never have."""
     waiting = [one for one in records if experiment_state(one) == "QUEUED"]
-    pools = await pools_or_empty(visit.peers) if waiting else []
-    return forecast.unschedulable_experiments(waiting, visit.catalogue.state, pools)
+    pools = await pools_or_empty(call.peers) if waiting else []
+    return forecast.unschedulable_experiments(waiting, call.catalogue.state, pools)
 
 
-async def _waiting_reason(visit: UserVisit, one: Experiment) -> str:
+async def _waiting_reason(call: UserCall, one: Experiment) -> str:
     if experiment_state(one) != "QUEUED":
         return ""
-    reasons = await visit.peers.waiting(one.id)
+    reasons = await call.peers.waiting(one.id)
     return next(iter(reasons.values()), "")
 
 
 @router.get("/experiments", **page_schema("experiments", Shape))
-async def list_experiments(visit: Authenticated, query: FromQuery[ExperimentsQuery]) -> Response:
+async def list_experiments(call: Authenticated, query: FromQuery[ExperimentsQuery]) -> Response:
     """A page of experiments (REST spec, 3.2). Our addition `lean` leaves out their configurations."""
-    experiment_filter, sort, window = _filter(visit, query), query.sort_by, query.window
+    experiment_filter, sort, window = _filter(call, query), query.sort_by, query.window
     if sort == listing.PROGRESS:
-        found = await _by_progress(visit, experiment_filter, window)
+        found = await _by_progress(call, experiment_filter, window)
     else:
-        found = await visit.catalogue.read(
+        found = await call.catalogue.read(
             lambda connection: listing.experiment_page(connection, experiment_filter, sort, window)
         )
-    state = visit.catalogue.state
+    state = call.catalogue.state
     known = state.experiments
-    progress = await visit.peers.progress([id for id in found.ids if id in known and not known[id].ended_at])
-    unable = await unable_to_start(visit, [known[id] for id in found.ids if id in known])
-    trials = await load_for_display(visit, found.ids, query.lean)
+    progress = await call.peers.progress([id for id in found.ids if id in known and not known[id].ended_at])
+    unable = await unable_to_start(call, [known[id] for id in found.ids if id in known])
+    trials = await load_for_display(call, found.ids, query.lean)
     # Some may have been deleted since the list was read.
     records = [known[id] for id in found.ids if id in known]
     shown = [
@@ -164,19 +164,19 @@ async def list_experiments(visit: Authenticated, query: FromQuery[ExperimentsQue
         )
         for one in records
     ]
-    return visit.answer({"experiments": shown, "pagination": found.span.pagination})
+    return call.answer({"experiments": shown, "pagination": found.span.pagination})
 
 
-def _filter(visit: UserVisit, query: ExperimentsQuery) -> ExperimentFilter:
+def _filter(call: UserCall, query: ExperimentsQuery) -> ExperimentFilter:
     return ExperimentFilter(
         name=query.name,
         description=query.description,
         labels=query.labels,
         archived=query.archived,
         states=query.states,
-        users=users.names_of(visit.catalogue.state, query.users, query.user_ids),
+        users=users.names_of(call.catalogue.state, query.users, query.user_ids),
         project_id=query.project_id,
-        projects=visit.visibility.visible_projects(),
+        projects=call.visibility.visible_projects(),
         ids=query.including or query.experiment_id_filter,
         not_ids=query.excluding,
         first_id=max(query.at_least or 0, (query.above or 0) + 1),
@@ -190,15 +190,15 @@ def _last_id(query: ExperimentsQuery) -> int | None:
     return min(bounds, default=None)
 
 
-async def _by_progress(visit: UserVisit, experiment_filter: ExperimentFilter, window: Window) -> IdPage:
+async def _by_progress(call: UserCall, experiment_filter: ExperimentFilter, window: Window) -> IdPage:
     """Sort by progress here, as only the searcher knows it. Experiments without progress come last."""
 
     def everything(connection: sa.Connection) -> list[int]:
         return listing.all_experiment_ids(connection, experiment_filter)
 
-    ids = await visit.catalogue.read(everything)
-    known = visit.catalogue.state.experiments
-    progress = await visit.peers.progress([id for id in ids if id in known and not known[id].ended_at])
+    ids = await call.catalogue.read(everything)
+    known = call.catalogue.state.experiments
+    progress = await call.peers.progress([id for id in ids if id in known and not known[id].ended_at])
     sign = -1 if window.descending else 1
     ids.sort(key=lambda id: (id not in progress, sign * progress.get(id, 0.0), sign * id))
     part = experiments_span(window, len(ids))
@@ -206,50 +206,48 @@ async def _by_progress(visit: UserVisit, experiment_filter: ExperimentFilter, wi
 
 
 @router.get("/experiments/{experiment_id}", **response_schema(OneExperiment))
-async def get(visit: Authenticated, experiment_id: int) -> Response:
+async def get(call: Authenticated, experiment_id: int) -> Response:
     """One experiment, with its place in the queue while it has one."""
-    answer = {"experiment": await show(visit, experiment_id)}
-    known = (
-        None if visit.catalogue.experiment(experiment_id).ended_at else await visit.peers.job(experiment_id)
-    )
-    return visit.answer(answer | ({"jobSummary": job.summary(known)} if known else {}))
+    answer = {"experiment": await show(call, experiment_id)}
+    known = None if call.catalogue.experiment(experiment_id).ended_at else await call.peers.job(experiment_id)
+    return call.answer(answer | ({"jobSummary": job.summary(known)} if known else {}))
 
 
-async def _change(visit: UserVisit, experiment_id: int, action: Action) -> Response:
-    command = ChangeExperiment(experiment_id=experiment_id, action=action, user=visit.user.username)
-    await visit.peers.command(command)
-    return visit.answer({})
+async def _change(call: UserCall, experiment_id: int, action: Action) -> Response:
+    command = ChangeExperiment(experiment_id=experiment_id, action=action, user=call.user.username)
+    await call.peers.command(command)
+    return call.answer({})
 
 
 @router.post("/experiments/{experiment_id}/activate")
-async def activate(visit: Authenticated, experiment_id: int) -> Response:
+async def activate(call: Authenticated, experiment_id: int) -> Response:
     """Activate an experiment."""
-    return await _change(visit, experiment_id, "activate")
+    return await _change(call, experiment_id, "activate")
 
 
 @router.post("/experiments/{experiment_id}/pause")
-async def pause(visit: Authenticated, experiment_id: int) -> Response:
+async def pause(call: Authenticated, experiment_id: int) -> Response:
     """Pause an experiment. Its trials may save checkpoints first."""
-    return await _change(visit, experiment_id, "pause")
+    return await _change(call, experiment_id, "pause")
 
 
 @router.post("/experiments/{experiment_id}/cancel")
-async def cancel(visit: Authenticated, experiment_id: int) -> Response:
+async def cancel(call: Authenticated, experiment_id: int) -> Response:
     """Cancel an experiment. Its trials may save checkpoints first."""
-    return await _change(visit, experiment_id, "cancel")
+    return await _change(call, experiment_id, "cancel")
 
 
 @router.post("/experiments/{experiment_id}/kill")
-async def kill(visit: Authenticated, experiment_id: int) -> Response:
+async def kill(call: Authenticated, experiment_id: int) -> Response:
     """Kill an experiment immediately."""
-    return await _change(visit, experiment_id, "kill")
+    return await _change(call, experiment_id, "kill")
 
 
 @router.get("/experiments/{experiment_id}/searcher/best_searcher_validation_metric")
-async def best_metric(visit: Authenticated, experiment_id: int) -> Response:
+async def best_metric(call: Authenticated, experiment_id: int) -> Response:
     """The best searcher metric so far, or 404 if there is none."""
-    best = visit.catalogue.experiment(experiment_id).best_metric
+    best = call.catalogue.experiment(experiment_id).best_metric
     if best is None:
         message = f"experiment '{experiment_id}' has no validation with its searcher metric yet"
         raise Refused(Problem("not_found", message))
-    return visit.answer({"metric": best})
+    return call.answer({"metric": best})

@@ -10,52 +10,50 @@ from starlette.responses import Response
 
 from det_contracts import expconf, queries
 from det_contracts.problems import invalid
-from services.rest_requests.visit import Authenticated, UserVisit
+from services.rest_requests.api_call import Authenticated, UserCall
 from services.submission import configuration
 
 router = APIRouter()
 root = APIRouter()
 
 
-async def _preview_search(
-    visit: UserVisit, config: Any, seed: int | None = None
-) -> tuple[dict[str, Any], Any]:
+async def _preview_search(call: UserCall, config: Any, seed: int | None = None) -> tuple[dict[str, Any], Any]:
     """The completed configuration and the trials of its search. An entrypoint is not required."""
     if not isinstance(config, dict):
         raise invalid("a configuration is expected: a JSON object")
     text = msgspec.json.encode({"entrypoint": "none"} | config).decode()
-    whole, _ = await configuration.complete(visit.backend, visit.user.username, text)
+    whole, _ = await configuration.complete(call.backend, call.user.username, text)
     if seed is not None:
         whole["reproducibility"]["experiment_seed"] = seed
-    async with visit.backend.limits.previews.hold(visit.user.username):
-        return whole, await visit.peers.query(queries.PreviewSearch(whole))
+    async with call.backend.limits.previews.hold(call.user.username):
+        return whole, await call.peers.query(queries.PreviewSearch(whole))
 
 
 @router.get("/experiment-config/fields")
-async def fields(visit: Authenticated) -> Response:
+async def fields(call: Authenticated) -> Response:
     """Every field of a configuration with its type, default and allowed values, for editors."""
-    return visit.answer({"fields": [msgspec.to_builtins(one) for one in expconf.outline()]})
+    return call.answer({"fields": [msgspec.to_builtins(one) for one in expconf.outline()]})
 
 
 @router.post("/preview-hp-search")
-async def preview(visit: Authenticated) -> Response:
+async def preview(call: Authenticated) -> Response:
     """The trials that a search would create, with the operations of each."""
-    body = await visit.json()
+    body = await call.json()
     given = body if isinstance(body, dict) else {}
     seed = given.get("seed")
-    config, rows = await _preview_search(visit, given.get("config"), seed if isinstance(seed, int) else None)
+    config, rows = await _preview_search(call, given.get("config"), seed if isinstance(seed, int) else None)
     trials = [{"operations": _operations(row["lengths"]), "occurrences": row["trials"]} for row in rows]
     shown = {"config": config, "seed": config["reproducibility"]["experiment_seed"], "trials": trials}
-    return visit.answer({"simulation": shown})
+    return call.answer({"simulation": shown})
 
 
 @router.get("/experiments/{experiment_id}/rungs")
-async def rungs(visit: Authenticated, experiment_id: int) -> Response:
+async def rungs(call: Authenticated, experiment_id: int) -> Response:
     """Which trials a halving search promoted and stopped, and at which value (our addition)."""
-    visit.catalogue.experiment(experiment_id)
-    found = await visit.peers.query(queries.SearchRungs(experiment_id))
+    call.catalogue.experiment(experiment_id)
+    found = await call.peers.query(queries.SearchRungs(experiment_id))
     brackets = [[_rung(rung) for rung in bracket] for bracket in found["brackets"]]
-    return visit.answer({"brackets": brackets})
+    return call.answer({"brackets": brackets})
 
 
 def _rung(rung: dict[str, Any]) -> dict[str, Any]:
@@ -74,8 +72,8 @@ def _operations(lengths: list[int]) -> list[dict[str, Any]]:
 
 
 @root.post("/searcher/preview")
-async def preview_in_short(visit: Authenticated) -> Response:
+async def preview_in_short(call: Authenticated) -> Response:
     """The older form of the preview: `{"results": {"4 V 16 V": 1}}`, with a V for each validation."""
-    _, rows = await _preview_search(visit, await visit.json())
+    _, rows = await _preview_search(call, await call.json())
     results = {" ".join(f"{length} V" for length in row["lengths"]): row["trials"] for row in rows}
-    return visit.answer({"results": results})
+    return call.answer({"results": results})

@@ -17,8 +17,8 @@ from services.catalogue.display_state import STATES
 from services.catalogue.domain import Experiment
 from services.catalogue.listing import ExperimentFilter
 from services.people import users
+from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_requests.bodies import Bulk, BulkMove, ExperimentMove
-from services.rest_requests.visit import Authenticated, UserVisit
 from services.rest_routes.experiments.experiments import show
 from services.rest_routes.present.experiment import present_config
 from services.web.query import enum_names
@@ -41,25 +41,25 @@ _JOB_FIELDS = {
 
 
 @router.patch("/experiments/{experiment_id}")
-async def revise(visit: Authenticated, experiment_id: int) -> Response:
+async def revise(call: Authenticated, experiment_id: int) -> Response:
     """Change an experiment while it exists. All changes are validated before any is applied."""
-    one = visit.catalogue.experiment(experiment_id)
-    changes = _changes(await visit.json())
-    config = present_config(one, visit.catalogue.submission(experiment_id))
+    one = call.catalogue.experiment(experiment_id)
+    changes = _changes(await call.json())
+    config = present_config(one, call.catalogue.submission(experiment_id))
     try:
         expconf.revise(config, {field: value for field, value in changes.items() if field != "notes"})
     except expconf.ConfigErrors as errors:
         raise invalid(str(errors)) from None
     if any(field in _JOB_FIELDS for field in changes):
         _check_has_job(one)
-    user = visit.user.username
+    user = call.user.username
     share = {_JOB_FIELDS[field]: value for field, value in changes.items() if field in _JOB_FIELDS}
     rest = {field: value for field, value in changes.items() if field not in _JOB_FIELDS}
     if share:
-        await visit.peers.command(ChangeJob(experiment_id=experiment_id, user=user, **share))
+        await call.peers.command(ChangeJob(experiment_id=experiment_id, user=user, **share))
     if rest:
-        await visit.peers.command(ReviseExperiment(experiment_id=experiment_id, changes=rest, user=user))
-    return visit.answer({"experiment": await show(visit, experiment_id)})
+        await call.peers.command(ReviseExperiment(experiment_id=experiment_id, changes=rest, user=user))
+    return call.answer({"experiment": await show(call, experiment_id)})
 
 
 def _check_has_job(one: Experiment) -> None:
@@ -101,32 +101,32 @@ def _snake(name: str) -> str:
 
 
 @router.delete("/experiments/delete")
-async def delete_many(visit: Authenticated, wish: Bulk) -> Response:
+async def delete_many(call: Authenticated, body: Bulk) -> Response:
     """Delete several experiments. The deletion continues after the answer."""
-    return await _change_all(visit, wish, "delete")
+    return await _change_all(call, body, "delete")
 
 
 @router.delete("/experiments/{experiment_id}")
-async def delete(visit: Authenticated, experiment_id: int) -> Response:
+async def delete(call: Authenticated, experiment_id: int) -> Response:
     """Delete an experiment with its checkpoints, metrics and logs. This continues after the answer."""
-    return await _change(visit, experiment_id, "delete")
+    return await _change(call, experiment_id, "delete")
 
 
 @router.post("/experiments/{experiment_id}/archive")
-async def archive(visit: Authenticated, experiment_id: int) -> Response:
+async def archive(call: Authenticated, experiment_id: int) -> Response:
     """Archive an experiment, which hides it from the default lists."""
-    return await _change(visit, experiment_id, "archive")
+    return await _change(call, experiment_id, "archive")
 
 
 @router.post("/experiments/{experiment_id}/unarchive")
-async def unarchive(visit: Authenticated, experiment_id: int) -> Response:
+async def unarchive(call: Authenticated, experiment_id: int) -> Response:
     """Unarchive an experiment."""
-    return await _change(visit, experiment_id, "unarchive")
+    return await _change(call, experiment_id, "unarchive")
 
 
-def _check_deletable(visit: UserVisit, experiment_id: int) -> None:
+def _check_deletable(call: UserCall, experiment_id: int) -> None:
     """Refuse early if checkpoints are registered. The checkpoints service enforces this in any case."""
-    state = visit.catalogue.state
+    state = call.catalogue.state
     for version in state.versions.values():
         registered = state.checkpoints.get(version.checkpoint)
         if registered is not None and registered.experiment_id == experiment_id:
@@ -137,37 +137,37 @@ def _check_deletable(visit: UserVisit, experiment_id: int) -> None:
             )
 
 
-async def _change(visit: UserVisit, experiment_id: int, action: Action) -> Response:
+async def _change(call: UserCall, experiment_id: int, action: Action) -> Response:
     if action == "delete":
-        _check_deletable(visit, experiment_id)
-    command = ChangeExperiment(experiment_id=experiment_id, action=action, user=visit.user.username)
-    await visit.peers.command(command)
-    return visit.answer({})
+        _check_deletable(call, experiment_id)
+    command = ChangeExperiment(experiment_id=experiment_id, action=action, user=call.user.username)
+    await call.peers.command(command)
+    return call.answer({})
 
 
 @router.post("/experiments/move")
-async def move_many(visit: Authenticated, wish: BulkMove) -> Response:
+async def move_many(call: Authenticated, body: BulkMove) -> Response:
     """Move several experiments to another project."""
 
     def command(id: int) -> MoveExperiment:
-        project_id = wish.destination_project_id
-        return MoveExperiment(experiment_id=id, project_id=project_id, user=visit.user.username)
+        project_id = body.destination_project_id
+        return MoveExperiment(experiment_id=id, project_id=project_id, user=call.user.username)
 
-    return await _command_all(visit, wish, command)
+    return await _command_all(call, body, command)
 
 
 @router.post("/experiments/{experiment_id}/move")
-async def move(visit: Authenticated, experiment_id: int, wish: ExperimentMove) -> Response:
+async def move(call: Authenticated, experiment_id: int, body: ExperimentMove) -> Response:
     """Move an experiment to another project."""
-    project_id = wish.destination_project_id
-    command = MoveExperiment(experiment_id=experiment_id, project_id=project_id, user=visit.user.username)
-    await visit.peers.command(command)
-    return visit.answer({})
+    project_id = body.destination_project_id
+    command = MoveExperiment(experiment_id=experiment_id, project_id=project_id, user=call.user.username)
+    await call.peers.command(command)
+    return call.answer({})
 
 
 def _add_bulk(action: Action) -> None:
-    async def change_all(visit: Authenticated, wish: Bulk) -> Response:
-        return await _change_all(visit, wish, action)
+    async def change_all(call: Authenticated, body: Bulk) -> Response:
+        return await _change_all(call, body, action)
 
     change_all.__doc__ = f"{action.capitalize()} experiments, given by ids or filters."
     router.add_api_route(f"/experiments/{action}", change_all, methods=["POST"], name=f"{action} many")
@@ -177,29 +177,29 @@ for _action in BULK_ACTIONS:
     _add_bulk(_action)
 
 
-async def _change_all(visit: UserVisit, body: Bulk, action: Action) -> Response:
+async def _change_all(call: UserCall, body: Bulk, action: Action) -> Response:
     def command(id: int) -> ChangeExperiment:
-        return ChangeExperiment(experiment_id=id, action=action, user=visit.user.username)
+        return ChangeExperiment(experiment_id=id, action=action, user=call.user.username)
 
-    return await _command_all(visit, body, command, action)
+    return await _command_all(call, body, command, action)
 
 
 async def _command_all(
-    visit: UserVisit, body: Bulk, command: Callable[[int], Any], action: Action | None = None
+    call: UserCall, body: Bulk, command: Callable[[int], Any], action: Action | None = None
 ) -> Response:
     results = []
-    for id in await _selected_ids(visit, body):
+    for id in await _selected_ids(call, body):
         try:
             if action == "delete":
-                _check_deletable(visit, id)
-            await visit.peers.command(command(id))
+                _check_deletable(call, id)
+            await call.peers.command(command(id))
             results.append({"id": id, "error": ""})
         except Refused as refusal:
             results.append({"id": id, "error": refusal.problem.message})
-    return visit.answer({"results": results})
+    return call.answer({"results": results})
 
 
-async def _selected_ids(visit: UserVisit, body: Bulk) -> list[int]:
+async def _selected_ids(call: UserCall, body: Bulk) -> list[int]:
     if body.filters is None:
         return list(dict.fromkeys(body.experiment_ids))
     filters = body.filters
@@ -209,14 +209,14 @@ async def _selected_ids(visit: UserVisit, body: Bulk) -> list[int]:
         labels=filters.labels,
         archived=filters.archived,
         states=enum_names("filters.states", filters.states, "STATE_", STATES),
-        users=users.names_of(visit.catalogue.state, [], filters.user_ids),
+        users=users.names_of(call.catalogue.state, [], filters.user_ids),
         project_id=filters.project_id,
         ids=body.experiment_ids,
-        projects=visit.visibility.visible_projects(),
+        projects=call.visibility.visible_projects(),
     )
 
     def read(connection: sa.Connection) -> list[int]:
         return listing.all_experiment_ids(connection, experiment_filter)
 
-    found = await visit.catalogue.read(read)
+    found = await call.catalogue.read(read)
     return [id for id in found if id not in filters.excluded_experiment_ids]

@@ -28,7 +28,7 @@ from services.catalogue.peers import Summary
 from services.catalogue.search import Lookup
 from services.kit import paging
 from services.people import workspace_records
-from services.rest_requests.visit import Authenticated, UserVisit
+from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_routes.experiments.experiments import load_for_display, unable_to_start
 from services.rest_routes.present.answers import ColumnsThere, FoundExperiments, response_schema
 from services.rest_routes.present.experiment import experiment
@@ -58,39 +58,39 @@ class SearchQuery(Paged, ProjectQuery):
 
 
 @router.get("/experiments-search", **response_schema(FoundExperiments))
-async def find(visit: Authenticated, query: FromQuery[SearchQuery]) -> Response:
+async def find(call: Authenticated, query: FromQuery[SearchQuery]) -> Response:
     """A page of experiments that match a filter, each with its best trial.
 
     Our additions: `lean` omits configurations and best trials, and `columns` adds the values of these columns
     to each row.
     """
-    state, project = visit.catalogue.state, query.project_id
+    state, project = call.catalogue.state, query.project_id
     search_request = search.parse(query.filter, query.sort)
     wanted = [resolve_column(name) for text in query.columns for name in text.split(",") if name]
     if project:
         workspace_records.project(state, project)
-        visit.check_view("project", project)
-    lookup = await visit.catalogue.columns.lookup(state, visit.peers, {*search_request.names, *wanted})
-    visibility = visit.visibility
-    ids = visibility.filter_visible(visibility.includes_experiment, visit.catalogue.experiment_ids.all(state))
+        call.check_view("project", project)
+    lookup = await call.catalogue.columns.lookup(state, call.peers, {*search_request.names, *wanted})
+    visibility = call.visibility
+    ids = visibility.filter_visible(visibility.includes_experiment, call.catalogue.experiment_ids.all(state))
     if project:
         ids = [id for id in ids if state.experiments[id].project_id == project]
     # Runs in a thread: it takes 100 ms with 100,000 experiments, which would block the event loop.
     ordered = await asyncio.to_thread(search_request.apply, lookup, ids)
     part = paging.experiments_span(query.window, len(ordered))
     page = [state.experiments[id] for id in ordered[part.start : part.end] if id in state.experiments]
-    rows = await _rows(visit, page, query.lean)
+    rows = await _rows(call, page, query.lean)
     if wanted:
         rows = [row | {"values": _values(lookup, wanted, row["experiment"]["id"])} for row in rows]
-    return visit.answer({"experiments": rows, "pagination": part.pagination})
+    return call.answer({"experiments": rows, "pagination": part.pagination})
 
 
-async def _rows(visit: UserVisit, page: list[Experiment], lean: bool) -> list[dict[str, Any]]:
-    state = visit.catalogue.state
-    best = {} if lean else await _best_trials(visit, page)
-    progress = await visit.peers.progress([one.id for one in page if one.ended_at is None]) if lean else {}
-    unable = await unable_to_start(visit, page)
-    trials = await load_for_display(visit, [one.id for one in page], lean)
+async def _rows(call: UserCall, page: list[Experiment], lean: bool) -> list[dict[str, Any]]:
+    state = call.catalogue.state
+    best = {} if lean else await _best_trials(call, page)
+    progress = await call.peers.progress([one.id for one in page if one.ended_at is None]) if lean else {}
+    unable = await unable_to_start(call, page)
+    trials = await load_for_display(call, [one.id for one in page], lean)
     return [
         {
             "experiment": experiment(
@@ -108,9 +108,9 @@ async def _rows(visit: UserVisit, page: list[Experiment], lean: bool) -> list[di
     ]
 
 
-async def _best_trials(visit: UserVisit, page: list[Experiment]) -> dict[int | None, Any]:
-    chosen = await visit.catalogue.evicted.fetch_trials(one.best_trial for one in page if one.best_trial)
-    return {one["id"]: one for one in await show(visit, list(chosen.trials.values()), chosen)}
+async def _best_trials(call: UserCall, page: list[Experiment]) -> dict[int | None, Any]:
+    chosen = await call.catalogue.evicted.fetch_trials(one.best_trial for one in page if one.best_trial)
+    return {one["id"]: one for one in await show(call, list(chosen.trials.values()), chosen)}
 
 
 def _values(lookup: Lookup, wanted: list[str], id: int) -> dict[str, Any]:
@@ -118,56 +118,56 @@ def _values(lookup: Lookup, wanted: list[str], id: int) -> dict[str, Any]:
 
 
 @router.get("/experiment/labels")
-async def labels(visit: Authenticated, query: FromQuery[ProjectQuery]) -> Response:
+async def labels(call: Authenticated, query: FromQuery[ProjectQuery]) -> Response:
     """All labels of experiments, most used first."""
-    used = visit.catalogue.labels.count(visit.catalogue.state, _projects(visit, query.project_id))
-    return visit.answer({"labels": sorted(used, key=lambda label: (-used[label], label))})
+    used = call.catalogue.labels.count(call.catalogue.state, _projects(call, query.project_id))
+    return call.answer({"labels": sorted(used, key=lambda label: (-used[label], label))})
 
 
 @router.get("/projects/{id}/columns", **response_schema(ColumnsThere))
-async def columns(visit: Authenticated, id: int) -> Response:
+async def columns(call: Authenticated, id: int) -> Response:
     """The columns by which a project's experiments can be filtered and sorted. Id 0 means all projects."""
-    state = visit.catalogue.state
+    state = call.catalogue.state
     if id:
         workspace_records.project(state, id)
     found = [_fixed_column(column) for column in COLUMNS.values() if column.listed]
-    hparams = visit.catalogue.hyperparameters.count(state, _projects(visit, id))
+    hparams = call.catalogue.hyperparameters.count(state, _projects(call, id))
     found += [
         _column(f"{HPARAM}{name}", "UNSPECIFIED", "HYPERPARAMETERS", "text") for name in sorted(hparams)
     ]
-    metrics = await _metrics(visit, _newest_ids(visit, id))
-    return visit.answer({"columns": [*found, *metrics]})
+    metrics = await _metrics(call, _newest_ids(call, id))
+    return call.answer({"columns": [*found, *metrics]})
 
 
-def _projects(visit: UserVisit, project_id: int) -> Callable[[int], bool]:
+def _projects(call: UserCall, project_id: int) -> Callable[[int], bool]:
     """Whether a project is visible and the given one. Project 0 means all projects."""
-    visibility = visit.visibility
+    visibility = call.visibility
     return lambda id: project_id in (0, id) and visibility.includes_project(id)
 
 
-def _newest_ids(visit: UserVisit, project_id: int) -> list[int]:
+def _newest_ids(call: UserCall, project_id: int) -> list[int]:
     """Ids of a project's newest visible experiments. Project 0 means all projects."""
-    state, is_wanted = visit.catalogue.state, _projects(visit, project_id)
-    newest_first = reversed(visit.catalogue.experiment_ids.all(state))
+    state, is_wanted = call.catalogue.state, _projects(call, project_id)
+    newest_first = reversed(call.catalogue.experiment_ids.all(state))
     found = (id for id in newest_first if is_wanted(state.experiments[id].project_id))
     return list(islice(found, MAX_EXPERIMENTS))
 
 
 @router.get("/projects/{id}/experiments/metric-ranges")
-async def metric_ranges(visit: Authenticated, id: int) -> Response:
+async def metric_ranges(call: Authenticated, id: int) -> Response:
     """The range of each metric column in the newest experiments of a project."""
-    state = visit.catalogue.state
+    state = call.catalogue.state
     if id:
         workspace_records.project(state, id)
-    trials = [representative_trial(state.experiments[one]) for one in _newest_ids(visit, id)]
+    trials = [representative_trial(state.experiments[one]) for one in _newest_ids(call, id)]
     trial_ids = [trial for trial in trials if trial is not None]
     found: dict[str, list[float]] = {}
     for start in range(0, len(trial_ids), TRIALS_PER_QUERY):
-        for told in (await visit.peers.summaries(trial_ids[start : start + TRIALS_PER_QUERY])).values():
+        for told in (await call.peers.summaries(trial_ids[start : start + TRIALS_PER_QUERY])).values():
             for name, value in _statistics(told):
                 found.setdefault(name, []).append(value)
     ranges = [{"metricsName": name, "min": min(all), "max": max(all)} for name, all in sorted(found.items())]
-    return visit.answer({"ranges": ranges})
+    return call.answer({"ranges": ranges})
 
 
 def _statistics(told: Summary) -> Iterator[tuple[str, float]]:
@@ -180,11 +180,11 @@ def _statistics(told: Summary) -> Iterator[tuple[str, float]]:
                     yield f"{group}.{name}.{statistic}", value
 
 
-async def _metrics(visit: UserVisit, ids: list[int]) -> list[dict[str, str]]:
+async def _metrics(call: UserCall, ids: list[int]) -> list[dict[str, str]]:
     """Metric columns of the newest experiments; empty while the metrics service is unavailable."""
     found: dict[str, list[str]] = {}
     with contextlib.suppress(Refused):
-        found = await visit.peers.query(queries.MetricNames(ids)) if ids else {}
+        found = await call.peers.query(queries.MetricNames(ids)) if ids else {}
     return [
         _column(f"{group}.{name}.{statistic}", "NUMBER", _LOCATIONS.get(group, "CUSTOM_METRIC"))
         for group, names in found.items()

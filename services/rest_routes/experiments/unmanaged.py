@@ -14,9 +14,9 @@ from det_contracts.commands import CreateTrial, Ending, EndTrial, OpenRun
 from det_contracts.problems import invalid, unavailable
 from services.catalogue.domain import Trial
 from services.catalogue.waiters import Fact
+from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_requests.bodies import NewTrial, TrialPatch, TrialPut, TrialStart
 from services.rest_requests.streaming import wait_until
-from services.rest_requests.visit import Authenticated, UserVisit
 from services.rest_routes.experiments import experiments
 from services.rest_routes.tasks.witness import Witness
 from services.rest_routes.trials import trials
@@ -31,25 +31,25 @@ router = APIRouter()
 
 
 @router.put("/experiments/by-external-id/{external_id:path}")
-async def put_experiment(visit: Authenticated, external_id: str) -> Response:
+async def put_experiment(call: Authenticated, external_id: str) -> Response:
     """Return the experiment with that external id, or create it as POST /experiments does."""
     _check_name(external_id)
-    return await experiments.submit_experiment(visit, external_id)
+    return await experiments.submit_experiment(call, external_id)
 
 
 @router.post("/trials")
-async def create(visit: Authenticated, body: NewTrial) -> Response:
+async def create(call: Authenticated, body: NewTrial) -> Response:
     """Create a trial of an unmanaged experiment."""
-    return await _create(visit, body, str(uuid.uuid4()))
+    return await _create(call, body, str(uuid.uuid4()))
 
 
 @router.put("/trials")
-async def put(visit: Authenticated, body: TrialPut) -> Response:
+async def put(call: Authenticated, body: TrialPut) -> Response:
     """Return the trial with that external id in its experiment, or create it."""
     external = body.external_trial_id
     _check_name(external)
     name = external if ids.is_token(external) else str(uuid.uuid5(uuid.NAMESPACE_OID, external))
-    return await _create(visit, body.create_trial_request, name)
+    return await _create(call, body.create_trial_request, name)
 
 
 def _check_name(external_id: str) -> None:
@@ -57,43 +57,43 @@ def _check_name(external_id: str) -> None:
         raise invalid(f"an external id has 1 to {MAX_NAME_LENGTH} characters, not {len(external_id)}")
 
 
-async def _create(visit: UserVisit, body: NewTrial, request_id: str) -> Response:
+async def _create(call: UserCall, body: NewTrial, request_id: str) -> Response:
     id = body.experiment_id
     if len(msgspec.json.encode(body.hparams)) > TEXT_LIMIT_BYTES:
         raise invalid(f"the hyperparameters are larger than {TEXT_LIMIT_BYTES} bytes")
-    name = await visit.create(
-        CreateTrial(experiment_id=id, request_id=request_id, hparams=body.hparams, user=visit.user.username)
+    name = await call.create(
+        CreateTrial(experiment_id=id, request_id=request_id, hparams=body.hparams, user=call.user.username)
     )
-    return await _show(visit, await _wait_for_trial(visit, id, ids.trial_task_id(id, name)))
+    return await _show(call, await _wait_for_trial(call, id, ids.trial_task_id(id, name)))
 
 
-async def _wait_for_trial(visit: UserVisit, experiment_id: int, task_id: str) -> Trial:
+async def _wait_for_trial(call: UserCall, experiment_id: int, task_id: str) -> Trial:
     """Wait for a trial's id, and return the trial."""
     found: list[Trial] = []
 
     def holds(_: Any) -> bool:
-        known = visit.catalogue.trial_of_task(task_id)
+        known = call.catalogue.trial_of_task(task_id)
         found.extend([known] if known is not None else [])
         return known is not None
 
-    await wait_until(visit, Fact(holds, (("experiments", experiment_id),)), PATIENCE_S)
+    await wait_until(call, Fact(holds, (("experiments", experiment_id),)), PATIENCE_S)
     if not found:
         raise unavailable("the trial will be made, but the searcher does not answer; try again")
     return found[-1]
 
 
-async def _show(visit: UserVisit, known: Trial) -> Response:
-    (shown,) = await trials.show(visit, [known])
-    return visit.answer({"trial": shown})
+async def _show(call: UserCall, known: Trial) -> Response:
+    (shown,) = await trials.show(call, [known])
+    return call.answer({"trial": shown})
 
 
 @router.post("/trials/{trial_id}/start")
-async def start(visit: Authenticated, trial_id: int, body: TrialStart) -> Response:
+async def start(call: Authenticated, trial_id: int, body: TrialStart) -> Response:
     """Start a run of a trial. With `resume`, it continues from the trial's latest checkpoint."""
-    visit.catalogue.trial(trial_id)
-    command = OpenRun(trial_id=trial_id, resume=body.resume, user=visit.user.username)
-    opened = await visit.peers.command(command)
-    return visit.answer(
+    call.catalogue.trial(trial_id)
+    command = OpenRun(trial_id=trial_id, resume=body.resume, user=call.user.username)
+    opened = await call.peers.command(command)
+    return call.answer(
         {
             "trialRunId": opened["run"],
             "latestCheckpoint": opened["checkpoint"],
@@ -103,15 +103,15 @@ async def start(visit: Authenticated, trial_id: int, body: TrialStart) -> Respon
 
 
 @router.patch("/trials/{trial_id}")
-async def patch(visit: Authenticated, trial_id: int, body: TrialPatch) -> Response:
+async def patch(call: Authenticated, trial_id: int, body: TrialPatch) -> Response:
     """Report that the script is alive, or how it ended."""
-    witness = Witness(visit, trial_id)
+    witness = Witness(call, trial_id)
     state = body.state.removeprefix("STATE_")
     if state in ENDINGS:
-        command = EndTrial(trial_id=trial_id, state=cast(Ending, state), user=visit.user.username)
-        await visit.peers.command(command)
+        command = EndTrial(trial_id=trial_id, state=cast(Ending, state), user=call.user.username)
+        await call.peers.command(command)
     elif state in RUNNING_STATES:
         await witness.send_heartbeat()
     else:
         raise invalid(f"state is {body.state}: a script may say RUNNING, or {', '.join(ENDINGS)} at its end")
-    return await _show(visit, visit.catalogue.trial(trial_id))
+    return await _show(call, call.catalogue.trial(trial_id))

@@ -11,7 +11,7 @@ from det_contracts import ids
 from det_contracts.problems import Refused, invalid, not_found
 from services.catalogue.api_values import format_time
 from services.catalogue.why_subjects import find_subject
-from services.rest_requests.visit import Authenticated, UserVisit
+from services.rest_requests.api_call import Authenticated, UserCall
 from services.web.query import Flag, FromQuery, Integer, QueryModel
 from services.why.chain import Explanation, Step
 from services.why.reader import Reader
@@ -35,38 +35,38 @@ class WhyQuery(StepsQuery):
 
 
 @router.get("/why/{kind}/{id}")
-async def why(visit: Authenticated, kind: str, id: str, query: FromQuery[WhyQuery]) -> Response:
+async def why(call: Authenticated, kind: str, id: str, query: FromQuery[WhyQuery]) -> Response:
     """The chain of causes, newest first. With `all`, the full story before a position, oldest first."""
-    reader = log_reader(visit)
-    subject = await _subject(visit, reader, kind, id)
+    reader = log_reader(call)
+    subject = await _subject(call, reader, kind, id)
     if query.all:
         explanation = await reader.full_history(subject, query.before or None, step_limit(query))
     else:
         explanation = await reader.explain_state(subject)
     if not explanation.steps and subject.kind in ("worker", "pool"):
         raise not_found(subject.kind, subject.id)
-    return visit.answer(_shown(subject, explanation, await _waits_for(visit, subject)))
+    return call.answer(_shown(subject, explanation, await _waits_for(call, subject)))
 
 
-def log_reader(visit: UserVisit) -> Reader:
+def log_reader(call: UserCall) -> Reader:
     """A reader of the log for one answer."""
-    return Reader(visit.backend.journal, lambda allocation: _trial_of(visit, allocation))
+    return Reader(call.backend.journal, lambda allocation: _trial_of(call, allocation))
 
 
-async def _subject(visit: UserVisit, reader: Reader, kind: str, id: str) -> Subject:
+async def _subject(call: UserCall, reader: Reader, kind: str, id: str) -> Subject:
     try:
-        found = find_subject(visit.catalogue.state, kind, id)
+        found = find_subject(call.catalogue.state, kind, id)
     except Refused:
         number = ids.parse_number(id)
-        gone = kind == "experiment" and visit.visibility.includes_everything
+        gone = kind == "experiment" and call.visibility.includes_everything
         deleted = await reader.find_deleted_experiment(number) if gone and number is not None else None
         if deleted is None:
             raise
         return deleted
     if found.experiment_id > 0:
-        visit.check_view("experiment", found.experiment_id)
+        call.check_view("experiment", found.experiment_id)
     else:
-        visit.check_view("run", *found.allocation_ids)
+        call.check_view("run", *found.allocation_ids)
     return found
 
 
@@ -78,19 +78,19 @@ def step_limit(query: StepsQuery) -> int:
     return limit
 
 
-def _trial_of(visit: UserVisit, allocation_id: str) -> int | None:
-    known = visit.catalogue.state.allocations.get(allocation_id)
+def _trial_of(call: UserCall, allocation_id: str) -> int | None:
+    known = call.catalogue.state.allocations.get(allocation_id)
     return known.trial_id if known else None
 
 
-async def _waits_for(visit: UserVisit, subject: Subject) -> str:
+async def _waits_for(call: UserCall, subject: Subject) -> str:
     """What the subject's runs are waiting for, according to the scheduler."""
     if subject.kind == "pool":
-        rows = await visit.peers.pools()
+        rows = await call.peers.pools()
         return next((row.growth for row in rows if row.name == subject.id), "")
     if subject.state not in ("QUEUED", "PENDING"):
         return ""
-    waiting = await visit.peers.waiting(subject.experiment_id)
+    waiting = await call.peers.waiting(subject.experiment_id)
     own = [reason for id, reason in waiting.items() if id in subject.allocation_ids]
     return next(iter(own or (list(waiting.values()) if subject.trial_id is None else ())), "")
 

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from det_contracts.queries import LogCause, LogPage
 from services.catalogue.api_values import format_optional_time, format_time
-from services.rest_requests.visit import Authenticated, UserVisit
+from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_routes.present import cause
 from services.rest_routes.tasks.tasks import runs_of
 
@@ -24,21 +24,21 @@ router = APIRouter()
 
 
 @router.get("/trials/{trial_id}/logs/cause")
-async def of_trial(visit: Authenticated, trial_id: int) -> Response:
+async def of_trial(call: Authenticated, trial_id: int) -> Response:
     """Which rank failed first in the latest run with an error. Null if no line is an error."""
-    return visit.answer({"cause": await _cause(visit, visit.catalogue.trial(trial_id).task_id)})
+    return call.answer({"cause": await _cause(call, call.catalogue.trial(trial_id).task_id)})
 
 
 @router.get("/tasks/{task_id}/logs/cause")
-async def of_task(visit: Authenticated, task_id: str) -> Response:
+async def of_task(call: Authenticated, task_id: str) -> Response:
     """Which rank failed first in the latest run with an error. Null if no line is an error."""
-    if visit.catalogue.trial_of_task(task_id) is None:
-        runs_of(visit, task_id)
-    return visit.answer({"cause": await _cause(visit, task_id)})
+    if call.catalogue.trial_of_task(task_id) is None:
+        runs_of(call, task_id)
+    return call.answer({"cause": await _cause(call, task_id)})
 
 
-async def _cause(visit: UserVisit, task_id: str) -> dict[str, Any] | None:
-    answer = await visit.peers.query(LogCause(task_id))
+async def _cause(call: UserCall, task_id: str) -> dict[str, Any] | None:
+    answer = await call.peers.query(LogCause(task_id))
     if answer is None:
         return None
     rank = NO_RANK if answer["rank"] is None else answer["rank"]
@@ -46,8 +46,8 @@ async def _cause(visit: UserVisit, task_id: str) -> dict[str, Any] | None:
     replace = msgspec.structs.replace
     from_here = replace(mine, after_id=answer["line"] - 1)
     before_here = replace(mine, after_id=answer["line"], descending=True)
-    behind = (await visit.peers.log_page(from_here, limit=BEHIND)).lines
-    before = (await visit.peers.log_page(before_here, limit=BEFORE)).lines
+    behind = (await call.peers.log_page(from_here, limit=BEHIND)).lines
+    before = (await call.peers.log_page(before_here, limit=BEFORE)).lines
     if not behind:
         # The lines were trimmed since the first query.
         return None

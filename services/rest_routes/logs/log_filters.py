@@ -7,7 +7,7 @@ from typing import Annotated
 from det_contracts.problems import invalid
 from det_contracts.queries import LogPage
 from services.kit import patterns
-from services.rest_requests.visit import UserVisit
+from services.rest_requests.api_call import UserCall
 from services.rest_routes.present import task
 from services.rest_routes.tasks.tasks import runs_of
 from services.web.query import NOTHING, Instant, Integer, Integers, Ordered, enum_values
@@ -34,14 +34,14 @@ class LinesQuery(Ordered):
     from_number: Integer = 0
 
 
-def log_query(visit: UserVisit, task_id: str, query: LinesQuery) -> LogPage:
+def log_query(call: UserCall, task_id: str, query: LinesQuery) -> LogPage:
     """Convert the query parameters to a query of the metrics service.
 
     Raises `Refused` if they are invalid.
     """
     allocations, workers = list(query.allocation_ids), list(query.agent_ids)
     if containers := query.container_ids:
-        locations = task.container_locations(containers, runs_of(visit, task_id))
+        locations = task.container_locations(containers, runs_of(call, task_id))
         allocations += [location[0] for location in locations] or containers
         workers += [location[1] for location in locations]
     if query.regex:

@@ -14,8 +14,8 @@ from det_contracts.problems import Refused, invalid
 from det_contracts.queries import LogFields
 from services.kit import patterns
 from services.live import follow
+from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_requests.streaming import Stream
-from services.rest_requests.visit import Authenticated, UserVisit
 from services.rest_routes.logs.log_filters import LinesQuery, log_query
 from services.rest_routes.present import log
 from services.rest_routes.tasks.tasks import runs_of
@@ -39,62 +39,62 @@ class LogFileQuery(LinesQuery, Limited):
 
 
 @router.get("/trials/{trial_id}/logs/page")
-async def page_of_trial(visit: Authenticated, trial_id: int, query: FromQuery[LogPageQuery]) -> Response:
+async def page_of_trial(call: Authenticated, trial_id: int, query: FromQuery[LogPageQuery]) -> Response:
     """Lines after or before a line, or from a number on. Long lines are cut unless `whole` is set.
 
     `mark` is a regular expression whose matches in the returned lines are listed in `hits`. It does not
     filter.
     """
-    return await _page(visit, visit.catalogue.trial(trial_id).task_id, query)
+    return await _page(call, call.catalogue.trial(trial_id).task_id, query)
 
 
 @router.get("/tasks/{task_id}/logs/page")
-async def page_of_task(visit: Authenticated, task_id: str, query: FromQuery[LogPageQuery]) -> Response:
+async def page_of_task(call: Authenticated, task_id: str, query: FromQuery[LogPageQuery]) -> Response:
     """Lines after or before a line, or from a number on. Long lines are cut unless `whole` is set.
 
     `mark` is a regular expression whose matches in the returned lines are listed in `hits`. It does not
     filter.
     """
-    return await _page(visit, _existing_task_id(visit, task_id), query)
+    return await _page(call, _existing_task_id(call, task_id), query)
 
 
 @router.get("/trials/{trial_id}/logs/summary")
-async def summary_of_trial(visit: Authenticated, trial_id: int) -> Response:
+async def summary_of_trial(call: Authenticated, trial_id: int) -> Response:
     """The number of lines, the values by which they can be filtered, and where they show a failure."""
-    return await _summary(visit, visit.catalogue.trial(trial_id).task_id)
+    return await _summary(call, call.catalogue.trial(trial_id).task_id)
 
 
 @router.get("/tasks/{task_id}/logs/summary")
-async def summary_of_task(visit: Authenticated, task_id: str) -> Response:
+async def summary_of_task(call: Authenticated, task_id: str) -> Response:
     """The number of lines, the values by which they can be filtered, and where they show a failure."""
-    return await _summary(visit, _existing_task_id(visit, task_id))
+    return await _summary(call, _existing_task_id(call, task_id))
 
 
 @router.get("/trials/{trial_id}/logs/download")
-async def file_of_trial(visit: Authenticated, trial_id: int, query: FromQuery[LogFileQuery]) -> Response:
+async def file_of_trial(call: Authenticated, trial_id: int, query: FromQuery[LogFileQuery]) -> Response:
     """All matching lines, as a text file."""
-    return await _file(visit, visit.catalogue.trial(trial_id).task_id, f"trial-{trial_id}", query)
+    return await _file(call, call.catalogue.trial(trial_id).task_id, f"trial-{trial_id}", query)
 
 
 @router.get("/tasks/{task_id}/logs/download")
-async def file_of_task(visit: Authenticated, task_id: str, query: FromQuery[LogFileQuery]) -> Response:
+async def file_of_task(call: Authenticated, task_id: str, query: FromQuery[LogFileQuery]) -> Response:
     """All matching lines, as a text file."""
-    return await _file(visit, _existing_task_id(visit, task_id), f"task-{task_id}", query)
+    return await _file(call, _existing_task_id(call, task_id), f"task-{task_id}", query)
 
 
-def _existing_task_id(visit: UserVisit, task_id: str) -> str:
+def _existing_task_id(call: UserCall, task_id: str) -> str:
     """Return the id if the task exists. Raises `Refused` (404)."""
-    if visit.catalogue.trial_of_task(task_id) is None:
-        runs_of(visit, task_id)
+    if call.catalogue.trial_of_task(task_id) is None:
+        runs_of(call, task_id)
     return task_id
 
 
-async def _page(visit: UserVisit, task_id: str, query: LogPageQuery) -> Response:
+async def _page(call: UserCall, task_id: str, query: LogPageQuery) -> Response:
     if not 0 < query.limit <= MAX_PAGE:
         raise invalid(f"limit must be between 1 and {MAX_PAGE}, not {query.limit}")
     mark = patterns.search(query.mark) if query.mark else None
-    found = await visit.peers.log_page(log_query(visit, task_id, query), limit=query.limit)
-    return visit.answer(
+    found = await call.peers.log_page(log_query(call, task_id, query), limit=query.limit)
+    return call.answer(
         {
             "lines": [log.page_line(line, whole=query.whole, mark=mark) for line in found.lines],
             "more": found.more,
@@ -104,17 +104,17 @@ async def _page(visit: UserVisit, task_id: str, query: LogPageQuery) -> Response
     )
 
 
-async def _summary(visit: UserVisit, task_id: str) -> Response:
-    return visit.answer(log.summary(await visit.peers.query(LogFields(task_id))))
+async def _summary(call: UserCall, task_id: str) -> Response:
+    return call.answer(log.summary(await call.peers.query(LogFields(task_id))))
 
 
-async def _file(visit: UserVisit, task_id: str, name: str, query: LogFileQuery) -> Response:
-    pages = follow.read(visit.peers, log_query(visit, task_id, query), query.limit)
+async def _file(call: UserCall, task_id: str, name: str, query: LogFileQuery) -> Response:
+    pages = follow.read(call.peers, log_query(call, task_id, query), query.limit)
     # Read the first page now, so that errors are reported before the answer begins.
     first: follow.Lines = await anext(pages, ())
     return Stream(
         _text(first, pages),
-        visit=visit,
+        call=call,
         media_type="text/plain; charset=utf-8",
         headers={"Content-Disposition": f'attachment; filename="{name}.log"'},
     )

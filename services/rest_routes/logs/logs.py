@@ -12,7 +12,7 @@ from det_contracts.queries import LogFields
 from services.catalogue.peers import LogLine
 from services.catalogue.waiters import Fact
 from services.live import follow
-from services.rest_requests.visit import Authenticated, UserVisit, encode_line
+from services.rest_requests.api_call import Authenticated, UserCall, encode_line
 from services.rest_routes.change_stream import (
     ALREADY_ENDED,
     period_s,
@@ -35,47 +35,47 @@ class LogStreamQuery(LinesQuery, Limited):
 
 
 @router.get("/trials/{trial_id}/logs")
-async def of_trial(visit: Authenticated, trial_id: int, query: FromQuery[LogStreamQuery]) -> Response:
+async def of_trial(call: Authenticated, trial_id: int, query: FromQuery[LogStreamQuery]) -> Response:
     """A trial's log lines. With `follow`, the stream continues until the trial has ended."""
-    task_id = visit.catalogue.trial(trial_id).task_id
-    return _stream(visit, task_id, trial_id, trial_ended(trial_id), query)
+    task_id = call.catalogue.trial(trial_id).task_id
+    return _stream(call, task_id, trial_id, trial_ended(trial_id), query)
 
 
 @router.get("/tasks/{task_id}/logs")
-async def of_task(visit: Authenticated, task_id: str, query: FromQuery[LogStreamQuery]) -> Response:
+async def of_task(call: Authenticated, task_id: str, query: FromQuery[LogStreamQuery]) -> Response:
     """A task's log lines. With `follow`, the stream continues until the task has ended."""
-    trial = visit.catalogue.trial_of_task(task_id)
-    end_fact = trial_ended(trial.id) if trial is not None else runs_ended([runs_of(visit, task_id)[0].id])
-    return _stream(visit, task_id, None, end_fact, query)
+    trial = call.catalogue.trial_of_task(task_id)
+    end_fact = trial_ended(trial.id) if trial is not None else runs_ended([runs_of(call, task_id)[0].id])
+    return _stream(call, task_id, None, end_fact, query)
 
 
 @router.get("/trials/{trial_id}/logs/fields")
-async def fields_of_trial(visit: Authenticated, trial_id: int, query: FromQuery[Followed]) -> Response:
+async def fields_of_trial(call: Authenticated, trial_id: int, query: FromQuery[Followed]) -> Response:
     """The values by which a trial's log can be filtered, updated with `follow` until it has ended."""
-    task_id = visit.catalogue.trial(trial_id).task_id
-    return _fields(visit, task_id, trial_ended(trial_id), query)
+    task_id = call.catalogue.trial(trial_id).task_id
+    return _fields(call, task_id, trial_ended(trial_id), query)
 
 
 @router.get("/tasks/{task_id}/logs/fields")
-async def fields_of_task(visit: Authenticated, task_id: str, query: FromQuery[Followed]) -> Response:
+async def fields_of_task(call: Authenticated, task_id: str, query: FromQuery[Followed]) -> Response:
     """The values by which a task's log can be filtered, updated with `follow` until it has ended."""
-    trial = visit.catalogue.trial_of_task(task_id)
-    end_fact = trial_ended(trial.id) if trial else runs_ended([one.id for one in runs_of(visit, task_id)])
-    return _fields(visit, task_id, end_fact, query)
+    trial = call.catalogue.trial_of_task(task_id)
+    end_fact = trial_ended(trial.id) if trial else runs_ended([one.id for one in runs_of(call, task_id)])
+    return _fields(call, task_id, end_fact, query)
 
 
-def _fields(visit: UserVisit, task_id: str, is_over: Fact, query: Followed) -> Response:
+def _fields(call: UserCall, task_id: str, is_over: Fact, query: Followed) -> Response:
     async def ask() -> dict[str, object]:
-        return log.fields(await visit.peers.query(LogFields(task_id)))
+        return log.fields(await call.peers.query(LogFields(task_id)))
 
     end_fact = is_over if query.follow else ALREADY_ENDED
-    return visit.stream(stream_changes(visit, ask, end_fact, period_s(query)))
+    return call.stream(stream_changes(call, ask, end_fact, period_s(query)))
 
 
 def _stream(
-    visit: UserVisit, task_id: str, trial_id: int | None, is_over: Fact, query: LogStreamQuery
+    call: UserCall, task_id: str, trial_id: int | None, is_over: Fact, query: LogStreamQuery
 ) -> Response:
-    selection, limit = log_query(visit, task_id, query), query.limit
+    selection, limit = log_query(call, task_id, query), query.limit
     if limit < 0:
         raise invalid("Limit must be >= 0")
     if query.follow:
@@ -83,21 +83,19 @@ def _stream(
             raise invalid("Limit cannot be specified when following")
         if selection.descending:
             raise invalid("A log can only be followed in ascending order")
-    elif limit or selection.descending or not is_over.holds(visit.catalogue.state):
+    elif limit or selection.descending or not is_over.holds(call.catalogue.state):
         # A finished task's whole log goes through the follower, as its newest lines may not be in pages yet.
-        return visit.stream(
-            _encode_pages(follow.read(visit.peers, selection, limit), _line_encoder(trial_id))
-        )
+        return call.stream(_encode_pages(follow.read(call.peers, selection, limit), _line_encoder(trial_id)))
     follower = follow.Follower(
-        visit.backend.followed_logs,
+        call.backend.followed_logs,
         selection,
-        state=lambda: visit.catalogue.state,
+        state=lambda: call.catalogue.state,
         is_over=is_over,
-        recheck=visit.recheck,
+        recheck=call.recheck,
         render=_line_encoder(trial_id),
         kind=trial_id,
     )
-    return visit.stream(follower.lines())
+    return call.stream(follower.lines())
 
 
 def _line_encoder(trial_id: int | None) -> Callable[[LogLine], bytes]:

@@ -18,7 +18,7 @@ from det_contracts.reports import LogBatch, LogLine
 from services.catalogue.rights import authorize
 from services.kit.authz.access_check import AccessRequest
 from services.kit.log import Draft
-from services.rest_requests.visit import Authenticated, UserVisit
+from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_routes.tasks.witness import append_to_log, run_of_script
 
 LINES_PER_MESSAGE = 1000
@@ -44,14 +44,14 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @root.post("/task-logs")
-async def ship(visit: Authenticated) -> Response:
+async def ship(call: Authenticated) -> Response:
     """Store a list of log lines."""
     try:
-        body = await visit.json()
+        body = await call.json()
         records = msgspec.convert(body if isinstance(body, list) else [body], list[Record], strict=False)
     except msgspec.ValidationError as error:
         raise invalid(f"the log records cannot be read: {error}") from None
-    for (task, allocation, agent, source), lines in _group_by_source(visit, records).items():
+    for (task, allocation, agent, source), lines in _group_by_source(call, records).items():
         for start in range(0, len(lines), LINES_PER_MESSAGE):
             batch = LogBatch(
                 task_id=task,
@@ -62,17 +62,17 @@ async def ship(visit: Authenticated) -> Response:
                 lines=lines[start : start + LINES_PER_MESSAGE],
             )
             draft = Draft(subjects.logs(task), msgspec.json.encode(batch), f"log-{uuid.uuid4().hex}")
-            await append_to_log(visit.backend.journal, draft)
-    return visit.answer({})
+            await append_to_log(call.backend.journal, draft)
+    return call.answer({})
 
 
 LogSource = tuple[str, str, str, str]
 
 
-def _group_by_source(visit: UserVisit, records: list[Record]) -> dict[LogSource, list[LogLine]]:
-    session, found = visit.session(), dict[LogSource, list[LogLine]]()
+def _group_by_source(call: UserCall, records: list[Record]) -> dict[LogSource, list[LogLine]]:
+    session, found = call.session(), dict[LogSource, list[LogLine]]()
     for record in records:
-        allocation = _allocation(visit, record, session.allocation)
+        allocation = _allocation(call, record, session.allocation)
         members = allocation.members
         agent = record.agent_id or (members[0].worker_id if members else "")
         log_source = (record.task_id, allocation.id, agent, record.source or "task")
@@ -80,14 +80,14 @@ def _group_by_source(visit: UserVisit, records: list[Record]) -> dict[LogSource,
     return found
 
 
-def _allocation(visit: UserVisit, record: Record, own: str) -> Any:
+def _allocation(call: UserCall, record: Record, own: str) -> Any:
     """The run that a line belongs to. Raises `Refused` if it is unknown or another task's."""
-    known = run_of_script(visit, record.task_id, record.allocation_id or "")
+    known = run_of_script(call, record.task_id, record.allocation_id or "")
     if known is None or known.task_id != record.task_id:
         raise invalid(f"allocation '{record.allocation_id or own}' of task '{record.task_id}' is not known")
     if own and own != known.id:
         raise Refused(Problem("permission_denied", f"the token is that of {own}, the line of {known.id}"))
-    authorize(visit.catalogue.state, visit.session(), AccessRequest("speak", "run", known.id))
+    authorize(call.catalogue.state, call.session(), AccessRequest("speak", "run", known.id))
     return known
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
-from services.rest_requests.visit import Anybody
+from services.rest_requests.api_call import Anybody
 from services.rest_routes.pages.openapi import document
 from services.rest_routes.pages.plain_pages import plain_page
 
@@ -14,12 +14,12 @@ root = APIRouter()
 
 
 @router.get("/openapi.json")
-async def openapi(visit: Anybody) -> Response:
+async def openapi(call: Anybody) -> Response:
     """The OpenAPI document of this API."""
-    return visit.answer(document(visit.request.app))
+    return call.answer(document(call.request.app))
 
 
 @root.get("/docs")
-async def page(visit: Anybody) -> Response:
+async def page(call: Anybody) -> Response:
     """A page to read and search the OpenAPI document."""
     return HTMLResponse(plain_page("api.html"))

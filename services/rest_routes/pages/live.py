@@ -9,8 +9,8 @@ from det_contracts.problems import invalid
 from services.kit.authz.permissions import Kind
 from services.live.channel import MAX_TOPICS
 from services.live.topics import SERIES
+from services.rest_requests.api_call import Authenticated
 from services.rest_requests.streaming import Stream
-from services.rest_requests.visit import Authenticated
 from services.web.query import NOTHING, FromQuery, Integer, QueryModel
 
 router = APIRouter()
@@ -27,7 +27,7 @@ class LiveQuery(QueryModel):
 
 
 @router.get("/live")
-async def live(visit: Authenticated, query: FromQuery[LiveQuery]) -> Response:
+async def live(call: Authenticated, query: FromQuery[LiveQuery]) -> Response:
     """Server-sent events that name which of `topics` have changed: `experiments`, `trial.12.series`, ...
 
     A client that reconnects sends the id of the last event it received, in the header `Last-Event-ID` or, if
@@ -41,9 +41,9 @@ async def live(visit: Authenticated, query: FromQuery[LiveQuery]) -> Response:
     for one in topics:
         kind, _, id = one.removesuffix(SERIES).partition(".")
         if kind in KINDS and id:
-            visit.check_view(KINDS[kind], id)
-    last = visit.request.headers.get("last-event-id", "")
+            call.check_view(KINDS[kind], id)
+    last = call.request.headers.get("last-event-id", "")
     known = last.isascii() and last.isdecimal() and len(last) < 19
     after = int(last) if known else query.after
-    events = visit.backend.live.events(topics, after=after if after >= 0 else None, recheck=visit.recheck)
-    return Stream(events, visit=visit, media_type="text/event-stream", headers=HEADERS)
+    events = call.backend.live.events(topics, after=after if after >= 0 else None, recheck=call.recheck)
+    return Stream(events, call=call, media_type="text/event-stream", headers=HEADERS)

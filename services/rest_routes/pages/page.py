@@ -12,7 +12,7 @@ from fastapi import APIRouter
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from det_contracts.problems import Refused, not_found
-from services.rest_requests.visit import Anybody, Authenticated, Visit
+from services.rest_requests.api_call import Anybody, ApiCall, Authenticated
 from services.rest_routes.pages import status_page
 
 root = APIRouter()
@@ -40,27 +40,27 @@ UNPREFIXED_PATHS = (
 )
 
 
-async def _live_fragment(visit: Visit) -> str:
-    state, visibility = visit.catalogue.state, visit.visibility
+async def _live_fragment(call: ApiCall) -> str:
+    state, visibility = call.catalogue.state, call.visibility
     open_ids = [one.id for one in state.experiments.values() if one.ended_at is None]
-    reasons = visit.backend.health.report(visit.catalogue.position)["reasons"]
+    reasons = call.backend.health.report(call.catalogue.position)["reasons"]
     problems = [f"{one['message']}, since {one['since']}" for one in reasons]
-    return status_page.fragment(state, visibility, await visit.peers.progress(open_ids), problems)
+    return status_page.fragment(state, visibility, await call.peers.progress(open_ids), problems)
 
 
 @root.get("/det/live")
-async def live(visit: Authenticated) -> Response:
+async def live(call: Authenticated) -> Response:
     """The part of the status page that changes."""
-    return HTMLResponse(await _live_fragment(visit), headers=HEADERS)
+    return HTMLResponse(await _live_fragment(call), headers=HEADERS)
 
 
 @root.get("/det/assets/{name}")
-async def asset(visit: Anybody, name: str) -> Response:
+async def asset(call: Anybody, name: str) -> Response:
     """A file of the web UI. Its name contains a digest of its content, so it may be cached forever."""
     if _NAME.fullmatch(name) is None:
         raise not_found("asset", name)
     try:
-        content, encoding = _asset(BUILT / "assets" / name, _best_encoding(visit))
+        content, encoding = _asset(BUILT / "assets" / name, _best_encoding(call))
     except OSError:
         raise not_found("asset", name) from None
     kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
@@ -68,9 +68,9 @@ async def asset(visit: Anybody, name: str) -> Response:
     return Response(content, media_type=kind, headers={**CACHE_FOREVER, **packed, "Vary": "Accept-Encoding"})
 
 
-def _best_encoding(visit: Visit) -> str:
+def _best_encoding(call: ApiCall) -> str:
     """The best encoding that both sides support: `br`, `gzip` or none."""
-    accepted = visit.request.headers.get("accept-encoding", "")
+    accepted = call.request.headers.get("accept-encoding", "")
     return next((one for one in ("br", "gzip") if re.search(rf"\b{one}\b{_NOT_REFUSED}", accepted)), "")
 
 
@@ -90,30 +90,30 @@ def _asset(path: Path, encoding_name: str) -> tuple[bytes, str]:
 @root.get("/")
 @root.get("/det")
 @root.get("/det/{rest:path}")
-async def page(visit: Anybody) -> Response:
+async def page(call: Anybody) -> Response:
     """The page for every address in the web UI. Its script reads the address."""
     index = BUILT / "index.html"
     if not index.exists():
-        return await _status(visit)
-    if visit.request.url.path == "/":
+        return await _status(call)
+    if call.request.url.path == "/":
         return RedirectResponse("/det/dashboard")
     return HTMLResponse(index.read_text("utf-8"), headers={**HEADERS, "Content-Security-Policy": POLICY})
 
 
-async def _status(visit: Visit) -> Response:
+async def _status(call: ApiCall) -> Response:
     """The status page. Without a session it has no content, and its script logs in first."""
     try:
-        visit.session()
-        content = await _live_fragment(visit)
+        call.session()
+        content = await _live_fragment(call)
     except Refused:
         content = ""
-    name = visit.backend.settings.cluster_name
+    name = call.backend.settings.cluster_name
     return HTMLResponse(status_page.page(name, content), headers=HEADERS)
 
 
-async def _moved(visit: Anybody) -> Response:
+async def _moved(call: Anybody) -> Response:
     """Redirect addresses without the `/det` prefix, as people type them."""
-    url = visit.request.url
+    url = call.request.url
     return RedirectResponse(f"/det{url.path}" + (f"?{url.query}" if url.query else ""))
 
 

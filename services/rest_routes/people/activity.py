@@ -12,8 +12,8 @@ from det_contracts.commands import ViewProject
 from det_contracts.problems import invalid
 from services.people import workspace_records
 from services.people.domain.state import MAX_RECENT_PROJECTS
+from services.rest_requests.api_call import Authenticated
 from services.rest_requests.body import Body, Long
-from services.rest_requests.visit import Authenticated
 from services.rest_routes.present import records
 from services.rest_routes.present import workspace as present
 from services.rest_routes.present.answers import response_schema
@@ -44,25 +44,25 @@ class RecentQuery(QueryModel):
 
 
 @router.post("/users/activity")
-async def view(visit: Authenticated, body: ActivityBody) -> Response:
+async def view(call: Authenticated, body: ActivityBody) -> Response:
     """Remember that the user opened a project."""
     if body.activity_type != "ACTIVITY_TYPE_GET" or body.entity_type != "ENTITY_TYPE_PROJECT":
         raise invalid("only activityType ACTIVITY_TYPE_GET of entityType ENTITY_TYPE_PROJECT is remembered")
-    visit.check_view("project", body.entity_id)
-    command = ViewProject(user_id=visit.user.id, project_id=body.entity_id, user=visit.user.username)
-    await visit.peers.command(command)
-    return visit.answer({})
+    call.check_view("project", body.entity_id)
+    command = ViewProject(user_id=call.user.id, project_id=body.entity_id, user=call.user.username)
+    await call.peers.command(command)
+    return call.answer({})
 
 
 @router.get("/user/projects/activity", **response_schema(RecentProjects))
-async def recent(visit: Authenticated, query: FromQuery[RecentQuery]) -> Response:
+async def recent(call: Authenticated, query: FromQuery[RecentQuery]) -> Response:
     """The projects that the user opened last, newest first. Deleted and hidden ones are left out."""
     if query.limit < 0:
         raise invalid(f"limit must be 0 or more, not {query.limit}")
-    state, visibility = visit.catalogue.state, visit.visibility
-    known = state.recent_projects.get(visit.user.id)
+    state, visibility = call.catalogue.state, call.visibility
+    known = state.recent_projects.get(call.user.id)
     ids = known.ids if known else ()
     there = workspace_records.projects(state)
     seen = [there[id] for id in ids if id in there and visibility.includes_project(id)]
     shown = [present.project(one, state) for one in seen[: query.limit or MAX_RECENT_PROJECTS]]
-    return visit.answer({"projects": shown})
+    return call.answer({"projects": shown})

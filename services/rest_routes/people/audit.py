@@ -16,8 +16,8 @@ from services.catalogue import audit
 from services.catalogue.api_values import format_time
 from services.catalogue.audit import Filter
 from services.people import users
+from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_requests.streaming import Stream
-from services.rest_requests.visit import Authenticated, UserVisit
 from services.web.query import FromQuery, Instant, Integer, Users
 
 router = APIRouter()
@@ -49,7 +49,7 @@ class AuditExportQuery(AuditQuery):
 
 
 @router.get("/master/audit")
-async def entries(visit: Authenticated, query: FromQuery[AuditPageQuery]) -> Response:
+async def entries(call: Authenticated, query: FromQuery[AuditPageQuery]) -> Response:
     """Commands and what they changed, newest first.
 
     Pass the last position as `before` to get the next page.
@@ -57,31 +57,31 @@ async def entries(visit: Authenticated, query: FromQuery[AuditPageQuery]) -> Res
     limit = query.limit
     if not 0 < limit <= MAX_ENTRIES:
         raise invalid(f"limit must be 1 to {MAX_ENTRIES}, not {limit}")
-    before, entry_filter = query.before or None, _filter(visit, query)
-    found = await visit.catalogue.read(
+    before, entry_filter = query.before or None, _filter(call, query)
+    found = await call.catalogue.read(
         lambda connection: audit.rows_before(connection, entry_filter, limit + 1, before)
     )
-    return visit.answer({"entries": [_shown(row) for row in found[:limit]], "more": len(found) > limit})
+    return call.answer({"entries": [_shown(row) for row in found[:limit]], "more": len(found) > limit})
 
 
 @router.get("/master/audit/export")
-async def export(visit: Authenticated, query: FromQuery[AuditExportQuery]) -> Response:
+async def export(call: Authenticated, query: FromQuery[AuditExportQuery]) -> Response:
     """All matching entries, oldest first, as CSV or as one JSON object per line."""
     name = query.format
     if name not in MEDIA_TYPES:
         raise invalid(f"format must be one of {', '.join(MEDIA_TYPES)}, not '{name}'")
-    rows = _all_pages(visit, _filter(visit, query))
+    rows = _all_pages(call, _filter(call, query))
     headers = {"Content-Disposition": f'attachment; filename="audit.{name}"'}
     return Stream(
         _csv(rows) if name == "csv" else _lines(rows),
-        visit=visit,
+        call=call,
         media_type=MEDIA_TYPES[name],
         headers=headers,
     )
 
 
-def _filter(visit: UserVisit, query: AuditQuery) -> Filter:
-    names = users.names_of(visit.catalogue.state, query.users, query.user_ids)
+def _filter(call: UserCall, query: AuditQuery) -> Filter:
+    names = users.names_of(call.catalogue.state, query.users, query.user_ids)
     return Filter(
         users=tuple(names),
         event=query.event,
@@ -95,16 +95,16 @@ def _shown(row: dict[str, Any]) -> dict[str, Any]:
     return {column: format_time(row["at"]) if column == "time" else row[column] for column in COLUMNS}
 
 
-async def _all_pages(visit: UserVisit, entry_filter: Filter) -> AsyncIterator[list[dict[str, Any]]]:
-    page = await _next_entries(visit, entry_filter, 0)
+async def _all_pages(call: UserCall, entry_filter: Filter) -> AsyncIterator[list[dict[str, Any]]]:
+    page = await _next_entries(call, entry_filter, 0)
     while page:
         yield [_shown(row) for row in page]
-        visit.session()
-        page = await _next_entries(visit, entry_filter, page[-1]["position"])
+        call.session()
+        page = await _next_entries(call, entry_filter, page[-1]["position"])
 
 
-async def _next_entries(visit: UserVisit, entry_filter: Filter, after: int) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = await visit.catalogue.read(
+async def _next_entries(call: UserCall, entry_filter: Filter, after: int) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = await call.catalogue.read(
         lambda connection: audit.rows_after(connection, entry_filter, MAX_ENTRIES, after)
     )
     return found

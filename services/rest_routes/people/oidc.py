@@ -26,8 +26,8 @@ from services.people.oidc.identity import identity
 from services.people.oidc.pending import PendingSignIn, Ticket, Unusable
 from services.people.oidc.provider_http import NotAuthenticated, ProviderUnavailable
 from services.rest_requests import sign_in
+from services.rest_requests.api_call import Anybody, ApiCall
 from services.rest_requests.bodies_of_people import TicketBody
-from services.rest_requests.visit import Anybody, Visit
 from services.rest_routes.present.user import user
 from services.web.errors import API_ERRORS, retry_after, unauthenticated
 from services.web.query import FromQuery, QueryModel
@@ -71,39 +71,39 @@ HEADERS = {
 
 
 @router.get("/auth/oidc/start")
-async def start(visit: Anybody, query: FromQuery[StartQuery]) -> Response:
+async def start(call: Anybody, query: FromQuery[StartQuery]) -> Response:
     """Redirect to the provider. `return` is where to come back to; `port` and `challenge` are for `det`."""
     try:
-        provider = _provider(visit)
+        provider = _provider(call)
         port, challenge = int(query.port) if _PORT.fullmatch(query.port) else 0, query.challenge
         if (query.port or challenge) and not (1024 <= port < 65536 and _CHALLENGE.fullmatch(challenge)):
             raise invalid("port must be 1024 to 65535, and challenge the SHA-256 of what the command knows")
-        redirect_url = visit.backend.settings.oidc_redirect_url or _callback_url(visit)
+        redirect_url = call.backend.settings.oidc_redirect_url or _callback_url(call)
         pending = pending_sign_ins.start_sign_in(redirect_url, query.back, time.time(), port, challenge)
-        lane = visit.backend.limits.sign_ins
-        url = await lane.run(visit.address, provider.sign_in_url, pending)
+        lane = call.backend.limits.sign_ins
+        url = await lane.run(call.address, provider.sign_in_url, pending)
     except (Refused, ProviderUnavailable) as error:
         return _page(error)
     answer = RedirectResponse(url, 303, headers=HEADERS)
     answer.set_cookie(
         COOKIE,
-        pending_sign_ins.seal(visit.backend.token_key, pending),
+        pending_sign_ins.seal(call.backend.token_key, pending),
         max_age=int(pending_sign_ins.WITHIN_S),
         path=BASE_PATH,
         httponly=True,
         samesite="lax",
-        secure=visit.backend.proxies.is_encrypted(visit.request),
+        secure=call.backend.proxies.is_encrypted(call.request),
     )
     return answer
 
 
 @router.get("/auth/oidc/callback")
-async def callback(visit: Anybody, query: FromQuery[CallbackQuery]) -> Response:
+async def callback(call: Anybody, query: FromQuery[CallbackQuery]) -> Response:
     """Complete a sign-in when the browser returns from the provider."""
     try:
-        attempt = visit.backend.logins.start_external_attempt(visit.address, time.monotonic())
+        attempt = call.backend.logins.start_external_attempt(call.address, time.monotonic())
         try:
-            answer = await _complete_sign_in(visit, query)
+            answer = await _complete_sign_in(call, query)
         except Busy:
             attempt.undo(time.monotonic())
             raise
@@ -118,36 +118,36 @@ async def callback(visit: Anybody, query: FromQuery[CallbackQuery]) -> Response:
 
 
 @router.post("/auth/oidc/token")
-async def token(visit: Anybody, body: TicketBody) -> Response:
+async def token(call: Anybody, body: TicketBody) -> Response:
     """Exchange a ticket for the session's token. For the command that started the sign-in."""
-    key = visit.backend.token_key
+    key = call.backend.token_key
     try:
         ticket = pending_sign_ins.open_ticket(key, body.ticket, body.verifier, time.time())
     except Unusable:
         raise unauthenticated("this ticket has expired or is not yours: run the command again") from None
-    who = users.by_name(visit.catalogue.state, visit.session_of(ticket.token).user)
-    return visit.answer({"token": ticket.token, "user": user(who)})
+    who = users.by_name(call.catalogue.state, call.session_of(ticket.token).user)
+    return call.answer({"token": ticket.token, "user": user(who)})
 
 
-async def _complete_sign_in(visit: Visit, query: CallbackQuery) -> Response:
-    provider, backend = _provider(visit), visit.backend
-    pending, code = _pending_sign_in(visit, query.state), query.code
+async def _complete_sign_in(call: ApiCall, query: CallbackQuery) -> Response:
+    provider, backend = _provider(call), call.backend
+    pending, code = _pending_sign_in(call, query.state), query.code
     if query.iss:
         _check_issuer(query.iss, backend.settings.oidc_issuer)
     if not code or len(code) > MAX_CODE_LENGTH:
         raise NotAuthenticated(
             "you did not sign in at the provider" if query.error else "the provider sent no code"
         )
-    claims = await backend.limits.sign_ins.run(visit.address, provider.claims, pending, code, time.time())
-    who = await _sign_in_user(visit, claims)
-    client = visit.request.headers.get("user-agent", "")
+    claims = await backend.limits.sign_ins.run(call.address, provider.claims, pending, code, time.time())
+    who = await _sign_in_user(call, claims)
+    client = call.request.headers.get("user-agent", "")
     id = pending_sign_ins.session_id(backend.token_key, pending)
-    token = await sign_in.open_session(backend, who, visit.address, client, id)
-    return _redirect_back(visit, pending, token)
+    token = await sign_in.open_session(backend, who, call.address, client, id)
+    return _redirect_back(call, pending, token)
 
 
-async def _sign_in_user(visit: Visit, claims: dict[str, object]) -> User:
-    backend = visit.backend
+async def _sign_in_user(call: ApiCall, claims: dict[str, object]) -> User:
+    backend = call.backend
     found = identity(backend.settings, claims)
     command = SignIn(
         issuer=found.issuer,
@@ -160,26 +160,26 @@ async def _sign_in_user(visit: Visit, claims: dict[str, object]) -> User:
         managed=found.managed,
         member_of=found.member_of,
     )
-    return users.by_id(visit.catalogue.state, await visit.peers.command(command))
+    return users.by_id(call.catalogue.state, await call.peers.command(command))
 
 
-def _redirect_back(visit: Visit, pending: PendingSignIn, token: str) -> Response:
+def _redirect_back(call: ApiCall, pending: PendingSignIn, token: str) -> Response:
     if not pending.port:
         answer = RedirectResponse(pending.return_to, 303, headers=HEADERS)
-        visit.set_token_cookie(answer, token)
+        call.set_token_cookie(answer, token)
         return answer
     ticket = Ticket(token=token, challenge=pending.challenge, until=time.time() + TICKET_LIFETIME_S)
-    sealed = pending_sign_ins.seal(visit.backend.token_key, ticket)
+    sealed = pending_sign_ins.seal(call.backend.token_key, ticket)
     local_url = f"http://127.0.0.1:{pending.port}/?{urlencode({'ticket': sealed})}"
     return RedirectResponse(local_url, 303, headers=HEADERS)
 
 
-def _pending_sign_in(visit: Visit, state: str) -> PendingSignIn:
+def _pending_sign_in(call: ApiCall, state: str) -> PendingSignIn:
     """The sign-in that this browser started. Raises `NotAuthenticated`."""
     again = "begin again, and stay in the same browser"
     try:
         pending = pending_sign_ins.open_pending(
-            visit.backend.token_key, visit.request.cookies.get(COOKIE, ""), time.time()
+            call.backend.token_key, call.request.cookies.get(COOKIE, ""), time.time()
         )
     except Unusable:
         raise NotAuthenticated(f"this sign-in was not begun here, or too long ago: {again}") from None
@@ -193,16 +193,16 @@ def _check_issuer(said: str, issuer: str) -> None:
         raise NotAuthenticated("you returned from a different provider than you were sent to")
 
 
-def _provider(visit: Visit) -> Provider:
-    provider = visit.backend.provider
+def _provider(call: ApiCall) -> Provider:
+    provider = call.backend.provider
     if provider is None:
         raise not_found("provider to sign in with:", "STEADFAST_OIDC_ISSUER is not set")
     return provider
 
 
-def _callback_url(visit: Visit) -> str:
-    scheme = "https" if visit.backend.proxies.is_encrypted(visit.request) else "http"
-    return f"{scheme}://{visit.request.headers.get('host', '')}{BASE_PATH}/callback"
+def _callback_url(call: ApiCall) -> str:
+    scheme = "https" if call.backend.proxies.is_encrypted(call.request) else "http"
+    return f"{scheme}://{call.request.headers.get('host', '')}{BASE_PATH}/callback"
 
 
 def _page(error: Refused | ProviderUnavailable | NotAuthenticated) -> Response:

@@ -11,8 +11,8 @@ from services.kit import paging
 from services.kit.authz.access_check import AccessRequest
 from services.people import quotas as holders
 from services.people import workspace_records
+from services.rest_requests.api_call import Authenticated
 from services.rest_requests.bodies_of_people import QuotaBody
-from services.rest_requests.visit import Authenticated
 from services.rest_routes.people import quota_use as quotas
 from services.rest_routes.present import quota as present
 from services.web.query import FromQuery, Paged
@@ -21,37 +21,37 @@ router = APIRouter()
 
 
 @router.get("/quotas")
-async def list_quotas(visit: Authenticated, query: FromQuery[Paged]) -> Response:
+async def list_quotas(call: Authenticated, query: FromQuery[Paged]) -> Response:
     """The quotas that apply to the user, with current usage. Administrators see all quotas."""
-    state, id = visit.catalogue.state, visit.user.id
-    seen = {one for one in workspace_records.workspaces(state) if visit.visibility.includes_workspace(one)}
-    everything = is_authorized(state, visit.session(), AccessRequest("administer_cluster"))
+    state, id = call.catalogue.state, call.user.id
+    seen = {one for one in workspace_records.workspaces(state) if call.visibility.includes_workspace(one)}
+    everything = is_authorized(state, call.session(), AccessRequest("administer_cluster"))
     found = [one for one in sorted(state.quotas) if everything or holders.applies_to(state, one, id, seen)]
     page, pagination = paging.cut(found, query.window)
-    used = await quotas.current_usage(visit.peers, visit.catalogue.position) if page else {}
+    used = await quotas.current_usage(call.peers, call.catalogue.position) if page else {}
     shown = [present.quota(state, one, used) for one in page]
-    return visit.answer({"quotas": shown, "pagination": pagination})
+    return call.answer({"quotas": shown, "pagination": pagination})
 
 
 @router.put("/quotas/{holder}")
-async def set_quota(visit: Authenticated, holder: str, wish: QuotaBody) -> Response:
+async def set_quota(call: Authenticated, holder: str, body: QuotaBody) -> Response:
     """Set the limits of `user-<id>`, `group-<id>` or `workspace-<id>`. Missing or null means no limit."""
-    limits = wish.model_dump()
-    await visit.peers.command(SetQuota(holder=holder, user=visit.user.username, **limits))
-    state = visit.catalogue.state
+    limits = body.model_dump()
+    await call.peers.command(SetQuota(holder=holder, user=call.user.username, **limits))
+    state = call.catalogue.state
     if holder not in state.quotas:
-        return visit.answer({"quota": None})
-    return visit.answer(
+        return call.answer({"quota": None})
+    return call.answer(
         {
             "quota": present.quota(
-                state, holder, await quotas.current_usage(visit.peers, visit.catalogue.position)
+                state, holder, await quotas.current_usage(call.peers, call.catalogue.position)
             )
         }
     )
 
 
 @router.delete("/quotas/{holder}")
-async def remove_quota(visit: Authenticated, holder: str) -> Response:
+async def remove_quota(call: Authenticated, holder: str) -> Response:
     """Remove a quota."""
-    await visit.peers.command(SetQuota(holder=holder, user=visit.user.username))
-    return visit.answer({})
+    await call.peers.command(SetQuota(holder=holder, user=call.user.username))
+    return call.answer({})

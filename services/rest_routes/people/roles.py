@@ -18,8 +18,8 @@ from services.kit.authz.permissions import CLUSTER_ROLES, ROLE_IDS, Role
 from services.kit.authz.roles import groups_of, holder
 from services.kit.paging import Window
 from services.people import groups, users, workspace_records
+from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_requests.bodies_of_people import AssignmentsBody, GivenRole, RoleIds, RoleSearch
-from services.rest_requests.visit import Authenticated, UserVisit
 from services.rest_routes.present import group as of_group
 from services.rest_routes.present import role as present
 from services.rest_routes.present.user import user
@@ -30,71 +30,71 @@ HolderGrants = list[tuple[str, Grant]]
 
 
 @router.get("/permissions/summary")
-async def summary(visit: Authenticated) -> Response:
+async def summary(call: Authenticated) -> Response:
     """The user's own roles, held directly and through groups."""
-    state, id = visit.catalogue.state, visit.user.id
+    state, id = call.catalogue.state, call.user.id
     grants = [grant for _, grant in present.user_grants(state, id, groups_of(state, id))]
-    return visit.answer({"roles": present.roles_of(grants), "assignments": present.scopes(grants)})
+    return call.answer({"roles": present.roles_of(grants), "assignments": present.scopes(grants)})
 
 
 @router.get("/roles")
-async def list_roles(visit: Authenticated) -> Response:
+async def list_roles(call: Authenticated) -> Response:
     """All roles (our addition)."""
-    return visit.answer({"roles": [present.role(name) for name in ROLE_IDS]})
+    return call.answer({"roles": [present.role(name) for name in ROLE_IDS]})
 
 
 @router.post("/roles/search")
-async def search(visit: Authenticated, wish: RoleSearch) -> Response:
+async def search(call: Authenticated, body: RoleSearch) -> Response:
     """All roles."""
-    return _page(visit, list(ROLE_IDS), wish)
+    return _page(call, list(ROLE_IDS), body)
 
 
 @router.post("/roles/search/by-assignability")
-async def assignable(visit: Authenticated, wish: RoleSearch) -> Response:
+async def assignable(call: Authenticated, body: RoleSearch) -> Response:
     """The roles that can be assigned in a workspace, or in the whole cluster."""
-    found = [name for name in ROLE_IDS if not wish.workspace_id or name not in CLUSTER_ROLES]
-    return _page(visit, found, wish)
+    found = [name for name in ROLE_IDS if not body.workspace_id or name not in CLUSTER_ROLES]
+    return _page(call, found, body)
 
 
-def _page(visit: UserVisit, found: list[Role], body: RoleSearch) -> Response:
+def _page(call: UserCall, found: list[Role], body: RoleSearch) -> Response:
     page, pagination = paging.cut(found, Window(body.offset, body.limit))
-    return visit.answer({"roles": [present.role(name) for name in page], "pagination": pagination})
+    return call.answer({"roles": [present.role(name) for name in page], "pagination": pagination})
 
 
 @router.post("/roles/search/by-ids")
-async def by_ids(visit: Authenticated, wish: RoleIds) -> Response:
+async def by_ids(call: Authenticated, body: RoleIds) -> Response:
     """Some roles with their assignments."""
-    state = visit.catalogue.state
+    state = call.catalogue.state
     administrators = (holder("user", one.id) for one in users.all_users(state) if one.admin)
     names = sorted({*state.roles, *administrators})
     visible = _visible_grants(
-        visit, ((name, grant) for name in names for grant in present.grants_of(state, name))
+        call, ((name, grant) for name in names for grant in present.grants_of(state, name))
     )
-    found = [present.role_with_assignments(state, _role(id), visible) for id in wish.role_ids]
-    return visit.answer({"roles": found})
+    found = [present.role_with_assignments(state, _role(id), visible) for id in body.role_ids]
+    return call.answer({"roles": found})
 
 
 @router.get("/roles/search/by-user/{user_id}")
-async def by_user(visit: Authenticated, user_id: int) -> Response:
+async def by_user(call: Authenticated, user_id: int) -> Response:
     """The roles of a user, held directly and through groups."""
-    state = visit.catalogue.state
+    state = call.catalogue.state
     users.by_id(state, user_id)
-    visible = _visible_grants(visit, present.user_grants(state, user_id, groups_of(state, user_id)))
+    visible = _visible_grants(call, present.user_grants(state, user_id, groups_of(state, user_id)))
     names = [name for name in ROLE_IDS if any(grant.role == name for _, grant in visible)]
-    return visit.answer({"roles": [present.role_with_assignments(state, name, visible) for name in names]})
+    return call.answer({"roles": [present.role_with_assignments(state, name, visible) for name in names]})
 
 
 @router.get("/roles/search/by-group/{group_id}")
-async def by_group(visit: Authenticated, group_id: int) -> Response:
+async def by_group(call: Authenticated, group_id: int) -> Response:
     """The roles of a group."""
-    state = visit.catalogue.state
+    state = call.catalogue.state
     groups.by_id(state, group_id)
     name = holder("group", group_id)
     grants = [
         grant
-        for _, grant in _visible_grants(visit, ((name, grant) for grant in present.grants_of(state, name)))
+        for _, grant in _visible_grants(call, ((name, grant) for grant in present.grants_of(state, name)))
     ]
-    return visit.answer({"roles": present.roles_of(grants), "assignments": present.scopes(grants)})
+    return call.answer({"roles": present.roles_of(grants), "assignments": present.scopes(grants)})
 
 
 class NameQuery(QueryModel):
@@ -105,9 +105,9 @@ class NameQuery(QueryModel):
 
 
 @router.get("/roles/workspace/{workspace_id}")
-async def in_workspace(visit: Authenticated, workspace_id: int, query: FromQuery[NameQuery]) -> Response:
+async def in_workspace(call: Authenticated, workspace_id: int, query: FromQuery[NameQuery]) -> Response:
     """The role assignments of a workspace."""
-    state = visit.catalogue.state
+    state = call.catalogue.state
     workspace_records.workspace(state, workspace_id)
     names = list(groups.holders_in(state, workspace_id))
     assigned = [(n, g) for n in names for g in present.grants_of(state, n) if g.workspace_id == workspace_id]
@@ -116,7 +116,7 @@ async def in_workspace(visit: Authenticated, workspace_id: int, query: FromQuery
     directly = [user(users.by_id(state, id)) for kind, id in kept if kind == "user"]
     part = query.name.lower()
     roles = [name for name in ROLE_IDS if any(grant.role == name for _, grant in assigned)]
-    return visit.answer(
+    return call.answer(
         {
             "groups": [one for one in in_groups if part in one["name"].lower()],
             "usersAssignedDirectly": [one for one in directly if part in one["username"].lower()],
@@ -126,17 +126,17 @@ async def in_workspace(visit: Authenticated, workspace_id: int, query: FromQuery
 
 
 @router.post("/roles/add-assignments")
-async def add(visit: Authenticated, wish: AssignmentsBody) -> Response:
+async def add(call: Authenticated, body: AssignmentsBody) -> Response:
     """Assign roles: all of them, or none."""
-    await visit.peers.command(AssignRoles(add=_assignments(wish), user=visit.user.username))
-    return visit.answer({})
+    await call.peers.command(AssignRoles(add=_assignments(body), user=call.user.username))
+    return call.answer({})
 
 
 @router.post("/roles/remove-assignments")
-async def remove(visit: Authenticated, wish: AssignmentsBody) -> Response:
+async def remove(call: Authenticated, body: AssignmentsBody) -> Response:
     """Remove role assignments: all of them, or none."""
-    await visit.peers.command(AssignRoles(remove=_assignments(wish), user=visit.user.username))
-    return visit.answer({})
+    await call.peers.command(AssignRoles(remove=_assignments(body), user=call.user.username))
+    return call.answer({})
 
 
 def _assignments(body: AssignmentsBody) -> tuple[Assignment, ...]:
@@ -163,7 +163,7 @@ def _role(id: int) -> Role:
     return present.ROLES_BY_ID[id]
 
 
-def _visible_grants(visit: UserVisit, grants: Iterable[tuple[str, Grant]]) -> HolderGrants:
+def _visible_grants(call: UserCall, grants: Iterable[tuple[str, Grant]]) -> HolderGrants:
     """Leave out grants in workspaces that the user may not see."""
     seen: dict[int, Any] = {0: True}
     found = []
@@ -171,7 +171,7 @@ def _visible_grants(visit: UserVisit, grants: Iterable[tuple[str, Grant]]) -> Ho
         id = grant.workspace_id
         if id not in seen:
             seen[id] = is_authorized(
-                visit.catalogue.state, visit.session(), AccessRequest("view", "workspace", id)
+                call.catalogue.state, call.session(), AccessRequest("view", "workspace", id)
             )
         if seen[id]:
             found.append((name, grant))

@@ -14,8 +14,8 @@ from det_contracts.events.gateway import Setting
 from det_contracts.problems import invalid
 from services.kit import paging, passwords
 from services.people import users
+from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_requests.bodies_of_people import SettingsBody, UserBody, UserCreation, agent_user
-from services.rest_requests.visit import Authenticated, UserVisit
 from services.rest_routes.present import records
 from services.rest_routes.present.answers import page_schema, record_schema
 from services.rest_routes.present.user import user
@@ -42,22 +42,22 @@ class UsersQuery(Paged):
 
 
 @router.get("/users", **page_schema("users", records.User))
-async def list_users(visit: Authenticated, query: FromQuery[UsersQuery]) -> Response:
+async def list_users(call: Authenticated, query: FromQuery[UsersQuery]) -> Response:
     """All users; if no order is given, by id."""
     part = query.name.lower()
-    found = [user(one) for one in users.all_users(visit.catalogue.state)]
+    found = [user(one) for one in users.all_users(call.catalogue.state)]
     found = [one for one in found if part in one["username"].lower() or part in one["displayName"].lower()]
     found.sort(key=lambda one: (SORTS[query.sort_by](one), one["id"]))
     page, pagination = paging.cut(found, query.window)
-    return visit.answer({"users": page, "pagination": pagination})
+    return call.answer({"users": page, "pagination": pagination})
 
 
 @router.post("/users")
-async def create(visit: Authenticated, wish: UserCreation) -> Response:
+async def create(call: Authenticated, body: UserCreation) -> Response:
     """Create a user. For administrators."""
-    new_user = wish.user
-    password = await _password(visit, wish.password, is_hashed=wish.is_hashed)
-    id = await visit.create(
+    new_user = body.user
+    password = await _password(call, body.password, is_hashed=body.is_hashed)
+    id = await call.create(
         SetUser(
             username=new_user.username or "",
             admin=bool(new_user.admin),
@@ -66,17 +66,17 @@ async def create(visit: Authenticated, wish: UserCreation) -> Response:
             display_name=new_user.display_name or "",
             agent_user=agent_user(new_user.agent_user_group),
             password=password,
-            user=visit.user.username,
+            user=call.user.username,
         )
     )
-    return _answer(visit, id)
+    return _answer(call, id)
 
 
 @router.get("/users/setting")
-async def settings(visit: Authenticated) -> Response:
+async def settings(call: Authenticated) -> Response:
     """The user's stored settings of pages."""
-    kept = visit.catalogue.state.settings.get(visit.user.id)
-    return visit.answer(
+    kept = call.catalogue.state.settings.get(call.user.id)
+    return call.answer(
         {
             "settings": [
                 {"storagePath": one.storage_path, "key": one.key, "value": one.value}
@@ -87,78 +87,78 @@ async def settings(visit: Authenticated) -> Response:
 
 
 @router.post("/users/setting")
-async def keep_settings(visit: Authenticated, body: SettingsBody) -> Response:
+async def keep_settings(call: Authenticated, body: SettingsBody) -> Response:
     """Store settings of the user. Older ones with the same path and key are replaced."""
     given = [*body.settings, *([body.setting] if body.setting is not None else [])]
     settings = tuple(Setting(one.storage_path, one.key, one.value) for one in given)
-    return await _store_settings(visit, settings, forget=False)
+    return await _store_settings(call, settings, forget=False)
 
 
 @router.post("/users/setting/reset")
-async def forget_settings(visit: Authenticated) -> Response:
+async def forget_settings(call: Authenticated) -> Response:
     """Delete all settings of the user."""
-    return await _store_settings(visit, (), forget=True)
+    return await _store_settings(call, (), forget=True)
 
 
-async def _store_settings(visit: UserVisit, settings: tuple[Setting, ...], *, forget: bool) -> Response:
-    command = KeepSettings(user_id=visit.user.id, settings=settings, forget=forget, user=visit.user.username)
-    await visit.peers.command(command)
-    return visit.answer({})
+async def _store_settings(call: UserCall, settings: tuple[Setting, ...], *, forget: bool) -> Response:
+    command = KeepSettings(user_id=call.user.id, settings=settings, forget=forget, user=call.user.username)
+    await call.peers.command(command)
+    return call.answer({})
 
 
 @router.get("/users/{username}/by-username")
-async def by_username(visit: Authenticated, username: str) -> Response:
+async def by_username(call: Authenticated, username: str) -> Response:
     """One user, by name."""
-    return visit.answer({"user": user(users.by_name(visit.catalogue.state, username))})
+    return call.answer({"user": user(users.by_name(call.catalogue.state, username))})
 
 
 @router.get("/users/{user_id}", **record_schema("user", records.User))
-async def by_id(visit: Authenticated, user_id: int) -> Response:
+async def by_id(call: Authenticated, user_id: int) -> Response:
     """One user, by id."""
-    return _answer(visit, user_id)
+    return _answer(call, user_id)
 
 
 @router.patch("/users/{user_id}")
-async def change(visit: Authenticated, user_id: int, wish: UserBody) -> Response:
+async def change(call: Authenticated, user_id: int, body: UserBody) -> Response:
     """Change the given fields of a user. For administrators, except one's own display name and password."""
-    users.by_id(visit.catalogue.state, user_id)
+    users.by_id(call.catalogue.state, user_id)
     given: dict[str, Any] = {
         name: value
         for name in ("username", "admin", "active", "remote", "display_name")
-        if (value := getattr(wish, name)) is not None
+        if (value := getattr(body, name)) is not None
     }
-    if wish.agent_user_group is not None:
-        given["agent_user"] = agent_user(wish.agent_user_group)
-    if wish.password is not None:
-        visit.require_login()
-        given["password"] = await _password(visit, wish.password, is_hashed=wish.is_hashed)
-    await visit.peers.command(SetUser(user_id=user_id, user=visit.user.username, **given))
-    return _answer(visit, user_id)
+    if body.agent_user_group is not None:
+        given["agent_user"] = agent_user(body.agent_user_group)
+    if body.password is not None:
+        call.require_login()
+        given["password"] = await _password(call, body.password, is_hashed=body.is_hashed)
+    await call.peers.command(SetUser(user_id=user_id, user=call.user.username, **given))
+    return _answer(call, user_id)
 
 
 @router.post("/users/{user_id}/password")
-async def set_password(visit: Authenticated, user_id: int) -> Response:
+async def set_password(call: Authenticated, user_id: int) -> Response:
     """Set one's own password or, as an administrator, another user's. Existing sessions end.
 
     The body is the password as clients send it at login, as a JSON string.
     """
-    visit.require_login()
-    users.by_id(visit.catalogue.state, user_id)
+    call.require_login()
+    users.by_id(call.catalogue.state, user_id)
     # Clients of 0.25 send an empty password as an empty body.
-    text = await visit.json() if await visit.request.body() else ""
+    text = await call.json() if await call.request.body() else ""
     if not isinstance(text, str):
         raise invalid("the request: a JSON string is expected, the new password")
-    password = await _password(visit, text, is_hashed=True)
-    command = SetPassword(user_id=user_id, password=password, user=visit.user.username)
-    await visit.peers.command(command)
-    return _answer(visit, user_id)
+    password = await _password(call, text, is_hashed=True)
+    command = SetPassword(user_id=user_id, password=password, user=call.user.username)
+    await call.peers.command(command)
+    return _answer(call, user_id)
 
 
-def _answer(visit: UserVisit, id: int) -> Response:
-    return visit.answer({"user": user(users.by_id(visit.catalogue.state, id))})
+def _answer(call: UserCall, id: int) -> Response:
+    return call.answer({"user": user(users.by_id(call.catalogue.state, id))})
 
 
-async def _password(visit: UserVisit, text: str | None, *, is_hashed: bool) -> Password:
+async def _password(call: UserCall, text: str | None, *, is_hashed: bool) -> Password:
     sent = text or ""
     sent = sent if is_hashed else passwords.client_hash(sent)
-    return await visit.backend.limits.passwords.run(visit.address, passwords.to_stored, sent)
+    return await call.backend.limits.passwords.run(call.address, passwords.to_stored, sent)

@@ -13,9 +13,9 @@ from det_contracts.problems import Problem, Refused, failed_precondition, invali
 from services.catalogue.domain import Allocation, State
 from services.catalogue.domain.state import Gathering, request_key, share_key
 from services.catalogue.waiters import Fact
+from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_requests.body import Body
 from services.rest_requests.streaming import wait_until
-from services.rest_requests.visit import Authenticated, UserVisit
 from services.rest_routes.tasks.witness import Witness, unmanaged_run, was_preempted
 from services.web.query import FromQuery, Integer, QueryModel
 
@@ -54,72 +54,72 @@ class PreemptionQuery(QueryModel):
 
 
 @router.get("/allocations/{allocation_id}/signals/preemption")
-async def preemption(visit: Authenticated, allocation_id: str, query: FromQuery[PreemptionQuery]) -> Response:
+async def preemption(call: Authenticated, allocation_id: str, query: FromQuery[PreemptionQuery]) -> Response:
     """Whether the allocation should leave. Answers when it should, or after at most `timeout_seconds`."""
-    allocation_id = _live_allocation(visit, allocation_id).id
+    allocation_id = _live_allocation(call, allocation_id).id
     seconds = query.timeout_seconds
     if not 0 <= seconds <= MAX_WAIT_S:
         raise invalid(f"timeout_seconds is {seconds}: it must be 0 to {MAX_WAIT_S}")
-    if await was_preempted(visit.backend.journal, allocation_id):
-        return visit.answer({"preempt": True})
+    if await was_preempted(call.backend.journal, allocation_id):
+        return call.answer({"preempt": True})
 
     def leaves(state: State) -> bool:
         known = state.allocations.get(allocation_id)
         return known is None or known.asked_to_leave or known.ended_at is not None
 
-    await wait_until(visit, Fact(leaves, (("allocations", allocation_id),)), seconds)
-    known = visit.catalogue.state.allocations.get(allocation_id)
-    return visit.answer({"preempt": known is not None and known.asked_to_leave})
+    await wait_until(call, Fact(leaves, (("allocations", allocation_id),)), seconds)
+    known = call.catalogue.state.allocations.get(allocation_id)
+    return call.answer({"preempt": known is not None and known.asked_to_leave})
 
 
 @router.post("/allocations/{allocation_id}/signals/ack_preemption")
-async def acknowledge(visit: Authenticated, allocation_id: str) -> Response:
+async def acknowledge(call: Authenticated, allocation_id: str) -> Response:
     """Announce that the coming exit is intended. The fact is stored before the answer."""
-    known = _live_allocation(visit, allocation_id)
+    known = _live_allocation(call, allocation_id)
     if known.trial_id is not None:
-        witness = Witness(visit, known.trial_id)
+        witness = Witness(call, known.trial_id)
         fact = trial_events.PreemptionAcknowledged(known.trial_id, known.run)
         await witness.record_fact(fact, f"ack-{known.trial_id}-{known.run}")
-    return visit.answer({})
+    return call.answer({})
 
 
 @router.post("/allocations/{allocation_id}/signals/pending_preemption")
-async def leave_soon(visit: Authenticated, allocation_id: str) -> Response:
+async def leave_soon(call: Authenticated, allocation_id: str) -> Response:
     """Report that the host wants the allocation to leave.
 
     It is preempted, and its trial asks for slots again.
     """
-    _live_allocation(visit, allocation_id)
-    await visit.peers.command(AskToLeave(allocation_id=allocation_id, user=visit.user.username))
-    return visit.answer({})
+    _live_allocation(call, allocation_id)
+    await call.peers.command(AskToLeave(allocation_id=allocation_id, user=call.user.username))
+    return call.answer({})
 
 
 @router.post("/allocations/{allocation_id}/proxy_address")
-async def answers_at(visit: Authenticated, allocation_id: str, body: ProxyAddress) -> Response:
+async def answers_at(call: Authenticated, allocation_id: str, body: ProxyAddress) -> Response:
     """Report where the task serves HTTP. The gateway forwards `/proxy/<task id>/` there."""
-    _live_allocation(visit, allocation_id)
-    where, user = body.proxy_address, visit.session().user
+    _live_allocation(call, allocation_id)
+    where, user = body.proxy_address, call.session().user
     command = Serve(allocation_id=allocation_id, address=where, account=body.account, user=user)
-    await visit.peers.command(command)
-    return visit.answer({})
+    await call.peers.command(command)
+    return call.answer({})
 
 
 @router.post("/allocations/{allocation_id}/resources/{resources_id}/daemon")
-async def daemon(visit: Authenticated, allocation_id: str, resources_id: str) -> Response:
+async def daemon(call: Authenticated, allocation_id: str, resources_id: str) -> Response:
     """Mark a member as a daemon, which serves the other members and ends with them.
 
     This has no effect on the only member of an allocation.
     """
-    rank = _rank(_live_allocation(visit, allocation_id), resources_id)
-    command = MarkDaemon(allocation_id=allocation_id, rank=rank, user=visit.user.username)
-    await visit.peers.command(command)
-    return visit.answer({})
+    rank = _rank(_live_allocation(call, allocation_id), resources_id)
+    command = MarkDaemon(allocation_id=allocation_id, rank=rank, user=call.user.username)
+    await call.peers.command(command)
+    return call.answer({})
 
 
 @router.get("/allocations/{allocation_id}/resources/{resources_id}/rendezvous")
-async def rendezvous(visit: Authenticated, allocation_id: str, resources_id: str) -> Response:
+async def rendezvous(call: Authenticated, allocation_id: str, resources_id: str) -> Response:
     """The addresses of all members, once all of them have started."""
-    known = _live_allocation(visit, allocation_id)
+    known = _live_allocation(call, allocation_id)
     rank = _rank(known, resources_id)
 
     def complete(state: State) -> bool:
@@ -128,18 +128,18 @@ async def rendezvous(visit: Authenticated, allocation_id: str, resources_id: str
             return True
         return all(part.worker_id in now.there for part in now.members)
 
-    await wait_until(visit, Fact(complete, (("allocations", allocation_id),)), RENDEZVOUS_PATIENCE_S)
-    _live_allocation(visit, allocation_id)
-    if not complete(visit.catalogue.state):
+    await wait_until(call, Fact(complete, (("allocations", allocation_id),)), RENDEZVOUS_PATIENCE_S)
+    _live_allocation(call, allocation_id)
+    if not complete(call.catalogue.state):
         raise unavailable(f"allocation {allocation_id} is not complete yet; ask again", retry_after_s=1)
-    state, parts = visit.catalogue.state, sorted(known.members, key=lambda part: part.rank)
+    state, parts = call.catalogue.state, sorted(known.members, key=lambda part: part.rank)
     workers = [state.workers.get(part.worker_id) or state.away.get(part.worker_id) for part in parts]
     info = {
         "addresses": [one.address if one else "" for one in workers],
         "rank": rank,
         "slots": [len(part.slots) for part in parts],
     }
-    return visit.answer({"rendezvousInfo": info})
+    return call.answer({"rendezvousInfo": info})
 
 
 def _rank(allocation: Allocation, resources_id: str) -> int:
@@ -151,28 +151,28 @@ def _rank(allocation: Allocation, resources_id: str) -> int:
 
 
 @router.post("/allocations/{allocation_id}/all_gather")
-async def all_gather(visit: Authenticated, allocation_id: str, body: AllGather) -> Response:
+async def all_gather(call: Authenticated, allocation_id: str, body: AllGather) -> Response:
     """The data of all members, in the same order for each, once all of them have sent theirs."""
-    return await _gather(visit, allocation_id, body)
+    return await _gather(call, allocation_id, body)
 
 
 @router.post("/allocations/{allocation_id}/notify_container_running")
-async def container_runs(visit: Authenticated, allocation_id: str, body: ContainerRunning) -> Response:
+async def container_runs(call: Authenticated, allocation_id: str, body: ContainerRunning) -> Response:
     """Report that a member's container is running; returns the data of all members once all are."""
-    return await _gather(visit, allocation_id, body)
+    return await _gather(call, allocation_id, body)
 
 
-async def _gather(visit: UserVisit, allocation_id: str, body: AllGather) -> Response:
-    _live_allocation(visit, allocation_id)
+async def _gather(call: UserCall, allocation_id: str, body: AllGather) -> Response:
+    _live_allocation(call, allocation_id)
     if not body.request_uuid:
         raise invalid("requestUuid is missing: it distinguishes a repeated request from another member's")
-    await visit.peers.command(
+    await call.peers.command(
         JoinGather(
             allocation_id=allocation_id,
             request_id=body.request_uuid,
             peers=body.num_peers,
             data=body.data,
-            user=visit.session().user,
+            user=call.session().user,
         )
     )
 
@@ -181,9 +181,9 @@ async def _gather(visit: UserVisit, allocation_id: str, body: AllGather) -> Resp
         number = state.joined.get(request_key(allocation_id, body.request_uuid))
         return known is None or number is None or known.joined >= _last_share_number(known, number)
 
-    await wait_until(visit, Fact(full, (("gatherings", allocation_id),)), RENDEZVOUS_PATIENCE_S)
-    _live_allocation(visit, allocation_id)
-    return visit.answer({"data": _gathered_data(visit.catalogue.state, allocation_id, body.request_uuid)})
+    await wait_until(call, Fact(full, (("gatherings", allocation_id),)), RENDEZVOUS_PATIENCE_S)
+    _live_allocation(call, allocation_id)
+    return call.answer({"data": _gathered_data(call.catalogue.state, allocation_id, body.request_uuid)})
 
 
 def _last_share_number(known: Gathering, number: int) -> int:
@@ -209,29 +209,29 @@ def _gathered_data(state: State, allocation_id: str, request_id: str) -> list[An
 
 @router.post("/allocations/{allocation_id}/ready")
 @router.post("/allocations/{allocation_id}/waiting")
-async def is_there(visit: Authenticated, allocation_id: str) -> Response:
+async def is_there(call: Authenticated, allocation_id: str) -> Response:
     """Report that a process is ready or waiting.
 
     Has no effect: a running allocation can always be preempted.
     """
-    _live_allocation(visit, allocation_id)
-    return visit.answer({})
+    _live_allocation(call, allocation_id)
+    return call.answer({})
 
 
-def _live_allocation(visit: UserVisit, allocation_id: str) -> Allocation:
+def _live_allocation(call: UserCall, allocation_id: str) -> Allocation:
     """A live allocation.
 
     Raises `Refused`: not an id (400), unknown or ended (404), or someone else's (403).
     """
     if "." not in allocation_id:
         raise invalid(f"'{allocation_id}' is not an allocation id, which looks like <task id>.<run>")
-    outside = unmanaged_run(visit, allocation_id)
-    known: Allocation | None = outside or visit.catalogue.state.allocations.get(allocation_id)
+    outside = unmanaged_run(call, allocation_id)
+    known: Allocation | None = outside or call.catalogue.state.allocations.get(allocation_id)
     # A run outside the cluster that was stopped here must still be told to leave.
     stopped = outside is not None and outside.asked_to_leave
     if known is None or (known.ended_at is not None and not stopped):
         raise not_found("live allocation", allocation_id)
-    session = visit.session()
+    session = call.session()
     if session.allocation and session.allocation != allocation_id:
         raise Refused(Problem("permission_denied", f"the token is that of {session.allocation}"))
     return known

@@ -20,8 +20,8 @@ from services.catalogue.domain import OwnTask, State
 from services.kit import paging
 from services.kit.pool_bindings import check_pool
 from services.people import users, workspace_records
+from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_requests.bodies import IdleReport, TaskBody, TaskPriority
-from services.rest_requests.visit import Authenticated, UserVisit
 from services.rest_routes.present import records
 from services.rest_routes.present.answers import page_schema
 from services.rest_routes.present.own_task import NOUNS, notebook_preview, own_task
@@ -47,14 +47,14 @@ def _find(state: State, kind: OwnKind, id: str) -> OwnTask:
     return known
 
 
-def _shown(visit: UserVisit, kind: OwnKind, id: str, **more: Any) -> Response:
-    state = visit.catalogue.state
+def _shown(call: UserCall, kind: OwnKind, id: str, **more: Any) -> Response:
+    state = call.catalogue.state
     one = _find(state, kind, id)
     shown = own_task(one, state)
-    if kind == "SHELL" and _may_control(visit, id):
-        keys = secrets.unseal_config(one.config, one.user, visit.backend.sealer)["shell"]
+    if kind == "SHELL" and _may_control(call, id):
+        keys = secrets.unseal_config(one.config, one.user, call.backend.sealer)["shell"]
         shown["privateKey"] = keys["private_key"]
-    return visit.answer({NOUNS[kind]: shown, "config": _public_config(one.config), **more})
+    return call.answer({NOUNS[kind]: shown, "config": _public_config(one.config), **more})
 
 
 def _public_config(config: dict[str, Any]) -> dict[str, Any]:
@@ -63,68 +63,66 @@ def _public_config(config: dict[str, Any]) -> dict[str, Any]:
     )
 
 
-def _may_control(visit: UserVisit, id: str) -> bool:
+def _may_control(call: UserCall, id: str) -> bool:
     """Whether the user may kill the task. Only then do they get the private key of a shell."""
     try:
-        visit.check_permission("control_task", "task", id)
+        call.check_permission("control_task", "task", id)
     except Refused:
         return False
     return True
 
 
-async def _start(visit: UserVisit, kind: OwnKind) -> Response:
+async def _start(call: UserCall, kind: OwnKind) -> Response:
     try:
-        async with submit.receive(visit, "task") as (body, code):
-            return await _start_task(visit, kind, body, code)
+        async with submit.receive(call, "task") as (body, code):
+            return await _start_task(call, kind, body, code)
     except archive.TooLarge as error:
         raise HTTPException(413, str(error)) from None
 
 
-async def _start_task(
-    visit: UserVisit, kind: OwnKind, body: TaskBody, code: submit.SubmittedCode
-) -> Response:
-    state = visit.catalogue.state
+async def _start_task(call: UserCall, kind: OwnKind, body: TaskBody, code: submit.SubmittedCode) -> Response:
+    state = call.catalogue.state
     if body.template_name:
-        visit.check_view("template", body.template_name)
-    visit.check_view("experiment", *body.experiment_ids)
-    visit.check_view("trial", *body.trial_ids)
+        call.check_view("template", body.template_name)
+    call.check_view("experiment", *body.experiment_ids)
+    call.check_view("trial", *body.trial_ids)
     space = workspace_records.workspace(state, body.workspace_id or workspace_records.FIRST).workspace_id
-    visit.check_permission("create_task", "workspace", space)
-    await configuration.check_task(visit.backend, visit.user.username, body.config)
-    request: TaskRequest = complete_request(body, kind, visit.backend, space)
+    call.check_permission("create_task", "workspace", space)
+    await configuration.check_task(call.backend, call.user.username, body.config)
+    request: TaskRequest = complete_request(body, kind, call.backend, space)
     check_work_dir(request.config, has_files=not code.is_empty)
     check_pool(state, request.pool, space, workspace_records.workspace(state, space).name)
     if body.preview and kind == "NOTEBOOK":
-        user = visit.user.username
+        user = call.user.username
         made = notebook_preview(request.name, request.pool, user, space, time.time())
-        return visit.answer({"notebook": made, "config": _public_config(request.config), "warnings": []})
+        return call.answer({"notebook": made, "config": _public_config(request.config), "warnings": []})
     if kind == "TENSORBOARD":
-        request.config["tensorboard"] = tensorboard_order(body, request.config, visit.backend)
+        request.config["tensorboard"] = tensorboard_order(body, request.config, call.backend)
     if kind == "SHELL":
         _check_no_passphrase(body)
         add_ssh_keys(request.config)
-    await submit.check_disk_space(visit.backend, f"the {NOUNS[kind]}", code, visit.user.username)
-    context = await code.store(visit.backend, visit.user.username)
+    await submit.check_disk_space(call.backend, f"the {NOUNS[kind]}", code, call.user.username)
+    context = await code.store(call.backend, call.user.username)
     command = SubmitTask(
         task_id=str(uuid.uuid4()),
         kind=kind,
-        user=visit.user.username,
+        user=call.user.username,
         name=request.name,
-        config=secrets.seal_config(request.config, visit.user.username, visit.backend.sealer),
+        config=secrets.seal_config(request.config, call.user.username, call.backend.sealer),
         context=context,
         slots=request.slots,
         pool=request.pool,
         priority=request.priority,
         workspace_id=space,
-        agent_user=workspace_records.agent_user_of(state, space, visit.user.username),
+        agent_user=workspace_records.agent_user_of(state, space, call.user.username),
     )
-    capacity_warning = await visit.peers.misfit_reason(request.pool, request.slots, single_agent=True)
-    id = await visit.create(command)
+    capacity_warning = await call.peers.misfit_reason(request.pool, request.slots, single_agent=True)
+    id = await call.create(command)
     notices = [capacity_warning] if capacity_warning else []
     if kind == "COMMAND":
         notices += images.unused_image_warnings(request.config, request.pool, state)
     warnings = {"warnings": [configuration.SLOTS_EXCEEDED] if capacity_warning else []}
-    return _shown(visit, kind, id, **warnings, **({"notices": notices} if notices else {}))
+    return _shown(call, kind, id, **warnings, **({"notices": notices} if notices else {}))
 
 
 def _check_no_passphrase(body: TaskBody) -> None:
@@ -153,39 +151,39 @@ def _add(kind: OwnKind) -> None:
     noun = NOUNS[kind]
     path = f"/{noun}s"
 
-    async def start(visit: Authenticated) -> Response:
+    async def start(call: Authenticated) -> Response:
         """Start a task. It waits for slots, runs once, and has a log."""
-        return await _start(visit, kind)
+        return await _start(call, kind)
 
-    async def list_all(visit: Authenticated, query: FromQuery[TasksQuery]) -> Response:
+    async def list_all(call: Authenticated, query: FromQuery[TasksQuery]) -> Response:
         """All current and past tasks of this kind; if no order is given, as they were started."""
-        state, space = visit.catalogue.state, query.workspace_id
+        state, space = call.catalogue.state, query.workspace_id
         wanted = users.names_of(state, query.users, query.user_ids)
         own = [one for one in state.tasks.values() if one.kind == kind]
-        visibility = visit.visibility
+        visibility = call.visibility
         own = visibility.filter_visible(lambda one: visibility.includes_workspace(one.workspace_id), own)
         own = [one for one in own if not wanted or one.user in wanted]
         own = [one for one in own if space in (0, one.workspace_id)]
         own.sort(key=lambda one: (getattr(one, SORTS[query.sort_by]), one.number))
         page, pagination = paging.cut([own_task(one, state) for one in own], query.window)
-        return visit.answer({f"{noun}s": page, "pagination": pagination})
+        return call.answer({f"{noun}s": page, "pagination": pagination})
 
-    async def get(visit: Authenticated, id: str) -> Response:
+    async def get(call: Authenticated, id: str) -> Response:
         """One task, with its configuration."""
-        return _shown(visit, kind, id)
+        return _shown(call, kind, id)
 
-    async def kill(visit: Authenticated, id: str) -> Response:
+    async def kill(call: Authenticated, id: str) -> Response:
         """Kill a task immediately."""
-        _find(visit.catalogue.state, kind, id)
-        await visit.peers.command(StopTask(task_id=id, user=visit.user.username))
-        return _shown(visit, kind, id)
+        _find(call.catalogue.state, kind, id)
+        await call.peers.command(StopTask(task_id=id, user=call.user.username))
+        return _shown(call, kind, id)
 
-    async def set_priority(visit: Authenticated, id: str, body: TaskPriority) -> Response:
+    async def set_priority(call: Authenticated, id: str, body: TaskPriority) -> Response:
         """Change the priority of a task's job."""
-        owner = ids.owner_of_task(_find(visit.catalogue.state, kind, id).number)
-        user = visit.user.username
-        await visit.peers.command(ChangeJob(experiment_id=owner, priority=body.priority, user=user))
-        return _shown(visit, kind, id)
+        owner = ids.owner_of_task(_find(call.catalogue.state, kind, id).number)
+        user = call.user.username
+        await call.peers.command(ChangeJob(experiment_id=owner, priority=body.priority, user=user))
+        return _shown(call, kind, id)
 
     router.add_api_route(path, start, methods=["POST"], name=f"start a {noun}")
     shape = page_schema(f"{noun}s", records.Task)
@@ -202,11 +200,11 @@ for _kind in NOUNS:
 
 
 @router.put("/notebooks/{id}/report_idle")
-async def report_idle(visit: Authenticated, id: str, body: IdleReport) -> Response:
+async def report_idle(call: Authenticated, id: str, body: IdleReport) -> Response:
     """Report whether a notebook is in use. One that is idle for its whole `idle_timeout` is stopped."""
-    known = _find(visit.catalogue.state, "NOTEBOOK", id)
+    known = _find(call.catalogue.state, "NOTEBOOK", id)
     within_s = idle_timeout_s(known.config)
     if within_s is not None:
-        user = visit.user.username
-        await visit.peers.command(StateIdle(task_id=id, idle=body.idle, within_s=within_s, user=user))
-    return visit.answer({})
+        user = call.user.username
+        await call.peers.command(StateIdle(task_id=id, idle=body.idle, within_s=within_s, user=user))
+    return call.answer({})

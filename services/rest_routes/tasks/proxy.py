@@ -23,8 +23,8 @@ from services.catalogue.gathers import check_task_address
 from services.catalogue.rights import Directory, authorize
 from services.kit import task_tokens
 from services.kit.authz.access_check import AccessRequest, require
+from services.rest_requests.api_call import ALLOCATION_TOKEN_HEADER, Anybody, ApiCall, UserCall
 from services.rest_requests.streaming import Stream
-from services.rest_requests.visit import ALLOCATION_TOKEN_HEADER, Anybody, UserVisit, Visit
 from services.web import task_pages, tickets, upgrades
 from services.web.errors import forbidden, unauthenticated, unimplemented
 from services.web.pacing import anonymous_client
@@ -45,9 +45,9 @@ a byte now and then, which the timeouts of single steps would never do.
 
 @root.api_route("/proxy/{task_id}", methods=METHODS, include_in_schema=False)
 @root.api_route("/proxy/{task_id}/{rest:path}", methods=METHODS, include_in_schema=False)
-async def forward(visit: Anybody, task_id: str, rest: str = "") -> Response:
+async def forward(call: Anybody, task_id: str, rest: str = "") -> Response:
     """Forward a request to the task, and return its answer."""
-    request = visit.request
+    request = call.request
     ticket = rest.partition("/")[0]
     path = request.scope["raw_path"].partition(b"?")[0]
     if ticket.startswith(tickets.PREFIX):
@@ -55,53 +55,53 @@ async def forward(visit: Anybody, task_id: str, rest: str = "") -> Response:
             # Browsers send CORS preflights without credentials. The answer contains nothing of the task.
             return Response(status_code=204, headers=dict(task_pages.CORS_HEADERS))
         plain = path.replace(f"/{ticket}".encode(), b"", 1)
-        return await _forward_http(_visit_of_ticket(visit, task_id, ticket), task_id, plain, f"/{ticket}")
-    if is_upgrade(request) and visit.token() is None:
-        return await _tunnel_websocket(_check_shell_key_access(visit, task_id), task_id, path)
-    user_visit = UserVisit(request)
+        return await _forward_http(_call_of_ticket(call, task_id, ticket), task_id, plain, f"/{ticket}")
+    if is_upgrade(request) and call.token() is None:
+        return await _tunnel_websocket(_check_shell_key_access(call, task_id), task_id, path)
+    user_call = UserCall(request)
     if {"authorization", ALLOCATION_TOKEN_HEADER} & set(request.headers.keys()):
-        return await _forward_http(user_visit, task_id, path, "")
+        return await _forward_http(user_call, task_id, path, "")
     if request.method not in ("GET", "HEAD") or is_upgrade(request):
         raise forbidden(f"open the page of task {task_id} first: requests from other pages are refused")
-    return _redirect_to_page(user_visit, task_id, path)
+    return _redirect_to_page(user_call, task_id, path)
 
 
 @root.get("/det/interactive/{task_id}/{rest:path}")
-async def of_older_clients(visit: Anybody, task_id: str, rest: str) -> Response:
+async def of_older_clients(call: Anybody, task_id: str, rest: str) -> Response:
     """Redirect the address that 0.25 clients print for a notebook; `rest` is the page's name."""
     return RedirectResponse(f"/proxy/{quote(task_id, safe='')}/")
 
 
-def _redirect_to_page(visit: UserVisit, task_id: str, path: bytes) -> Response:
+def _redirect_to_page(call: UserCall, task_id: str, path: bytes) -> Response:
     """Redirect a browser to the isolated address of the task's page."""
-    _address(visit, task_id)
+    _address(call, task_id)
     root, _, inner = path.decode("ascii").removeprefix("/proxy/").partition("/")
-    sealed = tickets.seal(visit.backend.token_key, task_id, visit.token() or "")
-    query = f"?{visit.request.url.query}" if visit.request.url.query else ""
+    sealed = tickets.seal(call.backend.token_key, task_id, call.token() or "")
+    query = f"?{call.request.url.query}" if call.request.url.query else ""
     return RedirectResponse(f"/proxy/{root}/{sealed}/{inner}{query}", 303, {"Cache-Control": "no-store"})
 
 
-def _visit_of_ticket(visit: Visit, task_id: str, ticket: str) -> UserVisit:
+def _call_of_ticket(call: ApiCall, task_id: str, ticket: str) -> UserCall:
     """The request on behalf of the ticket's session. Raises `UpgradeRefused` (401)."""
     try:
-        token = tickets.unseal(visit.backend.token_key, task_id, ticket)
+        token = tickets.unseal(call.backend.token_key, task_id, ticket)
     except tickets.BadTicket as error:
         raise unauthenticated(str(error)) from None
-    scope, of_people = visit.request.scope, {b"authorization", b"cookie", ALLOCATION_TOKEN_HEADER.encode()}
+    scope, of_people = call.request.scope, {b"authorization", b"cookie", ALLOCATION_TOKEN_HEADER.encode()}
     headers = [one for one in scope["headers"] if one[0] not in of_people]
     headers.append((b"authorization", f"Bearer {token}".encode()))
-    found = UserVisit(Request({**scope, "headers": headers}, visit.request.receive))
-    authorize(visit.catalogue.state, found.session(), AccessRequest("view", "page", task_id))
+    found = UserCall(Request({**scope, "headers": headers}, call.request.receive))
+    authorize(call.catalogue.state, found.session(), AccessRequest("view", "page", task_id))
     return found
 
 
-async def _forward_http(visit: UserVisit, task_id: str, path: bytes, ticket: str) -> Response:
-    _check_control_right(visit, task_id)
-    if is_upgrade(visit.request):
-        return await _tunnel_websocket(visit, task_id, path)
-    address, request, page = _address(visit, task_id), visit.request, bool(ticket)
+async def _forward_http(call: UserCall, task_id: str, path: bytes, ticket: str) -> Response:
+    _check_control_right(call, task_id)
+    if is_upgrade(call.request):
+        return await _tunnel_websocket(call, task_id, path)
+    address, request, page = _address(call, task_id), call.request, bool(ticket)
     target = _target(request, path)
-    headers = _headers(visit, task_id, page=page)
+    headers = _headers(call, task_id, page=page)
     length = request.headers.get("content-length")
     limit = asyncio.timeout(ANSWER_S)
     sends = length is not None or "transfer-encoding" in request.headers
@@ -110,12 +110,12 @@ async def _forward_http(visit: UserVisit, task_id: str, path: bytes, ticket: str
         request.method,
         _url(address, target),
         headers=upgrades.as_bytes(headers),
-        content=_body(visit, limit) if sends else None,
+        content=_body(call, limit) if sends else None,
         extensions={"timeout": TIMEOUT.as_dict()},
     )
     try:
         async with limit:
-            answer = await visit.backend.task_transport.handle_async_request(task_request)
+            answer = await call.backend.task_transport.handle_async_request(task_request)
     except TimeoutError:
         raise unavailable(
             f"task {task_id} did not begin to answer at {address} within {ANSWER_S:g} s; try again when it "
@@ -128,7 +128,7 @@ async def _forward_http(visit: UserVisit, task_id: str, path: bytes, ticket: str
     except Refused:
         await answer.aclose()
         raise
-    return _relay_answer(visit, answer, task_id, ticket)
+    return _relay_answer(call, answer, task_id, ticket)
 
 
 def _check_status(task_id: str, status: int) -> None:
@@ -139,22 +139,22 @@ def _check_status(task_id: str, status: int) -> None:
         )
 
 
-async def _body(visit: UserVisit, limit: asyncio.Timeout) -> AsyncIterator[bytes]:
-    turns, who = visit.backend.limits.data_turns, visit.user.username
-    async for chunk in turns.paced(visit.request.stream(), who):
+async def _body(call: UserCall, limit: asyncio.Timeout) -> AsyncIterator[bytes]:
+    turns, who = call.backend.limits.data_turns, call.user.username
+    async for chunk in turns.paced(call.request.stream(), who):
         limit.reschedule(asyncio.get_running_loop().time() + ANSWER_S)
         if chunk:
             yield chunk
 
 
-def _relay_answer(visit: UserVisit, answer: httpx.Response, task_id: str, ticket: str) -> Response:
+def _relay_answer(call: UserCall, answer: httpx.Response, task_id: str, ticket: str) -> Response:
     headers = task_pages.response_headers(upgrades.as_text(answer.headers.raw), page=bool(ticket))
     content: AsyncIterator[bytes] = answer.aiter_raw()
     own = f"/proxy/{task_id}"
     if ticket and task_pages.is_page(headers):
         content = task_pages.rewrite_links(content, f"{own}/".encode(), f"{own}{ticket}/".encode())
         content = task_pages.insert_polyfills(content)
-    shown = Stream(content, visit=visit, status_code=answer.status_code, release=answer.aclose)
+    shown = Stream(content, call=call, status_code=answer.status_code, release=answer.aclose)
     for name, value in headers:
         if name == "location" and value.startswith(own):
             value = own + ticket + value.removeprefix(own)
@@ -162,16 +162,16 @@ def _relay_answer(visit: UserVisit, answer: httpx.Response, task_id: str, ticket
     return shown
 
 
-async def _tunnel_websocket(visit: Visit, task_id: str, path: bytes) -> Response:
+async def _tunnel_websocket(call: ApiCall, task_id: str, path: bytes) -> Response:
     """Tunnel a WebSocket to the task, byte by byte."""
-    if EXTENSION not in visit.request.scope.get("extensions", {}):
+    if EXTENSION not in call.request.scope.get("extensions", {}):
         raise unimplemented("this server cannot leave HTTP for a WebSocket")
-    address, exit_stack = _address(visit, task_id), contextlib.AsyncExitStack()
-    headers = _headers(visit, task_id, page=False)
+    address, exit_stack = _address(call, task_id), contextlib.AsyncExitStack()
+    headers = _headers(call, task_id, page=False)
     try:
         async with asyncio.timeout(ANSWER_S):
             task = await exit_stack.enter_async_context(
-                request_upgrade(address, _target(visit.request, path), headers)
+                request_upgrade(address, _target(call.request, path), headers)
             )
     except upgrades.UpgradeRefused as refused:
         await exit_stack.aclose()
@@ -182,47 +182,47 @@ async def _tunnel_websocket(visit: Visit, task_id: str, path: bytes) -> Response
         raise unavailable(f"task {task_id} does not answer at {address}: {error!r}") from None
     return Tunnel(
         task,
-        admission=visit.backend.limits.streams,
-        who=visit.user.username if isinstance(visit, UserVisit) else anonymous_client(visit.address),
-        turns=visit.backend.limits.data_turns,
-        recheck=lambda: _recheck(visit, task_id),
+        admission=call.backend.limits.streams,
+        who=call.user.username if isinstance(call, UserCall) else anonymous_client(call.address),
+        turns=call.backend.limits.data_turns,
+        recheck=lambda: _recheck(call, task_id),
         release=exit_stack.aclose,
     )
 
 
-def _recheck(visit: Visit, task_id: str) -> None:
+def _recheck(call: ApiCall, task_id: str) -> None:
     """Raise `UpgradeRefused` if the task is over or the caller has lost access."""
-    _address(visit, task_id)
-    if not isinstance(visit, UserVisit):
-        _check_shell_key_access(visit, task_id)
+    _address(call, task_id)
+    if not isinstance(call, UserCall):
+        _check_shell_key_access(call, task_id)
     else:
-        authorize(visit.catalogue.state, visit.session(), AccessRequest("view", "page", task_id))
-        _check_control_right(visit, task_id)
+        authorize(call.catalogue.state, call.session(), AccessRequest("view", "page", task_id))
+        _check_control_right(call, task_id)
 
 
-def _check_shell_key_access(visit: Visit, task_id: str) -> Visit:
+def _check_shell_key_access(call: ApiCall, task_id: str) -> ApiCall:
     """Admit a caller without a session to a shell, whose key authenticates them. Raises `UpgradeRefused`
     (401).
 
     A shell's key acts for its owner and does not identify who uses it, so it works as long as the owner has
     access.
     """
-    state = visit.catalogue.state
+    state = call.catalogue.state
     known = state.tasks.get(task_id)
-    if visit.backend.settings.shell_needs_session or known is None or known.kind != "SHELL":
+    if call.backend.settings.shell_needs_session or known is None or known.kind != "SHELL":
         raise unauthenticated("not logged in; run 'det user login'")
     try:
         require(Directory(state), known.user, [AccessRequest("control_task", "task", task_id)])
     except Refused:
         raise unauthenticated("the owner of this shell has lost access to it; run 'det user login'") from None
-    return visit
+    return call
 
 
-def _check_control_right(visit: UserVisit, task_id: str) -> None:
+def _check_control_right(call: UserCall, task_id: str) -> None:
     """Require more than view access for tasks that act for their owner. Raises `UpgradeRefused` (403)."""
-    known = visit.catalogue.state.tasks.get(task_id)
+    known = call.catalogue.state.tasks.get(task_id)
     if known is not None and known.kind in OWNER_RIGHTS_KINDS:
-        visit.check_permission("control_task", "task", task_id)
+        call.check_permission("control_task", "task", task_id)
 
 
 def _url(address: str, target: bytes) -> httpx.URL:
@@ -238,18 +238,18 @@ def _target(request: Request, path: bytes) -> bytes:
     return path + (b"?" + query if query else b"")
 
 
-def _headers(visit: Visit, task_id: str, *, page: bool) -> task_pages.Headers:
+def _headers(call: ApiCall, task_id: str, *, page: bool) -> task_pages.Headers:
     """The headers for the task. A task that only the gateway may call also gets a credential."""
-    headers = task_pages.request_headers(visit.request.headers.items(), page=page)
-    key, known = visit.backend.task_key, visit.catalogue.state.tasks.get(task_id)
+    headers = task_pages.request_headers(call.request.headers.items(), page=page)
+    key, known = call.backend.task_key, call.catalogue.state.tasks.get(task_id)
     if key is not None and known is not None and known.kind in OWNER_RIGHTS_KINDS:
         token = task_tokens.issue(key, ids.allocation_id(task_id, 1))
         headers.append((page_key.HEADER, page_key.credential(token)))
     return headers
 
 
-def _address(visit: Visit, task_id: str) -> str:
-    state = visit.catalogue.state
+def _address(call: ApiCall, task_id: str) -> str:
+    state = call.catalogue.state
     known: OwnTask | None = state.tasks.get(task_id)
     allocation = ids.allocation_id(task_id, 1)
     if known is None or allocation not in state.live:

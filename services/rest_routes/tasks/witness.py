@@ -25,7 +25,7 @@ from services.catalogue.rights import authorize
 from services.kit.authz.access_check import AccessRequest
 from services.kit.log import Draft, NotConfirmed, TooLarge
 from services.kit.records import read_event
-from services.rest_requests.visit import UserVisit
+from services.rest_requests.api_call import UserCall
 
 MAX_REPORT_BYTES = 7 * 1024 * 1024
 """Maximum size of one report. The broker accepts slightly more in one message."""
@@ -34,21 +34,21 @@ MAX_REPORT_BYTES = 7 * 1024 * 1024
 class Witness:
     """The current run of one trial, for which the caller may speak."""
 
-    def __init__(self, visit: UserVisit, trial_id: int) -> None:
+    def __init__(self, call: UserCall, trial_id: int) -> None:
         """Raise `Refused`: no such trial (404), or the session belongs to another run or user (403)."""
-        self.trial: Trial = visit.catalogue.trial(trial_id)
-        session = visit.session()
-        allocation = visit.catalogue.state.allocations.get(session.allocation)
+        self.trial: Trial = call.catalogue.trial(trial_id)
+        session = call.session()
+        allocation = call.catalogue.state.allocations.get(session.allocation)
         if allocation is not None and allocation.trial_id != trial_id:
             message = f"the token is that of {allocation.id}, which does not belong to trial {trial_id}"
             raise Refused(Problem("permission_denied", message))
-        authorize(visit.catalogue.state, session, AccessRequest("speak", "trial", trial_id))
-        self._unmanaged = visit.catalogue.experiment(self.trial.experiment_id).unmanaged
-        self._catalogue = visit.catalogue
-        self._journal = visit.backend.journal
-        self._peers = visit.backend.peers
-        self._heartbeats = visit.backend.heartbeats
-        self._key = visit.backend.token_key
+        authorize(call.catalogue.state, session, AccessRequest("speak", "trial", trial_id))
+        self._unmanaged = call.catalogue.experiment(self.trial.experiment_id).unmanaged
+        self._catalogue = call.catalogue
+        self._journal = call.backend.journal
+        self._peers = call.backend.peers
+        self._heartbeats = call.backend.heartbeats
+        self._key = call.backend.token_key
         self._actor = f"trial:{trial_id}" if session.allocation else f"user:{session.user}"
 
     @property
@@ -148,17 +148,17 @@ class Witness:
         return await last_event(self._journal, record, key)
 
 
-def run_of_script(visit: UserVisit, task_id: str, allocation_id: str = "") -> Allocation | None:
+def run_of_script(call: UserCall, task_id: str, allocation_id: str = "") -> Allocation | None:
     """The run that a script means: the one named, else its token's, else its unmanaged task's newest."""
-    id = allocation_id or visit.session().allocation
-    found = visit.catalogue.state.allocations.get(id) if id else unmanaged_run(visit, task_id)
+    id = allocation_id or call.session().allocation
+    found = call.catalogue.state.allocations.get(id) if id else unmanaged_run(call, task_id)
     known: Allocation | None = found
     return known
 
 
-def unmanaged_run(visit: UserVisit, task_id: str) -> Allocation | None:
+def unmanaged_run(call: UserCall, task_id: str) -> Allocation | None:
     """The newest run of an unmanaged trial, whose scripts know only their task."""
-    state, trial = visit.catalogue.state, visit.catalogue.trial_of_task(task_id)
+    state, trial = call.catalogue.state, call.catalogue.trial_of_task(task_id)
     if trial is None or not state.experiments[trial.experiment_id].unmanaged:
         return None
     known: Allocation | None = state.allocations.get(trial.allocation_id or "")

@@ -12,7 +12,7 @@ from det_contracts import queries
 from det_contracts.problems import invalid
 from services.catalogue.api_values import format_time
 from services.catalogue.domain import Trial
-from services.rest_requests.visit import Authenticated, UserVisit
+from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_routes.change_stream import experiments_ended, period_s, stream_changes
 from services.rest_routes.present import curve
 from services.rest_routes.present.metrics import VALIDATION
@@ -78,23 +78,23 @@ class SampleQuery(MetricQuery, WindowQuery):
 
 
 @router.get("/trials/time-series")
-async def time_series(visit: Authenticated, query: FromQuery[CurvesQuery]) -> Response:
+async def time_series(call: Authenticated, query: FromQuery[CurvesQuery]) -> Response:
     """Curves of trials. A long curve is downsampled, keeping the extremes of each interval and both ends."""
     ids = list(dict.fromkeys(query.trial_ids))
     if not ids:
         raise invalid("trialIds must name at least one trial")
-    await visit.catalogue.evicted.load(("trials", id) for id in ids)
-    trials = [visit.catalogue.trial(id) for id in ids]
-    visit.check_view("trial", *ids)
+    await call.catalogue.evicted.load(("trials", id) for id in ids)
+    trials = [call.catalogue.trial(id) for id in ids]
+    call.check_view("trial", *ids)
     first, last, limit = query.filtered_window()
     found: dict[int, list[dict[str, Any]]] = {id: [] for id in ids}
     for group, names in _names(query):
         for one in await curves.fetch_curves(
-            visit.peers, ids, CurveSelection(names, group, first, last, limit)
+            call.peers, ids, CurveSelection(names, group, first, last, limit)
         ):
             found[one.trial_id].append(curve.metrics(one))
-    shown = [{"trial": one, "metrics": found[one["id"]]} for one in await show(visit, trials)]
-    return visit.answer({"trials": shown})
+    shown = [{"trial": one, "metrics": found[one["id"]]} for one in await show(call, trials)]
+    return call.answer({"trials": shown})
 
 
 def _names(query: CurvesQuery) -> list[tuple[str | None, list[str]]]:
@@ -113,32 +113,32 @@ def _names(query: CurvesQuery) -> list[tuple[str | None, list[str]]]:
 
 
 @router.get("/experiments/{experiment_id}/validation-history")
-async def validation_history(visit: Authenticated, experiment_id: int) -> Response:
+async def validation_history(call: Authenticated, experiment_id: int) -> Response:
     """The best searcher metric of an experiment over time."""
-    smaller = visit.catalogue.experiment(experiment_id).smaller_is_better
-    rows = await visit.peers.query(queries.ValidationHistory(experiment_id, smaller))
+    smaller = call.catalogue.experiment(experiment_id).smaller_is_better
+    rows = await call.peers.query(queries.ValidationHistory(experiment_id, smaller))
     shown = [
         {"trialId": row["trial_id"], "endTime": format_time(row["at"]), "searcherMetric": row["metric"]}
         for row in rows
     ]
-    return visit.answer({"validationHistory": shown})
+    return call.answer({"validationHistory": shown})
 
 
 @router.get("/experiments/metrics-stream/metric-names")
-async def metric_names(visit: Authenticated, query: FromQuery[MetricNamesQuery]) -> Response:
+async def metric_names(call: Authenticated, query: FromQuery[MetricNamesQuery]) -> Response:
     """The names of the metrics of experiments."""
     ids = query.ids
     if not ids:
         raise invalid("ids must name at least one experiment")
-    visit.check_view("experiment", *ids)
-    searched = sorted({visit.catalogue.experiment(id).metric for id in ids})
+    call.check_view("experiment", *ids)
+    searched = sorted({call.catalogue.experiment(id).metric for id in ids})
 
     async def ask() -> dict[str, Any]:
-        found = await visit.peers.query(queries.MetricNames(ids))
+        found = await call.peers.query(queries.MetricNames(ids))
         names = [{"group": group, "name": name} for group, names in found.items() for name in names]
         return {"searcherMetrics": searched, "metricNames": names}
 
-    return visit.stream(stream_changes(visit, ask, experiments_ended(ids), period_s(query)))
+    return call.stream(stream_changes(call, ask, experiments_ended(ids), period_s(query)))
 
 
 def _metric(query: MetricQuery) -> tuple[str, str]:
@@ -149,21 +149,21 @@ def _metric(query: MetricQuery) -> tuple[str, str]:
 
 
 @router.get("/experiments/{experiment_id}/metrics-stream/batches")
-async def batches(visit: Authenticated, experiment_id: int, query: FromQuery[MetricQuery]) -> Response:
+async def batches(call: Authenticated, experiment_id: int, query: FromQuery[MetricQuery]) -> Response:
     """The batches at which a metric was reported."""
-    visit.catalogue.experiment(experiment_id)
+    call.catalogue.experiment(experiment_id)
     group, name = _metric(query)
 
     async def ask() -> dict[str, Any]:
-        return {"batches": await curves.reported_batches(visit.peers, experiment_id, group, name)}
+        return {"batches": await curves.reported_batches(call.peers, experiment_id, group, name)}
 
-    return visit.stream(stream_changes(visit, ask, experiments_ended([experiment_id]), period_s(query)))
+    return call.stream(stream_changes(call, ask, experiments_ended([experiment_id]), period_s(query)))
 
 
 @router.get("/experiments/{experiment_id}/metrics-stream/trials-snapshot")
-async def snapshot(visit: Authenticated, experiment_id: int, query: FromQuery[SnapshotQuery]) -> Response:
+async def snapshot(call: Authenticated, experiment_id: int, query: FromQuery[SnapshotQuery]) -> Response:
     """The values of a metric in all trials at about the same batch."""
-    visit.catalogue.experiment(experiment_id)
+    call.catalogue.experiment(experiment_id)
     group, name = _metric(query)
     at, margin = query.batches_processed, query.batches_margin
     if at < 0 or margin < 0:
@@ -171,16 +171,16 @@ async def snapshot(visit: Authenticated, experiment_id: int, query: FromQuery[Sn
     selection = CurveSelection([name], group, max(0, at - margin), at + margin, nearest=at)
 
     async def ask() -> dict[str, Any]:
-        trial_ids = list(visit.catalogue.state.trials_of.ids(experiment_id))
-        found = await curves.fetch_curves(visit.peers, trial_ids, selection)
-        return {"trials": [_snapshot_row(visit, one, name) for one in found]}
+        trial_ids = list(call.catalogue.state.trials_of.ids(experiment_id))
+        found = await curves.fetch_curves(call.peers, trial_ids, selection)
+        return {"trials": [_snapshot_row(call, one, name) for one in found]}
 
-    return visit.stream(stream_changes(visit, ask, experiments_ended([experiment_id]), period_s(query)))
+    return call.stream(stream_changes(call, ask, experiments_ended([experiment_id]), period_s(query)))
 
 
-def _snapshot_row(visit: UserVisit, found: Curve, name: str) -> dict[str, Any]:
+def _snapshot_row(call: UserCall, found: Curve, name: str) -> dict[str, Any]:
     batches, _, _, values = found.points[0]
-    hparams = visit.catalogue.trial(found.trial_id).hparams
+    hparams = call.catalogue.trial(found.trial_id).hparams
     return {
         "trialId": found.trial_id,
         "hparams": hparams,
@@ -190,9 +190,9 @@ def _snapshot_row(visit: UserVisit, found: Curve, name: str) -> dict[str, Any]:
 
 
 @router.get("/experiments/{experiment_id}/metrics-stream/trials-sample")
-async def sample(visit: Authenticated, experiment_id: int, query: FromQuery[SampleQuery]) -> Response:
+async def sample(call: Authenticated, experiment_id: int, query: FromQuery[SampleQuery]) -> Response:
     """Curves of the best trials, and which trials entered or left the sample."""
-    visit.catalogue.experiment(experiment_id)
+    call.catalogue.experiment(experiment_id)
     group, name = _metric(query)
     first, last, limit = query.window()
     most = query.max_trials or DEFAULT_TRIALS
@@ -202,9 +202,9 @@ async def sample(visit: Authenticated, experiment_id: int, query: FromQuery[Samp
     before: list[int] = []
 
     async def ask() -> dict[str, Any]:
-        experiment = visit.catalogue.experiment(experiment_id)
-        trials = curves.best_trials(visit.catalogue.state, experiment, most)
-        found = await curves.fetch_curves(visit.peers, [one.id for one in trials], selection)
+        experiment = call.catalogue.experiment(experiment_id)
+        trials = curves.best_trials(call.catalogue.state, experiment, most)
+        found = await curves.fetch_curves(call.peers, [one.id for one in trials], selection)
         ids = [one.id for one in trials]
         moved = {
             "promotedTrials": [id for id in ids if id not in before],
@@ -213,7 +213,7 @@ async def sample(visit: Authenticated, experiment_id: int, query: FromQuery[Samp
         before[:] = ids
         return {"trials": _sampled(trials, found), **moved}
 
-    return visit.stream(stream_changes(visit, ask, experiments_ended([experiment_id]), period_s(query)))
+    return call.stream(stream_changes(call, ask, experiments_ended([experiment_id]), period_s(query)))
 
 
 def _sampled(trials: list[Trial], found: list[Curve]) -> list[dict[str, Any]]:

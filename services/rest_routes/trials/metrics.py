@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts.problems import invalid
-from services.rest_requests.visit import Authenticated, UserVisit
+from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_routes.present.metrics import VALIDATION, report
 from services.web.query import NOTHING, FromQuery, Grouped, Integers, QueryModel
 
@@ -25,34 +25,34 @@ class GroupQuery(ReportsQuery, Grouped):
     """Query parameters: the trials and the group."""
 
 
-async def _stream(visit: UserVisit, ids: list[int], group: str | None) -> Response:
+async def _stream(call: UserCall, ids: list[int], group: str | None) -> Response:
     if not ids:
         raise invalid("trialIds must name at least one trial")
-    await visit.catalogue.evicted.load(("trials", id) for id in ids)
+    await call.catalogue.evicted.load(("trials", id) for id in ids)
     for id in ids:
-        visit.catalogue.trial(id)
-    visit.check_view("trial", *ids)
+        call.catalogue.trial(id)
+    call.check_view("trial", *ids)
 
     async def pages() -> AsyncIterator[list[object]]:
-        async for rows in visit.peers.reports(ids, group):
+        async for rows in call.peers.reports(ids, group):
             yield [{"metrics": [report(row) for row in rows]}]
 
-    return visit.stream(pages())
+    return call.stream(pages())
 
 
 @router.get("/trials/metrics/trial_metrics")
-async def of_group(visit: Authenticated, query: FromQuery[GroupQuery]) -> Response:
+async def of_group(call: Authenticated, query: FromQuery[GroupQuery]) -> Response:
     """Reports of one group, or of all groups."""
-    return await _stream(visit, query.trial_ids, query.metric_group or None)
+    return await _stream(call, query.trial_ids, query.metric_group or None)
 
 
 @router.get("/trials/metrics/training_metrics")
-async def training(visit: Authenticated, query: FromQuery[ReportsQuery]) -> Response:
+async def training(call: Authenticated, query: FromQuery[ReportsQuery]) -> Response:
     """Training reports."""
-    return await _stream(visit, query.trial_ids, "training")
+    return await _stream(call, query.trial_ids, "training")
 
 
 @router.get("/trials/metrics/validation_metrics")
-async def validation(visit: Authenticated, query: FromQuery[ReportsQuery]) -> Response:
+async def validation(call: Authenticated, query: FromQuery[ReportsQuery]) -> Response:
     """Validation reports."""
-    return await _stream(visit, query.trial_ids, VALIDATION)
+    return await _stream(call, query.trial_ids, VALIDATION)

@@ -15,8 +15,8 @@ from det_contracts.problems import invalid
 from det_contracts.reports import Series
 from services.catalogue.api_values import format_time
 from services.catalogue.peers import Report
+from services.rest_requests.api_call import Authenticated
 from services.rest_requests.body import Body
-from services.rest_requests.visit import Authenticated
 from services.rest_routes.change_stream import ALREADY_ENDED, period_s, stream_changes, trial_ended
 from services.rest_routes.tasks.witness import Witness
 from services.web.query import Followed, FromQuery, QueryModel
@@ -59,15 +59,15 @@ class Batches(Body):
 
 
 @router.post("/trials/profiler/metrics")
-async def report(visit: Authenticated, body: Batches) -> Response:
+async def report(call: Authenticated, body: Batches) -> Response:
     """Store points of series, for the current run of each trial."""
     for batch in body.batches:
         _check(batch)
     for trial_id in dict.fromkeys(batch.labels.trial_id for batch in body.batches):
-        witness = Witness(visit, trial_id)
+        witness = Witness(call, trial_id)
         mine = [batch for batch in body.batches if batch.labels.trial_id == trial_id and batch.values]
         await witness.report(*(_series(batch) for batch in mine))
-    return visit.answer({})
+    return call.answer({})
 
 
 def _check(batch: Batch) -> None:
@@ -104,12 +104,12 @@ class SeriesQuery(QueryModel):
 
 
 @router.get("/trials/{trial_id}/profiler/available_series")
-async def available(visit: Authenticated, trial_id: int, query: FromQuery[Followed]) -> Response:
+async def available(call: Authenticated, trial_id: int, query: FromQuery[Followed]) -> Response:
     """The available series; with `follow`, updated until the trial has ended."""
-    visit.catalogue.trial(trial_id)
+    call.catalogue.trial(trial_id)
 
     async def ask() -> dict[str, Any]:
-        summary = (await visit.peers.summaries([trial_id])).get(trial_id)
+        summary = (await call.peers.summaries([trial_id])).get(trial_id)
         groups = summary.summary if summary is not None else {}
         found = [
             _labels(trial_id, kind, name)
@@ -119,7 +119,7 @@ async def available(visit: Authenticated, trial_id: int, query: FromQuery[Follow
         return {"labels": found}
 
     end = trial_ended(trial_id) if query.follow else ALREADY_ENDED
-    return visit.stream(stream_changes(visit, ask, end, period_s(query)))
+    return call.stream(stream_changes(call, ask, end, period_s(query)))
 
 
 def _labels(trial_id: int, kind: str, name: str) -> dict[str, Any]:
@@ -127,9 +127,9 @@ def _labels(trial_id: int, kind: str, name: str) -> dict[str, Any]:
 
 
 @router.get("/trials/{trial_id}/profiler/metrics")
-async def series(visit: Authenticated, trial_id: int, query: FromQuery[SeriesQuery]) -> Response:
+async def series(call: Authenticated, trial_id: int, query: FromQuery[SeriesQuery]) -> Response:
     """The reported points of the series with `labels.name` and `labels.metricType`."""
-    visit.catalogue.trial(trial_id)
+    call.catalogue.trial(trial_id)
     name, kind = query.name, query.kind
     if not name:
         raise invalid("labels.name must name a series; see available_series")
@@ -137,12 +137,12 @@ async def series(visit: Authenticated, trial_id: int, query: FromQuery[SeriesQue
 
     async def pages() -> AsyncIterator[list[object]]:
         for group in groups:
-            async for rows in visit.peers.reports([trial_id], group, archived=False):
+            async for rows in call.peers.reports([trial_id], group, archived=False):
                 known = [row for row in rows if name in row.metrics]
                 if known:
                     yield [{"batch": _batch(trial_id, TYPES[group], name, known)}]
 
-    return visit.stream(pages())
+    return call.stream(pages())
 
 
 def _batch(trial_id: int, kind: str, name: str, rows: list[Report]) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from det_contracts import subjects
 from det_contracts.problems import invalid
 from det_contracts.queries import ReportVerdict
 from det_contracts.reports import MAX_METRICS_PER_REPORT, Series
+from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_requests.body import Body
-from services.rest_requests.visit import Authenticated, UserVisit
 from services.rest_routes.tasks.witness import Witness
 
 router = APIRouter()
@@ -45,28 +45,28 @@ class GroupedMetrics(Body):
 
 
 @router.post("/trials/{trial_id}/metrics")
-async def report(visit: Authenticated, trial_id: int, body: GroupedMetrics) -> Response:
+async def report(call: Authenticated, trial_id: int, body: GroupedMetrics) -> Response:
     """Report metrics of any group."""
     if not body.group:
         raise invalid("group is missing: training, validation or a name of your own")
-    return await _report(visit, trial_id, body.group, body.metrics)
+    return await _report(call, trial_id, body.group, body.metrics)
 
 
 @router.post("/trials/{trial_id}/training_metrics")
-async def report_training(visit: Authenticated, trial_id: int, body: TrialMetrics) -> Response:
+async def report_training(call: Authenticated, trial_id: int, body: TrialMetrics) -> Response:
     """Report training metrics."""
-    return await _report(visit, trial_id, "training", body)
+    return await _report(call, trial_id, "training", body)
 
 
 @router.post("/trials/{trial_id}/validation_metrics")
-async def report_validation(visit: Authenticated, trial_id: int, body: TrialMetrics) -> Response:
+async def report_validation(call: Authenticated, trial_id: int, body: TrialMetrics) -> Response:
     """Report validation metrics."""
-    return await _report(visit, trial_id, "validation", body)
+    return await _report(call, trial_id, "validation", body)
 
 
-async def _report(visit: UserVisit, trial_id: int, group: str, body: TrialMetrics) -> Response:
+async def _report(call: UserCall, trial_id: int, group: str, body: TrialMetrics) -> Response:
     """Store a report, and answer once the metrics service has judged it."""
-    witness = Witness(visit, trial_id)
+    witness = Witness(call, trial_id)
     run = witness.reporting_run
     if body.trial_run_id != run:
         raise invalid(f"invalid run id, {body.trial_run_id} (reported) != {run} (expected)")
@@ -84,7 +84,7 @@ async def _report(visit: UserVisit, trial_id: int, group: str, body: TrialMetric
     )
     position = await witness.report(series)
     verdict = ReportVerdict(trial_id, position)
-    refusal = await visit.peers.query(verdict, stream=subjects.REPORTS, position=position)
+    refusal = await call.peers.query(verdict, stream=subjects.REPORTS, position=position)
     if refusal:
         raise invalid(refusal)
-    return visit.answer({})
+    return call.answer({})

@@ -11,9 +11,9 @@ from starlette.responses import Response
 from det_contracts.events import trial as trial_events
 from det_contracts.problems import failed_precondition, invalid, unavailable
 from services.catalogue.waiters import Fact
+from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_requests.body import Body
 from services.rest_requests.streaming import wait_until
-from services.rest_requests.visit import Authenticated, UserVisit
 from services.rest_routes.tasks.witness import Witness
 
 ANSWER_PATIENCE_S = 10.0
@@ -49,27 +49,27 @@ class Runner(Body):
 
 
 @router.get("/trials/{trial_id}/searcher/operation")
-async def operation(visit: Authenticated, trial_id: int) -> Response:
+async def operation(call: Authenticated, trial_id: int) -> Response:
     """The trial's current operation."""
-    witness = Witness(visit, trial_id)
+    witness = Witness(call, trial_id)
     op, completed = await witness.operation()
     shown = None
     if op is not None:
         shown = {"validateAfter": {"requestId": witness.trial.request_id, "length": str(op.length)}}
-    return visit.answer({"op": shown, "completed": completed})
+    return call.answer({"op": shown, "completed": completed})
 
 
 @router.post("/trials/{trial_id}/searcher/completed_operation")
-async def complete(visit: Authenticated, trial_id: int, body: CompletedOperation) -> Response:
+async def complete(call: Authenticated, trial_id: int, body: CompletedOperation) -> Response:
     """Complete an operation with its searcher metric. Answers once the search method has reacted."""
-    witness = Witness(visit, trial_id)
+    witness = Witness(call, trial_id)
     run = witness.run
     op, completed = await witness.operation()
     if op is None:
         raise failed_precondition(f"trial {trial_id} has no operation to complete")
     if body.op.length < op.length or (completed and body.op.length == op.length):
         # An earlier operation, or the same one again because the answer was lost.
-        return visit.answer({})
+        return call.answer({})
     if body.op.length != op.length:
         raise invalid(f"the open operation of trial {trial_id} has length {op.length}, not {body.op.length}")
     fact = trial_events.OperationCompleted(
@@ -80,8 +80,8 @@ async def complete(visit: Authenticated, trial_id: int, body: CompletedOperation
         metric=_encode_non_finite(body.searcher_metric),
     )
     await witness.record_fact(fact, f"completed-{trial_id}-{run}-{op.seq}")
-    await _wait_for_searcher(visit, trial_id, op.seq)
-    return visit.answer({})
+    await _wait_for_searcher(call, trial_id, op.seq)
+    return call.answer({})
 
 
 def _encode_non_finite(metric: Any) -> Any:
@@ -91,42 +91,42 @@ def _encode_non_finite(metric: Any) -> Any:
     return metric
 
 
-async def _wait_for_searcher(visit: UserVisit, trial_id: int, seq: int) -> None:
+async def _wait_for_searcher(call: UserCall, trial_id: int, seq: int) -> None:
     def holds(state: Any) -> bool:
         known = state.trials.get(trial_id)
         return known is None or known.answered >= seq or known.ended_at is not None
 
-    await wait_until(visit, Fact(holds, (("trials", trial_id),)), ANSWER_PATIENCE_S)
-    if not holds(visit.catalogue.state):
+    await wait_until(call, Fact(holds, (("trials", trial_id),)), ANSWER_PATIENCE_S)
+    if not holds(call.catalogue.state):
         raise unavailable(
             f"the metric of trial {trial_id} is stored, but the searcher does not answer; try again"
         )
 
 
 @router.post("/trials/{trial_id}/progress")
-async def progress(visit: Authenticated, trial_id: int) -> Response:
+async def progress(call: Authenticated, trial_id: int) -> Response:
     """Report progress of the operation: a bare number, in the searcher's unit."""
-    witness, units = Witness(visit, trial_id), await visit.json()
+    witness, units = Witness(call, trial_id), await call.json()
     if isinstance(units, bool) or not isinstance(units, int | float):
         raise invalid(f"progress must be a number, not {units!r}")
     await witness.record_fact(trial_events.Progressed(trial_id, witness.run, float(units)))
-    return visit.answer({})
+    return call.answer({})
 
 
 @router.post("/trials/{trial_id}/early_exit")
-async def exit_early(visit: Authenticated, trial_id: int, body: EarlyExit) -> Response:
+async def exit_early(call: Authenticated, trial_id: int, body: EarlyExit) -> Response:
     """Report that the script gives up the trial. Repeats have no effect."""
-    witness = Witness(visit, trial_id)
+    witness = Witness(call, trial_id)
     if body.reason not in EARLY_EXIT_REASONS:
         raise invalid(f"reason '{body.reason}' must be one of {', '.join(EARLY_EXIT_REASONS)}")
     fact = trial_events.ExitedEarly(trial_id, witness.run, body.reason)
     await witness.record_fact(fact, f"early-{trial_id}-{witness.run}")
-    return visit.answer({})
+    return call.answer({})
 
 
 @router.post("/trials/{trial_id}/runner/metadata")
-async def describe_runner(visit: Authenticated, trial_id: int, body: Runner) -> Response:
+async def describe_runner(call: Authenticated, trial_id: int, body: Runner) -> Response:
     """Set a short text about what the script is doing."""
-    witness = Witness(visit, trial_id)
+    witness = Witness(call, trial_id)
     await witness.record_fact_and_wait(trial_events.StatusSet(trial_id, witness.run, body.state))
-    return visit.answer({})
+    return call.answer({})

@@ -11,8 +11,8 @@ from starlette.responses import Response
 from det_contracts import queries
 from det_contracts.problems import invalid
 from services.catalogue import report_export
+from services.rest_requests.api_call import Authenticated
 from services.rest_requests.streaming import Stream, prefetch_first
-from services.rest_requests.visit import Authenticated
 from services.rest_routes.trials import curve_queries as curves
 from services.web.query import NOTHING, FromQuery, Grouped, Integer, Integers, Number
 
@@ -44,15 +44,15 @@ NAMES = {"trial_id": "trialId", "non_finite": "nonFinite"}
 
 
 @router.get("/series")
-async def series(visit: Authenticated, query: FromQuery[SeriesQuery]) -> Response:
+async def series(call: Authenticated, query: FromQuery[SeriesQuery]) -> Response:
     """Curves of trials in at most `width` buckets each, over batches, epoch, time or any metric.
 
     `det_contracts.queries.Buckets` describes the content of a bucket.
     """
-    await visit.catalogue.evicted.load(("trials", id) for id in query.trial_ids)
-    ids = [visit.catalogue.trial(id).id for id in dict.fromkeys(query.trial_ids)]
+    await call.catalogue.evicted.load(("trials", id) for id in query.trial_ids)
+    ids = [call.catalogue.trial(id).id for id in dict.fromkeys(query.trial_ids)]
     names = list(dict.fromkeys(query.names))
-    visit.check_view("trial", *ids)
+    call.check_view("trial", *ids)
     if not ids or not names:
         raise invalid("trialIds must name at least one trial, and names at least one metric")
     width = query.width
@@ -72,19 +72,19 @@ async def series(visit: Authenticated, query: FromQuery[SeriesQuery]) -> Respons
             last=last,
             width=width,
         )
-        rows = await visit.peers.query(buckets)
+        rows = await call.peers.query(buckets)
         found += [{NAMES.get(name, name): value for name, value in row.items()} for row in rows]
-    return visit.answer({"series": found})
+    return call.answer({"series": found})
 
 
 @router.get("/trials/{trial_id}/metrics/export")
-async def export(visit: Authenticated, trial_id: int, query: FromQuery[ExportQuery]) -> Response:
+async def export(call: Authenticated, trial_id: int, query: FromQuery[ExportQuery]) -> Response:
     """Export a trial's reports as one table: CSV, or Parquet if pyarrow is installed."""
-    trial = visit.catalogue.trial(trial_id)
+    trial = call.catalogue.trial(trial_id)
     form = report_export.find_format(query.format or "csv")
     group = query.metric_group or None
-    summary = (await visit.peers.summaries([trial.id])).get(trial.id)
+    summary = (await call.peers.summaries([trial.id])).get(trial.id)
     columns = report_export.metric_columns(summary.summary if summary else {}, group)
-    pages = await prefetch_first(visit.peers.reports([trial.id], group, archived=False))
+    pages = await prefetch_first(call.peers.reports([trial.id], group, archived=False))
     headers = {"content-disposition": f'attachment; filename="trial-{trial.id}-metrics.{form.suffix}"'}
-    return Stream(form.write(columns, pages), visit=visit, media_type=form.media_type, headers=headers)
+    return Stream(form.write(columns, pages), call=call, media_type=form.media_type, headers=headers)

@@ -11,8 +11,8 @@ from starlette.responses import Response
 from det_contracts.commands import ReportTrialSource
 from det_contracts.problems import invalid, not_found
 from services.catalogue.domain.state import TrialSource, source_key
+from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_requests.body import Body
-from services.rest_requests.visit import Authenticated, UserVisit
 from services.rest_routes.checkpoints.models import find_version
 from services.rest_routes.present.metrics import report as present_report
 from services.rest_routes.tasks.witness import Witness
@@ -54,7 +54,7 @@ class SourcesQuery(QueryModel):
 
 
 @router.post("/trial-source-info")
-async def report(visit: Authenticated, body: SourceReport) -> Response:
+async def report(call: Authenticated, body: SourceReport) -> Response:
     """Record that a trial judges a checkpoint or trains it further."""
     source = body.trial_source_info
     kind = source.trial_source_info_type.removeprefix(PREFIX)
@@ -62,65 +62,63 @@ async def report(visit: Authenticated, body: SourceReport) -> Response:
         raise invalid(f"trialSourceInfoType must be {PREFIX} and one of {', '.join(KINDS)}")
     if bool(source.model_id) != bool(source.model_version):
         raise invalid("modelId and modelVersion name a version together: give both, or neither")
-    await visit.catalogue.evicted.load([("trials", source.trial_id), ("checkpoints", source.checkpoint_uuid)])
-    Witness(visit, source.trial_id)
-    visit.check_view("checkpoint", source.checkpoint_uuid)
+    await call.catalogue.evicted.load([("trials", source.trial_id), ("checkpoints", source.checkpoint_uuid)])
+    Witness(call, source.trial_id)
+    call.check_view("checkpoint", source.checkpoint_uuid)
     command = ReportTrialSource(
         trial_id=source.trial_id,
         uuid=source.checkpoint_uuid,
         kind=kind,  # type: ignore[arg-type]
         model_id=source.model_id or None,
         version=source.model_version or None,
-        user=visit.user.username,
+        user=call.user.username,
     )
-    await visit.peers.command(command)
-    return visit.answer({"trialId": source.trial_id, "checkpointUuid": source.checkpoint_uuid})
+    await call.peers.command(command)
+    return call.answer({"trialId": source.trial_id, "checkpointUuid": source.checkpoint_uuid})
 
 
 @router.get("/checkpoints/{uuid}/trial-source-info-metrics")
-async def of_checkpoint(visit: Authenticated, uuid: str, query: FromQuery[SourcesQuery]) -> Response:
+async def of_checkpoint(call: Authenticated, uuid: str, query: FromQuery[SourcesQuery]) -> Response:
     """The trials that use a checkpoint, oldest first, and what they reported."""
-    if uuid not in visit.catalogue.state.checkpoints:
+    if uuid not in call.catalogue.state.checkpoints:
         raise not_found("checkpoint", uuid)
-    return await _answer(visit, query, _using(visit, uuid))
+    return await _answer(call, query, _using(call, uuid))
 
 
 @router.get("/models/{name}/versions/{number}/trial-source-info-metrics")
-async def of_version(
-    visit: Authenticated, name: str, number: int, query: FromQuery[SourcesQuery]
-) -> Response:
+async def of_version(call: Authenticated, name: str, number: int, query: FromQuery[SourcesQuery]) -> Response:
     """The trials that use a version of a model as such, and what they reported."""
-    version = find_version(visit.catalogue.state, name, number)
+    version = find_version(call.catalogue.state, name, number)
     found = [
         one
-        for one in _using(visit, version.checkpoint)
+        for one in _using(call, version.checkpoint)
         if (one.model_id, one.version) == (version.model_id, version.number)
     ]
-    return await _answer(visit, query, found)
+    return await _answer(call, query, found)
 
 
-def _using(visit: UserVisit, uuid: str) -> list[TrialSource]:
-    state = visit.catalogue.state
+def _using(call: UserCall, uuid: str) -> list[TrialSource]:
+    state = call.catalogue.state
     return [state.sources[source_key(id, uuid)] for id in state.trials_using.ids(uuid)]
 
 
-async def _answer(visit: UserVisit, query: SourcesQuery, sources: Iterable[TrialSource]) -> Response:
+async def _answer(call: UserCall, query: SourcesQuery, sources: Iterable[TrialSource]) -> Response:
     found = [one for one in sources if query.trial_source_info_type in ("", one.kind)][-MAX_TRIALS:]
-    await visit.catalogue.evicted.load(("trials", one.trial_id) for one in found)
-    state, visibility = visit.catalogue.state, visit.visibility
+    await call.catalogue.evicted.load(("trials", one.trial_id) for one in found)
+    state, visibility = call.catalogue.state, call.visibility
     known = [one for one in found if one.trial_id in state.trials]
     known = visibility.filter_visible(
         lambda one: visibility.includes_experiment(state.trials[one.trial_id].experiment_id), known
     )
-    reports = await _reports(visit, [one.trial_id for one in known])
-    return visit.answer({"data": [_shown(one, reports[one.trial_id]) for one in known]})
+    reports = await _reports(call, [one.trial_id for one in known])
+    return call.answer({"data": [_shown(one, reports[one.trial_id]) for one in known]})
 
 
-async def _reports(visit: UserVisit, trial_ids: list[int]) -> dict[int, list[dict[str, Any]]]:
+async def _reports(call: UserCall, trial_ids: list[int]) -> dict[int, list[dict[str, Any]]]:
     """Reports of trials, at most `MAX_REPORTS` together."""
     found: dict[int, list[dict[str, Any]]] = {id: [] for id in trial_ids}
     count = 0
-    async for rows in visit.peers.reports(trial_ids, None, archived=False):
+    async for rows in call.peers.reports(trial_ids, None, archived=False):
         for row in rows[: MAX_REPORTS - count]:
             found[row.trial_id].append(present_report(row))
         count += len(rows)

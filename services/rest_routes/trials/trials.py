@@ -14,7 +14,7 @@ from services.catalogue import listing
 from services.catalogue.display_state import STATES, trial_state
 from services.catalogue.domain import State, Trial
 from services.catalogue.peers import Summary
-from services.rest_requests.visit import Authenticated, UserVisit
+from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_routes.present.answers import Trial as Shape
 from services.rest_routes.present.answers import page_schema, record_schema
 from services.rest_routes.present.trial import trial
@@ -34,32 +34,32 @@ class TrialsQuery(Paged):
 
 
 @router.get("/experiments/{experiment_id}/trials", **page_schema("trials", Shape))
-async def of_experiment(visit: Authenticated, experiment_id: int, query: FromQuery[TrialsQuery]) -> Response:
+async def of_experiment(call: Authenticated, experiment_id: int, query: FromQuery[TrialsQuery]) -> Response:
     """A page of an experiment's trials. Our addition `lean` leaves out the statistics of metrics."""
-    smaller = visit.catalogue.experiment(experiment_id).smaller_is_better
+    smaller = call.catalogue.experiment(experiment_id).smaller_is_better
     states, sort, window = query.states, query.sort_by, query.window
-    found = await visit.catalogue.read(
+    found = await call.catalogue.read(
         lambda connection: listing.trial_page(
             connection, experiment_id, states, sort, window, smaller_is_better=smaller
         )
     )
-    known = visit.catalogue.state.trials
+    known = call.catalogue.state.trials
     records = [known[id] for id in found.ids if id in known]
-    shown = await show(visit, records)
+    shown = await show(call, records)
     if query.lean:
         shown = [{**one, "summaryMetrics": {}} for one in shown]
-    return visit.answer({"trials": shown, "pagination": found.span.pagination})
+    return call.answer({"trials": shown, "pagination": found.span.pagination})
 
 
-async def show(visit: UserVisit, records: Sequence[Trial], of: State | None = None) -> list[dict[str, Any]]:
+async def show(call: UserCall, records: Sequence[Trial], of: State | None = None) -> list[dict[str, Any]]:
     """Trials, with facts that only other services know; `of` holds their runs and checkpoints."""
-    summaries = await visit.peers.summaries([one.id for one in records if one.run])
+    summaries = await call.peers.summaries([one.id for one in records if one.run])
     waiting = {}
     # The scheduler is asked only if something waits, because most lists show what runs or has ended.
     if any(trial_state(one) == "QUEUED" for one in records):
         experiments = {one.experiment_id for one in records}
-        waiting = await visit.peers.waiting(experiments.pop() if len(experiments) == 1 else None)
-    state, now = of or visit.catalogue.state, time.time()
+        waiting = await call.peers.waiting(experiments.pop() if len(experiments) == 1 else None)
+    state, now = of or call.catalogue.state, time.time()
     return [
         trial(
             one,
@@ -73,21 +73,21 @@ async def show(visit: UserVisit, records: Sequence[Trial], of: State | None = No
 
 
 @router.get("/trials/{trial_id}", **record_schema("trial", Shape))
-async def get(visit: Authenticated, trial_id: int) -> Response:
+async def get(call: Authenticated, trial_id: int) -> Response:
     """One trial."""
-    (shown,) = await show(visit, [visit.catalogue.trial(trial_id)])
-    return visit.answer({"trial": shown})
+    (shown,) = await show(call, [call.catalogue.trial(trial_id)])
+    return call.answer({"trial": shown})
 
 
 @router.post("/trials/{trial_id}/kill")
-async def kill(visit: Authenticated, trial_id: int) -> Response:
+async def kill(call: Authenticated, trial_id: int) -> Response:
     """Kill a trial immediately. Its experiment continues."""
-    await visit.peers.command(KillTrial(trial_id=trial_id, user=visit.user.username))
-    return visit.answer({})
+    await call.peers.command(KillTrial(trial_id=trial_id, user=call.user.username))
+    return call.answer({})
 
 
 @router.get("/trials/{trial_id}/workloads")
-async def list_workloads(visit: Authenticated, trial_id: int, query: FromQuery[WorkloadsQuery]) -> Response:
+async def list_workloads(call: Authenticated, trial_id: int, query: FromQuery[WorkloadsQuery]) -> Response:
     """A trial's training reports, validations and checkpoints."""
-    page, pagination = await workloads(visit, visit.catalogue.trial(trial_id), query)
-    return visit.answer({"workloads": page, "pagination": pagination})
+    page, pagination = await workloads(call, call.catalogue.trial(trial_id), query)
+    return call.answer({"workloads": page, "pagination": pagination})

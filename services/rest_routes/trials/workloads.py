@@ -10,7 +10,7 @@ from services.catalogue.peers import Report
 from services.catalogue.single_reports import report_count, report_window
 from services.kit import paging
 from services.kit.paging import Span
-from services.rest_requests.visit import UserVisit
+from services.rest_requests.api_call import UserCall
 from services.rest_routes.present.metrics import VALIDATION, checkpoint_workload, workload
 from services.web.query import Flag, Grouped, Paged, enum_value
 
@@ -29,28 +29,28 @@ class WorkloadsQuery(Paged, Grouped):
 
 
 async def workloads(
-    visit: UserVisit, trial: Trial, query: WorkloadsQuery
+    call: UserCall, trial: Trial, query: WorkloadsQuery
 ) -> tuple[list[Workload], dict[str, int]]:
     """The requested page of workloads, and its pagination."""
     kinds = query.filter
-    checkpoints = [] if kinds == "VALIDATION" else _checkpoints(visit, trial, query)
+    checkpoints = [] if kinds == "VALIDATION" else _checkpoints(call, trial, query)
     group = VALIDATION if kinds != "ALL" else query.metric_group or None
     # Metrics are not sorted in the tables, so all of them are read. Batches are, and only the page is read.
     if query.sort_key not in BATCHES:
-        return await _by_metric(visit, trial, query, [] if kinds == "CHECKPOINT" else [group], checkpoints)
-    count = 0 if kinds == "CHECKPOINT" else await report_count(visit.peers, trial.id, group)
+        return await _by_metric(call, trial, query, [] if kinds == "CHECKPOINT" else [group], checkpoints)
+    count = 0 if kinds == "CHECKPOINT" else await report_count(call.peers, trial.id, group)
     span = paging.span(query.window, count + len(checkpoints))
-    return await _by_batches(visit, trial, query, group, count, checkpoints, span), span.pagination
+    return await _by_batches(call, trial, query, group, count, checkpoints, span), span.pagination
 
 
-def _checkpoints(visit: UserVisit, trial: Trial, query: WorkloadsQuery) -> list[Checkpoint]:
-    found = (visit.catalogue.checkpoint(uuid) for uuid in visit.catalogue.state.checkpoints_of.ids(trial.id))
+def _checkpoints(call: UserCall, trial: Trial, query: WorkloadsQuery) -> list[Checkpoint]:
+    found = (call.catalogue.checkpoint(uuid) for uuid in call.catalogue.state.checkpoints_of.ids(trial.id))
     hidden = "DELETED" if query.remove_deleted_checkpoints else None
     return sorted((one for one in found if one and one.state != hidden), key=lambda one: one.steps)
 
 
 async def _by_batches(
-    visit: UserVisit,
+    call: UserCall,
     trial: Trial,
     query: WorkloadsQuery,
     group: str | None,
@@ -67,7 +67,7 @@ async def _by_batches(
     if span.window.descending:
         start, end = span.total - span.end, span.total - span.start
     before = max(0, start - len(checkpoints))
-    reports = await report_window(visit.peers, trial.id, group, before, min(end, count))
+    reports = await report_window(call.peers, trial.id, group, before, min(end, count))
     steps, saved = [one.steps_completed for one in reports], [one.steps for one in checkpoints]
     positioned: list[tuple[int, Workload]] = []
     for number, report in enumerate(reports):
@@ -87,7 +87,7 @@ def _shown(query: WorkloadsQuery, report: Report) -> Workload:
 
 
 async def _by_metric(
-    visit: UserVisit,
+    call: UserCall,
     trial: Trial,
     query: WorkloadsQuery,
     groups: list[str | None],
@@ -98,7 +98,7 @@ async def _by_metric(
     ranked: list[tuple[float, int, Workload]] = []
     others: list[tuple[int, Workload]] = []
     for group in groups:
-        async for rows in visit.peers.reports([trial.id], group, archived=False):
+        async for rows in call.peers.reports([trial.id], group, archived=False):
             for row in rows:
                 value, shown = row.metrics.get(name), _shown(query, row)
                 if isinstance(value, int | float):

@@ -14,9 +14,9 @@ from services.kit import paging
 from services.people import workspace_records
 from services.people.commands.templates import template_id
 from services.people.domain import Template
+from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_requests.backend import Backend
 from services.rest_requests.bodies import TemplateBody
-from services.rest_requests.visit import Authenticated, UserVisit
 from services.rest_routes.present import records
 from services.rest_routes.present.answers import page_schema, record_schema
 from services.submission import configuration, secrets
@@ -41,28 +41,28 @@ class TemplatesQuery(Paged):
 
 
 @router.get("/templates", **page_schema("templates", records.Template))
-async def templates(visit: Authenticated, query: FromQuery[TemplatesQuery]) -> Response:
+async def templates(call: Authenticated, query: FromQuery[TemplatesQuery]) -> Response:
     """All templates, by name."""
     part = query.name.lower()
-    known = sorted(visit.catalogue.state.templates.values(), key=lambda one: one.name)
-    visibility = visit.visibility
+    known = sorted(call.catalogue.state.templates.values(), key=lambda one: one.name)
+    visibility = call.visibility
     known = visibility.filter_visible(lambda one: visibility.includes_workspace(one.workspace_id), known)
     found = [_shown(one) for one in known if part in one.name.lower()]
     page, pagination = paging.cut(found, query.window)
-    return visit.answer({"templates": page, "pagination": pagination})
+    return call.answer({"templates": page, "pagination": pagination})
 
 
-def _template(visit: UserVisit, name: str) -> dict[str, Any]:
-    known = visit.catalogue.state.templates.get(template_id(name))
+def _template(call: UserCall, name: str) -> dict[str, Any]:
+    known = call.catalogue.state.templates.get(template_id(name))
     if known is None:
         raise not_found("template", name)
     return {"template": _shown(known)}
 
 
 @router.get("/templates/{name:path}", **record_schema("template", records.Template))
-async def template(visit: Authenticated, name: str) -> Response:
+async def template(call: Authenticated, name: str) -> Response:
     """One template."""
-    return visit.answer(_template(visit, name))
+    return call.answer(_template(call, name))
 
 
 def _seal_template(backend: Backend, name: str, config: dict[str, Any]) -> dict[str, Any]:
@@ -77,49 +77,49 @@ def _seal_template(backend: Backend, name: str, config: dict[str, Any]) -> dict[
 
 
 async def _set(
-    visit: UserVisit, name: str, config: Any, replaces: bool | None, workspace_id: int = 0
+    call: UserCall, name: str, config: Any, replaces: bool | None, workspace_id: int = 0
 ) -> Response:
-    known = template_id(name) in visit.catalogue.state.templates
-    full_config = await configuration.check_template(visit.backend, visit.user.username, name, config)
-    full_config = _seal_template(visit.backend, name, full_config)
+    known = template_id(name) in call.catalogue.state.templates
+    full_config = await configuration.check_template(call.backend, call.user.username, name, config)
+    full_config = _seal_template(call.backend, name, full_config)
     command = SetTemplate(
         name=name,
         config=full_config,
-        user=visit.user.username,
+        user=call.user.username,
         replaces=replaces,
         workspace_id=workspace_id or (None if known else workspace_records.FIRST),
     )
-    return visit.answer(_template(visit, await visit.create(command)))
+    return call.answer(_template(call, await call.create(command)))
 
 
 @router.post("/templates")
-async def create(visit: Authenticated, wish: TemplateBody) -> Response:
+async def create(call: Authenticated, body: TemplateBody) -> Response:
     """Create a template. Its name must be new."""
-    return await _set(visit, wish.name, wish.config, False, wish.workspace_id)
+    return await _set(call, body.name, body.config, False, body.workspace_id)
 
 
 @router.post("/templates/{name:path}")
-async def create_named(visit: Authenticated, name: str, wish: TemplateBody) -> Response:
+async def create_named(call: Authenticated, name: str, body: TemplateBody) -> Response:
     """Create a template, with the name in the address."""
-    return await _set(visit, name, wish.config, False, wish.workspace_id)
+    return await _set(call, name, body.config, False, body.workspace_id)
 
 
 @router.put("/templates/{name:path}")
-async def put(visit: Authenticated, name: str, wish: TemplateBody) -> Response:
+async def put(call: Authenticated, name: str, body: TemplateBody) -> Response:
     """Create a template, or replace the one of that name."""
-    return await _set(visit, name, wish.config, None, wish.workspace_id)
+    return await _set(call, name, body.config, None, body.workspace_id)
 
 
 @router.patch("/templates/{name:path}")
-async def patch(visit: Authenticated, name: str) -> Response:
+async def patch(call: Authenticated, name: str) -> Response:
     """Replace a template's configuration. The body is the configuration itself, or has it in `config`."""
-    body = await visit.json()
+    body = await call.json()
     config = body.get("config", body) if isinstance(body, dict) else body
-    return await _set(visit, name, config, True)
+    return await _set(call, name, config, True)
 
 
 @router.delete("/templates/{name:path}")
-async def remove(visit: Authenticated, name: str) -> Response:
+async def remove(call: Authenticated, name: str) -> Response:
     """Delete a template."""
-    await visit.peers.command(RemoveTemplate(name=name, user=visit.user.username))
-    return visit.answer({})
+    await call.peers.command(RemoveTemplate(name=name, user=call.user.username))
+    return call.answer({})

@@ -18,8 +18,8 @@ from services.kit import paging
 from services.kit.jetstream_feed import READ_ERRORS
 from services.kit.paging import Window
 from services.kit.records import read_event
+from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_requests.bodies import WebhookBody
-from services.rest_requests.visit import Authenticated, UserVisit
 from services.rest_routes.present import records
 from services.rest_routes.present import webhook as present
 from services.rest_routes.present.answers import page_schema, record_schema, response_schema
@@ -45,59 +45,59 @@ class Tested(TypedDict):
     completed: bool
 
 
-async def _all(visit: UserVisit) -> list[records.Webhook]:
-    found = await visit.peers.query(Webhooks(), position=visit.catalogue.position)
+async def _all(call: UserCall) -> list[records.Webhook]:
+    found = await call.peers.query(Webhooks(), position=call.catalogue.position)
     return [
-        present.webhook(row, visit.backend.sealer) for row in msgspec.convert(found, list[present.WebhookRow])
+        present.webhook(row, call.backend.sealer) for row in msgspec.convert(found, list[present.WebhookRow])
     ]
 
 
 @router.get("/webhooks", **response_schema(AllWebhooks))
-async def list_webhooks(visit: Authenticated) -> Response:
+async def list_webhooks(call: Authenticated) -> Response:
     """All webhooks, by id. Only administrators see them, because they contain secrets."""
-    return visit.answer({"webhooks": await _all(visit)})
+    return call.answer({"webhooks": await _all(call)})
 
 
 @router.post("/webhooks", **record_schema("webhook", records.Webhook))
-async def create(visit: Authenticated, wish: WebhookBody) -> Response:
+async def create(call: Authenticated, body: WebhookBody) -> Response:
     """Create a webhook: a URL that is notified when experiments change state."""
-    id = await visit.create(webhooks.creation_command(visit.backend, wish, visit.user.username))
-    return await _one(visit, id)
+    id = await call.create(webhooks.creation_command(call.backend, body, call.user.username))
+    return await _one(call, id)
 
 
 @router.get("/webhooks/{webhook_id}", **record_schema("webhook", records.Webhook))
-async def one(visit: Authenticated, webhook_id: int) -> Response:
+async def one(call: Authenticated, webhook_id: int) -> Response:
     """One webhook (our addition)."""
-    return await _one(visit, webhook_id)
+    return await _one(call, webhook_id)
 
 
-async def _one(visit: UserVisit, id: int) -> Response:
-    found = next((hook for hook in await _all(visit) if hook["id"] == id), None)
+async def _one(call: UserCall, id: int) -> Response:
+    found = next((hook for hook in await _all(call) if hook["id"] == id), None)
     if found is None:
         raise not_found("webhook", id)
-    return visit.answer({"webhook": found})
+    return call.answer({"webhook": found})
 
 
 @router.delete("/webhooks/{webhook_id}")
-async def remove(visit: Authenticated, webhook_id: int) -> Response:
+async def remove(call: Authenticated, webhook_id: int) -> Response:
     """Delete a webhook. Its pending deliveries are dropped."""
-    await visit.peers.command(RemoveWebhook(webhook_id=webhook_id, user=visit.user.username))
-    return visit.answer({})
+    await call.peers.command(RemoveWebhook(webhook_id=webhook_id, user=call.user.username))
+    return call.answer({})
 
 
 @router.post("/webhooks/{webhook_id}/test", **response_schema(Tested))
-async def test(visit: Authenticated, webhook_id: int) -> Response:
+async def test(call: Authenticated, webhook_id: int) -> Response:
     """Send a test notification. Answers once it has arrived; an error says why it did not."""
-    before = visit.catalogue.position
-    id = await visit.peers.command(TryWebhook(webhook_id=webhook_id, user=visit.user.username))
-    tried = await _first_attempt(visit, id, before)
+    before = call.catalogue.position
+    id = await call.peers.command(TryWebhook(webhook_id=webhook_id, user=call.user.username))
+    tried = await _first_attempt(call, id, before)
     if tried.problem:
         raise failed_precondition(f"the test did not arrive: {tried.problem}")
-    return visit.answer({"completed": True})
+    return call.answer({"completed": True})
 
 
-async def _first_attempt(visit: UserVisit, delivery_id: str, after: int) -> DeliveryTried:
-    reading = visit.backend.journal.read(
+async def _first_attempt(call: UserCall, delivery_id: str, after: int) -> DeliveryTried:
+    reading = call.backend.journal.read(
         subjects.CONTROL, after=after, subjects=[subjects.attempts_of(delivery_id)]
     )
     try:
@@ -116,13 +116,13 @@ async def _first_attempt(visit: UserVisit, delivery_id: str, after: int) -> Deli
 
 
 @router.get("/webhooks/{webhook_id}/deliveries", **page_schema("deliveries", records.WebhookDelivery))
-async def deliveries(visit: Authenticated, webhook_id: int, query: FromQuery[Paged]) -> Response:
+async def deliveries(call: Authenticated, webhook_id: int, query: FromQuery[Paged]) -> Response:
     """A webhook's past and pending deliveries, newest first (our addition)."""
     if query.offset < 0:
         raise invalid(f"offset must not be {query.offset}: deliveries are listed from the newest one on")
     limit = min(query.limit, MAX_ROWS) if query.limit > 0 else DEFAULT_ROWS
     deliveries_query = Deliveries(webhook_id=webhook_id, offset=query.offset, limit=limit)
-    found = await visit.peers.query(deliveries_query, position=visit.catalogue.position)
+    found = await call.peers.query(deliveries_query, position=call.catalogue.position)
     part = paging.span(Window(query.offset, limit), found["total"])
     shown = [present.delivery(row) for row in found["rows"]]
-    return visit.answer({"deliveries": shown, "pagination": part.pagination})
+    return call.answer({"deliveries": shown, "pagination": part.pagination})

@@ -14,9 +14,9 @@ from det_contracts.events.gateway import Note, WorkspaceSet
 from det_contracts.problems import invalid
 from services.kit import paging
 from services.people import users, workspace_records
+from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_requests.bodies import NoteBody, NotesBody, ProjectBody, ProjectMove, WorkspaceBody
 from services.rest_requests.bodies_of_people import AgentUserBody, agent_user
-from services.rest_requests.visit import Authenticated, UserVisit
 from services.rest_routes.cluster.bindings import check_pool_exists
 from services.rest_routes.present import records
 from services.rest_routes.present import workspace as present
@@ -71,92 +71,92 @@ class ProjectsQuery(PlacesQuery):
         return PROJECT_SORTS[self.sort_by]
 
 
-def _workspace(visit: UserVisit, id: int) -> Response:
-    state = visit.catalogue.state
-    shown = present.workspace(workspace_records.workspace(state, id), state, visit.user.username)
-    return visit.answer({"workspace": shown})
+def _workspace(call: UserCall, id: int) -> Response:
+    state = call.catalogue.state
+    shown = present.workspace(workspace_records.workspace(state, id), state, call.user.username)
+    return call.answer({"workspace": shown})
 
 
-def _project(visit: UserVisit, id: int) -> Response:
-    state = visit.catalogue.state
-    return visit.answer({"project": present.project(workspace_records.project(state, id), state)})
+def _project(call: UserCall, id: int) -> Response:
+    state = call.catalogue.state
+    return call.answer({"project": present.project(workspace_records.project(state, id), state)})
 
 
-def _page(visit: UserVisit, query: PlacesQuery, noun: str, found: list[dict[str, Any]]) -> Response:
+def _page(call: UserCall, query: PlacesQuery, noun: str, found: list[dict[str, Any]]) -> Response:
     name, archived, window = query.name.lower(), query.archived, query.window
     exactly = query.name_case_sensitive
     found = [one for one in found if name in one["name"].lower() and archived in (None, one["archived"])]
     found = [one for one in found if exactly in ("", one["name"])]
-    owners = users.names_of(visit.catalogue.state, query.users, query.user_ids)
+    owners = users.names_of(call.catalogue.state, query.users, query.user_ids)
     found = [one for one in found if not owners or one["username"] in owners]
     by = query.sort_field
     # Pinned workspaces come first in both directions.
     found.sort(key=lambda one: (one.get("pinned", False) is window.descending, one[by] or "", one["id"]))
     page, pagination = paging.cut(found, window)
-    return visit.answer({noun: page, "pagination": pagination})
+    return call.answer({noun: page, "pagination": pagination})
 
 
 @router.get("/workspaces", **page_schema("workspaces", records.Workspace))
-async def workspaces(visit: Authenticated, query: FromQuery[WorkspacesQuery]) -> Response:
+async def workspaces(call: Authenticated, query: FromQuery[WorkspacesQuery]) -> Response:
     """All workspaces, pinned ones first."""
-    state, viewer = visit.catalogue.state, visit.user.username
-    visibility = visit.visibility
+    state, viewer = call.catalogue.state, call.user.username
+    visibility = call.visibility
     seen = visibility.filter_visible(
         lambda one: visibility.includes_workspace(one.workspace_id),
         workspace_records.workspaces(state).values(),
     )
     found = [present.workspace(one, state, viewer) for one in seen]
     found = [one for one in found if query.pinned in (None, one["pinned"])]
-    return _page(visit, query, "workspaces", found)
+    return _page(call, query, "workspaces", found)
 
 
 @router.post("/workspaces")
-async def create_workspace(visit: Authenticated, wish: WorkspaceBody) -> Response:
+async def create_workspace(call: Authenticated, body: WorkspaceBody) -> Response:
     """Create a workspace."""
-    described = await _requested_fields(visit, wish, None)
-    command = SetWorkspace(name=wish.name or "", user=visit.user.username, **described)
-    return _workspace(visit, await visit.create(command))
+    described = await _requested_fields(call, body, None)
+    command = SetWorkspace(name=body.name or "", user=call.user.username, **described)
+    return _workspace(call, await call.create(command))
 
 
 @router.get("/workspaces/{id}", **record_schema("workspace", records.Workspace))
-async def get_workspace(visit: Authenticated, id: int) -> Response:
+async def get_workspace(call: Authenticated, id: int) -> Response:
     """One workspace."""
-    return _workspace(visit, id)
+    return _workspace(call, id)
 
 
-async def _change_workspace(visit: UserVisit, id: int, **changes: Any) -> None:
-    await visit.peers.command(SetWorkspace(workspace_id=id, user=visit.user.username, **changes))
+async def _change_workspace(call: UserCall, id: int, **changes: Any) -> None:
+    await call.peers.command(SetWorkspace(workspace_id=id, user=call.user.username, **changes))
 
 
 @router.patch("/workspaces/{id}")
-async def change_workspace(visit: Authenticated, id: int, wish: WorkspaceBody) -> Response:
+async def change_workspace(call: Authenticated, id: int, body: WorkspaceBody) -> Response:
     """Change a workspace's name, checkpoint storage, default pools or agent user."""
-    known = workspace_records.workspace(visit.catalogue.state, id)
-    changes = await _requested_fields(visit, wish, known)
-    if wish.name is not None:
-        changes["name"] = wish.name
+    known = workspace_records.workspace(call.catalogue.state, id)
+    changes = await _requested_fields(call, body, known)
+    if body.name is not None:
+        changes["name"] = body.name
     if changes:
-        await _change_workspace(visit, id, **changes)
-    return _workspace(visit, id)
+        await _change_workspace(call, id, **changes)
+    return _workspace(call, id)
 
 
 async def _requested_fields(
-    visit: UserVisit, body: WorkspaceBody, known: WorkspaceSet | None
+    call: UserCall, body: WorkspaceBody, known: WorkspaceSet | None
 ) -> dict[str, Any]:
     """The requested storage, agent user and pools. An empty value clears the existing one."""
     pools = {"default_compute_pool": body.default_compute_pool, "default_aux_pool": body.default_aux_pool}
     found: dict[str, Any] = {name: pool for name, pool in pools.items() if pool is not None}
     if any(found.values()):
-        await check_pool_exists(visit, *filter(None, found.values()))
+        await check_pool_exists(call, *filter(None, found.values()))
     if body.agent_user_group is not None:
         empty = body.agent_user_group == AgentUserBody()
         found["agent_user"] = None if empty else agent_user(body.agent_user_group)
     if body.checkpoint_storage_config is not None:
-        found["checkpoint_storage"] = _storage(visit, body.checkpoint_storage_config, known)
+        found["checkpoint_storage"] = _storage(call, body.checkpoint_storage_config, known)
     return found
 
 
-def _storage(visit: UserVisit, given: dict[str, Any], known: WorkspaceSet | None) -> dict[str, Any] | None:
+def _storage(call: UserCall, given: dict[str, Any], known: WorkspaceSet | None) -> dict[str, Any] | None:
     """The storage for the log, with its keys sealed. Raises `Refused` (400) if it is invalid."""
     if not given:
         return None
@@ -164,7 +164,7 @@ def _storage(visit: UserVisit, given: dict[str, Any], known: WorkspaceSet | None
         full_config = expconf.merge({"checkpoint_storage": given}, {})
     except expconf.ConfigErrors as errors:
         raise invalid(f"checkpointStorageConfig: {errors}") from None
-    sealer, owner = visit.backend.sealer, secrets.WORKSPACES_OWNER
+    sealer, owner = call.backend.sealer, secrets.WORKSPACES_OWNER
     former = {"checkpoint_storage": known.checkpoint_storage} if known is not None else {}
     before = secrets.unseal_config(former, owner, sealer) if former.get("checkpoint_storage") else {}
     full_config = secrets.unmask(full_config, expconf.secrets_of(before))
@@ -176,16 +176,16 @@ def _storage(visit: UserVisit, given: dict[str, Any], known: WorkspaceSet | None
 
 
 @router.delete("/workspaces/{id}")
-async def remove_workspace(visit: Authenticated, id: int) -> Response:
+async def remove_workspace(call: Authenticated, id: int) -> Response:
     """Delete a workspace that contains no experiments."""
-    await visit.peers.command(RemoveWorkspace(workspace_id=id, user=visit.user.username))
-    return visit.answer({"completed": True})
+    await call.peers.command(RemoveWorkspace(workspace_id=id, user=call.user.username))
+    return call.answer({"completed": True})
 
 
 def _add_workspace_switch(verb: str, changes: dict[str, bool]) -> None:
-    async def switch(visit: Authenticated, id: int) -> Response:
-        await _change_workspace(visit, id, **changes)
-        return visit.answer({})
+    async def switch(call: Authenticated, id: int) -> Response:
+        await _change_workspace(call, id, **changes)
+        return call.answer({})
 
     switch.__doc__ = f"{verb.capitalize()} a workspace."
     router.add_api_route(f"/workspaces/{{id}}/{verb}", switch, methods=["POST"], name=f"{verb} a workspace")
@@ -201,88 +201,88 @@ for _verb, _changes in (
 
 
 @router.get("/workspaces/{id}/projects", **page_schema("projects", records.Project))
-async def projects(visit: Authenticated, id: int, query: FromQuery[ProjectsQuery]) -> Response:
+async def projects(call: Authenticated, id: int, query: FromQuery[ProjectsQuery]) -> Response:
     """The projects of a workspace."""
-    state = visit.catalogue.state
+    state = call.catalogue.state
     workspace_records.workspace(state, id)
     own = [one for one in workspace_records.projects(state).values() if one.workspace_id == id]
-    return _page(visit, query, "projects", [present.project(one, state) for one in own])
+    return _page(call, query, "projects", [present.project(one, state) for one in own])
 
 
 @router.post("/workspaces/{id}/projects")
-async def create_project(visit: Authenticated, id: int, wish: ProjectBody) -> Response:
+async def create_project(call: Authenticated, id: int, body: ProjectBody) -> Response:
     """Create a project in a workspace."""
     command = SetProject(
         workspace_id=id,
-        name=wish.name or "",
-        description=wish.description or "",
-        user=visit.user.username,
+        name=body.name or "",
+        description=body.description or "",
+        user=call.user.username,
     )
-    return _project(visit, await visit.create(command))
+    return _project(call, await call.create(command))
 
 
 @router.get("/projects/{id}", **record_schema("project", records.Project))
-async def get_project(visit: Authenticated, id: int) -> Response:
+async def get_project(call: Authenticated, id: int) -> Response:
     """One project."""
-    return _project(visit, id)
+    return _project(call, id)
 
 
-async def _change_project(visit: UserVisit, id: int, **changes: Any) -> Response:
+async def _change_project(call: UserCall, id: int, **changes: Any) -> Response:
     given = {name: value for name, value in changes.items() if value is not None}
-    await visit.peers.command(SetProject(project_id=id, user=visit.user.username, **given))
-    return _project(visit, id)
+    await call.peers.command(SetProject(project_id=id, user=call.user.username, **given))
+    return _project(call, id)
 
 
 @router.patch("/projects/{id}")
-async def change_project(visit: Authenticated, id: int, wish: ProjectBody) -> Response:
+async def change_project(call: Authenticated, id: int, body: ProjectBody) -> Response:
     """Change a project's name or description."""
-    return await _change_project(visit, id, name=wish.name, description=wish.description)
+    return await _change_project(call, id, name=body.name, description=body.description)
 
 
 @router.delete("/projects/{id}")
-async def remove_project(visit: Authenticated, id: int) -> Response:
+async def remove_project(call: Authenticated, id: int) -> Response:
     """Delete a project that contains no experiments."""
-    await visit.peers.command(RemoveProject(project_id=id, user=visit.user.username))
-    return visit.answer({"completed": True})
+    await call.peers.command(RemoveProject(project_id=id, user=call.user.username))
+    return call.answer({"completed": True})
 
 
 @router.post("/projects/{id}/archive")
-async def archive_project(visit: Authenticated, id: int) -> Response:
+async def archive_project(call: Authenticated, id: int) -> Response:
     """Archive a project. It accepts no new experiments."""
-    await _change_project(visit, id, archived=True)
-    return visit.answer({})
+    await _change_project(call, id, archived=True)
+    return call.answer({})
 
 
 @router.post("/projects/{id}/unarchive")
-async def unarchive_project(visit: Authenticated, id: int) -> Response:
+async def unarchive_project(call: Authenticated, id: int) -> Response:
     """Unarchive a project."""
-    await _change_project(visit, id, archived=False)
-    return visit.answer({})
+    await _change_project(call, id, archived=False)
+    return call.answer({})
 
 
 @router.post("/projects/{id}/move")
-async def move_project(visit: Authenticated, id: int, wish: ProjectMove) -> Response:
+async def move_project(call: Authenticated, id: int, body: ProjectMove) -> Response:
     """Move a project to another workspace."""
-    await _change_project(visit, id, workspace_id=wish.destination_workspace_id)
-    return visit.answer({})
+    await _change_project(call, id, workspace_id=body.destination_workspace_id)
+    return call.answer({})
 
 
 @router.post("/projects/{id}/notes")
-async def add_note(visit: Authenticated, id: int, wish: NoteBody) -> Response:
+async def add_note(call: Authenticated, id: int, body: NoteBody) -> Response:
     """Add a note to a project."""
-    known = workspace_records.project(visit.catalogue.state, id).notes
-    notes = (*known, Note(wish.name, wish.contents))
-    await visit.create(SetProject(project_id=id, notes=notes, user=visit.user.username))
-    return _notes(visit, id)
+    known = workspace_records.project(call.catalogue.state, id).notes
+    notes = (*known, Note(body.name, body.contents))
+    await call.create(SetProject(project_id=id, notes=notes, user=call.user.username))
+    return _notes(call, id)
 
 
 @router.put("/projects/{id}/notes")
-async def put_notes(visit: Authenticated, id: int, wish: NotesBody) -> Response:
+async def put_notes(call: Authenticated, id: int, body: NotesBody) -> Response:
     """Replace all notes of a project."""
-    await _change_project(visit, id, notes=tuple(Note(note.name, note.contents) for note in wish.notes))
-    return _notes(visit, id)
+    await _change_project(call, id, notes=tuple(Note(note.name, note.contents) for note in body.notes))
+    return _notes(call, id)
 
 
-def _notes(visit: UserVisit, id: int) -> Response:
-    note_records = msgspec.to_builtins(workspace_records.project(visit.catalogue.state, id).notes)
-    return visit.answer({"notes": note_records})
+def _notes(call: UserCall, id: int) -> Response:
+    note_records = msgspec.to_builtins(workspace_records.project(call.catalogue.state, id).notes)
+    return call.answer({"notes": note_records})

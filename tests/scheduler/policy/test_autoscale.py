@@ -15,8 +15,8 @@ VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "scheduling-vector
 @pytest.mark.parametrize("case", VECTORS["desired_new_instances"])
 def test_desired_new_instances(case):
     waiting = [
-        Request(allocation_id=str(n), job_id=str(n), group=wish.get("group", str(n)), slots=wish["slots"])
-        for n, wish in enumerate(case["pending"])
+        Request(allocation_id=str(n), job_id=str(n), group=job.get("group", str(n)), slots=job["slots"])
+        for n, job in enumerate(case["pending"])
     ]
     groups = {name: Group(**chosen) for name, chosen in (case["groups"] or {}).items()}
     desired = demand_of(

@@ -198,7 +198,7 @@ def test_slots_are_given_once_and_requests_served_whole(parts):
 @given(clusters(types=("fair_share",), leaving=False))
 @settings(max_examples=300)
 def test_who_fits_beside_fair_shares_waits_only_for_another_whose_share_the_slots_are(parts):
-    parts.waiting = [wish for wish in parts.waiting if wish.slots]
+    parts.waiting = [request for request in parts.waiting if request.slots]
     book = parts.fresh()
     for _ in range(30):
         decision = decide(book)
@@ -328,8 +328,8 @@ def test_a_closed_agent_gets_nothing(closed, slots):
 
 def test_runs_on_an_agent_that_went_count_again_when_it_is_back():
     book = book_of(PoolSettings(type="priority"), agents=[Agent(id="a", slots=2)])
-    wish = Request(allocation_id="x", job_id="g", group="g", slots=2)
-    book.run(wish, (Share("a", 2),))
+    request = Request(allocation_id="x", job_id="g", group="g", slots=2)
+    book.run(request, (Share("a", 2),))
     book.drop_agent("a")
     book.wait(Request(allocation_id="y", job_id="g", group="g", slots=1))
     assert decide(book) == NOTHING

@@ -54,8 +54,8 @@ def released(decision):
 
 def test_shares_go_by_weight_and_what_one_cannot_use_goes_on():
     groups = {"g": Group(weight=1), "h": Group(weight=3), "i": Group(weight=4)}
-    wishes = [*many(20), *many(20, group="h"), *many(2, group="i")]
-    assert offers(pool_of(sizes=(16,), groups=groups, waiting=wishes)) == {"g": 4, "h": 10, "i": 2}
+    requests = [*many(20), *many(20, group="h"), *many(2, group="i")]
+    assert offers(pool_of(sizes=(16,), groups=groups, waiting=requests)) == {"g": 4, "h": 10, "i": 2}
 
 
 CLOSED = [{"draining": True}, {"enabled": False}, {"enabled": False, "draining": True}]

@@ -96,10 +96,10 @@ def test_names_of_images(image):
 
 
 def test_capabilities_are_the_operators_to_give():
-    wish = of(environment={"add_capabilities": ["SYS_PTRACE"]})
+    request = of(environment={"add_capabilities": ["SYS_PTRACE"]})
     with pytest.raises(Refused, match=r"does not give SYS_PTRACE.*STEADFAST_WORKER_CAPABILITIES"):
-        check_capabilities(wish, WorkerSettings())
-    check_capabilities(wish, WorkerSettings(worker_capabilities="NET_ADMIN,SYS_PTRACE"))
+        check_capabilities(request, WorkerSettings())
+    check_capabilities(request, WorkerSettings(worker_capabilities="NET_ADMIN,SYS_PTRACE"))
     with pytest.raises(Refused, match="not a valid capability name"):
         check_capabilities(of(environment={"drop_capabilities": ["--privileged"]}), WorkerSettings())
 

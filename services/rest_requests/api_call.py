@@ -39,7 +39,7 @@ ALLOCATION_TOKEN_HEADER = "grpc-metadata-x-allocation-token"  # noqa: S105 - the
 log = structlog.get_logger()
 
 
-class Visit:
+class ApiCall:
     """A request that needs no user."""
 
     def __init__(self, request: Request) -> None:
@@ -132,7 +132,7 @@ class Visit:
         return tokens.Session(claims.allocation, owner.username, math.inf, allocation=claims.allocation)
 
 
-class UserVisit(Visit):
+class UserCall(ApiCall):
     """A request of a user. Creating one fails with 401 if the request has no user."""
 
     def __init__(self, request: Request) -> None:
@@ -203,7 +203,7 @@ class UserVisit(Visit):
 
         A page is a list of objects, or bytes made by `line`.
         """
-        return Stream(_encode_pages(pages), visit=self, media_type="application/json")
+        return Stream(_encode_pages(pages), call=self, media_type="application/json")
 
 
 def encode_line(result: Any) -> bytes:
@@ -229,13 +229,13 @@ async def _encode_pages(pages: AsyncIterator[Sequence[Any] | bytes]) -> AsyncIte
             await pages.aclose()
 
 
-async def _visit(request: Request) -> Visit:
-    return Visit(request)
+async def _call(request: Request) -> ApiCall:
+    return ApiCall(request)
 
 
-async def _user_visit(request: Request) -> UserVisit:
-    return UserVisit(request)
+async def _user_visit(request: Request) -> UserCall:
+    return UserCall(request)
 
 
-Anybody = Annotated[Visit, Depends(_visit)]
-Authenticated = Annotated[UserVisit, Depends(_user_visit)]
+Anybody = Annotated[ApiCall, Depends(_call)]
+Authenticated = Annotated[UserCall, Depends(_user_visit)]
