@@ -1,6 +1,9 @@
 """The processes of `pytest -n` are forked from one that has collected the tests."""
 
+import os
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -65,3 +68,23 @@ def test_modules_that_forks_would_not_have_whole_are_refused(start, capfd, modul
     with pytest.raises(RuntimeError, match="the fork server has ended"):
         start(module)
     assert said in capfd.readouterr().err
+
+
+def test_where_none_can_be_forked_each_process_is_started(tmp_path):
+    (tmp_path / "test_one.py").write_text(
+        "import threading; threading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+        "def test_it(): pass\n"
+    )
+    (tmp_path / "pytest.ini").write_text(SETTINGS)
+    words = ["-q", "-n", "1", "-p", "xdist", "-p", "tests.fixtures.forked_workers", str(tmp_path)]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *words],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert "1 passed" in done.stdout, done.stdout + done.stderr
+    assert "each process imports the tests for itself" in done.stderr
