@@ -102,7 +102,9 @@ def response_schema(shape: Any) -> dict[str, Any]:
 
 def page_schema(noun: str, shape: Any) -> dict[str, Any]:
     """Declare that a route answers a page of records under the name `noun`."""
-    return response_schema(TypedDict(f"{shape.__name__}Page", {noun: list[shape], "pagination": Pagination}))  # type: ignore[operator]
+    # By the noun: commands, notebooks and other tasks are records of one shape.
+    name = f"{noun[:1].upper()}{noun[1:]}Page"
+    return response_schema(TypedDict(name, {noun: list[shape], "pagination": Pagination}))  # type: ignore[operator]
 
 
 def record_schema(noun: str, shape: Any) -> dict[str, Any]:

@@ -163,7 +163,7 @@ def test_slurm_is_the_platforms_work(platform, det, tmp_path):
     det("deploy", "slurm", "status", "--cluster-name", "n")
     det("deploy", "slurm", "down")
     assert platform() == [
-        f"-P -m services.provisioner.show {tmp_path}/pools.yaml gpu --worker-id x",
+        f"-P -m services.local.on_slurm render --name determined {tmp_path}/pools.yaml gpu --worker-id x",
         "-P -m services.local.on_slurm up --name determined --port 8080 --host 10.0.0.1 --force "
         f"{tmp_path}/pools.yaml",
         "-P -m services.local.on_slurm status --name n",

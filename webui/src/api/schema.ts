@@ -58,11 +58,6 @@ export interface components {
             draining: boolean;
             version: string;
         };
-        /** AgentPage */
-        AgentPage: {
-            agents: components["schemas"]["Agent"][];
-            pagination: components["schemas"]["Pagination"];
-        };
         /**
          * AgentUser
          * @description A user's Unix account on the worker hosts.
@@ -86,6 +81,11 @@ export interface components {
             agentUser: string;
             /** @default  */
             agentGroup: string;
+        };
+        /** AgentsPage */
+        AgentsPage: {
+            agents: components["schemas"]["Agent"][];
+            pagination: components["schemas"]["Pagination"];
         };
         /**
          * AllGather
@@ -229,11 +229,6 @@ export interface components {
                 [key: string]: unknown;
             };
         };
-        /** CheckpointPage */
-        CheckpointPage: {
-            checkpoints: components["schemas"]["Checkpoint"][];
-            pagination: components["schemas"]["Pagination"];
-        };
         /**
          * CheckpointTraining
          * @description The training run that stored a checkpoint.
@@ -259,6 +254,11 @@ export interface components {
             /** @default [] */
             checkpointUuids: string[];
         };
+        /** CheckpointsPage */
+        CheckpointsPage: {
+            checkpoints: components["schemas"]["Checkpoint"][];
+            pagination: components["schemas"]["Pagination"];
+        };
         /**
          * Column
          * @description A column by which experiments can be filtered and sorted.
@@ -277,6 +277,11 @@ export interface components {
          */
         ColumnsThere: {
             columns: components["schemas"]["Column"][];
+        };
+        /** CommandsPage */
+        CommandsPage: {
+            commands: components["schemas"]["Task"][];
+            pagination: components["schemas"]["Pagination"];
         };
         /**
          * CompletedOperation
@@ -310,6 +315,11 @@ export interface components {
             nodeName: string;
             /** @default 0 */
             rank: number;
+        };
+        /** DeliveriesPage */
+        DeliveriesPage: {
+            deliveries: components["schemas"]["WebhookDelivery"][];
+            pagination: components["schemas"]["Pagination"];
         };
         /**
          * Device
@@ -399,11 +409,6 @@ export interface components {
         ExperimentMove: {
             destinationProjectId: number;
         };
-        /** ExperimentPage */
-        ExperimentPage: {
-            experiments: components["schemas"]["Experiment"][];
-            pagination: components["schemas"]["Pagination"];
-        };
         /**
          * ExperimentRow
          * @description An experiment found by a search, its best trial, and the values of the requested columns.
@@ -414,6 +419,11 @@ export interface components {
             values?: {
                 [key: string]: unknown;
             };
+        };
+        /** ExperimentsPage */
+        ExperimentsPage: {
+            experiments: components["schemas"]["Experiment"][];
+            pagination: components["schemas"]["Pagination"];
         };
         /**
          * FilePath
@@ -519,11 +529,6 @@ export interface components {
             startsIn: number | null;
             endsIn: number | null;
         };
-        /** JobPage */
-        JobPage: {
-            jobs: components["schemas"]["Job"][];
-            pagination: components["schemas"]["Pagination"];
-        };
         /**
          * JobSummary
          * @description A job's state and place in the queue.
@@ -531,6 +536,11 @@ export interface components {
         JobSummary: {
             state: string;
             jobsAhead: number;
+        };
+        /** JobsPage */
+        JobsPage: {
+            jobs: components["schemas"]["Job"][];
+            pagination: components["schemas"]["Pagination"];
         };
         /**
          * Labels
@@ -694,8 +704,8 @@ export interface components {
         ModelMove: {
             destinationWorkspaceId: number;
         };
-        /** ModelPage */
-        ModelPage: {
+        /** ModelsPage */
+        ModelsPage: {
             models: components["schemas"]["Model"][];
             pagination: components["schemas"]["Pagination"];
         };
@@ -727,6 +737,11 @@ export interface components {
             name: string;
             /** @default  */
             contents: string;
+        };
+        /** NotebooksPage */
+        NotebooksPage: {
+            notebooks: components["schemas"]["Task"][];
+            pagination: components["schemas"]["Pagination"];
         };
         /**
          * NotesBody
@@ -845,8 +860,8 @@ export interface components {
         ProjectMove: {
             destinationWorkspaceId: number;
         };
-        /** ProjectPage */
-        ProjectPage: {
+        /** ProjectsPage */
+        ProjectsPage: {
             projects: components["schemas"]["Project"][];
             pagination: components["schemas"]["Pagination"];
         };
@@ -981,6 +996,11 @@ export interface components {
             /** @default [] */
             settings: components["schemas"]["SettingBody"][];
             setting?: components["schemas"]["SettingBody"] | null;
+        };
+        /** ShellsPage */
+        ShellsPage: {
+            shells: components["schemas"]["Task"][];
+            pagination: components["schemas"]["Pagination"];
         };
         /**
          * SkipBody
@@ -1125,9 +1145,14 @@ export interface components {
             /** @default 0 */
             workspaceId: number;
         };
-        /** TemplatePage */
-        TemplatePage: {
+        /** TemplatesPage */
+        TemplatesPage: {
             templates: components["schemas"]["Template"][];
+            pagination: components["schemas"]["Pagination"];
+        };
+        /** TensorboardsPage */
+        TensorboardsPage: {
+            tensorboards: components["schemas"]["Task"][];
             pagination: components["schemas"]["Pagination"];
         };
         /**
@@ -1220,11 +1245,6 @@ export interface components {
              */
             metrics: components["schemas"]["Values"];
         };
-        /** TrialPage */
-        TrialPage: {
-            trials: components["schemas"]["Trial"][];
-            pagination: components["schemas"]["Pagination"];
-        };
         /**
          * TrialPatch
          * @description PATCH /trials/{id}
@@ -1249,6 +1269,11 @@ export interface components {
         TrialStart: {
             /** @default false */
             resume: boolean;
+        };
+        /** TrialsPage */
+        TrialsPage: {
+            trials: components["schemas"]["Trial"][];
+            pagination: components["schemas"]["Pagination"];
         };
         /**
          * User
@@ -1290,11 +1315,6 @@ export interface components {
             /** @default false */
             isHashed: boolean;
         };
-        /** UserPage */
-        UserPage: {
-            users: components["schemas"]["User"][];
-            pagination: components["schemas"]["Pagination"];
-        };
         /**
          * UserRole
          * @description A role assigned to a user.
@@ -1302,6 +1322,11 @@ export interface components {
         UserRole: {
             userId: number;
             roleAssignment: components["schemas"]["GivenRole"];
+        };
+        /** UsersPage */
+        UsersPage: {
+            users: components["schemas"]["User"][];
+            pagination: components["schemas"]["Pagination"];
         };
         /**
          * Values
@@ -1400,11 +1425,6 @@ export interface components {
             attempts: components["schemas"]["WebhookAttempt"][];
             reason: string;
         };
-        /** WebhookDeliveryPage */
-        WebhookDeliveryPage: {
-            deliveries: components["schemas"]["WebhookDelivery"][];
-            pagination: components["schemas"]["Pagination"];
-        };
         /**
          * WebhookTrigger
          * @description One trigger of a webhook.
@@ -1465,29 +1485,9 @@ export interface components {
             defaultComputePool?: string | null;
             defaultAuxPool?: string | null;
         };
-        /** WorkspacePage */
-        WorkspacePage: {
+        /** WorkspacesPage */
+        WorkspacesPage: {
             workspaces: components["schemas"]["Workspace"][];
-            pagination: components["schemas"]["Pagination"];
-        };
-        /** TaskPage */
-        services__gateway__http__answers__TaskPage__1: {
-            commands: components["schemas"]["Task"][];
-            pagination: components["schemas"]["Pagination"];
-        };
-        /** TaskPage */
-        services__gateway__http__answers__TaskPage__2: {
-            tensorboards: components["schemas"]["Task"][];
-            pagination: components["schemas"]["Pagination"];
-        };
-        /** TaskPage */
-        services__gateway__http__answers__TaskPage__3: {
-            notebooks: components["schemas"]["Task"][];
-            pagination: components["schemas"]["Pagination"];
-        };
-        /** TaskPage */
-        services__gateway__http__answers__TaskPage__4: {
-            shells: components["schemas"]["Task"][];
             pagination: components["schemas"]["Pagination"];
         };
     };
