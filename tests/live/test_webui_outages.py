@@ -79,6 +79,19 @@ def test_what_is_fetched_later_may_fail_and_the_page_stays(cluster, signed_in):
     expect(heading).to_be_visible()
 
 
+def test_whoever_goes_somewhere_by_keyboard_before_tips_are_loaded_sees_its_tip(cluster, signed_in):
+    page, held = signed_in(cluster), []
+    overlay = re.compile(r"/assets/overlay-")
+    page.route(overlay, lambda route: held.append(route))
+    with page.expect_request(overlay, timeout=60 * SECONDS):
+        page.goto("/")
+    button = page.get_by_role("button", name="Theme", exact=True)
+    button.focus()
+    for route in held:
+        route.continue_()
+    expect(page.locator(".tip-box")).to_contain_text(button.get_attribute("data-tip"), timeout=60 * SECONDS)
+
+
 def test_the_list_goes_on_when_broker_and_gateway_were_away(cluster, page, examples):
     cluster.create("1_metrics.yaml", examples)
     page.goto("/det/experiments")

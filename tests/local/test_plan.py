@@ -96,9 +96,9 @@ def test_a_program_is_stopped_and_started_with_other_settings(tmp_path):
     async def story():
         child = Child(program, lambda name, pid: pids.append(pid), home.read_request)
         keeping = asyncio.create_task(child.keep_running())
-        await until(lambda: said() == ["None"])
+        await until(lambda: said() == ["None"] and len(pids) == 1)
         os.kill(pids[-1], signal.SIGKILL)
-        await until(lambda: said() == ["None", "None"])
+        await until(lambda: said() == ["None", "None"] and len(pids) == 2)
         home.write_request("it", ProgramRequest(stopped=True))
         os.kill(pids[-1], signal.SIGKILL)
         await until(lambda: not is_alive(pids[-1]))

@@ -108,13 +108,16 @@ function Tips() {
       clearTimeout(timer);
       setOver(null);
     };
-    const come = (event: Event, rest: number) => {
-      const found = (event.target as Element).closest?.<HTMLElement>("[data-tip]") ?? null;
+    const come = (target: Element, rest: number) => {
+      const found = target.closest?.<HTMLElement>("[data-tip]") ?? null;
       leave();
       if (found) timer = setTimeout(() => found.isConnected && setOver(found), rest);
     };
-    const point = (event: Event) => come(event, REST_MS);
-    const focus = (event: Event) => (event.target as Element).matches?.(":focus-visible") && come(event, 0);
+    const point = (event: Event) => come(event.target as Element, REST_MS);
+    const inFocus = (target: Element) => target.matches?.(":focus-visible") && come(target, 0);
+    const focus = (event: Event) => inFocus(event.target as Element);
+    // This part is loaded when the page is idle: somebody may have gone there by keyboard before.
+    if (document.activeElement) inFocus(document.activeElement);
     document.addEventListener("pointerover", point);
     document.addEventListener("focusin", focus);
     for (const name of ["pointerdown", "keydown", "focusout", "wheel"]) document.addEventListener(name, leave, { passive: true });
