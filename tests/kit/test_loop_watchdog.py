@@ -57,8 +57,9 @@ def test_each_stall_is_logged_once_with_its_stack():
 
 
 def test_who_keeps_all_other_threads_from_running_is_seen_too():
-    (line,) = asyncio.run(told_of(hold_the_interpreter, stalls=1))
-    assert "in hold_the_interpreter" in line["stack"]
+    # Which of the threads that wait for the interpreter gets it first is a matter of chance.
+    stacks = (asyncio.run(told_of(hold_the_interpreter, stalls=1))[0]["stack"] for _ in range(TRIES))
+    assert any("in hold_the_interpreter" in stack for stack in stacks)
 
 
 def test_a_loop_that_never_resumes_is_logged_too(monkeypatch):
