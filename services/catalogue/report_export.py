@@ -36,10 +36,8 @@ def find_format(name: str) -> ExportFormat:
     if name not in FORMATS:
         raise invalid(f"format must be one of {', '.join(FORMATS)}, not '{name}'")
     if name == "parquet" and importlib.util.find_spec("pyarrow") is None:
-        install = "pip install 'steadfast[parquet]'"
-        raise Refused(
-            Problem("unimplemented", f"this gateway cannot write Parquet: {install} there, or ask for csv")
-        )
+        message = "this gateway cannot write Parquet: pip install 'steadfast[parquet]' there, or ask for csv"
+        raise Refused(Problem("unimplemented", message))
     return FORMATS[name]
 
 

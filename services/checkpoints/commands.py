@@ -32,7 +32,7 @@ from services.checkpoints.domain import Checkpoint, Model, State
 from services.checkpoints.domain.state import Totals
 from services.checkpoints.react import deletion_requests
 from services.kit.idempotency import idempotent
-from services.kit.names import name_problem
+from services.kit.names import check_name, name_problem
 from services.kit.rules import Call, Result
 
 replace = msgspec.structs.replace
@@ -124,9 +124,12 @@ def set_model(state: State, command: SetModel, call: Call) -> Result:
     return Result([wanted], id)
 
 
+def _name_problem(name: str, most: int) -> str:
+    return "it has a '/'" if "/" in name else name_problem(name, most)
+
+
 def _check_name(state: State, id: int, name: str) -> None:
-    if problem := "it has a '/'" if "/" in name else name_problem(name, MAX_NAME_CHARACTERS):
-        raise invalid(f"a model needs a name, and {name[:MAX_NAME_CHARACTERS]!r} is none: {problem}")
+    check_name("a model", name, MAX_NAME_CHARACTERS, _name_problem)
     if name.strip().isdecimal():
         raise invalid(f"a model's name must not be a number such as '{name}': those are ids")
     if state.model_names.get(name, id) != id:

@@ -28,7 +28,6 @@ from services.kit.cancellation import cancel_and_wait
 from services.kit.conditions import STARTING
 from services.kit.health_reports import HealthReports
 from services.kit.host import Service
-from services.kit.lag import SAVING
 from services.kit.parts import Parts, settings_of
 from services.kit.rules import Rules
 from services.kit.sealing import sealer_from
@@ -97,9 +96,7 @@ async def serve_http(parts: Parts) -> None:
         sealer=sealer_from(settings.sealing_key),
         storage=storage,
         measures=parts.measures,
-        health=ClusterHealth(
-            parts.conditions, signs, lambda: parts.runner.lag() | {SAVING: parts.saver.portions.lag}
-        ),
+        health=ClusterHealth(parts.conditions, signs, parts.lag),
         tracer=parts.tracer,
         disks=monitored_disks,
     )

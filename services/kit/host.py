@@ -275,7 +275,7 @@ def _watch_sources(service: Service, parts: Parts, rebuild: Rebuild) -> WatchSou
         connection=parts.connection,
         look=parts.cluster_monitor,
         starting=starting,
-        lag=lambda: runner.lag() | {SAVING: saver.portions.lag},
+        lag=parts.lag,
         position=position,
         refusals=parts.stream.refusals,
         failing=lambda: parts.database.failure,

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable
+
+from det_contracts.problems import invalid
 
 _INVISIBLE = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0]")
 """Characters that Python takes for printable, and that show nothing."""
@@ -75,6 +78,14 @@ def latin_look(name: str) -> str:
     'cop'
     """
     return "".join(_ALIKE.get(char, char) for char in name.lower())
+
+
+def check_name(
+    what: str, name: str, most: int, find_problem: Callable[[str, int], str] = name_problem
+) -> None:
+    """Raise `Refused` (400) if something has no proper name; `what` is it, such as "a group"."""
+    if problem := find_problem(name, most):
+        raise invalid(f"{what} needs a name, and {name[:most]!r} is none: {problem}")
 
 
 def _problem_of_marks(name: str) -> str:

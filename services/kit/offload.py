@@ -22,6 +22,7 @@ import structlog
 
 from det_contracts.problems import Problem, Refused, invalid
 from services.kit.admission import Admission
+from services.kit.cancellation import cancel_and_wait
 from services.kit.job import Job
 from services.kit.process_metrics import Reading
 
@@ -149,10 +150,7 @@ class Offload:
         """Stop all jobs and processes."""
         if self._ending is not None:
             self._ending.cancel()
-        works = list(self._tasks)
-        for work in works:
-            work.cancel()
-        await asyncio.gather(*works, return_exceptions=True)
+        await cancel_and_wait(*self._tasks)
         self._end_idle()
 
     def readings(self) -> Iterable[Reading]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -12,6 +12,7 @@ from services.kit.bus import BusClient, BusServer
 from services.kit.cluster_monitor import ClusterMonitor
 from services.kit.conditions import Conditions
 from services.kit.database import Database
+from services.kit.lag import SAVING, HasLag
 from services.kit.log import Log
 from services.kit.log_jetstream import JetStreamLog
 from services.kit.offload import Offload
@@ -52,6 +53,10 @@ class Parts:
     """What holds the service up before it has read the log; empty if nothing does."""
     starting: str = ""
     """What the service's own part waits for before it is ready; empty once it is."""
+
+    def lag(self) -> Mapping[str, HasLag]:
+        """What is left to read of each stream, and to save."""
+        return self.runner.lag() | {SAVING: self.saver.portions.lag}
 
 
 _Settings = TypeVar("_Settings", bound=ServiceSettings)

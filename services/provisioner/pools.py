@@ -34,8 +34,7 @@ def _make_kubernetes_engine(pool: EnginePool, given: Any) -> Engine:
         # Imported here because only this engine needs the Kubernetes client.
         from services.provisioner.engines.kubernetes import KubernetesEngine
     except ModuleNotFoundError as error:
-        install = "pip install 'steadfast[kubernetes]'"
-        raise BadSettings(f"type kubernetes needs {install} ({error})") from None
+        raise BadSettings(f"type kubernetes needs pip install 'steadfast[kubernetes]' ({error})") from None
     return KubernetesEngine(pool.name, pool.slots, pool.cluster_id, given)
 
 

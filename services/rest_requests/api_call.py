@@ -233,9 +233,9 @@ async def _call(request: Request) -> ApiCall:
     return ApiCall(request)
 
 
-async def _user_visit(request: Request) -> UserCall:
+async def _user_call(request: Request) -> UserCall:
     return UserCall(request)
 
 
 Anybody = Annotated[ApiCall, Depends(_call)]
-Authenticated = Annotated[UserCall, Depends(_user_visit)]
+Authenticated = Annotated[UserCall, Depends(_user_call)]

@@ -7,6 +7,7 @@ import asyncio
 from det_contracts.commands import RenewSession
 from det_contracts.problems import Refused
 from services.catalogue.peers import Peers
+from services.kit.cancellation import cancel_and_wait
 
 
 class Renewals:
@@ -32,7 +33,4 @@ class Renewals:
 
     async def close(self) -> None:
         """Cancel pending renewals."""
-        tasks = list(self._tasks.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel_and_wait(*self._tasks.values())

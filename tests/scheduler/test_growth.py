@@ -250,13 +250,19 @@ def test_a_worker_that_is_here_is_believed_more_than_its_engine(grow):
     assert not event.failed
 
 
-def test_before_its_host_goes_a_workers_tasks_are_asked_to_leave(grow):
-    cluster = grow()
+def running_for_300_s(cluster):
+    """A run on a worker whose host has 300 seconds left; returns when the host goes."""
     cluster.request(1)
     cluster.worker("default-1")
     cluster.started(1, "default-1")
     ends_at = cluster.fold.now + 300.0
     report(cluster, ends_at=ends_at)
+    return ends_at
+
+
+def test_before_its_host_goes_a_workers_tasks_are_asked_to_leave(grow):
+    cluster = grow()
+    ends_at = running_for_300_s(cluster)
     assert later(cluster, 300 - NOTICE_S - 1) == []
     events = later(cluster, 1)
     assert released(events) == ["default-1"]
@@ -272,11 +278,7 @@ def ends(at):
 
 def test_a_run_that_did_not_leave_before_its_host_went_says_whose_time_was_over(grow):
     cluster = grow()
-    cluster.request(1)
-    cluster.worker("default-1")
-    cluster.started(1, "default-1")
-    ends_at = cluster.fold.now + 300.0
-    report(cluster, ends_at=ends_at)
+    ends_at = running_for_300_s(cluster)
     later(cluster, 300 - NOTICE_S)
     (ended,) = of(scheduler.AllocationEnded, leaves(cluster))
     assert ended.outcome == "worker_lost"

@@ -95,13 +95,13 @@ class Containers:
         ports_by_name = dict(zip(PORTS, map(str, task.ports.all()), strict=True))
         ports_by_name[process.INFO_DIR] = str(task.info_dir)
         ending = self._engine.end_command(container.name)
-        account, most = task.account, max_processes(self._settings.worker_processes)
-        account = account if self._engine.as_task_user else None
+        account = task.account if self._engine.as_task_user else None
+        most = max_processes(self._settings.worker_processes)
         return ShimCommand(
             argv=self._engine.command(container),
             env={**environment, **ports_by_name, **_home(account, task), **self._engine.secrets(container)},
             end=process.End(tuple(ending), environment) if ending else None,
-            run_as=None if account is None else process.RunAs(account.uid, account.gid, (), most),
+            run_as=None if account is None else process.RunAs(account.uid, account.gid, max_processes=most),
             notices=[
                 *_unset_notices(unset),
                 *_device_notices(request),

@@ -10,7 +10,7 @@ from det_contracts.commands import RemoveGroup, SetGroup
 from det_contracts.events.gateway import GroupRemoved, GroupSet, RolesSet
 from det_contracts.problems import Problem, Refused, invalid
 from services.kit.authz.roles import grants_held_by, holder
-from services.kit.names import identity_problem
+from services.kit.names import check_name, identity_problem
 from services.kit.rules import Call, Result
 from services.people import groups, users, workspace_records
 from services.people.commands.quotas import remove_quota
@@ -47,8 +47,7 @@ def _members(state: People, known: GroupSet, command: SetGroup) -> tuple[int, ..
 
 
 def _check_name(state: People, id: int, name: str) -> None:
-    if problem := identity_problem(name, MAX_NAME_CHARACTERS):
-        raise invalid(f"a group needs a name, and {name[:MAX_NAME_CHARACTERS]!r} is none: {problem}")
+    check_name("a group", name, MAX_NAME_CHARACTERS, identity_problem)
     if state.group_names.get(name.lower(), id) != id:
         raise Refused(Problem("already_exists", f"a group named '{name}' exists already"))
 

@@ -14,7 +14,7 @@ from det_contracts.events.gateway import (
     TokenRevoked,
 )
 from det_contracts.problems import Problem, Refused, failed_precondition, invalid, not_found
-from services.kit.names import name_problem
+from services.kit.names import check_name
 from services.kit.rules import Call, Result
 from services.people import users
 from services.people.domain.state import People
@@ -72,8 +72,7 @@ def create_token(state: People, command: CreateToken, call: Call) -> Result:
     """Create an API token. The command carries only a digest of the secret."""
     users.by_id(state, command.user_id)
     name = command.name
-    if problem := name_problem(name, MAX_NAME_CHARACTERS):
-        raise invalid(f"an API token needs a name, and {name[:MAX_NAME_CHARACTERS]!r} is none: {problem}")
+    check_name("an API token", name, MAX_NAME_CHARACTERS)
     if not 0 < command.lives_s <= MAX_DAYS * 86400:
         raise invalid(f"the lifespan of an API token must be more than 0 and at most {MAX_DAYS} days")
     known = [state.tokens[id] for _, _, id in state.tokens_of.scan(command.user_id)]

@@ -8,7 +8,7 @@ from det_contracts.commands import RemoveTemplate, SetTemplate
 from det_contracts.events.gateway import TemplateRemoved, TemplateSet
 from det_contracts.problems import Problem, Refused, invalid, not_found
 from services.kit.authz.roles import is_rbac
-from services.kit.names import name_problem
+from services.kit.names import check_name
 from services.kit.rules import Call, Result
 from services.people import workspace_records
 from services.people.domain.state import People
@@ -24,10 +24,8 @@ def template_id(name: str) -> str:
 def set_template(state: People, command: SetTemplate, call: Call) -> Result:
     """Create or replace a template, as `replaces` allows. Has no effect if nothing changes."""
     known = state.templates.get(template_id(command.name))
-    if known is None and (problem := name_problem(command.name, MAX_NAME_CHARACTERS)):
-        raise invalid(
-            f"a template needs a name, and {command.name[:MAX_NAME_CHARACTERS]!r} is none: {problem}"
-        )
+    if known is None:
+        check_name("a template", command.name, MAX_NAME_CHARACTERS)
     if known is None and command.replaces:
         raise not_found("template", command.name)
     if known is not None and command.replaces is False:

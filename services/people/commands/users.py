@@ -23,7 +23,7 @@ from det_contracts.events.gateway import (
     UserSet,
 )
 from det_contracts.problems import Problem, Refused, failed_precondition, invalid
-from services.kit.names import identity_problem, latin_look, name_problem
+from services.kit.names import check_name, identity_problem, latin_look, name_problem
 from services.kit.rules import Call, Result
 from services.people import users, workspace_records
 from services.people.domain.accounts import ADMIN
@@ -88,11 +88,10 @@ def _check_new_name(state: People, known: UserSet, wanted: UserSet) -> UserSet:
     if known.username and wanted.username == known.username:
         return wanted
     name = wanted.username
-    if problem := identity_problem(name, MAX_NAME_CHARACTERS):
-        raise invalid(f"a user needs a name, and {name[:MAX_NAME_CHARACTERS]!r} is none: {problem}")
-    for taken in (name, latin_look(name)):
+    check_name("a user", name, MAX_NAME_CHARACTERS, identity_problem)
+    for taken in (name,) if name.isascii() else (name, latin_look(name)):
         owner = users.by_any_name(state, taken)
-        if owner is not None and owner.id != wanted.user_id and (taken == name or not name.isascii()):
+        if owner is not None and owner.id != wanted.user_id:
             raise Refused(Problem("already_exists", f"the name '{taken}' belongs to user {owner.id}, or did"))
     former = tuple(n for n in (*known.former, known.username) if n and n != name)
     return msgspec.structs.replace(wanted, former=former)

@@ -23,7 +23,7 @@ from det_contracts.events.gateway import (
 )
 from det_contracts.problems import Problem, Refused, failed_precondition, invalid, not_found
 from services.kit.authz.roles import is_rbac
-from services.kit.names import name_problem
+from services.kit.names import check_name
 from services.kit.pool_bindings import check_pool
 from services.kit.rules import Call, Result
 from services.people import workspace_records
@@ -176,8 +176,7 @@ def _refuse_permanent(id: int, kind: str) -> None:
 
 
 def _check_name(name: str, holder: int | None, kind: str) -> None:
-    if problem := name_problem(name, MAX_NAME_CHARACTERS):
-        raise invalid(f"a {kind} needs a name, and {name[:MAX_NAME_CHARACTERS]!r} is none: {problem}")
+    check_name(f"a {kind}", name, MAX_NAME_CHARACTERS)
     if holder is not None:
         raise Refused(Problem("already_exists", f"a {kind} named '{name}' exists already"))
 
