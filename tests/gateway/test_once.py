@@ -109,6 +109,11 @@ def ask(gateway, path, body, key="k"):
     return gateway.send("POST", f"{API}{filled}", body, headers={"Idempotency-Key": key})
 
 
+def without_age(answer):
+    """An experiment is shown as it is now, so a repeat in the next second shows it a second older."""
+    return {**answer, "experiment": {**answer["experiment"], "duration": None}} if "experiment" in answer else answer
+
+
 @pytest.mark.parametrize("path", CREATIONS)
 def test_a_repeated_request_is_answered_as_the_first_and_makes_nothing(busy, path):
     body, other = CREATIONS[path]
@@ -116,7 +121,7 @@ def test_a_repeated_request_is_answered_as_the_first_and_makes_nothing(busy, pat
     assert first.status_code == 200, first.text
     log = len(busy.journal.streams[subjects.CONTROL])
     again = ask(busy, path, body)
-    assert (again.status_code, again.json()) == (200, first.json())
+    assert (again.status_code, without_age(again.json())) == (200, without_age(first.json()))
     refused = ask(busy, path, other)
     assert refused.status_code == 409
     assert "Idempotency-Key 'k' was used before" in refused.json()["error"]["error"]
