@@ -52,6 +52,14 @@ def check(name, printed, left_out=()):
         assert figure > 0 or MAY_BE_NONE.search(measure), f"{measure}: {value}"
 
 
+def test_every_documented_value_is_one_figure_with_its_unit():
+    # Benchmarks that only the full tier runs are compared with the page there: this part of it needs no run.
+    values = [row[1] for row in rows(PAGE) if len(row) == 4]
+    assert len(values) > 200
+    assert [value for value in values if not re.fullmatch(r"[\d,.]+", value)] == []
+    assert [row for row in rows(PAGE) if re.match(r"(to|and|-) ", row[2])] == []
+
+
 @pytest.fixture
 def quick(request, monkeypatch, capsys):
     """Runs a benchmark in this process, on the cluster that tests share.
