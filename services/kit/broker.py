@@ -119,8 +119,11 @@ def write_config(
     """
     settings: dict[str, Any] = {
         "listen": f"{host}:{port}",
+        # Loopback only: it has no password, and names every connection and subject.
         "http": f"127.0.0.1:{monitor_port}",
         "max_payload": 8 * 1024 * 1024,
+        # A reader that takes nothing for so long loses its connection, and the broker the buffer that it
+        # keeps for it.
         "write_deadline": "10s",
         "jetstream": {
             "store_dir": str(store or folder),

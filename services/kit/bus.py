@@ -73,6 +73,8 @@ class BusClient:
         subject = subjects.command(owner, name_of(type(command)))
         body = msgspec.json.encode(command)
         _check_size(body)
+        # The owner records it as the cause of what it decides, so `det why` and the logs of both processes
+        # name the same call.
         headers = {"Steadfast-Call": call_id or uuid.uuid4().hex}
         if trace := CURRENT.get():
             headers[HEADER] = trace

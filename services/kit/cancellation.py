@@ -36,6 +36,7 @@ async def _wait_until_ended(*cancelled: asyncio.Future[Any]) -> None:
             for future in left:
                 future.cancel()
     except asyncio.CancelledError:
+        # Whoever waits is cancelled itself. The others still have to be cancelled again if they do not end.
         keep_reference(asyncio.ensure_future(_wait_until_ended(*left)))
         raise
 

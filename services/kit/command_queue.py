@@ -77,6 +77,8 @@ class CommandQueue:
             pending = queue.popleft()
             self._count -= 1
             if queue:
+                # Back in at the end: the order of the dictionary is the order in which users take their
+                # turns.
                 self._by_user[user] = queue
             # A caller that timed out must not have its command executed now: it could undo later requests.
             if not pending.answer.done():
@@ -85,6 +87,8 @@ class CommandQueue:
 
     def put_back(self, taken: Iterable[Pending]) -> None:
         """Put commands back at the front of their users' queues. They have had no effect."""
+        # From the last to the first, since each goes in front of those before it.
         for pending in reversed(list(taken)):
+            # Without the limits of `put`: these were accepted, and their callers wait.
             self._by_user.setdefault(pending.user, deque()).appendleft(pending)
             self._count += 1

@@ -76,11 +76,13 @@ class Database:
         self._file = sqlite_file(url)
         self._damage_found: asyncio.Future[str] | None = None
         sqlite = url.startswith("sqlite")
+        # One connection for each thread, so that none waits for another.
         options: dict[str, Any] = {"pool_size": readers + 1} if not sqlite or ":memory:" not in url else {}
         if sqlite:
             options["connect_args"] = {"check_same_thread": False, "timeout": 30}
         self.engine = sa.create_engine(url, **options)
         sa.event.listen(self.engine, "connect", _tune_sqlite if sqlite else _tune_postgresql)
+        # One thread, because saves must be stored in the order in which they were made.
         self._writer = ThreadPoolExecutor(1, "database-writer")
         self._readers = ThreadPoolExecutor(readers, "database-reader")
         self.failure = ""
@@ -127,6 +129,8 @@ class Database:
 
     def _record_damage(self, file: Path, reason: str) -> None:
         mark_damaged(file, reason)
+        # Damage found before anybody waits for it is known by the note beside the file, which the next
+        # start reads.
         if self._damage_found is not None and not self._damage_found.done():
             self._damage_found.set_result(reason)
 

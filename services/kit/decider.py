@@ -118,6 +118,8 @@ class Decider(Generic[S]):
         is_folded = last is not None and last.position <= positions[subjects.CONTROL]
         self.fence_position = last.position if last is not None and is_folded else 0
         await self._hold_until_folded()
+        # A crash may have come between any event and the reaction to it, and nothing says where. Asking
+        # about every record is safe, since `react` returns nothing for what has been read back.
         self.unreacted = dict.fromkeys(every_key(state), "")
 
     @property
@@ -131,6 +133,8 @@ class Decider(Generic[S]):
 
     def put(self, pending: Pending) -> None:
         """Queue a command. Raises `Refused` if too much is waiting, or was added to the log, for its user."""
+        # Before the queue: a command that is refused here must not take the place of another one of its
+        # user.
         if pending.payer:
             self._budget.check(pending.payer, self._clock())
         self._commands.put(pending)
@@ -165,6 +169,8 @@ class Decider(Generic[S]):
         """Take in that a batch of this owner is in the log."""
         # A batch that timed out may have been in flight all along, so any of the batches sent may come back.
         for outcome in self._unconfirmed.pop(decision.id, ()):
+            # A refusal stored nothing, and it rested on events before it that were only predicted. It is
+            # decided again.
             if outcome.problem is None:
                 outcome.pending.stored = (decision.position + outcome.offset, outcome.value)
 
@@ -174,6 +180,7 @@ class Decider(Generic[S]):
             raise_if_cancelled()
             if not self._wake.is_set():
                 await self._wait_for_work()
+            # Before looking, not after: whatever wakes this loop while it decides makes it look once more.
             self._wake.clear()
             self._is_deciding = True
             if self._is_leader() and not self._was_leader:
@@ -188,6 +195,7 @@ class Decider(Generic[S]):
 
     async def _wait_for_work(self) -> None:
         """Wait until something changes or a due time comes."""
+        # A follower would find the same due time in the past again and again, without a pause.
         due = self._rounds.timers.due(self._state) if self._may_decide() else None
         if due is None:
             await self._wake.wait()
@@ -235,6 +243,8 @@ class Decider(Generic[S]):
         if 0 < self.fence_position <= self.archived_through:
             # The archive may remove only what lies before the newest decision, so append an empty one.
             return await self._append(Round(self._new_id(), self._clock()))
+        # A round of refusals alone awaits nothing, so a full queue of them would keep the folding task from
+        # running.
         await asyncio.sleep(0)
         return bool(self._commands)
 
@@ -322,6 +332,8 @@ class Decider(Generic[S]):
             return str(error)
         except OutcomeUnknown as error:
             self._commands.put_back(made.waiting)
+            # It may still arrive. It then expects the same predecessor as our next batch, so the broker
+            # stores only one of them; if it is the old one, `read_back` answers its commands.
             log.warning("append.unknown", owner=self._rules.owner, error=str(error))
             await self._hold_until_folded()
             return "the log did not answer"
@@ -335,6 +347,7 @@ class Decider(Generic[S]):
         for outcome in made.outcomes:
             outcome.deliver(self._last_appended - len(made.events))
         self._commands.put_back(made.unfinished)
+        # Only now: a batch that was refused takes no space.
         self._charge(made)
         self._measures.decided(len(made.events), seconds)
 

@@ -18,6 +18,8 @@ from nats.protocol.parser import Parser
 
 log = structlog.get_logger()
 WINDOW_S = 10.0
+# Far above what they need: a script waits for most answers up to 20 s, and a worker sends a heartbeat every
+# two.
 MAX_COST = 1000
 """What one sender may cost in a window: a message costs 1, and 1 more for each `COST_BYTES`."""
 COST_BYTES = 4096
@@ -79,6 +81,7 @@ class FloodFilter:
         """Find the length of the frame at a position, and decide about it. False: its line is not whole."""
         frame = FRAME.match(data, at)
         if frame is None:
+            # PING, INFO, +OK and the like: the connection itself, which must never be dropped.
             end = data.find(LINE_END, at)
             if end >= 0:
                 self._rest, self._keeps = end + len(LINE_END) - at, True
@@ -103,6 +106,7 @@ class FloodFilter:
         for sender, number in self._dropped.most_common(3):
             name = sender.decode(errors="replace")
             log.warning("flood.dropped", sender=name, messages=number, within_s=self._window_s)
+        # Emptied with each window, so that subjects which are invented without end cannot fill the memory.
         self._costs.clear()
         self._dropped.clear()
         self._window_ends = now + self._window_s

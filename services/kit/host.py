@@ -104,6 +104,8 @@ async def serve(service: Service, settings: ServiceSettings, tracer: Tracer | No
         inbox = service_inbox(service.rules.owner)
         connection = await connect(settings, service.rules.owner, inbox)
         stack.push_async_callback(close, connection)
+        # A connection of its own: whoever floods it delays neither the log nor the answers of other
+        # services (decision 82).
         strangers = await connect(settings, f"{service.rules.owner} for strangers", inbox, FloodFilter())
         stack.push_async_callback(close, strangers)
         database = await _open_database(settings.database_url, service, watch)
@@ -116,6 +118,8 @@ async def serve(service: Service, settings: ServiceSettings, tracer: Tracer | No
             service, settings, connection, strangers, stream, database, lease, measures, watch, tracer
         )
         stack.push_async_callback(parts.offload.close)
+        # A replica that stands still before an event gives its lease back: another release may be able to
+        # fold it.
         lease.wanted = lambda: parts.runner.standstill.failed is None
         rebuild = Rebuild(service.rules.owner, database.damaged)
         await rebuild.check(stream, database, _snapshot(service), service.rules.streams)
@@ -123,6 +127,7 @@ async def serve(service: Service, settings: ServiceSettings, tracer: Tracer | No
         # From here until all tasks end, other tasks depend on this event loop.
         stack.enter_context(watch.watch_loop())
         _register_readings(service, parts)
+        # A start from a snapshot does not fold what was set before it.
         await logging.apply_stored_settings(parts.journal)
         await serve_log_progress(
             connection,
@@ -299,6 +304,7 @@ async def _as_coroutine(work: Awaitable[None]) -> None:
 
 async def _serve_requests(service: Service, parts: Parts, lease: Lease) -> None:
     runner, rules = parts.runner, service.rules
+    # Answers of a state that is still folding the past would be taken for the present.
     await runner.ready.wait()
 
     async def answer(query: Any, stream: str, position: int) -> tuple[int, Any]:
@@ -333,6 +339,7 @@ async def _serve_requests(service: Service, parts: Parts, lease: Lease) -> None:
     await parts.bus_server.serve_queries({k: offloaded(job) for k, job in service.offloaded_queries.items()})
     if service.always_saves:
         await parts.bus_server.serve_queries({k: read(k) for k in service.read_model_queries})
+    # The others are commands of the service to itself, which nobody may send.
     handlers = {kind: rule for kind in rules.commands if kind in commands.OWNER_OF}
     log.info("service.ready", position=runner.positions)
     subscriptions: list[Subscription] = []
@@ -350,6 +357,8 @@ async def _serve_requests(service: Service, parts: Parts, lease: Lease) -> None:
             runner.on_leadership_change()
         elif was_leader and not lease.active:
             was_leader = False
+            # At once: a command that arrives here would only be refused, while the new leader hears none of
+            # it.
             for subscription in subscriptions:
                 await subscription.unsubscribe()
             subscriptions = []

@@ -63,5 +63,7 @@ class Inbox:
 def _position(recorded: Recorded) -> int:
     event = recorded.event
     if type(event) is Decision:
+        # What was refused or was no fact has no event of its own; only the intake's decisions say that it
+        # was read.
         return event.to if event.owner == subjects.INTAKE else 0
     return recorded.witness

@@ -39,6 +39,8 @@ REQUEST_BYTES = 4 * 1024 * 1024
 """Target size of one request in bytes: fewer messages are requested if they are large."""
 RECENT_SIZES = 64
 """Number of recent messages whose sizes determine how many are requested."""
+# How often an idle reader asks again. A broker that is gone is noticed long before, by its missing
+# heartbeats.
 EXPIRES_S = 30
 HEARTBEAT_S = 1
 SILENCE_TIMEOUT_S = 4.0
@@ -184,6 +186,8 @@ class JetStreamFeed:
                 self._broken.set()
 
     async def _create_consumer(self) -> None:
+        # Before anything is asked: a reconnection during what follows makes the watch break this consumer,
+        # too.
         self._reconnects = self._connection.stats["reconnects"]
         await self._check.verify(self.position)
         config = {
@@ -193,6 +197,8 @@ class JetStreamFeed:
             "deliver_policy": "by_start_sequence",
             "opt_start_seq": self.position + 1,
             "filter_subjects": self._subjects,
+            # The broker removes what nobody reads from. This covers a process that was killed; one that ends
+            # removes its own.
             "inactive_threshold": 60 * NANOSECONDS,
             # In memory and without replicas: a lost consumer is replaced within seconds and costs the brokers
             # nothing on disk.
@@ -203,6 +209,8 @@ class JetStreamFeed:
         self._broken.clear()
         self._requested = self._sequence = 0
         self._consumer = ""
+        # A new one for each consumer, so that what the previous one still sends is not counted as this
+        # one's.
         self._inbox = self._connection.new_inbox()
         inbox = self._inbox
         self._subscription = await self._connection.subscribe(
@@ -316,6 +324,7 @@ class JetStreamFeed:
         if status == "100":
             return
         if status == ENDED_REQUEST and "Nats-Pending-Messages" in headers:
+            # The request has expired with so many messages left, which nobody will send any more.
             self._requested -= int(headers["Nats-Pending-Messages"])
             task = asyncio.ensure_future(self._request_messages())
             task.add_done_callback(lambda _: None)

@@ -179,6 +179,7 @@ class LagMonitor:
         seconds = round(max(age_s, self._longest_s.get(name, 0.0)), 1)
         if name in self._longest_s:
             self._longest_s[name] = seconds
+            # Half of it, so that one that hovers at the limit is not reported again and again.
             if age_s < self._limit_s / 2:
                 del self._longest_s[name]
                 log.info("log.caught_up", what=name, position=self._position(name), seconds=seconds)

@@ -60,7 +60,7 @@ async def report_while_leading(
         every_s: Seconds between two looks.
         within_s: Seconds that a report, and reading everything before a look, may take. Anything that takes
             longer is about the past.
-        begin_again: Called with the state at a look at which this replica does not lead or has not read
+        restart: Called with the state at a look at which this replica does not lead or has not read
             everything.
         reports: Returns commands for a state, each with its call id.
     """
@@ -80,6 +80,7 @@ async def _command(parts: Parts, id: str, report: Any, within_s: float) -> None:
 async def _is_caught_up(parts: Parts, within_s: float) -> bool:
     """Whether the broker answers, and everything then in log and inbox is folded in time."""
     try:
+        # The inbox first: what it held at that moment is in CONTROL by the time CONTROL's end is asked for.
         for stream in (subjects.WITNESS, subjects.CONTROL):
             _, end = await parts.journal.bounds(stream)
             await parts.runner.wait_for_position(end, within_s, stream)

@@ -59,6 +59,8 @@ STREAM_FAILURE_CODES = (500, 503)
 REFUSAL_MEMORY_S = 60.0
 """How long in seconds a refusal is reported if nothing was tried since."""
 ACK_TIMEOUT_S = 2.0
+# Well below the two minutes for which the broker remembers ids (`duplicate_window`), so a repeated
+# append cannot store a message twice.
 APPEND_PATIENCE_S = 30.0
 REFUSAL_PATIENCE_S = 5.0
 """How long in seconds to keep asking for a stream that the broker refuses to create."""
@@ -138,6 +140,8 @@ class JetStreamLog:
             for number, draft in enumerate(drafts, 1):
                 # Only the first message carries the fence: the broker checks it for the batch as a whole.
                 headers |= _headers(draft) | {"Nats-Batch-Id": batch, "Nats-Batch-Sequence": str(number)}
+                # Only the last message is answered for the whole batch. The broker stores the others beside
+                # the stream until then.
                 if number < len(drafts):
                     await self._connection.publish(draft.subject, draft.body, headers=headers)
                     headers = {}
@@ -302,7 +306,9 @@ _WITNESS_CONFIG: dict[str, Any] = {
     "discard": "new",
     "discard_new_per_subject": True,
     "max_msgs_per_subject": WITNESS_MESSAGES,
+    # The client's headers count, too, and nobody but the broker limits those.
     "max_msg_size": WITNESS_BYTES + 64 * 1024,
+    # Nobody reads it so, and a copy that is behind would answer as if what was acknowledged were not there.
     "allow_direct": False,
 }
 """Untrusted clients write here, so batches, roll-ups and TTLs stay disabled, as they are by default."""
@@ -367,8 +373,10 @@ async def _update_stream(
         log.warning(
             "stream.flushed_lazily", stream=config["name"], advice=f"It {LAZY_FLUSH_PROBLEM}. {REMAKE_ADVICE}"
         )
+    # The broker leaves out what is zero or false, so those cannot be compared.
     if all(found.get(key) == value for key, value in config.items() if value):
         return None
+    # Over what it has: what an operator has set beside our settings, such as placement, stays.
     return await _send_config(js, f"STREAM.UPDATE.{config['name']}", found | config)
 
 

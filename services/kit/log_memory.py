@@ -81,6 +81,7 @@ class MemoryLog:
             raise ValueError(f"the batch must begin on {fence.subject}, not on {drafts[0].subject}")
         for draft in drafts:
             _check_size(draft)
+        # As the broker does it: a single message has its id compared before the fence is checked.
         if len(drafts) == 1 and drafts[0].id in self._ids:
             return self._ids[drafts[0].id]
         newest = await self.last(fence.subject)

@@ -21,8 +21,8 @@ async def read_range(
     """Return the newest `keep` messages between two positions (exclusive), in order.
 
     By default it reads up to the end. `subjects` are filters as for `Log.read`. Everything that passes them
-    is read, so use narrow filters or a short range. `wanted` selects among the messages read, before `keep`
-    applies.
+    is read, so use narrow filters or a short range. `predicate` selects among the messages read, before
+    `keep` applies.
     """
     found: deque[Stored] = deque(maxlen=keep)
     async with log.read(stream, after=after, subjects=subjects) as feed:

@@ -55,6 +55,7 @@ def _add_schema(url: str, owner: str) -> str:
     sa.event.listen(engine, "do_connect", _connect_checked)
     try:
         with engine.begin() as connection:
+            # Replicas that start at once would both find no schema, and the second CREATE would fail.
             connection.execute(MIGRATION_LOCK)
             # If an administrator created the schemas, the service may lack the right to create one.
             if not sa.inspect(connection).has_schema(owner):

@@ -45,6 +45,8 @@ class Narrowing:
         Returns the event that caused it; None if the next attempt has to find it.
         """
         for stream, position in reached.items():
+            # Up to the furthest ever reached: after a reload the position is back at the last save, and the
+            # failure lies ahead.
             self._until[stream] = max(position, self._until.get(stream, 0))
         for stream, message in self._unsaved:
             self._until[stream] = max(message.position, self._until.get(stream, 0))

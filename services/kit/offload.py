@@ -43,6 +43,8 @@ class _Process:
         ours.setblocking(False)
         self.line = ours
         with theirs:
+            # `-P`: a file called like one of our modules, in whatever folder the service was started in, must
+            # not be imported.
             command = [sys.executable, "-P", "-m", "services.kit.offload_child"]
             words = [str(theirs.fileno()), str(os.getpid()), str(MEMORY_BYTES)]
             # Must run in the loop's own thread: the child dies with the thread that started it.
@@ -81,6 +83,7 @@ class Offload:
         Raises `Refused` if the job refuses or exceeds its limits, and `Busy` if there is no place. If the
         caller stops waiting, the job continues and keeps its place until it is finished.
         """
+        # The job may outlive its caller, who closes the originals.
         kept = [os.dup(file) for file in files]
         work = asyncio.ensure_future(self._run_admitted(who, job, argument, kept))
         self._tasks.add(work)
@@ -98,6 +101,7 @@ class Offload:
                 os.close(file)
 
     async def _run_job(self, job: Job, argument: Any, files: Sequence[int]) -> Any:
+        # Files in memory without a name: nothing is left behind if either process is killed.
         given, value = (os.memfd_create(name) for name in ("argument", "value"))
         try:
             await asyncio.to_thread(_fill, given, msgspec.json.encode(argument))

@@ -31,6 +31,7 @@ def main(line: int, parent: int, memory: int) -> None:
         signal.signal(number, signal.SIG_IGN)
     os.nice(NICENESS)
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    # A core would hold what users sent, on the service's disk.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with socket.socket(fileno=line) as orders:
         while True:
@@ -42,6 +43,7 @@ def main(line: int, parent: int, memory: int) -> None:
 
 def _run_job(job: Job, files: Sequence[int]) -> bytes:
     usage = resource.getrusage(resource.RUSAGE_SELF)
+    # The kernel counts since the process began, and it has had other jobs before.
     used = int(usage.ru_utime + usage.ru_stime) + 1
     resource.setrlimit(resource.RLIMIT_CPU, (used + job.seconds, resource.RLIM_INFINITY))
     try:

@@ -103,6 +103,7 @@ def view_of(state: S) -> S:
         elif hasattr(part, "layer"):
             layer = part.layer()
         else:
+            # Refused rather than shared: a fold into the view would then change the real state.
             raise TypeError(f"{type(state).__name__}.{name} cannot be seen through: it has no layer()")
         setattr(view, name, layer)
     return view

@@ -81,6 +81,8 @@ class Pager(Generic[S]):
         self._empty_roots, self._absent_records = BoundedDict(MAX_KNOWN_ABSENT), BoundedDict(MAX_KNOWN_ABSENT)
         for table in self._roots.root_lookups:
             known = getattr(state, table)
+            # The state was loaded with plain dictionaries; from here on a record that is looked up and not
+            # there is loaded.
             setattr(state, table, PagedTable(known, partial(self._load_root, table)))
             for id in known:
                 self._record_change((table, id), self._saver.portions.folded)
@@ -102,12 +104,15 @@ class Pager(Generic[S]):
     def record_changes(self, keys: Iterable[Key]) -> None:
         """Note the records that the current portion stored or deleted."""
         for key in keys:
+            # The portion that is being folded: the saver counts it once it is complete.
             self._record_change(key, self._saver.portions.folded + 1)
 
     def _record_change(self, key: Key, portion: int) -> None:
         if key[0] not in self._roots.root_lookups:
             for related in self._roots.affected_roots.get(key[0], _no_roots)(key[1]):
                 if related in self._loaded_roots:
+                    # Taken out first, so that it is put in at the end: the order of this dictionary is the
+                    # order of eviction.
                     self._last_change.pop(related, None)
                     self._last_change[related] = portion
             return
@@ -195,6 +200,7 @@ class Pager(Generic[S]):
             # saved, the root would come back with it.
             if not self._saver.is_saved(max(self._last_change[root], self._last_orphan_delete)):
                 return
+            # Whatever becomes of it below, it is not looked at again before one of its records changes.
             del self._last_change[root]
             evicted += 1
             members = iter(self._roots.members(self._state, root))
@@ -238,6 +244,8 @@ class Pager(Generic[S]):
             self._roots.index(self._state, records.keys())
             self._loaded_roots.add(root)
             self._empty_roots.pop(root, None)
+            # As if it had changed now, so that it stays for a while: whoever looks at it once usually looks
+            # again.
             self._last_change[root] = self._saver.portions.folded
 
     def _load_root(self, table: str, id: Any) -> bool:
@@ -264,6 +272,7 @@ class Pager(Generic[S]):
         root = self._roots.root_lookups[key[0]](self._state, key[1])
         if root is None:
             return key not in self._absent_records
+        # A root that is loaded is whole, so what is not found in it does not exist.
         return root != "" and root not in self._loaded_roots and root not in self._empty_roots
 
     def _split_by_root(self, keys: Iterable[Key]) -> tuple[list[Key], set[str]]:

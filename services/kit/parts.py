@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Parts:
-    """Passed to a service's `extra` tasks."""
+    """Passed to a service's `background_tasks`."""
 
     settings: ServiceSettings
     connection: Client

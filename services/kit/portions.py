@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from services.kit.log import Stored
 
+# As much as one request of a feed brings (`jetstream_feed.REQUEST_BYTES`), so usually a delivery is
+# one portion.
 PORTION_BYTES = 4 * 1024 * 1024
 
 

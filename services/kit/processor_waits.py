@@ -60,6 +60,7 @@ class MachineTime:
         self.start_interval()
         stopped = late_s - (self._caller_waited_s - asker_before) - (self._processor_s - processor_before)
         self._waited = self._read(self._all())
+        # A thread that has come since has no earlier count, so its wait may be older than the interval.
         grown = {thread: s - before[thread] for thread, s in self._waited.items() if thread in before}
         mine = grown.pop(self._thread, 0.0)
         # A thread waiting for a processor while holding the lock looks like a stop; do not add both.

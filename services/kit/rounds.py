@@ -176,6 +176,8 @@ class Rounds(Generic[S]):
             if not made:
                 # Collected first: the loop runs over `touched`.
                 settled.append(key)
+            # The key stays in `touched` although its events are added: it is settled only when `react`
+            # returns nothing, once they have been read back. What did not fit follows then, too.
             some = found.fitting(made)
             found.add(some)
             if len(some) < len(made):
@@ -278,6 +280,7 @@ class Rounds(Generic[S]):
             if not is_first:
                 return False
             found.outcomes.append(Outcome(pending, 0, None, self._failed(pending, error)))
+            # The view may be changed in part, so nothing further can be decided in it.
             ahead.is_unknown = True
             return True
         found.add(made)
@@ -325,6 +328,7 @@ class PredictedState(Generic[S]):
     def fold(self, made: Sequence[Decided], actor: str, at: float) -> None:
         """Fold further events into the view. If the fold raises, the events must not reach the log."""
         if made and self._view is None:
+            # A round of refusals needs no view.
             self._view = view_of(self._base)
         for one in made:
             ahead = Recorded(self._next, one.event, one.id, actor, at, one.cause)

@@ -110,6 +110,8 @@ class Rules(Generic[S]):
 
         def read_own(message: Stored, stream: str) -> Recorded:
             if skips(state(), message):
+                # Still an event, if an empty one: its position counts as read, or nobody who waits for that
+                # position would be answered.
                 return Recorded(message.position, OTHERS, "", "", 0.0, "", stream)
             return read(message, stream)
 
@@ -117,6 +119,8 @@ class Rules(Generic[S]):
 
     def due(self, state: S) -> float | None:
         """Return the earliest time that a state waits for, in seconds since the epoch."""
+        # Only the first of each kind is looked at: there may be one for each of 100,000 trials, and
+        # `waiting` yields the earliest first.
         firsts = (next(iter(kind.waiting(state)), None) for kind in self.timers.values())
         return min((first[0] for first in firsts if first is not None), default=None)
 

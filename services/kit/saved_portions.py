@@ -35,6 +35,8 @@ class SavedPortions:
         self._unsaved.clear()
         self._unfolded_saves.clear()
         self.positions = dict(positions)
+        # Nobody waits for portions of the state that was dropped: what they held is folded again, or is in
+        # what was loaded.
         self.saved.advance(self.folded)
         self._folded_save = sum(positions.values())
 
@@ -76,6 +78,7 @@ class SavedPortions:
 
     def track_save(self, saved: Mapping[str, int]) -> None:
         """Note how far a save reached, of this replica or another."""
+        # With one stream a position says everything; see `Pages.may_differ_at`.
         if len(saved) > 1 and (not self._unfolded_saves or self._unfolded_saves[-1] != saved):
             self._unfolded_saves.append(saved)
             self.newest_folded_save()

@@ -120,6 +120,8 @@ class SelfWatch:
         """Watch the event loop inside the context. From here on, nothing may block it."""
         stuck_s, limit_s = self._settings.stuck_s, self._settings.loop_blocked_s
         # Without the watchdog, nothing would renew the switch.
+        # The thread that renews it cannot run either while a call in C holds the interpreter's lock: then
+        # the kernel ends the process.
         renew = process.arm_dead_mans_switch(stuck_s) if stuck_s > 0 and limit_s > 0 else None
 
         def looked(seconds: float) -> None:
@@ -209,6 +211,7 @@ class SelfWatch:
             moving = (
                 one.left > 0
                 and not sources.failing()
+                # Waiting for an administrator is no standstill that a restart could end (decision 68).
                 and sources.failed() is None
                 and self._could_progress(name, sources, report)
             )

@@ -59,6 +59,8 @@ class Pages:
         if all(at <= here.get(stream, at) for stream, at in self.positions.items()):
             return False
         bound = self.folded_save if len(self.positions) > 1 else sum(here.values())
+        # Deletions count, too: a record that was there at the positions folded here may have left no row
+        # behind.
         return max(self.last_save, self.last_deletion) > bound
 
 
@@ -202,7 +204,7 @@ class Snapshot:
     ) -> bool:
         """Store changed records together with the positions and the marks that identify the log.
 
-        `roots` maps records to their roots. `away` lists roots that a start need not load, unless one of
+        `roots` maps records to their roots. `evicted` lists roots that a start need not load, unless one of
         their records changed here. `dropped` says whether a record with a root was deleted. Returns False and
         stores nothing if another replica has already stored a later state.
         """
@@ -211,6 +213,8 @@ class Snapshot:
             return False
         roots = roots or {}
         self._set_evicted(connection, evicted, 1)
+        # After the evictions: a root that was evicted and then changed again is in memory, and the next
+        # start needs it.
         self._set_evicted(connection, {roots[key] for key in records if key in roots}, 0)
         at = sum(positions.values())
         rows = [
@@ -219,6 +223,7 @@ class Snapshot:
             if record is not None
         ]
         rows += [_row(self._row_owner, DELETION_KIND, "", None, position=at)] * dropped
+        # Under the owner's bare name: every fold version reads the same log, and must recognise it.
         rows += [_row(self.owner, MARKS_KIND, stream, mark) for stream, mark in (marks or {}).items()]
         upsert(connection, SNAPSHOTS, rows)
         self._delete_records(connection, (key for key, record in records.items() if record is None))
@@ -262,6 +267,8 @@ class Snapshot:
         """
         if asked:
             self.positions(connection, for_update=True)
+            # Under the lock of the positions: of two replicas that fold the same request, the second finds it
+            # served.
             if self.rebuilt_for(connection) >= asked:
                 return False
             upsert(connection, SNAPSHOTS, [_row(self.owner, BEGUN, "", None, position=asked)])
@@ -292,6 +299,8 @@ class Snapshot:
 
     def _delete_version(self, connection: sa.Connection, version: int) -> None:
         rows = _row_owner(self.owner, version)
+        # Without the request's row it would be served again when it is folded again; without the marks
+        # another log would be taken for this one.
         kept = SNAPSHOTS.c.kind.in_((MARKS_KIND, BEGUN))
         connection.execute(sa.delete(SNAPSHOTS).where(SNAPSHOTS.c.owner == rows, ~kept))
         connection.execute(sa.delete(POSITIONS).where(POSITIONS.c.owner == rows))

@@ -140,5 +140,6 @@ def _quick_check(connection: sqlite3.Connection) -> str:
         raise
     finally:
         timer.cancel()
+        # The timer must not interrupt a connection that is closed by then.
         timer.join()
     return " ".join(str(found).split())

@@ -102,6 +102,8 @@ class Standstill:
         """
         if event.owner != self._owner:
             return False
+        # Added to, never replaced: the events come in log order, but `load_skipped` has read the newest of
+        # them before.
         self._skipped |= {(one.stream, one.position) for one in event.skipped}
         return event.position <= folded and (event.stream, event.position) not in self._passed
 
@@ -162,6 +164,8 @@ class Standstill:
         """Read an administrator's request. Returns whether it is to retry."""
         event = read_event(message).event
         if isinstance(event, EventSkipped):
+            # Position 0: nothing behind the event that fails is folded here, so what this returns says
+            # nothing.
             self.add_skipped(event, 0)
         return isinstance(event, DecisionsRetried)
 

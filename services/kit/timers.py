@@ -62,6 +62,8 @@ class Timers(Generic[S]):
         except PageFault:
             raise
         except Exception as error:
+            # The index itself is broken, so which record is to blame cannot be said. It is tried again when
+            # an administrator asks.
             self.park((table, ALL), error)
 
     def park(self, key: Key, error: Exception) -> None:
@@ -75,5 +77,6 @@ class Timers(Generic[S]):
 
     def release(self, key: Key) -> None:
         """Include a record's timer again, because the record changed."""
+        # Called for every record that every event changes, and nearly always for nothing.
         if self.parked:
             self.parked.pop(key, None)

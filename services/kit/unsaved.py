@@ -44,6 +44,7 @@ class Unsaved:
         """Drop what another replica has saved: events up to `stored`, records up to `portion`."""
         self.events = [e for e in self.events if e.position > stored.get(e.stream, 0)]
         self.records = {key: one for key, one in self.records.items() if one.portion > portion}
+        # Which roots the next start leaves in the database is for the replica that writes there to say.
         self.evicted.clear()
 
     def record_values(self) -> dict[Key, Any]:

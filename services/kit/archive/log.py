@@ -50,6 +50,7 @@ class ArchivedLog:
 
     async def last(self, subject: str) -> Stored | None:
         found = await self._stream.last(subject)
+        # The newest announcement never leaves the stream, and `chain` itself begins by looking it up.
         if found is not None or names.stream_of(subject) != names.CONTROL or subject == SEALED:
             return found
         return await self._segments.last(await self.chain(), subject)
@@ -187,6 +188,8 @@ class _ArchivedFeed:
     async def _next_archived(self) -> list[Stored] | None:
         """Return the next archived messages, or None if there are no more. The caller may be cancelled."""
         if self._next is None:
+            # A future of its own: a cancelled `anext` would end the generator, and the next call would find
+            # the archive at its end.
             self._next = asyncio.ensure_future(self._next_block())
         found = await asyncio.shield(self._next)
         self._next = None

@@ -52,7 +52,10 @@ async def _fetch_position(connection: Client, owner: str, within_s: float) -> in
     subscription = await connection.subscribe(inbox, cb=on_reply)
     try:
         await connection.publish(subjects.saved_position(owner), b"", reply=inbox)
+        # The whole time, whoever answers: how many replicas there are is not known, and the slowest one
+        # counts.
         await asyncio.sleep(within_s)
     finally:
         await subscription.unsubscribe()
+    # Silence is no consent: without an answer nothing may be removed.
     return min(positions, default=0)

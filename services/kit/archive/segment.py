@@ -166,6 +166,7 @@ class MessageDigest:
     def add(self, message: Stored) -> None:
         """Add a message."""
         parts = (message.subject.encode(), message.body, message.trace.encode())
+        # With the lengths, so that no two different messages give the same bytes.
         sizes = ",".join(str(len(part)) for part in parts)
         self._digest.update(b"".join((f"{message.position}:{sizes};".encode(), *parts)))
 

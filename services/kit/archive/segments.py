@@ -91,6 +91,8 @@ class Segments:
         """Return the newest message on a subject in these segments, which must start with the first one."""
         end = headers[-1].last if headers else 0
         through, known = self._newest.pop(subject, (0, None))
+        # From the newest, and only as far back as this subject was searched before: what is older cannot
+        # have changed.
         for header in reversed(headers):
             if header.last <= through:
                 break
@@ -117,6 +119,7 @@ class Segments:
     async def verify(self, key: str, message_digest: str = "") -> Header:
         """Read a whole segment back. With `message_digest`, check that it holds the messages with that
         digest."""
+        # To verify means to read what is stored, and not what is remembered.
         self._headers.pop(key, None)
         header = await self._header(key)
         self._indexes.pop(header.index, None)
