@@ -55,6 +55,8 @@ class Facts:
             self._remember(recent[subject])
             return recent[subject]
         event = _decode_event(await self.newest_message(subject))
+        # A run's request is not kept: the next run has another on the same subject, and one that was read
+        # here and not folded would hide it.
         if type(event) in PUBLISHED_ONCE:
             self._remember(event)
         return event

@@ -132,6 +132,7 @@ def switch_slot(state: State, command: SwitchSlot, call: Call) -> Result:
 def submit_task(state: State, command: SubmitTask, call: Call) -> Result:
     """Queue a task for slots. It may wait indefinitely: workers with enough slots may register later."""
     if command.task_id in state.tasks:
+        # The gateway chose the id and repeats the command if no answer came, so it may be here already.
         return Result(value=command.task_id)
     if not ids.is_token(command.task_id):
         raise invalid(f"task id '{command.task_id}' must be letters, digits, '-' and '_'")

@@ -28,6 +28,7 @@ def consumer_config(worker_id: str) -> dict[str, Any]:
     return {
         "durable_name": worker_id,
         "filter_subject": subjects.orders(worker_id),
+        # Only the newest orders count, also for a worker that was away for a month (decision 26).
         "deliver_policy": "last_per_subject",
         "ack_policy": "explicit",
         "ack_wait": ACK_WAIT_S * NANOSECONDS,

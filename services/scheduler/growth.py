@@ -49,6 +49,7 @@ class _PoolView:
         """Spare workers that get work in this very pass."""
         self._live = state.count_provisioned(pool, "taken", *SPARE)
         self._spare = state.count_provisioned(pool, *SPARE) - len(self._assigned_now)
+        # Workers of which nothing is left are still recorded, but take no place any more.
         self._addable = (
             provider.max_instances - state.count_provisioned(pool) + state.count_provisioned(pool, "over")
         )
@@ -95,6 +96,8 @@ class _PoolView:
 
     def request_missing(self) -> Iterable[Any]:
         """Request the workers that the queue could use beyond those that exist."""
+        # These failures are in the same batch and begin the back-off, so nothing may be requested beside
+        # them.
         fails = any(event.failed for event in (*self.dismiss_ended(), *self.release_failing()))
         if fails or self._supply.retry_at:
             return

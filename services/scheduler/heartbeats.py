@@ -59,6 +59,8 @@ class HeartbeatMonitor:
     async def on_heartbeat(self, message: Msg) -> None:
         """Handle a heartbeat: subject `heartbeat.<worker id>`, payload the session."""
         worker_id = message.subject.rpartition(".")[2]
+        # The id comes from the subject, which the broker checks. The body may hold anything, so a session
+        # counts only if it is the registered one.
         self._last_heartbeats.setdefault(worker_id, {})[message.data.decode(errors="replace")] = since_boot()
 
     def readings(self, state: State) -> Iterable[Reading]:
@@ -165,6 +167,7 @@ async def monitor_heartbeats(
         for unregistered in listening.unregistered_workers(state):
             request_registration(*unregistered)
         for silence in listening.silence_reports(state):
+            # The same id each second: whatever is decided twice has the same cause in the log.
             yield f"silence-{silence.session}", silence
         for part in listening.give_up_commands(state):
             yield f"silence-{part.allocation_id}", part

@@ -77,6 +77,8 @@ def _apply_pool(state: State, job: Job, command: ChangeJob) -> Job:
     if location is not None:
         space = location.workspace_id or workspace_of(state, location.project_id)
         check_pool(state, pool, space, workspace_name(state, space))
+    # Its place was one among the jobs of the other pool. In this one it begins with the time of its
+    # submission.
     return replace(job, pool=pool, position="")
 
 

@@ -190,6 +190,7 @@ class OrdersWriter:
                 # Nothing wakes this loop when leadership changes.
                 async with asyncio.timeout(POLL_EVERY_S):
                     await self._wake.wait()
+            # Before the work, so that what changes meanwhile starts another round.
             self._wake.clear()
             if not self._is_leader():
                 self._is_active = False
@@ -231,6 +232,8 @@ class OrdersWriter:
             if published is not None and await self._is_from_lost_log(worker_id, published):
                 published = None
             orders = await self._build_orders(worker_id, published)
+            # Positions alone change with every event of the cluster. Writing for that would store a message
+            # per worker each time.
             if orders is None or (published is not None and has_same_effect(orders, published)):
                 return True
             if published is not None and published.position > orders.position:
@@ -241,6 +244,8 @@ class OrdersWriter:
             if published is None or published.session != orders.session:
                 await self._create_consumer(worker_id)
             subject = subjects.orders(worker_id)
+            # A new id each time: equal orders may have to be written again after others, and the broker drops
+            # an id that it knows.
             draft = Draft(subject, _ENCODER.encode(orders), uuid.uuid4().hex)
             # Fenced on the newest orders: of two replicas that both believe to lead, only one replaces them.
             sequence = await self._journal.append_batch([draft], fence=Fence(subject, sequence))

@@ -11,6 +11,7 @@ from services.scheduler.policy.decide import decide
 from services.scheduler.policy.records import Decision, Release, Share
 from services.scheduler.steps import PREEMPTION_DEADLINE_S, next_step
 
+# Half of what fits into one round (`rounds.MAX_EVENTS`), because as many runs may be asked to exit.
 AT_ONCE = 500
 """Maximum number of a pass's decisions that are recorded together; the next pass records the rest."""
 
@@ -92,6 +93,7 @@ class _FreeSlots:
                 slot.id for slot in worker.slots if slot.id not in taken and worker.slot_switch(slot.id).open
             ]
             self._slots[worker.id].sort()
+        # The lists are shared by all placements of the pass, so that no slot is handed out twice.
         slots = self._slots[share.agent_id]
         taken_now, slots[: share.slots] = tuple(slots[: share.slots]), []
         return scheduler.Part(share.agent_id, taken_now, rank)

@@ -56,6 +56,7 @@ def _book_with(book: Book, job: Job) -> Book:
         running=[_with_request(one, with_position(one.request)) for one in book.running.values()],
         waiting=map(with_position, book.waiting.values()),
     )
+    # Slots that are reserved for a trial between two runs count for its group, in the preview as well.
     for id, (group, slots) in book.expected.items():
         changed_book.expect(id, group, slots)
     return changed_book

@@ -20,6 +20,7 @@ def report_workers(state: State, command: ReportWorkers, call: Call) -> Result:
     events: list[Any] = []
     known = state.supplies.get(command.pool) or Supply(pool=command.pool)
     reason = f"reported by {command.user}"
+    # Engines are asked every few seconds; only what is new becomes an event (decision 55).
     if known.problem != command.problem:
         events.append(scheduler.EngineReported(pool=command.pool, problem=command.problem, reason=reason))
     for seen in command.workers:
@@ -98,6 +99,7 @@ def _describe_coming(state: State, pool: str) -> str:
     oldest = [
         key
         for key_prefix in key_prefixes
+        # The index holds negated numbers, so the last key is the oldest worker.
         if (key := next(state.provisioned_by_standing.descending(*key_prefix), None))
     ]
     if not oldest:

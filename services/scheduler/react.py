@@ -22,6 +22,8 @@ def react(state: State, key: tuple[str, Any]) -> Sequence[Any]:
     """Return the events that a record calls for; empty if there is nothing to do."""
     kind, id = key
     if kind == "pools" and id in state.pools:
+        # Placing and giving workers back follow from one decision, so that nothing is placed on a worker
+        # that goes (decision 55).
         decision = decide_pool(state, id)
         return [*decision_events(state, id, decision), *scale_pool(state, id, decision)]
     if kind == "allocations" and id in state.allocations:

@@ -23,6 +23,7 @@ def forget_task(state: State, _: float, id: str) -> TaskForgotten:
 
 def workers_to_forget(state: State) -> Iterator[tuple[float, str]]:
     """When each worker that left may be forgotten, earliest first, without those whose slots a run holds."""
+    # The end of such a run still names the worker, and looks it up.
     return ((until, id) for until, id in state.absent_workers if not state.occupancy.held_on(id))
 
 

@@ -16,9 +16,12 @@ from services.scheduler.domain import State
 def leave_answer(state: State, trial_id: int, ask: AskLeave) -> Leave | None:
     """Whether a run of the trial should exit. None if that is not new, or the run is not (yet) known."""
     known = state.allocations.get(ask.allocation_id)
+    # It waits as if there were no news: this replica may not have read of the run yet.
     if known is None or known.trial_id != trial_id:
         return None
     found = Leave(known.asked_to_leave)
+    # Never back from "leave" to "stay": a replica that is behind must not take the request back
+    # (decision 27).
     return found if ask.seen is None or (found.leave and not ask.seen.leave) else None
 
 

@@ -26,6 +26,8 @@ def next_step(state: State, allocation: Allocation) -> Sequence[Any]:
     if all(member.over for member in allocation.members):
         lost = [member for member in allocation.members if member.lost]
         return [end_event(allocation, _describe_given_back(state, lost))]
+    # A kill goes before a request to leave: one that is both late and given back must not get another
+    # hour.
     kill = "" if allocation.killed else _kill_reason(state, allocation)
     if kill:
         return [scheduler.KillRequested(allocation.id, kill)]

@@ -15,6 +15,8 @@ def end_event(allocation: Allocation, given_back: str = "") -> scheduler.Allocat
 
     `given_back` says why a pool gives back a worker that was lost, if it does.
     """
+    # Then every exit code is of our making, whatever it is: a script may catch the signal and exit with
+    # 0.
     if allocation.killed_whole:
         return _ended(allocation, "killed", None, allocation.killed)
     unsuccessful = [m for m in allocation.members if m.lost or m.exit_code != 0]

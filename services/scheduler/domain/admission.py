@@ -84,6 +84,7 @@ class Lane:
 
     def streams(self, most: int) -> Iterator[tuple[str, Size, Iterator[tuple[Rank, LineKey]]]]:
         """Yield (pool, size, lines by rank) for each pool and each size up to `most` slots."""
+        # `True` sorts last among sizes of as many slots, so both kinds of that size are included.
         for size, pool in self._sizes.up_to(Size(most, True)):
             yield pool, size, self._streams[size, pool].scan()
 
@@ -135,6 +136,8 @@ class AdmissionPass:
             if not self._has_room(front.lane):
                 continue
             if front.behind is not None:
+                # Only now, when the first request of the line before it has had its turn: the heap stays as
+                # small as the number of lines that were reached.
                 self._push_next_line(front.lane, front.behind)
                 front.behind = None
             # Another line of the job may have taken slots since this one was pushed.

@@ -29,6 +29,8 @@ def evolve(state: State, recorded: Recorded) -> Iterable[Key]:
 
     Events that do not concern the scheduler are ignored.
     """
+    # Most of these are generators, which change nothing until they are consumed; whoever calls this
+    # must go through all keys.
     fold = _FOLDS.get(type(recorded.event))
     return fold(state, recorded) if fold is not None else ()
 
@@ -46,6 +48,8 @@ def _stop_requested(state: State, recorded: Recorded) -> Iterable[Key]:
 def _assigned(state: State, recorded: Recorded) -> Iterable[Key]:
     event: scheduler.AllocationAssigned = recorded.event
     known = state.allocations[event.allocation_id]
+    # The worker may have left between the decision and its place in the log, since facts of others come
+    # in between.
     members = tuple(_member(state, part, fenced=event.fence_s > 0) for part in event.parts)
     yield from state.put_allocation(
         replace(
@@ -140,10 +144,13 @@ def _kill_requested(state: State, recorded: Recorded) -> Iterable[Key]:
 
 def _ended(state: State, recorded: Recorded) -> Iterable[Key]:
     known = state.allocations[recorded.event.allocation_id]
+    # Before the workers are looked at again: whether one is busy follows from what it still holds.
     yield from state.drop_allocation(known)
     yield from queue.task_ended(state, known, recorded.at)
     for member in known.members:
         yield from provisioned.refresh_worker(state, member.worker_id, recorded.at)
+    # Nothing else runs a second time. Without the pause, the slots of a trial that restarts would go to
+    # whoever waits, and the trial to the end of the queue.
     if known.trial_id is not None and known.slots:
         yield from state.put_pause(
             Pause(

@@ -105,6 +105,7 @@ class Gate:
 
     def mark_stale(self) -> None:
         """Mark the admissions as stale: something that they may depend on has changed."""
+        # Without limited requests there is nothing to admit, and no event pays for the gate.
         self._stale = self._stale or bool(self._limited)
 
     def limited_pools(self) -> Iterable[str]:
@@ -140,6 +141,8 @@ class Gate:
             for request in self._lines[key].requests():
                 self._change_limited(key[0], 1 if lane.holders else -1)
                 if lane.holders:
+                    # It is in its book already; `update_books` takes it out again if its quota does not admit
+                    # it.
                     self._admitted[request.allocation_id] = None
                 else:
                     self._admitted.pop(request.allocation_id, None)

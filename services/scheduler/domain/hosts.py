@@ -28,9 +28,13 @@ def registered(state: State, recorded: Recorded) -> Iterable[Key]:
         and known.presence == "here"
         and is_different_worker(event, known.instance, known.host)
     ):
+        # The known worker stays: its orders will name the refused session, so that the other one hears of
+        # it (decision 4).
         yield from state.put_worker(replace(known, refused=event.session))
         return
     offered = {slot.id for slot in event.slots}
+    # First, because it creates a pool that is named here for the first time, and the index looks its
+    # book up.
     yield from state.touch_pool(event.pool)
     yield from state.put_worker(
         Worker(
@@ -56,6 +60,7 @@ def registered(state: State, recorded: Recorded) -> Iterable[Key]:
     is_same_folder = known is None or known.instance == event.instance
     for id in state.occupancy.held_on(event.worker_id):
         allocation = state.allocations[id]
+        # What was assigned behind that position the worker has not read yet: it will still start it.
         not_reported = id not in kept and allocation.assigned <= event.reads_after
         if not_reported or not _slots_on(allocation, event.worker_id) <= offered:
             yield from _mark_lost(state, allocation, event.worker_id, over=not_reported and is_same_folder)
@@ -66,6 +71,7 @@ def left_or_lost(state: State, recorded: Recorded) -> Iterable[Key]:
     """A worker left or was declared lost; its parts are lost."""
     event: scheduler.WorkerLost | worker.WorkerLeft = recorded.event
     known = state.workers.get(event.worker_id)
+    # A goodbye may still be under way when the same worker has been started again.
     if known is None or (isinstance(event, worker.WorkerLeft) and event.session != known.session):
         return
     left = isinstance(event, worker.WorkerLeft)
@@ -110,6 +116,7 @@ def slot_switched(state: State, recorded: Recorded) -> Iterable[Key]:
 def _put_switched(state: State, changed: Worker) -> Iterable[Key]:
     yield from state.put_worker(changed)
     for id in state.occupancy.held_on(changed.id):
+        # They may hold slots that are closed now, and must end then (`steps._disabled_reason`).
         yield "allocations", id
 
 

@@ -38,12 +38,15 @@ class Index:
         self._occupancy = occupancy
         self._groups: dict[str, set[str]] = defaultdict(set)
         self._workers: dict[str, Worker] = {}
+        # In this order: jobs need the books of their pools, and allocations need jobs and workers.
         for pool in pools.values():
             self.put_pool(pool)
         for job in jobs.values():
             self.put_job(job)
         for worker in workers.values():
             self.put_worker(worker)
+        # A database returns its rows in any order; what was requested first has to come first here as it
+        # did in the fold.
         for allocation in sorted(allocations.values(), key=lambda a: a.requested):
             self.put_allocation(allocation, jobs.get(allocation.experiment_id))
 
@@ -100,6 +103,7 @@ class Index:
     def put_allocation(self, allocation: Allocation, job: Job | None) -> None:
         """Add an allocation, or update a changed one."""
         book = self.books[allocation.pool]
+        # What runs stays in its pool when its job is moved to another one.
         if job is not None and allocation.pool != job.pool:
             self._put_group(allocation.pool, job)
         request, limited = request_of(allocation, job), allocation.slots > 0
@@ -142,6 +146,7 @@ class Index:
     def _recount(self, allocation: Allocation) -> None:
         for member in allocation.members:
             worker = self._workers.get(member.worker_id)
+            # Only then does the number of slots that count depend on which of them are held.
             if worker is not None and worker.presence == "here" and (worker.slot_switches or worker.shrunk):
                 self._put_agent(worker)
 

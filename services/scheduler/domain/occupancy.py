@@ -28,6 +28,8 @@ class Occupancy:
         """Add or update an allocation."""
         self._of_job[allocation.experiment_id][allocation.id] = None
         for member in allocation.members:
+            # Also of a part that is over: the slots of an allocation become free together, once all of it has
+            # ended.
             self._held[member.worker_id][allocation.id] = member.slots
         if any(member.lost and not member.over for member in allocation.members):
             self.unconfirmed_lost[allocation.id] = None

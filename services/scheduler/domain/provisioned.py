@@ -68,6 +68,8 @@ def reported(state: State, recorded: Recorded) -> Iterable[Key]:
             "gone": event.phase == "over",
             "gone_by": recorded.at + MISSING_GRACE_S if missing else 0.0,
         }
+    # From its first report on and never again: an engine that alternates between two phases must not
+    # extend the time.
     if event.phase == "running" and not known.here and not known.start_by and not known.late:
         changes["start_by"] = recorded.at + settings.max_starting_s
     if event.phase == "queued":
@@ -102,6 +104,7 @@ def refresh_worker(state: State, worker_id: str, at: float) -> Iterable[Key]:
     changed = replace(known, **changes)
     if changed != known:
         yield from state.put_provisioned(changed)
+    # A worker that registers proves that the engine works, so the pool need not hold back any longer.
     if here and not known.here and known.pool in state.supplies:
         yield from state.put_supply(replace(state.supplies[known.pool], failures=0, failure="", retry_at=0.0))
 
@@ -113,6 +116,7 @@ def time_passed(state: State, recorded: Recorded) -> Iterable[Key]:
     if known is None:
         return
     clocks = {"start_by": "late", "idle_by": "idle", "gone_by": "gone", "notice_by": "ending"}
+    # All that are due by then: the index holds only the earliest of them.
     passed = [clock for clock in clocks if 0.0 < getattr(known, clock) <= event.due_at]
     changes = {clock: 0.0 for clock in passed} | {clocks[clock]: True for clock in passed}
     yield from state.put_provisioned(replace(known, **changes))
@@ -156,6 +160,8 @@ def retry_due(state: State, recorded: Recorded) -> Iterable[Key]:
 
 def _record_failure(state: State, pool: str, reason: str, at: float) -> Iterable[Key]:
     known = _supply(state, pool)
+    # The exponent is bounded because a pool may fail for years, and a power beyond a float's range
+    # raises an error in the fold.
     pause = min(MIN_BACKOFF_S * 2 ** min(known.failures, 16), MAX_BACKOFF_S)
     failed = replace(known, failures=known.failures + 1, failure=reason, retry_at=at + pause)
     return state.put_supply(failed)

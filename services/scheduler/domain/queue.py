@@ -15,6 +15,7 @@ def pool_configured(state: State, recorded: Recorded) -> Iterable[Key]:
     """The cluster configuration added or changed a pool."""
     event: scheduler.PoolConfigured = recorded.event
     yield from state.put_pool(Pool(name=event.pool, description=event.description, settings=event.settings))
+    # Their shapes in the book contain the pool's `max_aux_containers_per_agent`.
     for id in list(state.workers_in.ids(event.pool)):
         yield from state.put_worker(state.workers[id])
 
@@ -85,6 +86,7 @@ def run_requested(state: State, recorded: Recorded) -> Iterable[Key]:
             trial_id=event.trial_id,
             run=event.run,
             slots=event.slots,
+            # The job may have been moved since the searcher read its configuration.
             pool=job.pool if job else event.pool,
             requested_at=recorded.at,
             requested=recorded.position,
@@ -117,6 +119,8 @@ def task_submitted(state: State, recorded: Recorded) -> Iterable[Key]:
     event: scheduler.TaskSubmitted = recorded.event
     owner = ids.owner_of_task(event.number)
     yield from _put_task(state, event.task_id, OwnTask(event.number))
+    # The number has a record of its own, because tasks that ended long ago are forgotten and numbers
+    # are never reused.
     state.totals["all"] = Totals(max(state.totals.get("all", Totals()).tasks, event.number))
     yield "totals", "all"
     yield from state.touch_pool(event.pool)

@@ -100,6 +100,7 @@ class State(Supplies, Bindings):
             self.index.put_pause(self.pauses[trial_id], job)
         for id in self.occupancy.of_job(job.experiment_id):
             allocation = self.allocations[id]
+            # Only what waits moves with its job. What runs would have to be stopped for it.
             if allocation.state == "PENDING" and allocation.pool != job.pool:
                 self.index.drop_allocation(allocation)
                 yield "pools", allocation.pool
@@ -186,8 +187,11 @@ class State(Supplies, Bindings):
 
     def limits_changed(self) -> Iterable[Key]:
         """Quotas, group memberships or project locations changed."""
+        # Groups and projects change often, and without quotas that means nothing here.
         if self.quotas or self.index.limited_pools():
             yield from self._touch_limited()
+            # Pools are touched before and after it, because a pool may have limited requests only before, or
+            # only after.
             self.index.limits_changed()
             yield from self._touch_limited()
 

@@ -76,4 +76,6 @@ class Supplies(People):
 
 
 def _standing_key(one: Provisioned) -> tuple[str, str, bool, int, str]:
+    # Absent before present, and the newest first: whoever gives workers back takes from the front
+    # (`growth._workers_in`).
     return one.pool, one.standing, one.here, -one.number, one.id

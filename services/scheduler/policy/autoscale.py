@@ -28,9 +28,9 @@ def demand_of(
 ) -> Demand:
     """Return the instances that would serve what waits: enough for the slots and for the zero-slot tasks.
 
-    A request counts if it fits on one instance or fills several, up to `most` of them, and its group is
-    within its `max_slots`. Requests already in `placed` do not count. `max_zero_slot` is how many zero-slot
-    tasks an instance takes; 0 for none. Counting stops at `enough`.
+    A request counts if it fits on one instance or fills several, up to `max_instances` of them, and its
+    group is within its `max_slots`. Requests already in `placed` do not count. `max_zero_slot` is how many
+    zero-slot tasks an instance takes; 0 for none. Counting stops at `stop_at`.
     """
     zero_slot, slots = 0, 0
     demand_reason = _DemandReason()

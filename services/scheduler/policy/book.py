@@ -98,6 +98,8 @@ class Book:
         # After `leave`: a request that changed its group or size must not stay in its old lane.
         self.waiting[id] = request
         self._queue_of(request.group).add_waiting(request)
+        # Not `invalidate`: with thousands of requests behind a full pool, most of those that arrive change
+        # nothing.
         self.idle_pass.add_request(request)
 
     def run(

@@ -18,6 +18,7 @@ def explain_too_large(agents: Sequence[Agent], settings: PoolSettings, slots: in
     """
     if not agents:
         return "No agent is connected to the resource pool."
+    # The common case, without building a pool.
     if 0 < slots <= max(agent.slots for agent in agents):
         return ""
     wanted = Request(allocation_id="", job_id="", group="", slots=slots, single_agent=single_agent)

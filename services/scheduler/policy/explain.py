@@ -59,7 +59,7 @@ class Explainer:
     def _explain_by_size(
         self, explain_size: Callable[[Book, Decision, Request], str], request: Request
     ) -> str:
-        """Return `say`'s answer, cached because it is the same for all requests of a size."""
+        """Return what `explain_size` says, cached because it is the same for all requests of a size."""
         key = explain_size, size_of(request)
         if key not in self._by_size:
             self._by_size[key] = explain_size(self._book, self._decision, request)

@@ -39,6 +39,8 @@ def decide(book: Book) -> Decision:
 
 def _release_excess(book: Book, claim: Claim) -> Iterator[Release]:
     """Ask the oldest tasks of a group to exit until the rest is within its offer."""
+    # What was asked to leave will be gone, so asking further runs for the same slots would stop too
+    # many.
     active = claim.active - claim.queue.leaving
     for _, running in claim.queue.running(False):
         if active <= claim.offer:
@@ -74,6 +76,7 @@ class _SlotAssigner:
             if request.slots <= allowed and self._place(request):
                 allowed -= request.slots
             else:
+                # All requests of a lane have the same size, so none of them fits either.
                 walk.skip_lane()
 
     def _place(self, request: Request) -> bool:

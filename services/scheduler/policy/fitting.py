@@ -69,6 +69,8 @@ def hash_of(text: str) -> int:
 
 def address_of(agent_id: str) -> str:
     """An agent's address, which is part of the tie-break."""
+    # The original has `/agents/<id>`. Any fixed text would do; the recorded vectors of the tests use this
+    # one.
     return f"/{agent_id}"
 
 
@@ -138,6 +140,7 @@ class Pool:
         """Whether the request fits."""
         if any(shape.can_take(request.slots) for shape in self._members):
             return True
+        # Any key will do: it chooses among agents, and not whether there are enough.
         return not request.single_agent and request.slots > 1 and self._gang(request.slots, 0) is not None
 
     def fits_after(self, shares: Iterable[Share], request: Request) -> bool:

@@ -25,6 +25,7 @@ class Claim:
         self.offer = self.kept
         self.closed = False
         """Whether it gave back what it could not use and gets no more."""
+        # Slots that cannot be taken back are part of the group's share, and not in addition to it.
         self._advance = self.kept
 
     def add_offer(self, slots: int) -> int:
@@ -133,6 +134,7 @@ class _OfferRounds:
             seen += 1
             if claim.is_satisfied:
                 continue
+            # At least one slot each, or a group of tiny weight would get none while larger ones still grow.
             share = max(1, int(at_start * claim.weight / self._weights)) if self._weights > 0 else 1
             self._capacity -= claim.add_offer(min(share, self._capacity, claim.demand - claim.offer))
             if claim.is_satisfied:

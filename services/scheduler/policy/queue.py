@@ -113,7 +113,7 @@ def _position_between(job: QueuedJob, anchor: QueuedJob, limit: Decimal, *, ahea
 def job_infos(book: Book, not_admitted: Iterable[Request] = ()) -> list[JobInfo]:
     """What the queue reports about every job that has a request, in queue order.
 
-    `outside` are further requests, which are currently kept out of the book.
+    `not_admitted` are further requests, which are currently kept out of the book.
     """
     mine: defaultdict[str, list[Request]] = defaultdict(list)
     for request in _requests_in_order(book, not_admitted):

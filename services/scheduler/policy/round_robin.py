@@ -49,5 +49,7 @@ def _walk(queue: GroupQueue) -> Walk:
 
 def _changes_nothing(book: Book, request: Request) -> bool:
     """After a pass without placements: whether one more request changes nothing."""
+    # A group whose first request does not fit is not looked at any further, so only a new first one
+    # matters.
     first = next(iter(_walk(book.queues[request.group])))
     return first.allocation_id != request.allocation_id or not book.pool.fits(request)
