@@ -34,6 +34,8 @@ RULES = Rules(
     roots=ROOTS,
     evolve=add_people_fold(evolve),
     react=react,
+    # Its `react` reads no positions, so trials and run requests can go into the batch of their experiment
+    # (decision 91).
     reacts_ahead=True,
     commands=add_access_checks(COMMANDS, directory),
     answers=ANSWERS,

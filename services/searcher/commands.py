@@ -45,6 +45,7 @@ def create_experiment(state: State, command: CreateExperiment, call: Call) -> Re
     existing = state.request_keys.get(command.request_key) if command.request_key else None
     if existing is not None:
         return Result(value=existing.id)
+    # An unmanaged experiment uses no slots, runs in no pool and has no search, so none of these limits it.
     if not command.unmanaged:
         _check_pool(state, command)
         check_jobs(state, state.open_jobs, Account(command.user, command.project_id))
@@ -70,6 +71,7 @@ def create_experiment(state: State, command: CreateExperiment, call: Call) -> Re
         reason=reason,
     )
     events: list[Any] = [created]
+    # Scripts outside of the cluster may start at any moment, and nobody would activate it for them.
     if command.activate or command.unmanaged:
         events.append(searcher.ExperimentActivated(id, reason))
     return Result(events, id)
@@ -205,6 +207,7 @@ def kill_trial(state: State, command: KillTrial, call: Call) -> Result:
     trial = state.trials.get(command.trial_id)
     if trial is None:
         raise not_found("trial", command.trial_id)
+    # A trial that is being stopped goes on being stopped as before; a kill does not change how it ends.
     if trial.state != "ACTIVE":
         return Result()
     return Result([searcher.TrialStopping(trial.id, "STOPPING_KILLED", f"killed by {command.user}")])

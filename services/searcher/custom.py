@@ -45,6 +45,8 @@ def post_operations(state: State, command: PostOperations, call: Call) -> Result
     checked = _OperationChecker(state, command.experiment_id)
     for operation in command.operations:
         checked.check(operation)
+    # Work for a trial that has just ended is dropped, and not refused: the client could not know, and would
+    # lose the whole post.
     kept = tuple(
         operation
         for operation in command.operations
@@ -69,6 +71,8 @@ def searcher_events(state: State, query: SearcherEvents) -> dict[str, Any]:
     bytes_left = MAX_ANSWER_BYTES
     for event in islice(method.queue, MAX_EVENTS):
         bytes_left -= len(msgspec.json.encode(event))
+        # At least one, however large: the client could not answer it otherwise, and the queue would never
+        # move.
         if events and bytes_left < 0:
             break
         events.append(event)
@@ -109,6 +113,8 @@ class _OperationChecker:
                 self._require_open(id)
                 if length < 1:
                     raise invalid(f"trial {id}: length must be at least 1, not {length}")
+                # A trial has one operation at a time. A second one would replace the first before anybody had
+                # trained to it.
                 if id in self._busy or not self._is_complete(id):
                     raise failed_precondition(f"trial {id} has an operation that is not completed")
                 self._busy.add(id)

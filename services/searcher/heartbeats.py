@@ -65,7 +65,10 @@ class HeartbeatMonitor:
         `at` is the time of day: a run is never reported before the due time in the log.
         """
         now = self._clock()
+        # First: after a gap in which this process was stopped, silence counts from now on, and nothing below
+        # may be reported.
         self._listening.record_check(now)
+        # A host that goes away may take thousands of scripts along. The others follow two seconds later.
         return list(islice(self._find_silent_runs(state, at, now), MAX_TRIALS_PER_PASS))
 
     def _find_silent_runs(self, state: State, at: float, now: float) -> Iterable[ReportScriptSilent]:

@@ -12,6 +12,7 @@ from services.kit.job import Job
 from services.searcher.methods import MethodError, breakdown, simulate
 
 MAX_TRIALS = 5000
+# Below the ten seconds for which a caller waits (`bus.PATIENCE_S`).
 PREVIEW = Job("services.searcher.preview:play", seconds=8)
 
 

@@ -23,6 +23,7 @@ def search_progress(state: State, query: SearchProgress) -> dict[str, float]:
 
 
 def _progress(state: State, experiment: Experiment) -> float:
+    # A search may end with less training than it was granted, such as one whose trials exited early.
     if experiment.state == "COMPLETED":
         return 1.0
     if experiment.unmanaged:

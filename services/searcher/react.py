@@ -53,6 +53,7 @@ def _experiment_events(state: State, experiment: Experiment) -> Sequence[Any]:
         return [searcher.ExperimentDeleted(experiment.id, to, experiment.reason)]
     if experiment.state in OVER:
         return ()
+    # Before the shutdown: a method that failed cannot say that it is done.
     if experiment.fault and experiment.state not in STOPPING:
         reason = f"the search method failed: {experiment.fault}"
         return [searcher.ExperimentStopping(experiment.id, "STOPPING_ERROR", reason)]
@@ -190,6 +191,8 @@ def _desired_stop(experiment: Experiment, trial: Trial, state: Life) -> tuple[in
         return KILL, OVERDUE_REASON
     if experiment.forced or state in ("STOPPING_KILLED", "STOPPING_ERROR"):
         return KILL, reason
+    # A search that is complete leaves its last runs alone: they hear that nothing follows, and exit by
+    # themselves.
     return (NO_STOP if state in ("ACTIVE", "STOPPING_COMPLETED") else EXIT), reason
 
 

@@ -42,6 +42,7 @@ def _rungs(bracket: AshaSearch, trial_id_of: Callable[[str], int | None]) -> lis
     found = []
     for index, rung in enumerate(bracket.rungs):
         is_top = index == len(bracket.rungs) - 1
+        # Nobody climbs from the top, so results lie there as they came.
         entries = sorted(rung.entries, key=lambda entry: entry.metric) if is_top else rung.entries
         known = ((trial_id_of(entry.request_id), entry) for entry in entries)
         shown = islice(((id, entry) for id, entry in known if id is not None), MAX_ENTRIES)

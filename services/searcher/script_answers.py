@@ -20,8 +20,11 @@ from services.searcher.domain import State, Trial
 def new_operations(state: State, trial_id: int, request: AskOperations) -> Operations | None:
     """What a run has not been told yet; None if there is nothing new or the run is not known yet."""
     known = state.trials.get(trial_id)
+    # This replica may be behind. The script waits, and asks again, perhaps another replica.
     if known is None or known.run < request.run:
         return None
+    # Told once and then never again: a superseded run that goes on asking gets no operations of the run that
+    # replaced it.
     if known.run > request.run:
         return None if request.seen is not None and request.seen.over else Operations(over=True)
     if known.announced_seq != known.seq:

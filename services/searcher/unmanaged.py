@@ -41,8 +41,11 @@ def report_silent(state: State, command: ReportScriptSilent, call: Call) -> Resu
     trial, timer = state.trials.get(command.trial_id), state.timers.get(command.trial_id)
     if trial is None or timer is None or not trial.patience_s:
         return Result()
+    # The log may have given it more time since the monitor looked, by a heartbeat of an earlier release or
+    # another start.
     if trial.run != command.run or timer.due_at > call.at:
         return Result()
+    # When the silence began to be too long, and not when it was noticed: that is what pages show.
     due_at = call.at - command.silent_s + trial.patience_s
     return Result([searcher.TrialOverdue(trial.id, trial.run, due_at, SILENT_REASON)])
 
@@ -99,6 +102,7 @@ def end_trial(state: State, command: EndTrial, call: Call) -> Result:
     """End a trial as its script reports. Does nothing if it has already ended this way."""
     trial = _get_unmanaged_trial(state, command.trial_id)
     if trial.state in TERMINAL and not is_lost(trial):
+        # A script that does not get the answer sends its end again.
         if trial.state == command.state:
             return Result()
         raise failed_precondition(f"trial {trial.id} has already ended as {trial.state}")
@@ -136,6 +140,7 @@ def resume_lost_run(state: State, trial: Trial) -> Sequence[Any]:
 def end_if_all_ended(state: State, experiment: Experiment) -> Sequence[Any]:
     """The end of an experiment without open trials, in the state that a search would end in."""
     count = state.trials_by_status.count(experiment.id)
+    # Without trials it has not begun, and a trial that was heard again is about to continue.
     if not count or state.trials_by_status.first(experiment.id, HEARD):
         return ()
     end_states = {end for end in END_STATES if state.trials_by_status.first(experiment.id, end)}

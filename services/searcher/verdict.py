@@ -19,15 +19,21 @@ def judge(experiment: Experiment, trial: Trial, state: Life) -> searcher.TrialEn
     if trial.exit is None:
         raise ValueError(f"trial {trial.id} has no run to judge")
     outcome, why = trial.exit.outcome, trial.exit.reason
+    # A script that said that it is about to exit may do so with any code.
     failed = outcome in ("failed", "not_started") and not trial.acknowledged
     if state in STOPPING:
         final: Life = "ERROR" if failed else ENDS_IN[state]
         return _end_trial(trial, final, why if failed else trial.reason or experiment.reason)
+    # Nothing is left to train, so a crash after the last result is final: another run would have nothing to
+    # do.
     if trial.complete and trial.closed:
         return _end_trial(trial, "ERROR" if failed else "COMPLETED", why)
+    # Not the script's fault, so no restart is used up, however often a host goes away (spec 8.3).
     if outcome == "worker_lost":
         return _run_again(trial, trial.restarts, f"{why}; this does not count as a restart")
     early = EARLY_EXITS.get(trial.early or "", trial.early)
+    # Before the exit code is looked at: the SDK exits with 0 after such a report, which would count as the
+    # user's stop, and the search would not replace the trial.
     if early in ("INVALID_HP", "INIT_INVALID_HP"):
         return _end_trial(trial, "COMPLETED", "the script reported invalid hyperparameters", early)
     if failed:

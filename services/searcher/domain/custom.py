@@ -44,6 +44,7 @@ def apply_post(
 def _operation(posted: CreateTrial | TrainTo | CloseTrial | ShutDown) -> Operation:
     match posted:
         case CreateTrial(request_id=id, hparams=hparams):
+            # The seed that 0.25 gives to all of these trials.
             return Create(id, TRIAL_SEED, hparams)
         case TrainTo(request_id=id, length=length):
             return ValidateAfter(id, length)

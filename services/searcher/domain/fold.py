@@ -97,6 +97,7 @@ def _length(searcher_config: dict[str, Any]) -> int:
 
 def _state_changed(to: Life | None = None) -> Callable[[State, Any], Iterable[Key]]:
     def fold(state: State, event: Any) -> Iterable[Key]:
+        # `ExperimentStopping` names its state `to`, and `ExperimentEnded` names it `state`.
         target = to or getattr(event, "to", None) or event.state
         known = state.experiments[event.experiment_id]
         yield from state.put_experiment(replace(known, state=target, reason=event.reason))
@@ -146,6 +147,7 @@ def _experiment_emptied(state: State, event: checkpoints.ExperimentEmptied) -> I
 
 
 def _trials_deleted(state: State, event: searcher.TrialsDeleted) -> Iterable[Key]:
+    # So that `react` asks for the next portion.
     yield "experiments", event.experiment_id
     for trial_id in event.trial_ids:
         yield from state.drop_trial(trial_id)
@@ -174,11 +176,13 @@ def _trial_created(state: State, event: searcher.TrialCreated) -> Iterable[Key]:
     if known.request_id != event.request_id or known.seed != event.seed:
         raise ValueError(f"trial {event.trial_id} was not created as the search method now says")
     yield from state.put_trial(replace(known, announced=True, hparams=event.hparams))
+    # With the hyperparameters of the event, which a method may not propose again (decision 7).
     yield from advance(state, event.experiment_id, MethodTrialCreated(event.request_id, event.hparams))
 
 
 def _operation_set(state: State, event: searcher.OperationSet) -> Iterable[Key]:
     known = state.trials[event.trial_id]
+    # The method may be ahead of the log, with an operation that is not announced yet, but never behind it.
     if known.seq < event.seq or (known.seq == event.seq and known.length != event.length):
         raise ValueError(f"operation {event.seq} of trial {event.trial_id} differs from what the search says")
     return state.put_trial(replace(known, announced_seq=event.seq))
@@ -193,6 +197,7 @@ def _run_requested(state: State, event: searcher.RunRequested) -> Iterable[Key]:
     return state.put_trial(
         replace(
             known,
+            # What the previous run said about itself says nothing about this one.
             run=event.run,
             allocation_id=event.allocation_id,
             stop_sent=0,
@@ -235,6 +240,8 @@ def _trial_ended(state: State, event: searcher.TrialEnded) -> Iterable[Key]:
     yield from state.drop_timer(known.id)
     yield from state.put_trial(ended_trial)
     if event.early_exit is not None:
+        # Before the end, as two steps: a method replaces a trial with invalid hyperparameters only if it
+        # hears of the exit first.
         exited = TrialExitedEarly(known.request_id, event.early_exit)
         yield from advance(state, known.experiment_id, exited)
     yield from advance(state, known.experiment_id, TrialClosed(known.request_id))
@@ -243,6 +250,7 @@ def _trial_ended(state: State, event: searcher.TrialEnded) -> Iterable[Key]:
 def _allocation_ended(state: State, event: scheduler.AllocationEnded) -> Iterable[Key]:
     yield from jobs.task_ended(state, event)
     known = state.trials.get(event.trial_id or 0)
+    # An earlier run that ends late, such as on a worker that was given up, does not end the present one.
     if known is None or known.allocation_id != event.allocation_id:
         return
     ended = Exit(event.outcome, event.exit_code, event.reason, event.permanent)
@@ -255,6 +263,7 @@ def _reporting_trial(state: State, event: Any) -> Trial | None:
     known = state.trials.get(event.trial_id)
     if known is None or known.run != event.run:
         return None
+    # A lost script may have gone on without a connection, and its results count when they arrive.
     return known if known.state not in TERMINAL or is_lost(known) else None
 
 
@@ -262,6 +271,7 @@ def _operation_completed(state: State, event: trial.OperationCompleted) -> Itera
     known = _reporting_trial(state, event)
     if known is None or known.complete or event.seq != known.seq or event.length != known.length:
         return
+    # Before the step: what the method asks for next sets it to false again.
     yield from state.put_trial(replace(known, complete=True))
     completed = ValidationCompleted(known.request_id, event.metric, event.length)
     yield from advance(state, known.experiment_id, completed)
@@ -278,6 +288,7 @@ def _trial_progressed(state: State, event: trial.Progressed) -> Iterable[Key]:
 
 def _trial_exited_early(state: State, event: trial.ExitedEarly, at: float) -> Iterable[Key]:
     known = _reporting_trial(state, event)
+    # The first of several ranks counts; the others exit because of it.
     if known is None or known.early is not None:
         return
     yield from state.put_trial(replace(known, early=event.reason))

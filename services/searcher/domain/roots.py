@@ -11,6 +11,7 @@ from services.searcher.domain.state import HEARD, State
 
 
 def _task_root(state: State, id: str) -> str:
+    # The experiment's number is the first part of a trial's task id, so the root is known without the record.
     return id.partition(".")[0]
 
 
@@ -34,6 +35,7 @@ def _members(state: State, root: str) -> Iterable[Key]:
 
 def _is_over(state: State, root: str) -> bool:
     known = get_loaded(state.experiments, int(root))
+    # `called`: its trials are still being told of its end, a portion at a time.
     if known is None or known.state not in OVER or known.state == "DELETING" or known.called is not None:
         return False
     return not state.has_live_trials(known.id) and state.trials_by_status.first(known.id, HEARD) is None

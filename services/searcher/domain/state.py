@@ -286,6 +286,8 @@ class State(People, Bindings):
             return
         after = None if from_start else known.called
         batch = list(islice(self._trials_to_review(known, after), count))
+        # A full portion means that there may be more; each of its trials that changes has the next one
+        # reviewed.
         last = (batch[-1][1], batch[-1][2]) if len(batch) == count else None
         if last != known.called:
             yield from self.put_experiment(msgspec.structs.replace(known, called=last))
@@ -296,6 +298,7 @@ class State(People, Bindings):
         self, known: Experiment, after: tuple[str, int] | None
     ) -> Iterator[tuple[Any, ...]]:
         """The places of trials that are to be called after the last one that was."""
+        # Its trials need no slots, so being active asks nothing of them.
         if known.unmanaged and known.state == "ACTIVE":
             return iter(())
         state: Life = "STOPPING_KILLED" if known.forced and known.state in STOPPING else known.state

@@ -33,6 +33,7 @@ def apply_operations(state: State, experiment_id: int, operations: Iterable[Oper
     experiment = state.experiments[experiment_id]
     yield "experiments", experiment_id
     yield "searches", experiment_id
+    # The method still takes its steps, so that its state follows from the log whatever the experiment does.
     if is_stopping(experiment.state):
         return
     for operation in operations:
@@ -48,7 +49,9 @@ def apply_operations(state: State, experiment_id: int, operations: Iterable[Oper
                 yield from state.put_trial(replace(trial, closed=True))
             case Shutdown(cancel=cancel, failure=failure):
                 to: Life = "STOPPING_CANCELED" if cancel else "STOPPING_COMPLETED"
+                # A client's own method may set both; failure counts more.
                 to = "STOPPING_ERROR" if failure else to
+                # Looked up again: the steps before may have replaced the record.
                 yield from state.put_experiment(replace(state.experiments[experiment_id], shutdown=to))
 
 
@@ -59,6 +62,8 @@ def open_trial(state: State, experiment_id: int, create: Create) -> Iterable[Key
     state.totals["all"] = replace(totals, trials=id)
     task = ids.trial_task_id(experiment_id, create.request_id)
     state.tasks[task] = Named(id)
+    # The parent's checkpoint of this moment: it trains on, and later ones are not what the child derives
+    # from.
     source = trial_of_request(state, experiment_id, create.parent).checkpoint if create.parent else None
     yield "totals", "all"
     yield "tasks", task

@@ -21,6 +21,7 @@ def fold_run_opened(state: State, event: searcher.RunOpened, at: float) -> Itera
         known,
         state="ACTIVE",
         run=event.run,
+        # Only started again by hand, so each run but the first is a restart, without a limit.
         restarts=event.run - 1,
         patience_s=event.patience_s,
         closed=False,

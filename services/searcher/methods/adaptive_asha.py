@@ -119,6 +119,8 @@ def bracket_rungs(searcher: Mapping[str, Any], max_length: int) -> list[int]:
 def bracket_trials(max_trials: int, divisor: float, rungs: Sequence[int]) -> list[int]:
     """Number of trials of each bracket. The first one gets the remainder from rounding."""
     weights = [divisor ** (count - 1) / count for count in rungs]
+    # At least one each, so with very few trials the brackets have more of them than were asked for, as in
+    # 0.25.
     trials = [max(int(weight / sum(weights) * max_trials), 1) for weight in weights]
     trials[0] += max(max_trials - sum(trials), 0)
     return trials

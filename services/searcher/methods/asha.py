@@ -68,6 +68,7 @@ class AshaSearch(msgspec.Struct, frozen=True, tag="async_halving"):
 
     def trial_created(self, request_id: str) -> tuple[AshaSearch, list[Operation]]:
         self._require_known(request_id)
+        # Only now, and not with `Create`: until its trial is announced, nobody will report there.
         rungs = (self.rungs[0].with_outstanding(1), *self.rungs[1:])
         return msgspec.structs.replace(self, rungs=rungs), []
 
@@ -98,6 +99,7 @@ class AshaSearch(msgspec.Struct, frozen=True, tag="async_halving"):
 
     def progress(self, units: Table[float], finished: int) -> float:
         reported = len(self.rungs[0].entries)
+        # A sixth is kept for the climb of those that go on: the rule of 0.25 (spec 5.7).
         progress = reported / (1.2 * self.max_trials)
         if reported == self.max_trials:
             progress = max(progress, (self.completed - self.invalid) / self.max_trials)

@@ -83,6 +83,7 @@ class BracketStep:
         self._invalid += 1
         current = self._rung_of[request_id]
         awaited = request_id in self._awaited
+        # In the rung that it has not reported in there is no result to remove.
         for index in range(current if awaited else current + 1):
             self._rungs[index] = self._rungs[index].without_trial(request_id)
         if awaited:
@@ -94,6 +95,7 @@ class BracketStep:
         """Place a trial in a rung, and let it train that far unless it has exited."""
         self._rung_of = self._rung_of.put(request_id, index)
         self._awaited = self._awaited.put(request_id, True)
+        # The lowest rung counts a trial when it is announced (`trial_created`), all others at once.
         if index:
             self._rungs[index] = self._rungs[index].with_outstanding(1)
         if request_id not in self._early:
@@ -168,7 +170,10 @@ class BracketStep:
 
     def _stop_or_continue(self, request_id: str, metric: float, index: int) -> None:
         rung, early = self._rungs[index], request_id in self._early
+        # At least one, or the first trial of a rung would always stop, and nothing would ever reach the next.
         keep = max(int((len(rung.entries) + 1) / self._state.divisor), 1)
+        # Before equal ones, so that a newcomer goes on: here the older ones were judged already and cannot
+        # come back.
         position = rung.entries.position(metric, before_equals=True)
         is_promoted = position.rank < keep and not early
         self._rungs[index] = rung.with_entry(position, Entry(metric, request_id, is_promoted))

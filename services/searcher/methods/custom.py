@@ -112,6 +112,7 @@ class CustomSearch(msgspec.Struct, frozen=True, tag="custom"):
         """Queue an event. If many wait, only the newest progress of each trial is kept."""
         id, queue, progressed = self.last_id + 1, self.queue, self.progressed
         if isinstance(event, TrialProgress):
+            # A client that stays away must not fill the state with progress.
             if len(queue) >= MERGE_PROGRESS_FROM and event.request_id in progressed:
                 queue = queue.without(progressed[event.request_id])
             progressed = progressed.put(event.request_id, id)

@@ -44,6 +44,7 @@ class GridSearch(msgspec.Struct, frozen=True, tag="grid"):
 
     def _create(self, count: int, rng: Rng) -> tuple[GridSearch, list[Operation]]:
         operations: list[Operation] = []
+        # From the end, as 0.25 takes them.
         for number in range(self.left - 1, self.left - 1 - count, -1):
             created = create_with(point_at(self.space, number), rng)
             operations += [

@@ -58,9 +58,12 @@ def propose(space: dict[str, Any], points: Sequence[Point], max_length: int, see
     with warnings.catch_warnings():
         # Warnings about experimental options concern the authors of this code, not users.
         warnings.simplefilter("ignore")
+        # No start-up trials of its own, since `TpeSearch` counts results and not trials. `constant_liar`
+        # keeps parallel trials from all getting the same point.
         sampler = optuna.samplers.TPESampler(
             seed=seed, n_startup_trials=0, multivariate=True, constant_liar=True
         )
+        # A new study each time: nothing of an earlier proposal may influence this one.
         study = optuna.create_study(sampler=sampler)
         study.add_trials(_trials(axes, ranges, points, max_length))
         coordinates = study.ask(ranges).params

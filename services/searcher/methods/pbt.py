@@ -114,6 +114,7 @@ class PbtSearch(msgspec.Struct, frozen=True, tag="pbt"):
         if not all(member.is_done for member in self.members):
             return self, []
         alive = [m for m in self.members if not m.gone]
+        # Stable: equal metrics keep the order of the members, whatever the order in which they were reported.
         alive.sort(key=lambda m: m.metric if m.metric is not None else 0.0)
         if self.round + 1 == self.num_rounds or not alive:
             finished = replace(self, round=self.num_rounds, members=())
@@ -122,6 +123,7 @@ class PbtSearch(msgspec.Struct, frozen=True, tag="pbt"):
 
     def _next_round(self, alive: Sequence[Member], rng: Rng) -> tuple[PbtSearch, list[Operation]]:
         """A new round of the survivors and of children that replace the others. `alive` is best first."""
+        # Those that left are already missing at the bottom, so only the rest of the fraction is cut off.
         exited_count = len(self.members) - len(alive)
         survivors = alive[
             : len(self.members) - max(exited_count, int(len(self.members) * self.truncate_fraction))
@@ -131,6 +133,7 @@ class PbtSearch(msgspec.Struct, frozen=True, tag="pbt"):
         operations += [ValidateAfter(member.request_id, end - member.born) for member in survivors]
         members = [replace(member, metric=None) for member in survivors]
         for number in range(len(self.members) - len(survivors)):
+            # The best first, and around again: with few survivors each gets several children.
             parent = survivors[number % len(survivors)]
             members.append(self._create_child(parent.request_id, parent.hparams, operations, rng))
         return replace(self, members=tuple(members)), operations
@@ -144,6 +147,8 @@ class PbtSearch(msgspec.Struct, frozen=True, tag="pbt"):
         self, parent: str, inherited: dict[str, Any], operations: list[Operation], rng: Rng
     ) -> Member:
         created = create_with(self.explore.child_of(inherited, self.space, rng), rng)
+        # A child's lengths count from zero although its weights have been trained: the script sees a new
+        # trial.
         born = self._length_after(self.round)
         length = self._length_after(self.round + 1) - born
         operations += [

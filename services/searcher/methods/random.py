@@ -55,6 +55,7 @@ class RandomSearch(msgspec.Struct, frozen=True, tag="random"):
 
     def exited_early(self, request_id: str, reason: str, rng: Rng) -> tuple[RandomSearch, list[Operation]]:
         if reason in INVALID_HP_REASONS and self.replaces_invalid:
+            # The end of the trial follows as an event of its own and creates the replacement.
             return msgspec.structs.replace(self, created=self.created - 1), []
         return self, []
 

@@ -55,6 +55,7 @@ class Ranking(msgspec.Struct, frozen=True, array_like=True):
     def position(self, metric: float, *, before_equals: bool = False) -> Position:
         """Where a metric belongs: after equal ones, or before them."""
         bisect = bisect_left if before_equals else bisect_right
+        # From 1: the first run also takes what is smaller than its first entry, and it may be empty.
         run = bisect(self.runs, metric, lo=1, key=_first_metric) - 1
         offset = bisect(self.runs[run], metric, key=_METRIC)
         return Position(sum(self.sizes[:run]) + offset, run, offset)

@@ -69,12 +69,15 @@ class Rng:
         mask = (1 << largest.bit_length()) - 1
         draw = self.bits32 if largest <= 0xFFFFFFFF else self.bits64
         while True:
+            # Rejected and drawn again rather than reduced by `%`, which would favour small numbers and use
+            # another number of words than the spec.
             value = draw() & mask
             if value <= largest:
                 return value
 
     def unit(self) -> float:
         """A float in [0, 1) with 53 random bits."""
+        # 27 and 26 bits: as many as a double has, and what `numpy.random.RandomState` draws.
         high, low = self.bits32() >> 5, self.bits32() >> 6
         return (high * 67108864 + low) / 9007199254740992
 

@@ -11,6 +11,8 @@ from services.searcher.methods.rng import Rng
 
 def sample(space: dict[str, Any], rng: Rng) -> dict[str, Any]:
     """One value for each hyperparameter, names ascending, groups depth-first."""
+    # Sorted, because each value draws from one stream: another order of a dictionary would give another
+    # search.
     return {name: sample_value(space[name], rng) for name in sorted(space)}
 
 

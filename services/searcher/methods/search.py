@@ -135,6 +135,7 @@ def _exited(search: Search, event: TrialExitedEarly, rng: Rng) -> Step:
         return search, ()
     units = search.units.drop(id) if reason in INVALID_HP_REASONS else search.units
     updated = replace(search, exited=search.exited.put(id, reason), units=units)
+    # Not closing: the end of the same trial follows, and only ends can make it a cancellation (spec 1.3).
     return _shut_down_if_closed(
         *_with_operations(updated, search.method.exited_early(id, reason, rng), rng), closing=False
     )
@@ -172,6 +173,8 @@ def _shut_down_if_closed(search: Search, operations: tuple[Operation, ...], *, c
     """Shut down once every requested trial is closed."""
     if isinstance(search.method, CustomSearch):
         return search, operations
+    # After the operations of this step are counted, so that a replacement which it asked for keeps the search
+    # open.
     if search.shutdown or search.requested != len(search.closed):
         return search, operations
     reasons = list(search.exited.values())

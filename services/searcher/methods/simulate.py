@@ -125,6 +125,8 @@ class _PendingOperations:
         operation = self._queues[id].popleft()
         if not self._queues[id]:
             del self._queues[id]
+            # The last one takes its place, so that leaving costs the same however many there are. The order
+            # is random anyway.
             self._trials_with_operations[index] = self._trials_with_operations[-1]
             self._trials_with_operations.pop()
         match operation:

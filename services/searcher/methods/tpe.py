@@ -93,6 +93,7 @@ class TpeSearch(msgspec.Struct, frozen=True, tag="tpe"):
         if point.value is None:
             # Numbers are never reused, so the point is emptied rather than dropped.
             failed = msgspec.structs.replace(point, failed=True)
+            # A person who stops a trial says nothing about its hyperparameters.
             emptied = failed if reason in FAILURE_REASONS else msgspec.structs.replace(failed, hparams={})
             updated = msgspec.structs.replace(self, points=self.points.put(request_id, emptied))
         return updated._with_inner(self.inner.exited_early(request_id, reason, rng))
