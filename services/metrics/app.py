@@ -41,6 +41,8 @@ RULES = Rules(
     commands=COMMANDS,
     answers=ANSWERS,
     streams={
+        # All of CONTROL, though few of its events mean anything here: positions of decisions and fences need
+        # every one.
         subjects.CONTROL: (),
         subjects.REPORTS: (),
         subjects.LOGS: (),
@@ -89,6 +91,7 @@ def service_of(settings: MetricsSettings) -> Service:
         projection=project,
         read_model_queries=READS,
         background_tasks=_run_background_tasks,
+        # One message may hold a million points, so 20,000 of them would be more than the memory.
         backlog_limit=500,
         measures=BatchCounters,
     )
@@ -101,5 +104,6 @@ def configured(environment: Mapping[str, str]) -> Service:
     """The service as the environment asks for it. Invalid settings are reported when it is run."""
     try:
         return service_of(load(MetricsSettings, environment))
+    # The process must come up far enough to say what is wrong with them.
     except BadSettings:
         return SERVICE

@@ -24,6 +24,8 @@ class Settle(msgspec.Struct, frozen=True, tag="settle"):
 
 def settle(state: State, command: Settle, call: Call) -> Result:
     """Settle those trials whose decisions are all in the log."""
+    # Retention of checkpoints begins with this event, so every decision about the trial must be in the log
+    # before it (decision 3).
     done = [id for id in command.trial_ids if id in state.ended and not _has_unrecorded(state, id)]
     return Result(
         [Settled(trial_id=id, reason="the trial has ended and all its reports are judged") for id in done]

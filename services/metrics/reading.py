@@ -26,6 +26,7 @@ _reports = msgspec.json.Decoder(ReportBatch)
 def read_reports(message: Stored, stream: str) -> Recorded:
     """Read a batch of reports."""
     try:
+        # Nesting is checked first: a few kilobytes of brackets would exhaust the decoder's stack.
         batch = None if is_too_deep(message.body) else _reports.decode(message.body)
     except (msgspec.MsgspecError, UnicodeError):
         batch = None
@@ -38,6 +39,8 @@ def read_reports(message: Stored, stream: str) -> Recorded:
     rows = sum(len(series.steps) for series in batch.series)
     if not sound or rows > ROWS_PER_BATCH or message.subject != subjects.reports(batch.trial_id):
         return Recorded(message.position, Unknown("misplaced reports", 1), "", "", 0.0, "", stream)
+    # A group's name becomes part of a key, and PostgreSQL stores no NUL. Most messages have none, so they are
+    # not copied.
     if b"\\u0000" in message.body:
         batch = replace(batch, series=[replace(s, group=replace_nul(s.group)) for s in batch.series])
     judged = JudgedBatch(batch, size=len(message.body))

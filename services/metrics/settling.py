@@ -35,6 +35,8 @@ async def settle_ended_trials(parts: Parts) -> None:
         if not ended or not parts.is_leader():
             continue
         try:
+            # After the ended trials are chosen: the end of the stream must be later than every one of their
+            # ends.
             first, last = await parts.journal.bounds(subjects.REPORTS)
             # A stream whose messages have all expired has nothing left to fold.
             if first <= last:

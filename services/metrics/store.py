@@ -20,6 +20,8 @@ from services.metrics.reports.writer import ReportWriter
 def project(connection: sa.Connection, records: Mapping[Key, Any], events: Sequence[Recorded]) -> None:
     """Write what the folded batches of one commit add."""
     writer, lines = ReportWriter(connection), LineWriter(connection)
+    # In log order, deletions among writes: what was reported before a deletion goes, and what comes after it
+    # stays refused by the fold.
     for recorded in events:
         event = recorded.event
         if isinstance(event, TrialCreated):

@@ -79,6 +79,7 @@ async def drop_points(parts: Parts) -> None:
         if parts.is_leader():
             now, through = time.time(), parts.runner.positions[subjects.REPORTS]
             found = await parts.database.read(partial(find_silent_trials, before=now - days * DAY_S))
+            # After the query, which awaits: the state may have been loaded anew meanwhile.
             state, shard = parts.runner.state, settings.metrics_shard
             silent = tuple(id for id in found if shard_of_trial(state, id) == shard)
             if silent:

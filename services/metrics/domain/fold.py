@@ -53,6 +53,8 @@ def _fold_log_lines(state: State, event: JudgedBatch, batch: LogLines, position:
     key = source_key(batch)
     counted = batch.offset >= 0
     known = state.sources.get(key) if counted else None
+    # A worker that did not get the acknowledgement sends a batch again, perhaps after the two minutes for
+    # which the broker remembers ids.
     is_new = not counted or known is None or batch.offset > known.offset
     is_valid = is_new and not _is_deleted(state, batch.task_id)
     # A source's progress depends on LOGS alone, whenever the decision to trim its lines was made.
@@ -75,6 +77,7 @@ def _fold_reports(state: State, event: JudgedBatch, batch: ReportBatch, position
     free_groups = MAX_GROUPS_PER_TRIAL - state.groups_of.count(known.id)
     judge = Judge(known, state.groups, free_groups, batch, position, event.size)
     state.trials[known.id] = judge.judge_batch()
+    # A rebuild reads the reports again, and must forget the same points.
     event.keeps_points = position > dropped_through(state, known.id)
     yield "trials", known.id
     for key, group in judge.groups.items():

@@ -63,6 +63,7 @@ class Judge:
         self.findings: list[Finding] = []
         """Decisions to be recorded in CONTROL."""
         self._known = known
+        # The state's own table, which is only read here: the results are put back by the fold.
         self._groups = groups
         self._free_groups = free_groups
         self._batch = batch
@@ -70,6 +71,7 @@ class Judge:
         self._effort = Effort()
         self._decided = known.decided
         self._refused = known.refused
+        # Messages, not points: that is what the stream and the fold have had to carry.
         self._size = known.size + size
         self._position = position
         self._refusals = known.refusals
@@ -111,6 +113,7 @@ class Judge:
         for name, ledger in self._ledgers.items():
             key = group_key(self._known.id, name)
             before = self._groups.get(key)
+            # Records of an earlier version have the weight 0, so the sum may fall below what is taken off.
             weight = max(0, weight - (before.weight if before is not None else 0))
             self.groups[key] = ledger.close(REMEMBERED_BYTES - weight)
             weight += self.groups[key].weight
@@ -135,6 +138,7 @@ class Judge:
             self._reports_before += len(series.steps)
             return
         validated = self._decided - self._refused
+        # Each validation is an event in CONTROL, which is kept for good (decision 71).
         if series.group == VALIDATION and validated + len(series.steps) > MAX_VALIDATIONS_PER_TRIAL:
             first = series.steps[0] if series.steps else 0
             self._refuse(series.group, first, f"a trial has at most {MAX_VALIDATIONS_PER_TRIAL} validations")
@@ -159,6 +163,8 @@ class Judge:
         first = indexes[0]
         # The run continues from a training step.
         if is_training(series.group):
+            # Only a run that reports training after an earlier one did makes anything outdated. The first
+            # never does.
             is_newer = 0 < self._known.opened < self._batch.run or self._follows_run_zero(series.group)
             if is_newer and not self._has_training_reports:
                 self.archive = Archive(self._batch.run, series.group, series.steps[first])

@@ -59,6 +59,7 @@ class Ledger:
         if key not in self._kinds:
             self._kinds[key] = Kind(names, batched)
             if len(self._kinds) > WORKING_KINDS:
+                # The oldest. A conflict with it is not found any more, which is the price of a limit.
                 del self._kinds[next(iter(self._kinds))]
         return key
 
@@ -68,7 +69,10 @@ class Ledger:
         Raises `Conflict`, and then records nothing.
         """
         entry: Entry = "new"
+        # Above the highest step nothing can have been reported before, which is nearly always so and costs
+        # nothing.
         if steps <= self._highest:
+            # The same report again is no conflict: a client that got no answer sends it once more.
             if (steps, digest) in self._recent:
                 return "same"
             known = self._kinds.values() if self._effort.allows(self._kinds.values()) else ()

@@ -49,6 +49,8 @@ class Sharing(msgspec.Struct, frozen=True):
 
     def shard_of_task(self, experiment_id: int, task_id: str) -> int:
         """The shard of a task's log lines. Tasks without an experiment (0) belong to the first shard."""
+        # By the experiment and not by the task: a task's id does not say when it began, and it must not move
+        # to another shard.
         for stage in reversed(self.stages) if experiment_id else ():
             if experiment_id >= stage.first_experiment:
                 return _hash(task_id, stage.shards)

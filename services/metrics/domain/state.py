@@ -179,6 +179,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 
     def is_new(self, batch: ReportBatch) -> bool:
         """Whether a batch is new, judged by its number."""
+        # Numbers begin anew with each run. Senders that do not count, such as the REST API, number everything
+        # 0.
         if batch.run != self.run or batch.number == 0:
             return True
         if not batch.sender:

@@ -64,11 +64,13 @@ def _leads_to(stretch: Stretch, number: int, stride: int) -> bool:
 
 
 def _make_room(steps: Steps) -> Steps:
+    # Half at once, so that a set at its limit is not copied for each number.
     return steps if len(steps) < MAX_STRETCHES else steps[MAX_STRETCHES // 2 :]
 
 
 def add(steps: Steps, number: int) -> Steps:
     """The set with a number that is not in it yet."""
+    # Several may grow at once, as when a script reports in turns at two rhythms.
     for index in range(len(steps) - 1, max(len(steps) - OPEN_STRETCHES, 0) - 1, -1):
         stretch = steps[index]
         if stretch.next == number:

@@ -94,6 +94,7 @@ def lines_of_batch(batch: LogLines, position: int, first: int = 0) -> Lines:
     lines = _lines.decode(batch.lines)
     kind_ids: dict[tuple[str, str | None, int | None], int] = {}
     found = [kind_ids.setdefault((line.stdtype, line.level, line.rank), len(kind_ids)) for line in lines]
+    # A worker's clock may say anything, and the column has 64 bits.
     at = [round(min(max(line.at, -LATEST_S), LATEST_S) * MICROSECONDS) for line in lines]
     return Lines(
         np.arange(len(found), dtype=np.int64) + (position * LINES_PER_BATCH + first),
@@ -112,6 +113,7 @@ def _kind(batch: LogLines, stdtype: str, level: str | None, rank: int | None) ->
 
 
 def _is_error(line: LogLine) -> bool:
+    # A traceback printed to stderr has no level, and is what most failures leave.
     return line.level in ERRORS or TRACEBACK.match(line.text) is not None
 
 

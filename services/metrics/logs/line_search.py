@@ -78,6 +78,7 @@ class Expression:
 
     def matching_lines(self, text: bytes, ends: Any) -> Any:
         found = np.zeros(len(ends), bool)
+        # As one text with line breaks, where `^`, `$` and `.` mean what they mean in a single line.
         found[list(self._line_indexes(text.replace(LINE_SEPARATOR, b"\n"), ends))] = True
         return found
 
@@ -86,6 +87,7 @@ class Expression:
         while match is not None:
             line = int(ends.searchsorted(match.start()))
             yield line
+            # One match per line is enough.
             after = int(ends[line]) + 1
             match = self._search(text, after) if after <= len(text) else None
 

@@ -25,6 +25,8 @@ def log_page(connection: sa.Connection, query: LogPage) -> dict[str, Any]:
     # A database belongs to one shard, so there is one row.
     through = sa.select(POSITIONS.c.position).where(POSITIONS.c.stream == subjects.LOGS)
     position = connection.execute(through).scalar() or 0
+    # Bounded by what the position says, so that a follower who goes on behind `through` neither misses a line
+    # nor sees one twice.
     scan = Scan(connection, query, page_limit(query.limit), (position + 1) * LINES_PER_BATCH)
     lines = list(scan.lines())
     scan_state = {"more": scan.more, "cursor": scan.cursor, "number": scan.number}

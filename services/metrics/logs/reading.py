@@ -29,6 +29,7 @@ def read_logs(message: Stored, stream: str) -> Recorded:
     """Read a batch of log lines."""
     try:
         head = _heads.decode(message.body)
+        # Decoded once here only to know that they can be: a batch that fails later would stop the save.
         batch = LogLines(count=len(_lines.decode(head.lines)), **msgspec.structs.asdict(head))
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return Recorded(message.position, Unknown("damaged log lines", 1), "", "", 0.0, "", stream)

@@ -36,6 +36,7 @@ def expired_through(stored: dict[str, Any]) -> int:
 
 
 def _first_young(connection: sa.Connection, oldest: int, latest: int) -> int | None:
+    # Most chunks are either young or old as a whole; only those in between are unpacked.
     all_young = sa.and_(C.first_at >= oldest, C.last_at <= latest)
     first = connection.execute(sa.select(sa.func.min(C.first_id)).where(all_young)).scalar()
     partly_young = sa.select(C.columns, C.lines).where(C.last_at >= oldest, C.first_at <= latest, ~all_young)
@@ -51,7 +52,7 @@ def _stored_bytes(connection: sa.Connection) -> int:
 
 
 def excess_through(connection: sa.Connection, max_bytes: int) -> int:
-    """The position of LOGS up to which lines must go so that the rest takes at most `most` stored bytes."""
+    """The position of LOGS up to which lines must go so that the rest takes at most `max_bytes`."""
     if _stored_bytes(connection) <= max_bytes:
         return 0
     kept = 0

@@ -69,6 +69,7 @@ class Scan:
                 self.cursor, self.number = line["id"], line["number"]
                 yield line
             down = self._query.descending
+            # Past the whole chunk, matches or not: a search that finds nothing must get on as well.
             self.cursor = row.first_id if down else min(row.last_id, self._before_id - 1)
             self.number = row.number + (1 if down else row.lines)
             if self._is_budget_spent():
@@ -81,6 +82,7 @@ class Scan:
     def _chunks(self) -> Iterator[Any]:
         """The index entries of chunks that may contain a matching line, in order."""
         query = self._query
+        # Eight kilobytes per chunk, which only a search needs.
         chosen = sa.select(*INDEX, *((C.trigrams,) if self._has_pattern else ()))
         chosen = chosen.where(C.task_id == query.task_id, C.first_id < self._before_id)
         if query.after_id:

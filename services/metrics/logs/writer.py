@@ -165,6 +165,7 @@ def _rows(task_id: str, lines: Lines, number: int) -> Iterable[Row]:
 def _row(task_id: str, lines: Lines, number: int, *, full: bool) -> Row:
     weight = tiers.weight_of(len(lines), lines.size)
     kinds, columns, texts, text = pack(lines, full=full)
+    # Only for chunks that are never written again: a map is 8 KiB, as much as many small chunks hold.
     found = trigrams(text) if full else None
     return {
         "first_id": int(lines.ids[0]),

@@ -106,6 +106,7 @@ def _row(partition: int, chunk: Chunk, archived: bool) -> dict[str, Any]:
     level = _level(chunk)
     sealed = level == SEALED
     return {
+        # Of its first report, so that a rebuild gives a chunk the same id.
         "id": int(chunk.ids.min()),
         "partition_id": partition,
         "level": level,

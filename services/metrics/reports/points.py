@@ -85,6 +85,8 @@ def _sort_points(parts: list[tuple[Partition, Chunk]], names: Sequence[str]) -> 
     metrics = {name: _metric(parts, names, name) for name in names}
     points = Points(steps, at, metrics)
     if len(parts) > 1:
+        # By run first: a step that a later run reported again comes behind, and stays apart from the earlier
+        # one.
         order = np.lexsort((ids, steps, runs))
         points, runs, merges = points.take(order), runs[order], merges[order]
     return _join_added_keys(points, runs, merges) if merges.any() else points

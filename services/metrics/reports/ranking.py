@@ -41,6 +41,7 @@ class Ranking:
 
     def _merge(self, row: dict[str, Any]) -> None:
         """Add keys to the first validation at the same steps."""
+        # What it adds to may still be among the collected rows.
         self.finish()
         same = (C.trial_id == row["trial_id"], C.run == row["run"], C.steps == row["steps"])
         found = (
@@ -48,6 +49,7 @@ class Ranking:
         )
         if found is None:
             return
+        # What was reported first wins.
         both = msgspec.json.decode(row["metrics"]) | msgspec.json.decode(found["metrics"])
         changes: dict[str, Any] = {"metrics": msgspec.json.encode(both)}
         if row["ranked"]:
@@ -82,6 +84,7 @@ def best_and_latest(connection: sa.Connection, trial: Any) -> tuple[Any, Any]:
         C.trial_id == trial["trial_id"], C.archived.is_(False), C.ranked.is_(True)
     )
     better = C.metric.asc() if trial["smaller_is_better"] else C.metric.desc()
+    # By id among equals: the first that was as good stays the best, however often it is reached again.
     best = ranked.where(C.metric.is_not(None)).order_by(better, C.id)
     newest = ranked.order_by(C.steps.desc(), C.id.desc())
     return _first(connection, best), _first(connection, newest)

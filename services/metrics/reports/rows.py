@@ -80,6 +80,7 @@ def report_window(connection: sa.Connection, query: ReportWindow) -> dict[str, A
     first, last = int(steps[query.offset]), int(steps[end - 1])
     found = list(_merge_rows(_stored_rows(connection, partitions, [live, *_between(first, last)], (-1, -1))))
     within = [row for row in found if first <= row.steps <= last]
+    # Training before validation at the same step, as they happened.
     within.sort(key=lambda row: (row.steps, row.partition.kind == VALIDATION))
     skipped = query.offset - int(np.searchsorted(steps, first, side="left"))
     rows, _ = page_of(map(_answer, within[skipped:]), _size, end - query.offset)
@@ -140,6 +141,8 @@ def _stored_rows(
     for header in chunk_rows(connection, partitions, *conditions, columns=HEADER):
         partition = by_id[header[C.partition_id]]
         if (partition.run, header["last_steps"]) >= start:
+            # Only the head of each chunk: its rows are read when the order has come to it, and a page usually
+            # ends before.
             heap.append((partition.run, header["first_steps"], header["id"], 0, None))
     heapq.heapify(heap)
     while heap:

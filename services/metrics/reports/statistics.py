@@ -119,6 +119,7 @@ class Totals:
 
         Nothing may be collected before.
         """
+        # All of it: a minimum cannot be taken back from what an outdated run had added.
         self._connection.execute(sa.delete(SUMMARIES).where(C.trial_id == trial_id))
         for partition in partitions_of(self._connection, [trial_id]):
             # Over the whole partition at once, so that sums do not depend on the chunks.

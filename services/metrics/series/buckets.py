@@ -30,6 +30,7 @@ def bucket(
         "non_finite": int((cells.count - cells.finite).sum()),
         "monotone": monotone,
     }
+    # Fewer points than pixels: the chart shows each of them.
     if int(cells.count.sum()) <= width:
         answer = {"raw": True, "x": x.tolist(), "batches": cells.steps.tolist(), "last": cells.last.tolist()}
         return counted | answer

@@ -12,6 +12,8 @@ import numpy as np
 
 from services.metrics.series.packing import Array, Flags, Floats, Integers
 
+# A byte holds the counts of a cell, so 255 is the most. With 64, a million points become 16,000 cells: some
+# ten for each pixel of a chart.
 CELL = 64
 """Number of points in a stored cell."""
 

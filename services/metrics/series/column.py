@@ -91,6 +91,7 @@ def _is_plain(value: Any) -> bool:
     kind = type(value)
     return (
         kind is float
+        # A larger integer is kept as reported: as a double it would come back as another number.
         or (kind is int and -EXACT <= value <= EXACT)
         or (kind is str and value in NON_FINITE_VALUES)
     )

@@ -73,6 +73,7 @@ async def agree(parts: Parts, settings: MetricsSettings) -> None:
         sharing = sharing_of(parts.runner.state.sharing)
         check(sharing, settings)
         parts.waiting = missing(sharing, settings)
+        # Not on an old state: the newest stage, or another shard's joining, may not be folded yet.
         if parts.waiting and parts.is_leader() and parts.runner.decider.caught_up:
             await _take_step(parts, sharing, settings)
         if not parts.waiting and parts.runner.ready.is_set():
@@ -117,8 +118,10 @@ async def _take_step(parts: Parts, sharing: Sharing, settings: MetricsSettings) 
     command: Share | Join = Join(settings.metrics_shard, settings.metrics_shards)
     try:
         if sharing.shards < settings.metrics_shards:
+            # One of them must: two that record the same number could name different first trials.
             if settings.metrics_shard != 1:
                 return
+            # The newest numbers are read from the tables, which are behind the fold.
             await parts.saver.wait_for_position(parts.runner.positions[subjects.CONTROL])
             trial, experiment = await parts.database.read(first_new)
             command = Share(settings.metrics_shards, trial, experiment)

@@ -42,6 +42,8 @@ async def answer(bus_client: BusClient, sharing: Sharing, query: Any, stream: st
     found = await asyncio.gather(
         *(_ask(bus_client, shard, part, stream, position) for shard, part in asked.items())
     )
+    # Passed on without being decoded: questions about one trial or task are the most frequent and the
+    # largest.
     if len(found) == 1:
         return found[0].position, found[0].value
     values = [msgspec.json.decode(one.value) for one in found]

@@ -89,6 +89,7 @@ def _size(row: Any) -> int:
 def _steps(query: ReportedSteps, answers: Sequence[Any]) -> Any:
     ends = [answer["steps"][-1] for answer in answers if answer["more"]]
     known = sorted({step for answer in answers for step in answer["steps"]})
+    # Beyond the end of the shard that has more, steps of that shard may be missing in between.
     page = [step for step in known if not ends or step <= min(ends)][:STEPS_PER_PAGE]
     return {"steps": page, "more": bool(ends) or len(page) < len(known)}
 
