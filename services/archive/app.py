@@ -56,6 +56,7 @@ def build_archiver(settings: Settings, connection: Client, stream: JetStreamLog,
         raise BadSettings("STEADFAST_ARCHIVE is not set")
     sealer = Sealer(stream, segments, count=settings.archive_segment_events)
     limits = Limits(keep_s=settings.archive_keep_days * 86400.0, keep_events=settings.archive_keep_events)
+    # Of the shards, too, whether they exist or not: one that has never decided sets no bound.
     cutter = Cutter(stream, sealer, segments, limits, owners=(*OWNERS, *FURTHER_SHARDS))
 
     async def saved() -> Mapping[str, int]:

@@ -63,6 +63,7 @@ class Archiver:
     async def run_once(self) -> None:
         """Do everything that is possible now. Failures are logged and retried the next time."""
         try:
+            # As many as there are: after a long outage of the archive many segments may be due.
             while self._is_leader() and await self._sealer.seal() is not None:
                 pass
             self.archived = (await self._sealer.head()).last

@@ -82,6 +82,7 @@ class Sealer:
                 f"CONTROL begins at position {first}, the archive {self._segments!r} ends at {head.last}: "
                 "the events in between are lost. Restore the broker's data"
             )
+        # Without a name, so a process that is killed leaves nothing behind.
         with tempfile.TemporaryFile() as file:
             writer = Writer(subjects.CONTROL, file, head.fact.header if head.fact else "")
             await self._copy(writer, head.last)
@@ -97,6 +98,7 @@ class Sealer:
         async with self._stream.read(subjects.CONTROL, after=after) as feed:
             while writer.count < self._events_per_segment and writer.bytes < MAX_BYTES:
                 batch = await feed.batch()
+                # Compressing a block takes tens of milliseconds, in which the lease could not be renewed.
                 await asyncio.to_thread(writer.add, self._messages_that_fit(writer, batch.messages))
 
     def _messages_that_fit(self, writer: Writer, messages: Sequence[Stored]) -> Iterator[Stored]:

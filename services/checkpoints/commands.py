@@ -46,6 +46,8 @@ def delete_checkpoints(state: State, command: DeleteCheckpoints, call: Call) -> 
     targets: dict[int, list[str]] = {}
     for uuid in dict.fromkeys(command.uuids):
         known = _checkpoint(state, uuid)
+        # An empty list of patterns deletes nothing: such a task only lists the files, and may do so for a
+        # version.
         if known.versions and command.globs != ():
             raise failed_precondition(
                 f"checkpoint {uuid} is registered as a version of model '{_model_of(state, uuid)}': "
@@ -63,6 +65,7 @@ def delete_checkpoints(state: State, command: DeleteCheckpoints, call: Call) -> 
 
 def _refuse_if_needed(state: State, experiment_id: int, uuids: Sequence[str]) -> None:
     deleted = set(uuids)
+    # A restart of one of its trials begins with that checkpoint again.
     for id in state.dependents.ids(experiment_id):
         other = state.experiments[id]
         if not other.ended and other.source in deleted:

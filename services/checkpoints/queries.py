@@ -34,6 +34,7 @@ def _select(state: State, query: Checkpoints) -> Iterable[Checkpoint]:
         return state.checkpoints_of_trial(query.trial_id)
     if query.experiment_id is not None:
         return state.checkpoints_of_experiment(query.experiment_id)
+    # An answer is one message, and a registry may have a million rows.
     raise invalid("name uuids, a trial or an experiment: only the gateway lists all checkpoints")
 
 

@@ -20,6 +20,7 @@ from services.checkpoints.domain.state import (
 from services.checkpoints.retention import Candidate, Keep, kept_uuids
 
 PRESENT = ("COMPLETED", "PARTIALLY_DELETED")
+# The task gets all of their names in one message; a thousand UUIDs are 40 KB.
 AT_ONCE = 1000
 """Maximum number of checkpoints that one task deletes."""
 TASKS_AT_ONCE = 4

@@ -73,6 +73,7 @@ def admit(message: Stored, at: float) -> Admitted:
 
 
 def _trace(message: Stored) -> str:
+    # A sender chooses its headers, and this one goes into a header of CONTROL.
     good = len(message.trace) <= TRACE_LENGTH and message.trace.isascii() and message.trace.isprintable()
     return message.trace if good else ""
 
@@ -104,6 +105,7 @@ def _check_kind(sender: Sender, stated: Envelope, event: Any) -> None:
 
 def _log_envelope(stated: Envelope, sender: Sender, position: int, at: float) -> Envelope:
     # Ids and causes link events to each other, so nobody may use another sender's.
+    # The gateway names the user for whom it speaks; everybody else is who the subject says.
     actor = stated.actor if sender.sort == "rest" else f"{sender.sort}:{sender.id}"
     return msgspec.structs.replace(
         # The id is made of the position in WITNESS, so that a fact that is admitted twice has the same id

@@ -76,6 +76,7 @@ class Edge:
 
     async def run(self) -> None:
         """Pass messages on until cancelled."""
+        # First: an answer to the first message that is passed on must find somebody who listens.
         await self._subscribe(f"{self._answers}>", self._return_answer)
         await self._subscribe(subjects.edge_subject(">"), self._receive, queue="edge")
         await self._subscribe(subjects.lines_of_worker("*"), self._receive, queue="edge")
@@ -128,6 +129,7 @@ class Edge:
     def _hold(self, message: Msg, until: Awaitable[None]) -> None:
         """Accept nothing from this sender until something is done; all others continue."""
         sender = sender_of(message.subject)
+        # Its later batches wait, too: they would overtake this one, and a worker's lines must stay in order.
         self._queue.hold(sender)
 
         async def wait() -> None:
@@ -158,6 +160,8 @@ class Edge:
         self._measures.lines_refused()
         log.warning("lines.refused", on=message.subject[:200], reason=str(why))
         if message.reply:
+            # In the form of a stream's answer, so that workers need not know whether an intake stands
+            # between.
             error = {"code": 403, "err_code": NOT_PERMITTED, "description": str(why)}
             await self._publish(message.reply, msgspec.json.encode({"error": error}))
 

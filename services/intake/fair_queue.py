@@ -57,6 +57,7 @@ class FairQueue(Generic[M]):
         self._total_bytes -= size
         self._bytes[sender] -= size
         if messages:
+            # At the end of the dictionary, which is the order of turns.
             self._waiting[sender] = messages
         else:
             del self._bytes[sender]

@@ -59,6 +59,7 @@ def head_of(subject: str, body: bytes) -> Head:
         raise LinesRefused(f"the message is not a batch of log lines: {error}") from None
     if head.worker_id != worker:
         raise LinesRefused(f"worker {worker} may not send log lines of worker {head.worker_id[:100]}")
+    # A negative offset would not be counted, and so be stored as often as it is sent.
     if head.offset < 0:
         raise LinesRefused("the offset of a worker's log lines must be 0 or more")
     if not all(map(_is_token, (head.task_id, head.allocation_id))) or not _is_plain(head.source):

@@ -110,6 +110,7 @@ class Relay:
         await self._take_over()
         async with self._journal.read(subjects.WITNESS, after=self.position) as feed:
             self.feed = feed
+            # It goes on over the time-outs below, which are only there to look at the clock.
             next_batch = asyncio.ensure_future(feed.batch())
             try:
                 while self._is_leader():

@@ -150,6 +150,7 @@ class Live:
             if position <= after:
                 break
             found |= reader.topics & topics
+        # What came while this waited is in `_past` by now, and must not be sent a second time.
         reader.pop_changed()
         return sorted(found)
 

@@ -83,6 +83,8 @@ class Follower:
     async def lines(self) -> AsyncIterator[bytes]:
         """Yield every line once, in order, until the task is over and its log complete."""
         try:
+            # Closed here and now: a reader who hangs up must not leave its subscription to the garbage
+            # collector.
             async with aclosing(self._pages()) as pages:
                 async for page in pages:
                     yield page
@@ -96,6 +98,8 @@ class Follower:
             async for page in self._unstored_lines(None):
                 yield page
             return
+        # Opened before the gap is read: lines that arrive meanwhile are buffered, so none falls between
+        # stored and new ones.
         async with self._shared.tails.tail(self._query.task_id, self._is_over) as tail:
             while True:
                 async for page in self._catch_up(tail.after):

@@ -55,6 +55,8 @@ class Curves:
 
     def _ended(self, work: asyncio.Task[None]) -> None:
         """However reading ended, restart it soon if pages still show curves."""
+        # Not for a task that was replaced: a page that closes and another that opens end one and start the
+        # next.
         if self._should_run and work is self._task:
             asyncio.get_running_loop().call_later(RETRY_S, self._restart)
 
@@ -74,6 +76,7 @@ class Curves:
             self._on_missed()
 
     async def _read(self) -> None:
+        # From the end: pages that open now ask for everything before it.
         _, last = await self._journal.bounds(subjects.REPORTS)
         async with self._journal.read(subjects.REPORTS, after=last) as feed:
             while True:

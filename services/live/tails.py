@@ -108,6 +108,8 @@ class Tail:
     def put(self, fresh: LineBatch) -> None:
         """Add a batch."""
         self._newest = fresh.position
+        # Only one that has something waiting: otherwise a single slow follower would make all others read
+        # again.
         if len(self._fresh) >= MAX_BATCHES or (self._fresh and self._kept.bytes > MAX_BUFFERED_BYTES):
             self.overflowed = True
             self.clear()
@@ -238,6 +240,8 @@ async def messages_between(
             feed = await stack.enter_async_context(
                 journal.read(subjects.LOGS, after=after, subjects=read_subjects)
             )
+            # Inside the place as well: the first batch is what costs the broker, which looks for the subject
+            # from there.
             batch = await feed.batch()
         while True:
             yield [one for one in batch.messages if through is None or one.position <= through]
@@ -285,8 +289,10 @@ class Tails:
                 self.journal, self._catalogue, task_id, is_over, self.read
             )
         tail = Tail(reader.position, self._kept)
+        # Before the wait: from the moment at which the reader is ready it hands out batches.
         reader.tails[tail] = None
         try:
+            # Others wait for the same future, which must not be cancelled with this one.
             await asyncio.shield(reader.ready)
             # Nothing was delivered before the reader was ready.
             tail.after = tail.after or reader.position

@@ -22,6 +22,7 @@ class Turns:
 
     async def take(self) -> None:
         """Wait for one's turn."""
+        # Only if nobody waits, or a newcomer would pass those that were told to.
         if self._left and not self._waiting:
             self._left -= 1
             self._arm()
@@ -45,5 +46,6 @@ class Turns:
             if not turn.done():
                 turn.set_result(None)
                 self._left -= 1
+        # Once more after the last: turns that were used up come back with the next iteration.
         if self._waiting or self._left < self._at_once:
             self._arm()

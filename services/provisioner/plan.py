@@ -64,7 +64,9 @@ def plan(desired: DesiredPool, seen: Sequence[ListedWorker]) -> Plan:
             # Newer than anything in this answer: another provisioner has started it in the meantime.
             stop += alive if 0 < _number(id, desired.pool) <= desired.newest else ()
             continue
+        # One too many for its id: an engine started it twice, or the answer to the first request was lost.
         stop += alive[1:]
+        # What runs there still saves its work, as it was asked to.
         if wanted[id].released and not wanted[id].busy:
             stop += alive[:1]
         report += _changes(wanted[id], (alive or listed)[0])

@@ -96,6 +96,7 @@ class Reconciler:
         except Refused as error:
             problem = f"the scheduler: {error}"
         except Exception as error:
+            # One pool that fails must not keep the others from growing.
             log.exception("pool.failed", pool=pool)
             problem = repr(error)
         if problem and self.problems.get(pool) != problem:

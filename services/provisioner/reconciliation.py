@@ -49,6 +49,7 @@ async def reconcile_pool(
 
 
 async def _execute(engine: Engine, todo: Plan, reports: dict[str, SeenWorker]) -> None:
+    # Before the starts, since what is given back may be what the new ones need.
     for one in todo.stop:
         await engine.stop(one)
     for one in todo.forget:

@@ -103,6 +103,7 @@ def _webhook(state: State, id: int) -> WebhookSet:
 def record_attempt(state: State, command: StateAttempt, call: Call) -> Result:
     """Record the result of an attempt. Ignored if it is already known or the webhook was removed."""
     known = state.deliveries.get(command.delivery_id)
+    # A replica that lost its lease may still report an attempt that its successor has repeated.
     if known is None or known.state != "WAITING" or command.attempt != len(known.tries) + 1:
         return Result()
     next_at = _next_at(known, command, call.at)
@@ -123,6 +124,7 @@ def record_attempt(state: State, command: StateAttempt, call: Call) -> Result:
 
 
 def _next_at(known: Delivery, command: StateAttempt, now: float) -> float | None:
+    # Whoever tests a webhook waits for the answer, and tries again by hand.
     is_final = command.final or known.told.occasion == "TEST" or command.attempt >= MAX_TRIES
     if not command.problem or is_final:
         return None

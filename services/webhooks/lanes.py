@@ -130,6 +130,7 @@ class Lanes:
     async def _deliver(self, webhook_id: int) -> None:
         """Make a webhook's due deliveries. A failure only pauses this lane; all others continue."""
         try:
+            # Looked up after each attempt: the webhook may have been removed, or a test may go first now.
             while self._is_leader() and (delivery := self._due_delivery(webhook_id)) is not None:
                 await self._attempt_and_record(webhook_id, delivery)
                 self._clear_backoff(webhook_id)

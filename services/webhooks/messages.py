@@ -44,6 +44,7 @@ def headers(kind: WebhookKind, due: DeliveryDue, sent: bytes, key: str, now: flo
     if kind == "SLACK":
         return found
     at = str(int(now))
+    # With the time, so that a receiver can refuse a document that somebody recorded and sends again.
     signed = hmac.new(key.encode(), f"{at},".encode() + sent, hashlib.sha256).hexdigest()
     return found | {TIMESTAMP: at, SIGNATURE: signed}
 

@@ -36,6 +36,7 @@ def _decide_owed(state: State, owed: Owed) -> Sequence[Any]:
     if state.waiting.count(owed.webhook_id) < MAX_WAITING:
         return [due]
     why = f"{MAX_WAITING:,} other deliveries of webhook {owed.webhook_id} wait to be made"
+    # Recorded as due all the same: its webhook's page shows what was not sent, and why.
     return [due, DeliveryGivenUp(owed.delivery_id, owed.webhook_id, why)]
 
 

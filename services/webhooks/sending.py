@@ -83,6 +83,7 @@ class Sender:
             return Result(problem=_describe_error(error))
         finally:
             pool.clear()
+        # Unread: the body may be endless, and nothing of it is shown.
         answer.close()
         return _result_of_status(answer.status)
 

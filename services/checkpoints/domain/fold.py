@@ -136,6 +136,7 @@ def _settled(state: State, recorded: Recorded) -> Iterable[Key]:
     known = state.trials.get(recorded.event.trial_id)
     if known is None:
         return
+    # Retention ranks checkpoints only, and a trial may have a hundred thousand validations.
     for steps in list(state.validations_without_checkpoint.ids(known.id)):
         yield from state.drop_validation(known.id, steps)
     yield from state.put_trial(replace(known, settled=True))
@@ -184,6 +185,7 @@ def _deletion_requested(state: State, recorded: Recorded) -> Iterable[Key]:
     )
     for uuid in event.uuids:
         known = state.checkpoints[uuid]
+        # Counted at the request, and not at its end: a worker that is lost may never report one.
         deleting = replace(known, going=True, task=event.task_id, tries=known.tries + 1, reason=event.reason)
         yield from state.put_checkpoint(deleting)
     yield "deletions", event.task_id

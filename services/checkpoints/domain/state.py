@@ -285,6 +285,7 @@ class State(People):
             self.stored_by_trial.add(changed.trial_id, changed.order, changed.uuid)
             self.checkpoint_steps.add(changed.trial_id, changed.steps_completed, changed.uuid)
             self.validations_without_checkpoint.discard(changed.trial_id, changed.steps_completed)
+            # An experiment may have been created with the id of a checkpoint that is reported only now.
             for dependent in list(self.started_from.ids(changed.uuid)):
                 yield from self._record_origin(dependent, changed.experiment_id)
         self.checkpoints_by_status.swap(status_index_key(known) if known else None, status_index_key(changed))

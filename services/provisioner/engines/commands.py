@@ -43,6 +43,7 @@ async def run_command(command: Sequence[str], *, within_s: float, text: str = ""
                 stdout=pipe,
                 stderr=pipe,
                 env=inherited | variables,
+                # A group of its own, which can be killed as a whole when it takes too long.
                 start_new_session=True,
             )
         except OSError as error:

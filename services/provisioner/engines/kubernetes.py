@@ -51,6 +51,8 @@ class KubernetesEngine:
         """The API server has asked for no requests before this time of the monotonic clock."""
         self._version = ""
         """Resource version of the newest list, from which changes are watched."""
+        # At the start, since the client drops unknown fields silently: a misspelt limit would just not be
+        # there.
         self._reject_unknown_fields()
 
     def pod(self, worker_id: str) -> dict[str, Any]:
@@ -153,6 +155,7 @@ class KubernetesEngine:
 
     def _client(self) -> AsyncClient:
         chosen = self._settings
+        # Read for each request: a service account's token is replaced in its file about every hour.
         found = KubeConfig.from_file(chosen.kubeconfig) if chosen.kubeconfig else KubeConfig.from_env()
         config = found.get(chosen.context or None)
         timeout = httpx2.Timeout(chosen.request_timeout_s)

@@ -90,7 +90,10 @@ def _spec(settings: KubernetesSettings, variables: Mapping[str, str]) -> dict[st
         "containers": [_container(settings, variables)],
         # A worker that has ended is not restarted: the pool requests another one, with a new id.
         "restartPolicy": "Never",
+        # Scripts run in this pod, and must not speak to the API server.
         "automountServiceAccountToken": False,
+        # Otherwise each service of the namespace adds variables, some of which would look like settings of
+        # ours.
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": settings.grace_s,
         "securityContext": _pod_security(settings),

@@ -107,6 +107,8 @@ class ProcessEngine:
                 start_new_session=True,
             )
         self._children.append(child)
+        # After the start: if this process is killed in between, `_listed_worker` finds the worker by what it
+        # runs.
         process_records.record(folder, child.pid)
         return f"process {child.pid}"
 

@@ -56,6 +56,7 @@ class SlurmEngine:
     def _parse_job(self, line: str) -> ListedWorker | None:
         number, state, end, reason, name = (line.split("|", 4) + [""] * 5)[:5]
         worker_id = worker_of(self._cluster_id, name)
+        # One user may own the jobs of several pools and clusters, and jobs of other kinds.
         if worker_id.rpartition("-")[0] != self._pool:
             return None
         phase = _phase(state, reason)

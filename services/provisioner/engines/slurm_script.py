@@ -65,6 +65,7 @@ def script(
         *(f"#SBATCH {option}" for option in _options(settings, job_name(cluster_id, worker_id))),
         *settings.setup,
         *_exports(variables),
+        # In double quotes, so that `$USER` is the one on the node; everything else is quoted literally.
         f'export STEADFAST_WORKER_HOME="{settings.home}/{worker_id}"',
         f'export STEADFAST_WORKER_PYTHON="$(command -v {python})"',
         *_exports(settings.environment),
@@ -88,5 +89,7 @@ def _options(settings: SlurmSettings, name: str) -> list[str]:
         "mem": settings.memory,
     }
     given = [f"--{option}={value}" for option, value in chosen.items() if value]
+    # `--requeue`: a job that Slurm preempts or loses with its node waits for another one, under the same
+    # worker id.
     usual = [f"--job-name={name}", "--nodes=1", "--ntasks=1", "--requeue", "--open-mode=append"]
     return [*usual, f"--output={settings.output or '/dev/null'}", *given, *settings.extra]

@@ -23,6 +23,7 @@ from services.webhooks.domain.state import (
 )
 
 replace = msgspec.structs.replace
+# Never to be changed: receivers know deliveries by ids that are derived from it.
 NAMESPACE = uuid.UUID("5c0e2c58-6e7e-5d0b-9a57-0d1f4f6f1c1e")
 TOTALS = "all"
 
@@ -153,6 +154,7 @@ def _complete(state: State, changed: Delivery) -> Iterable[Key]:
     """Store a delivery that is over, and forget its webhook's oldest one beyond the limit."""
     yield from state.put_delivery(changed)
     webhook_id = changed.told.webhook_id
+    # One goes for each that comes, so one is enough.
     if state.over.count(webhook_id) > REMEMBERED:
         oldest = state.over.first(webhook_id)
         if oldest is not None:
