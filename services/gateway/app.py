@@ -54,6 +54,7 @@ RULES = Rules(
     fold_version=8,
     state=State,
     evolve=evolve,
+    # It decides on commands only; nothing follows from the state by itself.
     react=lambda _, __: (),
     commands=add_access_checks({**COMMANDS, **gathers.COMMANDS, **trial_sources.COMMANDS}, Directory),
     roots=ROOTS,
@@ -103,11 +104,14 @@ async def serve_http(parts: Parts) -> None:
     # Fail at startup if the login provider or the pool defaults are misconfigured.
     _ = backend.provider, task_defaults.read(settings.pools)
     await parts.runner.ready.wait()
+    # The fold may be far ahead of tables that are being rebuilt, and a list would look empty.
     await parts.saver.wait_for_position(catalogue.position, within_s=REBUILD_PATIENCE_S)
     parts.starting = "giving the first users a password"
     await first_password.apply(settings, catalogue, backend.peers)
     parts.starting = "stating how rights are judged"
     await authz_mode.apply(settings, catalogue, backend.peers)
+    # In this order: what is folded in between is then in the record, and a page that reconnects misses
+    # nothing.
     live.start_recording()
     parts.saver.watch(live.notify_changes)
     parts.measures.register(backend.limits.readings)
@@ -117,6 +121,7 @@ async def serve_http(parts: Parts) -> None:
     parts.measures.register(connections.readings)
     parts.starting = "preparing its routes"
     await asyncio.to_thread(prepare)
+    # Only now: a load balancer that finds the port open sends requests.
     listener = listening_socket(settings.host, settings.port)
     parts.starting = ""
     # Clear the "starting" condition first, so that the health page agrees with the first answer.

@@ -13,6 +13,7 @@ KINDS = ("user", "group", "workspace")
 def parse_holder(holder: str) -> tuple[str, int]:
     """Split `user-3` into `("user", 3)`. Raises `Refused` (400)."""
     kind, _, id = holder.partition("-")
+    # In one spelling only: `user-03` and digits of other scripts would be a second holder for the same user.
     if kind not in KINDS or not id.isascii() or not id.isdecimal() or len(id) > 18 or str(int(id)) != id:
         raise invalid(f"'{holder}' cannot have a quota: give user-<id>, group-<id> or workspace-<id>")
     return kind, int(id)

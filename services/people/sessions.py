@@ -16,6 +16,8 @@ def check(state: People, session: Session, now: float) -> None:
     until = known.until if known is not None else session.until
     if until <= now:
         raise BadToken("the token is too old")
+    # A new password ends all sessions from before, since it may have been changed because somebody else knew
+    # the old one.
     if user is None or session.started_at < user.password_at or _is_closed(state, session, user, known):
         raise BadToken("this session is closed")
     if not user.active:

@@ -69,6 +69,8 @@ def read(key: bytes, token: str) -> Session:
     text, _, signature = token.partition(".")
     try:
         body, given_signature = base64url.decode(text), base64url.decode(signature)
+        # In constant time, so that a signature cannot be guessed byte by byte. Nothing of the body is read
+        # before.
         if not hmac.compare_digest(_signature(key, body), given_signature):
             raise BadToken("the token was not issued by this cluster")
         return msgspec.json.decode(body, type=Session)

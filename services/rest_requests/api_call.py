@@ -69,6 +69,8 @@ class ApiCall:
 
     def token(self) -> str | None:
         """The request's token: a bearer token, the header of Determined's SDK in scripts, or the cookie."""
+        # Headers before the cookie: a program that names a token must not act as whoever is logged in in the
+        # browser.
         for header in ("authorization", ALLOCATION_TOKEN_HEADER):
             scheme, _, token = self.request.headers.get(header, "").partition(" ")
             if scheme.lower() == "bearer" and token:
@@ -82,6 +84,8 @@ class ApiCall:
             token,
             max_age=int(tokens.MAX_SESSION_S),
             httponly=True,
+            # Not sent along with requests that another site's page starts, so such a page cannot act for the
+            # user.
             samesite="strict",
             secure=self.backend.proxies.is_encrypted(self.request),
         )
@@ -106,6 +110,7 @@ class ApiCall:
         except tokens.BadToken as error:
             raise errors.unauthenticated(f"{error}; run 'det user login'") from None
         if sessions.is_renewal_due(state, session, now):
+            # In the background: the answer does not depend on it, and the token stays the same.
             self.backend.renewals.start(session.id, sessions.renewed_until(session.started_at, now))
         return session
 
@@ -153,6 +158,7 @@ class UserCall(ApiCall):
         """Raise `Refused` (404) unless the user may see these things, now and at every later recheck."""
         access_checks = [AccessRequest("view", kind, id) for id in ids]
         authorize(self.catalogue.state, self.session(), *access_checks)
+        # Kept for `recheck`: an answer may be sent for hours, and roles may change meanwhile.
         self.request.state.access_checks += access_checks
 
     def check_permission(self, permission: Permission, kind: Kind, id: object) -> None:
@@ -169,6 +175,8 @@ class UserCall(ApiCall):
         Raises `Refused`, also if the key was used before with another request.
         """
         once = await self._idempotency_key()
+        # Asked here first, which saves a round. The owner compares once more, since two requests may come at
+        # the same time.
         known = earlier_result(self.catalogue.state.creations, once)
         if known is not None:
             return known.value
@@ -180,6 +188,7 @@ class UserCall(ApiCall):
             return None
         if len(key) > MAX_KEY_LENGTH or not key.isprintable():
             raise invalid(f"Idempotency-Key: at most {MAX_KEY_LENGTH} printable characters are expected")
+        # With the user, so that nobody finds out what another one has made by trying keys.
         id = hashlib.sha256(f"{self.user.id}:{key}".encode()).hexdigest()[:32]
         return Once(id, key, self.digest or await self._digest())
 

@@ -46,7 +46,11 @@ class Guard:
             await slot.acquire(anonymous_client(call.address))
             return
         session = call.session()
+        # Only after the session is known: limits are per session, and a wrong token must not use up
+        # somebody's share.
         await slot.acquire(sessions.rate_limit_key(session))
+        # In a thread, before the check looks the records up: rules that find one missing would load it on the
+        # event loop.
         await call.catalogue.evicted.load(_named_record_keys(request))
         # The session may have been closed while records were loading.
         request.state.session = session = call.session()

@@ -134,6 +134,7 @@ class Backend:
         """Connections to tasks. Not an httpx client, which would share one user's cookies with the others."""
         # Tasks are called without TLS, so do not load the system's certificates.
         ssl_context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        # A connection that is kept would outlive its task, and lead to whoever gets the port next.
         limits = httpx.Limits(max_keepalive_connections=0)
         return httpx.AsyncHTTPTransport(verify=ssl_context, trust_env=False, limits=limits)
 

@@ -31,6 +31,7 @@ class Body(BaseModel):
         if info.mode != "json":
             # In JSON mode the parser has already checked all strings.
             _reject_surrogates(data)
+        # Clients of 0.25 send null for fields that they leave alone.
         return {name: value for name, value in data.items() if value is not None}
 
 

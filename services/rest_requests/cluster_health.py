@@ -74,6 +74,7 @@ def _stops_cluster(trouble: Trouble) -> bool:
     """Whether this problem prevents all new decisions or answers."""
     match trouble.condition:
         case names.BROKER_AWAY | names.DATABASE_FAILS:
+            # Another program's broker or database stops that program; only this gateway's stops its answers.
             return trouble.program == SELF
         case names.STREAM_REFUSES:
             # A worker that cannot store anything may be the only one affected.

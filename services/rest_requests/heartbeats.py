@@ -18,6 +18,7 @@ class HeartbeatThrottle:
     def is_due(self, trial_id: int, run: int, now: float) -> bool:
         """Whether the next heartbeat should be passed on. `now` is in seconds of a monotonic clock."""
         known, at = self._last.get(trial_id, (0, 0.0))
+        # A new run at once: its first heartbeat says that the script is back.
         return known != run or now - at > MIN_INTERVAL_S
 
     def record_sent(self, trial_id: int, run: int, now: float) -> None:

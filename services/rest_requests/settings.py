@@ -112,6 +112,7 @@ def signing_key(settings: Settings) -> bytes:
         raise BadSettings(
             f"STEADFAST_TOKEN_KEY={settings.token_key} cannot be read: {error.strerror}"
         ) from error
+    # An empty file, or one whose writing was interrupted, would sign tokens that anybody can make.
     if len(key) < 16:
         raise BadSettings(f"STEADFAST_TOKEN_KEY={settings.token_key} holds less than 16 bytes")
     return key

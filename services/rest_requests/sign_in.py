@@ -25,10 +25,12 @@ async def authenticate(backend: Backend, username: str, sent: str, address: str)
     Raises `Refused`: 401 for a wrong name or password (without saying which), 403 for an inactive user, 429
     after too many attempts.
     """
+    # Before the check, so that attempts which are made at once are counted, too.
     attempt = backend.logins.start_attempt(username, address, time.monotonic())
     try:
         user = await _check_password(backend, username, sent, address)
     except Busy:
+        # Nothing was tried: a gateway under load must not lock people out.
         attempt.undo(time.monotonic())
         raise
     except Refused:
@@ -60,6 +62,7 @@ async def _check_password(backend: Backend, username: str, sent: str, address: s
     state = backend.catalogue.state
     user = users.by_any_name(state, username)
     lane, password = backend.limits.passwords, user.password if user is not None else None
+    # For an unknown name as well, which takes as long: the time must not tell which names exist.
     fits = await lane.run(address, passwords.matches, sent, password)
     # The user may have changed while the password was being checked.
     now = users.by_any_name(state, username)

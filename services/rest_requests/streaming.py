@@ -130,6 +130,7 @@ async def wait_until(call: UserCall, fact: Fact, seconds: float) -> bool:
 
     Raises `Busy` if too many requests of this user are waiting.
     """
+    # Without a slot: whoever need not wait takes nobody's place.
     if fact.holds(call.catalogue.state):
         return True
     async with _stream_slot(call):

@@ -48,6 +48,7 @@ class TaskDefaults:
 
     def for_pool(self, pool: str) -> Object:
         """The defaults of a pool: its own, or else the cluster's."""
+        # Not merged: a pool's own defaults replace the cluster's as a whole, as in 0.25.
         return self._pools.get(pool, self._cluster)
 
     def to_dict(self) -> Object:

@@ -75,8 +75,10 @@ def _write(items: Sequence[ContextItem], target: gzip.GzipFile) -> None:
     total = 0
     seen: set[str] = set()
     with tarfile.open(fileobj=target, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        # Sorted, so that the same files give the same bytes in whatever order a client walks its folders.
         for item in sorted(items, key=lambda item: item.path):
             header = _header(item)
+            # Of two entries with one name the later one would win, and the file list would show both.
             if header.name in seen:
                 raise invalid(f"the context holds '{item.path}' twice")
             seen.add(header.name)
@@ -103,6 +105,7 @@ def _header(item: ContextItem) -> tarfile.TarInfo:
         )
     header = tarfile.TarInfo(name)
     header.type = tarfile.DIRTYPE if item.type == DIRECTORY else tarfile.REGTYPE
+    # Without the set-user-id bits: workers may unpack as root.
     header.mode = item.mode & 0o777 or (0o755 if item.type == DIRECTORY else 0o644)
     header.mtime = max(item.mtime, 0)
     return header

@@ -30,6 +30,8 @@ def collect(backend: Backend, workspace_id: int = workspace_records.FIRST, *, fi
     case.
     """
     known = backend.catalogue.state.workspaces
+    # Of all workspaces: which one the configuration names is known only to whoever parses it, perhaps in
+    # another process.
     named = {one.name: workspace_storage(backend, id) for id, one in known.items() if one.checkpoint_storage}
     return {
         "tasks": read(backend.settings.pools).to_dict(),

@@ -51,6 +51,7 @@ async def complete(
         "under": under if under is not None else config_defaults.collect(backend),
         "template": template,
         "unmanaged": unmanaged,
+        # Chance and time enter here, so that the other process computes from its argument alone.
         "seed": int(time.time()),
         "name": expconf.random_name(random.choice),
     }
@@ -174,6 +175,7 @@ def _latest_checkpoint(trial_id: int, state: State) -> str:
 
 
 def _is_usable(checkpoint: Checkpoint) -> bool:
+    # One that a task is deleting may be gone before the first trial starts.
     return checkpoint.state == "COMPLETED" and not checkpoint.going
 
 

@@ -31,6 +31,7 @@ def read(kind: str, body: int, packed: int) -> dict[str, Any]:
     """Parse a request and pack its files; return the other fields and the identity of the archive."""
     shape, files = KINDS[kind]
     with mmap.mmap(body, 0, access=mmap.ACCESS_READ) as text:
+        # Counted as bytes, because a million empty files parse into gigabytes of objects.
         archive.check_file_count(text)
         parsed = read_body(shape, text.read())
     items = getattr(parsed, files)
@@ -77,6 +78,7 @@ def tree(_: object, packed: int) -> bytes:
                 "contentType": "" if member.isdir() else "text/plain; charset=utf-8",
                 "files": inner,
             }
+            # An archive may lack the entry of a folder; what is in it is shown at the top then.
             below.setdefault(parent, tops).append(node)
             below[member.name] = inner
     return msgspec.json.encode(tops)

@@ -32,6 +32,7 @@ def masked_text(text: str, written: Any) -> str:
         tail = "\n" if text[begin:end].endswith("\n") else ""
         text = f'{text[:begin]}"{shown}"{tail}{text[end:]}'
     for secret in secrets.values():
+        # Shorter ones would mask parts of other words, and hide the text instead of the secret.
         if isinstance(secret, str) and len(secret) >= MIN_LENGTH:
             text = text.replace(secret, MASK)
     return text

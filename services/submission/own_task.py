@@ -58,6 +58,7 @@ def complete_request(body: TaskBody, kind: OwnKind, backend: Backend, workspace_
     pool = _pool(config, pools, DEFAULT_SLOTS[kind])
     config = apply_task_defaults(config, backend, pool)
     for name in RESERVED_FIELDS:
+        # A user who could write them would choose the keys of a shell, or which storages a TensorBoard reads.
         config.pop(name, None)
     resources = config.get("resources") or {}
     given_slots, priority = resources.get("slots"), resources.get("priority")
@@ -81,6 +82,7 @@ def _pool(config: dict[str, Any], pools: tuple[str, str], slots: int) -> str:
 
 def apply_task_defaults(config: dict[str, Any], backend: Backend, pool: str) -> dict[str, Any]:
     """Add the pool's task defaults. Environment variables are combined; the task's own take precedence."""
+    # They are read once and shared by all requests, and `_merge` puts parts of them into the result.
     pool_defaults = copy.deepcopy(read(backend.settings.pools).for_pool(pool))
     if not pool_defaults:
         return config

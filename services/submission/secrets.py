@@ -43,6 +43,7 @@ def unmask(config: Mapping[str, Any], *known: SecretsByPath, other_owner: str = 
 
     def change(path: ConfigPath, value: Any) -> Any:
         name = ".".join(path)
+        # It may have been copied from the log, where it belongs to somebody else (decision 29).
         if is_sealed(value):
             raise invalid(f"{name}: a sealed secret is not accepted; give the secret itself")
         if not is_masked(value):
@@ -69,6 +70,7 @@ def unmask_from_parent(
     state = backend.catalogue.state
     parent = state.experiments.get(parent_id) if parent_id else None
     own: SecretsByPath = {}
+    # By id: a user who was renamed is still the owner of the parent.
     if parent is not None and users.id_by_name(state, parent.user) == users.id_by_name(state, user):
         own = secrets_of(unseal_config(state.submissions[parent.id].config, parent.user, backend.sealer))
     other_owner = parent.user if parent is not None and not own else ""

@@ -109,6 +109,8 @@ async def check_submission(
     """
     backend, user = call.backend, call.user.username
     if request.template:
+        # Before anything is read: a template may hold secrets, and a fork takes over its parent's
+        # configuration.
         call.check_view("template", request.template)
     if request.parent_id:
         call.check_view("experiment", request.parent_id)
@@ -117,6 +119,7 @@ async def check_submission(
     config, text = await configuration.complete(
         backend, user, request.config, _template(request, backend), under=under, unmanaged=request.unmanaged
     )
+    # Again, after the wait: the state may have been loaded anew meanwhile.
     state = backend.catalogue.state
     project_id = _project(request, config, state)
     workspace_id = workspace_records.project(state, project_id).workspace_id
@@ -136,9 +139,11 @@ async def check_submission(
     if not request.validate_only:
         storage = None if request.unmanaged else config["checkpoint_storage"]
         await check_disk_space(backend, "the experiment", code, user, storage)
+    # After every check: nothing is stored for a submission that is refused.
     context = await _store_context(backend, request, code, user)
     command = commands.CreateExperiment(
         user=user,
+        # Last, so that all checks see the secrets, and the log does not.
         config=secrets.seal_config(config, user, backend.sealer),
         original_config=text,
         context=context,

@@ -76,6 +76,8 @@ def _include(made: APIRouter, part: APIRouter, prefix: str) -> None:
     for route in part.routes:
         if isinstance(route, APIRoute):
             for method in route.methods or ():
+                # At the start: a route that nobody has listed in the table would otherwise be open until
+                # somebody notices.
                 needed(method, prefix + route.path)
     made.include_router(part, prefix=prefix, dependencies=[Depends(Guard(prefix))])
 
@@ -92,6 +94,8 @@ def application(backend: Backend) -> FastAPI:
         from services.web.tracing_middleware import TracingMiddleware
 
         app.add_middleware(TracingMiddleware, tracer=backend.tracer)
+    # The last one added is the outermost: a request from a foreign page is refused before a byte of its body
+    # is read, and its body before its turn is waited for.
     app.add_middleware(PacingMiddleware, pacing=backend.limits.pacing)
     app.add_middleware(MetricsMiddleware, measures=backend.measures)
     app.add_middleware(QueryNamesMiddleware)
@@ -177,6 +181,7 @@ async def serve(
     host, port = listener.getsockname()[:2]
     log.info("gateway.listening", host=host, port=port)
     try:
+        # Uvicorn is asked to end and not cancelled: it then closes its connections itself.
         await asyncio.shield(serving)
     finally:
         server.should_exit = True

@@ -20,6 +20,8 @@ async def apply(settings: Settings, catalogue: Catalogue, peers: Peers) -> None:
     requested_mode = settings.authz
     if requested_mode and requested_mode not in MODES:
         raise BadSettings(f"STEADFAST_AUTHZ must be basic or rbac, not '{requested_mode}'")
+    # An empty setting changes nothing, so a gateway that was started without it cannot open the cluster
+    # (decision 38).
     if requested_mode:
         await peers.command(SetAuthz(mode="rbac" if requested_mode == "rbac" else "basic"))
     by = "roles: det rbac list-roles" if is_rbac(catalogue.state) else "ownership, and administrators"

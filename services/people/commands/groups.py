@@ -56,6 +56,7 @@ def remove_group(state: People, command: RemoveGroup, call: Call) -> Result:
     """Remove a group. Its members lose the rights they had through it."""
     groups.by_id(state, command.group_id)
     reason, name = f"removed by {command.user}", holder("group", command.group_id)
+    # Before the group: its id is never given again, but its roles would stay in the state for ever.
     removals: list[Any] = [RolesSet(name, (), reason)] if grants_held_by(state, name) else []
     removals += remove_quota(state, name, reason)
     return Result([*removals, GroupRemoved(command.group_id, reason)])

@@ -24,6 +24,8 @@ BUILT_IN_NAMES = {user.username for user in BUILT_IN.values()}
 def sign_in(state: People, command: SignIn, call: Call) -> Result:
     """Find the user's account, by their id at the provider or, the first time, by their name."""
     reason = f"signed in with {command.issuer}"
+    # The permanent id first: at many providers people choose their names, and a name must not lead to
+    # another's account (decision 40).
     id = state.subjects.get((command.issuer, command.subject))
     user = users.by_id(state, id) if id is not None else _by_name(state, command)
     if user is None:
@@ -65,6 +67,7 @@ def _memberships(state: People, command: SignIn, user: UserSet) -> Iterable[Grou
             members=tuple(sorted(members)),
             reason=f"user '{user.username}' {user.reason}",
         )
+        # Several groups may be created in one command, before the state knows of the first.
         fresh += id is None
 
 
@@ -79,6 +82,8 @@ def _by_name(state: People, command: SignIn) -> User | None:
             f"user '{name}' is linked with another account at the provider. An administrator can undo that: "
             f"det user unlink-from-provider {name}, and then det user link-with-provider {name}"
         )
+    # Also for a former name: names never pass to another person, and this one may belong to the account's
+    # owner.
     if not user.remote or user.username != name:
         raise forbidden(
             f"there is a user '{name}' who logs in with a password, or had that name. If that is you, an "

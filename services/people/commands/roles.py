@@ -65,6 +65,8 @@ def _by_holder(assignments: set[Assignment]) -> dict[str, set[Grant]]:
 
 
 def _administrator_changes(state: People, add: set[int], remove: set[int], reason: str) -> Iterable[UserSet]:
+    # Of the command as a whole: two administrators who are removed together leave nobody, though each alone
+    # would leave the other.
     if remove and all(id in remove for id in users.administrators(state)):
         raise failed_precondition(
             "no active administrator would be left: make another user an administrator first"

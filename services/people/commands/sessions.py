@@ -31,6 +31,7 @@ MAX_DAYS = 366
 def open_session(state: People, command: OpenSession, call: Call) -> Result:
     """Record that a user logged in, and remove their old sessions."""
     users.by_id(state, command.user_id)
+    # A sign-in that a browser completes twice has the same id, and must not open a closed session again.
     if command.session_id in state.open_sessions:
         return Result()
     fields = {name: getattr(command, name) for name in SessionOpened.__struct_fields__ if name != "reason"}
@@ -46,6 +47,8 @@ def _sessions_to_forget(state: People, user_id: int, now: float) -> list[Session
         ended += [id for _, until, id in found if until > now][: 1 - room]
     if not ended:
         return []
+    # Their tokens are still signed. The floor keeps one of them from counting as a session that is too new to
+    # be known (decision 34).
     floor = max(state.open_sessions[id].opened_at for id in ended)
     why = "they have ended" if room > 0 else f"they have ended, or there are {MAX_SESSIONS} others"
     return [SessionsForgotten(user_id, tuple(ended), floor, why)]

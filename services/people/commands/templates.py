@@ -18,6 +18,7 @@ MAX_NAME_CHARACTERS = 256
 
 def template_id(name: str) -> str:
     """The id of the template with this name: 16 hexadecimal digits."""
+    # Names may hold anything, and an id becomes a token of a subject.
     return hashlib.sha256(name.encode()).hexdigest()[:16]
 
 

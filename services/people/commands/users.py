@@ -89,6 +89,7 @@ def _check_new_name(state: People, known: UserSet, wanted: UserSet) -> UserSet:
         return wanted
     name = wanted.username
     check_name("a user", name, MAX_NAME_CHARACTERS, identity_problem)
+    # A name in look-alike letters of another alphabet would pass for the user whose name it imitates.
     for taken in (name,) if name.isascii() else (name, latin_look(name)):
         owner = users.by_any_name(state, taken)
         if owner is not None and owner.id != wanted.user_id:
@@ -105,6 +106,8 @@ def set_password(state: People, command: SetPassword, call: Call) -> Result:
 
 def set_first_password(state: People, command: SetFirstPassword, call: Call) -> Result:
     """Set the password of a user who has none."""
+    # Each gateway sends this at its start. Only the first may have an effect, or a restart would undo a
+    # changed password.
     if users.by_id(state, command.user_id).password.hashed:
         return Result()
     return Result([_password_set(command.user_id, command.password, "first password, from the settings")])
@@ -112,6 +115,8 @@ def set_first_password(state: People, command: SetFirstPassword, call: Call) -> 
 
 def renew_password(state: People, command: RenewPassword, call: Call) -> Result:
     """Store a rehashed password if the user's password is still the one that was checked."""
+    # Hashing takes a tenth of a second, in which the password may have been changed; that one must not be put
+    # back.
     if users.by_id(state, command.user_id).password != command.before:
         return Result()
     reason = "rehashed at the current cost when it was used"

@@ -53,6 +53,7 @@ def set_workspace(state: People, command: SetWorkspace, call: Call) -> Result:
         if known.archived and command.archived is not False:
             raise _archived_error(f"workspace {id} '{known.name}'")
         holder = state.workspace_names.get(command.name.lower())
+        # The permanent one is not in the state, and so not in its index of names.
         if command.name.lower() == workspace_records.UNCATEGORIZED.lower():
             holder = workspace_records.FIRST
         _check_name(command.name, None if holder == id else holder, "workspace")
@@ -68,6 +69,7 @@ def set_workspace(state: People, command: SetWorkspace, call: Call) -> Result:
         check_agent_user(described.get("agent_user"))
         _check_pools(state, replace(wanted, **described))
         wanted = replace(wanted, **described)
+    # Not refused for an archived or permanent workspace: a pin belongs to the user who sets it.
     if command.pinned is not msgspec.UNSET:
         others = tuple(user for user in known.pinned_by if user != command.user)
         wanted = replace(wanted, pinned_by=(*others, command.user) if command.pinned else others)

@@ -127,6 +127,7 @@ def user_set(state: People, recorded: Recorded) -> Iterable[Key]:
         changed_at=recorded.at,
     )
     yield from put_user(state, changed)
+    # Unlinked: whoever signs in next with that name must not find the account by the old identity.
     if not event.remote and event.user_id in state.identities:
         yield from put_identity(state, event.user_id, None)
 

@@ -32,6 +32,8 @@ def group_removed(state: People, recorded: Recorded) -> Iterable[Key]:
 
 def _remove_group_name(state: People, id: int) -> None:
     known = state.groups.get(id)
+    # A log may hold two groups whose names differ in case only, from before that was refused. The name is the
+    # other's then.
     if known is not None and state.group_names.get(known.name.lower()) == id:
         del state.group_names[known.name.lower()]
 

@@ -122,6 +122,7 @@ def put_identity(state: People, user_id: int, known: KnownAs | None) -> Iterable
 
 def _name_user(state: People, user: User) -> None:
     for name in (user.username, *user.former):
+        # The first who had a name keeps it for good: ownership is recorded by names (decision 32).
         state.user_names.setdefault(name, user.id)
 
 
@@ -134,6 +135,7 @@ def record_highest_id(state: People, kind: str, id: int) -> Iterable[Key]:
 
 def put_workspace(state: People, changed: WorkspaceSet) -> Iterable[Key]:
     """Store a workspace."""
+    # Its old name has to leave the index, too.
     yield from drop_workspace(state, changed.workspace_id)
     state.workspaces[changed.workspace_id] = changed
     state.workspace_names.setdefault(changed.name.lower(), changed.workspace_id)

@@ -180,6 +180,7 @@ class People(Roles, Quotas, Bindings):
     """Project id by workspace id and lowercase name."""
 
     def __post_init__(self) -> None:
+        # Here and not above: that module imports this one for its records.
         from services.people.domain.indexed_records import build_indexes
 
         build_indexes(self)

@@ -60,6 +60,7 @@ def _username(settings: OidcSettings, claims: dict[str, Any]) -> str:
             f"the provider does not send '{claim}' for you: an administrator may choose another claim with "
             "STEADFAST_OIDC_USERNAME_CLAIM, or ask for more with STEADFAST_OIDC_SCOPES"
         )
+    # Otherwise anybody who registers another person's address at the provider is that person here.
     if claim == "email" and claims.get("email_verified") is not True:
         raise NotAuthenticated("the provider has not verified your e-mail address")
     return name

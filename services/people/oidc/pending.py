@@ -69,6 +69,7 @@ def start_sign_in(redirect_url: str, return_to: str, now: float, port: int, chal
 def safe_return_path(text: str) -> str:
     """The place in the web UI to return to, or the home page. Never an address outside the web UI."""
     parts = urlsplit(text) if len(text) <= MAX_RETURN_CHARACTERS and _PATH.fullmatch(text) else None
+    # Browsers read a backslash as a slash, and dots could lead out of the web UI to a task's page.
     if parts is None or parts.scheme or parts.netloc or "\\" in text or ".." in parts.path:
         return HOME_PAGE
     return text

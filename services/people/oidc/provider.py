@@ -133,6 +133,8 @@ class Provider:
 
     def _verify(self, text: str, header: Any) -> dict[str, Any]:
         """The claims of a token, verified with whichever of the provider's keys signed it."""
+        # Keys rotate: an unknown one may be new. `RETRY_S` keeps forged tokens from making a request to the
+        # provider each.
         for fresh in (False, True):
             for key in _candidates(self._metadata_and_keys(fresh=fresh).keys, header):
                 try:
@@ -149,6 +151,7 @@ class Provider:
         if not missing or not metadata.userinfo_endpoint or not isinstance(token, str):
             return {}
         found = self._http.get(metadata.userinfo_endpoint, token).record()
+        # The signed token says who it is. This answer is not signed, and must be about the same person.
         if found.get("sub") != claims["sub"]:
             raise NotAuthenticated("the provider returned another user's details than those it signed")
         return {name: found[name] for name in missing if name in found}
@@ -168,6 +171,7 @@ class Provider:
             metadata = msgspec.convert(self._http.get(url).record(), Metadata)
         except msgspec.ValidationError as error:
             raise ProviderUnavailable(f"the provider's metadata at {url} is incomplete: {error}") from error
+        # Whoever answers for another issuer could have its tokens accepted here.
         if metadata.issuer != issuer:
             raise ProviderUnavailable(
                 f"the provider at {issuer} calls itself '{metadata.issuer[:200]}': "
@@ -193,6 +197,7 @@ def _auth_method(secret: str, metadata: Metadata) -> str:
 def _candidates(keys: KeySet, header: Any) -> Iterable[Key]:
     kid = header.get("kid")
     for key in keys.keys:
+        # A shared secret in the key set would let everybody sign who can read it.
         if key.key_type != "oct" and (kid is None or key.kid == kid):
             yield key
 

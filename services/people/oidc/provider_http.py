@@ -113,6 +113,7 @@ class ProviderClient:
 
 def _read(answer: urllib3.BaseHTTPResponse, url: str) -> bytes:
     """Read the body. Raises `ProviderUnavailable` if it is too large."""
+    # Not decompressed: a small answer could become gigabytes.
     body: bytes = answer.read(MAX_BYTES + 1, decode_content=False)
     answer.close()
     if len(body) > MAX_BYTES:
