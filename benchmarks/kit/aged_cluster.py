@@ -37,12 +37,12 @@ AT_ONCE = 1000
 class AgedCluster:
     """A cluster whose age can be chosen; each age begins as a copy of the same young one."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, port: int) -> None:
         self._folder = folder
         self._young = folder / "young"
         self._readings: list[dict[str, grown_tables.Reading]] = []
         self.home = Home("aged", folder / "home")
-        self.plan = Plan(name="aged", port=broker.free_port(), gpu=False, slots=1, ends_with=os.getpid())
+        self.plan = Plan(name="aged", port=port, gpu=False, slots=1, ends_with=os.getpid())
 
     def up(self) -> None:
         """Start it."""
@@ -121,12 +121,13 @@ class AgedCluster:
 @contextlib.contextmanager
 def aged_cluster(folder: Path) -> Iterator[AgedCluster]:
     """A young one that runs, stopped at the end of a `with`."""
-    cluster = AgedCluster(folder)
-    try:
-        cluster.up()
-        yield cluster
-    finally:
-        cluster.down()
+    with broker.held_port() as door:
+        cluster = AgedCluster(folder, broker.port_of(door))
+        try:
+            cluster.up()
+            yield cluster
+        finally:
+            cluster.down()
 
 
 async def _append(url: str, credentials: str, events: Iterable[Recorded]) -> dict[str, int]:

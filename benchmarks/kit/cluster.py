@@ -19,13 +19,14 @@ def running_cluster(slots: int, agents: int = 1) -> Iterator[Home]:
     """A cluster with one worker or more, each with so many slots, for the length of a `with`."""
     with tempfile.TemporaryDirectory(prefix="steadfast-bench-") as folder:
         home = Home("bench", Path(folder))
-        port, ends_with = broker.free_port(), os.getpid()
-        plan = Plan(name="bench", port=port, gpu=False, slots=slots, agents=agents, ends_with=ends_with)
-        up(plan, home)
-        try:
-            yield home
-        finally:
-            down(home)
+        with broker.held_port() as door:
+            port, ends_with = broker.port_of(door), os.getpid()
+            plan = Plan(name="bench", port=port, gpu=False, slots=slots, agents=agents, ends_with=ends_with)
+            up(plan, home)
+            try:
+                yield home
+            finally:
+                down(home)
 
 
 @contextlib.contextmanager

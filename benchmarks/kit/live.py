@@ -19,7 +19,8 @@ class Broker:
     """A nats-server configured as in a local cluster, without accounts."""
 
     def __init__(self, folder: Path) -> None:
-        self._ports = broker.free_port(), broker.free_port()
+        self._held = broker.held_port(), broker.held_port()
+        self._ports = tuple(map(broker.port_of, self._held))
         self._config = broker.write_config(folder, port=self._ports[0], monitor_port=self._ports[1])
         self.url = f"nats://127.0.0.1:{self._ports[0]}"
         self.process: subprocess.Popen[bytes] | None = None
@@ -37,6 +38,11 @@ class Broker:
             self.process.kill()
             self.process.wait()
 
+    def close(self) -> None:
+        """Let others have its ports."""
+        for held in self._held:
+            held.close()
+
 
 @contextlib.contextmanager
 def running_broker() -> Iterator[Broker]:
@@ -48,6 +54,7 @@ def running_broker() -> Iterator[Broker]:
             yield server
         finally:
             server.stop()
+            server.close()
 
 
 async def make_streams(server: Broker) -> None:

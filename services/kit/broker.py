@@ -25,12 +25,6 @@ MAX_PROCESSORS = 4
 """Most processors for a broker that shares its host. One handles some 100,000 messages a second."""
 
 
-def free_port() -> int:
-    """Return a TCP port on loopback that currently has no listener."""
-    with held_port() as held:
-        return port_of(held)
-
-
 def held_port(port: int = 0) -> socket.socket:
     """Reserve a TCP port on loopback until the result is closed; 0 picks a free one. Raises OSError.
 

@@ -111,7 +111,11 @@ def ask(gateway, path, body, key="k"):
 
 def without_age(answer):
     """An experiment is shown as it is now, so a repeat in the next second shows it a second older."""
-    return {**answer, "experiment": {**answer["experiment"], "duration": None}} if "experiment" in answer else answer
+    return (
+        {**answer, "experiment": {**answer["experiment"], "duration": None}}
+        if "experiment" in answer
+        else answer
+    )
 
 
 @pytest.mark.parametrize("path", CREATIONS)

@@ -6,7 +6,6 @@ import io
 import pytest
 
 from det_contracts import subjects
-from services.kit.broker import free_port
 from services.kit.credentials import Authority
 from services.kit.jetstream_api import request
 from services.kit.log import Draft
@@ -16,6 +15,7 @@ from services.local.backup import CannotBackUp, back_up, decrypt_keys, key_box
 from services.local.home import Home, Plan
 from services.local.restore import verify_backup
 from services.local.stream_copies import CannotCopy, export_stream, import_stream
+from tests.fixtures.ports import reserved_port
 
 CONTROL = subjects.CONTROL
 
@@ -74,7 +74,7 @@ def test_a_stream_that_was_cut_short_is_refused(broker):
 def test_a_broker_that_does_not_answer_is_reported(tmp_path, monkeypatch):
     home = Home("test", tmp_path)
     home.write_plan(Plan("test"))
-    home.write("ports.json", {"broker": free_port()})
+    home.write("ports.json", {"broker": reserved_port()})
     (home.folder("secrets") / "operator.creds").write_text(Authority.create().operator())
     monkeypatch.setattr("services.local.backup.is_running", lambda home: True)
     with pytest.raises(CannotBackUp, match="broker of cluster 'test' does not answer: no connection to"):

@@ -2,9 +2,9 @@
 
 import pytest
 
-from services.kit.broker import free_port
 from services.kit.credentials import Authority
 from services.local.broker_command import inbox_of
+from tests.fixtures.ports import reserved_port
 from tests.fixtures.service_processes import run_module
 
 ARGUMENTS = {"skip": ["--position", "3", "--reason", "a test"], "remake": []}
@@ -12,7 +12,7 @@ ARGUMENTS = {"skip": ["--position", "3", "--reason", "a test"], "remake": []}
 
 @pytest.mark.parametrize("name", sorted(ARGUMENTS))
 def test_an_unreachable_broker_is_reported_in_one_line(name):
-    url = f"nats://127.0.0.1:{free_port()}"
+    url = f"nats://127.0.0.1:{reserved_port()}"
     ended = run_module(f"services.local.{name}", "--nats", url, *ARGUMENTS[name])
     assert ended.returncode == 1
     [line] = ended.stderr.splitlines()

@@ -9,12 +9,12 @@ import pytest
 from structlog.testing import capture_logs
 
 from services.kit import conditions as names
-from services.kit.broker import free_port
 from services.kit.conditions import Conditions
 from services.kit.health import HealthPages
 from services.kit.process_metrics import Measures
 from services.local import status
 from services.local.home import Home, Plan
+from tests.fixtures.ports import reserved_port
 
 
 @pytest.fixture
@@ -31,8 +31,8 @@ def shown(home, capsys, **messages):
 
     async def work():
         pages = HealthPages(conditions, Measures("searcher"))
-        home.write("ports.json", {"searcher": pages.start(0), "metrics": free_port()})
-        found = await asyncio.to_thread(status.show, home, Plan(name="c", port=free_port()))
+        home.write("ports.json", {"searcher": pages.start(0), "metrics": reserved_port()})
+        found = await asyncio.to_thread(status.show, home, Plan(name="c", port=reserved_port()))
         pages.stop()
         return found
 

@@ -53,8 +53,12 @@ def test_a_listener_makes_a_port_unfree():
         assert not is_free(server.getsockname()[1])
 
 
-def test_a_port_without_listener_is_free():
+def let_go():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    assert is_free(port)
+        return probe.getsockname()[1]
+
+
+def test_a_port_without_listener_is_free():
+    # Another process may take one that is let go.
+    assert any(is_free(let_go()) for _ in range(10))

@@ -1,17 +1,11 @@
 """Several ranks on one or more nodes, as threads of one process over real connections."""
 
-import socket
 import threading
 
 from determined.core import DistributedContext
+from tests.fixtures.ports import reserved_port
 
 PATIENCE_S = 60
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def numbers(rank, nodes, per_node):
@@ -27,7 +21,7 @@ def numbers(rank, nodes, per_node):
 
 def run_ranks(body, nodes=1, per_node=2, **more):
     """Run `body(dist)` on every rank at once; returns by rank what each gave or raised."""
-    port, size = free_port(), nodes * per_node
+    port, size = reserved_port(), nodes * per_node
     outcomes = [None] * size
 
     def one(rank):

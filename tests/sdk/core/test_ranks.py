@@ -12,7 +12,8 @@ import threading
 import pytest
 
 from determined.core import DistributedContext, _connections, _rendezvous
-from tests.sdk.core.socket_ranks import PATIENCE_S, free_port, numbers, run_ranks
+from tests.fixtures.ports import reserved_port
+from tests.sdk.core.socket_ranks import PATIENCE_S, numbers, run_ranks
 
 
 @pytest.mark.parametrize(("nodes", "per_node"), [(1, 2), (1, 4), (2, 1), (2, 2), (3, 2)])
@@ -140,7 +141,7 @@ def test_those_who_do_not_come_are_named(monkeypatch, caplog):
 
 def test_who_starts_ranks_by_hand_says_how_long_they_wait_for_one_another(monkeypatch):
     monkeypatch.setenv("STEADFAST_JOIN_PATIENCE_S", "0.3")
-    address = ("127.0.0.1", free_port())
+    address = ("127.0.0.1", reserved_port())
     with pytest.raises(TimeoutError, match=r"0\.3 s \(STEADFAST_JOIN_PATIENCE_S\): .*for rank 1 of 2"):
         DistributedContext(**numbers(0, 1, 2), pub_port=address[1])
     with pytest.raises(TimeoutError, match="rank 1 waiting for the chief"):
@@ -151,12 +152,12 @@ def test_who_starts_ranks_by_hand_says_how_long_they_wait_for_one_another(monkey
 def test_a_patience_that_is_no_number_of_seconds_is_refused(monkeypatch, text):
     monkeypatch.setenv("STEADFAST_JOIN_PATIENCE_S", text)
     with pytest.raises(ValueError, match=f"STEADFAST_JOIN_PATIENCE_S must be .* not '{text}'"):
-        DistributedContext(**numbers(0, 1, 2), pub_port=free_port())
+        DistributedContext(**numbers(0, 1, 2), pub_port=reserved_port())
 
 
 def test_a_chief_who_does_not_come(monkeypatch):
     with pytest.raises(TimeoutError, match="waiting for the chief"):
-        _rendezvous.follow(("127.0.0.1", free_port()), 1, 2, patience_s=0.2)
+        _rendezvous.follow(("127.0.0.1", reserved_port()), 1, 2, patience_s=0.2)
 
 
 def test_a_port_that_is_taken_is_named():
@@ -206,7 +207,11 @@ def test_one_that_dies_before_all_have_come_ends_the_waiting(monkeypatch):
     listener = _rendezvous.listen("127.0.0.1", 0)
     address = listener.getsockname()[:2]
     chief, led = in_background(lambda: _rendezvous.lead(listener, 4))
+    joined, wait = threading.Event(), _rendezvous._await_ready
+    monkeypatch.setattr(_rendezvous, "_await_ready", lambda link, clock: joined.set() or wait(link, clock))
     other, followed = in_background(lambda: _rendezvous.follow(address, 1, 4))
+    # The chief is given up for the victim: who came later would find nobody.
+    assert joined.wait(PATIENCE_S)
     victim = [
         _rendezvous._connect(address, 2, 4, channel) for channel in (_connections.DATA, _connections.LIFE)
     ]
@@ -329,7 +334,7 @@ else:
 
 def start_three(mark, how):
     environment = os.environ | {"DET_SESSION_TOKEN": "known to all three"}
-    port = str(free_port())
+    port = str(reserved_port())
     return [
         subprocess.Popen(
             [sys.executable, "-c", SCRIPT, str(rank), port, str(mark), how],

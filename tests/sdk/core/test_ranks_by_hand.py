@@ -8,8 +8,8 @@ import time
 import pytest
 
 from determined.core import DistributedContext, _presence, _rendezvous
-from services.kit.broker import free_port
 from tests.fixtures.other_users import BOB, needs_root
+from tests.fixtures.ports import reserved_port
 
 DIES = "import determined; raise SystemExit(3)"
 JOINS = (
@@ -31,7 +31,7 @@ def job(monkeypatch, tmp_path):
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(_rendezvous, "GRACE_S", 0.3)
     monkeypatch.setattr(_rendezvous, "_LOOK_S", 0.05)
-    return free_port()
+    return reserved_port()
 
 
 def start(rank, program, *words):

@@ -9,9 +9,10 @@ import pytest
 
 from determined.core import CheckpointContext, DummyCheckpointContext
 from determined.storage import SharedFSStorageManager
+from tests.fixtures.ports import reserved_port
 from tests.sdk.core.copying_storage import Copying
 from tests.sdk.core.fake_transport import FakeTransport
-from tests.sdk.core.socket_ranks import PATIENCE_S, free_port, run_ranks
+from tests.sdk.core.socket_ranks import PATIENCE_S, run_ranks
 
 STEPS = {"steps_completed": 10}
 KINDS = pytest.mark.parametrize("manager", [SharedFSStorageManager, Copying])
@@ -345,7 +346,7 @@ def test_processes_agree_on_which_files_are_the_same(tmp_path, store):
     for rank in range(2):
         write(tmp_path / f"alike{rank}", **same, **{f"own{rank}": ""})
         write(tmp_path / f"apart{rank}", **same, state=f"of {rank}")
-    port = str(free_port())
+    port = str(reserved_port())
     processes = [
         subprocess.Popen(
             [sys.executable, "-c", PROCESS, str(rank), port, str(tmp_path)], stdout=subprocess.PIPE, text=True

@@ -4,12 +4,13 @@ import importlib.util
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
 
 import pytest
+
+from tests.fixtures.ports import reserved_port
 
 pytestmark = [
     pytest.mark.live,
@@ -83,15 +84,9 @@ def new_interpreter(words, **options):
 def node(tmp_path, fork_server):
     def make(slots=(2,), rank=0, port=None, python=fork_server.start):
         addresses = ["127.0.0.1"] * len(slots)
-        return Node(tmp_path / f"n{rank}", addresses, list(slots), rank, port or free_port(), python)
+        return Node(tmp_path / f"n{rank}", addresses, list(slots), rank, port or reserved_port(), python)
 
     return make
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def told(output):
@@ -130,7 +125,7 @@ def test_one_process(node, slots):
 
 
 def test_nodes_of_different_size(node):
-    port = free_port()
+    port = reserved_port()
     nodes = [node((2, 1), rank, port) for rank in (0, 1)]
     processes = [each.start("--", *SHOW) for each in nodes]
     outputs = [process.communicate(timeout=120) for process in processes]
@@ -194,7 +189,7 @@ def test_a_rank_that_is_killed_ends_all_that_wait_for_it(node, step, count, vict
 
     The last line names it, and not a rank that ended because of it.
     """
-    monkeypatch.setenv("INTER_TRAIN_PROCESS_COMM_PORT_1", str(free_port()))
+    monkeypatch.setenv("INTER_TRAIN_PROCESS_COMM_PORT_1", str(reserved_port()))
     code, _, err = node((count,)).run(sys.executable, "-c", DIES, str(victim), step)
     assert code == 1
     assert err.splitlines()[-1] == f"rank {victim} was ended by SIGKILL", err

@@ -7,7 +7,7 @@ import pytest
 
 from det_contracts import codec, subjects
 from det_contracts.events import trial
-from services.kit import broker as kit
+from tests.fixtures.ports import reserved_port
 from tests.fixtures.script import Script
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
@@ -156,7 +156,7 @@ threading.Thread(target=go_on, daemon=True).start()
 
 def test_other_ranks_do_not_wait_for_what_the_chief_still_sends(script):
     script.broker.kill9()
-    port = kit.free_port()
+    port = reserved_port()
     join = "dist = det.core.DistributedContext(rank={0}, size=2, local_rank={0}, local_size=2, cross_rank=0,"
     join += f" cross_size=1, pub_port={port})\n"
     chief = BEGIN.replace("core = det.core.init()", join.format(0) + "core = det.core.init(distributed=dist)")

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from services.kit.broker import free_port
+from tests.fixtures.ports import reserved_port
 from tests.worker.warm.test_conformance import told
 from worker.warm.inside.ranks import Refusal, parse_request
 from worker.warm.warm_start import rank_variables
@@ -65,7 +65,7 @@ def ranks(both):
 
     def run(start, text, argument=""):
         both.write(text)
-        env = {"DET_RESOURCES_ID": "r", "C10D_PORT": str(free_port())}
+        env = {"DET_RESOURCES_ID": "r", "C10D_PORT": str(reserved_port())}
         argv = [*LAUNCHER, argument]
         streams, ended = told(start(argv, **env | rank_variables(argv, env, 2)))
         for lines in streams.values():
