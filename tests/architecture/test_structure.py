@@ -270,3 +270,18 @@ def test_project_text_speaks_of_the_project_alone():
         if path.suffix in (".py", ".md", ".toml", ".yaml", ".txt") and path.exists():
             text = path.read_text(errors="replace")
             assert not [word for word in words if word in text], name
+
+
+FOR_EVERYBODY = re.compile(r'setattr\((\w+\.)*time, |setattr\("[\w.]+\.time\.\w+"')
+
+
+def test_no_test_changes_time_for_the_whole_process():
+    """Event loops and threads of other tests would stand still with it: `set_time` is for one module."""
+    found = [name_of(path) for path in files("tests") if FOR_EVERYBODY.search(path.read_text())]
+    assert found == []
+    for arguments in (
+        'module.time, "sleep", nap',
+        'time, "time", clock',
+        '"services.kit.x.time.monotonic", clock',
+    ):
+        assert FOR_EVERYBODY.search(f"monkeypatch.setattr({arguments})"), arguments

@@ -130,7 +130,7 @@ def test_a_deleted_database_is_rebuilt_with_the_same_answers(local_cluster, mode
     cluster.api("POST", "webhooks", user="admin", json={"url": "http://192.0.2.1/", "triggers": [trigger]})
     id = cluster.create("config.yaml", model, "--config", "searcher.max_trials=3")
     cluster.wait_for_end(id)
-    wait_for(lambda: settled(cluster), 20, "all reports to be judged")
+    wait_for(lambda: settled(cluster), 60, "all reports to be judged")
     supervisor = cluster.pid("supervisor")
     for name in ("searcher", "scheduler", "metrics", "checkpoints", "webhooks", "gateway"):
         before = answers(cluster, name)
@@ -138,12 +138,12 @@ def test_a_deleted_database_is_rebuilt_with_the_same_answers(local_cluster, mode
         os.kill(supervisor, signal.SIGSTOP)
         try:
             os.kill(old, signal.SIGKILL)
-            wait_for(lambda old=old: not is_alive(old), 10, f"{name} to be gone")
+            wait_for(lambda old=old: not is_alive(old), 60, f"{name} to be gone")
             for path in (cluster.home.path / "databases").glob(f"{name}.db*"):
                 path.unlink()
         finally:
             os.kill(supervisor, signal.SIGCONT)
-        wait_for(lambda name=name, old=old: cluster.pid(name) != old, 20, f"{name} to be started again")
+        wait_for(lambda name=name, old=old: cluster.pid(name) != old, 60, f"{name} to be started again")
         assert answers(cluster, name) == before, name
 
 
@@ -171,13 +171,13 @@ def test_a_second_replica_takes_over_and_nothing_is_decided_twice(local_cluster,
             log = tmp_path / f"{name}-2.log"
             wait_for(lambda log=log: "service.ready" in log.read_text(), 60, f"the second {name}")
         id = cluster.create("config.yaml", model)
-        wait_for(lambda: cluster.trials(id), 20, "trials")
+        wait_for(lambda: cluster.trials(id), 60, "trials")
         os.kill(supervisor, signal.SIGSTOP)
         for name in ("searcher", "scheduler"):
             os.kill(cluster.pid(name), signal.SIGKILL)
         for name in ("searcher", "scheduler"):
             log = tmp_path / f"{name}-2.log"
-            wait_for(lambda log=log: "service.leads" in log.read_text(), 30, f"the second {name} to lead")
+            wait_for(lambda log=log: "service.leads" in log.read_text(), 60, f"the second {name} to lead")
         cluster.api("POST", f"experiments/{id}/pause")
         cluster.api("POST", f"experiments/{id}/activate")
         assert cluster.wait_for_end(id)["state"] == "STATE_COMPLETED"

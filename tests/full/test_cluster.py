@@ -76,7 +76,7 @@ def test_a_draining_worker_empties_and_gets_nothing_new(lab):
     assert lab.used(place) == 1
     lab.open("first")
     lab.finished(first)
-    wait_for(lambda: lab.used(place) == 0, 20, "the worker to be empty")
+    wait_for(lambda: lab.used(place) == 0, 60, "the worker to be empty")
     assert lab.runs(trial) == 1
     lab.cluster.api("POST", f"agents/{place}/enable", user="admin")
     third, (last,) = lab.submit("third", slots=4)
@@ -116,7 +116,7 @@ def test_trials_of_a_lost_machine_move_and_count_no_restart(lab):
     assert lab.outcomes(gang) == ["worker_lost", "succeeded"]
     assert lost not in lab.places(gang)[1]
     lab.cluster.start(lost)
-    wait_for(lambda: lab.here() == set(lab.cluster.workers()), 30, "the machine to be back")
+    wait_for(lambda: lab.here() == set(lab.cluster.workers()), 60, "the machine to be back")
     full, trials = lab.submit("full", slots=4, trials=3)
     lab.open("full")
     lab.finished(full)
@@ -140,7 +140,7 @@ def test_work_of_a_worker_that_is_stopped_moves_and_counts_no_restart(lab):
     lab.until_held(trial)
     ((place,),) = lab.places(trial)
     lab.cluster.stop(place, signal.SIGTERM)
-    wait_for(lambda: not lab.processes(place), 20, "what it ran to be gone")
+    wait_for(lambda: not lab.processes(place), 60, "what it ran to be gone")
     lab.told(trial, 2)
     lab.open("stopped")
     lab.finished(experiment)
@@ -175,7 +175,7 @@ def test_a_worker_that_is_back_too_late_ends_what_is_no_longer_its_own(lab):
     lab.told(trial, 2)
     assert set(old) <= set(lab.processes(place))
     lab.cluster.start(place)
-    wait_for(lambda: not lab.processes(place), 30, "the old run to end")
+    wait_for(lambda: not lab.processes(place), 60, "the old run to end")
     lab.open("late")
     lab.finished(experiment)
     assert lab.outcomes(trial) == ["worker_lost", "succeeded"]
@@ -195,7 +195,7 @@ def test_a_worker_that_is_back_with_fewer_slots_keeps_what_still_fits(lab):
     kept, moved = there[0, 1], there[2, 3]
     lab.cluster.stop(place, signal.SIGKILL)
     lab.cluster.start(place, STEADFAST_WORKER_SLOTS="2")
-    wait_for(lambda: lab.outcomes(moved) == ["worker_lost"], 30, "the trial on the lost slots to end")
+    wait_for(lambda: lab.outcomes(moved) == ["worker_lost"], 60, "the trial on the lost slots to end")
     lab.open("shrunk")
     lab.finished(experiment)
     assert lab.runs(kept) == 1

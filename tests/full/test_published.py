@@ -129,7 +129,7 @@ def test_the_published_command(local_cluster, guide, theirs):
     assert len(json.loads(theirs(cluster, "slot", "list", "--json"))) == 4
     assert (guide / "experiment_1_model_def.tgz").stat().st_size > 0
     assert list((guide / "trial").rglob("state"))
-    wait_for(lambda: cluster.experiment(2)["state"] == "STATE_CANCELED", 30, "experiment 2 to be killed")
+    wait_for(lambda: cluster.experiment(2)["state"] == "STATE_CANCELED", 60, "experiment 2 to be killed")
     theirs(cluster, "e", "delete", "2", "--yes")
     theirs(cluster, "e", "describe", "99", status=1)
     wide = theirs(

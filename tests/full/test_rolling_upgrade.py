@@ -74,7 +74,7 @@ class Upgrade:
         asked = name not in self.cluster.workers()
         self.cluster.stop(name, signal.SIGTERM if asked else signal.SIGKILL)
         self.cluster.start(name, **variables)
-        wait_for(lambda: self._runs(name, variables), 30, f"{name} to be started")
+        wait_for(lambda: self._runs(name, variables), 60, f"{name} to be started")
 
     def _runs(self, name, variables):
         try:
@@ -105,7 +105,7 @@ class Upgrade:
     def command(self):
         """A task of somebody's own that is over; its id."""
         id = self.cluster.det("cmd", "run", "-d", "true").stdout.strip()
-        wait_for(lambda: id in self.listed(), 30, "the task to be listed")
+        wait_for(lambda: id in self.listed(), 60, "the task to be listed")
         wait_for(lambda: self.listed()[id] == "STATE_TERMINATED", 60, "the end of the task")
         return id
 
@@ -166,7 +166,7 @@ def play(upgrade, earlier, this):
     upgrade.roll(this, SERVICES)
     second, third = upgrade.command(), upgrade.command()
     upgrade.forget(second)
-    wait_for(lambda: second not in upgrade.listed(), 30, "the task to be forgotten")
+    wait_for(lambda: second not in upgrade.listed(), 60, "the task to be forgotten")
     anew = cluster.log("searcher").count('"database.other_fold"')
     # Back: the release before passes over what it does not know, and decides on.
     upgrade.roll(earlier, reversed(SERVICES))

@@ -67,4 +67,4 @@ def test_the_published_sdk_reports_from_outside(cluster, published, tmp_path):
     assert steps_of(cluster, first["id"], "training") == [(1, 1), (1, 2), (2, 3), (2, 4)]
     assert first["checkpointCount"] == 4
     assert experiment["bestTrialSearcherMetric"] == 0.25
-    wait_for(lambda: "begins at 2" in cluster.logs(first["id"]), 20, "the lines of the script")
+    wait_for(lambda: "begins at 2" in cluster.logs(first["id"]), 60, "the lines of the script")

@@ -52,14 +52,14 @@ def test_a_job_is_moved_by_the_keyboard_and_by_dragging(ranked, signed_in, tmp_p
     expect(told).to_contain_text("Nothing is interrupted")
     assert order() == ["first", "second", "third"], "told, not done"
     page.keyboard.press("Enter")
-    wait_for(lambda: order() == ["first", "third", "second"], 20, "the move")
+    wait_for(lambda: order() == ["first", "third", "second"], 60, "the move")
     expect(page.get_by_text("Moved third ahead of second")).to_be_visible()
     page.get_by_role("button", name="Undo").click()
-    wait_for(lambda: order() == ["first", "second", "third"], 20, "the way back")
+    wait_for(lambda: order() == ["first", "second", "third"], 60, "the way back")
     expect(rows.first).to_contain_text("first")
     page.get_by_role("button", name=re.compile("^Move second .*arrow keys")).drag_to(
         rows.first, target_position={"x": 300, "y": 4}
     )
-    wait_for(lambda: order() == ["second", "first", "third"], 20, "the move by the pointer")
+    wait_for(lambda: order() == ["second", "first", "third"], 60, "the move by the pointer")
     for id in ids.values():
         ranked.api("POST", f"experiments/{id}/kill")

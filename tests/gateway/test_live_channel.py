@@ -108,7 +108,7 @@ def test_an_event_tells_all_that_its_id_stands_for(gateway, page, monkeypatch):
 
 
 def test_reports_are_notified_twice(gateway, page, monkeypatch):
-    monkeypatch.setattr(series, "REPEAT_S", 0.3)
+    monkeypatch.setattr(series, "REPEAT_S", 1.0)
     gateway.given(story.created(1), story.trial_created(1))
     one = page("trial.1.series")
 

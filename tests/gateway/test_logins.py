@@ -117,7 +117,7 @@ def cheap(monkeypatch):
     monkeypatch.setattr(passwords, "_DUMMY_HASH", hasher.hash("x"))
 
 
-def test_too_many_wrong_passwords_are_429_with_retry_after(gateway, cheap):
+def test_too_many_wrong_passwords_are_429_with_retry_after(gateway, cheap, no_time_passes):
     statuses = [try_to_log_in(gateway, "determined", "wrong").status_code for _ in range(13)]
     assert statuses == [401] * 12 + [429]
     answer = try_to_log_in(gateway, "determined", "")
@@ -127,14 +127,14 @@ def test_too_many_wrong_passwords_are_429_with_retry_after(gateway, cheap):
     assert try_to_log_in(gateway, "admin", "").status_code == 200
 
 
-def test_what_a_client_says_of_its_address_counts_for_nothing(gateway, cheap):
+def test_what_a_client_says_of_its_address_counts_for_nothing(gateway, cheap, no_time_passes):
     for number in range(12):
         headers = {"X-Forwarded-For": f"10.0.0.{number}"}
         assert try_to_log_in(gateway, "determined", "wrong", **headers).status_code == 401
     assert try_to_log_in(gateway, "determined", "wrong", **{"X-Forwarded-For": "10.9.9.9"}).status_code == 429
 
 
-def test_behind_a_proxy_of_ours_what_it_says_counts(tmp_path, cheap):
+def test_behind_a_proxy_of_ours_what_it_says_counts(tmp_path, cheap, no_time_passes):
     harness = Harness(tmp_path, trusted_proxies="127.0.0.0/8, 10.255.0.1")
     try:
         for number in range(13):

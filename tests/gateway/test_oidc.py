@@ -129,7 +129,7 @@ def test_a_refusal_by_the_provider_is_reported_without_quoting_it(gateway, liar)
     assert "<b>" not in text
 
 
-def test_who_fails_often_waits(gateway, liar):
+def test_who_fails_often_waits(gateway, liar, no_time_passes):
     asked = begin(gateway)
     codes = {come_back(gateway, asked["state"] + "x").status_code for _ in range(25)}
     assert codes == {401, 429}

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(60)]
 
 
 async def consumers(connection):
-    answer = await connection.request(f"$JS.API.CONSUMER.NAMES.{subjects.CONTROL}", b"", timeout=5)
+    answer = await connection.request(f"$JS.API.CONSUMER.NAMES.{subjects.CONTROL}", b"", timeout=60)
     return json.loads(answer.data)["consumers"]
 
 

@@ -17,6 +17,7 @@ from services.kit.log_range import read_range
 from services.kit.snapshot import Snapshot
 from services.kit.stream_check import ReadBroken, StreamCheck, nanoseconds
 from tests.fixtures.databases import open_sqlite
+from tests.fixtures.own_time import set_time
 
 CONTROL = subjects.CONTROL
 BODY = b"x" * 300
@@ -303,7 +304,7 @@ def check(monkeypatch):
     def judged(state, cluster, position, looks=1, name=CONTROL):
         asked = Asked(state, cluster)
         monkeypatch.setattr(stream_check, "request", asked.ask)
-        monkeypatch.setattr(stream_check.time, "monotonic", lambda: now[0])
+        set_time(monkeypatch, stream_check, monotonic=lambda: now[0])
         one = StreamCheck(None, name, {})
         for _ in range(looks):
             now[0] += 1.0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -13,50 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from det_contracts.problems import Refused, failed_precondition
+from det_contracts.problems import Refused
 from services.kit import offload
 from services.kit.admission import Busy
 from services.kit.job import Job
 from services.kit.offload import Offload
 
-WHERE = "tests.kit.test_offload"
+WHERE = "tests.kit.heavy_jobs"
 DOUBLE = Job(f"{WHERE}:double")
-
-
-def double(argument, *files):
-    for file in files:
-        os.pread(file, 1, 0)
-    return {"value": argument["value"] * 2, "pid": os.getpid()}
-
-
-def refuse(argument):
-    raise failed_precondition(f"not for {argument}")
-
-
-def fail(argument):
-    raise KeyError(argument)
-
-
-def contents(argument, file):
-    return os.pread(file, 1 << 20, 0)[::-1]
-
-
-def think(argument):
-    while True:
-        pass
-
-
-def grow(argument):
-    return len(bytearray(argument))
-
-
-def die(argument):
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def nap(argument):
-    Path(argument).write_text(str(os.getpid()))
-    time.sleep(3600)
 
 
 def in_one(work):
@@ -122,8 +85,9 @@ def test_files_and_bytes_are_handed_over():
 )
 def test_what_cannot_be_done_is_refused_and_the_next_is_done(name, argument, said):
     async def work(heavy):
+        seconds = 1 if name == "think" else 60
         with pytest.raises(Refused, match=said):
-            await heavy.run("a", Job(f"{WHERE}:{name}", seconds=1), argument)
+            await heavy.run("a", Job(f"{WHERE}:{name}", seconds=seconds), argument)
         return (await heavy.run("a", DOUBLE, {"value": 1}))["value"]
 
     assert in_one(work) == 2
@@ -177,7 +141,7 @@ PARENT = """
 import asyncio, sys
 from services.kit.job import Job
 from services.kit.offload import Offload
-asyncio.run(Offload().run("a", Job("tests.kit.test_offload:nap"), sys.argv[1]))
+asyncio.run(Offload().run("a", Job("tests.kit.heavy_jobs:nap"), sys.argv[1]))
 """
 
 

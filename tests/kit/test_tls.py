@@ -154,7 +154,7 @@ class Impostor(threading.Thread):
     def url(self):
         return f"tls://127.0.0.1:{self.listener.getsockname()[1]}"
 
-    def first(self, patience=20):
+    def first(self, patience=60):
         deadline = time.monotonic() + patience
         while not self.heard and time.monotonic() < deadline:
             time.sleep(0.01)

@@ -126,10 +126,10 @@ def test_test_mode(cluster, code):
 
 def test_tasks(cluster, code):
     number = cluster.create("c.yaml", code, "--config", "entrypoint=echo begun; sleep 600")
-    wait_for(lambda: csv_of(cluster.det("task", "list", "--csv")), 30, "a task")
-    wait_for(lambda: cluster.trials(number), 30, "a trial")
+    wait_for(lambda: csv_of(cluster.det("task", "list", "--csv")), 60, "a task")
+    wait_for(lambda: cluster.trials(number), 60, "a trial")
     trial = cluster.trials(number)[0]["id"]
-    wait_for(lambda: any("begun" in line for line in cluster.logs(trial)), 30, "its log")
+    wait_for(lambda: any("begun" in line for line in cluster.logs(trial)), 60, "its log")
     task = cluster.get(f"trials/{trial}")["trial"]["taskIds"][0]
     assert "begun" in cluster.det("task", "logs", task).stdout
     cluster.det("e", "kill", number)
@@ -140,7 +140,7 @@ def test_commands(cluster, tmp_path):
     done = cluster.det("cmd", "run", "-c", tmp_path, "cat", "told.txt")
     assert "told by a file" in done.stdout
     id = cluster.det("cmd", "run", "-d", "sleep", "600").stdout.strip()
-    wait_for(lambda: id in cluster.det("cmd", "list", "-q").stdout.split(), 30, "the command")
+    wait_for(lambda: id in cluster.det("cmd", "list", "-q").stdout.split(), 60, "the command")
     assert "Killed command" in cluster.det("cmd", "kill", id[:12]).stdout
     assert cluster.det("cmd", "config", id).stdout.startswith("entrypoint:\n- sleep\n")
 

@@ -60,9 +60,9 @@ def test_a_worker_that_hung_for_too_long_gives_up_what_others_took_over(lab):
         lab.told(trial, 2)
     finally:
         os.kill(pid, signal.SIGCONT)
-    wait_for(lambda: not lab.processes(hung), 40, "the old run to end")
+    wait_for(lambda: not lab.processes(hung), 60, "the old run to end")
     lab.open("hung")
     lab.finished(experiment)
     assert lab.outcomes(trial) == ["worker_lost", "succeeded"]
-    wait_for(lambda: lab.here() == set(lab.cluster.workers()), 20, "the worker to be back")
+    wait_for(lambda: lab.here() == set(lab.cluster.workers()), 60, "the worker to be back")
     assert lab.cluster.pid(hung) == pid

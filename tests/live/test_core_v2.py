@@ -59,15 +59,15 @@ def test_a_script_reports_from_outside(cluster, tmp_path):
     assert "begins at 2 {'lr': 0.1} {'path': '/d'}" in told
     assert f"{cluster.address}/det/experiments/{id}" in told
     outside("fails", status=1)
-    wait_for(lambda: len(cluster.trials(id)) == 2, 30, "the second trial")
+    wait_for(lambda: len(cluster.trials(id)) == 2, 60, "the second trial")
     resumed, failed = cluster.trials(id)
     assert [resumed["state"], failed["state"]] == ["STATE_COMPLETED", "STATE_ERROR"]
     assert steps_of(cluster, resumed["id"], "training") == [(1, 1), (1, 2), (2, 3), (2, 4)]
     assert steps_of(cluster, resumed["id"], "validation") == [(2, 4)]
     assert (resumed["checkpointCount"], resumed["restarts"]) == (4, 1)
     assert cluster.experiment(id)["labels"] == ["outside"]
-    wait_for(lambda: any("begins at 2" in line for line in cluster.logs(resumed["id"])), 30, "its output")
-    wait_for(lambda: any("as it happens" in line for line in cluster.logs(failed["id"])), 30, "the traceback")
+    wait_for(lambda: any("begins at 2" in line for line in cluster.logs(resumed["id"])), 60, "its output")
+    wait_for(lambda: any("as it happens" in line for line in cluster.logs(failed["id"])), 60, "the traceback")
 
 
 MANAGED = """

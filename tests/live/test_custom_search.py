@@ -110,7 +110,7 @@ def kill_script(cluster, name):
         return [pid for pid in runs if script_of(pid) == name]
 
     pids = []
-    wait_for(lambda: pids.extend(found()) or pids, 30, f"{name} to run")
+    wait_for(lambda: pids.extend(found()) or pids, 60, f"{name} to run")
     for pid in pids:
         os.kill(pid, signal.SIGKILL)
 

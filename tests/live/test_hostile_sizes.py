@@ -29,7 +29,7 @@ def custom(cluster, tmp_path):
     (tmp_path / "config.yaml").write_text(CUSTOM)
     (tmp_path / "code").mkdir()
     id = cluster.create("../config.yaml", tmp_path / "code")
-    wait_for(lambda: events_of(cluster, id), 30, "its first event")
+    wait_for(lambda: events_of(cluster, id), 60, "its first event")
     yield id
     cluster.api("POST", f"experiments/{id}/kill")
 
@@ -52,7 +52,7 @@ def test_hyperparameters_of_any_size_stop_nobody(cluster, custom, size):
     )
     if SIZES[size] < STATED_BYTES:
         assert answer.status_code == 200, answer.text
-        wait_for(lambda: cluster.get(f"experiments/{custom}/trials")["trials"], 30, "the trial")
+        wait_for(lambda: cluster.get(f"experiments/{custom}/trials")["trials"], 60, "the trial")
     else:
         assert 400 <= answer.status_code < 500, answer.text
         assert "too large" in answer.text

@@ -66,7 +66,7 @@ def _left(cluster, id):
 
 
 def _wait_for_trials(cluster, id):
-    wait_for(lambda: cluster.trials(id), 20, "a trial")
+    wait_for(lambda: cluster.trials(id), 60, "a trial")
     return cluster.trials(id)
 
 

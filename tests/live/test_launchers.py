@@ -89,7 +89,7 @@ def test_the_end_of_one_process_ends_all_and_counts_once(two_workers, tmp_path, 
     (trial,) = two_workers.trials(id)
     assert trial["restarts"] == 1
     assert steps(two_workers, number, "weight")[-80:] == [float(n) for n in range(1, 81)]
-    wait_for(lambda: not all_processes(two_workers), 30, "the processes to be gone")
+    wait_for(lambda: not all_processes(two_workers), 60, "the processes to be gone")
 
 
 def all_processes(cluster):

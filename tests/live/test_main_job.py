@@ -109,10 +109,10 @@ def test_pausing_and_activating_resumes_at_the_last_checkpoint(cluster, model):
     def said(words):
         return [line for line in cluster.logs(trial) if words in line]
 
-    wait_for(lambda: said("starts at"), 40, "the start")
-    wait_for(lambda: cluster.get(f"experiments/{id}/checkpoints")["checkpoints"], 40, "a checkpoint")
+    wait_for(lambda: said("starts at"), 60, "the start")
+    wait_for(lambda: cluster.get(f"experiments/{id}/checkpoints")["checkpoints"], 60, "a checkpoint")
     cluster.tell(id, "pause")
-    wait_for(lambda: said("leaves at"), 40, "the script to leave")
+    wait_for(lambda: said("leaves at"), 60, "the script to leave")
     left = said("leaves at")[0].rpartition(" ")[2]
     assert cluster.experiment(id)["state"] == "STATE_PAUSED"
     cluster.tell(id, "activate")

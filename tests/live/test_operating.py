@@ -161,7 +161,7 @@ def test_those_who_may_sign_in_read_it_through_the_gateway(cluster):
     assert value(own, "steadfast_log_position", owner="gateway", stream="CONTROL") > 0
     id = cluster.det("cmd", "run", "-d", "sleep 600").stdout.strip()
     state = lambda: cluster.get(f"commands/{id}")["command"]["state"]  # noqa: E731
-    wait_for(lambda: state() == "STATE_RUNNING", 30, "the start")
+    wait_for(lambda: state() == "STATE_RUNNING", 60, "the start")
     held = read(f"{cluster.address}/prom/det-state-metrics", **bearer)["steadfast_allocation_slots"]
     assert [(labels["task"], labels["agent"], slots) for labels, slots in held] == [
         (id, cluster.workers()[0], 1)

@@ -29,7 +29,7 @@ def test_commands_run_with_their_files_and_variables(cluster, tmp_path):
     done = cluster.det("cmd", "run", "--config", variables, "-c", folder, "python3", "hello.py")
     assert "hello world COMMAND" in done.stdout
     one = max(cluster.get("commands")["commands"], key=lambda one: one["startTime"])
-    wait_for(lambda: state(cluster, "command", one["id"]) == "STATE_TERMINATED", 30, "the end")
+    wait_for(lambda: state(cluster, "command", one["id"]) == "STATE_TERMINATED", 60, "the end")
     assert cluster.get(f"commands/{one['id']}")["command"]["exitStatus"] == "exit code 0"
 
 
@@ -43,11 +43,11 @@ def test_a_command_acts_for_its_owner_in_the_folder_that_it_names(cluster, tmp_p
 
 def test_a_command_is_killed_and_its_slot_is_free_again(cluster):
     id = cluster.det("cmd", "run", "-d", "sleep 600").stdout.strip()
-    wait_for(lambda: state(cluster, "command", id) == "STATE_RUNNING", 30, "the start")
+    wait_for(lambda: state(cluster, "command", id) == "STATE_RUNNING", 60, "the start")
     assert id in cluster.det("cmd", "list").stdout
     assert "RUNNING" in cluster.det("cmd", "list").stdout
     cluster.det("cmd", "kill", id[:8])
-    wait_for(lambda: state(cluster, "command", id) == "STATE_TERMINATED", 30, "the end")
+    wait_for(lambda: state(cluster, "command", id) == "STATE_TERMINATED", 60, "the end")
     assert "killed by determined" in cluster.get(f"commands/{id}")["command"]["exitStatus"]
     (agent,) = cluster.get("agents")["agents"]
     assert [slot["container"] for slot in agent["slots"].values()] == [None, None]
@@ -56,7 +56,7 @@ def test_a_command_is_killed_and_its_slot_is_free_again(cluster):
 
 def test_a_command_that_waits_says_why(cluster):
     id = cluster.det("cmd", "run", "-d", "--config", "resources.slots=2", "sleep 600").stdout.strip()
-    wait_for(lambda: state(cluster, "command", id) == "STATE_RUNNING", 30, "the start")
+    wait_for(lambda: state(cluster, "command", id) == "STATE_RUNNING", 60, "the start")
     other = cluster.det("cmd", "run", "-d", "echo done").stdout.strip()
     jobs = {job["entityId"]: job for job in cluster.get("job-queues")["jobs"]}
     assert jobs[other]["summary"]["state"] == "STATE_QUEUED"
@@ -127,7 +127,7 @@ def test_a_tensorboard_shows_the_curves_of_a_trial(cluster, tmp_path, request):
         look_in_browser(request.getfixturevalue("signed_in"), cluster, address)
     (one,) = (each for each in cluster.get("tensorboards")["tensorboards"] if each["id"] in address)
     cluster.det("tensorboard", "kill", one["id"])
-    wait_for(lambda: state(cluster, "tensorboard", one["id"]) == "STATE_TERMINATED", 30, "the end")
+    wait_for(lambda: state(cluster, "tensorboard", one["id"]) == "STATE_TERMINATED", 60, "the end")
 
     def stored():
         # Not in the whole home: folders of runs vanish there while one walks through it.

@@ -51,7 +51,7 @@ def test_one_process_becomes_two(folder):
         for experiment in (first, second):
             _is_whole(two, experiment)
         wait_for(
-            lambda: requests.get(f"{two.address}/health", timeout=10).json()["status"] == "up", 60, "health"
+            lambda: requests.get(f"{two.address}/health", timeout=60).json()["status"] == "up", 60, "health"
         )
         found = {one["program"] for one in two.get("master/positions")["processes"]}
         assert {"metrics", "metrics-2"} <= found
@@ -64,7 +64,7 @@ def _what_is_away_is_named(cluster, experiment):
     """Only what needs a process that is away fails, and says so."""
     cluster.stop("metrics-2")
     health = f"{cluster.address}/health"
-    wait_for(lambda: "no metrics-2 replica leads" in requests.get(health, timeout=10).text, 60, "the sign")
+    wait_for(lambda: "no metrics-2 replica leads" in requests.get(health, timeout=60).text, 60, "the sign")
     trials = cluster.experiment(experiment)["trialIds"]
     here, away = (next(id for id in trials if id % 2 == rest) for rest in (0, 1))
     path = "trials/metrics/training_metrics"

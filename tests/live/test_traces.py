@@ -48,10 +48,10 @@ def test_one_trace_from_the_request_to_the_first_line(local_cluster, collector, 
     (tmp_path / "config.yaml").write_text(CONFIG)
     id = cluster.create("config.yaml", tmp_path)
     cluster.wait_for_end(id)
-    wait_for(lambda: collector.named("worker first line"), 30, "the last span")
+    wait_for(lambda: collector.named("worker first line"), 60, "the last span")
     (last,) = collector.named("worker first line")
     # Each program sends its own in its own time.
-    wait_for(lambda: ancestors(collector, last)[0][1].name == CHAIN[0][1], 30, "the first span")
+    wait_for(lambda: ancestors(collector, last)[0][1].name == CHAIN[0][1], 60, "the first span")
     assert len(collector.named("POST /api/v1/experiments")) == 1
     chain = ancestors(collector, last)
     names = [(service, span.name) for service, span in chain]

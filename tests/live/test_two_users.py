@@ -73,14 +73,17 @@ for path in below(os.environ["SHARED"]):
         tries(f"chmod {path}", lambda: os.chmod(path, 0o777))
 libc = ctypes.CDLL(None, use_errno=True)
 others = 0
-for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
+
+def is_mine_or_gone(pid):
     try:
-        whose = os.stat(f"/proc/{pid}").st_uid
+        return os.stat(f"/proc/{pid}").st_uid == me
     except OSError:
+        return True
+
+for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
+    if is_mine_or_gone(pid):
         continue
-    if whose == me:
-        continue
-    others += 1
+    others, before = others + 1, len(done)
     for name in ("environ", "mem", "maps", "auxv", "stack", "syscall"):
         tries(f"read /proc/{pid}/{name}", lambda: open(f"/proc/{pid}/{name}", "rb").read(1))
     for name in ("cwd", "root", "exe"):
@@ -89,6 +92,9 @@ for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
     tries(f"signal {pid}", lambda: os.kill(pid, 0))
     if libc.ptrace(16, pid, 0, 0) == 0:
         done.append(f"attach to {pid}")
+    # What is started for this user belongs to root at first.
+    if is_mine_or_gone(pid):
+        del done[before:]
 for id in (0, int(os.environ["OTHER"])):
     tries(f"become {id}", lambda: os.setuid(id))
     tries(f"join {id}", lambda: os.setgid(id))

@@ -50,7 +50,7 @@ def test_a_plain_script_reports_from_outside(cluster, tmp_path):
     run(cluster, sys.executable, PLAIN, tmp_path, status=3)
     id = cluster.experiment_after(before)
     # The searcher makes it of the trial's, a moment later.
-    wait_for(lambda: cluster.experiment(id)["state"] == "STATE_ERROR", 20, "the experiment's error")
+    wait_for(lambda: cluster.experiment(id)["state"] == "STATE_ERROR", 60, "the experiment's error")
     run(cluster, sys.executable, PLAIN, tmp_path)
     assert cluster.wait_for_end(id)["state"] == "STATE_COMPLETED"
     (trial,) = cluster.trials(id)
@@ -61,7 +61,7 @@ def test_a_plain_script_reports_from_outside(cluster, tmp_path):
     assert steps_of(cluster, trial["id"], "validation") == [(1, 1), (1, 2), (2, 3), (2, 4)]
     logs = lambda: cluster.logs(trial["id"])  # noqa: E731
     lines = ["step 1 of run 1", "step 2 of run 1", "step 3 of run 2", "step 4 of run 2"]
-    wait_for(lambda: logs() == lines, 20, f"its lines, not {logs()}")
+    wait_for(lambda: logs() == lines, 60, f"its lines, not {logs()}")
     listed = cluster.det("e", "list").stdout
     assert "by hand" in listed
     assert "COMPLETED" in listed

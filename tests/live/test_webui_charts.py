@@ -97,7 +97,7 @@ def test_three_thousand_metrics_leave_the_page_light(cluster, signed_in, long_ru
     assert page.locator("canvas").count() < 20
     page.locator(".place").nth(2500).scroll_into_view_if_needed()
     chart(page, page.locator(".place").nth(2500).get_attribute("data-name"))
-    wait_for(lambda: page.locator("canvas").count() < 20, 20, "the charts out of view to be taken away")
+    wait_for(lambda: page.locator("canvas").count() < 20, 60, "the charts out of view to be taken away")
     page.get_by_label("Find a metric").fill("layer.2999/")
     expect(status).to_have_text(f"1 of {count:,} metrics")
     chart(page, "layer.2999/norm")
@@ -158,7 +158,7 @@ def same(page, other, parts):
             one.locator(part.partition(" ")[0]).first.scroll_into_view_if_needed()
         both = page.locator(part).first, other.locator(part).first
         look = lambda both=both: [one.evaluate(PICTURES) for one in both]  # noqa: E731
-        wait_for(lambda look=look: look()[0] == look()[1], 20, f"{part} to look the same")
+        wait_for(lambda look=look: look()[0] == look()[1], 60, f"{part} to look the same")
 
 
 # -- colours by choice

@@ -29,9 +29,9 @@ def test_a_query_finds_sorts_and_stays_in_the_address(page, create):
     expect(page.get_by_text("2 found")).to_be_visible()
     page.get_by_role("columnheader", name=re.compile("Best")).get_by_role("button").click()
     expect(page).to_have_url(re.compile("s=searcherMetricsVal"))
-    wait_for(lambda: names(page) == ["query-slow", "query-fast"], 20, "the order")
+    wait_for(lambda: names(page) == ["query-slow", "query-fast"], 60, "the order")
     page.get_by_role("columnheader", name=re.compile("Best")).get_by_role("button").click()
-    wait_for(lambda: names(page) == ["query-fast", "query-slow"], 20, "the other order")
+    wait_for(lambda: names(page) == ["query-fast", "query-slow"], 60, "the other order")
     # The form says the same, and what is changed in it is seen in the text.
     page.get_by_role("button", name=re.compile("^Filter")).click()
     expect(page.get_by_label("Column", exact=True)).to_have_count(4)
@@ -133,13 +133,13 @@ def test_projects_group_experiments(page, create, cluster):
     dialog.get_by_label("Find a project").fill("vision / dig")
     expect(dialog.get_by_role("button", name="Uncategorized")).to_have_count(0)
     dialog.get_by_role("button", name="vision / digits").click()
-    wait_for(lambda: cluster.experiment(id)["projectName"] == "digits", 20, "the move")
+    wait_for(lambda: cluster.experiment(id)["projectName"] == "digits", 60, "the move")
     page.get_by_role("button", name="Undo").click()
-    wait_for(lambda: cluster.experiment(id)["projectName"] == "Uncategorized", 20, "the way back")
+    wait_for(lambda: cluster.experiment(id)["projectName"] == "Uncategorized", 60, "the way back")
     page.get_by_role("button", name="More actions").click()
     page.get_by_role("menuitem", name="Move to a project").click()
     dialog.get_by_role("button", name="vision / digits").click()
-    wait_for(lambda: cluster.experiment(id)["projectName"] == "digits", 20, "the move")
+    wait_for(lambda: cluster.experiment(id)["projectName"] == "digits", 60, "the move")
     page.goto("/det/workspaces")
     page.get_by_role("link", name="vision").click()
     page.get_by_role("link", name="digits").click()
@@ -181,7 +181,7 @@ def test_an_address_shows_a_colleague_the_same(page, browser, cluster, create):
     expect(colleague.locator("tr[data-id]")).to_contain_text("0.25")
     assert colleague.url.partition("?")[2] == page.url.partition("?")[2]
     theirs, ours = (seen.get_by_role("table", name="Experiments") for seen in (colleague, page))
-    wait_for(lambda: theirs.evaluate(CONTENT) == ours.evaluate(CONTENT), 20, "both to see the same table")
+    wait_for(lambda: theirs.evaluate(CONTENT) == ours.evaluate(CONTENT), 60, "both to see the same table")
     head, rows = ours.evaluate(CONTENT)
     assert [(title.replace("\n", ""), order) for title, order, _ in head[1:-1]] == [
         ("ID2", "ascending"),

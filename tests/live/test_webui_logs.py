@@ -100,7 +100,7 @@ def go_to(page, number):
 
 
 def see(page, text):
-    wait_for(lambda: any(text in one for one in in_view(page)), 20, f"'{text}' in view")
+    wait_for(lambda: any(text in one for one in in_view(page)), 60, f"'{text}' in view")
 
 
 STILL = """(box, before) => new Promise(still => {
@@ -358,7 +358,7 @@ def test_the_tail_keeps_its_place_and_counts_what_has_come(cluster, signed_in, t
     wheel(page, -2000)
     page.get_by_role("button", name=re.compile(r"\d+ new lines?")).wait_for()
     before = in_view(page)
-    wait_for(lambda: int(page.locator(".came").inner_text().split()[0]) > 15, 20, "further lines")
+    wait_for(lambda: int(page.locator(".came").inner_text().split()[0]) > 15, 60, "further lines")
     assert in_view(page) == before
     page.locator(".came").click()
     expect(page.locator(".came")).to_have_count(0)

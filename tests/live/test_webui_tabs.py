@@ -103,7 +103,7 @@ def test_a_folder_becomes_an_experiment_that_differs_from_an_earlier_one(page, c
     id = int(re.search(r"experiments/(\d+)/", page.url)[1])
     cluster.wait_for_end(id)
     trial = cluster.first_trial(id)
-    wait_for(lambda: "from a folder" in cluster.det("trial", "logs", trial).stdout, 30, "its line")
+    wait_for(lambda: "from a folder" in cluster.det("trial", "logs", trial).stdout, 60, "its line")
     different = "%20difference%20to%20another%20experiment"
     page.goto(f"/det/experiments/{id}/code?file={different}&with={earlier}")
     expect(page.get_by_role("row", name=re.compile("^name"))).to_contain_text("from-a-folder")

@@ -63,7 +63,7 @@ def test_a_master_and_agents_added_one_by_one(tmp_path, monkeypatch):
         shown = {one["id"]: len(one["slots"]) for one in cluster.get("agents")["agents"]}
         assert shown == {"first": 1, "second": 3}
         assert agents.agent_down("second") == ["second"]
-        wait_for(lambda: len(cluster.get("agents")["agents"]) == 1, 30, "the agent to be gone")
+        wait_for(lambda: len(cluster.get("agents")["agents"]) == 1, 60, "the agent to be gone")
     finally:
         cluster.down()
     assert agents.agent_down(None) == []

@@ -46,7 +46,7 @@ def list_workers(engine):
 
 
 def until(engine, phase):
-    wait_for(lambda: list_workers(engine)["gpu-1"].phase == phase, 20, f"gpu-1 to be {phase}")
+    wait_for(lambda: list_workers(engine)["gpu-1"].phase == phase, 60, f"gpu-1 to be {phase}")
     return list_workers(engine)["gpu-1"]
 
 
@@ -81,7 +81,7 @@ def test_a_worker_of_which_nothing_was_noted_is_found_by_its_lock(make, tmp_path
     engine = make(HOLDS_ITS_LOCK)
     asyncio.run(engine.start("gpu-1"))
     pid = process_records.running_pid(tmp_path / "gpu-1")
-    wait_for(lambda: (tmp_path / "gpu-1" / "home" / "lock").exists(), 20, "the lock")
+    wait_for(lambda: (tmp_path / "gpu-1" / "home" / "lock").exists(), 60, "the lock")
     (tmp_path / "gpu-1" / process_records.FILE).unlink()
     wait_for(
         lambda: process_records.running_pid(tmp_path / "gpu-1") == pid,
@@ -111,7 +111,7 @@ def test_a_worker_that_was_never_recorded_is_cleared_away_once_it_has_ended(make
 def test_an_instance_whose_lock_holder_ended_is_over_though_its_scripts_run(make, tmp_path):
     engine = make(LEAVES_A_CHILD)
     asyncio.run(engine.start("gpu-1"))
-    wait_for(lambda: len(process_records.leftover_pids(tmp_path)) == 2, 20, "the worker's child")
+    wait_for(lambda: len(process_records.leftover_pids(tmp_path)) == 2, 60, "the worker's child")
     pid = process_records.running_pid(tmp_path / "gpu-1")
     (tmp_path / "gpu-1" / "home").mkdir(exist_ok=True)
     (tmp_path / "gpu-1" / "home" / process_records.LOCK).write_text(str(pid))
@@ -120,7 +120,7 @@ def test_an_instance_whose_lock_holder_ended_is_over_though_its_scripts_run(make
     one = until(engine, "over")
     assert process_records.leftover_pids(tmp_path)
     asyncio.run(engine.forget(one))
-    wait_for(lambda: not process_records.leftover_pids(tmp_path), 20, "all of it to be gone")
+    wait_for(lambda: not process_records.leftover_pids(tmp_path), 60, "all of it to be gone")
 
 
 def test_a_folder_in_which_nothing_was_started_is_cleared_away(make, tmp_path):
@@ -142,12 +142,12 @@ def test_another_process_of_the_same_number_is_not_the_worker(make, tmp_path):
 def test_what_a_killed_worker_leaves_behind_is_ended(make, tmp_path):
     engine = make(LEAVES_A_CHILD)
     asyncio.run(engine.start("gpu-1"))
-    wait_for(lambda: len(process_records.leftover_pids(tmp_path)) == 2, 20, "the worker's child")
+    wait_for(lambda: len(process_records.leftover_pids(tmp_path)) == 2, 60, "the worker's child")
     os.kill(process_records.running_pid(tmp_path / "gpu-1"), signal.SIGKILL)
     one = until(engine, "over")
     assert process_records.leftover_pids(tmp_path)
     asyncio.run(engine.forget(one))
-    wait_for(lambda: not process_records.leftover_pids(tmp_path), 20, "all of it to be gone")
+    wait_for(lambda: not process_records.leftover_pids(tmp_path), 60, "all of it to be gone")
 
 
 def test_what_cannot_be_started_is_refused(tmp_path):

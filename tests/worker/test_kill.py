@@ -76,7 +76,7 @@ def execute(tmp_path, order, before=None, preparer=None, turn=None, told=None):
         one = run.Run(order, orders, journal, preparer or Preparer(), (), "w", turn or at_once)
         loop = asyncio.get_running_loop()
         if preparer is not None:
-            preparer.meanwhile = lambda: asyncio.run_coroutine_threadsafe(one.kill("a whim"), loop).result(5)
+            preparer.meanwhile = lambda: asyncio.run_coroutine_threadsafe(one.kill("a whim"), loop).result(60)
         work = asyncio.ensure_future(one.execute(set()))
         if before is not None:
             await before(one)

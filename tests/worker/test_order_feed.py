@@ -35,9 +35,7 @@ class Told:
 
 
 @pytest.fixture
-def play(broker, monkeypatch):
-    monkeypatch.setattr(consumers, "ACK_WAIT_S", 1)
-
+def play(broker):
     def run(story):
         async def work():
             service, mine = (
@@ -61,7 +59,9 @@ def read(heard):
     return msgspec.json.decode(heard.body, type=WorkerOrders).position
 
 
-def test_what_was_not_acted_on_comes_again_and_what_was_does_not(play):
+def test_what_was_not_acted_on_comes_again_and_what_was_does_not(play, monkeypatch):
+    monkeypatch.setattr(consumers, "ACK_WAIT_S", 1)
+
     async def story(service, mine, told):
         await consumers.Consumers(service).ensure("w")
         hearing = OrderFeed(mine, "w")

@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from tests.fixtures.own_time import set_time
 from tests.worker.test_orders import order
 from worker import until_idle
 from worker.orders import Orders
@@ -18,8 +19,7 @@ def wait(tmp_path, monkeypatch):
             clock[0] += s
             happens(clock[0])
 
-        monkeypatch.setattr(until_idle.time, "sleep", sleep)
-        monkeypatch.setattr(until_idle.time, "monotonic", lambda: clock[0])
+        set_time(monkeypatch, until_idle, sleep=sleep, monotonic=lambda: clock[0])
         monkeypatch.setattr("sys.argv", ["until_idle", str(tmp_path), str(seconds)])
         until_idle.main()
         return clock[0]

@@ -11,6 +11,7 @@ from determined import constants, util
 from determined.common import constants as client_constants
 from determined.common import context
 from determined.common import util as common_util
+from tests.fixtures.own_time import set_time
 
 
 def test_numbers():
@@ -79,7 +80,7 @@ def test_links_and_trees(tmp_path):
 
 
 def test_a_download_is_tried_again(monkeypatch):
-    monkeypatch.setattr(util.time, "sleep", lambda _: None)
+    set_time(monkeypatch, util, sleep=lambda _: None)
 
     class Blob:
         failures = 2

@@ -4,6 +4,7 @@ import pytest
 
 from determined.exec import _tensorboard_server
 from determined.exec._tensorboard_server import Use, end_when_idle
+from tests.fixtures.own_time import set_time
 
 
 class Ended(Exception):
@@ -38,7 +39,7 @@ def test_it_ends_once_it_was_unused_for_long_enough(monkeypatch, caplog):
     def leave(code):
         raise Ended(code)
 
-    monkeypatch.setattr(_tensorboard_server.time, "sleep", nap)
+    set_time(monkeypatch, _tensorboard_server, sleep=nap)
     monkeypatch.setattr(_tensorboard_server.os, "_exit", leave)
     with caplog.at_level("INFO"), pytest.raises(Ended, match="0"):
         end_when_idle(use, 60.0)

@@ -4,12 +4,13 @@ import threading
 
 from determined.exec import prep_container
 from services.rest_routes.tasks import allocations
+from tests.fixtures.own_time import set_time
 from tests.sdk.fake_gateway import FakeGateway
 
 
 def test_a_master_that_closes_the_connection_is_asked_again(monkeypatch):
     monkeypatch.setattr(prep_container, "ANSWER_S", 0.2)
-    monkeypatch.setattr(prep_container.time, "sleep", lambda seconds: None)
+    set_time(monkeypatch, prep_container, sleep=lambda seconds: None)
     gateway, over = FakeGateway(), threading.Event()
     gateway.answer("GET", "/where", lambda call: over.wait(60) and {}, {"rendezvousInfo": {}})
     environment = {"DET_MASTER": gateway.url, "DET_SESSION_TOKEN": "secret"}

@@ -8,6 +8,7 @@ from determined.exec import harness
 from determined.pytorch import _profiler
 from determined.pytorch._profiler import Profiler
 from determined.pytorch._system_metrics import Gpus, Machine
+from tests.fixtures.own_time import set_time
 from tests.sdk.pytorch.trial_process import TrialProcess
 from tests.sdk.pytorch.trials import OneVar
 
@@ -93,7 +94,7 @@ def test_gpus_that_do_not_answer_are_left_out():
 
 def test_between_two_batches_and_for_five_minutes(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(_profiler.time, "monotonic", lambda: now[0])
+    set_time(monkeypatch, _profiler, monotonic=lambda: now[0])
 
     def active(profiler, batches):
         found = []

@@ -2,6 +2,7 @@
 
 import socket
 import threading
+import time
 from datetime import UTC, datetime, timedelta
 from urllib.parse import parse_qs, urlsplit
 
@@ -13,6 +14,7 @@ from determined.storage import S3StorageManager, s3_bucket, s3_signing, s3_strea
 from determined.storage.bucket import Broken, StoreError
 from determined.storage.s3_signing import Signer
 from determined.storage.s3_streams import Streams
+from tests.fixtures.own_time import set_time
 from tests.sdk.storage.conftest import BUCKET, KEY, SECRET
 
 TEXT = b"0123456789"
@@ -222,11 +224,11 @@ class Role(Provider):
 def test_credentials_that_are_replaced_are_signed_with_at_once():
     role = Role()
     signer = Signer(s3_bucket.connect("127.0.0.1:9000", False, role, "us-east-1"), BUCKET, role)
-    for time in (1, 1, 2):
-        role.time = time
+    for moment in (1, 1, 2):
+        role.time = moment
         asked = parse_qs(signer.address("id/f").query)
-        assert asked["X-Amz-Security-Token"] == [f"token{time}"]
-        assert asked["X-Amz-Credential"][0].startswith(f"KEY{time}/")
+        assert asked["X-Amz-Security-Token"] == [f"token{moment}"]
+        assert asked["X-Amz-Credential"][0].startswith(f"KEY{moment}/")
     assert signer._common.pattern is not None
 
 
@@ -249,8 +251,8 @@ def test_addresses_are_signed_anew_before_they_are_old(monkeypatch):
     )
     signer.address("a"), signer.address("b")
     assert len(asked) == 1
-    later = s3_signing.time.monotonic() + s3_signing._RENEWED_S
-    monkeypatch.setattr(s3_signing.time, "monotonic", lambda: later)
+    later = time.monotonic() + s3_signing._RENEWED_S
+    set_time(monkeypatch, s3_signing, monotonic=lambda: later)
     signer.address("c")
     assert len(asked) == 2
 

@@ -94,7 +94,7 @@ def test_the_operation_and_its_end(gateway, transport):
 def test_it_hears_that_it_is_to_leave(gateway, transport):
     assert not transport.preempted()
     gateway.answer("GET", SIGNALS, {"preempt": True})
-    wait_for(transport.preempted, 20, "the signal")
+    wait_for(transport.preempted, 60, "the signal")
 
 
 @pytest.mark.parametrize("ending", ["COMPLETED", "ERROR"])

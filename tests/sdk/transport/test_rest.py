@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import threading
 
 import pytest
@@ -9,6 +8,9 @@ import pytest
 from determined.common.api import errors
 from determined.transport import rest
 from determined.transport.rest import Session
+from tests.fixtures.local_cluster import wait_for
+from tests.fixtures.own_time import set_time
+from tests.fixtures.ports import reserved_port
 from tests.sdk.fake_gateway import Lines, Status
 
 PATH = "/api/v1/things"
@@ -18,12 +20,6 @@ PATH = "/api/v1/things"
 def session(gateway):
     with Session(gateway.url, pauses=(0,) * 5) as made:
         yield made
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def test_json_goes_both_ways(gateway, session):
@@ -72,6 +68,8 @@ def test_a_gateway_that_says_nothing_is_asked_once(gateway, session, monkeypatch
     gateway.answer("GET", PATH, lambda call: over.wait(60) and {})
     with pytest.raises(errors.MasterNotFoundException, match=r"no answer from the master at .* timed out"):
         session.get(PATH)
+    # Its thread may be behind.
+    wait_for(lambda: gateway.asked("GET", PATH), 60, "the question to be read")
     over.set()
     assert len(gateway.asked("GET", PATH)) == 1
 
@@ -94,7 +92,7 @@ def test_a_post_is_sent_once(gateway, session):
 @pytest.mark.parametrize("method", ["get", "put", "delete", "post", "patch"])
 def test_a_throttled_request_is_repeated_after_retry_after(gateway, session, monkeypatch, method):
     pauses = []
-    monkeypatch.setattr(rest.time, "sleep", pauses.append)
+    set_time(monkeypatch, rest, sleep=pauses.append)
     again = Status(429, {"message": "too much"}, {"Retry-After": "7"})
     gateway.answer(method.upper(), PATH, again, again, {"fine": True})
     body = [{"a": 1}] if method in ("put", "patch", "post") else []
@@ -124,9 +122,9 @@ def test_the_pauses_double_and_can_be_changed(monkeypatch):
 
 
 def test_nobody_there_is_said_with_the_address(monkeypatch):
-    url = f"http://127.0.0.1:{free_port()}"
+    url = f"http://127.0.0.1:{reserved_port()}"
     pauses = []
-    monkeypatch.setattr(rest.time, "sleep", pauses.append)
+    set_time(monkeypatch, rest, sleep=pauses.append)
     with Session(url, pauses=(1, 2)) as session, pytest.raises(errors.MasterNotFoundException) as caught:
         session.get(PATH)
     assert str(caught.value) == f"no answer from the master at {url}: [Errno 111] Connection refused"
