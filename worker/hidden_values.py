@@ -25,7 +25,8 @@ def save(run_dir: Path, config: Mapping[str, Any], variables: Mapping[str, str])
     """Record what the log of a run must not show: its tokens, and the secrets of its configuration."""
     values = [*secrets_of(config).values(), *(variables.get(name, "") for name in TOKENS)]
     run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    write_atomic(run_dir / FILE, json.dumps(sorted(set(_texts(values)))).encode(), durable=False)
+    # On disk before the run prints anything: its output may outlive a power loss that it does not.
+    write_atomic(run_dir / FILE, json.dumps(sorted(set(_texts(values)))).encode())
 
 
 class HiddenValues:

@@ -5,6 +5,7 @@ import os
 
 import pytest
 
+from services.kit import files
 from worker import hidden_values, permanent_failure
 from worker.output_spool import SpoolReader, last_lines
 from worker.shim.spool import STDERR, STDOUT, Spool
@@ -68,9 +69,17 @@ def test_only_the_workers_user_may_read_what_is_hidden(printed, tmp_path):
     assert TOKEN in json.loads(path.read_text())
 
 
+def test_it_is_on_disk_before_the_run_prints_anything(tmp_path, monkeypatch):
+    """Output that waits to be shipped may outlive a power loss, and would be shown as it was printed."""
+    flushed = []
+    monkeypatch.setattr(files, "flush_folder", lambda folder: flushed.append(sorted(folder.iterdir())))
+    hidden_values.save(tmp_path, {}, VARIABLES)
+    assert flushed == [[tmp_path / hidden_values.FILE]]
+
+
 @pytest.mark.parametrize("content", [None, b"", b"{"])
 def test_runs_without_the_file_are_read_as_before(tmp_path, content):
-    """As of workers of the version before, or after a power loss."""
+    """As of workers of the version before."""
     if content is not None:
         (tmp_path / hidden_values.FILE).write_bytes(content)
     os.mkdir(tmp_path / "spool")
