@@ -275,7 +275,9 @@ class Preparer:
         if briefing.task.task_type == "TENSORBOARD":
             roots = msgspec.to_builtins(self._roots)
             host = briefing.gang.addresses[briefing.gang.rank]
-            return {TENSORBOARD: {**briefing.config["tensorboard"], "roots": roots, "host": host}}
+            apart = self._accounts.choose(briefing.agent_user) is not None or self._containers is not None
+            own = {"roots": roots, "host": host, "apart": apart}
+            return {TENSORBOARD: {**briefing.config["tensorboard"], **own}}
         if briefing.task.task_type in SERVICE_FILES:
             host = briefing.gang.addresses[briefing.gang.rank]
             return {SERVICE_FILES[briefing.task.task_type]: {**briefing.config["serves"], "host": host}}

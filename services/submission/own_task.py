@@ -35,10 +35,6 @@ PROGRAMS: dict[OwnKind, str] = {
 """The SDK module that each kind of task runs."""
 RESERVED_FIELDS = ("tensorboard", "serves", "shell")
 """Parts of a configuration that only the gateway may write."""
-TENSORBOARD_IDLE_S = 300.0
-"""How long a TensorBoard may stay unused if its configuration does not say, in seconds."""
-MAX_TENSORBOARD_TRIALS = 500
-"""Maximum number of trials that one TensorBoard shows."""
 
 
 class TaskRequest(msgspec.Struct):
@@ -160,33 +156,3 @@ def add_ssh_keys(config: dict[str, Any]) -> None:
     owner, host = new_pair(), new_pair()
     config["shell"] = {"private_key": owner.private, "public_key": owner.public, "host_key": host.public}
     config["serves"] = {"authorized_key": owner.public, "host_key": host.private}
-
-
-def tensorboard_order(body: TaskBody, config: dict[str, Any], backend: Backend) -> dict[str, Any]:
-    """What a TensorBoard is told: which trials it shows, their storages with keys, and its idle timeout."""
-    idle_s = idle_timeout_s(config) or TENSORBOARD_IDLE_S
-    state = backend.catalogue.state
-    found = []
-    for id in dict.fromkeys(body.experiment_ids):
-        if id not in state.experiments:
-            raise not_found("experiment", id)
-        trials = list(state.trials_of.ids(id))
-        found.append(_source(backend, id, trials, whole=True))
-    for trial_id in dict.fromkeys(body.trial_ids):
-        if trial_id not in state.trials:
-            raise not_found("trial", trial_id)
-        found.append(_source(backend, state.trials[trial_id].experiment_id, [trial_id], whole=False))
-    if not found:
-        raise invalid("experimentIds, trialIds: name at least one experiment or trial")
-    if sum(len(source["trial_ids"]) for source in found) > MAX_TENSORBOARD_TRIALS:
-        raise invalid(
-            f"a TensorBoard shows at most {MAX_TENSORBOARD_TRIALS} trials: select fewer with trialIds"
-        )
-    return {"sources": found, "args": body.config.get("tensorboard_args") or [], "idle_s": idle_s}
-
-
-def _source(backend: Backend, experiment_id: int, trial_ids: list[int], *, whole: bool) -> dict[str, Any]:
-    state = backend.catalogue.state
-    owner, config = state.experiments[experiment_id].user, state.submissions[experiment_id].config
-    storage = secrets.unseal_config(config, owner, backend.sealer)["checkpoint_storage"]
-    return {"experiment_id": experiment_id, "trial_ids": trial_ids, "storage": storage, "whole": whole}

@@ -21,7 +21,8 @@ WITHHELD_HEADERS = {
 STRIPPED_HEADERS = {
     "set-cookie", "set-cookie2", "clear-site-data", "service-worker-allowed", "content-security-policy",
     "content-security-policy-report-only", "strict-transport-security", "public-key-pins", "alt-svc", "nel",
-    "report-to", "reporting-endpoints", "referrer-policy", "date", "server",
+    "report-to", "reporting-endpoints", "referrer-policy", "www-authenticate", "accept-ch", "critical-ch",
+    "origin-agent-cluster", "set-login", "use-as-dictionary", "date", "server",
 }  # fmt: skip
 """Headers that a browser would apply to the whole origin, and thus to the gateway."""
 SANDBOX_PERMISSIONS = ("scripts", "forms", "popups", "downloads", "modals")

@@ -10,6 +10,7 @@ import yaml
 
 from det_contracts import expconf
 from det_contracts.commands import CreateExperiment, SubmitTask
+from det_contracts.events import gateway as events
 from services.kit import yamlfile
 from services.kit.sealing import open_secrets
 from services.submission.masked_text import masked_text
@@ -131,6 +132,58 @@ def test_keys_of_the_clusters_storage_are_for_everybody_and_for_no_other_address
         other["checkpoint_storage"] |= change
         body = {"config": yaml.safe_dump(other), "modelDefinition": [], "parentId": 1}
         assert "is masked" in gateway.refused(400, "POST", PATH, body)
+
+
+def board_of(gateway, **body):
+    return gateway.post("/api/v1/tensorboards", {"config": {}} | body)["tensorboard"]["id"]
+
+
+def keys_of(gateway, id):
+    """The storage keys that the worker gives to a TensorBoard, whose user can read all that it has."""
+    (command,) = [one for one in gateway.peers.commands if getattr(one, "task_id", "") == id]
+    return [one["storage"].get("secret_key") for one in clear(command)["tensorboard"]["sources"]]
+
+
+def test_a_tensorboard_of_anothers_experiment_gets_none_of_its_keys(gateway):
+    submit(gateway, text())
+    gateway.given(stories.trial_created(1, experiment_id=1))
+    assert keys_of(gateway, board_of(gateway, experimentIds=[1])) == ["s3-secret"]
+    gateway.log_in("admin")
+    for body in ({"experimentIds": [1]}, {"trialIds": [1]}):
+        message = gateway.refused(400, "POST", "/api/v1/tensorboards", {"config": {}, **body})
+        assert "experiment 1" in message
+        assert "determined's" in message
+        assert "s3-secret" not in message
+
+
+def test_a_tensorboard_of_anothers_experiment_in_shared_storage_gets_the_shared_keys(gateway):
+    """Also after they were changed: those of the experiment are the former ones."""
+    submit(gateway, text())
+    own = yaml.safe_load(text())["checkpoint_storage"]
+    gateway.log_in("admin")
+    object.__setattr__(gateway.backend, "storage", own | {"secret_key": "changed"})
+    assert keys_of(gateway, board_of(gateway, experimentIds=[1])) == ["changed"]
+    object.__setattr__(gateway.backend, "storage", own | {"bucket": "other"})
+    gateway.refused(400, "POST", "/api/v1/tensorboards", {"config": {}, "experimentIds": [1]})
+
+
+def test_keys_of_a_workspace_are_for_those_who_may_start_tasks_in_it(gateway):
+    own = yaml.safe_load(text())["checkpoint_storage"]
+    gateway.log_in("admin")
+    gateway.post("/api/v1/workspaces", {"name": "Vision", "checkpointStorageConfig": own})
+    gateway.post("/api/v1/workspaces/2/projects", {"name": "Digits"})
+    submit(gateway, text())
+    gateway.given(events.ExperimentMoved(1, 2, "tried"))
+    gateway.given(events.UserSet(user_id=8, username="vera", reason="made"), events.AuthzSet("rbac", "tried"))
+    body = {"config": {}, "workspaceId": 1, "experimentIds": [1]}
+    for role, gets in (("Viewer", False), ("Editor", True)):
+        grants = (events.Grant("Editor", 1), events.Grant(role, 2))
+        gateway.given(events.RolesSet("user-8", grants, "tried"))
+        gateway.log_in("vera")
+        if gets:
+            assert keys_of(gateway, board_of(gateway, **body)) == ["s3-secret"]
+        else:
+            assert "admin's" in gateway.refused(400, "POST", "/api/v1/tensorboards", body)
 
 
 def test_masks_and_sealed_texts_out_of_nowhere_are_refused(gateway):

@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from det_contracts import page_key
 from det_contracts.events.gateway import Served
 from services.kit import task_tokens
 from services.web.task_pages import POLYFILLS, insert_polyfills, rewrite_links
@@ -86,6 +87,15 @@ def with_cookie(gateway):
     return token
 
 
+def key_of(board):
+    """By which a task knows that the gateway asks, and not a script of its host."""
+    return page_key.credential(task_tokens.issue(TASK_KEY, board.allocation))
+
+
+def credentials_in(head):
+    return re.findall(r"(?i)^authorization: (.*)\r$", head, re.MULTILINE)
+
+
 def page_of(gateway, board, rest=""):
     answer = gateway.send("GET", f"/proxy/{board.id}/{rest}")
     assert answer.status_code == 303, answer.text
@@ -112,8 +122,9 @@ def test_a_browser_is_sent_to_a_page_that_is_alone(gateway, board):
     ((head, _),) = board.heard
     assert head.startswith(f"GET /proxy/{board.id}/x?y=1 HTTP/1.1")
     assert "accept-encoding: identity" in head.lower()
-    for secret in ("ookie", "uthorization", "~", token):
+    for secret in ("ookie", "Bearer", "~", token):
         assert secret not in head
+    assert credentials_in(head) == [key_of(board)]
 
 
 def test_a_browser_without_a_session_signs_in_first(gateway, board):
@@ -227,14 +238,15 @@ def test_other_pages_send_nothing_with_a_cookie(gateway, board, method):
 
 
 def test_programs_are_answered_at_once_and_pages_of_theirs_are_alone_too(gateway, board):
-    board.says(HTML, Set_Cookie="a=b", Service_Worker_Allowed="/", X_Own="1", Connection="X-Hop", X_Hop="2")
+    origins = {"Set_Cookie": "a=b", "Service_Worker_Allowed": "/", "WWW_Authenticate": 'Basic realm="det"'}
+    board.says(HTML, X_Own="1", Connection="X-Hop", X_Hop="2", **origins)
     answer = gateway.send("GET", f"/proxy/{board.id}/")
     assert (answer.status_code, answer.content) == (200, HTML)
     assert answer.headers["content-security-policy"].startswith("sandbox ")
     assert answer.headers["x-own"] == "1"
-    for gone in ("set-cookie", "service-worker-allowed", "x-hop"):
+    for gone in ("set-cookie", "service-worker-allowed", "www-authenticate", "x-hop"):
         assert gone not in answer.headers
-    assert "uthorization" not in board.heard[0][0]
+    assert credentials_in(board.heard[0][0]) == [key_of(board)]
 
 
 def test_where_a_task_leads_its_page_it_stays_alone(gateway, board):

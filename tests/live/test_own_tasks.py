@@ -1,6 +1,7 @@
 """Commands and TensorBoards on a cluster: the `det` verbs, logs, kill, and what a browser gets."""
 
 import contextlib
+import re
 import sys
 import uuid
 
@@ -123,9 +124,12 @@ def test_a_tensorboard_shows_the_curves_of_a_trial(cluster, tmp_path, request):
     environment = requests.get(f"{address}data/environment", headers=headers, timeout=60).json()
     assert environment["window_title"] == "Curves of mine"
     assert "text/html" in requests.get(address, headers=headers, timeout=60).headers["content-type"]
+    (one,) = (each for each in cluster.get("tensorboards")["tensorboards"] if each["id"] in address)
+    where = re.search(r"TensorBoard answers on (\S+)", cluster.det("task", "logs", one["id"]).stdout)[1]
+    own = f"http://{where}/proxy/{one['id']}/data/environment"
+    assert requests.get(own, headers=headers, timeout=60).status_code == 401
     if CHROMIUM is not None:
         look_in_browser(request.getfixturevalue("signed_in"), cluster, address)
-    (one,) = (each for each in cluster.get("tensorboards")["tensorboards"] if each["id"] in address)
     cluster.det("tensorboard", "kill", one["id"])
     wait_for(lambda: state(cluster, "tensorboard", one["id"]) == "STATE_TERMINATED", 60, "the end")
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hmac
 import logging
 import os
 import sys
@@ -14,8 +15,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import determined as det
+from det_contracts.page_key import HEADER
 
 logger = logging.getLogger("determined.exec.tensorboard")
+CREDENTIAL = "DET_PAGE_CREDENTIAL"
+"""The variable with the header that requests must carry. Unset: none, as an earlier release orders it."""
 App = Callable[[Any, Any], Iterable[bytes]]
 
 
@@ -40,6 +44,19 @@ class Use:
         return self._last + idle_s - self._clock()
 
 
+def only_for_the_gateway(app: App, credential: str) -> App:
+    """Return a WSGI application that passes on what carries the credential. Others can reach the port too."""
+
+    def admitting(environ: Any, start_response: Any) -> Iterable[bytes]:
+        given = environ.get(f"HTTP_{HEADER.upper()}", "")
+        if hmac.compare_digest(given.encode(), credential.encode()):
+            return app(environ, start_response)
+        start_response("401 Unauthorized", [("Content-Type", "text/plain")])
+        return [b"ask the gateway\n"]
+
+    return admitting
+
+
 def end_when_idle(use: Use, idle_s: float) -> None:
     """Exit once nothing was requested for `idle_s` seconds."""
     while (left_s := use.left_s(idle_s)) > 0:
@@ -62,12 +79,14 @@ def main() -> None:
     logger.setLevel(logging.INFO)
     logger.propagate = False
     use, idle_s = Use(), float(sys.argv[1])
+    credential = os.environ.get(CREDENTIAL, "")
 
     class Server(program.WerkzeugServer):  # type: ignore[misc]
         """The server of TensorBoard, whose requests are noted."""
 
         def __init__(self, wsgi_app: App, flags: Any) -> None:
-            super().__init__(use.seen_by(wsgi_app), flags)
+            seen = use.seen_by(wsgi_app)
+            super().__init__(only_for_the_gateway(seen, credential) if credential else seen, flags)
 
     shown = program.TensorBoard(plugins=default.get_plugins(), server_class=Server)
     threading.Thread(target=end_when_idle, args=(use, idle_s), daemon=True).start()

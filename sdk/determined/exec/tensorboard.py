@@ -1,8 +1,10 @@
 """Shows event files of trials: the program of a TENSORBOARD task.
 
 Reads `tensorboard.json` in the info directory: `sources` (a list of `{experiment_id, trial_ids, storage}`),
-`args` (further arguments of TensorBoard), `idle_s` (how long it may stay unused) and `roots` (where the
-platform may read). Files are fetched periodically while the task runs. The master forwards browser requests.
+`args` (further arguments of TensorBoard), `idle_s` (how long it may stay unused), `keyed` (whether the master
+sends a key with each request), `apart` (whether others on this host may not read this task's files) and
+`roots` (where the platform may read). Files are fetched periodically while the task runs. The master forwards
+browser requests.
 Source: launchers spec, section 1; REST spec, section 7.
 """
 
@@ -23,9 +25,11 @@ from typing import Any
 import msgspec
 
 import determined as det
+from det_contracts.page_key import credential
 from det_contracts.roots import Roots
 from determined._info import info_directory
 from determined.core._tensorboard import stored_under
+from determined.exec import _tensorboard_server
 from determined.launch import _child
 from determined.launch._node import c10d_port, stop
 from determined.storage import StorageManager
@@ -33,7 +37,7 @@ from determined.storage.privileged import fenced
 from determined.transport.rest import Session
 
 logger = logging.getLogger("determined.exec.tensorboard")
-SERVER = "determined.exec._tensorboard_server"
+SERVER = _tensorboard_server.__name__
 EVERY_S = 10.0
 PAUSE_S = 0.1
 NEVER_S = 10 * 365 * 86400
@@ -117,9 +121,17 @@ def main() -> int:
             *["--logdir", str(root), "--host", address, "--port", str(port)],
             *["--path_prefix", f"/proxy/{info.task_id}", "--reload_interval", "5"],
             *order.get("args", []),
+            # Its fast loader answers everybody on this host.
+            *(["--load_fast", "false"] if order.get("apart") else []),
         ],
-        os.environ,
+        variables(order, info),
     )
+
+
+def variables(order: dict[str, Any], info: det.ClusterInfo) -> dict[str, str]:
+    """Return the environment of the server: with the key that requests must carry, if the master sends it."""
+    key = {_tensorboard_server.CREDENTIAL: credential(info.session_token)} if order.get("keyed") else {}
+    return {**os.environ, **key}
 
 
 def fetch_all(all_sources: list[Source]) -> None:

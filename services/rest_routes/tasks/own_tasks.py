@@ -25,7 +25,7 @@ from services.rest_requests.bodies import IdleReport, TaskBody, TaskPriority
 from services.rest_routes.present import records
 from services.rest_routes.present.answers import page_schema
 from services.rest_routes.present.own_task import NOUNS, notebook_preview, own_task
-from services.submission import archive, configuration, images, secrets, submit
+from services.submission import archive, configuration, images, secrets, submit, tensorboards
 from services.submission.idle import idle_timeout_s
 from services.submission.own_task import (
     RESERVED_FIELDS,
@@ -33,7 +33,6 @@ from services.submission.own_task import (
     add_ssh_keys,
     check_work_dir,
     complete_request,
-    tensorboard_order,
 )
 from services.web.query import FromQuery, Integer, Paged, Users, enum_value
 
@@ -97,7 +96,7 @@ async def _start_task(call: UserCall, kind: OwnKind, body: TaskBody, code: submi
         made = notebook_preview(request.name, request.pool, user, space, time.time())
         return call.answer({"notebook": made, "config": _public_config(request.config), "warnings": []})
     if kind == "TENSORBOARD":
-        request.config["tensorboard"] = tensorboard_order(body, request.config, call.backend)
+        request.config["tensorboard"] = tensorboards.order(call, body, request.config)
     if kind == "SHELL":
         _check_no_passphrase(body)
         add_ssh_keys(request.config)

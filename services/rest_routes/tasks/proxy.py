@@ -34,6 +34,8 @@ from services.web.upgrades import is_upgrade, request_upgrade
 root = APIRouter()
 OWNER_RIGHTS_KINDS = ("NOTEBOOK", "SHELL")
 """Kinds of tasks whose pages execute arbitrary input with the rights of the task's owner."""
+KEYED_KINDS = (*OWNER_RIGHTS_KINDS, "TENSORBOARD")
+"""Kinds of tasks that only the gateway may call. Scripts on their hosts can reach their ports too."""
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 TIMEOUT = httpx.Timeout(60.0, connect=5.0)
 LAST_STATUS = 599
@@ -242,7 +244,7 @@ def _headers(call: ApiCall, task_id: str, *, page: bool) -> task_pages.Headers:
     """The headers for the task. A task that only the gateway may call also gets a credential."""
     headers = task_pages.request_headers(call.request.headers.items(), page=page)
     key, known = call.backend.task_key, call.catalogue.state.tasks.get(task_id)
-    if key is not None and known is not None and known.kind in OWNER_RIGHTS_KINDS:
+    if key is not None and known is not None and known.kind in KEYED_KINDS:
         token = task_tokens.issue(key, ids.allocation_id(task_id, 1))
         headers.append((page_key.HEADER, page_key.credential(token)))
     return headers

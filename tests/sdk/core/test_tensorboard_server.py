@@ -2,8 +2,9 @@
 
 import pytest
 
-from determined.exec import _tensorboard_server
-from determined.exec._tensorboard_server import Use, end_when_idle
+from det_contracts.page_key import credential
+from determined.exec import _tensorboard_server, tensorboard
+from determined.exec._tensorboard_server import CREDENTIAL, Use, end_when_idle, only_for_the_gateway
 from tests.fixtures.own_time import set_time
 
 
@@ -21,6 +22,33 @@ def test_each_request_counts_and_is_answered(monkeypatch):
     assert use.left_s(60) == 60
     now[0] = 215.0
     assert use.left_s(60) == -5
+
+
+@pytest.mark.parametrize("given", [None, "", "token ", "Bearer 7e57", "token 7e57x", "t\xf6ken"])
+def test_a_script_of_its_host_sees_nothing_and_counts_for_nothing(given):
+    now, answers = [0.0], []
+    use = Use(lambda: now[0])
+    app = only_for_the_gateway(use.seen_by(lambda *_: [b"curves"]), "token 7e57")
+    now[0] = 30.0
+    environ = {} if given is None else {"HTTP_AUTHORIZATION": given}
+    assert app(environ, lambda status, headers: answers.append(status)) == [b"ask the gateway\n"]
+    assert (answers, use.left_s(60)) == (["401 Unauthorized"], 30)
+    assert app({"HTTP_AUTHORIZATION": "token 7e57"}, None) == [b"curves"]
+    assert use.left_s(60) == 60
+
+
+class Info:
+    """Of a task, as its program reads it."""
+
+    session_token = "task.a.b"
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"), [({"keyed": True}, credential("task.a.b")), ({"keyed": False}, None), ({}, None)]
+)
+def test_its_key_is_in_its_environment_alone(order, expected):
+    """Command lines are for everybody to read. Gateways of earlier releases send none."""
+    assert tensorboard.variables(order, Info).get(CREDENTIAL) == expected
 
 
 def test_it_ends_once_it_was_unused_for_long_enough(monkeypatch, caplog):
