@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from det_contracts.expconf import MASK, secrets_of
+from det_contracts.page_key import page_key
 from services.kit.files import write_atomic
 
 FILE = "hidden.json"
@@ -22,8 +23,11 @@ TOKENS = ("DET_SESSION_TOKEN", "DET_USER_TOKEN")
 
 
 def save(run_dir: Path, config: Mapping[str, Any], variables: Mapping[str, str]) -> None:
-    """Record what the log of a run must not show: its tokens, and the secrets of its configuration."""
-    values = [*secrets_of(config).values(), *(variables.get(name, "") for name in TOKENS)]
+    """Record what the log of a run must not show: its tokens, the key of what it serves, and the secrets of
+    its configuration.
+    """
+    tokens = [token for name in TOKENS if (token := variables.get(name, ""))]
+    values = [*secrets_of(config).values(), *tokens, *map(page_key, tokens)]
     run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     # On disk before the run prints anything: its output may outlive a power loss that it does not.
     write_atomic(run_dir / FILE, json.dumps(sorted(set(_texts(values)))).encode())

@@ -5,6 +5,7 @@ import os
 
 import pytest
 
+from det_contracts.page_key import page_key
 from services.kit import files
 from worker import hidden_values, permanent_failure
 from worker.output_spool import SpoolReader, last_lines
@@ -35,6 +36,11 @@ def test_a_script_that_prints_its_environment_shows_no_token(printed):
     assert not any(TOKEN in line for line in shown)
     assert "'HOME': '/home/somebody'" in shown[0]
     assert shown[1:] == ["Bearer ********", "\N{REPLACEMENT CHARACTER}********"]
+
+
+def test_a_notebook_that_prints_its_environment_shows_no_key(printed):
+    """Who has it acts as the owner of the notebook, if they reach its port."""
+    assert printed(f"JUPYTER_TOKEN={page_key(TOKEN)}".encode()) == ["JUPYTER_TOKEN=********"]
 
 
 def test_secrets_of_the_configuration_are_hidden_line_by_line(printed):

@@ -1,5 +1,6 @@
 """A command that its shim starts as another user."""
 
+import ctypes
 import json
 import os
 import shutil
@@ -11,6 +12,7 @@ import pytest
 from tests.fixtures.other_users import ANN, BOB, needs_root
 from worker import process
 from worker.account import max_processes
+from worker.shim.run_as import JOIN_SESSION_KEYRING, keyctl_number
 
 pytestmark = [pytest.mark.live, needs_root]
 
@@ -62,6 +64,28 @@ def test_no_descriptor_of_ours_comes_along(runs):
     run = started(runs, "sh", "-c", "ls /proc/$$/fd")
     runs.ended(run)
     assert sorted(text for _, text in runs.lines(run)) == ["0", "1", "2"]
+
+
+READS_KEYS = """
+import ctypes
+libc = ctypes.CDLL(None)
+found = libc.syscall({keyctl}, 10, ctypes.c_long(-3), b"user", b"of-the-worker", 0)
+mine = libc.syscall({add_key}, b"user", b"mine", b"x", 1, ctypes.c_long(-3))
+print("theirs" if found > 0 else "none", "own" if mine > 0 else "none of its own", flush=True)
+"""
+
+
+@pytest.mark.skipif(keyctl_number() is None, reason="the numbers of its calls are not known here")
+def test_keys_that_the_kernel_keeps_for_the_worker_are_not_for_tasks(runs):
+    """A session keyring is inherited, and whoever has it may read and change what is in it."""
+    number = keyctl_number()
+    add_key, libc = number - 2, ctypes.CDLL(None)
+    if libc.syscall(number, JOIN_SESSION_KEYRING, None, 0, 0, 0) < 0:
+        pytest.skip("this kernel keeps no keys")
+    assert libc.syscall(add_key, b"user", b"of-the-worker", b"secret", 6, ctypes.c_long(-3)) > 0
+    script = READS_KEYS.format(keyctl=number, add_key=add_key)
+    run = started(runs, "/usr/bin/python3", "-c", script)
+    assert (runs.ended(run).code, runs.lines(run)) == (0, [("stdout", "none own")])
 
 
 MULTIPLIES = """

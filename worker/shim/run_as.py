@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import resource
 
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 PR_SET_NO_NEW_PRIVS = 38
+JOIN_SESSION_KEYRING = 1
+KEYCTL = {"x86_64": 250, "aarch64": 219}
+"""The number of the system call by kind of machine; the C library has no function for it."""
 CLONE_NEWNS = 0x20000
 MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 0x40000
 UMASK = 0o022
@@ -38,6 +42,7 @@ class RunAs:
             # Opening /dev/stdout requires the rights of the pipe behind it.
             os.fchown(fd, self._uid, self._gid)
         os.umask(UMASK)
+        self._leave_keyring()
         if self._max_processes:
             resource.setrlimit(resource.RLIMIT_NPROC, (self._max_processes, self._max_processes))
         os.setgroups([])
@@ -45,6 +50,15 @@ class RunAs:
         os.setresuid(self._uid, self._uid, self._uid)
         # From here on, no set-user-id program and no file capability can raise its rights again.
         self._check(self._libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl")
+
+    def _leave_keyring(self) -> None:
+        """Start a keyring of its own. The shim's is that of the worker, and of all tasks that it starts."""
+        number = keyctl_number()
+        if number is None or self._libc.syscall(number, JOIN_SESSION_KEYRING, None, 0, 0, 0) > 0:
+            return
+        # Where the kernel keeps no keys, or this container may not use them, tasks may not either.
+        if (error := ctypes.get_errno()) not in (errno.ENOSYS, errno.EPERM):
+            raise OSError(error, os.strerror(error), "keyctl")
 
     def _mount(self) -> None:
         self._check(self._libc.unshare(CLONE_NEWNS), "unshare")
@@ -69,3 +83,8 @@ class RunAs:
         if result != 0:
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number), what)
+
+
+def keyctl_number() -> int | None:
+    """The number of the system call `keyctl` on this machine, if it is known."""
+    return KEYCTL.get(os.uname().machine)
