@@ -12,7 +12,7 @@ import msgspec
 
 from det_contracts.expconf import is_secret_name
 from worker.environment import PORTS
-from worker.warm import shadows
+from worker.warm import shadows, variables
 from worker.warm.inside.ranks import PER_RANK
 
 SHELL = ("sh", "-c")
@@ -48,6 +48,8 @@ class Key(msgspec.Struct, frozen=True):
     """The command line up to the script: shell, interpreter, flags."""
     env: tuple[tuple[str, str], ...]
     """The complete environment, without per-run values and secrets."""
+    set_by_code: tuple[str, ...] = ()
+    """Variables that the code sets. A package that reads one while it is imported is left to the script."""
 
     def command(self, *more: str) -> list[str]:
         """A command line that begins as those of its runs do."""
@@ -121,11 +123,18 @@ def plan_start(argv: Sequence[str], env: Mapping[str, str], cwd: Path, user: str
         return ColdStart("its code has too many files to look through for names of packages")
     if not is_module:
         importable_names |= shadows.modules_beside(cwd / main)
+    set_by_code = variables.set_by_code(cwd)
+    if set_by_code is None:
+        return ColdStart(
+            "its code sets environment variables without showing which, or is too large to look through"
+        )
+    if native := sorted(filter(variables.is_native, set_by_code)):
+        return ColdStart(f"its code sets {native[0]}, which libraries read when they are loaded")
     # Secrets are no part of the key, so no template's environment holds them for a run of somebody else.
     shared = {name: value for name, value in env.items() if not _is_per_run(name)}
-    key = Key(user, (*shell, *words[:flags]), tuple(shared.items()))
+    key = Key(user, (*shell, *words[:flags]), tuple(shared.items()), tuple(sorted(set_by_code)))
     ranks = _is_torch_launcher(argv)
-    names = {*(env.keys() - shared.keys()), *(PER_RANK if ranks else ())}
+    names = {*(env.keys() - shared.keys()), *set_by_code, *(PER_RANK if ranks else ())}
     return WarmStart(key, main, is_module, tuple(arguments), tuple(names), importable_names, ranks)
 
 

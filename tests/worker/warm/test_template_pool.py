@@ -272,6 +272,23 @@ def test_a_package_that_changes_is_loaded_anew(both, packages):
     assert not asyncio.run(made.start(plan, both.prepare(ARGV, **variables)))
 
 
+@pytest.mark.parametrize("sets", ["os.environ['SWITCH'] = 'on'", "os.environ.setdefault('SWITCH', 'on')"])
+def test_a_package_sees_the_variable_that_the_script_sets_before_it_imports_it(both, packages, sets):
+    (packages / "package.py").write_text("import os\nVALUE = os.environ.get('SWITCH')")
+    with_packages(both, packages)
+    both.write(f"import os\n{sets}\nimport package; print(package.VALUE)")
+    variables = {"PYTHONPATH": str(packages)}
+
+    async def story():
+        async with kept(both) as one:
+            assert await one.run(**variables) == ("no template was ready", ["on"])
+            assert await one.until_warm(**variables) == ["on"]
+            await one.until(lambda: one.entry().excluded_packages == {"package"})
+            assert await one.until_warm(**variables) == ["on"]
+
+    asyncio.run(story())
+
+
 def test_generators_that_modules_keep_begin_anew_or_are_seeded(both, packages):
     (packages / "package.py").write_text("import random\nown = random.Random()\ngiven = random.Random(5)")
     plan = with_packages(both, packages)

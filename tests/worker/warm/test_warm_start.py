@@ -2,6 +2,7 @@
 
 import pytest
 
+from worker.warm import variables
 from worker.warm.shadows import importable, modules_beside
 from worker.warm.warm_start import ColdStart, WarmStart, is_switched_off, plan_start, reported_names
 
@@ -149,3 +150,71 @@ def test_what_a_script_says_it_held_may_be_anything():
 )
 def test_switched_off_by_the_configuration(config, off):
     assert is_switched_off(config) is off
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("os.environ['ONE'] = '1'", {"ONE"}),
+        ('os . environ [ "ONE" ]="1"', {"ONE"}),
+        ("environ['ONE'] += ':more'; os.environb[b'TWO'] = b'2'", {"ONE", "TWO"}),
+        ("os.environ['ONE'], os.environ['TWO'] = '12'", {"ONE", "TWO"}),
+        ("os.environ['ONE'] = os.environ['TWO'] = '12'", {"ONE", "TWO"}),
+        ("if x: os.environ['ONE'] = '1'\nelse: del os.environ['TWO']", {"ONE", "TWO"}),
+        ("os.environ.setdefault('ONE', '1')", {"ONE"}),
+        ("print(os.environ.pop('ONE'), os.environ.pop(\n    'TWO', None))", {"ONE", "TWO"}),
+        ("os.putenv('ONE', '1')\nos.unsetenv('TWO')", {"ONE", "TWO"}),
+        ("os.environ.get('ONE'), os.environ['TWO'], 'X' in os.environ, os.getenv('Y')", set()),
+        ("if os.environ['ONE'] == '1': f(os.environ['TWO'], key=os.environ[name])", set()),
+        ("subprocess.run(x, env=os.environ)\nrun(env={**os.environ, 'A': 'b'})", set()),
+        ("run(env=os.environ | {'A': 'b'})\nenv = dict(os.environ)\nenv = os.environ.copy()", set()),
+        ("from os import environ\nfor name in environ:\n    print(name, os.environ.items())", set()),
+        ("environment = environment_of('environ')", set()),
+        ("os.environ[name] = '1'", None),
+        ("os.environ[f(['a'][0])] = '1'", None),
+        ("os.environ.update(ONE='1')", None),
+        ("os.environ |= {'ONE': '1'}", None),
+        ("os.environ.setdefault(name, '1')", None),
+        ("env = os.environ\nenv['ONE'] = '1'", None),
+        ("from os import environ as env", None),
+        ("(put := os.putenv)('ONE', '1')", None),
+        ("with mock.patch.dict(os.environ, ONE='1'): import x", None),
+        ("import dotenv", None),
+    ],
+)
+def test_the_variables_that_code_sets(tmp_path, text, names):
+    (tmp_path / "deep" / "er").mkdir(parents=True)
+    (tmp_path / "deep" / "er" / "train.py").write_text(f"import os\n{text}\n")
+    (tmp_path / "notes.txt").write_text("os.environ['OTHER'] = '1'")
+    assert variables.set_by_code(tmp_path) == (None if names is None else frozenset(names))
+
+
+def test_code_that_is_too_large_to_look_through(tmp_path, monkeypatch):
+    (tmp_path / "train.py").write_text("x = 1")
+    monkeypatch.setattr(variables, "MAX_BYTES", 5)
+    assert variables.set_by_code(tmp_path) == frozenset()
+    monkeypatch.setattr(variables, "MAX_BYTES", 4)
+    assert variables.set_by_code(tmp_path) is None
+    monkeypatch.undo()
+    monkeypatch.setattr(variables, "MAX_ENTRIES", 0)
+    assert variables.set_by_code(tmp_path) is None
+
+
+def test_a_template_is_shared_by_code_that_sets_the_same_variables(code):
+    first = plan(code, "python3", "train.py")
+    (code / "train.py").write_text("import os\nos.environ['KERAS_BACKEND'] = 'torch'")
+    second = plan(code, "python3", "train.py")
+    assert (first.key.set_by_code, second.key.set_by_code) == ((), ("KERAS_BACKEND",))
+    assert set(second.names) - set(first.names) == {"KERAS_BACKEND"}
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("os.environ['OMP_NUM_THREADS'] = '1'", "OMP_NUM_THREADS"),
+        ("os.environ[name] = '1'", "without showing which"),
+    ],
+)
+def test_code_that_sets_what_a_template_cannot_hear_of_starts_cold(code, text, why):
+    (code / "src" / "own.py").write_text(f"import os\n{text}\n")
+    assert why in plan(code, "python3", "train.py").reason
