@@ -35,6 +35,11 @@ def listen(address: str) -> socket.socket:
     return listener
 
 
+def notes_of(address: str) -> Path | None:
+    """Return the file in which workers note how they ended: beside the socket; None for a TCP address."""
+    return Path(f"{address}.ends") if "/" in address else None
+
+
 def _place(address: str) -> tuple[int, str | tuple[str, int]]:
     if "/" in address:
         return socket.AF_UNIX, address

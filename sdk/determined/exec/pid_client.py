@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from determined.exec import _pids
 from determined.exec.pid_server import split
-from determined.launch import _child
+from determined.launch import _child, _ends
 
 USAGE = "usage: pid_client ADDR [--] CMD [ARG...]"
 KEEP_ALIVE_S = 60.0
@@ -37,7 +37,7 @@ def main(args: Sequence[str] | None = None) -> int:
     with server:
         server.sendall(b"%d\n" % os.getpid())
         try:
-            child = _child.start(command)
+            child = _child.start(command, os.environ | _variables(own[0]))
         except OSError as error:
             return _child.not_started(command, error)
         while True:
@@ -49,6 +49,11 @@ def main(args: Sequence[str] | None = None) -> int:
         if code == 0:
             server.sendall(b"q")
         return code
+
+
+def _variables(address: str) -> dict[str, str]:
+    notes = _pids.notes_of(address)
+    return {} if notes is None else {_ends.FILE: str(notes)}
 
 
 if __name__ == "__main__":

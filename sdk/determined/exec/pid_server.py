@@ -7,6 +7,9 @@ Each of N workers runs under `determined.exec.pid_client ADDR`, which sends its 
 successful exit. If the command itself returns 0, the exit code is: 77 if it ended before all workers had sent
 `q`; 78 if it was signalled because of a failed worker; 79 if a worker failed and the command ended by itself
 or had to be killed. A command that the signal of `--on-exit` has ended counts as having returned 0.
+
+If ADDR is a path and the workers run under `determined.launch.wrap_rank`, the last line names the one that
+failed first. Launchers such as DeepSpeed's only see process ids.
 Source: launchers spec, section 8.
 """
 
@@ -25,7 +28,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from determined.exec import _pids
-from determined.launch import _child, _grammar
+from determined.launch import _child, _ends, _grammar
 
 TICK_S = 1.0
 KILL_AFTER_S = 10.0
@@ -155,6 +158,7 @@ def main(args: Sequence[str] | None = None) -> int:
     options = _arguments(sys.argv[1:] if args is None else args)
     try:
         on_fail, on_exit = _pids.signal_named(options.on_fail), _pids.signal_named(options.on_exit)
+        _remove_files(options.address)
         server = _pids.listen(options.address)
     except (ValueError, OSError) as error:
         print(f"pid_server: {error}", file=sys.stderr)
@@ -165,13 +169,28 @@ def main(args: Sequence[str] | None = None) -> int:
         except OSError as error:
             return _child.not_started(options.command, error)
         workers = Workers(server, options.workers)
+        supervisor = Supervisor(child, workers, options.grace_period, options.signal_children)
         try:
-            return Supervisor(child, workers, options.grace_period, options.signal_children).run(
-                on_fail, on_exit
-            )
+            code = supervisor.run(on_fail, on_exit)
+            if code:
+                _name_first(options.address)
+            return code
         finally:
-            if "/" in options.address:
-                Path(options.address).unlink(missing_ok=True)
+            _remove_files(options.address)
+
+
+def _name_first(address: str) -> None:
+    notes = _pids.notes_of(address)
+    found = None if notes is None else _ends.first_cause(notes)
+    if found is not None:
+        print(f"rank {found[0]} {_child.ending(found[1])}", file=sys.stderr, flush=True)
+
+
+def _remove_files(address: str) -> None:
+    notes = _pids.notes_of(address)
+    if notes is not None:
+        Path(address).unlink(missing_ok=True)
+        notes.unlink(missing_ok=True)
 
 
 def _arguments(args: Sequence[str]) -> argparse.Namespace:

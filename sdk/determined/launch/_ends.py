@@ -15,7 +15,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 FILE = "DET_RANK_ENDS"
-"""Names the file of the notes; set by the launcher for its wrappers, not for what they run."""
+"""Variable that names the file of the notes, for the wrappers alone: they remove it for what they run.
+
+Set by torch's launcher, and by `pid_client` under those of Horovod and DeepSpeed.
+"""
 
 
 TOLD_TO_END = -1
@@ -41,7 +44,7 @@ def note(file: str, rank: int, code: int) -> None:
     line = f"{time.monotonic_ns()} {rank} {code}\n".encode()
     try:
         # One write, so that lines of different wrappers do not mix.
-        notes = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        notes = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError:
         # The launcher is gone and has removed the folder.
         return
@@ -58,11 +61,29 @@ def first_failure(notes: Path, seen: Mapping[int, int]) -> tuple[int, int]:
         notes: The file that the wrappers wrote.
         seen: Exit codes of failed wrappers by rank, in the order in which the launcher saw them; not empty.
     """
-    text = notes.read_text() if notes.exists() else ""
-    ends = sorted(End(*map(int, line.split())) for line in text.splitlines())
+    ends = _noted(notes)
     # A wrapper that left no note did not outlive its process, so it was killed, and its process with it. But
     # SIGTERM kills only one that is still starting, and only a launcher sends it, after a failure.
     noted = {end.rank for end in ends}
     killed = [(rank, code) for rank, code in seen.items() if rank not in noted and code != _STOPPED]
     failed = [(end.rank, end.code) for end in ends if end.code > 0]
     return [*killed, *failed, *seen.items()][0]
+
+
+def first_cause(notes: Path) -> tuple[int, int] | None:
+    """Return rank and exit code of what failed first by itself; None if the notes name no such rank.
+
+    For a launcher that does not see how its wrappers ended.
+    """
+    stopped = set()
+    for end in _noted(notes):
+        if end.code == TOLD_TO_END:
+            stopped.add(end.rank)
+        elif end.code not in (0, _STOPPED) and end.rank not in stopped:
+            return end.rank, end.code
+    return None
+
+
+def _noted(notes: Path) -> list[End]:
+    text = notes.read_text() if notes.exists() else ""
+    return sorted(End(*map(int, line.split())) for line in text.splitlines())

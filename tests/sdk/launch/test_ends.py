@@ -30,6 +30,24 @@ def test_what_failed_first(tmp_path, noted, seen, first):
     assert _ends.first_failure(notes, seen) == first
 
 
+@pytest.mark.parametrize(
+    ("noted", "first"),
+    [
+        ([], None),
+        ([(0, 0), (1, 3), (0, 143)], (1, 3)),
+        # The launcher stopped rank 0, because of a rank on another node.
+        ([(0, _ends.TOLD_TO_END), (0, 143)], None),
+        ([(0, 143)], None),
+        ([(0, _ends.TOLD_TO_END), (1, 137), (0, 143)], (1, 137)),
+    ],
+)
+def test_what_failed_by_itself(tmp_path, noted, first):
+    notes = tmp_path / "ends"
+    for rank, code in noted:
+        _ends.note(str(notes), rank, code)
+    assert _ends.first_cause(notes) == first
+
+
 def test_without_a_launcher_that_asks_nothing_is_noted(tmp_path):
     _ends.note("", 1, 1)
     _ends.note(str(tmp_path / "gone" / "ends"), 1, 1)

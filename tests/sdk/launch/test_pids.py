@@ -70,6 +70,26 @@ def test_a_killed_client_is_a_failed_worker(address):
     assert serve(address, 1, "sh", "-c", script, options=["--grace-period", "0"]).returncode == 78
 
 
+WRAPPED = f"$CLIENT {sys.executable} -m determined.launch.wrap_rank"
+
+
+@pytest.mark.parametrize(
+    ("end", "last"), [("exit 3", "rank 1 exited with code 3"), ("kill -9 $$", "rank 1 was ended by SIGKILL")]
+)
+def test_the_rank_that_failed_first_is_named(address, end, last):
+    other = f"{WRAPPED} 0 sh -c 'echo up; exec sleep 600'"
+    script = f"{other} | {{ read up; {WRAPPED} 1 sh -c '{end}'; exec sleep 600; }}"
+    done = serve(address, 2, "sh", "-c", script, options=["--grace-period", "0", "--signal-children"])
+    assert done.returncode != 0
+    assert done.stderr.splitlines()[-1] == last
+    assert list(Path(address).parent.iterdir()) == []
+
+
+def test_who_ended_an_earlier_time_is_not_named(address):
+    Path(f"{address}.ends").write_text("1 5 9\n")
+    assert "rank" not in serve(address, 1, "sh", "-c", "$CLIENT false", options=["--on-fail", "WAIT"]).stderr
+
+
 def test_on_exit_ends_the_command(address):
     script = "trap 'exit 6' TERM; $CLIENT true; while :; do sleep 0.05; done"
     options = ["--grace-period", "0", "--on-exit", "SIGTERM"]

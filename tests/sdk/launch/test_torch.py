@@ -16,7 +16,6 @@ pytestmark = [
     pytest.mark.live,
     pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed"),
 ]
-LAUNCH = ["-m", "determined.launch.torch_distributed"]
 SHOWN = (
     "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK",
     "ROLE_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_MAX_RESTARTS",
@@ -27,66 +26,6 @@ SHOW = [
     "-c",
     f"import json, os, sys; print(json.dumps([{{n: os.environ.get(n) for n in {SHOWN!r}}}, sys.argv[1:]]))",
 ]
-
-
-class Node:
-    """One node of an allocation, its description in files."""
-
-    def __init__(self, folder, addresses, slots, rank, port, python):
-        folder.mkdir()
-        self.port = port
-        self._python = python
-        self._folder = folder
-        files = {
-            "cluster": {
-                "master_url": "http://127.0.0.1:1",
-                "cluster_id": "c",
-                "agent_id": f"a{rank}",
-                "slot_ids": list(range(slots[rank])),
-                "task_id": "1.t1",
-                "allocation_id": "1.t1.1",
-                "session_token": "",
-                "task_type": "TRIAL",
-            },
-            "trial": {
-                "trial_id": 1, "experiment_id": 1, "trial_seed": 1, "hparams": {}, "config": {},
-                "steps_completed": 0, "trial_run_id": 1, "debug": False,
-            },
-            "rendezvous": {
-                "container_addrs": addresses, "container_rank": rank, "container_slot_counts": slots
-            },
-            "resources": {"gpu_uuids": []},
-        }  # fmt: skip
-        for name, content in files.items():
-            (folder / f"{name}.json").write_text(json.dumps(content))
-
-    def start(self, *arguments):
-        env = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
-        env |= {
-            "DET_INFO_DIR": str(self._folder),
-            "C10D_PORT": str(self.port),
-            "MINE": "a b",
-            "DET_RESOURCES_ID": "r",
-        }
-        return self._python([*LAUNCH, *arguments], env=env, stdout=-1, stderr=-1, text=True)
-
-    def run(self, *arguments):
-        process = self.start(*arguments)
-        out, err = process.communicate(timeout=120)
-        return process.returncode, out, err
-
-
-def new_interpreter(words, **options):
-    return subprocess.Popen([sys.executable, *words], start_new_session=True, **options)
-
-
-@pytest.fixture
-def node(tmp_path, fork_server):
-    def make(slots=(2,), rank=0, port=None, python=fork_server.start):
-        addresses = ["127.0.0.1"] * len(slots)
-        return Node(tmp_path / f"n{rank}", addresses, list(slots), rank, port or reserved_port(), python)
-
-    return make
 
 
 def told(output):
@@ -105,6 +44,10 @@ def expected(rank, size, local_rank, local_size, group, groups, port):
         "OMP_NUM_THREADS": "1" if local_size > 1 else None,
         "USE_TORCH_DISTRIBUTED": "True", "DET_CHIEF_IP": "127.0.0.1", "MINE": "a b",
     }  # fmt: skip
+
+
+def new_interpreter(words, **options):
+    return subprocess.Popen([sys.executable, *words], start_new_session=True, **options)
 
 
 def test_two_slots(node):
@@ -156,43 +99,6 @@ def test_one_rank_ends_the_others_and_is_named(node, script, last):
     assert code == 1
     assert err.splitlines()[-1] == last
     assert "Traceback" not in err
-
-
-DIES = """
-import os, signal, subprocess, sys
-from determined.core import DistributedContext
-rank = int(os.environ["RANK"])
-victim, step = int(sys.argv[1]), sys.argv[2]
-
-def may_die(now):
-    if rank == victim and step == now:
-        # As the processes of a data loader do, this one outlives the rank, and keeps its output open.
-        subprocess.Popen(["sleep", "20"])
-        os.kill(os.getpid(), signal.SIGKILL)
-
-may_die("before it joins")
-distributed = DistributedContext.from_torch_distributed()
-may_die("once it has joined")
-distributed.allgather(rank)
-may_die("between two steps")
-distributed.broadcast("x")
-may_die("at the end")
-distributed.allgather(rank)
-"""
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("step", ["before it joins", "once it has joined", "between two steps", "at the end"])
-@pytest.mark.parametrize(("count", "victim"), [(1, 0), (2, 0), (2, 1), (4, 3)])
-def test_a_rank_that_is_killed_ends_all_that_wait_for_it(node, step, count, victim, monkeypatch):
-    """Long before the ranks would give up by themselves: they wait 1,200 s for one that never comes.
-
-    The last line names it, and not a rank that ended because of it.
-    """
-    monkeypatch.setenv("INTER_TRAIN_PROCESS_COMM_PORT_1", str(reserved_port()))
-    code, _, err = node((count,)).run(sys.executable, "-c", DIES, str(victim), step)
-    assert code == 1
-    assert err.splitlines()[-1] == f"rank {victim} was ended by SIGKILL", err
 
 
 def left(session):
