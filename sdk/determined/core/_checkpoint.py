@@ -278,10 +278,10 @@ class CheckpointContext:
         steps = plain.get("steps_completed")
         if isinstance(steps, float) and steps.is_integer():
             steps = int(steps)
-        if isinstance(steps, bool) or not isinstance(steps, int) or not 0 <= steps <= MAX_EXACT_INTEGER:
+        if isinstance(steps, bool) or not isinstance(steps, int) or not 0 <= steps < MAX_EXACT_INTEGER:
             raise ValueError(
-                "metadata of a checkpoint must hold 'steps_completed', an integer from 0 to 2**53, it holds "
-                f"{repr(steps)[:100]}; pass metadata={{'steps_completed': <steps trained so far>}}"
+                "metadata of a checkpoint must hold 'steps_completed', an integer from 0 to 2**53 - 1, it "
+                f"holds {repr(steps)[:100]}; pass metadata={{'steps_completed': <steps trained so far>}}"
             )
         return {**plain, "steps_completed": steps}
 

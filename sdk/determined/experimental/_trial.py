@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from determined import _arguments
+from determined.common.api.errors import NotFoundException
 from determined.experimental import _checkpoint, _metrics, _ranking
 from determined.experimental._checkpoint import Checkpoint
 from determined.experimental._enums import (
@@ -132,7 +133,8 @@ class TrialReference:
 
         Raises:
             AssertionError: The arguments contradict each other.
-            ValueError: The trial has no such checkpoint.
+            NotFoundException: The trial has no checkpoint with this `uuid`.
+            ValueError: The trial has no completed checkpoint.
 
         Example:
             ```python
@@ -141,15 +143,14 @@ class TrialReference:
         """
         _check_selection(latest, best, uuid, sort_by, smaller_is_better)
         if uuid is not None:
-            candidates = [checkpoint for checkpoint in self._checkpoints() if checkpoint.uuid == uuid]
-        elif latest:
+            return self._own_checkpoint(uuid)
+        if latest:
             candidates = sorted(self._completed(), key=_batches, reverse=True)
         else:
             order = None if sort_by is None else _ranking.Order(sort_by, bool(smaller_is_better))
             candidates = self._ranked(self._completed(), order)
         if not candidates:
-            wanted = f"checkpoint {uuid}" if uuid is not None else "completed checkpoint"
-            raise ValueError(f"trial {self.id} has no {wanted}")
+            raise ValueError(f"trial {self.id} has no completed checkpoint")
         return candidates[0]
 
     def get_checkpoints(
@@ -238,6 +239,12 @@ class TrialReference:
         path = f"/api/v1/trials/{self.id}/checkpoints"
         checkpoints = read_all(self._session, path, "checkpoints", params)
         return [_checkpoint.from_wire(self._session, checkpoint) for checkpoint in checkpoints]
+
+    def _own_checkpoint(self, uuid: str) -> Checkpoint:
+        found = _checkpoint.get(self._session, uuid)
+        if found.training is None or found.training.trial_id != self.id:
+            raise NotFoundException(f"trial {self.id} has no checkpoint {uuid}")
+        return found
 
     def _completed(self) -> list[Checkpoint]:
         return self._checkpoints(states=CheckpointState.COMPLETED.value)

@@ -18,9 +18,8 @@ import dataclasses
 import logging
 import sys
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
-from determined import _info, core, yamlfile
+from determined import _arguments, _info, core
 from determined.core import DistributedContext, DummyDistributedContext, PreemptMode, TensorboardMode
 from determined.core._checkpoint_background import BackgroundUpload
 from determined.core._context import Storage
@@ -28,7 +27,10 @@ from determined.core._outcome import Outcome
 from determined.core._searcher import configured_units
 from determined.core._storage_choice import chosen_storage
 from determined.errors import InvalidHP
+from determined.experimental import _unmanaged_arguments
 from determined.experimental._own_output import OwnOutput
+from determined.experimental._unmanaged_trial import registered
+from determined.storage import StorageManager
 from determined.transport.outside import OutsideTransport, Place
 from determined.transport.rest import Session
 
@@ -36,9 +38,6 @@ if TYPE_CHECKING:
     from determined.experimental._determined import Determined
 
 logger = logging.getLogger("determined.core")
-_SEARCHER = {"name": "single", "metric": "unmanaged", "max_length": 100_000_000}
-"""Searcher section for a script that does not say how far it trains."""
-
 _BEFORE_INIT: Any = None
 """Value of the parts before `init()` and after `close()`. The declared types leave it out on purpose."""
 
@@ -124,6 +123,8 @@ def init(
     Raises:
         RuntimeError: If it was called before without a `close()` in between.
         NotImplementedError: If `defaults` is missing off cluster.
+        TypeError: For an argument, or a field of `defaults` or `unmanaged`, of a wrong type.
+        ValueError: For an unknown mode, or a storage that makes no sense.
         MasterNotFoundException: If no master answers at the address.
 
     Example:
@@ -213,6 +214,8 @@ def init_context(
 
     Raises:
         NotImplementedError: If `defaults` is missing off cluster.
+        TypeError: For an argument, or a field of `defaults` or `unmanaged`, of a wrong type.
+        ValueError: For an unknown mode, or a storage that makes no sense.
         MasterNotFoundException: If no master answers at the address.
 
     Example:
@@ -221,6 +224,9 @@ def init_context(
             core_context.train.report_training_metrics(steps_completed=1, metrics={"loss": 0.5})
         ```
     """
+    _unmanaged_arguments.check(defaults, unmanaged, client, distributed)
+    tensorboard_mode = _arguments.member("tensorboard_mode", tensorboard_mode, TensorboardMode)
+    preempt_mode = _arguments.member("preempt_mode", preempt_mode, PreemptMode)
     if _info.get_cluster_info() is not None:
         return core.init(
             distributed=distributed,
@@ -237,85 +243,16 @@ def init_context(
         context = core._dummy_init(distributed=dist, checkpoint_storage=storage, preempt_mode=preempt_mode)
         context.info = shared
         return context
-    session = _signed_in(client)
+    manager, session = chosen_storage(storage), _signed_in(client)
     # Broadcast as an outcome, so that ranks waiting for it also learn of a failure.
-    outcome = Outcome(lambda: _registered(session, defaults, unmanaged or UnmanagedConfig()))
-    return _outside(dist.broadcast(outcome).get(), session, dist, storage, preempt_mode)
-
-
-def _registered(session: Session, defaults: DefaultConfig, unmanaged: UnmanagedConfig) -> _info.ClusterInfo:
-    """Create or find the experiment and trial of this script, and start the trial."""
-    body = {"config": yamlfile.dump(_config(defaults, unmanaged)), "unmanaged": True}
-    if unmanaged.external_experiment_id:
-        name = quote(unmanaged.external_experiment_id, safe="")
-        answer = session.put(f"/api/v1/experiments/by-external-id/{name}", body)
-    else:
-        answer = session.post("/api/v1/experiments", body)
-    id, resumes = int(answer["experiment"]["id"]), unmanaged.external_trial_id is not None
-    hparams = defaults.hparams or {}
-    trial_body: dict[str, Any] = {"experimentId": id, "hparams": hparams, "unmanaged": True}
-    if resumes:
-        named = {"externalTrialId": unmanaged.external_trial_id, "createTrialRequest": trial_body}
-        trial = session.put("/api/v1/trials", named)["trial"]
-    else:
-        trial = session.post("/api/v1/trials", trial_body)["trial"]
-    begun = session.post(f"/api/v1/trials/{trial['id']}/start", {"trialId": trial["id"], "resume": resumes})
-    return _told(session, answer["config"], id, trial, begun, hparams)
+    outcome = Outcome(lambda: registered(session, defaults, unmanaged or UnmanagedConfig()))
+    return _outside(dist.broadcast(outcome).get(), session, dist, manager, preempt_mode)
 
 
 def _signed_in(client: Determined | None) -> Session:
     from determined.experimental._determined import Determined
 
     return (client or Determined())._session
-
-
-def _config(defaults: DefaultConfig, unmanaged: UnmanagedConfig) -> dict[str, Any]:
-    given = {
-        "name": defaults.name,
-        "data": defaults.data,
-        "description": defaults.description,
-        "labels": defaults.labels,
-        "workspace": unmanaged.workspace,
-        "project": unmanaged.project,
-    }
-    return {
-        **{field: value for field, value in given.items() if value is not None},
-        "searcher": defaults.searcher or _SEARCHER,
-    }
-
-
-def _told(
-    session: Session,
-    config: dict[str, Any],
-    experiment_id: int,
-    trial: dict[str, Any],
-    begun: dict[str, Any],
-    hparams: dict[str, Any],
-) -> _info.ClusterInfo:
-    run, task = int(begun["trialRunId"]), trial["taskId"]
-    return _info.ClusterInfo(
-        master_url=session.master,
-        cluster_id="",
-        agent_id="",
-        slot_ids=[],
-        task_id=task,
-        allocation_id=f"{task}.{run}",
-        session_token="",
-        task_type="TRIAL",
-        latest_checkpoint=begun.get("latestCheckpoint") or None,
-        trial_info=_info.TrialInfo(
-            trial_id=int(trial["id"]),
-            experiment_id=experiment_id,
-            trial_seed=int((config.get("reproducibility") or {}).get("experiment_seed", 0)),
-            hparams=hparams,
-            config=config,
-            steps_completed=int(begun.get("stepsCompleted") or 0),
-            trial_run_id=run,
-            debug=False,
-        ),
-        rendezvous_info=_info.RendezvousInfo(["127.0.0.1"], 0, [1]),
-        resources_info=_info.ResourcesInfo([]),
-    )
 
 
 class _Outside(core.Context):
@@ -340,9 +277,13 @@ class _Outside(core.Context):
 
 
 def _outside(
-    info: _info.ClusterInfo, session: Session, dist: DistributedContext, storage: Storage, mode: PreemptMode
+    info: _info.ClusterInfo,
+    session: Session,
+    dist: DistributedContext,
+    manager: StorageManager,
+    mode: PreemptMode,
 ) -> core.Context:
-    trial, manager, uploads = info.trial, chosen_storage(storage), BackgroundUpload()
+    trial, uploads = info.trial, BackgroundUpload()
 
     def connect() -> Session:
         made = Session(session.master, verify=session._verify, cert_name=session._cert_name)

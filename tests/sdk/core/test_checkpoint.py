@@ -80,7 +80,7 @@ WITHOUT_STEPS = [
     {"steps_completed": "ten"},
     {"steps_completed": True},
     {"steps_completed": -1},
-    {"steps_completed": 2**53 + 1},
+    {"steps_completed": 2**53},
     {"steps_completed": 2.0**63},
     {"steps_completed": float("nan")},
 ]

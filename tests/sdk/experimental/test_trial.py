@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from determined.common.api import errors
 from determined.experimental import client
 from tests.sdk.fake_gateway import Lines
 
@@ -95,7 +96,6 @@ def test_select_a_checkpoint(scored, trial):
     assert trial.select_checkpoint(best=True).uuid == "b"
     assert trial.select_checkpoint(best=True, sort_by="acc", smaller_is_better=True).uuid == "a"
     assert trial.select_checkpoint(best=True, sort_by="acc", smaller_is_better=False).uuid == "b"
-    assert trial.select_checkpoint(uuid="c").uuid == "c"
     assert trial.top_checkpoint().uuid == "b"
     assert trial.top_checkpoint("acc", True).uuid == "a"
 
@@ -118,9 +118,18 @@ def test_contradicting_selections(trial, wrong):
 
 def test_nothing_to_select(lists, trial):
     lists(f"{PATH}/checkpoints", "checkpoints", [])
-    for wanted in ({"latest": True}, {"best": True}, {"uuid": "x"}):
+    for wanted in ({"latest": True}, {"best": True}):
         with pytest.raises(ValueError, match="trial 3 has no"):
             trial.select_checkpoint(**wanted)
+
+
+def test_a_checkpoint_by_its_id(master, trial, told):
+    master.answer("GET", "/api/v1/checkpoints/c", {"checkpoint": told("c", trial=3)})
+    master.answer("GET", "/api/v1/checkpoints/x", {"checkpoint": told("x", trial=4)})
+    assert trial.select_checkpoint(uuid="c").uuid == "c"
+    for unknown in ("x", "y"):
+        with pytest.raises(errors.NotFoundException, match=f"{unknown}"):
+            trial.select_checkpoint(uuid=unknown)
 
 
 def test_checkpoints_by_metric(scored, trial):
