@@ -25,7 +25,13 @@ _VARIABLES: dict[str, tuple[str, Mapping[str, str] | None]] = {
     "security.authz.type": ("STEADFAST_AUTHZ", _RIGHTS),
 }
 """Setting -> environment variable, and the mapping of its values; None: any string, unchanged."""
+_TIMEOUTS = {
+    "tensorboard_timeout": "STEADFAST_TENSORBOARD_TIMEOUT",
+    "notebook_timeout": "STEADFAST_NOTEBOOK_TIMEOUT",
+}
+"""Setting in seconds -> environment variable."""
 LAST_PORT = 65535
+LONGEST_S = 10 * 365 * 86400
 
 
 @dataclass(frozen=True)
@@ -66,7 +72,7 @@ def read(content: Any) -> MasterFile:
     """Interpret the content of a file. Raises `CannotStart` with every problem, one per line."""
     problems: list[str] = []
     found = dict(_find_settings("", "", content, problems))
-    settings = dict(_variables(found, problems))
+    settings = dict(_variables(found, problems)) | dict(_timeouts(found, problems))
     port = found.get("port")
     if port is not None and not (type(port) is int and 0 < port <= LAST_PORT):
         problems.append(f"port must be 1 to {LAST_PORT}, not {port!r}")
@@ -124,6 +130,15 @@ def _variables(found: Mapping[str, Any], problems: list[str]) -> Iterator[tuple[
             )
         else:
             yield variable, values[value] if values else value
+
+
+def _timeouts(found: Mapping[str, Any], problems: list[str]) -> Iterator[tuple[str, str]]:
+    for name, variable in _TIMEOUTS.items():
+        value = found.get(name)
+        if type(value) is int and 0 < value <= LONGEST_S:
+            yield variable, str(value)
+        elif value is not None:
+            problems.append(f"{name} must be a whole number of seconds, at least 1, not {value!r}")
 
 
 def _storage(content: Mapping[str, Any], unused: dict[str, str]) -> dict[str, str]:

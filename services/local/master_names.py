@@ -43,6 +43,8 @@ SUPPORTED: dict[str, str] = {
     "log.level": "`STEADFAST_LOG_LEVEL` of all processes",
     "security.authz.type": "`STEADFAST_AUTHZ`: how rights are judged",
     "webhooks.base_url": "the address in the links of messages",
+    "tensorboard_timeout": "seconds for which nobody may look at a TensorBoard that has no idle_timeout",
+    "notebook_timeout": "seconds for which a notebook that has no idle_timeout may be idle",
     "checkpoint_storage.type": "shared_fs, directory, s3, gcs, azure; others have no effect and are reported",
     **dict.fromkeys(
         _children("checkpoint_storage", _SUPPORTED_STORAGE),
@@ -84,11 +86,6 @@ _UNUSED: tuple[tuple[str, str], ...] = (
     ("config_file", "the file is the one that --master-config-path names"),
     ("root cache.cache_dir", "programs and data of a cluster are under STEADFAST_HOME"),
     ("launch_error", "a task that fits nowhere waits, with a warning when it is submitted"),
-    (
-        "tensorboard_timeout",
-        "set per TensorBoard: idle_timeout in its configuration; 5 minutes if it has none",
-    ),
-    ("notebook_timeout", "set per notebook: idle_timeout in its configuration"),
     ("reserved_ports", "tasks ask the system for free ports"),
     ("feature_switches", "nothing is hidden behind a switch"),
     ("enable_cors", "origins are named one by one: STEADFAST_ALLOWED_ORIGINS"),

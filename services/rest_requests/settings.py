@@ -56,6 +56,11 @@ class Settings(OidcSettings):
     """Authorization mode, `basic` or `rbac`. If empty, the last one stated stays; it starts as `basic`."""
     shell_needs_session: bool = False
     """Whether `det shell open` needs a login besides the shell's key. Clients of 0.25 do not log in."""
+    tensorboard_timeout: float = 300.0
+    """Seconds for which nobody may look at a TensorBoard whose configuration has no `idle_timeout`."""
+    notebook_timeout: float = 0.0
+    """Seconds for which a notebook whose configuration has no `idle_timeout` may be idle. 0 means unlimited.
+    """
     cluster_id: str = "local"
     """Unique cluster id. Clients use it to keep tokens of several clusters apart."""
     cluster_name: str = "local"

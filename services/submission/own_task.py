@@ -65,6 +65,9 @@ def complete_request(body: TaskBody, kind: OwnKind, backend: Backend, workspace_
     config = secrets.unmask(config)
     name = str(config.get("description") or _title(config, kind))[:200]
     if kind == "NOTEBOOK":
+        if config.get("idle_timeout") is None and backend.settings.notebook_timeout > 0:
+            # Kept with the notebook: what it reports is judged by its own configuration.
+            config["idle_timeout"] = backend.settings.notebook_timeout
         config["serves"] = {"idle_type": idle_type(config), "watched": idle_timeout_s(config) is not None}
     return TaskRequest(name, config, slots, pool, priority)
 

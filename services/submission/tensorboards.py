@@ -16,8 +16,6 @@ from services.submission.idle import idle_timeout_s
 if TYPE_CHECKING:
     from services.rest_requests.api_call import UserCall
 
-UNUSED_S = 300.0
-"""How long a TensorBoard may stay unused if its configuration does not say, in seconds."""
 MAX_TRIALS = 500
 """Maximum number of trials that one TensorBoard shows."""
 
@@ -27,7 +25,7 @@ def order(call: UserCall, body: TaskBody, config: dict[str, Any]) -> dict[str, A
 
     It contains the keys of the storages, and all that a task has can be read by the user who starts it.
     """
-    idle_s = idle_timeout_s(config) or UNUSED_S
+    idle_s = idle_timeout_s(config) or call.backend.settings.tensorboard_timeout
     state = call.catalogue.state
     found = []
     for id in dict.fromkeys(body.experiment_ids):

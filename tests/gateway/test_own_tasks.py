@@ -10,7 +10,7 @@ from det_contracts.events import scheduler, worker
 from det_contracts.events.gateway import UserSet
 from services.kit import task_tokens
 from tests.gateway import stories as story
-from tests.gateway.harness import TASK_KEY
+from tests.gateway.harness import TASK_KEY, Harness
 
 
 @pytest.fixture
@@ -215,6 +215,24 @@ def test_a_tensorboard_knows_how_long_it_may_stay_unused(here, given, idle_s):
     assert here.catalogue.state.tasks[id].config["tensorboard"]["idle_s"] == idle_s
     wrong = {"config": {"idle_timeout": "soon"}, "experimentIds": [1]}
     assert "config.idle_timeout" in here.refused(400, "POST", "/api/v1/tensorboards", wrong)
+
+
+@pytest.mark.parametrize(("given", "idle_s"), [(None, 600.0), ("1m", 60.0)])
+def test_the_cluster_says_how_long_its_tensorboards_and_notebooks_may_stay_unused(tmp_path, given, idle_s):
+    gateway = Harness(tmp_path, tensorboard_timeout=600.0, notebook_timeout=600.0)
+    try:
+        gateway.let_in()
+        gateway.given(story.worker_here(slots=4), story.created(1))
+        config = {"idle_timeout": given}
+        board = start(gateway, config, "tensorboard", experimentIds=[1])["tensorboard"]
+        assert submitted(gateway, board["id"]).config["tensorboard"]["idle_s"] == idle_s
+        notebook = start(gateway, config, "notebook")["notebook"]
+        assert submitted(gateway, notebook["id"]).config["serves"]["watched"] is True
+        path = f"/api/v1/notebooks/{notebook['id']}/report_idle"
+        gateway.send("PUT", path, {"notebookId": notebook["id"], "idle": True})
+        assert [said.within_s for said in gateway.said(scheduler.TaskIdled)] == [idle_s]
+    finally:
+        gateway.close()
 
 
 def test_a_tensorboard_knows_where_its_files_lie(here, board):

@@ -54,6 +54,8 @@ VARIABLES = {
     "cluster_name": ("lab", "STEADFAST_CLUSTER_NAME", "lab"),
     "log.level": ("warn", "STEADFAST_LOG_LEVEL", "WARNING"),
     "security.authz.type": ("rbac", "STEADFAST_AUTHZ", "rbac"),
+    "tensorboard_timeout": (600, "STEADFAST_TENSORBOARD_TIMEOUT", "600"),
+    "notebook_timeout": (7200, "STEADFAST_NOTEBOOK_TIMEOUT", "7200"),
     "webhooks.base_url": ("https://lab.example", "STEADFAST_PUBLIC_URL", "https://lab.example"),
 }
 
@@ -176,6 +178,8 @@ def test_nothing_is_both():
         ({"port": True}, "port must be 1 to 65535, not True"),
         ({"log": {"level": "loud"}}, "log.level must be one of trace, debug"),
         ({"security": {"authz": {"type": ["rbac"]}}}, "security.authz.type must be one of basic, rbac"),
+        ({"tensorboard_timeout": "5m"}, "tensorboard_timeout must be a whole number of seconds, at least 1"),
+        ({"notebook_timeout": 0}, "notebook_timeout must be a whole number of seconds, at least 1, not 0"),
         ({"cluster_name": 1}, "cluster_name must be a string, not 1"),
     ],
 )
