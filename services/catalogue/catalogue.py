@@ -61,11 +61,15 @@ class Catalogue:
         stays behind for longer than `CATCH_UP_TIMEOUT_S`, which its health page reports, answers with what
         it knows, so that the cluster can still be inspected.
         """
+        # One replica may acknowledge a command and another answer the client's next request: without this the
+        # client would not find what it has just created.
         end = await self._log_end.position()
         try:
             await self._runner.wait_for_position(end, within_s=CATCH_UP_TIMEOUT_S)
         except Refused:
             return False
+        # The end is 0 only while the broker does not answer: nobody can say then how far behind this replica
+        # is.
         return end > 0
 
     async def wait_for_position(self, position: int) -> None:
@@ -79,6 +83,8 @@ class Catalogue:
 
     async def read(self, query: Callable[[sa.Connection], T]) -> T:
         """Read lists in a database thread. They are consistent with the records."""
+        # Records are folded at once and rows are saved later. A list that is read earlier would miss an
+        # experiment whose page the same client has already seen.
         await self._saver.wait_for_position(self.position)
         found, position = await self._database.read(lambda c: (query(c), self._saver.saved_position(c)))
         # Another gateway that shares the database may be ahead of this one.

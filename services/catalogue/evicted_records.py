@@ -33,6 +33,7 @@ class EvictedRecords:
         trials = await self._fetch("trials", ids)
         best_steps = {id: one.best.steps for id, one in trials.items() if one.best is not None}
         checkpoint_ids = await self._database.read(lambda c: listing.checkpoints_at_steps(c, best_steps))
+        # By number, because the index of runs would load the whole experiment.
         runs = [allocation_id(one.task_id, run) for one in trials.values() for run in range(1, one.run + 1)]
         checkpoints, allocations = (
             await self._fetch("checkpoints", checkpoint_ids),

@@ -54,6 +54,7 @@ def check_task_address(state: State, allocation_id: str, address: str) -> None:
     if not (host and colon and port.isascii() and port.isdecimal() and len(port) <= 5):
         raise invalid(f"proxyAddress is '{address[:100]}': host:port is expected")
     members = [part.worker_id for part in state.allocations[allocation_id].members]
+    # A worker that is away for a moment still runs the task, and keeps its address.
     known = [state.workers.get(id) or state.away.get(id) for id in members]
     worker_addresses = sorted({worker.address for worker in known if worker is not None})
     if host not in worker_addresses:
@@ -70,6 +71,7 @@ def check_task_address(state: State, allocation_id: str, address: str) -> None:
 
 def join_gather(state: State, command: JoinGather, call: Call) -> Result:
     """Store a member's share of an all-gather. Repeating a request has no effect."""
+    # What an ended run has gathered is dropped with its end; a late share would stay in memory for ever.
     if command.allocation_id not in state.live:
         raise not_found("allocation", command.allocation_id)
     if not 1 <= command.peers <= 10_000:
@@ -79,6 +81,8 @@ def join_gather(state: State, command: JoinGather, call: Call) -> Result:
     size = len(msgspec.json.encode(command.data))
     if size > MAX_SHARE_BYTES:
         raise invalid(f"the data of an all-gather is limited to {MAX_SHARE_BYTES} bytes")
+    # Before the limits: a member whose answer was lost asks again, and must not be refused for a share that
+    # it has already given.
     if request_key(command.allocation_id, command.request_id) in state.joined:
         return Result()
     _check_limits(state, command, size)
@@ -98,6 +102,8 @@ def join_gather(state: State, command: JoinGather, call: Call) -> Result:
 def _check_limits(state: State, command: JoinGather, size: int) -> None:
     """Raise `Refused` for more data than an all-gather is for, which is rendezvous, not training."""
     known = state.gatherings.get(command.allocation_id) or Gathering(command.peers)
+    # A round ends after `peers` shares. With two opinions of the number, one part of the members would wait
+    # for ever.
     if known.peers != command.peers:
         raise invalid(f"numPeers is {command.peers}, other members of the allocation reported {known.peers}")
     subject = f"allocation {command.allocation_id}"
@@ -113,6 +119,8 @@ def _check_limits(state: State, command: JoinGather, size: int) -> None:
         )
     if state.gathered.get("all", Gathered()).size_bytes + size > MAX_STORED_BYTES:
         message = "the all-gathers of all runs together hold too much just now; try again later"
+        # Others' runs end and free this soon, so the client's library may repeat the request, other than
+        # after the two limits above.
         raise Refused(Problem("exhausted", message, retry_after_s=10))
 
 

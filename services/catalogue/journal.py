@@ -25,7 +25,11 @@ async def entries(
     With `follow`, new entries are returned as they arrive.
     """
     try:
+        # Without `follow` the list ends at this `last`: on a busy cluster the log grows faster than somebody
+        # reads it.
         first, last = await journal.bounds(subjects.CONTROL)
+        # `first` is not 1 if the beginning of the log was removed; the offset counts from the oldest event
+        # that is left.
         after = max(first - 1, (first - 1 if offset >= 0 else last) + offset)
         left = limit
         if after >= last and not follow:
@@ -50,6 +54,8 @@ async def _to_entries(messages: Sequence[Stored], catalogue: Catalogue) -> list[
     history = History()
     events = [one for one in map(decode, messages) if one is not None and not isinstance(one.event, Decision)]
     allocation_ids = {id for one in events if (id := getattr(one.event, "allocation_id", None))}
+    # All at once in a thread: a lookup of an evicted record below would read the database in the event loop,
+    # once per event.
     await catalogue.evicted.load(("allocations", id) for id in allocation_ids)
     runs = (catalogue.state.allocations.get(id) for id in allocation_ids)
     history.trial_of = {one.id: one.trial_id for one in runs if one is not None}

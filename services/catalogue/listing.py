@@ -90,6 +90,7 @@ def trial_page(
     """
     conditions = [TRIALS.c.experiment_id == experiment_id, *_in_states(TRIALS, states)]
     if sort == DURATION:
+        # A duration that is still growing cannot be stored, so it is computed from the two stored times.
         column: Column = sa.func.coalesce(TRIALS.c.ended_at, time.time()) - TRIALS.c.started_at
     else:
         column = TRIAL_SORTS[sort]
@@ -144,6 +145,8 @@ def _conditions(criteria: ExperimentFilter) -> list[Column]:
     labels = dict.fromkeys(criteria.labels)
     if len(labels) > MAX_LABELS:
         raise invalid(f"labels: {len(labels)} are named, and {MAX_LABELS} at most are looked for at once")
+    # The brackets of the JSON list are cut off and the quotes stay, so that `ab` is not found in the label
+    # `abc`.
     conditions += [columns.labels.contains(label_text([label])[1:-1], autoescape=True) for label in labels]
     conditions += _in_states(EXPERIMENTS, criteria.states)
     if criteria.users:
@@ -182,6 +185,8 @@ def _page(
     key = next(iter(table.primary_key))
     total = connection.scalar(sa.select(sa.func.count()).select_from(table).where(*conditions)) or 0
     found = span_of(window, total)
+    # SQLite puts nulls first and PostgreSQL last; this says it explicitly. The key breaks ties, because pages
+    # of equal values would otherwise overlap or leave rows out.
     order = [column.is_(None), column.desc() if window.descending else column.asc()]
     order.append(key.desc() if window.descending else key.asc())
     query = sa.select(key).where(*conditions).order_by(*order)

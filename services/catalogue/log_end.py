@@ -37,6 +37,8 @@ class LogEnd:
     async def _run_queries(self) -> None:
         try:
             while self._next is not None:
+                # Whoever calls from here on gets a new future: this query's answer may be older than what
+                # such a caller has already been shown.
                 answer, self._next = self._next, None
                 try:
                     answer.set_result(await self._query_end())

@@ -155,6 +155,7 @@ class Peers:
     async def command(self, command: Any) -> Any:
         """Send a command; return the answer's value once the catalogue has folded the outcome."""
         answer = await self._bus_client.command(command)
+        # The client will look at once for what it changed, and this gateway answers from its own fold.
         await self._catalogue.wait_for_position(answer.position)
         return answer.value
 
@@ -170,6 +171,8 @@ class Peers:
 
     async def jobs(self, pool: str | None = None) -> list[Job]:
         """The queue of one pool or of all. Raises `Refused`, also for an unknown pool."""
+        # The owner must have read what this page already shows; otherwise an experiment would be listed as
+        # active and its job be missing.
         answer = await self._bus_client.query(queries.Jobs(pool), min_position=self._catalogue.position)
         return msgspec.convert(answer.value, list[Job])
 
@@ -191,6 +194,8 @@ class Peers:
         jobs: list[Job] = []
         async with _optional():
             schedulers = {row.name: row.settings.scheduler for row in await self.pools()}
+            # Only after the schedulers are kept: if the time is up during this query, the page still shows
+            # how each pool orders.
             jobs = await self.jobs() if "priority" in schedulers.values() else []
         return QueueOrder(schedulers, {job.experiment_id: job.priority for job in jobs})
 
@@ -225,6 +230,8 @@ class Peers:
             )
             answer = await self._bus_client.query(query)
             rows = msgspec.convert(answer.value["rows"], list[Report])
+            # A page can be empty although more is said to follow, if its rows were deleted meanwhile; asking
+            # again from the same place would never end.
             if not rows:
                 return
             yield rows

@@ -86,6 +86,7 @@ async def _parquet(columns: Columns, pages: Pages) -> AsyncIterator[bytes]:
 
     Metrics that have other values, too, are written as JSON text.
     """
+    # Here, because it is an optional dependency.
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -23,6 +23,7 @@ KINDS = {"TRIAL": "training", "CHECKPOINT_GC": "gc"}
 """What 0.25 calls a kind of run; others by their own name in small letters."""
 BATCH = 1000
 """Number of runs processed before yielding to other requests."""
+# `agent_label` is always empty, since agents have no labels here; clients of 0.25 read the key.
 SUM_KINDS = ("total", "username", "experiment_label", "resource_pool", "agent_label")
 SUM_COLUMNS = ("aggregation_type", "aggregation_key", "date", "seconds")
 
@@ -220,6 +221,7 @@ def next_period(first: date, period: Period) -> date:
     """The first day of the next period."""
     if period == "DAILY":
         return first + timedelta(days=1)
+    # Every month has a 28th, and four days later it is always the next month.
     return (first.replace(day=28) + timedelta(days=4)).replace(day=1)
 
 

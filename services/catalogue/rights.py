@@ -49,12 +49,16 @@ class Directory:
         lookup = _LOOKUPS.get(kind)
         try:
             return lookup(self._state, id) if lookup is not None else None
+        # What does not exist is answered like what is invisible, so that nobody learns from the answer which
+        # ids exist.
         except (Refused, ValueError):
             return None
 
 
 def _parse_id(id: Any) -> int:
     """Parse an id exactly as the routes do, so that both mean the same thing."""
+    # The route reads ` 7` and `007` as 7; if they named nothing here, a thing that exists would be refused as
+    # missing.
     return id if isinstance(id, int) else int(_INTEGER.validate_python(id))
 
 
@@ -99,6 +103,7 @@ def _task(state: State, id: str) -> Target | None:
         return Target(state.tasks[id].user, state.tasks[id].workspace_id)
     if id in state.task_trials:
         return _trial(state, state.task_trials[id])
+    # A deletion task is neither a trial's nor a user's, and is known by its only run.
     return _run(state, ids.allocation_id(id, 1))
 
 
@@ -129,6 +134,7 @@ def _model(state: State, id: Any) -> Target | None:
 
 def _template(state: State, name: str) -> Target | None:
     known = state.templates.get(template_id(name))
+    # A template belongs to its workspace alone: no owner means that only roles there allow a change.
     return Target("", known.workspace_id) if known is not None else None
 
 

@@ -105,8 +105,10 @@ def slot_seconds(connection: sa.Connection, after: float, before: float, now: fl
         if not run.slots or not run.members:
             continue
         at = max(run.started_at, after)
+        # Another host's clock may be ahead of this one, and a run must not have a negative length.
         until = min(run.ended_at or max(now, run.started_at), before)
         task_id = run.task_id if run.experiment_id <= 0 else ""
+        # A run of days is split at midnight (UTC), because sums are per day.
         while at < until:
             day = int(at // DAY_S)
             end = min(until, (day + 1.0) * DAY_S)

@@ -26,6 +26,7 @@ Test = Callable[[Any], bool]
 MAX_DEPTH = 8
 MAX_CONDITIONS, MAX_ORDERS = 200, 20
 """Each condition, and each column to sort by, goes over all experiments once."""
+# Pages show these instead of ACTIVE, but scripts and saved filters name the state that is stored.
 _ACTIVE = ("active", "queued", "pulling", "starting", "running")
 
 
@@ -43,6 +44,8 @@ class ExperimentQuery(msgspec.Struct, frozen=True):
         found = self.narrow(lookup, ids)
         if not self.orders:
             return found[::-1]
+        # Sorting is stable: sorting by the least important column first leaves its order among equals of the
+        # others.
         for column, descending in reversed(self.orders):
             found = _sorted(lookup[column], found, descending)
         return found
@@ -51,6 +54,7 @@ class ExperimentQuery(msgspec.Struct, frozen=True):
 def parse(text: str, sort: str = "") -> ExperimentQuery:
     """Parse a filter in JSON and an order like `column=asc,column=desc`. Raises `Refused` (400)."""
     names: set[str] = set()
+    # Before the text is parsed, so that a filter of some megabytes costs no more than this count.
     if text.count('"columnName"') > MAX_CONDITIONS:
         raise invalid(f"filter: {MAX_CONDITIONS} conditions at most are taken")
     narrow = _tree(text, names)
@@ -133,6 +137,8 @@ def _compare_numbers(
     """Compare numbers directly, because most of them are distinct."""
     column_values = list(map(values.get, ids))
     try:
+        # Two of the operators are written out, because a call of `compare` for each of 100,000 values takes
+        # most of the time.
         if compare is operator.lt:
             return [
                 id
@@ -151,6 +157,8 @@ def _compare_numbers(
             if value is not None and compare(value, number)
         ]
     except TypeError:
+        # A hyperparameter may be a number in one experiment and a text in another; only then is each value
+        # tested on its own.
         return [id for id, value in zip(ids, column_values, strict=True) if matches(value)]
 
 
@@ -168,6 +176,8 @@ def _normalize(name: str, operand: Any) -> Any:
             raise invalid(
                 f"filter: {name} must be a time like 2023-08-01T12:00:00Z, not '{operand}'"
             ) from None
+        # A time without a zone would otherwise be read in that of the gateway's host, and mean another day on
+        # another replica.
         return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
     return operand
 
@@ -183,6 +193,8 @@ def _contains(operand: Any) -> Test:
     lowered = str(operand).lower()
 
     def matches(value: Any) -> bool:
+        # A label is contained only as a whole: who asks for `a` does not want every experiment with an `a` in
+        # some label.
         if isinstance(value, tuple | list):
             return any(lowered == str(one).lower() for one in value)
         return value is not None and lowered in str(value).lower()
@@ -198,6 +210,7 @@ def _equal(operand: Any) -> Test:
     def matches(value: Any) -> bool:
         if isinstance(value, str):
             return value.lower() == lowered
+        # Before numbers: in Python True is an int and would equal 1.
         if isinstance(value, bool):
             return lowered == str(value).lower()
         if isinstance(value, int | float):

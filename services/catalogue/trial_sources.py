@@ -33,12 +33,15 @@ def report_trial_source(state: State, command: ReportTrialSource, call: Call) ->
         version=command.version,
         reason=f"reported by {command.user}",
     )
+    # Clients report again at every restart of a trial. The reporter is not compared: it would make an event
+    # of each report by another.
     if known is not None and (known.kind, known.model_id, known.version) == (
         wanted.kind,
         wanted.model_id,
         wanted.version,
     ):
         return Result()
+    # A report that corrects a known one adds no record, and is taken at the limit, too.
     if known is None and state.sources_of_trial.count(command.trial_id) >= MAX_SOURCES:
         message = f"trial {command.trial_id} uses {MAX_SOURCES} checkpoints, the most that a trial can name"
         raise failed_precondition(message)

@@ -24,7 +24,9 @@ class Visibility:
         self._state = state
         self.includes_everything = not directory.rbac or (person is not None and person.admin)
         """Whether nothing is hidden from the session."""
+        # Workspace 0 stands for grants that hold everywhere.
         self.includes_everything |= "view" in granted_permissions(grants, 0)
+        # The grants are evaluated once per request here, because a list asks for thousands of things.
         spaces = {one.workspace_id for one in grants} - {0}
         self._workspace_ids = frozenset(id for id in spaces if "view" in granted_permissions(grants, id))
 
@@ -44,6 +46,7 @@ class Visibility:
         if self.includes_everything:
             return None
         project_ids = {id for space in self._workspace_ids for id in self._state.projects_in.ids(space)}
+        # The first project exists without a record of its own, so the index does not name it.
         first = {workspace_records.FIRST} if workspace_records.FIRST in self._workspace_ids else set()
         return sorted(project_ids | first)
 
@@ -52,6 +55,7 @@ class Visibility:
         if self.includes_everything:
             return True
         if id < 0:
+            # A forgotten task has no workspace any more, and 0 is visible only to those who see everything.
             return self.includes_workspace(self._task_workspaces.get(-id, 0))
         known: Experiment | None = self._state.experiments.get(id)
         return known is not None and self.includes_project(known.project_id)

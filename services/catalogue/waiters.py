@@ -19,7 +19,7 @@ from services.kit.rules import Key
 MAX_CHECKS_PER_TURN = 200
 """Maximum number of waiters checked per turn of the event loop."""
 EXPERIMENT_OR_TRIALS = "within"
-"""`(WITHIN, 7)` changes whenever experiment 7 or one of its trials changes."""
+"""`(EXPERIMENT_OR_TRIALS, 7)` changes whenever experiment 7 or one of its trials changes."""
 
 
 class Fact(NamedTuple):
@@ -71,6 +71,8 @@ class Waiters:
 
     async def wait_until(self, fact: Fact) -> None:
         """Wait until the fact holds. Raises what its condition raises."""
+        # There is no await between this check and the registration, so no event can be folded between them
+        # and go unnoticed.
         if fact.holds(self._state()):
             return
         waiter = _Waiter(fact.holds)
@@ -92,6 +94,7 @@ class Waiters:
     def _schedule_check(self) -> None:
         if self._to_check and not self.is_check_scheduled:
             self.is_check_scheduled = True
+            # Not here: this is called from within a fold's round, of which all records must be visible first.
             asyncio.get_running_loop().call_soon(self._check_some)
 
     def _check_some(self) -> None:
@@ -99,6 +102,7 @@ class Waiters:
         for _ in range(min(MAX_CHECKS_PER_TURN, len(self._to_check))):
             waiter = self._to_check.popleft()
             waiter.queued = False
+            # The caller may have been cancelled since, and a cancelled future refuses a result.
             if not waiter.future.done():
                 _check_waiter(waiter, state)
         self.is_check_scheduled = False

@@ -23,11 +23,13 @@ class _BesideFold:
 
     def on_records_changed(self, keys: Iterable[Key]) -> None:
         """Look at the experiments among these records again."""
+        # Nobody has asked yet, and `_begin` will look at everything.
         if self._state is not None:
             for id in {int(id) for kind, id in keys if kind == "experiments"}:
                 self._look_at(id, self._state.experiments.get(id))
 
     def _follow(self, state: State) -> None:
+        # After a rebuild the state is another object, about which no changes were reported.
         if state is not self._state:
             self._state = state
             self._begin(state)

@@ -68,6 +68,7 @@ class ColumnCache:
         if self._state is not None and changed:
             self._update(self._state, changed)
         if any(kind == "users" for kind, _ in keys):
+            # A renamed user changes no experiment, and yet what this column shows.
             self._values.pop("user", None)
 
     def _update(self, state: State, changed: set[int]) -> None:
@@ -107,6 +108,7 @@ class ColumnCache:
         if found is None:
             getter = _getter(name)
             found = {one.id: getter(state, one) for one in state.experiments.values()}
+        # Stored again even if it was known, which makes it the last used of the bounded dict.
         self._values[name] = found
         return (
             _with_current_durations(state, name, found)

@@ -37,6 +37,7 @@ def requested(state: State, recorded: Recorded) -> Iterable[Key]:
     """A trial requested slots for a run."""
     event: searcher.RunRequested = recorded.event
     known = state.trials[event.trial_id]
+    # Later runs continue from the trial's own checkpoint, which is not what the trial was started from.
     warm = event.checkpoint if event.run == 1 else known.warm_start
     changed = replace(
         known, run=event.run, allocation_id=event.allocation_id, runner_state="", warm_start=warm
@@ -77,6 +78,7 @@ def opened(state: State, recorded: Recorded) -> Iterable[Key]:
         runner_state=known.runner_state if known.run == event.run else "",
     )
     yield from put_trial(state, changed)
+    # A script that reconnects opens the same run again; its time counts from the first start.
     previous = state.allocations.get(event.allocation_id)
     yield from open_allocation(
         state,
@@ -214,8 +216,12 @@ def started(state: State, recorded: Recorded) -> Iterable[Key]:
     """One member's process started."""
     event: worker.AllocationStarted = recorded.event
     known = state.allocations.get(event.allocation_id)
+    # A worker reports its start again after it reconnects, and a late report must not revive a run that the
+    # scheduler has ended.
     if known is None or known.ended_at is not None or event.worker_id in known.there:
         return
+    # The first member's start is the run's: slots are held from there on, and the wait for the others is part
+    # of its time.
     first = known.started_at is None
     state.allocations[known.id] = replace(
         known,
@@ -239,6 +245,7 @@ def preemption_requested(state: State, recorded: Recorded) -> Iterable[Key]:
 def gather_joined(state: State, recorded: Recorded) -> Iterable[Key]:
     """A member contributed its share to an all-gather."""
     event: gateway.GatherJoined = recorded.event
+    # A share may stand in the log behind the end of its run, since two services decide about them.
     if event.allocation_id not in state.live:
         return
     share = Share(event.request_id, event.data)
@@ -249,6 +256,7 @@ def ended(state: State, recorded: Recorded) -> Iterable[Key]:
     """All members of an allocation have exited."""
     event: scheduler.AllocationEnded = recorded.event
     known = state.allocations.get(event.allocation_id)
+    # The first end counts: what runs would otherwise be counted down twice.
     if known is None or known.ended_at is not None:
         return
     ended_run = replace(
@@ -270,6 +278,7 @@ def _change_phase(state: State, allocation_id: str, old: Phase, new: Phase, at: 
     changed = _count_running(replace(experiment, queued=queued), begins, allocation.slots, at)
     yield from put_experiment(state, changed)
     trial = state.trials[allocation.trial_id]
+    # The trial may already wait for its next run, whose phase it shows.
     if trial.allocation_id == allocation_id:
         yield from put_trial(state, replace(trial, phase=new))
 

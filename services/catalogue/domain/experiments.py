@@ -63,6 +63,7 @@ def state_changed(state: State, recorded: Recorded) -> Iterable[Key]:
     ended_at = recorded.at if to in TERMINAL else None
     changed = replace(state.experiments[id], state=to, reason=event.reason, ended_at=ended_at)
     yield from put_experiment(state, changed)
+    # A copy, because storing a trial changes the index that is iterated over.
     for trial_id in list(state.open_trials.ids(id)):
         yield from put_trial(state, with_effective_state(state.trials[trial_id], to, event.reason))
 
@@ -84,6 +85,7 @@ def revised(state: State, recorded: Recorded) -> Iterable[Key]:
         description=new_values.get("description", known.description) or "",
         labels=tuple(new_values.get("labels", known.labels) or ()),
         notes=new_values.get("notes", known.notes) or "",
+        # Only differences are kept: the configuration is a record of its own, which is usually paged out.
         changes=known.changes | {field: value for field, value in new_values.items() if field != "notes"},
     )
     return put_experiment(state, changed)
@@ -143,6 +145,7 @@ def _target(event: object) -> Life:
 
 def with_effective_state(trial: Trial, experiment: Life, reason: str) -> Trial:
     """A trial with its effective state. `reason` is the reason for the experiment's state."""
+    # How a trial ended is its own affair, and the ends of an experiment are not in `SEVERITY`.
     if trial.own in TERMINAL or experiment in TERMINAL:
         return trial
     effective = max(trial.own, experiment, key=SEVERITY.index)

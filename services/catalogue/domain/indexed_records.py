@@ -36,6 +36,7 @@ def put_experiment(state: State, changed: Experiment) -> Iterable[Key]:
     known = state.experiments.get(changed.id)
     hparams_trial_id = hparams_trial(changed)
     if hparams_trial_id != (hparams_trial(known) if known else None):
+        # The values are copied into the experiment, so that lists show them while its trials are paged out.
         changed = replace(changed, point=_encode_hparams(state, hparams_trial_id))
     state.experiments_in.swap(
         (known.project_id, known.id) if known else None, (changed.project_id, changed.id)
@@ -87,6 +88,8 @@ def put_trial(state: State, changed: Trial) -> Iterable[Key]:
 def drop_trial(state: State, id: int) -> Iterable[Key]:
     """Forget a trial with its validations, checkpoints and runs."""
     known = state.trials[id]
+    # Validations and checkpoints go before the trial, because their index entries are computed from its
+    # record and from its experiment's.
     for steps in list(state.validation_steps.ids(id)):
         yield from drop_validation(state, state.validations[validation_key(id, steps)])
     for _, number, uuid in list(state.checkpoints_of.scan(id)):
@@ -94,6 +97,8 @@ def drop_trial(state: State, id: int) -> Iterable[Key]:
         state.checkpoints_of.discard(id, number, uuid)
         state.checkpoints_at.discard(id, deleted.steps, number, uuid)
         yield "checkpoints", uuid
+    # Not from the index of runs: it is by experiment, and one of 100,000 trials would be scanned once per
+    # trial.
     for run in range(1, known.run + 1):
         allocation = state.allocations.get(f"{known.task_id}.{run}")
         if allocation is not None:
@@ -191,6 +196,7 @@ def close_allocation(state: State, ended: Allocation) -> Iterable[Key]:
 
 def drop_allocation(state: State, known: Allocation) -> Iterable[Key]:
     """Forget an allocation."""
+    # First, because it may still be live, and have gathered shares.
     yield from close_allocation(state, known)
     del state.allocations[known.id]
     state.runs_of.discard(known.experiment_id, known.id)
@@ -207,6 +213,7 @@ def put_share(state: State, allocation_id: str, peers: int, share: Share) -> Ite
     state.shares[share_key(allocation_id, number)] = share
     state.joined[request_key(allocation_id, share.request_id)] = number
     yield "shares", share_key(allocation_id, number)
+    # Rounds are counted, not named: a member sends a new request id in each round.
     is_complete = number % known.peers == 0
     changed = replace(
         known,

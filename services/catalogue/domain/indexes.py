@@ -22,6 +22,7 @@ def build_indexes(state: State) -> None:
     for name in ("ranked_validations", "validation_steps", "checkpoints_of", "checkpoints_at"):
         setattr(state, name, LoadingKeys(lambda trial_id: state.trials.get(trial_id)))
     state.task_trials = PagedTable({}, lambda task_id: _load_task(state, task_id))
+    # `dict.keys` does not load anything: the tables' own methods would page in every experiment.
     add_to_indexes(state, [(name, id) for name in PAGED_TABLES for id in dict.keys(getattr(state, name))])
     state.live_of = SortedKeys((one.experiment_id, id) for id, one in state.live.items())
     state.versions_of = SortedKeys((one.model_id, one.number, id) for id, one in state.versions.items())

@@ -55,9 +55,13 @@ def validated(state: State, recorded: Recorded) -> Iterable[Key]:
     known = state.trials.get(event.trial_id)
     if known is None:
         return
+    # Before the new validation is stored: afterwards it would be among the latest itself, and nothing would
+    # look superseded.
     yield from _drop_superseded(state, known, event)
+    # Looked up again, since the line above has replaced the record.
     known = replace(state.trials[known.id], steps=max(known.steps, event.steps_completed))
     yield from put_trial(state, known)
+    # A validation without the searcher's metric moves the trial's steps forward and ranks nothing.
     if event.metric is None:
         return
     found = Validation(known.id, event.run, event.steps_completed, event.metric, event.reported_at)
@@ -115,6 +119,8 @@ def _update_best_trial(state: State, experiment: Experiment) -> Iterable[Key]:
 def _update_best(state: State, known: Trial, found: Validation) -> Iterable[Key]:
     experiment = state.experiments[known.experiment_id]
     score = signed_metric(experiment, found.metric)
+    # Of equals the earlier one stays the best: clients expect the best checkpoint not to change without a
+    # reason.
     if known.best is None or score < signed_metric(experiment, known.best.metric):
         known = replace(known, best=found)
     yield from put_trial(state, replace(known, latest=found))
@@ -131,6 +137,7 @@ def checkpoint_stored(state: State, recorded: Recorded) -> Iterable[Key]:
     """A checkpoint was stored completely. The first report of its id counts."""
     event: trial.CheckpointStored = recorded.event
     known = state.trials.get(event.trial_id)
+    # Scripts may send a report again after a lost answer, or with other contents; totals must count it once.
     if known is None or event.uuid in state.checkpoints:
         return
     validation = state.validations.get(validation_key(known.id, event.steps_completed))
@@ -168,9 +175,13 @@ def deletion_finished(state: State, recorded: Recorded) -> Iterable[Key]:
         known = state.checkpoints.get(uuid)
         if known is None:
             continue
+        # A list of files may come before the end of the deletion; then the totals are already without this
+        # checkpoint.
         if known.state == "DELETED":
             yield from put_checkpoint(state, replace(known, going=False))
             continue
+        # A deletion by patterns says nothing about the whole checkpoint; `FilesListed` says what is left of
+        # it.
         if not event.deleted or event.globs is not None:
             yield from put_checkpoint(state, replace(known, going=False))
             continue
@@ -192,6 +203,7 @@ def files_listed(state: State, recorded: Recorded) -> Iterable[Key]:
     known = state.checkpoints.get(event.uuid)
     if known is None or known.state == "DELETED":
         return
+    # A checkpoint that never had files (only metadata) is not deleted by an empty list.
     if known.resources and not event.resources:
         yield from put_checkpoint(state, replace(known, state="DELETED"))
         yield from _add_to_totals(state, state.trials[known.trial_id], -1, -sum(known.resources.values()))

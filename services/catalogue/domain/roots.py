@@ -29,6 +29,8 @@ def _validation_root(state: State, key: str) -> str | None:
 def _allocation_root(_: State, id: str) -> str:
     """The root of an experiment's task. Other tasks are few, and stay loaded until they are forgotten."""
     owner, _dot, rest = str(id).partition(".")
+    # `7` stands for experiment 7 itself (see `reference_fields`), and a trial's run is `7.REQUEST.1`; that of
+    # a user's task is `TASK.1`.
     return owner if owner.isdecimal() and (not rest or "." in rest) else ALWAYS_LOADED
 
 
@@ -51,11 +53,13 @@ def _is_over(state: State, root: str) -> bool:
     known = state.experiments.get(id)
     if known is None:
         return True
+    # A deletion task may still run after the experiment has ended, and its events change checkpoints.
     if known.ended_at is None or known.state == "DELETING" or state.live_of.first(id) is not None:
         return False
     if root.startswith(SUBMISSION):
         return True
     trials = (get_loaded(state.trials, trial_id) for trial_id in state.trials_of.ids(id))
+    # Metrics judges reports after a trial has ended; until then each judgement would load everything again.
     return state.open_trials.first(id) is None and all(one is not None and one.settled for one in trials)
 
 

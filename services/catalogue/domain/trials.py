@@ -87,6 +87,7 @@ def status_set(state: State, recorded: Recorded) -> Iterable[Key]:
     """A script set the text about what it is doing."""
     event: trial.StatusSet = recorded.event
     known = state.trials.get(event.trial_id)
+    # A text of an earlier run may arrive after the next one has begun.
     if known is None or known.run != event.run:
         return ()
     return put_trial(state, replace(known, runner_state=event.status))
