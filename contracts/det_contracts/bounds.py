@@ -120,6 +120,7 @@ def _check_all(field: str, values: tuple[Any, ...] | list[Any]) -> None:
 
 def _check_object(field: str, value: Mapping[Any, Any]) -> None:
     if field in CONFIGURATIONS:
+        # The rest of a configuration is the user's own data, for which only the whole message counts.
         for name in BOUNDED_KEYS:
             _check(name, value.get(name))
     elif field not in UNBOUNDED_OBJECTS:
@@ -129,5 +130,6 @@ def _check_object(field: str, value: Mapping[Any, Any]) -> None:
 
 
 def _limit_error(field: str, has: str, most: str, value: str = "") -> Exception:
+    # Otherwise nobody would find the field in a configuration of thousands of lines.
     begins = f" (it begins with {value[:40]!r})" if value else ""
     return invalid(f"{field} has {has}{begins}: at most {most} are taken; choose a shorter one")

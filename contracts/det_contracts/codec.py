@@ -96,6 +96,8 @@ def subject_of(record: object) -> str:
 def encode(record: object, *, id: str, actor: str, at: float, cause: str = "") -> bytes:
     """Encode an event for the log. `at` is in seconds since the epoch."""
     kind = _by_record[type(record)]
+    # `Raw` keeps the data as bytes in the envelope, so that the intake and the archive pass events on that
+    # they cannot decode.
     return _encode(Envelope(id, kind.name, kind.version, actor, at, cause, msgspec.Raw(_encode(record))))
 
 
@@ -141,12 +143,16 @@ def read(subject: str, body: bytes, position: int, stream: str = subjects.CONTRO
     event's subject. All readers skip the same bytes, always.
     """
     try:
+        # Only here, since all other subjects are written by services that have checked it. It is checked
+        # before decoding, because a decoder that fails halfway might fail differently in another version.
         if subjects.is_fact_of_script(subject) and (len(body) > STATED_BYTES or is_too_deep(body)):
             raise BadRecord(f"message {position} of {stream} is too large, or nests too deep")
         recorded = decode(body, position, stream)
     except BadRecord:
+        # No text of the error: it may differ between versions of the decoder, and what is folded must not.
         return Recorded(position, Unknown(DAMAGED, 0, subject), "", "", 0.0, "", stream)
     event = recorded.event
+    # A script may write only to its own subject, so an event of another trial or owner there is a forgery.
     if type(event) is Unknown or subject == subject_of(event):
         return recorded
     return msgspec.structs.replace(recorded, event=Unknown(f"misplaced {type(event).__name__}", 0, subject))
@@ -155,6 +161,7 @@ def read(subject: str, body: bytes, position: int, stream: str = subjects.CONTRO
 def _record(envelope: Envelope) -> Any:
     kind = _by_name.get(envelope.name)
     if kind is None or envelope.version > kind.version:
+        # Written by a newer release while both run, as during an update.
         return Unknown(envelope.name, envelope.version)
     if envelope.version == kind.version:
         return _decoders[envelope.name](envelope.data)

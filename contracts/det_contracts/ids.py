@@ -37,6 +37,7 @@ def allocation_id(task_id: str, run: int) -> str:
 
 def task_of(allocation: str) -> str:
     """Return the task of an allocation."""
+    # From the right, because a trial's task id contains a dot itself.
     task, dot, _ = allocation.rpartition(".")
     if not dot:
         raise ValueError(f"'{allocation}' is not an allocation id: expected <task id>.<run>")
@@ -45,6 +46,8 @@ def task_of(allocation: str) -> str:
 
 def container_id(allocation: str, worker_id: str) -> str:
     """Return the container id of an allocation's share of one worker: 32 hexadecimal digits."""
+    # Computed, not stored: every part of the platform can name the container before it exists. A run has one
+    # on each of its workers.
     return hashlib.sha256(f"{allocation}@{worker_id}".encode()).hexdigest()[:32]
 
 
@@ -58,6 +61,7 @@ def job_id(owner: int) -> str:
 
 def owner_of_task(number: int) -> int:
     """Return the substitute for an experiment id, for a task with its own job. `number` counts from 1."""
+    # Negative, so that it is never the id of an experiment.
     return -number
 
 

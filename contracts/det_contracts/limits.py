@@ -11,6 +11,8 @@ MESSAGE_BYTES = 8 * 1024 * 1024
 """A message with its headers, as configured in the broker (`max_payload`)."""
 EVENT_BYTES = MESSAGE_BYTES - 256 * 1024
 """An event as appended by an owner, without headers."""
+# The event that creates an experiment holds the configuration twice, completed and as text: 2 x 3 MiB are
+# below 8 MiB.
 STATED_BYTES = 3 * 1024 * 1024
 """A command, or a fact from a script or worker. An event that contains it twice still fits."""
 WITNESS_BYTES = STATED_BYTES - 1024
@@ -31,6 +33,7 @@ LABELS = 1_000
 """Labels of one object."""
 WORKER_SLOTS = 4096
 """Slots that one worker may offer, and runs that it may hold."""
+# JavaScript reads all numbers as doubles, which skip integers beyond that.
 MAX_EXACT_INTEGER = 2**53
 """Integers up to this value are interpreted alike by all JSON readers."""
 NAME_CHARACTERS = 512

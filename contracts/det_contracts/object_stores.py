@@ -40,6 +40,7 @@ class AzureAccount(msgspec.Struct, frozen=True):
     def is_azure(self) -> bool:
         """Whether the address can only be Azure's own, with TLS."""
         url = urlsplit(self.url)
+        # Without TLS, a host in between could take the credentials.
         return url.scheme == "https" and (url.hostname or "").endswith(tuple(f".{d}" for d in AZURE_DOMAINS))
 
     def signed_with(self) -> dict[str, Any]:
@@ -74,6 +75,7 @@ def _of_connection_string(text: str) -> AzureAccount:
 def _account(field: str, given: str, name: str, credential: str) -> AzureAccount:
     url = _checked(field, given)
     account = AzureAccount(given.rstrip("/"), name or _name_in(url), credential)
+    # Otherwise a user's configuration could have the platform send its own credentials to the user's server.
     if not credential and not account.is_azure():
         raise ValueError(
             f"checkpoint_storage.{field}: {url.netloc} is no address of Azure, so it gets no credentials "
@@ -136,6 +138,8 @@ def error_text(error: Exception) -> str:
     """The first paragraph of an error of obstore. Of the store's own answer only code and message."""
     first, _, inner = str(error).partition("\n\n")
     said = " ".join(first.split())
+    # The client hides whether a name was not found, a connection refused or a certificate bad; only the chain
+    # of causes says it.
     if said.endswith("error sending request") and (causes := _CAUSES.findall(inner)):
         said = f"{said}: {causes[-1]}"
     parts = [html.unescape(part) for part in _PARTS.findall(said)]

@@ -20,6 +20,8 @@ def page_key(task_token: str) -> str:
     >>> page_key("task.a.b") == page_key("task.a.b")
     True
     """
+    # Not the token itself: the header crosses the network without TLS, and with the token one may do what the
+    # run's owner may.
     return hmac.digest(task_token.encode(), b"pages of this task", hashlib.sha256).hex()
 
 

@@ -104,6 +104,8 @@ class LogBatch(msgspec.Struct, frozen=True, kw_only=True):
 
 def report_id(trial_id: int, run: int, number: int, sender: str = "") -> str:
     """Return the deduplication id of a report batch."""
+    # The broker drops a second message with the same id within its window; a batch that is sent again after a
+    # lost answer counts once.
     return f"report-{trial_id}-{run}-{number}" + (f"-{sender}" if sender else "")
 
 

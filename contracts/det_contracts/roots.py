@@ -30,6 +30,7 @@ class Roots(msgspec.Struct, frozen=True):
     def check(self, path: str) -> str:
         """Return an absolute, resolved path if the platform may use it. Raises `OutsideRoots`."""
         holding = [root for root in (*self.roots, *self.private) if contains_path(root, path)]
+        # All of them contain the same path, so the longest is the innermost.
         innermost = max(holding, key=len, default="")
         if innermost in self.private:
             raise OutsideRoots(f"{path} belongs to the platform itself: no checkpoint lies there")
@@ -44,6 +45,7 @@ class Roots(msgspec.Struct, frozen=True):
     def check_tree(self, path: str) -> str:
         """The same, for a path that is read or deleted recursively."""
         self.check(path)
+        # `path` may lie in one root and itself contain another, or a private directory.
         inner = next((root for root in (*self.roots, *self.private) if contains_path(path, root)), None)
         if inner is not None:
             raise OutsideRoots(f"{path} holds {inner}: that is no checkpoint")
@@ -52,6 +54,7 @@ class Roots(msgspec.Struct, frozen=True):
 
 def contains_path(folder: str, path: str) -> bool:
     """Whether a path equals a directory or is inside it. Both must be absolute and resolved."""
+    # With the slash, because `/data-of-others` starts with `/data`, too.
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 

@@ -29,6 +29,7 @@ def cell(value: Any) -> Any:
     >>> cell("=1+1"), cell("@me"), cell(-0.5), cell("-0.5"), cell("-Infinity"), cell(None)
     ("'=1+1", "'@me", -0.5, '-0.5', '-Infinity', None)
     """
+    # Numbers stay numbers, since a table of losses is full of negative ones.
     if isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value):
         return f"'{value}"
     return value

@@ -43,6 +43,8 @@ def edge_subject(subject: str) -> str:
 
 def stream_of(subject: str) -> str:
     """Return the stream that stores a subject's messages, or an empty string."""
+    # The only question that is stored: lines are acknowledged like any append, and the worker then forgets
+    # them.
     if subject.endswith(_LINES) and subject.startswith("ask.worker."):
         return LOGS
     first = subject.partition(".")[0] + "."
@@ -70,6 +72,7 @@ def root_of(subject: str) -> str:
     its script. The archive indexes messages by it.
     """
     tokens = subject.split(".")
+    # Facts have no owner in their subject, and so one token less.
     length = 3 if tokens[1:2] in (["trial"], ["worker"]) or tokens[2:3] == ["decision"] else 4
     root = tokens[:length]
     return ".".join(root) if len(root) == length and not {"*", ">"} & set(root) else ""
@@ -184,6 +187,8 @@ def lines_of_worker(worker_id: str) -> str:
 def trial_of_question(subject: str) -> int:
     """Return the trial in whose name a question was asked; 0 if the subject names none."""
     name = subject.split(".")[2]
+    # The broker lets a script ask only under its own number, but a subject's token may be anything; 16 digits
+    # are below 2^53.
     return int(name) if name.isascii() and name.isdecimal() and len(name) < 17 else 0
 
 
@@ -237,6 +242,8 @@ def history_of_experiment(experiment_id: int) -> tuple[str, ...]:
 
 def history_of_trial(trial_id: int) -> tuple[str, ...]:
     """Return the filters for decisions about a trial, and for statements of its script that caused them."""
+    # Not progress and status: a script states them as often as it likes, and a history of them shows nothing
+    # else any more.
     stated = ("operation_completed", "exited_early", "checkpoint_stored", "preemption_acknowledged")
     judged = ("settled", "report_refused")
     return (

@@ -16,6 +16,7 @@ from det_contracts.limits import MAX_EXACT_INTEGER, TEXT_CHARACTERS
 
 Count = Annotated[int, Meta(ge=0, le=MAX_EXACT_INTEGER)]
 Bytes = Annotated[int, Meta(ge=0, le=2**50)]
+# `\Z`, because `$` also matches before a line break at the end.
 Token = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,64}\Z")]
 Text = Annotated[str, Meta(max_length=TEXT_CHARACTERS, pattern=r"^[^\x00]*\Z")]
 """Databases do not allow NUL in text."""

@@ -106,7 +106,7 @@ def limit_problem(fact: Any) -> str:
 
     Checked when facts are admitted, not when they are read: what earlier versions admitted stays in the log.
 
-    >>> beyond_limits(WorkerLeft("w", "a" * 600))
+    >>> limit_problem(WorkerLeft("w", "a" * 600))
     'session has 600 characters, or a NUL: at most 512 are taken, without one'
     """
     if isinstance(fact, WorkerRegistered) and len({slot.id for slot in fact.slots}) < len(fact.slots):

@@ -32,14 +32,18 @@ def complete(
     config = normalize(user)
     for index, low in enumerate(defaults):
         config = EXPERIMENT.merge(config, normalize(low, f"<defaults[{index}]>"))
+    # After the defaults, of which a template may give the entrypoint.
     if managed and not config.get("entrypoint"):
         raise ConfigErrors(COMPLETENESS, (f"{ROOT}.entrypoint: {NO_ENTRYPOINT}",))
+    # As the least specific side, so that a seed of the user or of a template wins.
     generated = {"name": name, "reproducibility": {"experiment_seed": seed}}
     return fill_defaults(EXPERIMENT.merge(config, generated))
 
 
 def fill_defaults(config: dict[str, Any]) -> dict[str, Any]:
     """Fill in the schema's defaults in a merged configuration, and check that nothing required is missing."""
+    # Read again after merging: two valid sides may break a rule together. And once more after filling, with
+    # the rules about what is required.
     filled: dict[str, Any] = EXPERIMENT.fill(_read(config, Faults()))
     return _read(filled, Faults(final=True))
 

@@ -126,6 +126,7 @@ class Record(Node, frozen=True):
         if not self.open:
             report_unknown(others, self.fields, at, faults)
         for each in self.rules:
+            # A rule may compare what it is given: a field with a fault could be of any type.
             if all(faults.is_clean(f"{at}.{name}") for name in each.about):
                 each.check(read_fields, at, faults)
         return read_fields | others
@@ -170,6 +171,8 @@ class Union(Node, frozen=True):
 
     def merge(self, high: Any, low: Any) -> Any:
         word, other = high.get(self.key), low.get(self.key)
+        # The less specific side may have chosen another branch, such as another search method, whose fields
+        # mean nothing here.
         if word is not None and other != word:
             fields = self.shared if other is not None else self._branch(word).fields
             low = {key: item for key, item in low.items() if key in fields}
@@ -204,6 +207,7 @@ def merge_maps(high: dict[str, Any], low: dict[str, Any], node_of: Callable[[str
             other = low.get(key)
             result[key] = item if other is None else node_of(key).merge(item, other)
         else:
+            # A null stays as a null, because some fields must be given even if null.
             result.setdefault(key, None)
     return result
 
@@ -218,5 +222,6 @@ def report_unknown(others: Mapping[str, Any], names: Iterable[str], at: str, fau
 
 def _fill_field(field: Field, value: Any) -> Any:
     if value is None:
+        # The caller may change the completed configuration, and would change the schema.
         value = copy.deepcopy(field.default)
     return None if value is None else field.node.fill(value)

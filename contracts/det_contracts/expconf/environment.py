@@ -43,6 +43,8 @@ def expand_images(value: Any) -> Any:
 
 def _pairs_to_list(value: Any) -> Any:
     """Convert `{NAME: value}` to a list; return anything else unchanged. Raises `BadForm`."""
+    # A map with the name of a device is the form by device; a variable called `cpu` cannot be given in this
+    # form.
     if not isinstance(value, dict) or not value or value.keys() & {*DEVICES, "gpu"}:
         return value
     if not all(isinstance(entry, str | int | float) for entry in value.values()):
@@ -53,6 +55,7 @@ def _pairs_to_list(value: Any) -> Any:
 
 
 def _format_variable(value: str | int | float) -> str:
+    # YAML's `true` would be `True`, which no shell script compares with.
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -89,6 +92,7 @@ ENVIRONMENT = Record(
         "add_capabilities": CAPABILITIES,
         "drop_capabilities": CAPABILITIES,
         "pod_spec": Field(POD_SPEC),
+        # No default: null leaves it to the worker's own setting.
         "warm": Field(Boolean()),
     }
 )

@@ -35,6 +35,7 @@ class Faults:
 
     def is_clean(self, at: str) -> bool:
         """Whether there is no failure at a path or below it."""
+        # With the character after the path: `max_length` is no part of `max`.
         return not any(fault.startswith((f"{at}:", f"{at}.", f"{at}[")) for fault in self.found)
 
     def raise_any(self, stage: str) -> None:

@@ -10,6 +10,7 @@ from det_contracts.expconf.composites import Field, ListOf, Record, rule
 from det_contracts.expconf.faults import Faults, format_value
 from det_contracts.expconf.scalars import Integer, Node, Number, Text
 
+# Word for word as in 0.25, including its missing quote.
 BAD_TYPE = (
     'if a hyperparameter object\'s ["type"] is set, it must be one of '
     '"int", "double", "log", const", or "categorical"'
@@ -97,6 +98,8 @@ def leaves(hyperparameters: dict[str, Any], above: Path = ()) -> Iterator[tuple[
     Search methods draw in this order, and it is the order of a grid's axes (searchers spec, sections 2 and
     4). Also works on sampled values.
     """
+    # Not in the order of the file: a configuration that passed through JSON or another client must give the
+    # same search.
     for name in sorted(hyperparameters):
         value = hyperparameters[name]
         if is_group(value):

@@ -40,12 +40,15 @@ def revise(config: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, A
     for field, value in changes.items():
         *above, last = field.split(".")
         (revised[above[0]] if above else revised)[last] = value
+    # Everything is checked again, because a rule may compare a changed field with one that stays.
     return fill_defaults(normalize(revised))
 
 
 def _refusals(field: str, value: object) -> list[str]:
     if field == "name" and isinstance(value, str) and not value.strip():
         return [BLANK]
+    # A submission with 0 is accepted as in 0.25 and counts as 1; a change to 0 is meant to take the share
+    # away, which it would not do.
     if field == "resources.weight" and isinstance(value, (int, float)) and value <= 0:
         return [f"{ROOT}.{field}: weight must be greater than 0, not {value}"]
     return []

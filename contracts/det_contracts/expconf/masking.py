@@ -29,6 +29,7 @@ def is_secret_name(name: str) -> bool:
 
 def is_masked(value: Any) -> bool:
     """Whether a value consists only of asterisks."""
+    # A user may submit a configuration that was shown before; then the mask must not replace the secret.
     return isinstance(value, str) and value.count("*") == len(value) >= len(MASK)
 
 

@@ -33,6 +33,7 @@ def size_bytes(value: Any) -> Any:
     if match is None:
         raise BadForm(BAD_SIZE)
     power = "kmgtp".index(match[2].lower()) + 1 if match[2] else 0
+    # Not a float, which would give 1.1t some bytes more or less.
     return int(Decimal(match[1]) * 1024**power)
 
 

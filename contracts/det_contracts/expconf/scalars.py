@@ -65,6 +65,7 @@ class Integer(Node, frozen=True):
     high: int = 2**63 - 1
 
     def read(self, value: Any, at: str, faults: Faults) -> Any:
+        # Some libraries write whole numbers as 1000.0 or 1e3, and users mean a count.
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int):

@@ -16,6 +16,7 @@ def strip_version(config: Any, faults: Faults) -> Any:
     if not isinstance(config, dict) or "version" not in config:
         return config
     version = config["version"]
+    # False equals 0 in Python.
     if version is not None and (version != 0 or isinstance(version, bool)):
         faults.found.append(
             f"invalid version: {version if isinstance(version, int) else format_value(version)}"

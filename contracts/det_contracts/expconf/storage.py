@@ -23,6 +23,7 @@ def clean_prefix(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     parts = value.split("/")
+    # Keys in a bucket may contain `..`, but whoever copies them to a disk would leave the directory.
     if ".." in parts:
         raise BadForm("prefix cannot contain /../")
     joined = "/".join(part for part in parts if part not in ("", "."))
@@ -31,6 +32,8 @@ def clean_prefix(value: Any) -> Any:
 
 def is_inside(host_path: str, storage_path: str) -> bool:
     """Whether a path, absolute or relative to `host_path`, is inside it."""
+    # Only names are compared: the directory exists on the workers, not here. Links are resolved where it is
+    # used (see `det_contracts.roots`).
     host = posixpath.normpath(host_path)
     return posixpath.commonpath([host, posixpath.normpath(posixpath.join(host, storage_path))]) == host
 
@@ -44,6 +47,7 @@ class Azure(Record, frozen=True):
     """The account's credentials belong together, so they are taken from one side only."""
 
     def merge(self, high: Any, low: Any) -> Any:
+        # An address of one side with the credential of the other would send a secret to a stranger's server.
         if _names_account(high):
             low = _without_account(low)
         elif _names_account(low):
