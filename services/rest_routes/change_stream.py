@@ -45,6 +45,7 @@ async def stream_changes(
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(every_s):
                 await call.catalogue.wait_until(is_over)
+        # A stream may last for days, and the session or the right may end before it.
         call.recheck()
 
 

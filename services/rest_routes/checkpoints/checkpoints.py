@@ -111,6 +111,7 @@ async def get(call: Authenticated, uuid: str) -> Response:
 
 async def show(call: UserCall, one: Checkpoint) -> dict[str, Any]:
     """One checkpoint with the metrics that its run reported at its step."""
+    # The run that stored it: a later one may have reported other metrics at the same step.
     run = int(one.allocation_id.rpartition(".")[2])
     training = await report_at(call.peers, one.trial_id, run, "training", one.steps)
     validation = await report_at(call.peers, one.trial_id, run, VALIDATION, one.steps)
@@ -145,6 +146,7 @@ async def list_files(call: Authenticated, body: ListedCheckpoints) -> Response:
     """Report the files that a deletion task found. Only such a task may call this."""
     allocation = call.session().allocation
     known = call.catalogue.state.allocations.get(allocation)
+    # What remains of the files decides the totals and quotas of others, so no user's word counts.
     if known is None or known.kind != "CHECKPOINT_GC":
         raise forbidden("only a task that deletes checkpoints may report what is left of them")
     for one in body.checkpoints:
@@ -182,14 +184,17 @@ async def download(call: Authenticated, uuid: str) -> Response:
     storage = _storage_of(call, one.experiment_id)
     files = [File(name, size) for name, size in sorted(one.resources.items())]
     downloads, who, backend = call.backend.limits.downloads, call.user.username, call.backend
+    # The place is held until the last byte, and released here only if the answer never begins.
     await downloads.admission.acquire(who)
     try:
+        # A configuration may name any host, and the gateway can reach hosts that its users cannot.
         check_keys(storage, backend.storage, backend.addresses)
         source = opener(storage, uuid, files, backend.roots, backend.addresses)
         await asyncio.get_running_loop().run_in_executor(downloads.threads, _open_first_file, source, files)
     except (FilesMissing, AddressRefused) as error:
         downloads.admission.release(who)
         raise not_found("the files of checkpoint", f"{uuid}: {error}") from None
+    # A cancelled request, too: its client has gone while the first file was being opened.
     except BaseException:
         downloads.admission.release(who)
         raise

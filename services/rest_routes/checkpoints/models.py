@@ -34,7 +34,6 @@ SORTS = {
     "NUM_VERSIONS": "numVersions",
     "WORKSPACE": "workspaceId",
 }
-"""Stands for any text in a name that is asked for."""
 
 
 def find(state: State, name_or_id: str) -> Model:
@@ -222,6 +221,7 @@ async def _shown_version(call: UserCall, id: int) -> Response:
         raise not_found("version with the id", id)
     await call.catalogue.evicted.load([("checkpoints", one.checkpoint)])
     known = state.checkpoints.get(one.checkpoint)
+    # A model may be visible where the experiment of its checkpoint is not.
     if known is not None and not call.visibility.includes_experiment(known.experiment_id):
         known = None
     shown_checkpoints = await checkpoints.show(call, known) if known is not None else {}

@@ -54,6 +54,7 @@ async def refusal(call: Authenticated, trial_id: int, query: FromQuery[RefusalQu
 @router.post("/checkpoints")
 async def store(call: Authenticated, body: Stored) -> Response:
     """Register a checkpoint whose files are all in the storage. Repeats have no effect."""
+    # It becomes a directory of the storage, and part of a subject.
     if not ids.is_token(body.uuid):
         raise invalid(f"uuid '{body.uuid}' may hold letters, digits, - and _ only")
     if body.state not in ("STATE_COMPLETED", "STATE_UNSPECIFIED"):
@@ -65,6 +66,8 @@ async def store(call: Authenticated, body: Stored) -> Response:
     if allocation.trial_id is None:
         raise failed_precondition(f"allocation {allocation.id} belongs to no trial, so it has no checkpoints")
     witness = Witness(call, allocation.trial_id)
+    # The script repeats its report after a lost answer, perhaps days later, when the broker no longer
+    # recognizes the message.
     if body.uuid not in call.catalogue.state.checkpoints:
         fact = CheckpointStored(
             trial_id=allocation.trial_id,

@@ -52,6 +52,7 @@ async def model_def(call: Authenticated, experiment_id: int) -> Response:
 async def download(call: Authenticated, experiment_id: int) -> Response:
     """The submitted code, as a tar.gz file."""
     context = _context(call, experiment_id)
+    # A name may hold quotes and line breaks, with which a user could add headers to others' answers.
     name = re.sub(r"[^a-zA-Z0-9_-]+", "_", call.catalogue.experiment(experiment_id).name)[:MAX_NAME_LENGTH]
     headers = {
         "Content-Disposition": f'attachment; filename="exp{experiment_id}_{name}_model_def.tar.gz"',
@@ -119,6 +120,7 @@ async def file(call: Authenticated, experiment_id: int, body: FilePath) -> Respo
 async def _run_job(call: UserCall, context: Context, job: Job, argument: Any) -> bytes:
     """Run a job on a context, in a thread if it is small and in another process if it is large."""
     contexts, who = call.backend.limits.contexts, call.user.username
+    # A file, because the job may run in another process, to which only a descriptor is passed.
     with tempfile.TemporaryFile() as copy:
         await contexts.run(who, _copy_context, call.backend.blobs, context.digest, copy)
         if context.size_bytes > SMALL_BYTES:

@@ -40,10 +40,12 @@ async def events(call: Authenticated, experiment_id: int) -> Response:
     query = queries.SearcherEvents(experiment_id)
     deadline = asyncio.get_running_loop().time() + LONG_POLL_S
     while True:
+        # Before the query: what is folded while it is answered must end the wait.
         position = call.catalogue.position
         found = await call.peers.query(query)
         left = deadline - asyncio.get_running_loop().time()
         if found["state"] != "ACTIVE":
+            # Clients of 0.25 end their loop at this event, whatever else is unanswered.
             gone = {"experimentState": f"STATE_{found['state']}"}
             return call.answer({"searcherEvents": [{"id": INACTIVE_ID, "experimentInactive": gone}]})
         if found["events"] or left <= 0:

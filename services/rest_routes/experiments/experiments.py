@@ -87,6 +87,8 @@ async def submit_experiment(call: UserCall, external_id: str) -> Response:
     # The leading colon cannot clash with older keys, which began with a user name: no user name is empty.
     key = f":{external_id}" if external_id else ""
     id = await call.create(msgspec.structs.replace(ready.command, request_key=key))
+    # An external id may belong to an experiment that somebody else has created in a workspace which this user
+    # must not see.
     call.check_view("experiment", id)
     shown, config = await show(call, id), mask_secrets(call.catalogue.submission(id).config)
     return call.answer({"experiment": shown, "config": config, **_warnings(ready)})

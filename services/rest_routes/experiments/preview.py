@@ -25,6 +25,7 @@ async def _preview_search(call: UserCall, config: Any, seed: int | None = None) 
     whole, _ = await configuration.complete(call.backend, call.user.username, text)
     if seed is not None:
         whole["reproducibility"]["experiment_seed"] = seed
+    # A preview simulates a whole search, which takes seconds for thousands of trials.
     async with call.backend.limits.previews.hold(call.user.username):
         return whole, await call.peers.query(queries.PreviewSearch(whole))
 

@@ -55,6 +55,8 @@ async def revise(call: Authenticated, experiment_id: int) -> Response:
     user = call.user.username
     share = {_JOB_FIELDS[field]: value for field, value in changes.items() if field in _JOB_FIELDS}
     rest = {field: value for field, value in changes.items() if field not in _JOB_FIELDS}
+    # Two services own the two parts, and no transaction spans them: everything was checked above, and the
+    # part that depends on the queue goes first.
     if share:
         await call.peers.command(ChangeJob(experiment_id=experiment_id, user=user, **share))
     if rest:
@@ -93,6 +95,7 @@ def _changes(body: Any) -> dict[str, Any]:
 
 
 def _field_value(body: dict[str, Any], name: str) -> list[Any]:
+    # Older clients write snake_case. A list tells a null, which unsets a field, from an absent key.
     return [body[key] for key in (name, _snake(name)) if key in body][:1]
 
 
@@ -100,6 +103,7 @@ def _snake(name: str) -> str:
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
 
 
+# Before the route with an id, which would otherwise match.
 @router.delete("/experiments/delete")
 async def delete_many(call: Authenticated, body: Bulk) -> Response:
     """Delete several experiments. The deletion continues after the answer."""
@@ -188,6 +192,7 @@ async def _command_all(
     call: UserCall, body: Bulk, command: Callable[[int], Any], action: Action | None = None
 ) -> Response:
     results = []
+    # One after another: thousands of commands at once would keep those of others waiting.
     for id in await _selected_ids(call, body):
         try:
             if action == "delete":
@@ -212,6 +217,7 @@ async def _selected_ids(call: UserCall, body: Bulk) -> list[int]:
         users=users.names_of(call.catalogue.state, [], filters.user_ids),
         project_id=filters.project_id,
         ids=body.experiment_ids,
+        # A filter must not find out, by what is refused, which experiments exist elsewhere.
         projects=call.visibility.visible_projects(),
     )
 

@@ -65,6 +65,7 @@ async def find(call: Authenticated, query: FromQuery[SearchQuery]) -> Response:
     to each row.
     """
     state, project = call.catalogue.state, query.project_id
+    # First, so that a wrong filter costs nothing.
     search_request = search.parse(query.filter, query.sort)
     wanted = [resolve_column(name) for text in query.columns for name in text.split(",") if name]
     if project:
@@ -78,6 +79,7 @@ async def find(call: Authenticated, query: FromQuery[SearchQuery]) -> Response:
     # Runs in a thread: it takes 100 ms with 100,000 experiments, which would block the event loop.
     ordered = await asyncio.to_thread(search_request.apply, lookup, ids)
     part = paging.experiments_span(query.window, len(ordered))
+    # Some may have been deleted while the thread ran.
     page = [state.experiments[id] for id in ordered[part.start : part.end] if id in state.experiments]
     rows = await _rows(call, page, query.lean)
     if wanted:
@@ -163,16 +165,16 @@ async def metric_ranges(call: Authenticated, id: int) -> Response:
     trial_ids = [trial for trial in trials if trial is not None]
     found: dict[str, list[float]] = {}
     for start in range(0, len(trial_ids), TRIALS_PER_QUERY):
-        for told in (await call.peers.summaries(trial_ids[start : start + TRIALS_PER_QUERY])).values():
-            for name, value in _statistics(told):
+        for summary in (await call.peers.summaries(trial_ids[start : start + TRIALS_PER_QUERY])).values():
+            for name, value in _statistics(summary):
                 found.setdefault(name, []).append(value)
     ranges = [{"metricsName": name, "min": min(all), "max": max(all)} for name, all in sorted(found.items())]
     return call.answer({"ranges": ranges})
 
 
-def _statistics(told: Summary) -> Iterator[tuple[str, float]]:
+def _statistics(summary: Summary) -> Iterator[tuple[str, float]]:
     """Each number in a trial's summary, with the name of its column."""
-    for group, metrics in told.summary.items():
+    for group, metrics in summary.summary.items():
         for name, values in metrics.items():
             for statistic in STATISTICS:
                 value = values.get(statistic)
@@ -197,8 +199,8 @@ _LOCATIONS = {"validation": "VALIDATIONS", "training": "TRAINING"}
 
 
 def _fixed_column(column: Column[Experiment]) -> dict[str, str]:
-    told = _column(column.name, column.type.api_type, "EXPERIMENT", column.type.display)
-    return told | {"displayName": column.title, "field": column.key or ""}
+    shown = _column(column.name, column.type.api_type, "EXPERIMENT", column.type.display)
+    return shown | {"displayName": column.title, "field": column.key or ""}
 
 
 def _column(name: str, kind: str, location: str, look: str = "number") -> dict[str, str]:

@@ -58,6 +58,8 @@ async def _subject(call: UserCall, reader: Reader, kind: str, id: str) -> Subjec
         found = find_subject(call.catalogue.state, kind, id)
     except Refused:
         number = ids.parse_number(id)
+        # The workspace of a deleted experiment is not known any more, so only those who see everything may
+        # read its story.
         gone = kind == "experiment" and call.visibility.includes_everything
         deleted = await reader.find_deleted_experiment(number) if gone and number is not None else None
         if deleted is None:

@@ -42,6 +42,7 @@ def log_query(call: UserCall, task_id: str, query: LinesQuery) -> LogPage:
     allocations, workers = list(query.allocation_ids), list(query.agent_ids)
     if containers := query.container_ids:
         locations = task.container_locations(containers, runs_of(call, task_id))
+        # An unknown container must select nothing; an empty list would select everything.
         allocations += [location[0] for location in locations] or containers
         workers += [location[1] for location in locations]
     if query.regex:

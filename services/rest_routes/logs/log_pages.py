@@ -125,6 +125,7 @@ async def _text(first: follow.Lines, pages: AsyncIterator[follow.Lines]) -> Asyn
     try:
         async for lines in pages:
             yield _rendered(lines)
+    # The answer has begun, and a file that just ends would look complete.
     except Refused as refusal:
         yield f"# The log is incomplete; the rest could not be read: {refusal.problem.message}\n".encode()
 

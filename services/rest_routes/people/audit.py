@@ -59,6 +59,7 @@ async def entries(call: Authenticated, query: FromQuery[AuditPageQuery]) -> Resp
         raise invalid(f"limit must be 1 to {MAX_ENTRIES}, not {limit}")
     before, entry_filter = query.before or None, _filter(call, query)
     found = await call.catalogue.read(
+        # One more than asked for, to know whether there are more.
         lambda connection: audit.rows_before(connection, entry_filter, limit + 1, before)
     )
     return call.answer({"entries": [_shown(row) for row in found[:limit]], "more": len(found) > limit})
@@ -99,6 +100,7 @@ async def _all_pages(call: UserCall, entry_filter: Filter) -> AsyncIterator[list
     page = await _next_entries(call, entry_filter, 0)
     while page:
         yield [_shown(row) for row in page]
+        # An export may take minutes, and stops when the session has been closed.
         call.session()
         page = await _next_entries(call, entry_filter, page[-1]["position"])
 

@@ -76,6 +76,7 @@ async def start(call: Anybody, query: FromQuery[StartQuery]) -> Response:
     try:
         provider = _provider(call)
         port, challenge = int(query.port) if _PORT.fullmatch(query.port) else 0, query.challenge
+        # A lower port might be a service of the machine itself, to which the ticket would be sent.
         if (query.port or challenge) and not (1024 <= port < 65536 and _CHALLENGE.fullmatch(challenge)):
             raise invalid("port must be 1024 to 65535, and challenge the SHA-256 of what the command knows")
         redirect_url = call.backend.settings.oidc_redirect_url or _callback_url(call)
@@ -91,6 +92,7 @@ async def start(call: Anybody, query: FromQuery[StartQuery]) -> Response:
         max_age=int(pending_sign_ins.WITHIN_S),
         path=BASE_PATH,
         httponly=True,
+        # Not strict: the browser returns from the provider's site, and must send the cookie then.
         samesite="lax",
         secure=call.backend.proxies.is_encrypted(call.request),
     )
@@ -101,6 +103,7 @@ async def start(call: Anybody, query: FromQuery[StartQuery]) -> Response:
 async def callback(call: Anybody, query: FromQuery[CallbackQuery]) -> Response:
     """Complete a sign-in when the browser returns from the provider."""
     try:
+        # Counted before it is known to fail, so that many attempts at once do not all pass.
         attempt = call.backend.logins.start_external_attempt(call.address, time.monotonic())
         try:
             answer = await _complete_sign_in(call, query)
@@ -113,6 +116,7 @@ async def callback(call: Anybody, query: FromQuery[CallbackQuery]) -> Response:
         attempt.undo(time.monotonic())
     except (Refused, ProviderUnavailable, NotAuthenticated) as error:
         answer = _page(error)
+    # Also after a failure: a code and its pending sign-in are good for one attempt.
     answer.delete_cookie(COOKIE, path=BASE_PATH)
     return answer
 
@@ -132,6 +136,7 @@ async def token(call: Anybody, body: TicketBody) -> Response:
 async def _complete_sign_in(call: ApiCall, query: CallbackQuery) -> Response:
     provider, backend = _provider(call), call.backend
     pending, code = _pending_sign_in(call, query.state), query.code
+    # A provider that does not send it (RFC 9207) is checked by the signature alone.
     if query.iss:
         _check_issuer(query.iss, backend.settings.oidc_issuer)
     if not code or len(code) > MAX_CODE_LENGTH:
@@ -183,13 +188,15 @@ def _pending_sign_in(call: ApiCall, state: str) -> PendingSignIn:
         )
     except Unusable:
         raise NotAuthenticated(f"this sign-in was not begun here, or too long ago: {again}") from None
+    # Otherwise another site could finish its own sign-in in this browser, and the user would work in a
+    # stranger's account.
     if not state or state != pending.state:
         raise NotAuthenticated(f"this is not the last sign-in that this browser began: {again}")
     return pending
 
 
-def _check_issuer(said: str, issuer: str) -> None:
-    if said != issuer:
+def _check_issuer(returned_from: str, issuer: str) -> None:
+    if returned_from != issuer:
         raise NotAuthenticated("you returned from a different provider than you were sent to")
 
 

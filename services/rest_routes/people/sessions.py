@@ -106,6 +106,7 @@ async def revoke_token(call: Authenticated, token_id: str) -> Response:
     if known is None or not is_authorized(
         call.catalogue.state, call.session(), AccessRequest("own_account", "token", token_id)
     ):
+        # Not 403, which would say that a token of this id exists.
         raise not_found("API token", token_id)
     await call.peers.command(RevokeToken(token_id=token_id, user=call.user.username))
     return call.answer({})

@@ -142,6 +142,7 @@ async def set_password(call: Authenticated, user_id: int) -> Response:
 
     The body is the password as clients send it at login, as a JSON string.
     """
+    # A stolen API token must not be enough to take over the account.
     call.require_login()
     users.by_id(call.catalogue.state, user_id)
     # Clients of 0.25 send an empty password as an empty body.

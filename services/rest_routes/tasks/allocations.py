@@ -131,6 +131,8 @@ async def rendezvous(call: Authenticated, allocation_id: str, resources_id: str)
     await wait_until(call, Fact(complete, (("allocations", allocation_id),)), RENDEZVOUS_PATIENCE_S)
     _live_allocation(call, allocation_id)
     if not complete(call.catalogue.state):
+        # The client's library repeats a request after a 503, and the wait goes on without holding one
+        # connection for hours.
         raise unavailable(f"allocation {allocation_id} is not complete yet; ask again", retry_after_s=1)
     state, parts = call.catalogue.state, sorted(known.members, key=lambda part: part.rank)
     workers = [state.workers.get(part.worker_id) or state.away.get(part.worker_id) for part in parts]
@@ -232,6 +234,7 @@ def _live_allocation(call: UserCall, allocation_id: str) -> Allocation:
     if known is None or (known.ended_at is not None and not stopped):
         raise not_found("live allocation", allocation_id)
     session = call.session()
+    # One run's script must not make another run leave, not even of the same owner.
     if session.allocation and session.allocation != allocation_id:
         raise Refused(Problem("permission_denied", f"the token is that of {session.allocation}"))
     return known

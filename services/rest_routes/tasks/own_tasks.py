@@ -83,6 +83,7 @@ async def _start_task(call: UserCall, kind: OwnKind, body: TaskBody, code: submi
     state = call.catalogue.state
     if body.template_name:
         call.check_view("template", body.template_name)
+    # A TensorBoard is given the storage of these, with its keys.
     call.check_view("experiment", *body.experiment_ids)
     call.check_view("trial", *body.trial_ids)
     space = workspace_records.workspace(state, body.workspace_id or workspace_records.FIRST).workspace_id
@@ -91,6 +92,7 @@ async def _start_task(call: UserCall, kind: OwnKind, body: TaskBody, code: submi
     request: TaskRequest = complete_request(body, kind, call.backend, space)
     check_work_dir(request.config, has_files=not code.is_empty)
     check_pool(state, request.pool, space, workspace_records.workspace(state, space).name)
+    # Before anything is stored or created.
     if body.preview and kind == "NOTEBOOK":
         user = call.user.username
         made = notebook_preview(request.name, request.pool, user, space, time.time())
@@ -101,6 +103,7 @@ async def _start_task(call: UserCall, kind: OwnKind, body: TaskBody, code: submi
         _check_no_passphrase(body)
         add_ssh_keys(request.config)
     await submit.check_disk_space(call.backend, f"the {NOUNS[kind]}", code, call.user.username)
+    # After all checks, so that what is refused leaves nothing in the blob store.
     context = await code.store(call.backend, call.user.username)
     command = SubmitTask(
         task_id=str(uuid.uuid4()),

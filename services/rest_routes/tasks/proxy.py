@@ -52,17 +52,23 @@ async def forward(call: Anybody, task_id: str, rest: str = "") -> Response:
     request = call.request
     ticket = rest.partition("/")[0]
     path = request.scope["raw_path"].partition(b"?")[0]
+    # Before everything else: a page at its ticket's address is another origin, and neither a cookie nor a
+    # header may count there.
     if ticket.startswith(tickets.PREFIX):
         if request.method == "OPTIONS" and "access-control-request-method" in request.headers:
             # Browsers send CORS preflights without credentials. The answer contains nothing of the task.
             return Response(status_code=204, headers=dict(task_pages.CORS_HEADERS))
+        # The task never sees the ticket, with which its own page's code could call the REST API.
         plain = path.replace(f"/{ticket}".encode(), b"", 1)
         return await _forward_http(_call_of_ticket(call, task_id, ticket), task_id, plain, f"/{ticket}")
+    # `det shell` of 0.25 opens its connection without a session; the shell's key authenticates it.
     if is_upgrade(request) and call.token() is None:
         return await _tunnel_websocket(_check_shell_key_access(call, task_id), task_id, path)
     user_call = UserCall(request)
     if {"authorization", ALLOCATION_TOKEN_HEADER} & set(request.headers.keys()):
         return await _forward_http(user_call, task_id, path, "")
+    # Only a cookie is left, which a browser also sends for requests of other sites' pages. A redirect of a
+    # GET does nothing.
     if request.method not in ("GET", "HEAD") or is_upgrade(request):
         raise forbidden(f"open the page of task {task_id} first: requests from other pages are refused")
     return _redirect_to_page(user_call, task_id, path)
@@ -84,15 +90,17 @@ def _redirect_to_page(call: UserCall, task_id: str, path: bytes) -> Response:
 
 
 def _call_of_ticket(call: ApiCall, task_id: str, ticket: str) -> UserCall:
-    """The request on behalf of the ticket's session. Raises `UpgradeRefused` (401)."""
+    """The request on behalf of the ticket's session. Raises `Refused` (401)."""
     try:
         token = tickets.unseal(call.backend.token_key, task_id, ticket)
     except tickets.BadTicket as error:
         raise unauthenticated(str(error)) from None
     scope, of_people = call.request.scope, {b"authorization", b"cookie", ALLOCATION_TOKEN_HEADER.encode()}
+    # The session is the ticket's alone. Otherwise a header that the task's page sets would decide who asks.
     headers = [one for one in scope["headers"] if one[0] not in of_people]
     headers.append((b"authorization", f"Bearer {token}".encode()))
     found = UserCall(Request({**scope, "headers": headers}, call.request.receive))
+    # Routes are checked before they run, but with the request's own session, which here is nobody.
     authorize(call.catalogue.state, found.session(), AccessRequest("view", "page", task_id))
     return found
 
@@ -104,6 +112,7 @@ async def _forward_http(call: UserCall, task_id: str, path: bytes, ticket: str) 
     address, request, page = _address(call, task_id), call.request, bool(ticket)
     target = _target(request, path)
     headers = _headers(call, task_id, page=page)
+    # A request without a body must not get one, not even of length 0: some servers refuse it for GET.
     length = request.headers.get("content-length")
     limit = asyncio.timeout(ANSWER_S)
     sends = length is not None or "transfer-encoding" in request.headers
@@ -134,7 +143,7 @@ async def _forward_http(call: UserCall, task_id: str, path: bytes, ticket: str) 
 
 
 def _check_status(task_id: str, status: int) -> None:
-    """Raise `UpgradeRefused` (503) for a status that a server cannot send on."""
+    """Raise `Refused` (503) for a status that a server cannot send on."""
     if status > LAST_STATUS:
         raise unavailable(
             f"task {task_id} answered with status {status}; HTTP has none above {LAST_STATUS}: fix the task"
@@ -144,6 +153,7 @@ def _check_status(task_id: str, status: int) -> None:
 async def _body(call: UserCall, limit: asyncio.Timeout) -> AsyncIterator[bytes]:
     turns, who = call.backend.limits.data_turns, call.user.username
     async for chunk in turns.paced(call.request.stream(), who):
+        # An upload of an hour is fine as long as something arrives.
         limit.reschedule(asyncio.get_running_loop().time() + ANSWER_S)
         if chunk:
             yield chunk
@@ -153,11 +163,13 @@ def _relay_answer(call: UserCall, answer: httpx.Response, task_id: str, ticket: 
     headers = task_pages.response_headers(upgrades.as_text(answer.headers.raw), page=bool(ticket))
     content: AsyncIterator[bytes] = answer.aiter_raw()
     own = f"/proxy/{task_id}"
+    # Only with a ticket, since programs want what the task has sent, byte by byte.
     if ticket and task_pages.is_page(headers):
         content = task_pages.rewrite_links(content, f"{own}/".encode(), f"{own}{ticket}/".encode())
         content = task_pages.insert_polyfills(content)
     shown = Stream(content, call=call, status_code=answer.status_code, release=answer.aclose)
     for name, value in headers:
+        # A redirect within the task would otherwise leave the isolated address.
         if name == "location" and value.startswith(own):
             value = own + ticket + value.removeprefix(own)
         shown.headers.append(name, value)
@@ -193,7 +205,7 @@ async def _tunnel_websocket(call: ApiCall, task_id: str, path: bytes) -> Respons
 
 
 def _recheck(call: ApiCall, task_id: str) -> None:
-    """Raise `UpgradeRefused` if the task is over or the caller has lost access."""
+    """Raise `Refused` if the task is over or the caller has lost access."""
     _address(call, task_id)
     if not isinstance(call, UserCall):
         _check_shell_key_access(call, task_id)
@@ -203,8 +215,7 @@ def _recheck(call: ApiCall, task_id: str) -> None:
 
 
 def _check_shell_key_access(call: ApiCall, task_id: str) -> ApiCall:
-    """Admit a caller without a session to a shell, whose key authenticates them. Raises `UpgradeRefused`
-    (401).
+    """Admit a caller without a session to a shell, whose key authenticates them. Raises `Refused` (401).
 
     A shell's key acts for its owner and does not identify who uses it, so it works as long as the owner has
     access.
@@ -221,14 +232,14 @@ def _check_shell_key_access(call: ApiCall, task_id: str) -> ApiCall:
 
 
 def _check_control_right(call: UserCall, task_id: str) -> None:
-    """Require more than view access for tasks that act for their owner. Raises `UpgradeRefused` (403)."""
+    """Require more than view access for tasks that act for their owner. Raises `Refused` (403)."""
     known = call.catalogue.state.tasks.get(task_id)
     if known is not None and known.kind in OWNER_RIGHTS_KINDS:
         call.check_permission("control_task", "task", task_id)
 
 
 def _url(address: str, target: bytes) -> httpx.URL:
-    """Build the task's URL. Raises `UpgradeRefused` (400) if it is invalid, for example with a `#`."""
+    """Build the task's URL. Raises `Refused` (400) if it is invalid, for example with a `#`."""
     try:
         return httpx.URL(f"http://{address}").copy_with(raw_path=target)
     except httpx.InvalidURL as error:

@@ -72,6 +72,8 @@ class Witness:
 
     async def record_fact(self, event: Any, id: str = "") -> None:
         """State a fact; it is stored when this returns. Repeats with the same `id` are deduplicated."""
+        # A script outside the cluster that states something is alive. The heartbeat goes first: it resumes a
+        # run that was declared lost, for which the fact then counts.
         if self._unmanaged:
             await self.send_heartbeat()
         await self._append_fact(event, id)
@@ -101,6 +103,7 @@ class Witness:
         body = codec.encode(event, id=id, actor=self._actor, at=time.time())
         _check_nesting(body)
         try:
+            # What readers would skip as damaged must be refused here, while somebody can still be told.
             codec.decode(body, 0)
         except codec.BadRecord as error:
             raise invalid(str(error.__cause__)) from None
@@ -122,6 +125,7 @@ class Witness:
             trial_id=self.trial.id,
             experiment_id=self.trial.experiment_id,
             run=self.reporting_run,
+            # Clients of the REST API do not count; metrics recognizes repetitions by their values.
             number=0,
             searcher_metric=search["metric"],
             smaller_is_better=search.get("smaller_is_better", True),

@@ -83,6 +83,7 @@ async def time_series(call: Authenticated, query: FromQuery[CurvesQuery]) -> Res
     ids = list(dict.fromkeys(query.trial_ids))
     if not ids:
         raise invalid("trialIds must name at least one trial")
+    # Before `check_view`, whose look-up would otherwise read evicted trials in the event loop, one by one.
     await call.catalogue.evicted.load(("trials", id) for id in ids)
     trials = [call.catalogue.trial(id) for id in ids]
     call.check_view("trial", *ids)
@@ -199,6 +200,7 @@ async def sample(call: Authenticated, experiment_id: int, query: FromQuery[Sampl
     if most < 0:
         raise invalid(f"max_trials must not be {most}; 0 means {DEFAULT_TRIALS}")
     selection = CurveSelection([name], group, first, last, limit)
+    # The client keeps the sample and is sent only the difference, so each stream remembers what it has sent.
     before: list[int] = []
 
     async def ask() -> dict[str, Any]:

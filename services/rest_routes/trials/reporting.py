@@ -68,6 +68,8 @@ async def _report(call: UserCall, trial_id: int, group: str, body: TrialMetrics)
     """Store a report, and answer once the metrics service has judged it."""
     witness = Witness(call, trial_id)
     run = witness.reporting_run
+    # A run that was replaced may still be alive somewhere, and must not mix its metrics into those of its
+    # successor.
     if body.trial_run_id != run:
         raise invalid(f"invalid run id, {body.trial_run_id} (reported) != {run} (expected)")
     metrics = body.metrics
@@ -83,6 +85,7 @@ async def _report(call: UserCall, trial_id: int, group: str, body: TrialMetrics)
         batch_metrics=[] if metrics.batch_metrics is None else [metrics.batch_metrics],
     )
     position = await witness.report(series)
+    # The client must learn of a refused report, as in 0.25, where the answer itself says it.
     verdict = ReportVerdict(trial_id, position)
     refusal = await call.peers.query(verdict, stream=subjects.REPORTS, position=position)
     if refusal:

@@ -80,6 +80,7 @@ async def complete(call: Authenticated, trial_id: int, body: CompletedOperation)
         metric=_encode_non_finite(body.searcher_metric),
     )
     await witness.record_fact(fact, f"completed-{trial_id}-{run}-{op.seq}")
+    # The script asks for its next operation at once, and would get the completed one again.
     await _wait_for_searcher(call, trial_id, op.seq)
     return call.answer({})
 

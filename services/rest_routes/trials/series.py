@@ -62,6 +62,7 @@ async def series(call: Authenticated, query: FromQuery[SeriesQuery]) -> Response
     if first is not None and last is not None and last < first:
         raise invalid(f"from and to must be a range, not {first} to {last}")
     found: list[dict[str, Any]] = []
+    # One query at a time, since each occupies a reader of the metrics service.
     for some in curves.split_ids(ids, max(1, MAX_BUCKETS_PER_QUERY // (width * len(names)))):
         buckets = queries.Buckets(
             trial_ids=some,
@@ -85,6 +86,7 @@ async def export(call: Authenticated, trial_id: int, query: FromQuery[ExportQuer
     group = query.metric_group or None
     summary = (await call.peers.summaries([trial.id])).get(trial.id)
     columns = report_export.metric_columns(summary.summary if summary else {}, group)
+    # An error of the first page still gets its status; later ones can only break off the file.
     pages = await prefetch_first(call.peers.reports([trial.id], group, archived=False))
     headers = {"content-disposition": f'attachment; filename="trial-{trial.id}-metrics.{form.suffix}"'}
     return Stream(form.write(columns, pages), call=call, media_type=form.media_type, headers=headers)

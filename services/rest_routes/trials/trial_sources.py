@@ -63,6 +63,7 @@ async def report(call: Authenticated, body: SourceReport) -> Response:
     if bool(source.model_id) != bool(source.model_version):
         raise invalid("modelId and modelVersion name a version together: give both, or neither")
     await call.catalogue.evicted.load([("trials", source.trial_id), ("checkpoints", source.checkpoint_uuid)])
+    # For its check of who may speak for the trial; nothing is stated.
     Witness(call, source.trial_id)
     call.check_view("checkpoint", source.checkpoint_uuid)
     command = ReportTrialSource(
