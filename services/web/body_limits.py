@@ -62,6 +62,8 @@ class BodyLimitsMiddleware:
         headers = [(name, value) for name, value in scope["headers"] if name != b"content-type"]
         scope = {**scope, "headers": headers}
         limit = _limit(scope["path"])
+        # Proxies and servers disagree about which of the two counts, which lets a client hide a second
+        # request in a body.
         if dict(headers).keys() >= AMBIGUOUS:
             await _refuse_ambiguous(scope, receive, send)
             return
@@ -69,6 +71,8 @@ class BodyLimitsMiddleware:
         size = int(announced) if announced.isdigit() else 0
         problem, status = Problem("exhausted", _too_large(limit)), 413
         if size <= limit:
+            # Only large requests are authenticated here, before they are read; all others are by their
+            # routes.
             if size <= ANONYMOUS_LIMIT_BYTES or (denial := await self._authenticate(scope)) is None:
                 await self._app(scope, _LimitedBody(receive, limit, scope, self._authenticate), send)
                 return
@@ -126,6 +130,7 @@ class _LimitedBody:
             self._values.feed(message.get("body", b""))
             if self._values.count > self._most:
                 raise HTTPException(413, _too_many(self._most))
+        # A body in chunks does not announce its size.
         if self._received_bytes > ANONYMOUS_LIMIT_BYTES and not self._is_authenticated:
             if (denial := await self._authenticate(self._scope)) is not None:
                 raise HTTPException(401, denial.message)

@@ -54,6 +54,8 @@ class Connections:
         """Count a connection. Returns a problem if it must be refused; it still counts until it ends."""
         self.total += 1
         self._from[address] += 1
+        # The address first, so that one host that takes all places is told about itself and not about the
+        # cluster.
         if self._from[address] > self._each:
             return Problem(
                 "exhausted", f"there are {self._each} connections from {address}; close some", RETRY_S
@@ -103,6 +105,7 @@ class HttpConnection(H11Protocol):
         """Start counting and watching a new connection."""
         super().connection_made(transport)
         self.address = self.client[0] if self.client else ""
+        # A refused connection is answered, not closed: a client that is only cut off tries again at once.
         refusal = self._connections.add(self.address)
         if refusal is not None:
             self.app = _RefusingApp(refusal)
@@ -124,6 +127,8 @@ class HttpConnection(H11Protocol):
 
         The connection still counts until it ends, but is no longer watched.
         """
+        # uvicorn's own handlers of this connection must not be called any more, so the timer that does goes
+        # first.
         if self._check_timer is not None:
             self._check_timer.cancel()
         raw_headers = as_bytes([("connection", "Upgrade"), *headers])
@@ -135,8 +140,10 @@ class HttpConnection(H11Protocol):
         protocol = _TunnelProtocol(reader, self.connection_lost)
         self.transport.set_protocol(protocol)
         protocol.connection_made(self.transport)
+        # The client may send data right behind its request, which h11 has already read.
         if first := self.conn.trailing_data[0]:
             reader.feed_data(first)
+        # uvicorn pauses reading while a request is being handled, which nobody would end.
         self.flow.resume_reading()
         return reader, asyncio.StreamWriter(self.transport, protocol, reader, self.loop)
 
@@ -159,8 +166,11 @@ class HttpConnection(H11Protocol):
     def data_received(self, data: bytes) -> None:
         """Handle received bytes."""
         self._received += len(data)
+        # A new cycle begins once a header is complete, and it may be complete in these bytes.
         before = self.cycle
         if self._header_since is None and self._is_idle():
+            # A connection on which nothing has been sent counts as slow, too; otherwise idle ones could take
+            # all places.
             self._header_since = self.loop.time()
         super().data_received(data)
         if self.cycle is not before:
@@ -219,6 +229,7 @@ class HttpConnection(H11Protocol):
                 self._cut_off("the header of the request did not arrive in time")
         elif self.flow.write_paused:
             self._check_answer()
+        # While the gateway itself does not read, the client is not to blame.
         elif self._is_body_arriving() and not self.flow.read_paused:
             self._check_body()
         else:
@@ -236,6 +247,8 @@ class HttpConnection(H11Protocol):
     def _check_answer(self) -> None:
         began, _, left = self._window
         now = self.transport.get_write_buffer_size()
+        # The buffer is all that can be seen; a client that reads makes it smaller, since nothing is added
+        # while writing is paused.
         if now < left or now == 0:
             self._start_window()
         elif self.loop.time() - began >= WINDOW_S:

@@ -77,6 +77,7 @@ def unimplemented(message: str) -> Refused:
 
 def body(path: str, problem: Problem) -> dict[str, Any]:
     """Return an error body: one shape inside `/api/v1`, a plainer one outside."""
+    # 0.25 served the rest with another library, whose errors look different; clients read both.
     if not path.startswith(API + "/"):
         return {"message": problem.message}
     meaning = API_ERRORS[problem.code]

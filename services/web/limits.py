@@ -46,6 +46,8 @@ class Lane:
             self.admission.release(who)
             raise
         loop = asyncio.get_running_loop()
+        # When the thread has ended, not when the caller has: a thread cannot be cancelled, and would work
+        # beyond the limit.
         future.add_done_callback(lambda _: _call_in_loop(loop, self.admission.release, who))
         return await asyncio.wrap_future(future)
 
@@ -82,6 +84,7 @@ class Limits:
         )
         self.uploads = Admission("large requests", at_once=32, each=4, waiting=0)
         self.previews = Admission("previews", at_once=4, each=1, waiting=16, each_waiting=4)
+        # Each check takes about 100 ms and much memory on purpose (Argon2id), so that few may run at once.
         self.passwords = Lane(
             "checks of passwords", threads=2, each=1, waiting=64, each_waiting=8, niceness=BACKGROUND_NICENESS
         )
@@ -91,6 +94,7 @@ class Limits:
         self.code_downloads = Admission(
             "downloads of code", at_once=16, each=4, waiting=64, each_waiting=16, patience_s=30.0
         )
+        # Nobody waits: a download takes minutes to hours, and a client would give up before its turn.
         self.downloads = Lane("downloads of checkpoints", threads=16, each=4, waiting=0, each_waiting=0)
         self._lanes = (self.passwords, self.sign_ins, self.probes, self.contexts, self.downloads)
 

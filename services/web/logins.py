@@ -63,11 +63,13 @@ class LoginLimiter:
         return self._start(Attempt(self, name[:MAX_NAME_LENGTH], site_of(address)), now)
 
     def _start(self, attempt: Attempt, now: float) -> Attempt:
+        # Looked at in all counts before any is used up, so that a refused try costs nothing.
         wait_s = max(tries.wait_s(key, now) for tries, key in attempt.counts)
         if wait_s:
             self.limited += 1
             raise Busy("exhausted", "too many failed login attempts", math.ceil(wait_s))
         for tries, key in attempt.counts:
+            # Counted before the password is checked: many tries at once would otherwise all pass.
             tries.consume(key, now)
         return attempt
 

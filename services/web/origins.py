@@ -101,6 +101,7 @@ class HostNames:
         if not hosts or self._any:
             # HTTP/1.0, as used by probes; browsers always send a host.
             return None
+        # With two hosts a proxy may decide by one and this gateway by the other.
         known = len(hosts) == 1 and self._is_known(hosts[0])
         return None if known else ", ".join(hosts)[:200]
 

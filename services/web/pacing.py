@@ -41,13 +41,14 @@ class Pacing:
         self.refused = 0
 
     async def acquire(self, who: str) -> None:
-        """Take a place when it is this client's turn, to be released with `leave`. Raises `Busy`."""
+        """Take a place in `admission` when it is this client's turn; release it there. Raises `Busy`."""
         try:
             await self.admission.acquire(who)
         except Busy:
             self.refused += 1
             raise
         try:
+            # With the place already taken: otherwise all that wait for the rate would start at once.
             await self._turn(who)
         except BaseException:
             self.admission.release(who)
@@ -61,6 +62,7 @@ class Pacing:
         if wait_s > WITHIN_S:
             self.refused += 1
             raise Busy("exhausted", "too many requests in too short a time", math.ceil(wait_s))
+        # Before the sleep, so that the next request of this client waits behind this one.
         self._rate.consume(who, now)
         if wait_s > 0:
             await asyncio.sleep(wait_s)

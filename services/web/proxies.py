@@ -31,6 +31,8 @@ class Proxies:
         address = connection.client.host if connection.client is not None else ""
         if not self._is_proxy(address):
             return address
+        # From the right: each proxy appends what it has seen, and everything to the left may be invented by
+        # the client.
         for one in reversed(_forwarded(connection)):
             address = one
             if not self._is_proxy(address):

@@ -97,6 +97,7 @@ def _integer(text: str) -> int:
         found = int(text)
     except ValueError:
         _fault(f"must be a whole number, not '{text[:40]}'")
+    # Larger numbers would fail in the database, as an error of the gateway.
     if not -MAX_INT64 <= found <= MAX_INT64:
         _fault(f"must be a number of 64 bits, not {text[:40]}")
     return found

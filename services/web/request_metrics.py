@@ -52,6 +52,7 @@ class MetricsMiddleware:
 
 def route_of(scope: Scope) -> str:
     """Return the declared path that the router left in the scope, or one common name for unknown paths."""
+    # Never the path itself: a client could create a time series for each address that it makes up.
     declared = getattr(scope.get("route"), "path", None)
     if declared is None:
         return "none"

@@ -66,9 +66,11 @@ async def spool_body(
     is_admitted = False
     try:
         async for chunk in _large_chunks(request):
+            # Small bodies need no place, so that others' uploads never keep them waiting.
             if body.size + len(chunk) > SMALL_BYTES and not is_admitted:
                 await uploads.acquire(who)
                 is_admitted = True
+            # A small body costs less than the change of threads.
             await asyncio.to_thread(body.write, chunk) if is_admitted else body.write(chunk)
         if body.file is not None:
             body.file.flush()

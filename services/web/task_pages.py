@@ -90,13 +90,16 @@ def response_headers(headers: Iterable[tuple[str, str]], *, page: bool) -> Heade
     """Return the headers of an answer that a browser may see."""
     unwanted = set(STRIPPED_HEADERS)
     if page:
+        # The page becomes longer by what is inserted.
         unwanted |= {name for name, _ in CORS_HEADERS} | {"content-length"}
+    # A task that allowed any origin with credentials would open the gateway's own address to all pages.
     kept = [one for one in _end_to_end_headers(headers, unwanted) if not one[0].startswith("access-control-")]
     return kept + ISOLATION_HEADERS + (CORS_HEADERS if page else [])
 
 
 def _end_to_end_headers(headers: Iterable[tuple[str, str]], unwanted: set[str]) -> Headers:
     plain = [(name.lower(), value) for name, value in headers]
+    # A sender may name further headers that concern only this connection (RFC 9110, 7.6.1).
     listed = ",".join(value for name, value in plain if name == "connection")
     dropped = HOP_BY_HOP_HEADERS | {word.strip().lower() for word in listed.split(",")} | unwanted
     return [(name, value) for name, value in plain if name not in dropped]

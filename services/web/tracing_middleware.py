@@ -36,5 +36,6 @@ class TracingMiddleware:
             await self._app(scope, receive, record_status)
         finally:
             CURRENT.reset(context_token)
+            # Only now does the scope have the route that the router has found.
             span.name(f"{scope['method']} {route_of(scope)}")
             span.end("failed" if status >= 500 else "", **{"http.response.status_code": status})

@@ -64,6 +64,7 @@ class Tunnel(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Connect the two. Raises `Busy` before agreeing to anything."""
         try:
+            # The place is taken before the client is agreed to, after which nothing can be refused any more.
             async with self._admission.hold(self._who):
                 connection: Connection = scope["extensions"][EXTENSION]
                 client = connection.take_over([("upgrade", PROTOCOL), *self._task.headers])
@@ -90,6 +91,7 @@ async def _run_tunnel(
         asyncio.create_task(_until_forbidden(recheck)),
     )
     try:
+        # A WebSocket is closed as a whole: once one direction has ended, nobody reads the other.
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
         await finish(_end(tasks, to_client, to_task))
@@ -124,6 +126,7 @@ async def _drain(writer: asyncio.StreamWriter) -> bool:
             return True
         except TimeoutError:
             now = writer.transport.get_write_buffer_size()
+            # A slow side that still takes some bytes is left alone.
             if now >= left:
                 return False
             left = now

@@ -51,6 +51,7 @@ class UnreadData:
 
     def _set_left(self, client: Client, left: int) -> None:
         self.total += left - self._left.get(client, 0)
+        # A known client keeps its place; only `forget` and a new entry move it to the end.
         self._left[client] = left
 
     def _refresh(self) -> None:
@@ -71,6 +72,7 @@ class UnreadData:
             if not crowded_addresses:
                 return
             address = max(crowded_addresses, key=sizes.__getitem__)
+            # The list was filled from the end, so the last is the one without progress for longest.
             idle = clients[address].pop()
             sizes[address] -= self._left[idle]
             self.forget(idle)

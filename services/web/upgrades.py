@@ -77,6 +77,7 @@ async def request_upgrade(address: str, target: bytes, headers: Headers) -> Asyn
 async def _handshake(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, address: str, target: bytes, headers: Headers
 ) -> UpgradedConnection:
+    # A task's answer is no more trusted than a client's request.
     http_connection = h11.Connection(h11.CLIENT, max_incomplete_event_size=LARGEST_HEAD)
     own = [("host", address), ("connection", "Upgrade"), ("upgrade", PROTOCOL)]
     request = h11.Request(method="GET", target=target, headers=as_bytes([*own, *headers]))
@@ -88,6 +89,7 @@ async def _handshake(
             http_connection.receive_data(await reader.read(CHUNK))
         elif isinstance(event, h11.InformationalResponse):
             if event.status_code == 101:
+                # Any other header, such as a cookie, would be set for the gateway's own address.
                 kept = [(name, value) for name, value in as_text(event.headers) if name in FORWARDED_HEADERS]
                 return UpgradedConnection(reader, writer, kept, http_connection.trailing_data[0])
         elif isinstance(event, h11.Response):

@@ -110,6 +110,7 @@ def _day(name: str, text: str, period: Period) -> date:
         if not DATE_FORMATS[period].fullmatch(text):
             raise ValueError(text)
         day = datetime.strptime(text[:10] if period == "DAILY" else text[:7] + "-01", "%Y-%m-%d")
+        # The next period would be beyond what Python's dates hold.
         if day.year == date.max.year:
             raise ValueError(text)
     except ValueError:

@@ -101,6 +101,7 @@ def _pool_start_times(jobs: list[ForecastInput], pool: PoolRow) -> dict[int, flo
         while free < job.needs and ends:
             now, released_slots = heappop(ends)
             free += released_slots
+        # The queue is in order: whoever is behind a job of unknown start has an unknown start, too.
         if free < job.needs:
             break
         found[job.owner] = now

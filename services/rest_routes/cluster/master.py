@@ -164,6 +164,7 @@ async def skip_event(call: Authenticated, body: SkipBody) -> Response:
     """Make a service skip, for ever, the event at which it stands still (our addition)."""
     place = body.program, body.stream, body.position
     standing = call.backend.health.standing()
+    # Only an event that really stops a service may be skipped: any other place would silently lose a fact.
     found = next((one for one in standing if (one["program"], one["stream"], one["position"]) == place), None)
     if found is None:
         raise failed_precondition(

@@ -65,6 +65,7 @@ async def _jobs(call: UserCall, query: JobsQuery) -> tuple[list[dict[str, Any]],
     wanted = [row for row in rows if not states or row.state in states]
     visibility = call.visibility
     wanted = visibility.filter_visible(lambda row: visibility.includes_experiment(row.experiment_id), wanted)
+    # Of all jobs, since the hidden ones take slots as well.
     estimates = await _estimates(call, rows)
     found = job.jobs(wanted, call.catalogue.state, **estimates)
     return paging.cut(found, query.window)

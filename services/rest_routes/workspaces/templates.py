@@ -87,6 +87,7 @@ async def _set(
         config=full_config,
         user=call.user.username,
         replaces=replaces,
+        # None leaves a known template in its workspace.
         workspace_id=workspace_id or (None if known else workspace_records.FIRST),
     )
     return call.answer(_template(call, await call.create(command)))

@@ -46,6 +46,7 @@ def _host(url: str) -> str:
         raise invalid(f"url: this is not a valid address: {error}") from None
     if parsed.scheme not in ("http", "https") or not host:
         raise invalid("url: an address that begins with http:// or https:// is expected, with a host")
+    # The host is shown and logged, and libraries disagree about where it begins in such an address.
     if parsed.username is not None or parsed.password is not None:
         raise invalid("url: give no user and no password in the address; put a secret into its path or query")
     if len(url) > MAX_URL_LENGTH or any(not c.isprintable() or c.isspace() for c in url):

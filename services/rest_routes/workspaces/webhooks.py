@@ -88,6 +88,7 @@ async def remove(call: Authenticated, webhook_id: int) -> Response:
 @router.post("/webhooks/{webhook_id}/test", **response_schema(Tested))
 async def test(call: Authenticated, webhook_id: int) -> Response:
     """Send a test notification. Answers once it has arrived; an error says why it did not."""
+    # Before the command, or the attempt may be in the log ahead of where the reading begins.
     before = call.catalogue.position
     id = await call.peers.command(TryWebhook(webhook_id=webhook_id, user=call.user.username))
     tried = await _first_attempt(call, id, before)
