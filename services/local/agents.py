@@ -35,6 +35,7 @@ def agent_up(host: str, port: int, name: str, *, pool: str, slots: int, gpu: boo
     agent_down(name)
     log = home.folder("logs") / f"{name}.log"
     log.touch()
+    # The log is appended to, and an earlier start of this worker has left the same line in it.
     before = log.stat().st_size
     command = [sys.executable, "-P", "-m", "services.local", "agent-run", "--name", plan.name]
     command += ["--agent-name", name, "--pool", pool, "--slots", str(slots), *([] if gpu else ["--no-gpu"])]

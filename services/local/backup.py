@@ -82,6 +82,7 @@ def back_up(home: Home, target: Path, key: bytes) -> Manifest:
     target.mkdir(parents=True, exist_ok=True, mode=0o700)
     storage = Path(plan.storage) if plan.storage else home.path / "checkpoints"
     salt = utils.random(pwhash.argon2id.SALTBYTES)
+    # The order matters: a database may be behind the log, which then completes it, but never ahead of it.
     for name in METRICS_DATABASES:
         _copy_database(home.path / "databases" / name, target / name)
     _copy_missing(storage, target / "checkpoints")
@@ -91,9 +92,12 @@ def back_up(home: Home, target: Path, key: bytes) -> Manifest:
         raise CannotBackUp(str(error)) from error
     except Unreachable as error:
         raise CannotBackUp(f"the broker of cluster '{home.name}' does not answer: {error}") from error
+    # After the log, since a blob is stored before the event that names it.
     _copy_missing(home.path / "blobs", target / "blobs")
     if (archive := archive_of(plan)) is not None:
         _copy_missing(archive, target / "archive")
+    # A second time, for checkpoints that the log names by now. The first pass, which takes long, keeps the
+    # gap short.
     _copy_missing(storage, target / "checkpoints")
     write_atomic(target / KEYS_FILE, key_box(key, salt).encrypt(_pack_keys(home)))
     write_atomic(target / "plan.json", (home.path / "plan.json").read_bytes())
@@ -106,6 +110,7 @@ def back_up(home: Home, target: Path, key: bytes) -> Manifest:
         checkpoints=str(storage),
         files=entries,
     )
+    # Last: a folder without it is no backup, however much of it is there.
     write_atomic(target / MANIFEST_FILE, msgspec.json.encode(manifest))
     return manifest
 
@@ -159,6 +164,7 @@ def _copy_missing(source: Path, target: Path) -> None:
     """Copy files that are missing in the target. Files that vanish meanwhile were deleted by the cluster."""
     for path in _files(source) if source.is_dir() else ():
         copy = target / path.relative_to(source)
+        # Files of checkpoints and blobs are written once, and never changed.
         if copy.exists() and copy.stat().st_size == path.stat().st_size:
             continue
         copy.parent.mkdir(parents=True, exist_ok=True)

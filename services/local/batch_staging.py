@@ -66,6 +66,7 @@ class BatchStaging:
     def sweep(self) -> None:
         """Remove folders left by killed supervisors whose logs are gone."""
         for folder in self._memory.glob(f"{_prefix()}*"):
+            # `exists` follows the link, so this is true once the log it leads to is gone.
             if not (folder / LOG).exists():
                 with contextlib.suppress(OSError):
                     _remove(folder)
@@ -98,6 +99,7 @@ class BatchStaging:
             return
         if not (folder / LOG).is_symlink():
             (folder / LOG).symlink_to(link.parent.absolute())
+        # Before the link: the broker must never find one that leads nowhere.
         (folder / NAME).mkdir(exist_ok=True)
         if not link.is_symlink():
             if link.is_dir():

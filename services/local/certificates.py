@@ -88,6 +88,7 @@ def _make_authority(certificate: Path, key_file: Path, now: datetime) -> None:
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .sign(key, SHA256())
     )
+    # The key first: a certificate without its key would look complete at the next start.
     _write(key_file, _pem(key), 0o600)
     _write(certificate, made.public_bytes(Encoding.PEM), 0o644)
 

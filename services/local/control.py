@@ -57,6 +57,7 @@ def up(plan: Plan, home: Home, *, fresh: bool = False, force: bool = False, pass
     if not fresh:
         check_space(home)
     down(home, forget=fresh)
+    # Now also if the replaced cluster itself held the port.
     check_port(plan)
     check_space(home)
     home.write_plan(plan)
@@ -132,6 +133,7 @@ def _get(url: str, authority: Path | None) -> dict[str, Any]:
 def stop_program(home: Home, name: str, number: int = signal.SIGTERM) -> None:
     """Stop one program of a running cluster and keep it stopped. Returns when it has exited."""
     pid = (home.read("processes.json") or {})[name]
+    # Before the signal, or the supervisor would start it again.
     home.write_request(name, ProgramRequest(stopped=True, settings=home.read_request(name).settings))
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
@@ -145,6 +147,7 @@ def start_program(home: Home, name: str, settings: dict[str, str] | None = None)
 
 def down(home: Home, *, forget: bool = False) -> bool:
     """Stop a cluster if it runs, including its trials. Returns whether there was anything to stop."""
+    # Additional workers first, while there is a broker to which they can report the end of what they run.
     for path in sorted(home.path.glob("agent-*.json")):
         stop_recorded(path)
     pids = home.read("processes.json") or {}

@@ -137,6 +137,8 @@ class ForkClient:
                 pass_fds=(theirs.fileno(),),
                 preexec_fn=self._before,
             )
+        # A server that hangs must not hang the supervisor, which would then notice nothing of the other
+        # programs.
         ours.setblocking(False)
         return ours, process
 

@@ -38,6 +38,7 @@ def main() -> None:
     preload(sys.argv[2:])
     # The supervisor ends services explicitly, and the exit status of forks is not used.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Ignored explicitly, the kernel reaps the forks.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     module = _serve_forks(control)
     runpy.run_module(module, run_name="__main__", alter_sys=True)
@@ -61,8 +62,12 @@ def _serve_forks(control: socket.socket) -> str:
     """Fork on request. Returns in each fork, with the module to run."""
     while True:
         request, (output, answer), _, _ = _receive_request(control)
+        # The pid is taken before the fork: in the child, `getppid` could already be that of the process that
+        # inherits it.
         server, pid = os.getpid(), os.fork()
         if pid == 0:
+            # Otherwise a fork would keep the socket open after the supervisor's end, and could read requests
+            # meant for the server.
             control.close()
             os.close(answer)
             wanted = json.loads(request)
@@ -114,6 +119,7 @@ def _set_up_fork(module: str, environment: dict[str, str], output: int, server: 
     os.close(output)
     os.environ.clear()
     os.environ.update(environment)
+    # The C library has read TZ before the environment was replaced.
     time.tzset()
     sys.argv[1:] = []
 

@@ -124,6 +124,7 @@ class Home:
     def plan(self) -> Plan | None:
         """Return the options of the last start."""
         plan = self.read("plan.json")
+        # A plan of a newer version may have more fields.
         names = {field.name for field in fields(Plan)}
         return Plan(**{name: value for name, value in plan.items() if name in names}) if plan else None
 
@@ -133,12 +134,12 @@ class Home:
 
     def read_request(self, program: str) -> ProgramRequest:
         """Return the last request for a program."""
-        content = self.read(f"wish-{program}.json")
+        content = self.read(f"request-{program}.json")
         return ProgramRequest(**content) if content else ProgramRequest()
 
     def write_request(self, program: str, request: ProgramRequest) -> None:
         """Store a request for the supervisor, which follows it when the program exits."""
-        self.write(f"wish-{program}.json", asdict(request))
+        self.write(f"request-{program}.json", asdict(request))
 
     def store_initial_password(self, password: str) -> None:
         """Store the hash of the initial password of `admin` and `determined`."""

@@ -31,6 +31,7 @@ def write_keys(folder: Path, *, services: Path | None = None, workers: Path | No
     _write(workers / "worker-signing.json", json.dumps(worker))
     signing = {"account": authority.scripts, "seed": authority.trial_signing_seed}
     _write(workers / "trial-signing.json", json.dumps(signing))
+    # Of earlier versions, in which one file was for all services, or for all workers.
     for earlier in (services / "service.creds", workers / "worker.creds"):
         earlier.unlink(missing_ok=True)
     return authority

@@ -92,6 +92,8 @@ def check_password(plan: Plan, home: Home, password: str, *, fresh: bool = False
 def check_port(plan: Plan) -> None:
     """Raise `CannotStart` if the gateway's port is in use."""
     with socket.socket() as probe:
+        # As the gateway does: connections of a cluster that has just ended keep the port for a minute
+        # otherwise.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((plan.host, plan.port))

@@ -62,6 +62,7 @@ class Child:
             if request.stopped:
                 await asyncio.sleep(POLL_S)
                 continue
+            # Before the start itself, whose failure must count as a short run.
             began = time.monotonic()
             try:
                 await self._run_once(request)
@@ -110,6 +111,7 @@ class Child:
 
         A program that is starting is stopped once it runs.
         """
+        # First, so that `keep_running` does not start it again.
         self._stopping = True
         await self.end()
 
@@ -160,6 +162,7 @@ def is_supervisor(pid: int) -> bool:
 
 
 def _accepts_signal(pid: int) -> bool:
+    # On Linux /proc has already told; a signal would also reach a zombie.
     if Path("/proc/self").exists():
         return False
     try:

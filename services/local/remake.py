@@ -80,6 +80,8 @@ async def _copy(
     connection: Client, stream: str, copy: str, stream_info: dict[str, Any], copy_info: dict[str, Any] | None
 ) -> None:
     config = stream_info["config"]
+    # Each step is derived from what the broker says, so that a run that was interrupted anywhere goes on from
+    # there.
     if config["subjects"] != [f"aside.{stream}"]:
         # From now on the stream accepts nothing; senders keep their messages and retry.
         aside = config | {"subjects": [f"aside.{stream}"]}
@@ -120,6 +122,7 @@ async def _promote(connection: Client, name: str, origin: str, subjects: list[st
         if mirror["state"]["last_seq"] == source["state"]["last_seq"]:
             break
         await asyncio.sleep(POLL_S)
+    # The same end does not say that nothing in between is missing.
     if mirror["state"]["messages"] != source["state"]["messages"]:
         raise CannotRemake(f"{name} has {mirror['state']['messages']} messages, not as many as {origin}")
     own = {key: value for key, value in mirror["config"].items() if key not in ("mirror", "metadata")}
@@ -129,6 +132,7 @@ async def _promote(connection: Client, name: str, origin: str, subjects: list[st
 async def _info(connection: Client, stream: str) -> dict[str, Any] | None:
     while True:
         answer = await request_with_retry(connection, f"STREAM.INFO.{stream}", {})
+        # Another member of the cluster may not know the newest state yet.
         if "error" not in answer and is_from_leader(answer):
             return answer
         if answer.get("error", {}).get("err_code") == MISSING_STREAM:

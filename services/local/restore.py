@@ -50,6 +50,7 @@ def restore(home: Home, source: Path, key: bytes, port: int | None = None) -> Ma
     staging.folder()
     try:
         with tarfile.open(fileobj=io.BytesIO(keys)) as tar:
+            # Before the log, which the broker stores under the account of these keys.
             tar.extractall(staging.path, filter="data")
         _import_log(staging, source, manifest)
         _copy(source / "blobs", staging.path / "blobs")
@@ -62,6 +63,7 @@ def restore(home: Home, source: Path, key: bytes, port: int | None = None) -> Ma
         if partial.exists():
             storage.parent.mkdir(parents=True, exist_ok=True)
             partial.replace(storage)
+        # Last, and in one step: an interrupted restore leaves nothing that could be started.
         staging.path.rename(home.path)
     except (CannotCopy, Unreachable) as error:
         raise CannotBackUp(str(error)) from error
@@ -109,6 +111,7 @@ def _copy(source: Path, target: Path) -> None:
 
 def _write_plan(home: Home, staging: Home, source: Path, manifest: Manifest, port: int | None) -> None:
     plan = json.loads((source / "plan.json").read_bytes())
+    # The process with which the cluster was to end is not the one that restores it.
     plan |= {"name": home.name, "storage": manifest.checkpoints, "ends_with": 0}
     if port is not None:
         plan["port"] = port

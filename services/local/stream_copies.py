@@ -25,6 +25,7 @@ async def export_stream(connection: Client, stream: str, write: Callable[[bytes]
     Raises `CannotCopy`.
     """
     inbox = connection.new_inbox()
+    # The client drops messages beyond its limit without an error, and the copy would lack them.
     subscription = await connection.subscribe(inbox, pending_bytes_limit=-1)
     try:
         wanted = {"deliver_subject": inbox, "no_consumers": True, "chunk_size": CHUNK}
@@ -35,6 +36,7 @@ async def export_stream(connection: Client, stream: str, write: Callable[[bytes]
             )
         while (message := await subscription.next_msg(timeout=ANSWER_S)).data:
             write(message.data)
+            # The broker sends only so much ahead of these acknowledgements.
             if message.reply:
                 await message.respond(b"")
         status = (message.headers or {}).get("Status", "")

@@ -153,6 +153,7 @@ class Cluster:
             set_variables["STEADFAST_WORKER_SIGNING"] = str(home.folder("secrets") / "worker-signing.json")
         if name not in self.services:
             set_variables |= self._worker_settings(name)
+        # The user's own settings come last, and win.
         return set_variables | self._access_settings() | plan.settings
 
     def _credentials(self, name: str) -> Path:
@@ -274,6 +275,7 @@ async def supervise(plan: Plan, home: Home) -> None:
     cluster = Cluster(plan, home)
     programs = cluster.programs()
     for program in programs:
+        # A request of an earlier run must not keep a program of this one stopped.
         home.write_request(program.name, ProgramRequest())
     modules = [*dict.fromkeys(map(module_of, cluster.services)), "worker"]
     forks = ForkClient(home.path, modules, home.folder("logs") / "services.log", die_with_parent)
@@ -281,6 +283,7 @@ async def supervise(plan: Plan, home: Home) -> None:
     with contextlib.ExitStack() as held:
         cluster.hold_ports(held)
         tasks = [asyncio.create_task(child.keep_running()) for child in children]
+        # `end`, not `stop`: the child starts again by itself.
         recovery = BrokerRecovery(children[0].end, cluster.port("monitor"), cluster.log_folder)
         tasks.append(asyncio.create_task(recovery.run()))
         staging = BatchStaging(cluster.log_folder)
@@ -294,6 +297,7 @@ async def supervise(plan: Plan, home: Home) -> None:
         except asyncio.CancelledError:
             # Workers first: they end trials and report that while the broker still runs.
             first_worker = 1 + len(cluster.services)
+            # The provisioner even before its workers, or it would start others in their place.
             await asyncio.gather(
                 *(member.stop() for member in children if member.program.name == PROVISIONER)
             )
@@ -301,7 +305,9 @@ async def supervise(plan: Plan, home: Home) -> None:
             await asyncio.gather(on_demand, *(child.stop() for child in children[first_worker:]))
             for group in (children[1:first_worker], children[:1]):
                 await asyncio.gather(*(child.stop() for child in group))
+            # Only after all services have ended: the server's end kills its forks.
             forks.end()
+            # After the broker, which still writes batches there while it stops.
             staging.clear()
             (home.path / "processes.json").unlink(missing_ok=True)
             raise
@@ -315,6 +321,7 @@ def call_when_ended(pid: int, then: Callable[[], object]) -> Iterator[None]:
         return
     loop = asyncio.get_running_loop()
     try:
+        # A descriptor, because the pid may belong to another process by the time it is looked at.
         watched = os.pidfd_open(pid)
     except ProcessLookupError:
         then()

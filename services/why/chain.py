@@ -43,9 +43,14 @@ class Explanation(msgspec.Struct, frozen=True):
 
 
 def chain(history: History, start_events: Iterable[Recorded], max_steps: int = MAX_STEPS) -> Explanation:
-    """The causes of `ends`, newest first, each event once. `history.missing` holds what was not available."""
+    """The causes of `start_events`, newest first, each event once.
+
+    `history.missing` holds what was not available.
+    """
     followed: dict[int, tuple[Recorded, tuple[int, ...]]] = {}
     asides: dict[int, Recorded] = {}
+    # A heap with the newest first: causes are always older, so no event is reached again after it has been
+    # taken out.
     pending = {-event.position: event for event in start_events}
     heap = sorted(pending)
     while heap and len(followed) < max_steps:

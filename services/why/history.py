@@ -93,6 +93,7 @@ class History:
 
     def cause(self, recorded: Recorded) -> Recorded | None:
         """The cause of an event. None if a person caused it, or while the cause has not been read."""
+        # The cause of a person's command is the command itself, which is no event.
         if not recorded.cause or recorded.actor.startswith("user:"):
             return None
         found = self._by_id.get(recorded.cause)

@@ -48,6 +48,8 @@ def _recorded_cause(history: History, recorded: Recorded) -> Links:
 
 def _trigger(history: History, recorded: Recorded, types: tuple[type, ...]) -> Links:
     found = history.cause(recorded)
+    # Something was free by then, which explains the moment and not the decision, so its own causes are
+    # another story.
     return [Link(found, aside=True)] if found and type(found.event) in types else []
 
 
@@ -145,6 +147,7 @@ def _newest_of_run(
 
 def _allocation_ended(history: History, recorded: Recorded) -> Links:
     """An allocation ended because its processes exited or, if it never ran, because it became unnecessary."""
+    # A worker may be lost long after, or without any effect on, a run that had ended by itself.
     worker_lost_types = (scheduler.WorkerLost,) if recorded.event.outcome == "worker_lost" else ()
     types = (worker.AllocationExited, searcher.StopRequested, *worker_lost_types)
     id = recorded.event.allocation_id
@@ -166,6 +169,7 @@ def _allocation_exited(history: History, recorded: Recorded) -> Links:
         searcher.TrialIdled,
         trial.ExitedEarly,
     )
+    # An earlier run of the same trial had its own requests.
     after = start.position if start else 0
     found = _newest_of_run(history, id, exit_causes, recorded.position, after)
     return _as_links(

@@ -58,6 +58,8 @@ class Reader:
         while True:
             self._history.missing.clear()
             explanation = chain(self._history, end_events())
+            # What is missing is known only after each step of the chain, so it is read in rounds, all of one
+            # round at once. Sorted, so that the same question has the same answer at the limit.
             wanted = sorted(self._history.missing, key=repr)[: MAX_READS - self._reads]
             if not wanted:
                 return Explanation(explanation.steps, explanation.more or bool(self._history.missing))
@@ -96,6 +98,7 @@ class Reader:
             start = end - 1
             for distance in (SEARCH_WINDOW * 2**look for look in range(MAX_OWNER_READS if where else 1)):
                 until, start = start + 1, max(start - distance, 0)
+                # One more than is shown, to know whether there are more.
                 left = newest + 1 - len(found)
                 found[:0] = await self._read(
                     where, after=start, before=until, keep=left, wanted=_is_no_decision
@@ -145,6 +148,8 @@ class Reader:
         for one, events in zip(missing, found, strict=True):
             self._history.add(one, events)
             if isinstance(one, Entity) and one.kind == "allocation":
+                # After the events were added: those of a deleted run know its trial, and the catalogue does
+                # not any more.
                 self._history.trial_of.setdefault(str(one.id), self._trial_of(str(one.id)))
 
     async def _load(self, what: Missing) -> list[Recorded]:
@@ -179,6 +184,7 @@ class Reader:
         first, last = assigned.position, found[-1].position
         has_ended = type(found[-1].event) is scheduler.AllocationEnded
         near_start = min(first + SEARCH_WINDOW, last) if has_ended else first + SEARCH_WINDOW
+        # Not all in between: a worker of a long run has thousands of events about other runs.
         windows = [(first, near_start), (max(last - SEARCH_WINDOW, first + SEARCH_WINDOW - 1), last)]
         for after, before in windows:
             if after < before:
@@ -249,6 +255,8 @@ def _concerns_subject(subject: Subject) -> Callable[[Stored], bool]:
 
 def _mentions_pool(pool: str) -> Callable[[Stored], bool]:
     """Keep only the workers requested by one pool."""
+    # The bodies are searched as text, since decoding thousands of events of other pools would take longer
+    # than reading them.
     mark = f'"pool":"{pool}"'.encode()
     return lambda message: mark in message.body
 

@@ -47,6 +47,7 @@ def timeline(events: Iterable[Recorded]) -> list[Period]:
             found[-1] = msgspec.structs.replace(found[-1], until=recorded.at)
         if what is not None and (not found or found[-1].what != what):
             found.append(_start_period(what, recorded))
+    # Several events of one batch have the same time, and leave periods without length.
     return [one for one in found if one.until is None or one.until > one.since]
 
 

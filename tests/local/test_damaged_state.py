@@ -19,7 +19,7 @@ def test_a_damaged_file_is_reported_and_read_as_absent(tmp_path, capsys, content
     home = Home("test", tmp_path)
     home.write_plan(Plan(name="test"))
     home.write_request("searcher", ProgramRequest(stopped=True))
-    for name in ("plan.json", "wish-searcher.json", "processes.json"):
+    for name in ("plan.json", "request-searcher.json", "processes.json"):
         home.folder()
         (home.path / name).write_bytes(content)
         assert home.read(name) is None
