@@ -175,11 +175,23 @@ class TrialContext:
         return cls(core._dummy_init(), _test_run.environment(whole))
 
     def get_experiment_config(self) -> dict[str, Any]:
-        """Return the experiment configuration."""
+        """Return the experiment configuration.
+
+        Example:
+            ```python
+            searched = self.context.get_experiment_config()["searcher"]["metric"]
+            ```
+        """
         return self.env.experiment_config
 
     def get_data_config(self) -> dict[str, Any]:
-        """Return the `data` field of the configuration."""
+        """Return the `data` field of the configuration.
+
+        Example:
+            ```python
+            folder = self.context.get_data_config()["folder"]    # data: {folder: /data/digits}
+            ```
+        """
         return self.env.experiment_config.get("data") or {}
 
     def get_experiment_id(self) -> int:
@@ -187,6 +199,11 @@ class TrialContext:
 
         Returns:
             The experiment's number in the cluster.
+
+        Example:
+            ```python
+            name = f"experiment-{self.context.get_experiment_id()}"
+            ```
         """
         return int(self.env.det_experiment_id)
 
@@ -195,6 +212,11 @@ class TrialContext:
 
         Returns:
             The trial's number in the cluster.
+
+        Example:
+            ```python
+            cache = pathlib.Path(f"/tmp/trial-{self.context.get_trial_id()}")
+            ```
         """
         return int(self.env.det_trial_id)
 
@@ -248,6 +270,11 @@ class TrialContext:
 
         Returns:
             0 unless the trial continues from a checkpoint.
+
+        Example:
+            ```python
+            is_resumed = self.context.get_initial_batch() > 0
+            ```
         """
         return self.env.steps_completed
 
@@ -265,7 +292,16 @@ class TrialContext:
         return self._core.train.get_tensorboard_path()
 
     def get_stop_requested(self) -> bool:
-        """Whether the script requested to stop."""
+        """Whether the script requested to stop.
+
+        Example:
+            ```python
+            for batch in loader:
+                train(batch)
+                if context.get_stop_requested():    # set by set_stop_requested()
+                    break
+            ```
+        """
         return self._stop_requested
 
     def set_stop_requested(self, stop_requested: bool) -> None:

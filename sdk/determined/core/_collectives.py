@@ -147,6 +147,16 @@ class Collectives:
         return self._local.broadcast(stuff)
 
     def close(self) -> None:
-        """Leave both groups. Calling it twice is allowed."""
+        """Leave both groups. Calling it twice is allowed.
+
+        Example:
+            ```python
+            distributed = core.DistributedContext.from_torch_distributed()
+            try:
+                train(distributed)
+            finally:
+                distributed.close()    # `with core.init(distributed=distributed)` does this too
+            ```
+        """
         self._all.close()
         self._local.close()

@@ -54,6 +54,12 @@ class PreemptContext:
 
         Raises:
             RuntimeError: If it was already started.
+
+        Example:
+            ```python
+            with core_context.preempt:    # calls start() and close(); `with core.init()` does this
+                train()
+            ```
         """
         if self._started:
             raise RuntimeError("PreemptContext.start() was called twice")
@@ -61,7 +67,17 @@ class PreemptContext:
         return self
 
     def close(self) -> None:
-        """Stop watching. Calling it twice is allowed."""
+        """Stop watching. Calling it twice is allowed.
+
+        Example:
+            ```python
+            preempt = core_context.preempt.start()
+            try:
+                train(preempt)
+            finally:
+                preempt.close()
+            ```
+        """
 
     def __enter__(self) -> "PreemptContext":
         return self.start()

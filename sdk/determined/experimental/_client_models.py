@@ -60,6 +60,11 @@ def get_model_by_id(model_id: int) -> Model:
 
     Raises:
         NotFoundException: If there is no such model.
+
+    Example:
+        ```python
+        model = client.get_model(4)    # instead, which takes names and ids
+        ```
     """
     return connection().get_model_by_id(model_id)
 

@@ -138,7 +138,14 @@ class ExperimentReference(_Control):
 
     @property
     def id(self) -> int:
-        """The id of the experiment."""
+        """The id of the experiment.
+
+        Example:
+            ```python
+            experiment = client.create_experiment("config.yaml", model_dir=".")
+            print(f"det e describe {experiment.id}")
+            ```
+        """
         return self._id
 
     def __repr__(self) -> str:

@@ -20,7 +20,14 @@ class StepsBackwardCompat:
 
     @property
     def steps_completed(self) -> int:
-        """The number of batches the trial had trained on."""
+        """The number of batches the trial had trained on.
+
+        Example:
+            ```python
+            for report in client.get_trial(7).stream_training_metrics():
+                print(report.steps_completed, report.metrics)
+            ```
+        """
         return self.total_batches
 
 

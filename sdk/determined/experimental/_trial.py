@@ -30,7 +30,13 @@ class TrialReference:
 
     @property
     def id(self) -> int:
-        """The id of the trial."""
+        """The id of the trial.
+
+        Example:
+            ```python
+            ids = [trial.id for trial in client.get_experiment(7).get_trials()]
+            ```
+        """
         return self._id
 
     def __repr__(self) -> str:

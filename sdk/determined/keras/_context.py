@@ -46,6 +46,11 @@ class TFKerasExperimentalContext:
 
         Raises:
             InvalidExperimentException: Always.
+
+        Example:
+            ```python
+            dataset = self.context.wrap_dataset(make_dataset().cache())    # instead
+            ```
         """
         raise InvalidExperimentException("cache_train_dataset() is gone: call dataset.cache() of tf.data")
 
@@ -60,6 +65,11 @@ class TFKerasExperimentalContext:
 
         Raises:
             InvalidExperimentException: Always.
+
+        Example:
+            ```python
+            dataset = self.context.wrap_dataset(make_dataset().cache())    # instead
+            ```
         """
         raise InvalidExperimentException(
             "cache_validation_dataset() is gone: call dataset.cache() of tf.data"

@@ -118,6 +118,12 @@ class _ByValidation(Callback):
         Args:
             epoch: Index of the epoch.
             logs: Not used.
+
+        Example:
+            ```python
+            # After as many validations as there were epochs before: one per epoch.
+            config = {"min_validation_period": {"epochs": 1}}
+            ```
         """
 
     def on_test_end(self, logs: dict[str, Any] | None = None) -> None:
@@ -125,13 +131,24 @@ class _ByValidation(Callback):
 
         Args:
             logs: Metrics of the validation, by name without the prefix `val_`.
+
+        Example:
+            ```python
+            stopping.on_test_end({"loss": 0.5})    # what it monitors is called "val_loss"
+            ```
         """
         self._validations += 1
         named = {f"val_{name}": value for name, value in (logs or {}).items()}
         super().on_epoch_end(self._validations, named)
 
     def get_state(self) -> Any:
-        """Return the counters and the best value so far."""
+        """Return the counters and the best value so far.
+
+        Example:
+            ```python
+            stopping.get_state()["best"]    # the best value of the monitored metric so far
+            ```
+        """
         return {name: getattr(self, name) for name in ("_validations", *self._kept)}
 
     def load_state(self, state: Any) -> None:
@@ -139,6 +156,11 @@ class _ByValidation(Callback):
 
         Args:
             state: A state returned by `get_state()`.
+
+        Example:
+            ```python
+            stopping.load_state(state)    # state: what get_state() returned in an earlier run
+            ```
         """
         for name, value in state.items():
             setattr(self, name, value)

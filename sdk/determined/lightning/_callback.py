@@ -107,6 +107,12 @@ class DetCallback(Checkpoint):  # type: ignore[misc]
 
         Returns:
             The number of training batches of the trial so far.
+
+        Example:
+            ```python
+            checkpoint = torch.load("last.ckpt", weights_only=False)
+            print(checkpoint["callbacks"])    # this state is among those of the callbacks
+            ```
         """
         return {"batches": self._batches}
 
@@ -115,6 +121,11 @@ class DetCallback(Checkpoint):  # type: ignore[misc]
 
         Args:
             state_dict: The stored state.
+
+        Example:
+            ```python
+            callback.load_state_dict(callback.state_dict())    # fit(ckpt_path=callback.ckpt_path) does this
+            ```
         """
         self._batches = state_dict["batches"]
 
@@ -126,6 +137,14 @@ class DetCallback(Checkpoint):  # type: ignore[misc]
         Args:
             trainer: The Trainer.
             pl_module: The model that is trained.
+
+        Example:
+            ```python
+            class WithFrozenBody(DetCallback):
+                def on_fit_start(self, trainer, pl_module):
+                    super().on_fit_start(trainer, pl_module)    # first: it may load weights
+                    pl_module.body.requires_grad_(False)
+            ```
         """
         if self._stored is not None:
             self._stored.begin(pl_module)
@@ -136,6 +155,15 @@ class DetCallback(Checkpoint):  # type: ignore[misc]
         Args:
             trainer: The Trainer.
             pl_module: The model that is trained.
+
+        Example:
+            ```python
+            class Announcing(DetCallback):
+                def on_train_start(self, trainer, pl_module):
+                    super().on_train_start(trainer, pl_module)
+                    if self.current_op is not None:
+                        print("train until", self.current_op.length, self.searcher_unit)
+            ```
         """
         if self._trial is not None and self.current_op is None:
             trainer.should_stop = True
@@ -151,6 +179,15 @@ class DetCallback(Checkpoint):  # type: ignore[misc]
             outputs: Not used.
             batch: Not used.
             batch_idx: Not used.
+
+        Example:
+            ```python
+            class Sparing(DetCallback):
+                def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
+                    super().on_train_batch_end(trainer, pl_module, outputs, batch, batch_idx)
+                    if batch_idx % 100 == 0:
+                        torch.cuda.empty_cache()
+            ```
         """
         self._batches += 1
         if self._trial is None:
@@ -173,6 +210,14 @@ class DetCallback(Checkpoint):  # type: ignore[misc]
         Args:
             trainer: The Trainer.
             pl_module: The model that is trained.
+
+        Example:
+            ```python
+            class Timed(DetCallback):
+                def on_validation_start(self, trainer, pl_module):
+                    super().on_validation_start(trainer, pl_module)
+                    self.began = time.monotonic()
+            ```
         """
         self._metrics.before_validation(trainer)
 
@@ -182,6 +227,14 @@ class DetCallback(Checkpoint):  # type: ignore[misc]
         Args:
             trainer: The Trainer.
             pl_module: The model that is trained.
+
+        Example:
+            ```python
+            class Timed(DetCallback):
+                def on_validation_end(self, trainer, pl_module):
+                    print(f"validated in {time.monotonic() - self.began:.1f} s")
+                    super().on_validation_end(trainer, pl_module)
+            ```
         """
         if self._trial is None or trainer.sanity_checking:
             self._metrics.after_validation(trainer)
@@ -196,6 +249,14 @@ class DetCallback(Checkpoint):  # type: ignore[misc]
         Args:
             trainer: The Trainer.
             pl_module: The model that is trained.
+
+        Example:
+            ```python
+            class Reshuffled(DetCallback):
+                def on_train_epoch_end(self, trainer, pl_module):
+                    pl_module.reshuffle()    # before: the checkpoint of this epoch is stored below
+                    super().on_train_epoch_end(trainer, pl_module)
+            ```
         """
         if self._trial is None or self._leaving:
             return

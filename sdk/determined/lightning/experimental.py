@@ -52,7 +52,13 @@ class DetLogger(Logger):  # type: ignore[misc]
     @property
     @rank_zero_experiment  # type: ignore[untyped-decorator, unused-ignore]
     def experiment(self) -> ModuleType:
-        """The module `core_v2`, connected to the trial."""
+        """The module `core_v2`, connected to the trial.
+
+        Example:
+            ```python
+            logger.experiment.train.set_status("preparing the data")
+            ```
+        """
         if not self._connected:
             core_v2.init(**self._arguments)  # type: ignore[arg-type]
             self._connected = True
@@ -72,6 +78,11 @@ class DetLogger(Logger):  # type: ignore[misc]
 
         Args:
             params: Not used.
+
+        Example:
+            ```python
+            DetLogger(defaults=core_v2.DefaultConfig(name="digits", hparams={"lr": 0.1}))    # here
+            ```
         """
 
     @rank_zero_only  # type: ignore[untyped-decorator, unused-ignore]
@@ -121,4 +132,10 @@ class DetLogger(Logger):  # type: ignore[misc]
 
         Args:
             status: Not used.
+
+        Example:
+            ```python
+            trainer.fit(model, data)
+            trainer.test(model, data)    # reported to the same trial
+            ```
         """

@@ -176,6 +176,12 @@ class PyTorchCallback:
 
         Args:
             checkpoint_dir: The directory with the files of the checkpoint.
+
+        Example:
+            ```python
+            def on_checkpoint_write_end(self, checkpoint_dir):    # instead
+                shutil.copy("labels.json", checkpoint_dir)
+            ```
         """
 
     def on_checkpoint_write_end(self, checkpoint_dir: str) -> None:

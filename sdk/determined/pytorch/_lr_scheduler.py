@@ -102,6 +102,12 @@ class LRScheduler:
 
         Returns:
             0 if it does not step.
+
+        Example:
+            ```python
+            for _ in range(scheduler.steps_due(batch_idx, aggregation=1, epoch_length=len(loader))):
+                scheduler.step()
+            ```
         """
         if self._mode is LRScheduler.StepMode.MANUAL_STEP or (batch_idx + 1) % aggregation != 0:
             return 0

@@ -36,6 +36,13 @@ class MixedPrecision:
 
         Raises:
             TypeError: If it is no model.
+
+        Example:
+            ```python
+            scaler = self.context.wrap_scaler(torch.amp.GradScaler())
+            model = self.context.autocast_forward_pass(Net())
+            self.model = self.context.wrap_model(model)
+            ```
         """
         _wrappable.check_model("to_wrap", to_wrap)
         _models.autocast_forward(to_wrap, self.device.type)
@@ -117,6 +124,11 @@ class MixedPrecision:
 
         Raises:
             InvalidExperimentException: If `enabled` is true.
+
+        Example:
+            ```python
+            self.context.experimental.use_amp()    # instead of configure_apex_amp(), before wrap_model()
+            ```
         """
         if not enabled:
             return models, optimizers

@@ -90,5 +90,11 @@ class _PyTorchReducerContext:
         Args:
             reducables: Registered reducers.
             gathered: For each rank, the return values of `per_slot_reduce()` of these reducers.
+
+        Example:
+            ```python
+            mine = [one.reducer.per_slot_reduce() for one in reducables]
+            metrics = context.run_cross_slot_reduction(reducables, context.distributed.allgather(mine))
+            ```
         """
         return across(reducables, gathered)

@@ -95,6 +95,11 @@ class LocalSearchRunner(SearchRunner):
         Args:
             experiment_id: Id of the experiment.
             operations: Operations in the form of the REST API.
+
+        Example:
+            ```python
+            runner.save_state(experiment_id, [operation.to_wire() for operation in operations])
+            ```
         """
         fresh, (folder, old) = self.searcher_dir / "state.new", self._folders()
         shutil.rmtree(fresh, ignore_errors=True)
@@ -102,10 +107,12 @@ class LocalSearchRunner(SearchRunner):
         (fresh / OPERATIONS_FILE).write_text(json.dumps(operations))
         if folder.exists():
             shutil.rmtree(old, ignore_errors=True)
+            # Between the two renames there is only `state.old`, from which the next process continues.
             folder.rename(old)
         fresh.rename(folder)
         # Where scripts written for 0.25 look for it.
         (self.searcher_dir / "experiment_id.txt").write_text(str(experiment_id))
+        # From now on the saved state names the experiment.
         self._beginning.unlink(missing_ok=True)
 
     def load_state(self, experiment_id: int) -> tuple[int, Wire]:
@@ -121,6 +128,12 @@ class LocalSearchRunner(SearchRunner):
         Raises:
             FileNotFoundError: If the directory holds no state.
             ValueError: If it holds the state of another experiment.
+
+        Example:
+            ```python
+            experiment_id, prior_operations = runner.load_state(7)
+            print(runner.state.trials_closed)
+            ```
         """
         held_id, operations = self._loaded()
         if held_id != experiment_id:

@@ -254,6 +254,11 @@ class SearchMethod(abc.ABC):
             searcher_state: The state of the search.
             path: The directory. It is created if missing.
             experiment_id: Id of the experiment.
+
+        Example:
+            ```python
+            method.save(runner.state, pathlib.Path("state"), experiment_id=7)
+            ```
         """
         path.mkdir(parents=True, exist_ok=True)
         state = searcher_state.to_dict() | {"experimentId": experiment_id}
@@ -271,6 +276,11 @@ class SearchMethod(abc.ABC):
 
         Returns:
             The state of the search, and the id of the experiment.
+
+        Example:
+            ```python
+            runner.state, experiment_id = method.load(pathlib.Path("state"))
+            ```
         """
         saved = json.loads((path / _STATE_FILE).read_text())
         state = SearcherState()

@@ -14,7 +14,13 @@ class Operation:
     """Base class of all operations."""
 
     def to_wire(self) -> dict[str, Any]:
-        """Return the operation in the form of the REST API."""
+        """Return the operation in the form of the REST API.
+
+        Example:
+            ```python
+            [operation.to_wire() for operation in method.initial_operations(state)]
+            ```
+        """
         raise NotImplementedError
 
 
@@ -65,7 +71,13 @@ class ValidateAfter(Operation):
         _arguments.integer("length", self.length, at_least=1)
 
     def to_wire(self) -> dict[str, Any]:
-        """Return the operation in the form of the REST API."""
+        """Return the operation in the form of the REST API.
+
+        Example:
+            ```python
+            searcher.ValidateAfter(request_id, length=100).to_wire()    # the length is text there: "100"
+            ```
+        """
         wanted = {"requestId": str(self.request_id), "length": str(self.length)}
         return {"trialOperation": {"validateAfter": wanted}}
 
@@ -84,7 +96,13 @@ class Close(Operation):
         _check_id(self.request_id)
 
     def to_wire(self) -> dict[str, Any]:
-        """Return the operation in the form of the REST API."""
+        """Return the operation in the form of the REST API.
+
+        Example:
+            ```python
+            searcher.Close(request_id).to_wire()    # {"closeTrial": {"requestId": "..."}}
+            ```
+        """
         return {"closeTrial": {"requestId": str(self.request_id)}}
 
 
@@ -101,7 +119,13 @@ class Shutdown(Operation):
     failure: bool = False
 
     def to_wire(self) -> dict[str, Any]:
-        """Return the operation in the form of the REST API."""
+        """Return the operation in the form of the REST API.
+
+        Example:
+            ```python
+            searcher.Shutdown(failure=True).to_wire()    # {"shutDown": {"cancel": False, "failure": True}}
+            ```
+        """
         return {"shutDown": {"cancel": self.cancel, "failure": self.failure}}
 
 
@@ -119,7 +143,13 @@ class Progress(Operation):
         _arguments.number("progress", self.progress)
 
     def to_wire(self) -> dict[str, Any]:
-        """Return the operation in the form of the REST API."""
+        """Return the operation in the form of the REST API.
+
+        Example:
+            ```python
+            searcher.Progress(0.25).to_wire()    # {"setSearcherProgress": {"progress": 0.25}}
+            ```
+        """
         return {"setSearcherProgress": {"progress": self.progress}}
 
 

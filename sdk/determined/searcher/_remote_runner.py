@@ -96,6 +96,12 @@ class RemoteSearchRunner(SearchRunner):
         Returns:
             The id of the experiment, and the operations that may not have been posted yet, in the form of
             the REST API.
+
+        Example:
+            ```python
+            latest = det.get_cluster_info().latest_checkpoint
+            experiment_id, prior_operations = runner.load_state(latest)
+            ```
         """
         with self.context.checkpoint.restore_path(storage_id) as path:
             self.state, id = self.search_method.load(path)
@@ -107,6 +113,11 @@ class RemoteSearchRunner(SearchRunner):
         Args:
             experiment_id: Id of the experiment.
             operations: Operations in the form of the REST API.
+
+        Example:
+            ```python
+            runner.save_state(experiment_id, [operation.to_wire() for operation in operations])
+            ```
         """
         steps = self.state.last_event_id or 0
         with self.context.checkpoint.store_path({"steps_completed": steps}) as (path, _):

@@ -100,6 +100,12 @@ class SearchRunner(abc.ABC):
             experiment_id: Id of the experiment.
             event: The event, as `get_events()` returned it.
             operations: The operations of the method, as objects or in the form of the REST API.
+
+        Example:
+            ```python
+            for event in runner.get_events(session, experiment_id):
+                runner.post_operations(session, experiment_id, event, [searcher.Shutdown()])
+            ```
         """
         _post(speaking(session), f"/api/v1/experiments/{experiment_id}", event, _as_wire(operations))
 
@@ -118,6 +124,12 @@ class SearchRunner(abc.ABC):
             prior_operations: Operations of an earlier process that may not have been posted yet, or None
                 for a new search.
             sleep_time: Seconds between polls while the experiment is paused.
+
+        Example:
+            ```python
+            experiment_id, prior = runner.load_state(experiment_id)
+            runner.run_experiment(experiment_id, session, prior)    # LocalSearchRunner.run() does both
+            ```
         """
         prior = None if prior_operations is None else _as_wire(prior_operations)
         state = ""
@@ -128,6 +140,8 @@ class SearchRunner(abc.ABC):
                     break
                 operations = self._operations_for(event, prior)
                 if event["id"] != self.state.last_event_id:
+                    # Saved before it is posted: a process that is killed in between posts the same operations
+                    # again, and the cluster takes the answer to an event once.
                     self.state.last_event_id = event["id"]
                     self.save_state(experiment_id, operations)
                 prior = None
@@ -174,6 +188,7 @@ class SearchRunner(abc.ABC):
         for name, handle in _HANDLERS.items():
             if name in event:
                 return handle(self, event[name])
+        # A newer cluster may send such events. They are answered, too: without an answer they come again.
         logger.warning("event %s has a type unknown to this version: %s", event["id"], sorted(event))
         return []
 

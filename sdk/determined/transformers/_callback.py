@@ -174,6 +174,14 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
             control: The Trainer's control flags, which are set here.
             model: The model that is trained.
             **kwargs: Not used.
+
+        Example:
+            ```python
+            class Announcing(DetCallback):
+                def on_train_begin(self, args, state, control, **kwargs):
+                    super().on_train_begin(args, state, control, **kwargs)
+                    print("training from step", state.global_step)
+            ```
         """
         if self._trial is None:
             return
@@ -200,6 +208,12 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
             control: The Trainer's control flags, which are set here.
             logs: The metrics that the Trainer logs.
             **_: Not used.
+
+        Example:
+            ```python
+            # Of what the Trainer logs, report what has "loss" or "accuracy" in its name:
+            callback = DetCallback(core_context, args, filter_metrics=["loss", "accuracy"])
+            ```
         """
         if self._trial is None or not logs:
             return
@@ -255,6 +269,11 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
             state: The Trainer's state.
             control: The Trainer's control flags, which are set here.
             **kwargs: Not used.
+
+        Example:
+            ```python
+            args = transformers.TrainingArguments("out", save_strategy="epoch")    # calls this once per epoch
+            ```
         """
         if self._trial is None:
             return

@@ -180,7 +180,14 @@ class DeepSpeedTrialContext(
 
     @property
     def use_pipeline_parallel(self) -> bool:
-        """Whether any engine is a pipeline engine."""
+        """Whether any engine is a pipeline engine.
+
+        Example:
+            ```python
+            if not context.use_pipeline_parallel:    # a pipeline engine fetches its batches itself
+                batch = next(dataloader_iter)
+            ```
+        """
         return self._pipeline
 
     @property
