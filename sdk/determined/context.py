@@ -109,6 +109,7 @@ def _walk(root: Path, prefix: str) -> Iterator[_Entry]:
             if entry is None:
                 continue
             yield entry
+            # A link to a directory above it would never end.
             if _is_dir(entry) and not source.is_symlink():
                 inner.append(f"{relative}/")
         pending += reversed(inner)
@@ -174,6 +175,7 @@ def _packed(entries: Iterable[_Entry], on_file: OnFile | None, limit: int) -> It
     size = count = 0
     for entry in entries:
         if _is_dir(entry):
+            # Also empty ones, which the script may write to.
             yield _item(entry, DIRECTORY, b"")
             continue
         try:

@@ -75,6 +75,7 @@ class Code:
                 return
         except OSError:
             pass
+        # With its time, by which the next checkpoint recognizes an unchanged file.
         shutil.copy2(source, place)
 
     def _warn(self) -> None:

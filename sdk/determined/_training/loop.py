@@ -82,6 +82,7 @@ class BoundaryLoop(abc.ABC):
             return False
         self._counters = resumed
         if not self._local:
+            # The cluster's number counts: the search and the curves go by it.
             self._counters.batches_trained = steps_completed
             last_validation = self._core.train._get_last_validation()
             if last_validation is not None:
@@ -225,6 +226,7 @@ class BoundaryLoop(abc.ABC):
         if not preempted and not stop:
             return
         self._save()
+        # After the checkpoint: a run that has acknowledged may be ended at any moment.
         if preempted and self._chief:
             preempt.acknowledge_preemption_signal()
         raise Leave
@@ -274,11 +276,13 @@ class BoundaryLoop(abc.ABC):
         wanted = False
         if self._metrics is not None:  # on the chief
             wanted = self._report_validation(goal, self._metrics)
+        # Only the chief knows the metrics, but all ranks write the checkpoint.
         if self._distributed.broadcast(wanted):
             self._save()
 
     def _report_validation(self, goal: Goal | None, metrics: dict[str, Any]) -> bool:
         """Report metrics to cluster and search. Returns whether the policy wants a checkpoint. Chief only."""
+        # Before the report, which would make this validation one of those that it is compared with.
         best = self._core.train.get_experiment_best_validation() if self._plan.policy == "best" else None
         self._core.train.report_validation_metrics(self._steps, metrics)
         self._write_validation_events(metrics)
@@ -294,6 +298,7 @@ class BoundaryLoop(abc.ABC):
         if self._metric is None or self._metric not in metrics:
             return False
         value = scalar(metrics, self._metric)
+        # NaN is neither smaller nor larger than anything, so a checkpoint of it could never be replaced.
         if math.isnan(value):
             return False
         return best is None or (value < best if self._smaller_is_better else value > best)

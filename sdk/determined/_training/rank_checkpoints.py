@@ -63,6 +63,7 @@ class RankCheckpoints:
             selector: Decides for each path in the directory whether it belongs to the checkpoint. Default:
                 all.
         """
+        # Waits for all ranks: only then are the files of this node complete.
         self._distributed.allgather(None)
         metadata: dict[str, Any] = {"steps_completed": steps, "trial_id": self._trial_id}
         if framework is not None:

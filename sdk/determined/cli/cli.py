@@ -116,6 +116,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def _main(argv: Sequence[str] | None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
+            # A name with characters that the terminal's encoding lacks must not end the command.
             stream.reconfigure(errors="backslashreplace")
     try:
         try:
@@ -161,6 +162,7 @@ def _globals() -> argparse.ArgumentParser:
 
 
 def _carry_out(chosen: Match, verb: Verb, options: argparse.Namespace) -> int:
+    # Only for a command that runs: help and completion, which a shell waits for, start without it.
     from determined.cli.connection import open_session
 
     args = read(chosen.path, verb, chosen.rest)
@@ -172,6 +174,7 @@ def _carry_out(chosen: Match, verb: Verb, options: argparse.Namespace) -> int:
             traceback.print_exc()
         output.complain(f"Failed to {verb.help}: {error}")
         return error.status if isinstance(error, Failure) else 1
+    # `_main` gives these a status of their own.
     except (BrokenPipeError, KeyboardInterrupt):
         raise
     except Exception:

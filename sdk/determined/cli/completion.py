@@ -42,6 +42,7 @@ _SCRIPTS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
 def completion(session: Session, args: argparse.Namespace) -> None:
     """Print the script that the shell reads at startup, or the candidates after some words."""
     if args.shell == "words":
+        # In here, because that module imports this one.
         from determined.cli.cli import ROOT
 
         typed = args.words[1:] if args.words[:1] == ["--"] else args.words

@@ -63,6 +63,7 @@ def _piped(prompt: str) -> str:
 
 def _look_for_master(session: Session) -> None:
     """Contact the master once. Whatever the answer, the command continues."""
+    # Without retries, so that the hint comes at once.
     probe = Session(session.master, pauses=())
     with probe:
         try:

@@ -105,6 +105,7 @@ def _config_of(path: Path, overrides: list[str]) -> tuple[str, dict[str, Any]]:
 def _value(text: str) -> Any:
     try:
         if not text.startswith(("[", "{")) and "," in text:
+            # A list without brackets, as 0.25 accepted it.
             return [yamlfile.parse(part) for part in text.split(",")]
         return yamlfile.parse(text)
     except yamlfile.YamlProblem as error:
@@ -203,6 +204,7 @@ def _status_of(session: Session, experiment_id: int, trial_id: int) -> int | Non
 def _first_trial(session: Session, experiment_id: int) -> int:
     """Return the trial that started first. Raises `Failure` if the experiment ends without a trial."""
     while True:
+        # Before the state: an experiment may end between the two requests, and has its trials then.
         trials = session.get(f"/api/v1/experiments/{experiment_id}/trials")["trials"]
         if trials:
             return int(min(trials, key=lambda trial: (trial.get("startTime") or "~", trial["id"]))["id"])

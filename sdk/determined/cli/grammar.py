@@ -95,6 +95,8 @@ def read(path: str, verb: Verb, words: list[str]) -> argparse.Namespace:
         return made.parse_known_args(words)[0]
     if any(isinstance(item, Arg) and item.options.get("nargs") == argparse.REMAINDER for item in verb.args):
         return made.parse_args(words)
+    # Allows options between positionals, which 0.25 did, too. argparse cannot do that if a positional takes
+    # all the rest.
     return made.parse_intermixed_args(words)
 
 

@@ -55,6 +55,7 @@ class _Server(http.server.HTTPServer):
 
 class _Handler(http.server.BaseHTTPRequestHandler):
     server: _Server
+    # A program that connects and sends nothing must not keep the browser out.
     timeout = 5.0
 
     def do_GET(self) -> None:
@@ -71,6 +72,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 @contextlib.contextmanager
 def _listening() -> Iterator[_Server]:
+    # A free port, and only for programs on this machine.
     with _Server(("127.0.0.1", 0), _Handler) as server:
         server.tickets = []
         yield server

@@ -82,6 +82,7 @@ def ssh_command(master: str, shell: Object, folder: Path, words: list[str]) -> l
     """
     id, key, hosts = shell["id"], folder / "key", folder / "known_hosts"
     token_store.replace_private(key, shell["privateKey"])
+    # Under the shell's id, which ssh takes for a host name. The tunnel gets it as %h.
     token_store.replace_private(hosts, f"{id} {shell['hostKey']}\n")
     through = shlex.join([sys.executable, "-m", "determined.cli.tunnel", master]) + " %h"
     options = {
@@ -110,6 +111,7 @@ def _words(args: argparse.Namespace) -> list[str]:
 
 def _environment(session: Session) -> dict[str, str]:
     """Return the environment for the tunnel: the user's token and the trusted certificate."""
+    # Not an argument of the tunnel: all users of this machine can read the command lines of others.
     environment = {**os.environ, tunnel.TOKEN: session.token or ""}
     trusted = certificates.verification(session.master)
     if isinstance(trusted, str):

@@ -96,6 +96,7 @@ def submit(session: Session, kind: Kind, args: argparse.Namespace, config: Objec
     body = {"config": {**given, **config}, "files": _files(args), **more}
     body |= {"templateName": args.template} if args.template else {}
     body |= {"workspaceId": workspace_id(session, args.workspace_name)} if args.workspace_name else {}
+    # A proxy may repeat the request, but only one task may start.
     answer: Object = session.post(kind.path, body, headers={"Idempotency-Key": str(uuid.uuid4())})
     return answer
 

@@ -32,6 +32,7 @@ def main(argv: list[str]) -> int:
     address, token = address_of(*argv), os.environ.get(TOKEN) or _signed_in(argv[0])
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     try:
+        # ssh has compressed and encrypted its bytes, so compressing them again would only cost time.
         tls = _tls(address)
         with connect(
             address, additional_headers=headers, ssl=tls, compression=None, max_size=None, proxy=None
@@ -80,6 +81,7 @@ def _tls(address: str) -> ssl.SSLContext | None:
 
 
 def _joined(shell: ClientConnection) -> None:
+    # A daemon: nothing can interrupt its read of standard input when the shell has closed the connection.
     threading.Thread(target=_send, args=(shell,), daemon=True).start()
     with contextlib.suppress(ConnectionClosed, BrokenPipeError):
         for message in shell:

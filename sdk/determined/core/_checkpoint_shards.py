@@ -71,6 +71,7 @@ class ShardedWriter(Writer):
         """Agree on the storage id, the metadata, and whether any rank gave some, before storing anything."""
 
         def check() -> tuple[str, Metadata, bool]:
+            # Within the step: a rank that raised alone would leave the others waiting for its outcome.
             self._uploads.wait()
             if directory is not None:
                 existing_directory(directory)

@@ -154,6 +154,7 @@ class SingleWriter(Writer):
             plain = self._required(plain_metadata(metadata))
             write_metadata(path, plain)
             resources = self._storage._list_directory(path)
+        # Also for a script that leaves the block with `sys.exit` or Ctrl-C.
         except BaseException:
             discard()
             raise

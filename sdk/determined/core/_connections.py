@@ -46,6 +46,7 @@ class Link:
         self.socket = connection
         connection.settimeout(None)
         if connection.family != socket.AF_UNIX:
+            # Collectives are short messages to and fro, each of which would otherwise wait for more to send.
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             _notice_dead_hosts(connection)
 
@@ -108,6 +109,8 @@ def _read(connection: socket.socket, length: int) -> bytearray:
 
 def welcome(connection: socket.socket, size: int, taken: set[tuple[int, int]], key: bytes) -> tuple[int, int]:
     """Perform the chief's side of the handshake. Returns (rank, channel). Raises `Gone` for strangers."""
+    # Each side adds random bytes, so that no recorded handshake can be replayed, and a word for its role,
+    # so that no proof can be sent back as the answer.
     ours = os.urandom(_NONCE)
     connection.sendall(ours)
     peer_nonce, hello, proof = _cut(_read(connection, _NONCE + _HELLO.size + _MAC), _NONCE, _HELLO.size)

@@ -110,6 +110,7 @@ class Context:
     ) -> None:
         self._close(exc_val)
         if isinstance(exc_val, InvalidHP):
+            # As a success: after a failure, the trial would be restarted with the same hyperparameters.
             raise SystemExit(0)
 
     def _close(self, error: BaseException | None) -> None:
@@ -118,6 +119,8 @@ class Context:
         with contextlib.ExitStack() as stack:
             if error is not None:
                 stack.push(_log_instead_of_raising)
+            # They run from the last to the first, each also if another fails. The transport closes when
+            # nothing more can be reported.
             stack.callback(self._transport.close)
             if isinstance(error, InvalidHP):
                 stack.callback(self._report_invalid_hp, error)

@@ -32,6 +32,7 @@ def announce_rank() -> None:
     known: Any = getattr(os, "environb", {})
     named = {name: os.fsdecode(known.get(name.encode(), b"")) for name in _OF_RANKS}
     if _is_by_hand(named):
+        # By name, because it needs fcntl, which Windows lacks.
         importlib.import_module("determined.core._presence").announce()
 
 

@@ -30,6 +30,7 @@ def announce() -> None:
             return
         _lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         os.utime(_lock)
+        # By lockf, because a lock of flock would be inherited by child processes, which may outlive the rank.
         # Shared, so that a process left from an earlier job does not stand in the way.
         fcntl.lockf(_lock, fcntl.LOCK_SH)
     except OSError:

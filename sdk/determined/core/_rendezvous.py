@@ -65,6 +65,7 @@ def listen(host: str, port: int) -> socket.socket:
     """Open the chief's listener. Raises RuntimeError if another process uses the port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
+        # All ranks may connect at once. One that finds the queue full tries again only after a second.
         return socket.create_server((host, port), family=family, backlog=1024)
     except OSError as error:
         raise RuntimeError(
@@ -248,6 +249,7 @@ def join_node(everybody: Group, node: int, rank: int, size: int, force_tcp: bool
         return lead(listener, size)
     finally:
         if isinstance(address, str):
+            # All ranks of the node are connected, or have been told that there is no group.
             shutil.rmtree(os.path.dirname(address))
 
 
@@ -257,6 +259,7 @@ def _listen_here(force_tcp: bool) -> tuple[socket.socket, Address]:
     Falls back to TCP if the path is too long for a Unix socket.
     """
     if not force_tcp:
+        # In a directory that only this user can enter, so that no other user can connect.
         path = os.path.join(tempfile.mkdtemp(prefix="det-"), "ranks")
         listener = socket.socket(socket.AF_UNIX)
         try:

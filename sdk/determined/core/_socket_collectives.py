@@ -41,9 +41,11 @@ class _Star:
         self._told = threading.Event()
         self._closed = False
         self._owner = os.getpid()
+        # To end the watcher: closing a socket does not wake a thread that polls it.
         self._wake, self._woken = socket.socketpair()
         self._watch = threading.Thread(target=self._watch_lines, name="determined-ranks", daemon=True)
         self._watch.start()
+        # A rank that exits, even by an error, says goodbye. Only one that was killed counts as dead.
         atexit.register(self.close)
 
     def _begin(self) -> int:
@@ -126,11 +128,13 @@ class _Star:
 
     def close(self) -> None:
         """Leave the group. Calling it twice is allowed."""
+        # A forked process has the same sockets and must not say goodbye for its parent.
         if self._closed or os.getpid() != self._owner:
             return
         self._closed = True
         atexit.unregister(self.close)
         self._wake.close()
+        # Before the lines are closed, which the watcher reads.
         self._watch.join()
         self._woken.close()
         for line in self._lines.values():

@@ -27,6 +27,7 @@ def install_stack_dump() -> None:
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "SIGUSR1"):
         return
     current = signal.getsignal(signal.SIGUSR1)
+    # A script may call `init` several times. A handler that calls itself would never end.
     if current is not _dump:
         _previous = current
         signal.signal(signal.SIGUSR1, _dump)

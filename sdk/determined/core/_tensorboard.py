@@ -79,8 +79,11 @@ class TensorboardUpload:
                 name = mangler(path.relative_to(self._base), self._rank).as_posix()
                 link = local_path(scratch, name)
                 link.parent.mkdir(parents=True, exist_ok=True)
+                # A link lets one upload store files under other names without copying them.
                 link.symlink_to(path)
             self._storage.upload(scratch, self._target, checksums=False)
+        # With the times and sizes from before the upload: what was written meanwhile is sent by the next
+        # call.
         self._sent.update(changed)
         logger.debug("uploaded %d TensorBoard files", len(changed))
 

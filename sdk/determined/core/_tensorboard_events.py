@@ -42,6 +42,7 @@ def masked_crc32c(data: bytes) -> int:
 
 
 def _varint(value: int) -> bytes:
+    # A negative step is stored as its 64-bit complement.
     value &= 0xFFFFFFFFFFFFFFFF
     parts = bytearray()
     while value > 0x7F:
@@ -58,6 +59,7 @@ def _text(field: int, content: bytes) -> bytes:
 def _scalar(tag: str, value: float) -> bytes:
     try:
         number = struct.pack("<f", float(value))
+    # The format holds single precision, for which a metric may be too large.
     except OverflowError:
         number = struct.pack("<f", float("inf") if value > 0 else float("-inf"))
     return _text(1, _text(1, tag.encode()) + bytes([2 << 3 | _FLOAT]) + number)
@@ -74,6 +76,7 @@ class EventFile:
     def __init__(self, directory: pathlib.Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         now = time.time()
+        # TensorBoard reads the files with `tfevents` in their names, ordered by name.
         name = f"events.out.tfevents.{int(now):010}.{socket.gethostname()}.{os.getpid()}.{next(_numbers)}"
         self.path = directory / name
         self._file = self.path.open("wb")

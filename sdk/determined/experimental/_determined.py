@@ -99,6 +99,7 @@ class _Users:
         except UnauthenticatedException:
             logger.warning("logout() does nothing: the session of '%s' has ended already", name)
         self._session.token = None
+        # Also if the session had ended: a token that is not accepted any more is of no use.
         TokenStore(self._session.master).drop(name, deactivate=True)
 
 

@@ -40,6 +40,7 @@ def direct(uuid: str, config: Mapping[str, Any], target: Path) -> None:
 def through_master(session: Session, uuid: str, resources: Mapping[str, int], target: Path) -> None:
     """Download an archive built by the master. Raises `ProxiedDownloadFailed` and leaves no partial files."""
     target.parent.mkdir(parents=True, exist_ok=True)
+    # Beside the target, so that files can be renamed into it: another file system would need copies.
     with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as scratch:
         try:
             with session.open(f"/checkpoints/{uuid}", "application/gzip") as packed:
@@ -87,6 +88,7 @@ def _build(config: Mapping[str, Any]) -> storage.StorageManager:
     """Build the storage without the keys that the master masks, so that the user's own credentials apply."""
     answer = {key: value for key, value in config.items() if not (key in _SECRETS and _is_masked(value))}
     if not answer.get("secret_key"):
+        # One key of a pair is useless, and would hide the user's own.
         answer = {key: value for key, value in answer.items() if key not in _KEYS}
     return storage.build(answer)
 

@@ -19,6 +19,7 @@ class _Tee:
         self._stream, self._on_line, self._rest = stream, on_line, ""
 
     def write(self, text: str) -> int:
+        # First, so that nothing that goes wrong here hides the script's output.
         written = self._stream.write(text)
         *lines, self._rest = (self._rest + text).split("\n")
         for line in lines:
@@ -80,5 +81,6 @@ class OwnOutput:
     def _hand_on(self) -> None:
         with self._lock:
             lines, self._lines = self._lines, []
+        # A request has a size limit, and lines gather while the cluster is away.
         for start in range(0, len(lines), MAX_LINES):
             self._ship(lines[start : start + MAX_LINES])

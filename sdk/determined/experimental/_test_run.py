@@ -33,6 +33,7 @@ def run(trial_class: type[Any], config: Mapping[str, Any]) -> None:
         bases = ", ".join(f"{module}.{name}" for module, name, _ in harness.TRIALS)
         raise TypeError(f"{trial_class!r} is not a subclass of any of {bases}")
     completed = whole(config)
+    # A different sample each time, so that repeated tests try more of the space.
     hparams = drawn(completed.get("hyperparameters") or {}, random.Random())
     with _nothing_kept():
         entry.try_locally(trial_class, hparams, completed)

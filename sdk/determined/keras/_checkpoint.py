@@ -74,6 +74,7 @@ def load(folder: pathlib.Path, model: Any, state: dict[str, Any]) -> None:
     """Restore weights, optimizer and random states. The model must be built."""
     optimizer = getattr(model, "optimizer", None)
     if optimizer is not None and not optimizer.built:
+        # Before the weights are loaded: an optimizer that is not built has no variables to load into.
         optimizer.build(model.trainable_variables)
     model.load_weights(folder / WEIGHTS)
     unsaved = _unsaved(model)

@@ -228,6 +228,7 @@ class KerasLoop(BoundaryLoop):
         batches = itertools.islice(
             self._validation_data.once(self._distributed.rank, self._distributed.size), most
         )
+        # Keras fails on an empty iterator, but a small data set may leave this rank without a batch.
         first = next(batches, None)
         if first is None:
             return {}, 0
@@ -262,6 +263,7 @@ class KerasLoop(BoundaryLoop):
         """Do nothing: the Core API uploads event files periodically and at the end."""
 
     def _shut_down(self) -> None:
+        # Keras callbacks may fail at an end without a beginning.
         if self._begun:
             self._callbacks.on_train_end({})
 

@@ -56,6 +56,7 @@ def _mean(gradients: list[Any], size: int) -> list[Any]:
         if gradient is not None:
             kinds.setdefault((gradient.dtype, gradient.device), []).append(place)
     for places in kinds.values():
+        # Exchanged one by one, each of the many small gradients would cost a round trip.
         flat = torch.cat([gradients[place].detach().reshape(-1) for place in places])
         torch.distributed.all_reduce(flat)
         parts = torch.split(flat.div_(size), [gradients[place].numel() for place in places])

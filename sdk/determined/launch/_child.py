@@ -67,6 +67,7 @@ def passing_on(begin: Callable[[], P], on_signal: Callable[[int], None] = lambda
         on_signal: Called with each signal before it is forwarded.
     """
     early: list[int] = []
+    # A signal that comes before the child exists would end this process by its default action.
     for number in PASSED_ON:
         signal.signal(number, lambda number, _frame: early.append(number))
     child = begin()
@@ -143,6 +144,7 @@ def _dies_with(parent: int) -> Any:
 
     def ask() -> None:
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        # The parent may have died before the kernel was asked.
         if os.getppid() != parent:
             os.kill(os.getpid(), signal.SIGKILL)
 

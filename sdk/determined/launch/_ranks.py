@@ -56,6 +56,7 @@ class Rank:
 
 def start(argv: Sequence[str], output: tuple[int, int]) -> Rank | None:
     """Start a command with this process's environment. Returns None if it must be started the normal way."""
+    # Removed, so that processes of the script are started the normal way.
     address = os.environ.pop(ADDRESS, "")
     if not address:
         return None

@@ -32,6 +32,7 @@ def parse_args(args: Sequence[str]) -> tuple[list[str], list[str], bool]:
 
 def horovodrun_command(node: Node, overrides: Sequence[str], script: Sequence[str]) -> list[str]:
     """Return the command that the chief node runs."""
+    # The chief by name `localhost`: horovodrun then starts its ranks without SSH.
     hosts = [f"localhost:{node.slot_counts[0]}"] + [
         f"{address}:{slots}" for address, slots in zip(node.addresses[1:], node.slot_counts[1:], strict=True)
     ]
@@ -79,6 +80,7 @@ def main(args: Sequence[str] | None = None) -> int:
         )
     _peers.wait_for_peers(node.addresses[1:], ssh_port())
     environment["USE_HOROVOD"] = "1"
+    # mpirun would otherwise start processes through Slurm instead of SSH.
     environment.pop("SLURM_JOBID", None)
     return _child.run(horovodrun_command(node, overrides, script), environment)
 

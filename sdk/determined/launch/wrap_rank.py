@@ -76,6 +76,7 @@ class _Stream:
     def read(self) -> bool:
         """Pass on the complete lines received. Returns False at the end of the stream."""
         data = os.read(self.source.fileno(), _CHUNK)
+        # Progress bars end their lines with a carriage return. Each state becomes a line.
         lines = (self._rest + data).replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
         self._rest = lines.pop()
         self._write(lines)
@@ -98,6 +99,7 @@ class _Stream:
 def relay(rank: int, command: Sequence[str], redirect: bool = True) -> int:
     """Run a command with its output prefixed. Returns its exit code."""
     targets = _targets(redirect)
+    # Removed, so that a launcher inside the script does not write to them.
     notes = os.environ.pop(_ends.FILE, "")
 
     def told(number: int) -> None:
@@ -111,6 +113,7 @@ def relay(rank: int, command: Sequence[str], redirect: bool = True) -> int:
     except OSError as error:
         return _child.not_started(command, error)
     finally:
+        # While this process holds the writing ends, the end of the output would not be seen.
         for _, pipe in pipes:
             os.close(pipe)
     prefix = b"[rank=%d] " % rank

@@ -52,7 +52,9 @@ class Stored:
             return
         self._at = batches
         folder = pathlib.Path(FOLDER) / f"batches-{batches}"
+        # Called by all ranks, as strategies that shard a model need it.
         trainer.save_checkpoint(folder / NAME, weights_only=False)
         self._checkpoints.store(folder, batches, framework="lightning")
         if self._checkpoints.stores:
+            # It is stored: a copy per checkpoint would fill the disk of the host.
             shutil.rmtree(folder)

@@ -91,11 +91,13 @@ def write(
     """Write the files of a checkpoint, except its code."""
     torch.save(state, folder / STATE)
     torch.save(resume, folder / RESUME)
+    # In the files and formats of Determined 0.25, for scripts that read them.
     (folder / TRIAL_STATE).write_bytes(pickle.dumps(msgspec.to_builtins(counters)))
     (folder / LOAD_DATA).write_text(json.dumps(load_data))
 
 
 def _bare(model: torch.nn.Module) -> torch.nn.Module:
+    # Without DDP's prefix in the names, so that any number of ranks can load it.
     inner: torch.nn.Module = (
         model.module if isinstance(model, torch.nn.parallel.DistributedDataParallel) else model
     )
@@ -110,6 +112,8 @@ def read(folder: pathlib.Path, device: torch.device) -> StoredCheckpoint:
     path = next((folder / name for name in (STATE, *_OLD_STATES) if (folder / name).exists()), None)
     if path is None:
         raise RuntimeError(f"{folder} holds no checkpoint of a PyTorchTrial: {STATE} is missing")
+    # On the CPU: the GPU of the rank that wrote it may not exist here, and the weights would be on the GPU
+    # twice.
     state = _modern(torch.load(path, map_location="cpu", weights_only=False))
     resume = folder / RESUME
     return StoredCheckpoint(

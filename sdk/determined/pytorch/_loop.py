@@ -56,6 +56,7 @@ class Loop(BoundaryLoop):
         context, callbacks = self._context, self._callbacks
         start = self._saving.steps_before()
         callbacks.tell("on_trial_startup", start, self._plan.latest_checkpoint)
+        # After `on_trial_startup`, where callbacks may prepare what the loaders read.
         self._feed = Feed(self._trial.build_training_data_loader(), context)
         passes = Passes(self._trial.build_validation_data_loader(), self._trial, context)
         by_batch = evaluates_batches(self._trial)
@@ -65,6 +66,7 @@ class Loop(BoundaryLoop):
         self._epoch_length = self._feed.epoch_length
         context._epoch_len = int(self._epoch_length) if math.isfinite(self._epoch_length) else None
         self._resume()
+        # Off cluster it is known only from the checkpoint.
         context._steps_completed = self._steps
         if self._steps:
             # Resumed within a group of accumulated batches, the optimizer steps where it would have stepped.

@@ -25,6 +25,7 @@ class Replicated(DistributedDataParallel):
 
 def replicate(model: nn.Module, device: torch.device) -> nn.Module:
     """Return a DDP replica. A model without trainable parameters is returned unchanged."""
+    # DDP refuses such a model.
     if not any(parameter.requires_grad for parameter in model.parameters()):
         return model
     on = [device] if device.type == "cuda" else None

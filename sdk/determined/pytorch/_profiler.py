@@ -46,6 +46,7 @@ class Profiler:
         if not self._enabled:
             return
         now = time.monotonic()
+        # Only at this very batch: a run that resumes after it does not measure the same batches again.
         if not self.active and batch_idx == self._begin:
             self.active, self._until = True, now + MAX_DURATION_S
             self._machine, self._sampled_at = Machine(), now
@@ -68,6 +69,7 @@ class Profiler:
 
     def _now(self) -> float:
         if self._sync:
+            # A call to the GPU returns before its work is done.
             torch.cuda.synchronize()
         return time.perf_counter()
 

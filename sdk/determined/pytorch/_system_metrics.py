@@ -56,6 +56,7 @@ class Machine:
 
     def _lines(self, name: str) -> list[list[str]]:
         try:
+            # In net/dev a large number may follow the colon without a blank.
             return [line.replace(":", ": ").split() for line in (self._proc / name).read_text().splitlines()]
         except OSError:
             return []
@@ -77,6 +78,7 @@ class Machine:
         return {}
 
     def _network(self) -> dict[str, float]:
+        # The first two lines are headings.
         rows = [words for words in self._lines("net/dev")[2:] if words[0] != "lo:"]
         if not rows:
             return {}

@@ -65,6 +65,7 @@ class EventFiles:
         try:
             return self.writer()
         except ImportError as error:
+            # One warning is enough: this is called for each report.
             self._missing = True
             logger.warning(
                 "no TensorBoard events are written (%s). Metrics are reported all the same; "

@@ -30,6 +30,7 @@ def copy_tree(src: pathlib.Path, dst: pathlib.Path, names: Resources, meter: Met
         copy_file(src / name, dst / name, dst / partial_name(name, names), meter)
 
     run_all((partial(copy, name) for name in files), min(PARALLEL_FILES, len(files)))
+    # Last and deepest first: creating a file changes the time of its directory.
     for name in reversed(directories):
         shutil.copystat(src / name, dst / name)
 
@@ -53,6 +54,7 @@ def copy_file(src: pathlib.Path, dst: pathlib.Path, arriving: pathlib.Path, mete
 
 
 def _copy(source: int, target: PartialFile, meter: Meter) -> None:
+    # Unlike a download, a copy has no checksums that tell which of the bytes there are right.
     target.cut(0)
     _copy_bytes(source, target, meter)
     status = os.fstat(source)

@@ -35,6 +35,7 @@ def _naming_the_place(base: pathlib.Path) -> Iterator[None]:
 
 
 def _remove(root: pathlib.Path, names: Resources) -> None:
+    # By open directories and not by path, because another process could put a link in the place of one.
     # Deepest first, so that directories are empty when they are removed.
     for folder, folders, files, held in os.fwalk(root, topdown=False):
         prefix = "" if folder == str(root) else os.path.relpath(folder, root) + "/"

@@ -201,6 +201,7 @@ def _get_range(streams: Streams, key: str, file: _Arriving, offset: int, length:
                 file.write(buffer[:count], offset + received)
                 received += count
                 meter.add(count)
+            # A store that ignores the range sends more.
             more = body.readinto(buffer[:1]) if received == length else 0
         if received != length or more:
             raise ShortRead(f"object {key} gave {received + more} of {length} bytes")

@@ -56,6 +56,7 @@ class S3StorageManager(BucketStorageManager):
             )
         region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
         if not region and self._endpoint_url != _AWS:
+            # Other stores accept any region. Without one, the client would ask the store for it first.
             region = _REGION_ELSEWHERE
         try:
             return s3_bucket.connect(url.netloc, url.scheme == "https", self._provider, region)

@@ -81,6 +81,7 @@ class Apart:
 
 def apart(storage: StorageManager) -> "Apart | StorageManager":
     """Return a storage whose uploads run in a separate process, or the same one if that is impossible."""
+    # A class of the script may be in `__main__`, which is another module there.
     ours = type(storage).__module__.startswith("determined.storage.")
     return Apart(storage) if ours and sys.executable else storage
 
@@ -109,12 +110,14 @@ def serve() -> None:
         failure = error
     answer.write(_portable(failure))
     answer.flush()
+    # Not by the usual end, which fails because the other thread holds the lock of standard input.
     os._exit(0)
 
 
 def _portable(failure: BaseException | None) -> bytes:
     try:
         pickled = pickle.dumps(failure)
+        # Some exceptions can be pickled, but not be made again: their `__init__` takes other arguments.
         pickle.loads(pickled)
     except Exception:
         pickled = pickle.dumps(RuntimeError(f"{type(failure).__name__}: {failure}"))

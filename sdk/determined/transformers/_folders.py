@@ -41,6 +41,7 @@ def keep_weights_only(checkpoint: pathlib.Path) -> pathlib.Path:
 
 def _at_the_beginning(state: dict[str, Any]) -> dict[str, Any]:
     fresh = {"global_step": 0, "epoch": 0, "log_history": [], "total_flos": 0}
+    # The other trial's best checkpoint is not here: the Trainer would look for its files.
     best = {name: None for name in state if name.startswith("best_")}
     return state | {name: value for name, value in fresh.items() if name in state} | best
 

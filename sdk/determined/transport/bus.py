@@ -126,6 +126,7 @@ class BusTransport:
             self._log_refusals()
 
     def _begin_to_leave(self) -> bool:
+        # A forked process that exits runs the functions its parent registered with `atexit`, too.
         if self._closed or not self._started or os.getpid() != self._process:
             return False
         self._closed = True

@@ -82,6 +82,8 @@ class BusThread:
         # A daemon: a script that ends must not be kept alive by it. `atexit` sends what is left.
         self._thread = threading.Thread(target=self._run, name="determined-bus", daemon=True)
         self._connected: asyncio.Task[Client] | None = None
+        # Made in the script's thread and waited for in the other: an Event belongs to a loop only once it is
+        # waited for.
         self._moved = asyncio.Event()
         """Set when the connection was replaced: replies to requests on the old one will not arrive."""
         self._leaving = False
@@ -110,6 +112,7 @@ class BusThread:
             if renewed and renewed != self._connected_with:
                 client = await self.connection()
                 self._connected_with = renewed
+                # The client reads the file anew each time it connects.
                 await client.force_reconnect()
 
     @property
@@ -157,6 +160,7 @@ class BusThread:
                     self._urls,
                     user_credentials=self._credentials,
                     inbox_prefix=self._inbox_prefix.encode(),
+                    # Without end: a broker that the client has given up is not tried again.
                     max_reconnect_attempts=-1,
                     reconnect_time_wait=RETRY_S,
                     ping_interval=PING_EVERY_S,
@@ -251,6 +255,7 @@ class BusThread:
         return connected.done() and (connected.exception() is not None or connected.result().is_closed)
 
     def _note_reconnected(self) -> None:
+        # The credentials of the new connection may allow more.
         self._forbidden.clear()
         moved, self._moved = self._moved, asyncio.Event()
         moved.set()
@@ -265,6 +270,7 @@ class BusThread:
             most = client.max_payload - HEADER_BYTES
             if len(body) > most:
                 raise refusals.too_large(len(body), most)
+            # The broker drops a second message of this id, so one whose answer was lost can be sent again.
             reply = await self._request(client, subject, body, {"Nats-Msg-Id": id})
             error = json.loads(reply).get("error")
             if error:
@@ -343,6 +349,7 @@ class BusThread:
         if not self._thread.is_alive():
             return
         deadline = time.monotonic() + within_s
+        # In Python 3.10 this is not the builtin TimeoutError.
         with contextlib.suppress(concurrent.futures.TimeoutError, *UNREACHABLE_ERRORS):
             self.submit(self._leave()).result(within_s)
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -356,4 +363,6 @@ class BusThread:
         for task in asyncio.all_tasks():
             if task is not mine:
                 task.cancel()
+        # One round of the loop, in which the cancelled tasks end. asyncio complains about those that are
+        # pending when it is closed.
         await asyncio.sleep(0)

@@ -68,6 +68,8 @@ class ClusterNews:
     async def _hear_operations(self) -> None:
         seen: script_queries.Operations | None = None
         while True:
+            # Short while a call waits: that a replica has died is noticed only when the time of the request
+            # is over.
             wait_s = HURRY_S if self._blocked else script_queries.WAIT_S
             reply = await self._news(
                 "searcher", script_queries.AskOperations(self._run, seen, wait_s), wait_s
@@ -84,6 +86,7 @@ class ClusterNews:
             )
             return
         with self._lock:
+            # Only forwards: a replica that is behind may answer after one that is not.
             if reply.seq and (self._op is None or reply.seq > self._op.seq):
                 self._op = SearcherOp(reply.seq, reply.length)
             self._idled = max(self._idled, reply.idled)
@@ -98,6 +101,7 @@ class ClusterNews:
             if reply is None:
                 continue
             seen = msgspec.convert(reply, script_queries.Leave)
+            # Never withdrawn: the script may have begun to leave.
             self.preempted = self.preempted or seen.leave
             if not self.known.done():
                 self.known.set_result(None)

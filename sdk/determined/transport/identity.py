@@ -12,6 +12,7 @@ from determined.transport.rest import Session
 from determined.transport.token_store import TokenStore
 
 DEFAULT_USER = "determined"
+# That of Determined 0.25, whose published clients log in with it.
 _SALT = "GubPEmmotfiK9TMD6Zdw"
 
 AskPassword = Callable[[str], str]

@@ -61,6 +61,7 @@ def follow(session: Session, source: Source, params: Params | None = None) -> It
             if not _is_passing(error):
                 raise
             broken = True
+        # Also after a broken stream, because this waits until the master answers again.
         if _has_ended_patiently(session, source) and not broken:
             return
         time.sleep(_PAUSE_S)

@@ -77,10 +77,12 @@ class Outbox:
         """Queue a report; it is sent in a batch."""
         # Appending to a deque is atomic, so that the training loop takes no lock.
         self._waiting.append((time.time(), report))
+        # Waking the loop writes to a socket, which costs more than the rest of this call.
         if not self._awake:
             self._awake = True
             try:
                 self._thread.soon(self._news.set)
+            # Otherwise no later report would wake the sender.
             except BaseException:
                 self._awake = False
                 raise
@@ -135,6 +137,7 @@ class Outbox:
         """
         while True:
             await self._gather()
+            # Cleared before entries are taken: a fact that is queued from here on hurries the next round.
             self._hurried = False
             # Exclude entries that arrive meanwhile: a script that reports constantly would cause many small
             # messages.
@@ -208,6 +211,8 @@ class Outbox:
                 await self._thread.store(fact.subject, fact.body, fact.id)
         except Refused as error:
             message = self._told(fact.what, "is", error)
+            # Before `left` is read: a caller that stops waiting sets `left` and then looks at `settled` once
+            # more, so at least one of the two reports the refusal.
             fact.settled.set_exception(RuntimeError(message))
             if fact.left:
                 self._refuse(message)

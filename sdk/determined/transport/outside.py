@@ -36,6 +36,8 @@ class OutsideTransport:
     def __init__(self, connect: Callable[[], Session], place: Place) -> None:
         """`connect` returns a separate session for each thread."""
         self._connect, self._place = connect, place
+        # One for the script's threads. A session of `requests` must not be shared between threads that send
+        # at the same time.
         self._session = connect()
         self.ending = "COMPLETED"
         """The final state to report for the trial."""
@@ -60,6 +62,8 @@ class OutsideTransport:
             return
         self._closed = True
         if self._started:
+            # Signs of life go on until the last report is stored, which may take long after an outage: a
+            # trial that gives none counts as dead.
             self._leaving.put(None)
             self._threads[0].join()
             self._over.set()
@@ -81,6 +85,7 @@ class OutsideTransport:
             try:
                 self._ask(session, "POST", f"{self._trial}/metrics", body, repeated=_REPEATED)
             except errors.StatusException as error:
+                # The first one is raised. Those after it mostly follow from it.
                 self._refusal = self._refusal or RuntimeError(f"a report was refused: {error}")
 
         self._leaving.put(send)

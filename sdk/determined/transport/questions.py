@@ -34,6 +34,8 @@ class Questions:
 
     def best_validation(self) -> float | None:
         """Return the experiment's best searcher metric so far. In an outage, the last known value."""
+        # A question that an earlier call stopped waiting for may have been answered since. Its answer is the
+        # last known value if this question fails.
         if self._best is None or self._best.done():
             self._take_best()
             self._best = self._ask(script_queries.AskBest(self._smaller_is_better))

@@ -26,6 +26,7 @@ RETRIED_STATUSES = frozenset({502, 503, 504})
 TOO_MANY = 429
 _PATIENCE_S = 15.0
 """Longer pauses requested by a gateway are not honored."""
+# Not POST and PATCH: one that got no response may have been carried out.
 _REPEATABLE = frozenset({"GET", "PUT", "DELETE"})
 _BY_STATUS = {
     401: errors.UnauthenticatedException,
@@ -127,6 +128,8 @@ class Session:
 
         with self._send("GET", path, params=params, stream=True, timeout=(_CONNECT_S, _SILENCE_S)) as answer:
             try:
+                # None passes lines on as they arrive. A size would hold them back until that many bytes are
+                # there.
                 for line in answer.iter_lines(chunk_size=None):
                     if line:
                         yield _record(line)

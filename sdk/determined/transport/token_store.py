@@ -40,6 +40,7 @@ def make_private(directory: Path) -> None:
 def replace_private(path: Path, text: str) -> None:
     """Write a file atomically, readable only by its owner."""
     make_private(path.parent)
+    # Named by process: certificates are written without a lock.
     draft = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
         file.write(text)

@@ -36,6 +36,7 @@ class Patience:
     def lasts(self, coming: "Future[Any]") -> bool:
         """Whether it arrived in time."""
         exhausted = self._overdue is not None and not self._overdue.done()
+        # Not `result(timeout)`, whose TimeoutError could also be the outcome itself.
         concurrent.futures.wait([coming], 0 if exhausted else self._seconds)
         if coming.done():
             return True

@@ -78,5 +78,6 @@ def _read_counters(folder: pathlib.Path) -> dict[str, Any]:
     if not path.exists():
         raise RuntimeError(f"{folder} holds no checkpoint of a DeepSpeedTrial: {COUNTERS} is missing")
     counters: dict[str, Any] = pickle.loads(path.read_bytes())
+    # Checkpoints of 0.25 name only `steps_completed`.
     counters.setdefault("batches_trained", counters.get("steps_completed", 0))
     return counters

@@ -42,6 +42,7 @@ class Source:
         if not isinstance(self._loader, DataLoader):
             return float(length)
         size, rank = self._mpu.data_parallel_world_size, self._mpu.data_parallel_rank
+        # Batches are dealt out in turn, so the first ranks may have one more.
         return float(length // size + (length % size > rank))
 
     def endless(self, skip: int, seed: int) -> Iterator[Any] | None:

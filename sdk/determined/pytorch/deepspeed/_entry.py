@@ -124,6 +124,7 @@ def _be_alone() -> None:
         port = free.getsockname()[1]
     alone = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1"}
     for name, value in {**alone, "MASTER_PORT": str(port)}.items():
+        # A script that is itself started by a launcher has set some of them.
         os.environ.setdefault(name, value)
 
 
@@ -133,7 +134,9 @@ def _join() -> None:
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     deepspeed.init_distributed(
-        dist_backend="nccl" if torch.cuda.is_available() else "gloo", auto_mpi_discovery=False
+        # Without the search for MPI, which needs mpi4py and is of no use to ranks that know their places.
+        dist_backend="nccl" if torch.cuda.is_available() else "gloo",
+        auto_mpi_discovery=False,
     )
 
 

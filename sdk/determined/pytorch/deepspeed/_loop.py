@@ -167,7 +167,7 @@ class DeepSpeedLoop(BoundaryLoop):
     # -- the rest
 
     def _write(self, *, alone: bool = False) -> None:
-        # All ranks write DeepSpeed's checkpoints together.
+        # All ranks write DeepSpeed's checkpoints together: parts of the state are only on one of them.
         if not alone or self._distributed.size == 1:
             self._saving.save(self._counters)
 
