@@ -16,8 +16,8 @@ from services.scheduler.consumers import Consumers
 MINE, OTHER = "12", "13"
 WORKER, NEIGHBOUR = "w1", "w2"
 HELD = ("CONTROL", "REPORTS", "LOGS", "ORDERS", "WITNESS", "KV_leases")
-QUIET_S = 0.4
-"""A round of attempts has arrived when the broker has answered all of it; then is looked."""
+QUIET_S = 0.1
+"""Attempts are over when the broker has answered all of them, and then nothing comes of them for so long."""
 
 
 def platform_subjects():
@@ -229,11 +229,17 @@ class Stranger:
 
     async def settle(self):
         """All of it has reached the broker, and what came of it is here."""
+        before = None
+        while before != (seen := await self._seen()):
+            before = seen
+            await asyncio.sleep(QUIET_S)
+
+    async def _seen(self):
         for _ in range(2):
             await self.connection.flush()
             await self.platform.service.flush()
-        await asyncio.sleep(QUIET_S)
-        await self.connection.flush()
+        # Not what it hears itself: answers to what is asked here may be among that.
+        return await self.platform.states(), dict(self.platform.heard), len(self.errors)
 
 
 async def tried(stranger, platform):
