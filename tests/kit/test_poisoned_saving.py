@@ -9,6 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from det_contracts.problems import Refused
+from services.kit import snapshot_store
 from services.kit.database import METADATA, Database
 from services.kit.log_memory import MemoryLog
 from services.kit.roots import Roots
@@ -42,6 +43,13 @@ TOO_MANY = 77.0
 @pytest.fixture(autouse=True)
 def nothing_breaks_the_fold():
     BROKEN.clear()
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch):
+    """What failed is tried again, and what came is saved, without the pauses of a service."""
+    for pause in ("FAILED_PAUSE_S", "SAVE_EVERY_S"):
+        monkeypatch.setattr(snapshot_store, pause, 0.02)
 
 
 def follows():

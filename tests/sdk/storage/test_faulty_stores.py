@@ -2,7 +2,6 @@
 
 import itertools
 import threading
-import time
 from datetime import timedelta
 
 import pytest
@@ -32,15 +31,24 @@ def s3():
         yield server
 
 
+@pytest.fixture
+def silence_s():
+    """So long a store may say nothing: longer than a busy machine needs, where the test is not about that."""
+    return 60.0
+
+
 @pytest.fixture(params=["s3", "gcs", "azure"])
-def faulty(request, monkeypatch):
-    """A stand-in, and a storage in it that is not patient."""
+def faulty(request, monkeypatch, silence_s):
+    """A stand-in, and a storage in it that is not patient with errors."""
     monkeypatch.setattr(transfer, "PART_SIZE_BYTES", 5 * MIB)
-    monkeypatch.setattr(s3_bucket, "SILENCE_S", 3.0)
-    monkeypatch.setattr(s3_streams, "SILENCE_S", 3.0)
+    monkeypatch.setattr(s3_bucket, "SILENCE_S", silence_s)
+    monkeypatch.setattr(s3_streams, "SILENCE_S", silence_s)
+    monkeypatch.setattr(s3_bucket._Retry, "get_backoff_time", lambda self: 0.0)
     monkeypatch.setattr(download, "_PATIENCE_S", 0.5)
     monkeypatch.setattr(download, "_PAUSES_S", (0.0, 0.0))
-    monkeypatch.setattr(object_store, "_CLIENT", {"timeout": timedelta(seconds=3), "allow_http": True})
+    monkeypatch.setattr(
+        object_store, "_CLIENT", {"timeout": timedelta(seconds=silence_s), "allow_http": True}
+    )
     retries = {"max_retries": 2, "retry_timeout": timedelta(seconds=0.5)}
     monkeypatch.setattr(object_store, "_RETRIES", retries)
     server = request.getfixturevalue(request.param)
@@ -105,31 +113,30 @@ def upload(storage, source):
     return told
 
 
+@pytest.mark.parametrize("silence_s", [1.0])
 @pytest.mark.parametrize("name", ["", "large"])
 def test_a_store_that_hangs_is_given_up(faulty, source, name):
+    """Where it was not, its stand-in would hang for ever, and so would this."""
     server, storage = faulty
     server.fault, over = hanging(server, "PUT", name)
-    began = time.monotonic()
     try:
         with pytest.raises(OSError, match="refuses: "):
             upload(storage, source)
     finally:
         over.set()
-    assert time.monotonic() - began < 60
     assert server.objects == {}
 
 
+@pytest.mark.parametrize("silence_s", [3.0])
 def test_a_download_from_a_store_that_hangs_is_given_up(faulty, source, tmp_path):
     server, storage = faulty
     storage.upload(source, "one")
     server.fault, over = hanging(server, "GET", "large")
-    began = time.monotonic()
     try:
         with pytest.raises(OSError, match=r"refuses: .*large"):
             storage.download("one", tmp_path / "back")
     finally:
         over.set()
-    assert time.monotonic() - began < 60
     assert not (tmp_path / "back" / "large").exists()
     server.fault = None
     storage.download("one", tmp_path / "back")

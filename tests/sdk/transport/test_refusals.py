@@ -7,7 +7,7 @@ import pytest
 
 from det_contracts import subjects
 from determined import ClusterInfo, TrialInfo
-from determined.transport import bus_thread, refusals
+from determined.transport import refusals
 from determined.transport.bus import BusTransport
 from determined.transport.bus_thread import BusThread
 from determined.transport.protocol import MetricReport, StoredCheckpoint
@@ -266,7 +266,8 @@ def test_a_stream_that_is_full_is_waited_for(script, connected):
 @live
 @pytest.mark.timeout(120)
 def test_what_the_credentials_do_not_allow_is_refused(script, connected, monkeypatch):
-    monkeypatch.setattr(bus_thread, "ACK_TIMEOUT_S", 1.0)
+    # No headers, and a second instead of ACK_TIMEOUT_S: the broker never answers what it does not allow.
+    monkeypatch.setattr(BusThread._request, "__defaults__", (None, 1.0))
     script.make_streams()
     transport = connected(of_trial=8)
     transport.report(report(1))
