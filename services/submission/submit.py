@@ -11,6 +11,7 @@ import msgspec
 
 from det_contracts import commands
 from det_contracts.context import Context
+from det_contracts.expconf import secrets_of
 from det_contracts.problems import Refused, invalid, unavailable
 from services.catalogue.domain import State
 from services.kit.addresses import AddressRefused, check_keys
@@ -108,10 +109,8 @@ async def check_submission(
     Raises `Refused` or `archive.TooLarge`.
     """
     backend, user = call.backend, call.user.username
-    if request.template:
-        # Before anything is read: a template may hold secrets, and a fork takes over its parent's
-        # configuration.
-        call.check_view("template", request.template)
+    # Before anything is read: a template may hold secrets, and a fork takes over its parent\'s configuration.
+    check_template(call, request.template)
     if request.parent_id:
         call.check_view("experiment", request.parent_id)
     state = backend.catalogue.state
@@ -173,6 +172,17 @@ async def _check_cluster(backend: Backend, config: dict[str, Any], who: str) -> 
         raise invalid(f"<config>.checkpoint_storage cannot be used: {error}") from None
     await backend.limits.probes.run(who, probe, config["checkpoint_storage"], roots, backend.addresses)
     return await _capacity_warnings(backend, config)
+
+
+def check_template(call: UserCall, name: str) -> None:
+    """Raise `Refused` unless the user may use the template that a request names, and the secrets in it."""
+    if not name:
+        return
+    call.check_view("template", name)
+    known = call.catalogue.state.templates.get(template_id(name))
+    # What runs with the secrets can read them, so to see the template is not enough.
+    if known is not None and secrets_of(known.config):
+        call.check_permission("create_task", "workspace", known.workspace_id)
 
 
 def _template(request: CreateExperiment, backend: Backend) -> dict[str, Any] | None:

@@ -218,6 +218,30 @@ def test_templates_keep_secrets_for_whoever_uses_them(gateway):
     assert b"hf-secret" not in log_and_commands(gateway)
 
 
+def test_secrets_of_a_template_are_for_those_who_may_start_tasks_where_it_is(gateway):
+    gateway.log_in("admin")
+    gateway.post("/api/v1/workspaces", {"name": "Vision"})
+    for name, variable in (("secret", "HF_TOKEN"), ("plain", "MODE")):
+        config = {"environment": {"environment_variables": [f"{variable}=hf-secret"]}}
+        gateway.post("/api/v1/templates", {"name": name, "config": config, "workspaceId": 2})
+    gateway.given(events.UserSet(user_id=8, username="vera", reason="made"), events.AuthzSet("rbac", "tried"))
+    plain = yaml.safe_dump(
+        {"entrypoint": "x", "searcher": {"name": "single", "metric": "l", "max_length": 1}}
+    )
+
+    def uses(template):
+        """The answers for a command and for an experiment."""
+        task = {"config": {"entrypoint": ["x"]}, "workspaceId": 1, "templateName": template}
+        whole = {"config": plain, "modelDefinition": [], "template": template, "projectId": 1}
+        sent = (("/api/v1/commands", task), (PATH, whole))
+        return [gateway.send("POST", path, body).status_code for path, body in sent]
+
+    for role, status in (("Viewer", 403), ("Editor", 200)):
+        gateway.given(events.RolesSet("user-8", (events.Grant("Editor", 1), events.Grant(role, 2)), "tried"))
+        gateway.log_in("vera")
+        assert (uses("secret"), uses("plain")) == ([status] * 2, [200] * 2)
+
+
 def test_an_old_log_with_secrets_in_the_clear(gateway):
     event = stories.created(1)
     config = copy.deepcopy(event.config)

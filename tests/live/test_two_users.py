@@ -40,7 +40,7 @@ environment: {{environment_variables: [GATE={gate}, MINE=word]}}
 max_restarts: 0
 """
 HOSTILE = '''
-import ctypes, json, os
+import ctypes, json, os, socket, struct
 
 me, done = os.getuid(), []
 
@@ -99,6 +99,33 @@ for id in (0, int(os.environ["OTHER"])):
     tries(f"become {id}", lambda: os.setuid(id))
     tries(f"join {id}", lambda: os.setgid(id))
 tries("take groups", lambda: os.setgroups([0]))
+
+def answers_as(path):
+    """Whose the process is that listens there."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.settimeout(5)
+        probe.connect("\\0" + path[1:] if path.startswith("@") else path)
+        return struct.unpack("3i", probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[1]
+
+mine = socket.socket(socket.AF_UNIX)
+mine.bind(f"\\0mine-{os.getpid()}")
+mine.listen()
+own = False
+for line in open("/proc/net/unix", errors="replace").readlines()[1:]:
+    fields = line.rstrip("\\n").split(" ", 7)
+    if len(fields) < 8 or fields[3] != "00010000":
+        continue
+    path = fields[7].split(" ", 1)[-1]
+    try:
+        whose = answers_as(path)
+    except OSError:
+        continue
+    own = own or path == f"@mine-{os.getpid()}"
+    # Root has sockets for everybody; of the platform it has none.
+    if whose not in (0, me) or path.startswith(os.environ["HOME_OF_PLATFORM"]):
+        done.append(f"talk to {path}")
+if not own:
+    done.append("sockets are not found here")
 named = [name for name in os.environ if name.startswith("STEADFAST_")]
 secret = [name for name, value in os.environ.items() if "platform-secret" in value]
 print("FOUND " + json.dumps({"me": me, "others": others, "done": done, "named": named, "secret": secret}))
@@ -205,6 +232,7 @@ def test_a_hostile_script_gets_at_nothing_of_others(place, people, shop):
     assert (home / "secrets" / "authority.json").exists()
     assert len(private) == 7, private
     variables = {"PRIVATE": ":".join(map(str, private)), "SHARED": str(shop / "storage"), "OTHER": str(ANN)}
+    variables |= {"HOME_OF_PLATFORM": str(home)}
     for name, uid in (("bob", BOB), ("determined", NOBODY)):
         lines = people[name].command(HOSTILE, **variables)
         (found,) = [json.loads(line[6:]) for line in lines if line.startswith("FOUND ")]

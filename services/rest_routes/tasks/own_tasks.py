@@ -81,8 +81,7 @@ async def _start(call: UserCall, kind: OwnKind) -> Response:
 
 async def _start_task(call: UserCall, kind: OwnKind, body: TaskBody, code: submit.SubmittedCode) -> Response:
     state = call.catalogue.state
-    if body.template_name:
-        call.check_view("template", body.template_name)
+    submit.check_template(call, body.template_name)
     # A TensorBoard is given the storage of these, with its keys.
     call.check_view("experiment", *body.experiment_ids)
     call.check_view("trial", *body.trial_ids)
