@@ -22,6 +22,10 @@ AS_ROOT = (
     "tasks run as root and can read the cluster's keys: before you run scripts of others, set "
     f"{RUN_AS} (docs/guides/hardening.md)"
 )
+SIGNED_IN_BY_SCRIPTS = (
+    "scripts reach this address, too: give 'admin' and 'determined' passwords, or any script can sign in as "
+    "them (docs/guides/signing-in.md)"
+)
 DEFAULT_MASTER = f"http://127.0.0.1:{DEFAULT_PORT}"
 
 
@@ -107,10 +111,18 @@ def _next_steps(plan: Plan, home: Home) -> list[str]:
     return [
         "sign in as 'determined'; the password is empty unless you have set one",
         *([f"for det and scripts: export DET_MASTER={plan.address}{certificate}"] if elsewhere else []),
-        *([AS_ROOT] if os.geteuid() == 0 and not _runs_tasks_as_another(plan) else []),
+        *_warnings(plan, home),
         "submit a script: det experiment create config.yaml . --follow",
         f"stop it, and keep its data: det deploy local cluster-down{name}",
     ]
+
+
+def _warnings(plan: Plan, home: Home) -> list[str]:
+    """What is to be set before scripts of others run here."""
+    if _runs_tasks_as_another(plan):
+        # Who set one by hand is told in vain, as nothing here knows it.
+        return [] if home.initial_password_file() is not None else [SIGNED_IN_BY_SCRIPTS]
+    return [AS_ROOT] if os.geteuid() == 0 else []
 
 
 def _runs_tasks_as_another(plan: Plan) -> bool:

@@ -194,6 +194,20 @@ def test_a_cluster_whose_tasks_are_root_says_so(tmp_path, monkeypatch, uid, sett
     assert ("tasks run as root and can read the cluster's keys" in steps) == warned
 
 
+def test_a_cluster_whose_scripts_could_sign_in_says_so(tmp_path, monkeypatch):
+    """Where tasks are kept apart from the platform, an empty password would let them in again."""
+    monkeypatch.delenv("STEADFAST_WORKER_RUN_AS", raising=False)
+    home, apart = Home("mine", tmp_path), {"STEADFAST_WORKER_RUN_AS": "nobody"}
+    assert [warned_of_passwords(settings, home) for settings in (apart, {})] == [True, False]
+    home.store_initial_password("a-long-one")
+    assert not warned_of_passwords(apart, home)
+
+
+def warned_of_passwords(settings, home):
+    steps = _next_steps(Plan(name="mine", settings=settings), home)
+    return any("give 'admin' and 'determined' passwords" in step for step in steps)
+
+
 def test_the_start_of_a_cluster_prints_the_next_steps(tmp_path):
     home = Home("mine", tmp_path)
     steps = _next_steps(Plan(name="mine", port=8181), home)
