@@ -125,7 +125,7 @@ def test_a_tensorboard_shows_the_curves_of_a_trial(cluster, tmp_path, request):
     assert environment["window_title"] == "Curves of mine"
     assert "text/html" in requests.get(address, headers=headers, timeout=60).headers["content-type"]
     (one,) = (each for each in cluster.get("tensorboards")["tensorboards"] if each["id"] in address)
-    where = re.search(r"TensorBoard answers on (\S+)", cluster.det("task", "logs", one["id"]).stdout)[1]
+    where = re.search(rf"task {one['id']} answers on (\S+)", cluster.det("task", "logs", one["id"]).stdout)[1]
     own = f"http://{where}/proxy/{one['id']}/data/environment"
     assert requests.get(own, headers=headers, timeout=60).status_code == 401
     if CHROMIUM is not None:

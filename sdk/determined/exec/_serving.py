@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
-import socket
+import os
 import time
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import determined as det
@@ -16,6 +18,8 @@ from determined.transport.rest import Session
 
 logger = logging.getLogger("determined.exec")
 PAUSE_S = 0.1
+SOCKETS = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
+LISTENING = "0A"
 
 
 class Served(NamedTuple):
@@ -50,13 +54,26 @@ def session_of(info: det.ClusterInfo) -> Session:
 
 def announce(task: Served, account: str = "") -> None:
     """Report this task's address to the master, once it accepts connections."""
-    while True:
-        try:
-            socket.create_connection((task.host, task.port), timeout=1).close()
-            break
-        except OSError:
-            time.sleep(PAUSE_S)
+    while not listens_here(task.port):
+        time.sleep(PAUSE_S)
     with session_of(task.info) as session:
         path = f"/api/v1/allocations/{task.info.allocation_id}/proxy_address"
         session.post(path, {"proxyAddress": f"{task.host}:{task.port}", "account": account})
     logger.info("task %s answers on %s:%d", task.info.task_id, task.host, task.port)
+
+
+def listens_here(port: int, tables: Iterable[Path] = SOCKETS) -> bool:
+    """Return whether a process of this user accepts connections at a port of this host.
+
+    A script of another user may have taken the port, and would be sent what is meant for this task.
+    """
+    for table in tables:
+        try:
+            lines = table.read_text().splitlines()[1:]
+        except OSError:
+            continue
+        for _, local, _, state, _, _, _, user, *_ in map(str.split, lines):
+            taken = state == LISTENING and int(local.rpartition(":")[2], 16) == port
+            if taken and int(user) == os.geteuid():
+                return True
+    return False

@@ -11,11 +11,9 @@ Source: launchers spec, section 1; REST spec, section 7.
 from __future__ import annotations
 
 import importlib.util
-import json
 import logging
 import os
 import pathlib
-import socket
 import sys
 import tempfile
 import threading
@@ -24,22 +22,19 @@ from typing import Any
 
 import msgspec
 
-import determined as det
 from det_contracts.page_key import credential
 from det_contracts.roots import Roots
-from determined._info import info_directory
 from determined.core._tensorboard import stored_under
-from determined.exec import _tensorboard_server
+from determined.exec import _serving, _tensorboard_server
+from determined.exec._serving import Served
 from determined.launch import _child
-from determined.launch._node import c10d_port, stop
+from determined.launch._node import stop
 from determined.storage import StorageManager
 from determined.storage.privileged import fenced
-from determined.transport.rest import Session
 
 logger = logging.getLogger("determined.exec.tensorboard")
 SERVER = _tensorboard_server.__name__
 EVERY_S = 10.0
-PAUSE_S = 0.1
 NEVER_S = 10 * 365 * 86400
 """Where the order, of an earlier release, names no time after which an unused TensorBoard ends."""
 
@@ -99,39 +94,36 @@ def sources(
 
 def main() -> int:
     """Fetch files and serve them until the task is killed, or nobody has looked at them for `idle_s`."""
-    logging.basicConfig(level=logging.INFO, format=det.LOG_FORMAT)
-    info = det.get_cluster_info()
-    if info is None:
-        stop("determined.exec.tensorboard runs inside a task: det tensorboard start ID")
+    task = _serving.served("tensorboard.json", "det tensorboard start ID")
     if importlib.util.find_spec("tensorboard") is None:
         stop(
             f"the training environment has no TensorBoard (interpreter {sys.executable}).\n"
             "Install it there: pip install tensorboard"
         )
-    order = json.loads((info_directory() / "tensorboard.json").read_text())
     # In the task's working directory, which is removed with the run.
     root, scratch = pathlib.Path("shown").absolute(), pathlib.Path("fetched").absolute()
-    fetch_all(all_sources := sources(order, info.cluster_id, root, scratch))
-    address, port = order.get("host") or "127.0.0.1", c10d_port()
+    order = task.order
+    fetch_all(all_sources := sources(order, task.info.cluster_id, root, scratch))
     threading.Thread(target=_fetch, args=(all_sources,), daemon=True).start()
-    threading.Thread(target=_announce, args=(info, address, port), daemon=True).start()
+    threading.Thread(target=_serving.announce, args=(task,), daemon=True).start()
     return _child.run(
         [
             *[sys.executable, "-m", SERVER, str(order.get("idle_s") or NEVER_S)],
-            *["--logdir", str(root), "--host", address, "--port", str(port)],
-            *["--path_prefix", f"/proxy/{info.task_id}", "--reload_interval", "5"],
+            *["--logdir", str(root), "--host", task.host, "--port", str(task.port)],
+            *["--path_prefix", f"/proxy/{task.info.task_id}", "--reload_interval", "5"],
             *order.get("args", []),
             # Its fast loader answers everybody on this host.
             *(["--load_fast", "false"] if order.get("apart") else []),
         ],
-        variables(order, info),
+        variables(task),
     )
 
 
-def variables(order: dict[str, Any], info: det.ClusterInfo) -> dict[str, str]:
+def variables(task: Served) -> dict[str, str]:
     """Return the environment of the server: with the key that requests must carry, if the master sends it."""
-    key = {_tensorboard_server.CREDENTIAL: credential(info.session_token)} if order.get("keyed") else {}
-    return {**os.environ, **key}
+    if not task.order.get("keyed"):
+        return dict(os.environ)
+    return {**os.environ, _tensorboard_server.CREDENTIAL: credential(task.info.session_token)}
 
 
 def fetch_all(all_sources: list[Source]) -> None:
@@ -147,21 +139,6 @@ def _fetch(all_sources: list[Source]) -> None:
     while True:
         time.sleep(EVERY_S)
         fetch_all(all_sources)
-
-
-def _announce(info: det.ClusterInfo, address: str, port: int) -> None:
-    """Report this task's address to the master, once it accepts connections."""
-    while True:
-        try:
-            socket.create_connection((address, port), timeout=1).close()
-            break
-        except OSError:
-            time.sleep(PAUSE_S)
-    with Session(info.master_url) as session:
-        session.token = info.session_token
-        path = f"/api/v1/allocations/{info.allocation_id}/proxy_address"
-        session.post(path, {"proxyAddress": f"{address}:{port}"})
-    logger.info("TensorBoard answers on %s:%d", address, port)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,12 @@
 """When an unused TensorBoard ends."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from det_contracts.page_key import credential
 from determined.exec import _tensorboard_server, tensorboard
+from determined.exec._serving import Served
 from determined.exec._tensorboard_server import CREDENTIAL, Use, end_when_idle, only_for_the_gateway
 from tests.fixtures.own_time import set_time
 
@@ -37,18 +40,14 @@ def test_a_script_of_its_host_sees_nothing_and_counts_for_nothing(given):
     assert use.left_s(60) == 60
 
 
-class Info:
-    """Of a task, as its program reads it."""
-
-    session_token = "task.a.b"
-
-
 @pytest.mark.parametrize(
     ("order", "expected"), [({"keyed": True}, credential("task.a.b")), ({"keyed": False}, None), ({}, None)]
 )
 def test_its_key_is_in_its_environment_alone(order, expected):
     """Command lines are for everybody to read. Gateways of earlier releases send none."""
-    assert tensorboard.variables(order, Info).get(CREDENTIAL) == expected
+    info = SimpleNamespace(session_token="task.a.b")
+    task = Served(info=info, order=order, host="", port=0, key="")
+    assert tensorboard.variables(task).get(CREDENTIAL) == expected
 
 
 def test_it_ends_once_it_was_unused_for_long_enough(monkeypatch, caplog):
