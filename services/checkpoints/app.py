@@ -20,7 +20,7 @@ from services.kit.script_requests import serve_scripts
 
 RULES = Rules(
     owner="checkpoints",
-    fold_version=4,
+    fold_version=5,
     state=State,
     roots=ROOTS,
     evolve=add_people_fold(evolve),

@@ -2,7 +2,14 @@
 
 import pytest
 
-from det_contracts.commands import DeleteCheckpoints, ListFiles, RemoveModel, SetModel, SetVersion
+from det_contracts.commands import (
+    DeleteCheckpoints,
+    ListFiles,
+    RemoveModel,
+    RemoveVersion,
+    SetModel,
+    SetVersion,
+)
 from det_contracts.events import checkpoints, metrics, searcher
 from det_contracts.problems import Refused
 from services.checkpoints.app import RULES
@@ -76,6 +83,24 @@ def test_a_request_is_refused_whole(fold):
     assert not fold.state.checkpoints["b"].going
     (listing,) = rule(fold, DeleteCheckpoints(uuids=("a",), globs=(), user="ann")).events
     assert listing.globs == ()
+
+
+def test_a_checkpoint_whose_files_are_only_listed_is_used_as_ever(fold):
+    (asked,) = rule(fold, DeleteCheckpoints(uuids=("a",), globs=(), user="ann")).events
+    rule(fold, SetVersion(model_id=1, checkpoint="a", user="ann"))
+    rule(fold, RemoveVersion(model_id=1, number=1, user="ann"))
+    rule(fold, ListFiles(uuid="a", resources={"a": 7, "c": 1}, task_id=asked.task_id))
+    (whole,) = rule(fold, DeleteCheckpoints(uuids=("a",), user="ann")).events
+    fold.given(task_ended(1)).decide()
+    known = fold.state.checkpoints["a"]
+    assert (known.going, known.state, known.tries, known.task) == (True, "COMPLETED", 1, whole.task_id)
+    assert known.resources == {"a": 7, "c": 1}
+
+
+def test_what_is_listed_when_its_experiment_ends_is_subject_to_retention(fold):
+    rule(fold, DeleteCheckpoints(uuids=("a",), globs=(), user="ann"))
+    (superfluous,) = end(fold)
+    assert (superfluous.uuids, superfluous.globs) == (("a",), None)
 
 
 def test_what_a_task_is_at_work_on_is_not_asked_for_again(fold):

@@ -10,6 +10,7 @@ import tarfile
 import pytest
 
 from det_contracts.commands import CreateExperiment, SubmitTask
+from det_contracts.events import checkpoints
 from det_contracts.events.gateway import AgentUser
 from services.submission import archive
 from tests.gateway import stories as story
@@ -208,6 +209,21 @@ def test_a_warm_start_is_resolved_at_submit(open_gateway, source, found):
     open_gateway.given(story.deleted(OTHER))
     _submit(open_gateway, YAML + "  source_trial_id: 1\n")
     assert open_gateway.peers.commands[1].source_checkpoint == UUID
+
+
+@pytest.mark.parametrize(("globs", "usable"), [((), True), (("*.pt",), False), (None, False)])
+def test_a_warm_start_while_a_task_is_at_the_checkpoint(open_gateway, globs, usable):
+    open_gateway.given(story.created(1), story.trial_created(1), *story.running(1), story.stored(1, UUID, 10))
+    asked = {"task_id": "1.gc-1", "experiment_id": 1, "uuids": (UUID,), "reason": "asked", "globs": globs}
+    open_gateway.given(checkpoints.DeletionRequested(**asked))
+    body = f"{YAML}  source_checkpoint_uuid: {UUID}\n"
+    if usable:
+        _submit(open_gateway, body)
+    else:
+        assert f"no checkpoint found with UUID {UUID}" in _refusal(open_gateway, body)
+    open_gateway.given(checkpoints.DeletionFinished(**asked, deleted=True))
+    if globs is not None:
+        _submit(open_gateway, body)
 
 
 @pytest.mark.parametrize(

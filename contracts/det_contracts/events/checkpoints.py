@@ -27,6 +27,11 @@ class DeletionRequested(msgspec.Struct, frozen=True, kw_only=True):
     sweep: bool = False
     """Whether to also delete what else the experiment left in storage: the event files of its trials."""
 
+    @property
+    def losing(self) -> tuple[str, ...]:
+        """The checkpoints that are to lose files: none if the task only lists them."""
+        return () if self.globs == () else self.uuids
+
 
 @event("checkpoints.deletion.finished", key="task_id")
 class DeletionFinished(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,6 +46,11 @@ class DeletionFinished(msgspec.Struct, frozen=True, kw_only=True):
     """As in the request."""
     sweep: bool = False
     """As in the request."""
+
+    @property
+    def losing(self) -> tuple[str, ...]:
+        """The checkpoints that were to lose files: none if the task only lists them."""
+        return () if self.globs == () else self.uuids
 
 
 @event("checkpoints.experiment.emptied", key="experiment_id")

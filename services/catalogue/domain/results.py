@@ -162,7 +162,7 @@ def checkpoint_stored(state: State, recorded: Recorded) -> Iterable[Key]:
 def deletion_requested(state: State, recorded: Recorded) -> Iterable[Key]:
     """The deletion of checkpoints was requested."""
     event: checkpoints.DeletionRequested = recorded.event
-    for uuid in event.uuids:
+    for uuid in event.losing:
         if uuid in state.checkpoints:
             yield from put_checkpoint(state, replace(state.checkpoints[uuid], going=True))
     yield from deletion_opened(state, recorded)
@@ -171,7 +171,7 @@ def deletion_requested(state: State, recorded: Recorded) -> Iterable[Key]:
 def deletion_finished(state: State, recorded: Recorded) -> Iterable[Key]:
     """A deletion task ended. Checkpoints that it could not delete stay."""
     event: checkpoints.DeletionFinished = recorded.event
-    for uuid in event.uuids:
+    for uuid in event.losing:
         known = state.checkpoints.get(uuid)
         if known is None:
             continue

@@ -183,7 +183,7 @@ def _deletion_requested(state: State, recorded: Recorded) -> Iterable[Key]:
             sweeping=experiment.sweeping or event.sweep,
         )
     )
-    for uuid in event.uuids:
+    for uuid in event.losing:
         known = state.checkpoints[uuid]
         # Counted at the request, and not at its end: a worker that is lost may never report one.
         deleting = replace(known, going=True, task=event.task_id, tries=known.tries + 1, reason=event.reason)
@@ -219,7 +219,7 @@ def _deletion_finished(state: State, recorded: Recorded) -> Iterable[Key]:
     elif experiment is not None and (experiment.deleting or not event.deleted):
         # A checkpoint that retention deleted calls for nothing more.
         yield "experiments", event.experiment_id
-    for uuid in event.uuids:
+    for uuid in event.losing:
         known = state.checkpoints[uuid]
         # Another task may have been requested in the meantime; until that one is over, the deletion is in
         # progress.

@@ -23,7 +23,7 @@ class Node:
                 "agent_id": f"a{rank}",
                 "slot_ids": list(range(slots[rank])),
                 "task_id": "1.t1",
-                "allocation_id": "1.t1.1",
+                "allocation_id": f"1.t{port}.1",
                 "session_token": "",
                 "task_type": "TRIAL",
             },
