@@ -137,12 +137,12 @@ def _stand_in_token() -> dict[str, Any]:
 def error_text(error: Exception) -> str:
     """The first paragraph of an error of obstore. Of the store's own answer only code and message."""
     first, _, inner = str(error).partition("\n\n")
-    said = " ".join(first.split())
+    text = " ".join(first.split())
     # The client hides whether a name was not found, a connection refused or a certificate bad; only the chain
     # of causes says it.
-    if said.endswith("error sending request") and (causes := _CAUSES.findall(inner)):
-        said = f"{said}: {causes[-1]}"
-    parts = [html.unescape(part) for part in _PARTS.findall(said)]
-    head = said.partition("<")[0].rstrip(": ")
+    if text.endswith("error sending request") and (causes := _CAUSES.findall(inner)):
+        text = f"{text}: {causes[-1]}"
+    parts = [html.unescape(part) for part in _PARTS.findall(text)]
+    head = text.partition("<")[0].rstrip(": ")
     # A query may hold a signature.
-    return _QUERY.sub("", ": ".join([head, *parts] if parts else [said]))
+    return _QUERY.sub("", ": ".join([head, *parts] if parts else [text]))

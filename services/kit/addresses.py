@@ -66,6 +66,7 @@ class Addresses:
         host = host.lower()
         if (host, port) in self._own or (host, port) in self._hosts or (host, None) in self._hosts:
             return True
+        # A link-local IPv6 address ends with its interface.
         found = ipaddress.ip_address(address.partition("%")[0])
         return is_public(found) or any(found in network for network in self._networks)
 
@@ -91,6 +92,7 @@ def endpoint(url: str) -> tuple[str, int]:
 def is_public(address: Address) -> bool:
     """Whether an address is on the public internet, including one embedded in IPv6."""
     if isinstance(address, ipaddress.IPv6Address):
+        # A private IPv4 address in one of these forms would otherwise pass as a public IPv6 one.
         inner = address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1]
         if inner is None and address in _NAT64:
             inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)

@@ -81,7 +81,7 @@ class Admission:
             self.release(who)
 
     async def acquire(self, who: str) -> None:
-        """Take a place, to be released with `leave`. Raises `Busy`."""
+        """Take a place, to be given back with `release`. Raises `Busy`."""
         if self._has_place(who):
             self._grant(who)
             return
@@ -125,9 +125,11 @@ class Admission:
 
     def _admit_waiting(self) -> None:
         while self._total < self._at_once:
+            # Not simply the first: one user's long queue would keep the places free that others may take.
             waiter = next((one for one, who in self._queue.items() if self._has_place(who)), None)
             if waiter is None:
                 return
+            # Granted here and not by the woken waiter, or a newcomer could take the place before it runs.
             self._grant(self._queue[waiter])
             self._dequeue(waiter)
             if not waiter.done():

@@ -46,4 +46,6 @@ class AwaitablePosition:
         try:
             await waiter
         finally:
+            # Only the waiter: its position stays in the heap until it is reached, because a heap cannot drop
+            # an inner entry cheaply.
             del waiters[waiter]

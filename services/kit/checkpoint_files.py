@@ -117,7 +117,7 @@ class _ObjectStore(CheckpointFiles):
             with self._store.open(key) as content:
                 yield content
         except ObjectStoreError as error:
-            raise FilesMissing(f"{key} in {self._where} cannot be read: {error.told}") from error
+            raise FilesMissing(f"{key} in {self._where} cannot be read: {error.user_text}") from error
 
 
 def _root(storage: Mapping[str, Any], uuid: str) -> str:

@@ -89,7 +89,7 @@ class ReportEvaluator:
         self._filters = DurationFilter(NO_LEADER_S), DurationFilter(REPLICA_S), DurationFilter(REFUSES_S)
 
     def update(self, now: float, report: ClusterReport | None) -> tuple[dict[str, str], ...]:
-        """Return the findings of `judged` that have held long enough; nothing while there is no report."""
+        """Return the findings of `evaluate` that have held long enough; nothing while there is no report."""
         found = ({}, {}, {}) if report is None else evaluate(report)
         return tuple(one.update(now, wrong) for one, wrong in zip(self._filters, found, strict=True))
 
@@ -117,19 +117,21 @@ class ClusterMonitor:
 
     async def run(self) -> None:
         """Listen for reports, and take one if none arrives, until cancelled."""
-        heard = await self._connection.subscribe(subjects.health_look(), cb=self._on_report)
+        subscription = await self._connection.subscribe(subjects.health_look(), cb=self._on_report)
         try:
             while True:
                 due = self._last_heard_at + self._patience_s - self._clock()
                 if due > 0 or not self._connection.is_connected:
                     await asyncio.sleep(max(due, 0.2))
                     continue
+                # Stored before it is published: without a broker that forwards it, this process still knows
+                # what it saw.
                 self._store(await collect(self._connection))
                 with contextlib.suppress(*UNREACHABLE_ERRORS):
                     await self._connection.publish(subjects.health_look(), msgspec.json.encode(self._last))
         finally:
             with contextlib.suppress(*UNREACHABLE_ERRORS):
-                await heard.unsubscribe()
+                await subscription.unsubscribe()
 
     async def _on_report(self, message: Msg) -> None:
         with contextlib.suppress(msgspec.MsgspecError):
@@ -173,6 +175,7 @@ def _stream_report(info: Mapping[str, Any]) -> StreamReport:
     copies = (info.get("cluster") or {}).get("replicas") or ()
     late = [_describe_lag(one) for one in copies if _is_gone(one) or not one.get("current")]
     wanted = int(info["config"].get("num_replicas", 1))
+    # A broker that was removed, or never joined, is not in the list at all.
     missing = wanted - 1 - len(copies)
     if missing > 0:
         late.append(f"{missing} more are missing")

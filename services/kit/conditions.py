@@ -190,11 +190,14 @@ class Conditions:
 
     def current(self) -> list[Trouble]:
         """Everything that is wrong, oldest first."""
+        # A copy, as other threads may add a condition meanwhile; the inner dicts are replaced and never
+        # changed.
         found = [one for by_about in list(self._found.values()) for one in by_about.values()]
         return sorted(found, key=lambda one: (one.since, one.condition, one.about))
 
     def readings(self) -> Iterable[Reading]:
         """Prometheus readings of every condition, 0 if it does not hold."""
+        # An alert on a series that does not exist never fires.
         values = dict.fromkeys(((kind, "") for kind in KINDS), 0.0)
         values |= {(one.condition, one.about): 1.0 for one in self.current()}
         yield Reading("condition", "1 while the condition holds", ("condition", "about"), values)

@@ -42,6 +42,7 @@ async def connect(
         name=name,
         inbox_prefix=inbox.encode(),
         user_credentials=credentials,
+        # A broker may be away for days, and scripts keep their reports until then.
         max_reconnect_attempts=-1,
         reconnect_time_wait=0.1,
         ping_interval=PING_EVERY_S,

@@ -164,9 +164,9 @@ class Authority:
     ) -> dict[str, Any]:
         """Build an account without streams whose users reach only these platform services."""
         imports = [
-            {"name": subject, "subject": heard, "account": self.account, "type": "service"}
-            | ({"local_subject": subject} if heard != subject else {})
-            for subject, heard in ((subject, _platform_subject(subject, edge)) for subject in imported)
+            {"name": subject, "subject": outer, "account": self.account, "type": "service"}
+            | ({"local_subject": subject} if outer != subject else {})
+            for subject, outer in ((subject, _platform_subject(subject, edge)) for subject in imported)
         ]
         return _account(_NO_STREAMS | {"conn": connections}, signing_keys=[scope], imports=imports)
 

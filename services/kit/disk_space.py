@@ -47,6 +47,7 @@ def space_at(path: Path) -> Space:
     existing = path
     while not existing.exists() and existing != existing.parent:
         existing = existing.parent
+    # `f_bavail`, not `f_bfree`: the rest is reserved for root.
     found = os.statvfs(existing)
     return Space(path, found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize)
 

@@ -20,6 +20,8 @@ def write_atomic(path: Path, content: bytes, *, mode: int = 0o600, durable: bool
     A rename alone is not enough: after a power loss, some file systems show the new name without its content.
     With `durable` False, the file may be missing after a power loss, but never has other content.
     """
+    # Beside the file, since a rename is atomic only within one file system; one per thread, or two writers
+    # would mix their contents.
     draft = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_native_id()}")
     try:
         with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:

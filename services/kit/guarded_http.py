@@ -98,6 +98,7 @@ def _connect(made: HTTPConnection, addresses: Addresses) -> socket.socket:
     if not allowed:
         raise addresses.refusal(host)
     failure: OSError | None = None
+    # A name may have IPv6 addresses that this host cannot reach.
     for address in dict.fromkeys(allowed):
         try:
             return low.create_connection(

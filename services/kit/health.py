@@ -100,6 +100,8 @@ class HealthPages:
         with self._counting:
             if self._open >= MAX_REQUESTS:
                 oldest, since = next(iter(self._silent.items()), (None, 0.0))
+                # Somebody who connects and is silent must not keep probes out, and a probe must not be thrown
+                # out while it is about to ask.
                 if oldest is None or time.monotonic() - since < SILENCE_S:
                     return False
                 del self._silent[oldest]
@@ -166,6 +168,7 @@ class HealthPages:
             text = collected.result(METRICS_S)
         except concurrent.futures.TimeoutError:
             collected.cancel()
+            # Exactly while the loop hangs, the metrics that say so must be there.
             text = generate_latest(self._loop_free_registry)
         except Exception as error:
             log.exception("metrics.failed")

@@ -33,6 +33,7 @@ async def publish_health(connection: Client, conditions: Conditions, replica: st
     subject, was_published = subjects.health_sign(conditions.program.split()[0], replica), False
     while True:
         wrong = [one for one in conditions.current() if KINDS[one.condition].is_reported]
+        # The empty report after the last one tells the others at once, instead of after `EXPIRY_S`.
         if wrong or was_published:
             with contextlib.suppress(*UNREACHABLE_ERRORS):
                 await connection.publish(subject, msgspec.json.encode(wrong[:MAX_TROUBLES]))
@@ -54,7 +55,7 @@ class HealthReports:
     def current(self) -> list[Trouble]:
         """Return what is wrong elsewhere, oldest first."""
         now = self._clock()
-        self._reports = {who: said for who, said in self._reports.items() if now - said[0] < EXPIRY_S}
+        self._reports = {who: one for who, one in self._reports.items() if now - one[0] < EXPIRY_S}
         found = [one for _, troubles in self._reports.values() for one in troubles]
         return sorted(found, key=lambda one: one.since)
 
@@ -72,6 +73,7 @@ class HealthReports:
         name = f"worker {replica}" if program == "worker" else program
         if not troubles:
             self._reports.pop(subject, None)
+        # Workers choose their ids, and one that invents them must not fill the memory.
         elif subject in self._reports or len(self._reports) < MAX_SENDERS:
             self._reports[subject] = self._clock(), list(_valid_troubles(troubles, name))
 
@@ -81,6 +83,7 @@ def _valid_troubles(troubles: list[Trouble], program: str) -> Iterable[Trouble]:
         if one.condition in KINDS and KINDS[one.condition].is_reported:
             yield msgspec.structs.replace(
                 one,
+                # A worker may publish under its own subject only, but write anything into the message.
                 program=program,
                 message=one.message[:MAX_MESSAGE_CHARACTERS],
                 about=one.about[:MAX_MESSAGE_CHARACTERS],

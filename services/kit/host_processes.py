@@ -24,6 +24,7 @@ def descendants(ancestor: int, session: int) -> set[int]:
             children.setdefault(int(fields[1]), []).append(pid)
             if int(fields[3]) == session:
                 found.add(pid)
+    # A process that has become a daemon is no descendant any more, but still in the session.
     pending = [ancestor, *found]
     while pending:
         below = [pid for pid in children.get(pending.pop(), ()) if pid not in found]
@@ -70,6 +71,7 @@ def die_with_parent(parent: int = 0) -> None:
 
     death_signal = 1
     ctypes.CDLL(None).prctl(death_signal, signal.SIGKILL)
+    # The parent may have ended before the call above, which then never takes effect.
     if parent and os.getppid() != parent:
         os._exit(1)
 
@@ -78,6 +80,8 @@ def _stat(pid: int) -> list[bytes] | None:
     """Return the fields of /proc/PID/stat from the state on: state, parent, group, session, ..."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
+            # The second field is the program's name in parentheses, which may itself hold spaces and
+            # parentheses.
             fields = file.read().rpartition(b")")[2].split()
     except OSError:
         return None

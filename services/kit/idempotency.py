@@ -64,6 +64,8 @@ def idempotent(rule: Callable[[S, Any, Call], Result], kept: type[Any]) -> Calla
         known = earlier_result(getattr(state, FIELD), command.once)
         if known is not None:
             return Result(value=known.value)
+        # The result is an event of the same decision: if the process dies in between, neither of the two is
+        # there.
         result = rule(state, command, call)
         asked, reason = command.once, "the request carried an Idempotency-Key"
         fact = kept(asked.request_id, asked.key, asked.digest, result.value, reason)
@@ -79,6 +81,7 @@ def fold_result(state: Any, recorded: Recorded) -> Iterable[Key]:
     state.made_at.swap((known.at, id) if known else None, (recorded.at, id))
     creations[id] = RequestResult(event.key, event.digest, event.value, recorded.at)
     yield FIELD, id
+    # By the time of this event and not by the clock, so that every replica forgets the same keys.
     for at, old in list(islice(state.made_at.up_to(recorded.at - KEY_LIFETIME_S), MAX_EXPIRED_PER_KEY)):
         state.made_at.discard(at, old)
         del creations[old]

@@ -115,6 +115,7 @@ class Lease:
         if self.active and self._bucket is not None:
             with contextlib.suppress(*UNREACHABLE_ERRORS):
                 async with asyncio.timeout(0.5):
+                    # Released at once, so that a replica can take over without waiting for the expiry.
                     await self._bucket.purge(self._name)
         self._set(False)
 

@@ -41,6 +41,7 @@ class LogBudget:
         (False, True, True)
         """
         allowed = size + OVERHEAD_BYTES <= self._left_at(who, at)
+        # A refused event is charged nothing, or a script that repeats it would never get through.
         self.charge(who, size + OVERHEAD_BYTES if allowed else 0, at)
         return allowed
 
@@ -61,4 +62,5 @@ class LogBudget:
 
     def _left_at(self, who: str, at: float) -> float:
         left, before = self._left.get(who, (float(BURST_BYTES), at))
+        # A clock that is set back must not take anything away.
         return min(BURST_BYTES, left + max(0.0, at - before) * BYTES_PER_S)

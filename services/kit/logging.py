@@ -60,6 +60,7 @@ class LogOutput:
                 self._set_level(event.value)
             return
         self.color = event.value == "on"
+        # Colours in JSON would be control characters in the texts of whoever reads it.
         if not isinstance(self._renderer, structlog.processors.JSONRenderer):
             self._renderer = self._console(self.color)
 
@@ -91,6 +92,7 @@ def configure(form: str, level: str, **bound: object) -> None:
     OUTPUT.apply_settings(form, level)
     structlog.configure(
         processors=[
+            # First, so that a dropped line costs nothing else.
             OUTPUT.drop_below_level,
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,

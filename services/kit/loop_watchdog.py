@@ -139,10 +139,12 @@ class LoopWatchdog:
         self._is_over_limit = stalled_s > self._limit_s or (self._is_over_limit and not over)
         if self._is_over_limit and not self._is_reported and (over or stalled_s > REPORT_AFTER_S):
             self._is_reported = True
-            told = (stalled_s, over, self._stack)
+            report_args = (stalled_s, over, self._stack)
             work = contextvars.copy_context().run
             # In its own thread: the loop may be stalled because the reader of the log output is.
-            threading.Thread(target=work, args=(self._report, *told), daemon=True, name="loop-stall").start()
+            threading.Thread(
+                target=work, args=(self._report, *report_args), daemon=True, name="loop-stall"
+            ).start()
 
     def _report(self, stalled_s: float, over: bool, stack: traceback.StackSummary | None) -> None:
         lines = "".join(stack.format()) if stack else ""

@@ -29,13 +29,17 @@ _SHOWN_CODES = {
 
 
 class ObjectStoreError(Exception):
-    """The store refuses. `told` is what its user may read, which is never the store's own text."""
+    """The store refuses. `user_text` is what its user may read, which is never the store's own text."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(error_text(error))
+        # The user chooses the address, so its answer may be a page of the cluster's network; only known codes
+        # are shown.
         code = _CODE.search(str(error))
         known = code is not None and code[1] in _SHOWN_CODES
-        self.told = f"it answers {code[1]}" if code and known else "it does not answer as such a store does"
+        self.user_text = (
+            f"it answers {code[1]}" if code and known else "it does not answer as such a store does"
+        )
 
 
 def check_address(storage: Mapping[str, Any], addresses: Addresses) -> None:

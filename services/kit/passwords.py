@@ -1,7 +1,7 @@
 """Passwords as clients send them and as they are stored: Argon2id, and scrypt from earlier versions.
 
-All functions except `hashed` and `is_outdated` are slow on purpose; do not call them on an event loop. They
-release the interpreter lock while working, so a separate thread blocks nothing.
+All functions except `client_hash` and `is_outdated` are slow on purpose; do not call them on an event loop.
+They release the interpreter lock while working, so a separate thread blocks nothing.
 """
 
 from __future__ import annotations

@@ -72,6 +72,7 @@ def leftover_pids(folder: Path) -> list[int]:
 def _lock_holder(folder: Path) -> int:
     with contextlib.suppress(OSError, ValueError):
         pid = int((folder / HOME / LOCK).read_text())
+        # The lock file has no start time, so the process must also name the folder.
         if _start_time(pid) and _mentions(Path(f"/proc/{pid}"), folder / HOME):
             return pid
     return 0

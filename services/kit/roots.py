@@ -108,6 +108,7 @@ class PagedTable(dict[Any, Any]):
         found = super().get(id, _NOTHING)
         if found is not _NOTHING:
             return found
+        # `dict`'s own methods, as a missing record must not be loaded a second time.
         return super().__getitem__(id) if self._load(id) else default
 
     def __contains__(self, id: object) -> bool:

@@ -63,9 +63,11 @@ class RecordWaiters:
         if len(waiters) >= MAX_PER_TRIAL:
             return _try_answer(find_answer)
         try:
+            # The script names the time, and must not be able to keep a place for longer.
             async with asyncio.timeout(min(max(wait_s, 0.0), WAIT_S)):
                 while (answer := _try_answer(find_answer)) is None:
                     waiter = asyncio.get_running_loop().create_future()
+                    # The look and the registration have no await between them, so no news can come unnoticed.
                     waiters[waiter] = None
                     try:
                         await waiter

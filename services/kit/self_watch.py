@@ -151,24 +151,29 @@ class SelfWatch:
 
     def check(self, sources: WatchSources, now: float) -> None:
         """Find out what is wrong. `now` counts the seconds for which this process was awake."""
-        tell, starting, failing = self.conditions.set_condition, sources.starting(), sources.failing()
+        set_condition = self.conditions.set_condition
+        starting, failing = sources.starting(), sources.failing()
         connected = sources.connection.is_connected
         look = sources.look.last if connected and sources.look is not None else None
-        tell(names.STARTING, {"": starting} if starting else {})
-        tell(names.BROKER_AWAY, {} if connected else {"": "there is no connection to the broker"})
-        tell(names.DATABASE_FAILS, {"": "the database does not work"} if failing else {}, {"": failing})
+        set_condition(names.STARTING, {"": starting} if starting else {})
+        set_condition(names.BROKER_AWAY, {} if connected else {"": "there is no connection to the broker"})
+        set_condition(
+            names.DATABASE_FAILS, {"": "the database does not work"} if failing else {}, {"": failing}
+        )
         nobody, late, silent = self._evaluator.update(now, look)
-        tell(names.NOBODY_LEADS, nobody)
-        tell(names.REPLICA_BEHIND, late)
+        set_condition(names.NOBODY_LEADS, nobody)
+        set_condition(names.REPLICA_BEHIND, late)
         refusals = sources.refusals()
         problems = {name: seen.problem for name, seen in look.streams.items()} if look is not None else {}
         refused = {name: f"stream {name} refuses to store anything" for name in refusals}
-        tell(names.STREAM_REFUSES, {**silent, **refused}, {**problems, **refusals})
+        set_condition(names.STREAM_REFUSES, {**silent, **refused}, {**problems, **refusals})
         parked = sources.parked()
         rebuilding = sources.rebuilding()
-        tell(names.REBUILDING, {"": rebuilding} if rebuilding else {})
+        set_condition(names.REBUILDING, {"": rebuilding} if rebuilding else {})
         self._check_folding(sources.failed())
-        tell(names.DECISIONS_PARKED, {one: f"nothing can be decided about {one}" for one in parked}, parked)
+        set_condition(
+            names.DECISIONS_PARKED, {one: f"nothing can be decided about {one}" for one in parked}, parked
+        )
         self._check_deciding(sources, now, look)
         self._check_reading(sources, now, look, ready=connected and not starting)
 

@@ -91,6 +91,7 @@ def load(record: type[T], environment: Mapping[str, str]) -> T:
         variable = PREFIX + field.name.upper()
         text = environment.get(variable, "")
         required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        # An empty variable counts as missing: compose files and charts set all of them, some to nothing.
         if not text:
             if required:
                 problems.append(f"{variable} is not set")

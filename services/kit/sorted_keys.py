@@ -18,6 +18,7 @@ from sortedcontainers import SortedList
 Key = tuple[Any, ...]
 
 
+# `irange` needs an upper bound behind every tuple with a prefix, and no value of a field is the largest.
 class _Top:
     """Greater than anything."""
 
@@ -59,6 +60,7 @@ class SortedKeys:
         With `after`, only over those whose next element is greater. The set must not change during the
         iteration.
         """
+        # A shorter tuple sorts before all that begin with it, so the prefix is their lower bound.
         low = prefix if after is None else (*prefix, after, _TOP)
         return iter(self._keys.irange(low, (*prefix, _TOP)))
 
@@ -160,6 +162,7 @@ class _Layer(SortedKeys):
         self._removed = _NOTHING
 
     def add(self, *key: Any) -> None:
+        # A removed tuple is only uncovered again, for otherwise it would be there twice.
         if key in self._removed:
             self._removed.discard(*key)
             return

@@ -55,6 +55,7 @@ class Tracer:
     def __init__(self, program: str) -> None:
         own: Mapping[str, Value] = {"service.namespace": "steadfast", "service.name": program}
         if "OTEL_SERVICE_NAME" in os.environ:
+            # What the operator names wins, but the library takes a given attribute over the variable.
             own = {}
         self._provider = TracerProvider(resource=Resource.create(own), shutdown_on_exit=False)
         self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))

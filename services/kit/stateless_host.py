@@ -93,6 +93,7 @@ async def serve(
     async with AsyncExitStack() as stack:
         if tracer is not None:
             stack.callback(tracer.flush)
+        # Before the broker is there, so that a process that waits for it can say so.
         stack.enter_context(watch.serve_pages())
         context = await _connect(owner, settings, watch, stack)
         parts = await build(context)

@@ -44,10 +44,11 @@ def read(key: bytes, token: str) -> TaskToken:
     """Decode and verify a token. Raises `BadTaskToken`. The caller must check that the run still exists."""
     try:
         _, body, signature = token.split(".")
-        said = base64url.decode(body)
-        if not hmac.compare_digest(_signature(key, said), base64url.decode(signature)):
+        content = base64url.decode(body)
+        # Before the contents are parsed, which anybody may have written.
+        if not hmac.compare_digest(_signature(key, content), base64url.decode(signature)):
             raise BadTaskToken("the token was not issued by this cluster")
-        return msgspec.json.decode(said, type=TaskToken)
+        return msgspec.json.decode(content, type=TaskToken)
     except (ValueError, binascii.Error, msgspec.MsgspecError) as error:
         raise BadTaskToken("the token cannot be read") from error
 
@@ -66,4 +67,5 @@ def key_from(path: Path | None) -> bytes | None:
 
 
 def _signature(key: bytes, body: bytes) -> bytes:
+    # The prefix keeps these signatures apart from any other use of the same key.
     return hmac.digest(key, b"task\n" + body, hashlib.sha256)

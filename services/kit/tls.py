@@ -109,6 +109,7 @@ def _load_client_context(authorities: Path) -> ssl.SSLContext:
     except OSError as error:
         what = f"STEADFAST_TLS_CA={authorities} cannot be used"
         raise BadSettings(f"{what}: {error.strerror or error}") from error
+    # `cafile` replaces the system's authorities, and the S3 store may have a public certificate.
     context.load_default_certs()
     return context
 

@@ -46,6 +46,7 @@ class EventSpans:
         """Return the span that led to an event; empty if there is none."""
         run = _run_of(event)
         if first := self._spans.get(run):
+            # Kept and emptied: a removed entry would be recorded again by the run's next event.
             self._spans[run] = ""
             return first
         return self._spans.get(cause, "")

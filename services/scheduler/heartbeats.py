@@ -67,8 +67,8 @@ class HeartbeatMonitor:
         """The time since the last heartbeat of each worker that should be here."""
         now = since_boot()
         here = [(one.id, one.session) for one in state.workers.values() if one.presence == "here"]
-        heard = {id: self._last_heartbeats.get(id, {}).get(session) for id, session in here}
-        ages = {(id,): now - at for id, at in heard.items() if at is not None}
+        newest = {id: self._last_heartbeats.get(id, {}).get(session) for id, session in here}
+        ages = {(id,): now - at for id, at in newest.items() if at is not None}
         yield Reading("heartbeat_age_seconds", "Time since the last heartbeat", ("worker",), ages)
 
     def silence_reports(self, state: State) -> list[ReportSilence]:
@@ -85,10 +85,10 @@ class HeartbeatMonitor:
         reports = []
         for worker in state.workers.values():
             self._drop_old_sessions(worker.id, worker.session, now)
-            heard = self._last_heartbeats.get(worker.id, {}).get(worker.session, 0.0)
+            last_at = self._last_heartbeats.get(worker.id, {}).get(worker.session, 0.0)
             # A worker that has just registered need not have sent a heartbeat, and a new leader has heard
             # none.
-            quiet = now - max(heard, self._first_seen[worker.id][1], self._listening.since)
+            quiet = now - max(last_at, self._first_seen[worker.id][1], self._listening.since)
             if worker.presence == "here" and quiet > self._patience_s:
                 reports.append(ReportSilence(worker.id, worker.session, quiet))
         return reports
@@ -111,16 +111,16 @@ class HeartbeatMonitor:
     def unregistered_workers(self, state: State) -> list[tuple[str, str]]:
         """Workers that never registered although they send heartbeats for long enough; and their sessions."""
         now = since_boot()
-        heard = {
+        since = {
             (id, session): self._unregistered_since.get((id, session), now)
             for id in self._last_heartbeats.keys() - state.workers.keys()
             for session, at in self._last_heartbeats[id].items()
             # Only those that are alive now: what a worker that ended sent earlier needs no registration.
             if now - at < self._patience_s / 2
         }
-        self._unregistered_since = heard
+        self._unregistered_since = since
         listening_since = self._listening.since
-        return sorted(one for one, at in heard.items() if now - max(at, listening_since) > self._patience_s)
+        return sorted(one for one, at in since.items() if now - max(at, listening_since) > self._patience_s)
 
     def _host_can_know(self, allocation_id: str, worker_id: str) -> bool:
         """Whether the host can know that the part is lost.
@@ -144,9 +144,9 @@ class HeartbeatMonitor:
         """
         if self._first_seen.get(worker_id, ("", 0.0))[0] != session:
             self._first_seen[worker_id] = session, now
-        heard = self._last_heartbeats.get(worker_id, {})
-        for other in [s for s, at in heard.items() if s != session and now - at > self._patience_s]:
-            del heard[other]
+        sessions = self._last_heartbeats.get(worker_id, {})
+        for other in [s for s, at in sessions.items() if s != session and now - at > self._patience_s]:
+            del sessions[other]
 
 
 async def monitor_heartbeats(

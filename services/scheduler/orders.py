@@ -273,7 +273,7 @@ class OrdersWriter:
             return False
         if now - self._ahead_since.setdefault(worker_id, now) < SET_BACK_S:
             return False
-        log.warning("orders.of_a_later_log", worker=worker_id, told=published.position, log_ends=last)
+        log.warning("orders.of_a_later_log", worker=worker_id, orders_at=published.position, log_ends=last)
         return True
 
     async def _newest_orders(self, worker_id: str) -> tuple[int, WorkerOrders | None]:

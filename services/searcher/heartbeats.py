@@ -37,16 +37,16 @@ class HeartbeatMonitor:
     def __init__(self, clock: Callable[[], float]) -> None:
         """`clock` returns seconds, including time that the host sleeps."""
         self._clock = clock
-        self._heard: dict[int, tuple[int, float]] = {}
+        self._last_heartbeats: dict[int, tuple[int, float]] = {}
         """Trial that the log waits for -> the run last heard, and when."""
-        self._recently_heard: dict[int, int] = {}
+        self._recent_heartbeats: dict[int, int] = {}
         """Trial heard since the last look -> run."""
         self._listening = ListeningPeriod(MAX_GAP_S, clock())
 
     def restart(self, state: State) -> None:
         """Restart the measurement after a gap or a leader change; forget trials that are not waited for."""
         self._listening.restart(self._clock())
-        self._recently_heard.clear()
+        self._recent_heartbeats.clear()
         self._forget_ended(state)
 
     async def on_heartbeat(self, message: Msg) -> None:
@@ -54,10 +54,10 @@ class HeartbeatMonitor:
         trial_id = ids.parse_number(message.subject.rpartition(".")[2])
         run = ids.parse_number(message.data.decode(errors="replace"))
         if trial_id is not None and run is not None:
-            self._heard[trial_id] = run, self._clock()
+            self._last_heartbeats[trial_id] = run, self._clock()
             # Anybody may send this for a trial of theirs, so the log decides whether it is about a run that
             # counts.
-            self._recently_heard[trial_id] = run
+            self._recent_heartbeats[trial_id] = run
 
     def silent_runs(self, state: State, at: float) -> list[ReportScriptSilent]:
         """Runs that are waited for and were silent for longer than their patience. Call this at every look.
@@ -74,30 +74,30 @@ class HeartbeatMonitor:
     def _find_silent_runs(self, state: State, at: float, now: float) -> Iterable[ReportScriptSilent]:
         for _, id in state.silence_deadlines.up_to(at):
             known = state.trials[id]
-            silent_s = now - max(self._heard_at(id, known.run), self._listening.since)
+            silent_s = now - max(self._last_heartbeat_at(id, known.run), self._listening.since)
             if silent_s > known.patience_s:
                 yield ReportScriptSilent(id, known.run, silent_s)
 
-    def _heard_at(self, trial_id: int, run: int) -> float:
-        heard, at = self._heard.get(trial_id, (0, 0.0))
-        return at if heard == run else 0.0
+    def _last_heartbeat_at(self, trial_id: int, run: int) -> float:
+        heard_run, at = self._last_heartbeats.get(trial_id, (0, 0.0))
+        return at if heard_run == run else 0.0
 
     def returned_runs(self, state: State) -> list[ReportScriptHeard]:
         """Runs heard since the last look that are not waited for. Each may have been declared lost."""
-        not_awaited = {id: run for id, run in self._recently_heard.items() if id not in state.timers}
+        not_awaited = {id: run for id, run in self._recent_heartbeats.items() if id not in state.timers}
         some = dict(islice(not_awaited.items(), MAX_TRIALS_PER_PASS))
-        self._recently_heard = {id: run for id, run in not_awaited.items() if id not in some}
+        self._recent_heartbeats = {id: run for id, run in not_awaited.items() if id not in some}
         self._forget_ended(state)
         return [ReportScriptHeard(id, run) for id, run in some.items()]
 
     def _forget_ended(self, state: State) -> None:
-        for id in self._heard.keys() - state.timers.keys():
-            del self._heard[id]
+        for id in self._last_heartbeats.keys() - state.timers.keys():
+            del self._last_heartbeats[id]
 
     def readings(self, state: State) -> Iterable[Reading]:
         """Number of runs outside the cluster that are waited for, by whether this process has heard them."""
         runs = [(id, state.trials[id].run) for _, id in state.silence_deadlines]
-        heard = sum(1 for id, run in runs if self._heard_at(id, run))
+        heard = sum(1 for id, run in runs if self._last_heartbeat_at(id, run))
         counted = {("yes",): float(heard), ("no",): float(len(runs) - heard)}
         about = "Runs outside of the cluster that are waited for, by whether this process has heard them"
         yield Reading("outside_runs", about, ("heard",), counted)

@@ -91,7 +91,7 @@ def _probe_container(storage: dict[str, Any], addresses: Addresses) -> None:
     except StorageRefused as error:
         raise OSError(str(error)) from error
     except ObjectStoreError as error:
-        raise OSError(f"{describe(storage)}: {error.told}") from error
+        raise OSError(f"{describe(storage)}: {error.user_text}") from error
 
 
 def _round_trips(storage: dict[str, Any], addresses: Addresses) -> bool:

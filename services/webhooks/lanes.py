@@ -159,7 +159,7 @@ class Lanes:
     async def _attempt_and_record(self, webhook_id: int, delivery: Delivery) -> None:
         """Make an attempt and have it recorded. Raises `Refused` or `OutcomeUnknown` if that fails."""
         result = await self._attempt(self._runner.state.webhooks[webhook_id], delivery)
-        told = StateAttempt(
+        attempt = StateAttempt(
             delivery_id=delivery.told.delivery_id,
             attempt=len(delivery.tries) + 1,
             status=result.status,
@@ -168,7 +168,7 @@ class Lanes:
             took_s=result.took_s,
             chance=random.random(),  # noqa: S311 - spreads, keeps no secret
         )
-        await self._runner.command(told, Call(told.delivery_id, self._clock()), COMMAND_TIMEOUT_S)
+        await self._runner.command(attempt, Call(attempt.delivery_id, self._clock()), COMMAND_TIMEOUT_S)
 
     async def _attempt(self, hook: WebhookSet, delivery: Delivery) -> Result:
         try:

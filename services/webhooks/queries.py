@@ -32,12 +32,12 @@ def deliveries(state: State, query: Deliveries) -> dict[str, Any]:
 
 
 def _row(delivery: Delivery) -> dict[str, Any]:
-    told = delivery.told
+    due = delivery.told
     return {
-        "delivery_id": told.delivery_id,
-        "occasion": told.occasion,
-        "experiment": msgspec.to_builtins(told.experiment),
-        "happened_at": told.happened_at,
+        "delivery_id": due.delivery_id,
+        "occasion": due.occasion,
+        "experiment": msgspec.to_builtins(due.experiment),
+        "happened_at": due.happened_at,
         "state": delivery.state,
         "next_at": delivery.next_at if delivery.state == "WAITING" and delivery.tries else None,
         "attempts": msgspec.to_builtins(delivery.tries),

@@ -282,7 +282,11 @@ def test_a_year_of_heartbeats_does_not_grow_log_state_or_watch(outside, monkeypa
     live(outside, DAY_S / 24)
     # Looks that are so rare would else mean that the watch stood still.
     monkeypatch.setattr(outside.listener.watch._listening, "_gap_s", PATIENCE_S)
-    before, position, heard = dump(outside.state), outside.fold._position, len(outside.listener.watch._heard)
+    before, position, heard = (
+        dump(outside.state),
+        outside.fold._position,
+        len(outside.listener.watch._last_heartbeats),
+    )
     reports = live(outside, 365 * DAY_S, every=PATIENCE_S - 10, trials=(1, 2))
     # Two are heard two hundred thousand times; the others fall silent.
     assert len(reports) == 48
@@ -293,7 +297,11 @@ def test_a_year_of_heartbeats_does_not_grow_log_state_or_watch(outside, monkeypa
     grown = {name for name, table in after.items() if len(table) > len(before[name])}
     # How many trials have failed is counted from the first one on.
     assert grown == {"tallies"}
-    assert (heard, len(outside.listener.watch._heard), outside.listener.watch._recently_heard) == (50, 2, {})
+    assert (
+        heard,
+        len(outside.listener.watch._last_heartbeats),
+        outside.listener.watch._recent_heartbeats,
+    ) == (50, 2, {})
 
 
 def test_a_watch_that_stood_still_blames_nobody(outside):
@@ -308,12 +316,12 @@ def test_heartbeats_of_unknown_trials_are_dropped(outside):
     for id in range(1000, 1500):
         outside.listener.hear(id, 1)
     outside.listener.restart(outside.state)
-    assert (outside.listener.watch._heard, outside.listener.watch._recently_heard) == ({}, {})
+    assert (outside.listener.watch._last_heartbeats, outside.listener.watch._recent_heartbeats) == ({}, {})
     for id in range(1000, 1500):
         outside.listener.hear(id, 1)
     told = [len(outside.listener.reports(outside.state)) for _ in range(4)]
     assert told == [200, 200, 100, 0]
-    assert outside.listener.watch._heard == {}
+    assert outside.listener.watch._last_heartbeats == {}
 
 
 @pytest.mark.parametrize("subject", ["alive.x", "alive.", "alive.²"])
@@ -321,7 +329,7 @@ def test_heartbeats_of_unknown_trials_are_dropped(outside):
 def test_what_is_no_sign_of_life_is_none(outside, subject, body):
     message = SimpleNamespace(subject=subject, data=body)
     asyncio.run(outside.listener.watch.on_heartbeat(message))
-    assert outside.listener.watch._heard == {}
+    assert outside.listener.watch._last_heartbeats == {}
 
 
 def test_a_sign_of_life_of_an_earlier_run_counts_for_nothing(outside):

@@ -74,8 +74,11 @@ def require(lookup: RightsLookup, name: str, requests: Iterable[AccessRequest], 
         if request.permission in ("anybody", "service"):
             continue
         person = lookup.person(name)
+        # In the judge, not only at the login: a deactivated user's tokens and scripts may still be there.
         if person is not None and not person.active:
             raise forbidden(f"user '{name}' is not active")
+        # Code of others runs in scripts, and must not be able to give itself its owner's account or the
+        # cluster.
         if script and request.permission in NOT_FOR_SCRIPTS:
             raise forbidden(
                 f"a script may not do this, regardless of its owner: it needs '{request.permission}', "
@@ -85,6 +88,7 @@ def require(lookup: RightsLookup, name: str, requests: Iterable[AccessRequest], 
             _check_by_roles(lookup, name, person, request, script)
         else:
             _check_by_owner(lookup, name, person, request)
+        # After the check of the user, so that the answer says nothing about runs that the user must not see.
         if script and _is_foreign_run(lookup, request, script):
             raise forbidden(f"the token is that of {script}, which does not belong to run {request.id}")
 
@@ -101,6 +105,7 @@ def _account_request(
     if request.permission != "own_account" or request.kind == "cluster":
         return request
     owner = lookup.target(request.kind, request.id)
+    # What does not exist is left to the owner of the fact, which answers that it does not.
     own = owner is None or _is_same_user(lookup, owner.owner, name, person)
     return AccessRequest("logged_in") if own else AccessRequest("administer_users")
 
@@ -161,6 +166,7 @@ def _check_by_roles(
         and _is_same_user(lookup, target.owner, name, person)
     ):
         return
+    # Without the right to see it, its existence must not show in the difference between 403 and 404.
     if request.kind != "cluster" and "view" not in may:
         raise not_found("task" if request.kind == "page" else request.kind, request.id)
     raise forbidden(_describe_missing_role(name, request, target.workspace_id))
@@ -218,6 +224,7 @@ def _is_same_user(lookup: RightsLookup, owner: str, name: str, person: Person | 
     """Whether two names belong to one user, who may have had both."""
     if owner == name:
         return True
+    # By id, since a renamed user still owns what was created under the former name.
     other = lookup.person(owner)
     return person is not None and other is not None and other.id == person.id
 

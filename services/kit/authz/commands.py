@@ -96,6 +96,7 @@ def _report_trial_source(command: commands.ReportTrialSource) -> Iterable[Access
 
 
 def _change_job(command: commands.ChangeJob) -> Iterable[AccessRequest]:
+    # A negative number stands for a task.
     permission: Any = "control" if command.experiment_id > 0 else "control_task"
     return (AccessRequest(permission, "experiment", command.experiment_id),)
 
@@ -120,6 +121,7 @@ def _set_model(command: commands.SetModel) -> Iterable[AccessRequest]:
     if command.model_id is not None:
         changed = commands.given_fields(command, "archived", "workspace_id")
         yield AccessRequest("control" if changed else "edit", "model", command.model_id)
+    # A move into a workspace needs what a creation there needs, or it would be a way around.
     if command.model_id is None or command.workspace_id is not UNSET:
         yield AccessRequest(
             "create", "workspace", 1 if command.workspace_id is UNSET else command.workspace_id
@@ -231,6 +233,8 @@ def _add_access_check(command: Any, rule: Rule[S], known: Callable[[S], RightsLo
 
     @functools.wraps(rule)
     def checked_rule(state: S, sent: Any, call: Call) -> Result:
+        # In the owner's own state, of the moment of the decision: the gateway's check may be older than a
+        # change of roles.
         require(known(state), getattr(sent, "user", ""), needs(sent), script=call.script)
         return rule(state, sent, call)
 

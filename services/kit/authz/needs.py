@@ -44,6 +44,7 @@ def _rows() -> dict[tuple[str, str], Row]:
             for method in methods.split(","):
                 route = method, path.replace("~", API, 1)
                 if route in found:
+                    # Otherwise the second entry would silently win, perhaps the weaker one.
                     raise ValueError(f"{method} {path} stands twice in the permission table")
                 found[route] = Row(permission, kind, reads or method in SAFE)
     return found

@@ -123,6 +123,8 @@ def add_people_fold(
         fold = _FOLDS.get(type(recorded.event))
         if fold is None:
             return evolve(state, recorded)
+        # A list, because the fold is a generator: its changes must have been made before `evolve` looks at
+        # them.
         first = list(fold(state, recorded.event))
         return [*first, *evolve(state, recorded)]
 
@@ -133,6 +135,7 @@ def _user_set(state: People, event: gateway.UserSet) -> Iterable[Key]:
     state.people[event.user_id] = Person(event.user_id, event.username, event.admin, event.active)
     yield "people", event.user_id
     for name in (event.username, *event.former):
+        # What was made under a name stays with the first user who had it.
         if name not in state.people_names:
             state.people_names[name] = NameOf(event.user_id)
             yield "people_names", name

@@ -74,6 +74,8 @@ class Usage:
 
 
 def _change(sums: dict[K, int], key: K, amount: int) -> None:
+    # Sums without anything are dropped, as the list of all of them is walked for each look-up of a group's
+    # use.
     total = sums.get(key, 0) + amount
     if total:
         sums[key] = total

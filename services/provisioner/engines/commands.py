@@ -19,13 +19,13 @@ INHERITED_VARIABLES = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ")
 class CommandFailed(Exception):
     """A command exited with a status other than 0. The text is its output, or the status."""
 
-    def __init__(self, status: int, said: str) -> None:
-        super().__init__(said or f"exit status {status}")
-        self.output = said
+    def __init__(self, status: int, output: str) -> None:
+        super().__init__(output or f"exit status {status}")
+        self.output = output
 
 
 async def run_command(command: Sequence[str], *, within_s: float, text: str = "", **variables: str) -> str:
-    """Return what a command printed. `text` is its input, `more` its additional environment.
+    """Return what a command printed. `text` is its input, `variables` its additional environment.
 
     Raises `CommandFailed`, or `EngineUnavailable` if the command cannot be started or does not finish in
     time.
