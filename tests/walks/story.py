@@ -1,27 +1,24 @@
 """A little of everything that can happen: every kind of event, command and query."""
 
 from det_contracts import commands, queries
-from det_contracts.administration import BindPool, RebuildDatabase, RetryDecisions, SetLogging, SkipEvent
-from det_contracts.commands import Password
 from det_contracts.creation import Once
 from det_contracts.custom_search import CreateTrial as CustomTrial
 from det_contracts.custom_search import SetProgress
-from det_contracts.events import archive, gateway, scheduler, searcher, trial, worker
-from det_contracts.events.gateway import Grant
+from det_contracts.events import archive, scheduler, trial, worker
 from det_contracts.events.scheduler import PoolSettings, Provider
 from det_contracts.ids import TASK_PORTS
 from det_contracts.provisioning import ReportWorkers, SeenWorker
-from det_contracts.webhook_commands import RemoveWebhook, SetWebhook, TryWebhook
 from services.metrics.commands import Drop, Join, Share, Trim
-from services.scheduler.commands import GiveUp, ReportSilence
 from services.searcher.unmanaged import ReportScriptHeard, ReportScriptSilent
-from services.webhooks.commands import StateAttempt
-from tests.walks.background import Users, random_search
+from tests.walks.administration import Administration
+from tests.walks.background import Users
+from tests.walks.checkpoint_changes import CheckpointChanges
+from tests.walks.failing_runs import FailingRuns
 
 SEARCH = {"name": "adaptive_asha", "metric": "loss", "max_length": 16, "max_trials": 4}
 
 
-class Story(Users):
+class Story(FailingRuns, Administration, CheckpointChanges, Users):
     """Plays all of it. `of`: the background."""
 
     def __init__(self, cluster, of):
@@ -32,7 +29,7 @@ class Story(Users):
         for part in (
             self.hosts, self.growth, self.large, self.searches, self.one_experiment, self.failures,
             self.outside, self.custom, self.people, self.registry, self.tasks,
-            self.told_elsewhere, self.queries_, self.data, self.deletion,
+            self.webhooks, self.queries_, self.data, self.deletion,
         ):  # fmt: skip
             part()
 
@@ -136,70 +133,6 @@ class Story(Users):
         self.cluster.decide()
         self.over = id
 
-    def failures(self):
-        """Runs that end otherwise: killed, lost, given up, too late."""
-        id = self.submit(random_search(3), pool="story", max_restarts=1)
-        first, second, third = self.trials_of(id)
-        for one in (first, second, third):
-            self.start(one)
-        self.cluster.tell(trial.ExitedEarly(first, 1, "INVALID_HP"))
-        self.ask(commands.AskToLeave(allocation_id=self.run_of(second), user="ann"))
-        self.cluster.pass_time(11.0)
-        self.cluster.pass_time(3601.0)
-        self.exit(self.run_of(second), 137)
-        self.ask(commands.KillTrial(trial_id=third, user="ann"))
-        self.change(id, "cancel")
-        for one in (first, second, third):
-            if self.run_of(one):
-                self.exit(self.run_of(one), 137)
-        self.change(self.of.live[0], "kill")
-        gang = self.submit(pool="story", resources={"slots_per_trial": 4, "resource_pool": "story"})
-        (one,) = self.trials_of(gang)
-        self.start(one)
-        self.change(gang, "pause")
-        self.change(gang, "cancel")
-        self.change(gang, "kill")
-        self.ask(ReportSilence("a", "s", 60.0))
-        self.cluster.tell(worker.WorkerLeft("b", "s"))
-        self.here("a", 4, pool="story", session="t")
-        self.here("b", 1, pool="story", session="t")
-        done = self.submit(random_search(2), pool="story")
-        one, other = self.trials_of(done)
-        self.start(one)
-        self.complete(one)
-        self.change(done, "cancel")
-        self.change(done, "kill")
-        for left in (one, other):
-            if self.run_of(left):
-                self.exit(self.run_of(left), 0)
-        self.forced()
-        self.fenced()
-
-    def fenced(self):
-        """A host ends by itself what is out of touch, and is waited for."""
-        settings = PoolSettings(on_lost="fence")
-        self.ask(commands.ConfigurePools(pools={"fenced": settings}))
-        self.here("f", 1, pool="fenced")
-        id = self.submit(pool="fenced")
-        (one,) = self.trials_of(id)
-        self.start(one)
-        run = self.run_of(one)
-        self.ask(ReportSilence("f", "s", 60.0))
-        self.ask(GiveUp(run, "f", 60.0))
-        self.change(id, "kill")
-
-    def forced(self):
-        """A search is over while a trial of it still runs, and a person cannot wait."""
-        id = self.submit(pool="story")
-        (one,) = self.trials_of(id)
-        self.start(one)
-        self.cluster.tell(
-            trial.ExitedEarly(one, 1, "USER_REQUESTED_STOP"),
-        )
-        self.cluster.tell(searcher.ExperimentStopping(id, "STOPPING_COMPLETED", "as the search would"))
-        self.change(id, "kill")
-        self.exit(self.run_of(one), 137)
-
     def outside(self):
         id = self.of.outside
         make = commands.CreateTrial(
@@ -231,76 +164,6 @@ class Story(Users):
         self.ask(post)
         self.query(queries.SearcherEvents(self.of.custom))
 
-    def people(self):
-        ask = self.ask
-        user = ask(commands.SetUser(username="fresh", user="admin", once=Once("x", "x", "d")))
-        ask(commands.SetUser(user_id=user, username="other", admin=True, user="admin"))
-        ask(commands.SetUser(user_id=user, admin=False, user="admin"))
-        ask(commands.SetPassword(user_id=user, password=Password("00", "00"), user="admin"))
-        ask(commands.SetFirstPassword(user_id=1, password=Password(hashed="00")))
-        before, renewed = Password("00", "00"), Password(hashed="00")
-        ask(commands.RenewPassword(user_id=user, before=before, password=renewed))
-        setting = gateway.Setting("path", "key", "value")
-        ask(commands.KeepSettings(user_id=user, settings=(setting,), user="admin"))
-        ask(commands.ViewProject(user_id=user, project_id=1, user="admin"))
-        group = ask(commands.SetGroup(name="fresh", add=(user,), user="admin"))
-        ask(commands.SetGroup(group_id=group, name="other", remove=(user,), add=(1,), user="admin"))
-        ask(commands.SetAuthz(mode="rbac"))
-        space = ask(commands.SetWorkspace(name="fresh", user="admin"))
-        grants = [Grant("Editor", space), Grant("Viewer")]
-        given = tuple(commands.Assignment(f"group-{group}", grant) for grant in grants)
-        ask(commands.AssignRoles(add=given, user="admin"))
-        ask(commands.AssignRoles(remove=given[:1], user="admin"))
-        ask(commands.SetQuota(holder=f"group-{group}", jobs=1, user="admin"))
-        ask(commands.RemoveGroup(group_id=group, user="admin"))
-        ask(RetryDecisions(owner="searcher", user="admin"))
-        ask(
-            SkipEvent(
-                owner="searcher", stream="CONTROL", position=10**9, subject="control.searcher.experiment.1",
-                error="KeyError(7)", reason="written by a release that was withdrawn", user="admin",
-            )
-        )  # fmt: skip
-        ask(RebuildDatabase(owner="searcher", user="admin"))
-        ask(SetLogging(level="info", color=False, user="admin"))
-        ask(commands.SetAuthz(mode="basic"))
-        ask(commands.SetWorkspace(workspace_id=space, pinned=True, user="admin"))
-        for change, bound in (("add", (1, space)), ("replace", (2, space))):
-            ask(BindPool(pool="bound", workspaces=bound, change=change, user="admin"))
-        pools = {"default_compute_pool": "bound", "default_aux_pool": "bound"}
-        ask(commands.SetWorkspace(workspace_id=space, **pools, user="admin"))
-        project = ask(commands.SetProject(workspace_id=space, name="fresh", user="admin"))
-        among_many = ask(commands.SetProject(workspace_id=2, name="fresh", user="admin"))
-        ask(commands.RemoveProject(project_id=project, user="admin"))
-        ask(commands.RemoveProject(project_id=among_many, user="admin"))
-        ask(commands.RemoveWorkspace(workspace_id=space, user="admin"))
-        ask(commands.SetTemplate(name="fresh", config={}, user="ann"))
-        ask(commands.RemoveTemplate(name="fresh", user="ann"))
-        ask(commands.CloseSession(session_id="fresh", user="ann"))
-        opened = {"user_id": user, "address": "a", "client": "c", "user": "ann"}
-        ask(commands.OpenSession(session_id="first", opened_at=0.0, until=1.0, **opened))
-        # The one that is over is forgotten.
-        ask(commands.OpenSession(session_id="second", opened_at=1e10, until=2e10, **opened))
-        ask(commands.RenewSession(session_id="second", until=3e10))
-        ask(commands.CloseSession(session_id="second", user="admin"))
-        made = {"user_id": user, "scope": "all", "lives_s": 1e6, "user": "admin"}
-        ask(commands.CreateToken(token_id="token", name="fresh", digest="00", **made))
-        ask(commands.RevokeToken(token_id="token", user="admin"))
-        said = {"username": "fresh elsewhere", "display_name": "", "groups": (), "admin": None}
-        for provision in (True, False):
-            of = {"managed": ("fresh elsewhere",), "member_of": ("fresh elsewhere",) * provision}
-            ask(commands.SignIn(issuer="https://i", subject="fresh", provision=provision, **said, **of))
-
-    def registry(self):
-        model = self.ask(commands.SetModel(name="fresh", user="ann", once=Once("y", "y", "d")))
-        stored = [one.uuid for one in self.cluster.states["checkpoints"].checkpoints_of_trial(self.of.trial)]
-        for into, uuid in ((model, stored[-1]), (1, stored[-2])):
-            self.ask(commands.SetVersion(model_id=into, checkpoint=uuid, user="ann"))
-        number = self.cluster.states["checkpoints"].models[1].numbers
-        self.ask(commands.SetVersion(model_id=1, number=number, name="named", user="ann"))
-        self.ask(commands.RemoveVersion(model_id=1, number=number, user="ann"))
-        self.ask(commands.RemoveModel(model_id=model, user="ann"))
-        self.ask(commands.SetMetadata(uuid=stored[0], metadata={"a": 1}, user="ann"))
-
     def tasks(self):
         submit = {"kind": "COMMAND", "user": "ann", "name": "", "config": {}, "slots": 1}
         for name in ("mine", "other"):
@@ -326,22 +189,6 @@ class Story(Users):
         self.start(one)
         self.ask(commands.MarkDaemon(allocation_id=self.run_of(one), rank=1, user="ann"))
         self.exit(self.run_of(one), 0)
-
-    def told_elsewhere(self):
-        """A webhook is told of an experiment and of a test, in vain and with success, and goes."""
-        made = {"kind": "SLACK", "host": "h", "url": "u", "signing_key": "k", "user": "admin"}
-        hook = self.ask(SetWebhook(states=("PAUSED",), once=Once("h", "h", "d"), **made))
-        self.change(self.submit(pool="none"), "pause")
-        due = self.cluster.states["webhooks"].next_delivery(hook).told.delivery_id
-        result = {"took_s": 1.0, "chance": 0.5}
-        self.ask(StateAttempt(delivery_id=due, attempt=1, status=500, problem="500", **result))
-        self.ask(StateAttempt(delivery_id=due, attempt=2, status=204, **result))
-        test = self.ask(TryWebhook(webhook_id=hook, user="admin"))
-        self.ask(StateAttempt(delivery_id=test, attempt=1, problem="away", **result))
-        self.ask(StateAttempt(delivery_id="due1", attempt=1, status=204, **result))
-        self.query(queries.Webhooks())
-        self.query(queries.Deliveries(webhook_id=self.of.hook, limit=5))
-        self.ask(RemoveWebhook(webhook_id=hook, user="admin"))
 
     def queries_(self):
         ask = self.query
@@ -376,28 +223,3 @@ class Story(Users):
         # No trial is as new as those that a second metrics process would have.
         self.ask(Share(2, first_trial=10**9, first_experiment=10**9))
         self.ask(Join(1, 2))
-
-    def deletion(self):
-        """A few checkpoints go, files of one, and then all of an experiment."""
-        known = self.cluster.states["checkpoints"]
-        first = next(known.checkpoints_of_trial(self.of.trial)).uuid
-        self.ask(commands.DeleteCheckpoints(uuids=(first,), globs=("*",), user="ann"))
-        task = known.checkpoints[first].task
-        self.ask(commands.ListFiles(uuid=first, resources={"model": 3}, task_id=task))
-        self._end_deletion(task)
-        self.change(self.over, "delete")
-        for task in [
-            id for id in self.cluster.states["checkpoints"].deletions if id.startswith(f"{self.over}.")
-        ]:
-            self._end_deletion(task)
-
-    def _end_deletion(self, task):
-        known = self.cluster.states["scheduler"].allocations[f"{task}.1"]
-        if not known.members:
-            ended = scheduler.AllocationEnded(
-                allocation_id=known.id, kind="CHECKPOINT_GC", run=1, outcome="succeeded", reason=""
-            )
-            self.cluster.tell(ended)
-            self.cluster.decide()
-        else:
-            self.exit(known.id, 0)
