@@ -55,7 +55,9 @@ ASKED = {
     ("how do I run on a specific GPU",): "how-do-i-choose-a-specific-gpu-or-machine",
     ("why are my checkpoints deleted",): "why-are-my-checkpoints-deleted",
     ("how do I free disk space", "disk space"): "how-do-i-free-disk-space",
-    ("how do I plot my own metric",): "how-do-i-plot-my-own-metrics",
+    ("how do I plot my own metric", "how do I report custom metrics"): (
+        "how-do-i-report-and-plot-my-own-custom-metrics"
+    ),
     ("how do I use weights and biases", "mlflow"): "how-do-i-use-weights-biases-mlflow-or-another-tracker",
     ("how do I profile training",): "how-do-i-profile-training",
     ("how do I install steadfast",): "how-do-i-install-steadfast",
@@ -78,7 +80,9 @@ ASKED = {
         "how do I continue after a power failure",
     ): "what-happens-after-a-power-failure-or-a-restart-of-the-machine",
     ("grid search",): "how-do-i-try-every-value-in-a-list-grid-search",
-    ("how do I export a model",): "how-do-i-export-a-model-or-use-it-in-another-program",
+    ("how do I export a model", "how do I load a checkpoint for inference"): (
+        "how-do-i-export-a-model-or-load-a-checkpoint-for-inference"
+    ),
     ("how to get the experiment id in my script",): (
         "how-do-i-get-the-id-of-the-experiment-or-trial-in-my-script"
     ),
@@ -86,6 +90,34 @@ ASKED = {
     ("how do I copy my cluster to another machine",): "how-do-i-move-or-copy-my-cluster-to-another-machine",
     ("port 8080 in use",): "how-do-i-use-another-port-or-a-cluster-elsewhere",
     ("how do I change the batch size",): "how-do-i-change-a-setting-such-as-the-learning-rate-for-one-run",
+    ("how do I uninstall",): "how-do-i-uninstall-steadfast",
+    ("how do I fork an experiment",): "how-do-i-fork-or-copy-an-experiment",
+    (
+        "how do I start from another trial",
+    ): "how-do-i-start-from-another-trials-weights-or-checkpoint-warm-start",
+    ("how do I pin a GPU",): "how-do-i-choose-a-specific-gpu-or-machine",
+    ("how do I install python packages for my trial",): "how-do-i-install-packages-for-my-script",
+    ("how do I delete checkpoints", "how do I delete a checkpoint"): "how-do-i-delete-checkpoints",
+    ("how do I find the best trial",): "how-do-i-find-the-best-trial",
+    ("how do I log to tensorboard",): "how-do-i-log-to-tensorboard-and-open-it",
+    ("how do I export metrics to csv",): "how-do-i-get-metrics-out-csv-python",
+    ("how do I add a remote worker",): "how-do-i-add-a-worker-also-on-a-remote-machine",
+    ("how do I reset the admin password",): "how-do-i-reset-a-forgotten-password-also-that-of-the-admin",
+    ("how do I enable TLS https",): "how-do-i-turn-on-tls-https",
+    ("how do I use the REST API",): "how-do-i-use-the-rest-api",
+    ("slack notification",): "how-do-i-get-notified-when-an-experiment-ends",
+    ("how do I register a model",): "how-do-i-register-a-model",
+    ("how do I use mixed precision",): "how-do-i-use-mixed-precision-amp",
+    ("data loading is slow",): "what-do-i-do-when-training-or-data-loading-is-slow",
+    ("how do I monitor the cluster with prometheus",): (
+        "how-do-i-monitor-the-cluster-with-prometheus-and-grafana"
+    ),
+    ("how do I set a time limit for a job",): "how-do-i-set-a-time-limit-for-a-job",
+    ("how do I run a shell on the cluster",): "how-do-i-run-a-shell-on-the-cluster",
+    ("how do I train on cpu only",): "how-do-i-train-on-cpus-only-without-a-gpu",
+    ("how do I set a quota",): "how-do-i-set-a-quota",
+    ("what happens when the disk is full",): "what-happens-when-the-disk-is-full",
+    ("migrate from determined",): "docs/tutorials/from-determined.html#",
 }
 
 

@@ -20,6 +20,10 @@ def run_platform(words: list[str], module: str = "services.local", **variables: 
     # -P: a folder called `services` in the working directory must not be mistaken for the platform.
     python = [sys.executable, "-P"]
     if subprocess.run([*python, "-c", _FIND_PLATFORM], stderr=subprocess.DEVNULL, check=False).returncode:
-        raise Failure("the platform is not installed here; install it with: pip install steadfast")
+        # Not `pip install steadfast`: on PyPI that name belongs to another project.
+        raise Failure(
+            "the platform is not installed here; install the wheel of steadfast that belongs to this "
+            "steadfast-sdk, as docs/start/install.md says"
+        )
     command = [*python, "-m", module, *words]
     return subprocess.run(command, env={**os.environ, **variables}, check=False).returncode
