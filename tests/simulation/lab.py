@@ -21,8 +21,9 @@ from tests.simulation.plan import KINDS, plan_of
 from tests.simulation.scenario_queries import ScenarioQueries
 from tests.simulation.simulate import ask_at_the_end, come_to_rest
 from tests.simulation.violation import Violation
+from tests.simulation.virtual_time import virtual_time
 from tests.simulation.worker import Worker
-from tests.simulation.world import World, parts
+from tests.simulation.world import World
 
 PATIENCE_S = 300.0
 POLL_EVERY_S = 0.1
@@ -43,7 +44,7 @@ class Lab(ScenarioQueries):
         self._open = ExitStack()
         self._loop = self._open.enter_context(virtual_loop())
         plan = plan_of(seed, off=KINDS)
-        self._open.enter_context(parts(self._loop.time, plan))
+        self._open.enter_context(virtual_time(self._loop.time, plan))
         self._run(self._begin(plan, agents, slots, pools))
 
     async def _begin(self, plan, agents, slots, pools):

@@ -11,8 +11,9 @@ from tests.simulation.loop import run
 from tests.simulation.plan import KINDS, plan_of
 from tests.simulation.promptness import TURNS, Promptness
 from tests.simulation.simulate import ask_at_the_end, come_to_rest
+from tests.simulation.virtual_time import virtual_time
 from tests.simulation.worker import Worker
-from tests.simulation.world import World, parts
+from tests.simulation.world import World
 
 ANSWERS = 600
 PATIENCE_S = 60.0
@@ -27,7 +28,7 @@ def saturate(seed, clients, *, answers=ANSWERS, most=TURNS):
     async def main():
         loop = asyncio.get_running_loop()
         plan = replace(plan_of(seed, off=KINDS), step_s=0.01, lag_s=0.005)
-        with parts(loop.time, plan):
+        with virtual_time(loop.time, plan):
             world = World(plan)
             world.promptness = Promptness(most)
             world.start_services()

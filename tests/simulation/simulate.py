@@ -18,7 +18,8 @@ from tests.simulation.loop import VirtualLoop, run
 from tests.simulation.plan import plan_of
 from tests.simulation.users import administrator, people
 from tests.simulation.violation import Violation
-from tests.simulation.world import World, parts
+from tests.simulation.virtual_time import virtual_time
+from tests.simulation.world import World
 
 TROUBLE_S = 1500.0
 PEACE_S = 30_000.0
@@ -51,7 +52,7 @@ def simulate(seed, off=(), steps=300, also=(), **worse):
     async def main():
         loop = asyncio.get_running_loop()
         plan = replace(plan_of(seed, off, steps), **worse)
-        with parts(loop.time, plan):
+        with virtual_time(loop.time, plan):
             world = World(plan)
             worlds.append(world)
             try:

@@ -13,7 +13,8 @@ from tests.simulation.loop import run
 from tests.simulation.plan import KINDS, plan_of
 from tests.simulation.simulate import simulate
 from tests.simulation.users import people
-from tests.simulation.world import World, parts
+from tests.simulation.virtual_time import virtual_time
+from tests.simulation.world import World
 
 OWNERS = ("searcher", "scheduler", "checkpoints", "metrics")
 
@@ -116,7 +117,7 @@ def after_some_time(then):
     async def main():
         loop = asyncio.get_running_loop()
         plan = plan_of(1, off=set(KINDS) - {"users"})
-        with parts(loop.time, plan):
+        with virtual_time(loop.time, plan):
             world = World(plan)
             world.start()
             working = loop.create_task(people(world))

@@ -10,7 +10,8 @@ from services.kit.rules import Call
 from tests.simulation.loop import run
 from tests.simulation.plan import KINDS, plan_of
 from tests.simulation.saturation import config
-from tests.simulation.world import World, parts
+from tests.simulation.virtual_time import virtual_time
+from tests.simulation.world import World
 
 PATIENCE_S = 10.0
 
@@ -21,7 +22,7 @@ async def two_searchers():
     loop = asyncio.get_running_loop()
     for seed in range(100):
         plan = plan_of(seed, off=KINDS)
-        with parts(loop.time, plan):
+        with virtual_time(loop.time, plan):
             world = World(plan)
             if len(world.of("searcher")) < 2:
                 continue

@@ -1,81 +1,42 @@
-"""The whole cluster in one thread: its parts, what happens at each step, and when it is over."""
+"""The whole cluster in one thread: its parts, who asks whom, and its start."""
 
 import asyncio
-from contextlib import ExitStack
-from types import SimpleNamespace
-from unittest import mock
 
 import msgspec
 
-from det_contracts import codec, script_queries, subjects
-from det_contracts.envelope import Unknown
-from det_contracts.events import Decision, searcher
+from det_contracts import script_queries, subjects
 from det_contracts.problems import Refused, invalid, unavailable
-from det_contracts.queries import (
-    Checkpoints,
-    ClusterState,
-    Fits,
-    Jobs,
-    Pools,
-    Provisioning,
-    SearchProgress,
-    SearchState,
-    Waiting,
-)
 from services.checkpoints.app import RULES as CHECKPOINTS
-from services.intake import relay
-from services.kit import decider, listening, pager, runner, saved_portions, snapshot_store, suspension
-from services.kit.rules import Call, dump, every_key
-from services.metrics import settling
+from services.kit.rules import Call
 from services.metrics.app import RULES as METRICS
-from services.provisioner import reconciliation
-from services.scheduler import heartbeats, orders
 from services.scheduler.app import RULES as SCHEDULER
 from services.scheduler.script_answers import holder_answer
 from services.searcher.app import RULES as SEARCHER
-from tests.simulation import calls, invariants, searches
+from tests.simulation import calls
 from tests.simulation.broker import Disk
 from tests.simulation.engine import LyingEngine
-from tests.simulation.facts import NEVER, Seen
-from tests.simulation.fake_database import Copies, FakeDatabase, FakeSnapshot, states_differ, whole
+from tests.simulation.facts import Seen
+from tests.simulation.fake_database import Copies, FakeDatabase
 from tests.simulation.gateway import RULES as GATEWAY
 from tests.simulation.gateway import Gateway
 from tests.simulation.intake import Intake
-from tests.simulation.invariants import Stated
 from tests.simulation.ledger import Ledger
-from tests.simulation.limits import limits_in_force
-from tests.simulation.loop import run
 from tests.simulation.poison import Poison
 from tests.simulation.provisioner import Provisioner
 from tests.simulation.registers import Registers
-from tests.simulation.replica import NO_METRICS, Replica
+from tests.simulation.replica import Replica
 from tests.simulation.script import PROGRAMS
 from tests.simulation.shared_decoder import SharedDecoder
+from tests.simulation.step_checks import StepChecks
 from tests.simulation.story import Story
 from tests.simulation.violation import Violation
+from tests.simulation.virtual_time import EPOCH
 from tests.simulation.worker import Worker
-from worker import fact_outbox, last_contact, registration
 
-EPOCH = 1_700_000_000.0
 PATIENCE_S = 10.0
-POLL_EVERY_S = 4.0
-ROOM = 6
-"""Keep few inactive records in memory, so that most of what is looked up again comes from the shelf."""
-QUERIES = [
-    SearchProgress([1, 2, 99]),
-    SearchState(1),
-    Waiting(),
-    Waiting(1),
-    Jobs(),
-    Pools(),
-    Provisioning(),
-    Fits(pool="default", slots=4),
-    ClusterState(),
-    Checkpoints(experiment_id=1),
-]
 
 
-class World:
+class World(StepChecks):
     """One seed's cluster."""
 
     epoch = EPOCH
@@ -232,146 +193,6 @@ class World:
         if position > len(self.disk.streams[subjects.CONTROL]) or wrong:
             self.fail(Violation("acknowledged is stored", wrong or f"position {position} is not there yet"))
 
-    # -- every step
-
-    def next_stored(self):
-        """A future that is done when the next message is stored."""
-        self._watched = self._watched or asyncio.get_running_loop().create_future()
-        return self._watched
-
-    def _on_stored(self, stored):
-        if self._watched is not None:
-            self._watched.set_result(None)
-            self._watched = None
-        if self.failure is not None:
-            return
-        try:
-            self._step(stored)
-        except Exception as error:
-            self.fail(error)
-
-    def _step(self, stored):
-        stream = stored.subject.partition(".")[0].upper()
-        if stream in (subjects.ORDERS, subjects.WITNESS):
-            return
-        if stream != subjects.CONTROL:
-            report = self.rules["metrics"].decode[stream](stored, stream)
-            self._fold("metrics", report)
-            if stream == subjects.REPORTS:
-                self.ledger.reports.take(report.event.batch)
-            return
-        recorded = self.reading.event(stored)
-        self.steps += 1
-        if type(recorded.event) is Unknown and recorded.event.name in self.newer | {codec.DAMAGED}:
-            return
-        invariants.check_before(self.ledger, recorded.event, self._stated(stored, recorded))
-        if self.promptness is not None:
-            self.promptness.look(self, recorded)
-        calls.check_cause(self.ledger, recorded, asyncio.get_running_loop().time())
-        moved = {owner: self._fold(owner, recorded) for owner in self.rules}
-        self.ledger.take(recorded)
-        self.registers.take(recorded, len(self.disk.streams[subjects.LOGS]))
-        if self.promptness is not None:
-            for owner, keys in moved.items():
-                self.promptness.moved(owner, keys, recorded.position)
-        for kind, id in moved["searcher"]:
-            if kind == "searches" and id in self.truth["searcher"].searches:
-                self._check_search(id, recorded.event)
-
-    def _fold(self, owner, recorded):
-        if self.poison and self.poison.has(owner, recorded):
-            return ()
-        try:
-            return tuple(self.rules[owner].evolve(self.truth[owner], recorded))
-        except Exception as error:
-            raise Violation("events can be folded", f"{owner}: {error!r}", recorded.event) from error
-
-    def _stated(self, stored, recorded):
-        event = recorded.event
-        owner, left, known = self._batch
-        if type(event) is Decision:
-            if left:
-                raise Violation("batches are whole", f"{left} events of {owner} are missing", event)
-            known = Seen(event.seen)
-            self._batch = (event.owner, event.count, known)
-            batch = event.owner
-        elif left:
-            if recorded.actor.startswith("user:") and known.batch == NEVER:
-                # What commands say is known to the commands after them, and to what they call for.
-                known = Seen(known.through, stored.position)
-            self._batch, batch = (owner, left - 1, known), owner
-        else:
-            batch, known = "", Seen(0)
-        name = codec.kind_of(event).name
-        return Stated(
-            name,
-            recorded.actor,
-            stored.subject,
-            stored.position,
-            recorded.cause,
-            batch,
-            known.through,
-            known,
-            False,
-            recorded.witness,
-        )
-
-    def _check_search(self, id, event):
-        for check in searches.CHECKS:
-            wrong = check(self.ledger, self.truth["searcher"], id)
-            if wrong:
-                raise Violation(check.__name__, wrong, searcher.ExperimentDeleting(id, ""))
-
-    def check_records(self, owner):
-        """A state's indexes follow from its records: a snapshot reaches the same decisions."""
-        rules, live = self.rules[owner], self.truth[owner]
-        loaded = self._copies[owner].of(live)
-        for key in every_key(live):
-            one, two = list(rules.react(live, key)), list(rules.react(loaded, key))
-            if one != two:
-                raise Violation("a snapshot decides the same", f"{key}: live {one}, loaded {two}")
-
-    def check_answers(self):
-        """Every question is answered, and every waiting job has a reason."""
-        for rules in self.rules.values():
-            for query in QUERIES:
-                if type(query) in rules.answers:
-                    self._answer(rules, query)
-        why = self.rules["scheduler"].answers[Waiting](self.truth["scheduler"], Waiting())
-        silent = [id for id, sentence in why.items() if not sentence]
-        if silent:
-            raise Violation("who waits is told why", f"{silent} are told nothing")
-
-    def _answer(self, rules, query):
-        try:
-            msgspec.json.encode(rules.answers[type(query)](self.truth[rules.owner], query))
-        except Refused:
-            pass
-        except Exception as error:
-            raise Violation("questions are answered", f"{query}: {error!r}") from error
-
-    # -- G1
-
-    def compare(self, replica):
-        """A caught-up replica holds what the fold of the log holds."""
-        if replica.rules.owner not in self.rules or replica.rules.owner == self.poison.folded:
-            return True
-        if not replica.up or any(
-            at != len(self.disk.streams[stream]) for stream, at in replica.runner.positions.items()
-        ):
-            return False
-        state = whole(replica.rules, replica.runner.state, replica.shelf, replica.runner.pager)
-        if states_differ(state, self.truth[replica.rules.owner]):
-            found, right = dump(state), dump(self.truth[replica.rules.owner])
-            what = next(
-                f"{kind} {id}: {found[kind].get(id)} is not {right[kind].get(id)}"
-                for kind in right
-                for id in {**found[kind], **right[kind]}
-                if found[kind].get(id) != right[kind].get(id)
-            )
-            self.fail(Violation("state is the fold of the log", f"{replica.name}: {what}"))
-        return True
-
     # -- life
 
     def start(self):
@@ -409,53 +230,3 @@ class World:
             await asyncio.wait([self._failed], timeout=seconds)
         if self.failure is not None:
             raise self.failure
-
-
-class NeverBehind:
-    """Nobody asks a simulated saver how far it is behind, since that is measured in real time."""
-
-    allowed_s = 0.0
-
-    def set_total(self, total):
-        pass
-
-    def set_done(self, total):
-        pass
-
-    def restart_age(self):
-        pass
-
-
-def parts(loop_time, plan):
-    """Patches everything in the services that reads a clock or writes to a terminal."""
-    clock = SimpleNamespace(monotonic=loop_time, time=lambda: EPOCH + loop_time())
-    stack = ExitStack()
-    ids = plan.chance("ids")
-    stack.enter_context(limits_in_force(plan.limits))
-    for target, name, value in (
-        (listening, "time", clock),
-        (heartbeats, "since_boot", loop_time),
-        (heartbeats, "POLL_EVERY_S", POLL_EVERY_S),
-        (orders, "POLL_EVERY_S", POLL_EVERY_S),
-        (orders, "log", NO_METRICS),
-        (registration, "log", NO_METRICS),
-        (fact_outbox, "new_id", lambda: f"{ids.getrandbits(128):032x}"),
-        (last_contact, "since_boot", loop_time),
-        (settling, "time", clock),
-        (settling, "POLL_EVERY_S", POLL_EVERY_S),
-        (snapshot_store, "SAVE_EVERY_S", POLL_EVERY_S),
-        (saved_portions, "Lag", NeverBehind),
-        (snapshot_store, "Snapshot", lambda owner, state, fold_version: FakeSnapshot(state)),
-        (pager, "MAX_IDLE_RECORDS", ROOM),
-        (suspension, "TICK_S", POLL_EVERY_S),
-        # So that reports are announced in portions.
-        (reconciliation, "MAX_WORKERS_PER_REPORT", 2),
-        (decider, "log", NO_METRICS),
-        (runner, "log", NO_METRICS),
-        (relay, "log", NO_METRICS),
-    ):
-        stack.enter_context(mock.patch.object(target, name, value))
-    return stack
-
-
-__all__ = ["Refused", "World", "parts", "run"]

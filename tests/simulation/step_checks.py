@@ -1,0 +1,180 @@
+"""What a simulated cluster checks at each message that its log takes, and of its services in between."""
+
+import asyncio
+
+import msgspec
+
+from det_contracts import codec, subjects
+from det_contracts.envelope import Unknown
+from det_contracts.events import Decision, searcher
+from det_contracts.problems import Refused
+from det_contracts.queries import (
+    Checkpoints,
+    ClusterState,
+    Fits,
+    Jobs,
+    Pools,
+    Provisioning,
+    SearchProgress,
+    SearchState,
+    Waiting,
+)
+from services.kit.rules import dump, every_key
+from tests.simulation import calls, invariants, searches
+from tests.simulation.facts import NEVER, Seen
+from tests.simulation.fake_database import states_differ, whole
+from tests.simulation.invariants import Stated
+from tests.simulation.violation import Violation
+
+QUERIES = [
+    SearchProgress([1, 2, 99]),
+    SearchState(1),
+    Waiting(),
+    Waiting(1),
+    Jobs(),
+    Pools(),
+    Provisioning(),
+    Fits(pool="default", slots=4),
+    ClusterState(),
+    Checkpoints(experiment_id=1),
+]
+
+
+class StepChecks:
+    """Folds each message as it is stored, checks it, and compares services with that fold."""
+
+    def next_stored(self):
+        """A future that is done when the next message is stored."""
+        self._watched = self._watched or asyncio.get_running_loop().create_future()
+        return self._watched
+
+    def _on_stored(self, stored):
+        if self._watched is not None:
+            self._watched.set_result(None)
+            self._watched = None
+        if self.failure is not None:
+            return
+        try:
+            self._step(stored)
+        except Exception as error:
+            self.fail(error)
+
+    def _step(self, stored):
+        stream = stored.subject.partition(".")[0].upper()
+        if stream in (subjects.ORDERS, subjects.WITNESS):
+            return
+        if stream != subjects.CONTROL:
+            report = self.rules["metrics"].decode[stream](stored, stream)
+            self._fold("metrics", report)
+            if stream == subjects.REPORTS:
+                self.ledger.reports.take(report.event.batch)
+            return
+        recorded = self.reading.event(stored)
+        self.steps += 1
+        if type(recorded.event) is Unknown and recorded.event.name in self.newer | {codec.DAMAGED}:
+            return
+        invariants.check_before(self.ledger, recorded.event, self._stated(stored, recorded))
+        if self.promptness is not None:
+            self.promptness.look(self, recorded)
+        calls.check_cause(self.ledger, recorded, asyncio.get_running_loop().time())
+        moved = {owner: self._fold(owner, recorded) for owner in self.rules}
+        self.ledger.take(recorded)
+        self.registers.take(recorded, len(self.disk.streams[subjects.LOGS]))
+        if self.promptness is not None:
+            for owner, keys in moved.items():
+                self.promptness.moved(owner, keys, recorded.position)
+        for kind, id in moved["searcher"]:
+            if kind == "searches" and id in self.truth["searcher"].searches:
+                self._check_search(id, recorded.event)
+
+    def _fold(self, owner, recorded):
+        if self.poison and self.poison.has(owner, recorded):
+            return ()
+        try:
+            return tuple(self.rules[owner].evolve(self.truth[owner], recorded))
+        except Exception as error:
+            raise Violation("events can be folded", f"{owner}: {error!r}", recorded.event) from error
+
+    def _stated(self, stored, recorded):
+        event = recorded.event
+        owner, left, known = self._batch
+        if type(event) is Decision:
+            if left:
+                raise Violation("batches are whole", f"{left} events of {owner} are missing", event)
+            known = Seen(event.seen)
+            self._batch = (event.owner, event.count, known)
+            batch = event.owner
+        elif left:
+            if recorded.actor.startswith("user:") and known.batch == NEVER:
+                # What commands say is known to the commands after them, and to what they call for.
+                known = Seen(known.through, stored.position)
+            self._batch, batch = (owner, left - 1, known), owner
+        else:
+            batch, known = "", Seen(0)
+        name = codec.kind_of(event).name
+        return Stated(
+            name,
+            recorded.actor,
+            stored.subject,
+            stored.position,
+            recorded.cause,
+            batch,
+            known.through,
+            known,
+            False,
+            recorded.witness,
+        )
+
+    def _check_search(self, id, event):
+        for check in searches.CHECKS:
+            wrong = check(self.ledger, self.truth["searcher"], id)
+            if wrong:
+                raise Violation(check.__name__, wrong, searcher.ExperimentDeleting(id, ""))
+
+    def check_records(self, owner):
+        """A state's indexes follow from its records: a snapshot reaches the same decisions."""
+        rules, live = self.rules[owner], self.truth[owner]
+        loaded = self._copies[owner].of(live)
+        for key in every_key(live):
+            one, two = list(rules.react(live, key)), list(rules.react(loaded, key))
+            if one != two:
+                raise Violation("a snapshot decides the same", f"{key}: live {one}, loaded {two}")
+
+    def check_answers(self):
+        """Every question is answered, and every waiting job has a reason."""
+        for rules in self.rules.values():
+            for query in QUERIES:
+                if type(query) in rules.answers:
+                    self._answer(rules, query)
+        why = self.rules["scheduler"].answers[Waiting](self.truth["scheduler"], Waiting())
+        silent = [id for id, sentence in why.items() if not sentence]
+        if silent:
+            raise Violation("who waits is told why", f"{silent} are told nothing")
+
+    def _answer(self, rules, query):
+        try:
+            msgspec.json.encode(rules.answers[type(query)](self.truth[rules.owner], query))
+        except Refused:
+            pass
+        except Exception as error:
+            raise Violation("questions are answered", f"{query}: {error!r}") from error
+
+    def compare(self, replica):
+        """A caught-up replica holds what the fold of the log holds."""
+        if replica.rules.owner not in self.rules or replica.rules.owner == self.poison.folded:
+            return True
+        if not replica.up or any(
+            at != len(self.disk.streams[stream]) for stream, at in replica.runner.positions.items()
+        ):
+            return False
+        state = whole(replica.rules, replica.runner.state, replica.shelf, replica.runner.pager)
+        if states_differ(state, self.truth[replica.rules.owner]):
+            found, right = dump(state), dump(self.truth[replica.rules.owner])
+            what = next(
+                f"{kind} {id}: {found[kind].get(id)} is not {right[kind].get(id)}"
+                for kind in right
+                for id in {**found[kind], **right[kind]}
+                if found[kind].get(id) != right[kind].get(id)
+            )
+            self.fail(Violation("state is the fold of the log", f"{replica.name}: {what}"))
+        return True
