@@ -109,7 +109,7 @@ async def check_submission(
     Raises `Refused` or `archive.TooLarge`.
     """
     backend, user = call.backend, call.user.username
-    # Before anything is read: a template may hold secrets, and a fork takes over its parent\'s configuration.
+    # Before anything is read: a template may hold secrets, and a fork takes over its parent's configuration.
     check_template(call, request.template)
     if request.parent_id:
         call.check_view("experiment", request.parent_id)
