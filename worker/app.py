@@ -309,7 +309,7 @@ def main() -> None:
         settings = load(WorkerSettings, os.environ)
         tracer = tracing.configure("worker", os.environ)
         accounts = Accounts(settings.worker_run_as)
-        check_launcher(settings)
+        check_launcher(settings, accounts.default)
         check_offer(settings)
         me = claim(settings.worker_home, settings.worker_id)
     except (BadSettings, BadAccount, BadLauncher, IdentityError, OSError) as error:

@@ -21,7 +21,7 @@ from worker import process
 from worker.account import Account, max_processes
 from worker.environment import PORTS
 from worker.launchers import BadLauncher, container_request, engine_named, variables_file
-from worker.launchers.engine import Container, Engine, Mount, Registry, cli_environment
+from worker.launchers.engine import Container, Engine, Mount, Refused, Registry, cli_environment
 from worker.ports import Ports
 from worker.settings import WorkerSettings
 
@@ -85,6 +85,9 @@ class Containers:
         self, run_dir: Path, task: Task, request: container_request.ContainerRequest
     ) -> ShimCommand:
         """Write down what a run needs for its container. Raises `Refused`, or `OSError` from the disk."""
+        account = task.account if self._engine.as_task_user else None
+        if why := _unknown_account(account):
+            raise Refused(f"{self._engine.name} cannot start the task: {why}")
         unset = variables_file.write_variables(task.info_dir, task.variables)
         container = self._container(run_dir, task, request)
         image = Image(container.image, request.force_pull, request.registry)
@@ -95,7 +98,6 @@ class Containers:
         ports_by_name = dict(zip(PORTS, map(str, task.ports.all()), strict=True))
         ports_by_name[process.INFO_DIR] = str(task.info_dir)
         ending = self._engine.end_command(container.name)
-        account = task.account if self._engine.as_task_user else None
         most = max_processes(self._settings.worker_processes)
         return ShimCommand(
             argv=self._engine.command(container),
@@ -190,8 +192,25 @@ def _home(account: Account | None, task: Task) -> dict[str, str]:
     return {} if account is None else {"HOME": account.home or str(task.workdir)}
 
 
-def check_launcher(settings: WorkerSettings) -> None:
-    """Raise `BadLauncher` for settings with which no task could ever start."""
+def _unknown_account(account: Account | None) -> str:
+    """Why an engine that runs as this account refuses it; "" if it does not.
+
+    Apptainer looks the user up and starts nothing for one without an entry, whoever calls it.
+    """
+    if account is None:
+        return ""
+    try:
+        pwd.getpwuid(account.uid)
+    except KeyError:
+        return f"it runs as {account}, and this host has no user with that id. Make one on the host (useradd)"
+    return ""
+
+
+def check_launcher(settings: WorkerSettings, default: Account | None = None) -> None:
+    """Raise `BadLauncher` for settings with which no task could ever start.
+
+    `default` is the account of tasks whose owner is not linked with one.
+    """
     engine = engine_named(settings.worker_launcher)
     try:
         container_request.operator_options(settings)
@@ -202,6 +221,11 @@ def check_launcher(settings: WorkerSettings) -> None:
         raise BadLauncher(
             f"STEADFAST_WORKER_LAUNCHER={engine.name}: there is no program '{engine.name}' on PATH; install "
             "it, or leave the setting out to start tasks as plain processes"
+        )
+    if engine is not None and engine.as_task_user and (why := _unknown_account(default)):
+        raise BadLauncher(
+            f"STEADFAST_WORKER_LAUNCHER={engine.name} with STEADFAST_WORKER_RUN_AS={settings.worker_run_as}: "
+            f"{why}"
         )
 
 

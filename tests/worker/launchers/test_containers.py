@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import pwd
 import shlex
 import stat
 import subprocess
@@ -24,6 +25,8 @@ from worker.startup_hook import add_hook_for_any_shell
 from worker.utilisation.sampling import processes_of
 
 ANN = Account(64_001, 64_002, "ann")
+"""An account without an entry in this host's list of users."""
+KNOWN = Account(pwd.getpwnam("nobody").pw_uid, 64_002, "nobody")
 
 
 @pytest.fixture
@@ -76,12 +79,25 @@ def test_nothing_of_the_users_is_where_the_engines_program_sees_it(tmp_path, tas
 
 
 def test_apptainer_itself_runs_as_the_task(tmp_path, task):
-    laid = laid_out(tmp_path, task, "apptainer", {"environment": {"image": "/images/x.sif"}})
-    assert laid.run_as == process.RunAs(64_001, 64_002, (), max_processes(-1))
+    own = msgspec.structs.replace(task, account=KNOWN)
+    laid = laid_out(tmp_path, own, "apptainer", {"environment": {"image": "/images/x.sif"}})
+    assert laid.run_as == process.RunAs(KNOWN.uid, 64_002, (), max_processes(-1))
     assert laid.env["HOME"] == str(task.workdir)
     assert laid.end is None
     assert not (tmp_path / "run" / IMAGE_FILE).exists()
     assert "/images/x.sif" in laid.argv
+
+
+def test_apptainer_takes_no_user_that_its_host_does_not_know(tmp_path, task, monkeypatch):
+    with pytest.raises(Refused, match=r"apptainer cannot start .* no user with that id.*useradd"):
+        laid_out(tmp_path, task, "apptainer")
+    assert not (task.info_dir / variables_file.FILE).exists()
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
+    settings = WorkerSettings(worker_launcher="apptainer", worker_run_as="64001:64002")
+    with pytest.raises(BadLauncher, match=r"STEADFAST_WORKER_RUN_AS=64001:64002: .* no user with that id"):
+        check_launcher(settings, ANN)
+    check_launcher(settings, KNOWN)
+    check_launcher(WorkerSettings(worker_launcher="docker"), ANN)
 
 
 def test_a_storage_that_is_not_the_platforms_is_mounted_by_the_rule_of_mounts(tmp_path, task):
