@@ -142,7 +142,7 @@ def _end_reason(one: Provisioned) -> str:
 def _failure_reason(one: Provisioned, notice_s: float) -> str:
     """Why a worker must be given back."""
     if one.ending:
-        end = f"{one.detail or one.id} ends at {_time(one.ends_at)}"
+        end = f"{one.detail or one.id} ends at {format_time(one.ends_at)}"
         if one.too_short:
             return (
                 f"its engine gives it less time than notice_period, {notice_s:g} s, so that no task could "
@@ -153,6 +153,6 @@ def _failure_reason(one: Provisioned, notice_s: float) -> str:
     return f"it {seen} (max_agent_starting_period); its engine says {one.phase}: {one.detail}"
 
 
-def _time(at: float) -> str:
-    """A time that an engine has named, which may be any number."""
+def format_time(at: float) -> str:
+    """A time in words, in UTC. It may be any number, as engines name times, too."""
     return f"{datetime.fromtimestamp(min(max(at, 0.0), LAST_SECOND), UTC):%Y-%m-%d %H:%M:%S} UTC"

@@ -10,6 +10,7 @@ from det_contracts.queries import Provisioning
 from services.kit.rules import Call, Result
 from services.scheduler.domain import State
 from services.scheduler.domain.supply import Provisioned, Supply
+from services.scheduler.growth import format_time
 from services.scheduler.jobs import unknown_pool
 
 
@@ -84,7 +85,8 @@ def describe_supply(state: State, pool: str) -> str:
         return coming
     if supply.retry_at:
         return (
-            f"The pool waits before it asks for another worker: {supply.failures} failed, {supply.failure}."
+            f"The pool waits before it asks for another worker: {supply.failures} failed, {supply.failure}. "
+            f"It tries again at {format_time(supply.retry_at)}."
         )
     most = settings.provider.max_instances
     if state.count_provisioned(pool) >= most:

@@ -10,7 +10,7 @@ from det_contracts.events.scheduler import Provider
 from det_contracts.problems import Refused
 from det_contracts.provisioning import ReportWorkers, SeenWorker
 from det_contracts.queries import Fits, Provisioning, Waiting
-from services.scheduler.domain.provisioned import MIN_BACKOFF_S, MISSING_GRACE_S
+from services.scheduler.domain.provisioned import MAX_BACKOFF_S, MIN_BACKOFF_S, MISSING_GRACE_S
 from services.scheduler.policy.autoscale import demand_of
 from services.scheduler.policy.book import book_of
 from services.scheduler.policy.records import PoolSettings, Request
@@ -299,7 +299,37 @@ def test_a_pool_whose_hosts_have_less_time_than_the_notice_says_so_and_waits(gro
     assert wanted(cluster.request(2)) == []
     assert "The pool waits" in why(cluster)
     assert event.reason in why(cluster)
+    again = datetime.fromtimestamp(cluster.fold.now + MIN_BACKOFF_S, UTC)
+    assert f"It tries again at {again:%Y-%m-%d %H:%M:%S} UTC." in why(cluster)
     assert wanted(later(cluster, MIN_BACKOFF_S)) == ["default-2"]
+
+
+@pytest.mark.parametrize("registers", ["before its time is known", "after it was given back", "never"])
+def test_a_pool_whose_hosts_are_always_too_short_waits_longer_each_time(grow, registers):
+    cluster = grow(max_instances=1)
+    cluster.request(1)
+    pauses = []
+    for number in range(1, 9):
+        id = f"default-{number}"
+        if registers == "before its time is known":
+            cluster.worker(id)
+        report(cluster, id, ends_at=cluster.fold.now + NOTICE_S)
+        assert released(later(cluster, 0)) == [id]
+        if registers == "after it was given back":
+            cluster.worker(id)
+        if registers != "never":
+            leaves(cluster, id)
+        report(cluster, id, phase="over")
+        assert wanted(cluster.request(number + 1)) == []
+        failed_at = cluster.fold.now
+        while not wanted(later(cluster, MIN_BACKOFF_S)):
+            assert cluster.fold.now - failed_at <= MAX_BACKOFF_S
+        pauses.append(cluster.fold.now - failed_at)
+    assert pauses == [15, 30, 60, 120, 240, 480, 900, 900]
+    # One that may stay makes up for all of them.
+    cluster.worker("default-9")
+    report(cluster, "default-9", ends_at=cluster.fold.now + 300)
+    assert cluster.state.supplies["default"].failures == 0
 
 
 def test_a_host_whose_time_is_cut_later_is_no_failure_of_its_pool(grow):

@@ -101,12 +101,17 @@ def refresh_worker(state: State, worker_id: str, at: float) -> Iterable[Key]:
         changes |= {"idle_by": 0.0, "idle": False}
     elif known.busy or (here and not known.here):
         changes |= {"idle_by": at + settings.max_idle_s, "idle": False}
+    supply = state.supplies.get(known.pool)
+    # One that is being given back shows nothing about the next.
+    proves_pool = here and not known.here and not known.released
+    if proves_pool and supply is not None:
+        changes["forgiven"] = max(known.forgiven, supply.failures)
     changed = replace(known, **changes)
     if changed != known:
         yield from state.put_provisioned(changed)
     # A worker that registers proves that the engine works, so the pool need not hold back any longer.
-    if here and not known.here and known.pool in state.supplies:
-        yield from state.put_supply(replace(state.supplies[known.pool], failures=0, failure="", retry_at=0.0))
+    if proves_pool and supply is not None:
+        yield from state.put_supply(replace(supply, failures=0, failure="", retry_at=0.0))
 
 
 def time_passed(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -136,7 +141,7 @@ def released(state: State, recorded: Recorded) -> Iterable[Key]:
     for id in state.occupancy.held_on(event.worker_id):
         yield "allocations", id
     if event.failed:
-        yield from _record_failure(state, known.pool, event.reason, recorded.at)
+        yield from _record_failure(state, known.pool, event.reason, recorded.at, known.forgiven)
 
 
 def dismissed(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -158,12 +163,13 @@ def retry_due(state: State, recorded: Recorded) -> Iterable[Key]:
     return state.put_supply(replace(_supply(state, recorded.event.pool), retry_at=0.0))
 
 
-def _record_failure(state: State, pool: str, reason: str, at: float) -> Iterable[Key]:
+def _record_failure(state: State, pool: str, reason: str, at: float, forgiven: int = 0) -> Iterable[Key]:
     known = _supply(state, pool)
+    failures = max(known.failures, forgiven)
     # The exponent is bounded because a pool may fail for years, and a power beyond a float's range
     # raises an error in the fold.
-    pause = min(MIN_BACKOFF_S * 2 ** min(known.failures, 16), MAX_BACKOFF_S)
-    failed = replace(known, failures=known.failures + 1, failure=reason, retry_at=at + pause)
+    pause = min(MIN_BACKOFF_S * 2 ** min(failures, 16), MAX_BACKOFF_S)
+    failed = replace(known, failures=failures + 1, failure=reason, retry_at=at + pause)
     return state.put_supply(failed)
 
 

@@ -57,6 +57,8 @@ class Provisioned(msgspec.Struct, frozen=True, kw_only=True):
     """The engine no longer has it."""
     ending: bool = False
     """Its host's time ends soon."""
+    forgiven: int = 0
+    """Failures of the pool that its registration made up for. They count again if it is too short."""
     too_short: bool = False
     """When its host was first seen running, its time was within the notice already: no task can use it."""
 
