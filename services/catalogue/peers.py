@@ -171,16 +171,19 @@ class Peers:
 
     async def jobs(self, pool: str | None = None) -> list[Job]:
         """The queue of one pool or of all. Raises `Refused`, also for an unknown pool."""
+        return await self._jobs(queries.Jobs(pool))
+
+    async def _jobs(self, query: queries.Jobs) -> list[Job]:
         # The owner must have read what this page already shows; otherwise an experiment would be listed as
         # active and its job be missing.
-        answer = await self._bus_client.query(queries.Jobs(pool), min_position=self._catalogue.position)
+        answer = await self._bus_client.query(query, min_position=self._catalogue.position)
         return msgspec.convert(answer.value, list[Job])
 
     async def job(self, experiment_id: int) -> Job | None:
         """An experiment's job, if it wants or has slots; None while the scheduler is unavailable."""
         found: list[Job] = []
         async with _optional():
-            found = await self.jobs()
+            found = await self._jobs(queries.Jobs(experiment_id=experiment_id))
         return next((job for job in found if job.experiment_id == experiment_id), None)
 
     async def pools(self) -> list[PoolRow]:

@@ -87,15 +87,19 @@ def jobs(state: State, query: Jobs) -> list[dict[str, Any]]:
     """The queue of one pool or of all. Jobs that currently request nothing are not in it."""
     if query.pool is not None and query.pool not in state.pools:
         raise unknown_pool(state, query.pool)
-    pools = [query.pool] if query.pool is not None else sorted(state.pools)
+    only = query.experiment_id
+    if only is not None:
+        pools = [state.jobs[only].pool] if only in state.jobs else []
+    else:
+        pools = [query.pool] if query.pool is not None else sorted(state.pools)
     explainer = WaitExplainer(state)
-    return [row for pool in pools for row in _queue_rows(state, pool, explainer)]
+    return [row for pool in pools for row in _queue_rows(state, pool, explainer, only)]
 
 
-def _queue_rows(state: State, pool: str, explainer: WaitExplainer) -> list[dict[str, Any]]:
+def _queue_rows(state: State, pool: str, explainer: WaitExplainer, only: int | None) -> list[dict[str, Any]]:
     outside = state.index.gate.not_admitted(pool)
     found = {info.job_id: info for info in queue_of(state.index.books[pool], outside)}
-    line = (state.jobs[id] for id in state.job_order.ids(pool))
+    line = (state.jobs[id] for id in (state.job_order.ids(pool) if only is None else (only,)))
     wanting = [job for job in line if job_id(job.experiment_id) in found]
     return [_job_row(state, job, found[job_id(job.experiment_id)], explainer) for job in wanting]
 

@@ -90,6 +90,15 @@ def test_active_is_shown_as_what_its_allocations_do(gateway):
     assert "jobSummary" not in answer
 
 
+def test_the_page_of_one_experiment_asks_for_one_job_and_not_for_the_queue(gateway):
+    gateway.given(story.worker_here(), story.created(1), searcher.ExperimentActivated(1, "go"))
+    gateway.given(story.trial_created(1), story.run_requested(1))
+    asked, answer = [], gateway.peers.values[queries.Jobs]
+    gateway.peers.values[queries.Jobs] = lambda query: (asked.append(query), answer(query))[1]
+    assert gateway.get("/api/v1/experiments/1")["jobSummary"] == {"state": "STATE_QUEUED", "jobsAhead": -1}
+    assert asked == [queries.Jobs(experiment_id=1)]
+
+
 def test_progress_comes_from_the_searcher_and_may_be_missing(gateway):
     gateway.given(story.created(1))
     gateway.peers.values[queries.SearchProgress] = {"1": 0.25}

@@ -39,6 +39,16 @@ def test_jobs_stand_in_the_order_of_their_submission(queue):
     assert all(row["waits_for"] for row in rows)
 
 
+def test_one_job_is_told_as_in_the_whole_queue(queue):
+    queue.job(4, priority=1)
+    queue.request(4, experiment=4)
+    rows = ask(queue, Jobs())
+    assert [ask(queue, Jobs(experiment_id=row["experiment_id"])) for row in rows] == [[row] for row in rows]
+    queue.job(5)
+    assert ask(queue, Jobs(experiment_id=5)) == []
+    assert ask(queue, Jobs(experiment_id=99)) == []
+
+
 @pytest.mark.parametrize(
     ("id", "where", "expected"),
     [

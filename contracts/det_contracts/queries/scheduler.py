@@ -21,6 +21,8 @@ class Jobs(msgspec.Struct, frozen=True, tag="jobs"):
     """
 
     pool: str | None = None
+    experiment_id: int | None = None
+    """Only the job of this experiment. Schedulers of earlier releases ignore this and send all."""
 
 
 class PreviewChange(msgspec.Struct, frozen=True, tag="preview_change"):

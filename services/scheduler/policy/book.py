@@ -76,7 +76,9 @@ class Book:
         """Set what a job's owner chose. May be called before or after its requests arrive."""
         if self.groups.get(name) == group:
             return
-        self.idle_pass.invalidate()
+        if name in self.queues:
+            # Otherwise it has no request that this could concern, as when its job is new.
+            self.idle_pass.invalidate()
         self._remove_from_level(name)
         self.groups[name] = group
         self._add_to_level(name)
@@ -84,7 +86,8 @@ class Book:
     def drop_group(self, name: str) -> None:
         """Forget what was chosen. Requests that remain get the defaults."""
         if name in self.groups:
-            self.idle_pass.invalidate()
+            if name in self.queues:
+                self.idle_pass.invalidate()
             self._remove_from_level(name)
             del self.groups[name]
             self._add_to_level(name)

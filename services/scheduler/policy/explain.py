@@ -37,6 +37,7 @@ class Explainer:
         self._decision = decide(book) if decision is None else decision
         self._placed = {placement.allocation_id: None for placement in self._decision.allocate}
         self._claims: dict[str, Claim] | None = None
+        self._capacity = capacity_of(book)
         self._lines: dict[Any, _Line] = {}
         self._by_size: dict[tuple[Any, Size], str] = {}
 
@@ -77,7 +78,7 @@ class Explainer:
         whose = "its experiment" if request.preemptible else "its job"
         return (
             f"It needs {request.slots} more: the fair share of {whose} is {claim.offer} of "
-            f"{format_slots(capacity_of(self._book))} at present, and {whose} holds {claim.active}."
+            f"{format_slots(self._capacity)} at present, and {whose} holds {claim.active}."
         )
 
     def _explain_behind(self, request: Request) -> str:

@@ -57,3 +57,14 @@ def test_a_request_behind_one_that_does_not_fit_keeps_the_idle_pass_valid():
     assert book.idle_pass.is_valid()
     book.wait(waits("first", 1, requested_at=-1))
     assert allocated(book) == ["first"]
+
+
+def test_a_job_without_requests_keeps_the_idle_pass_valid():
+    book = pool_of([waits("big", 8)])
+    assert decide(book) == NOTHING
+    book.put_group("new", Group(registered=9))
+    assert book.idle_pass.is_valid()
+    book.drop_group("new")
+    assert book.idle_pass.is_valid()
+    book.put_group("g", Group(priority=1))
+    assert not book.idle_pass.is_valid()
