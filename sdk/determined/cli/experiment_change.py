@@ -125,6 +125,8 @@ def move(session: Session, args: argparse.Namespace) -> None:
 
 def add_label(session: Session, args: argparse.Namespace) -> None:
     """Add a label to an experiment."""
+    # The REST API of 0.25 sets all labels at once: of two users who add one at the same time, the later
+    # wins.
     labels = _labels(session, args)
     if args.label not in labels:
         session.patch(_path(args), {"labels": [*labels, args.label]})

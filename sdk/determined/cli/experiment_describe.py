@@ -60,6 +60,7 @@ def describe(session: Session, args: argparse.Namespace) -> None:
 
 def read_workloads(session: Session, trial_id: int, params: Params | None = None) -> list[Object]:
     """Return the workloads of a trial, each as `{"training" | "validation" | "checkpoint": ...}`."""
+    # 0 asks for all of them, as in 0.25.
     answer = session.get(f"/api/v1/trials/{trial_id}/workloads", {"limit": 0, **(params or {})})
     workloads: list[Object] = answer["workloads"]
     return workloads

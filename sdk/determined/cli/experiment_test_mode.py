@@ -48,6 +48,7 @@ def here(config: Object, model_dir: Path) -> None:
             from determined.exec.harness import trial_class
 
             test_one_batch(trial_class(entrypoint), config)
+        # It would end `det` without a word about why.
         except SystemExit as error:
             raise Failure(f"the model's code called sys.exit({error.code!r})") from error
         except (ImportError, ValueError, TypeError, AssertionError) as error:
@@ -58,8 +59,10 @@ def on_cluster(session: Session, config: Object, body: Object) -> int:
     """Let the master check the configuration, then run the shortened experiment. Returns the exit status."""
     print("Validating experiment configuration...", end="", flush=True)
     try:
+        # The configuration as it is: the shortened one would hide mistakes in what it replaces.
         submission.submit(session, {**body, "validateOnly": True, "activate": False})
     except BaseException:
+        # Ends the line that the error would otherwise continue.
         print(flush=True)
         raise
     print(" succeeded! 🎉", flush=True)

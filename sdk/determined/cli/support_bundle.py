@@ -31,6 +31,7 @@ ARGS = (
 def bundle(session: Session, args: argparse.Namespace) -> None:
     """Write the archive, whose files are in a directory named after it, and print its path."""
     name = f"det-bundle-trial-{args.trial_id}-{time.strftime('%Y%m%dT%H%M%S')}"
+    # All requests before the file is created: one that fails leaves no broken archive.
     parts = list(_parts(session, args.trial_id))
     path = (args.output_dir or Path()).resolve() / f"{name}.tar.gz"
     try:

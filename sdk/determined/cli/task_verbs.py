@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import tempfile
 import time
 import uuid
 import webbrowser
@@ -286,10 +285,7 @@ def _show_config(kind: Kind) -> Run:
 
 
 def _files(args: argparse.Namespace) -> list[Object]:
-    if args.context is None and not args.include:
-        return []
     try:
-        with tempfile.TemporaryDirectory() as empty:
-            return context.pack(args.context or Path(empty), args.include)
+        return context.pack(args.context, args.include)
     except (context.ContextError, OSError) as error:
         raise Failure(str(error)) from error

@@ -36,6 +36,7 @@ def change_password(session: Session, args: argparse.Namespace) -> None:
     session.post(f"{_path(session, name)}/password", identity.hashed(password))
     if name == me:
         store = TokenStore(session.master)
+        # The change has ended this session, too.
         session.token = None
         store.save(name, identity.log_in(session, name, password), activate=store.active_user() == name)
     print(f"Changed the password of user '{name}'")

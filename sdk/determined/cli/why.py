@@ -77,6 +77,7 @@ def _story(session: Session, kind: str, id: str) -> dict[str, Any]:
 
 def show(steps: list[dict[str, Any]], *, in_order: bool = False) -> None:
     """Print one paragraph per step: when, what, who. Occasions follow the steps they led to."""
+    # In a pipe, the width of the terminal says nothing about where the text goes.
     width = min(shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDEST, _WIDEST)
     occasions = {step["position"]: step for step in steps if step["aside"]}
     day, arrow = "", ""

@@ -276,6 +276,7 @@ class CheckpointContext:
         if beyond := too_large("metadata", plain, PROPERTIES_BYTES):
             raise ValueError(f"the checkpoint is not stored: its {beyond}")
         steps = plain.get("steps_completed")
+        # Computed as `epoch * batches / n`, a whole number may be a float.
         if isinstance(steps, float) and steps.is_integer():
             steps = int(steps)
         if isinstance(steps, bool) or not isinstance(steps, int) or not 0 <= steps < MAX_EXACT_INTEGER:

@@ -130,6 +130,7 @@ class DistributedContext(Collectives):
         else:
             everybody = meeting.follow((self._chief_ip, port), self.rank, self.size, has_died=has_died)
         if presence:
+            # Only now: until all have joined, the file is the only sign that this rank runs.
             presence.joined()
         if one_node:
             return everybody, everybody
@@ -151,6 +152,7 @@ class DistributedContext(Collectives):
         place = ("127.0.0.1", 0) if one_node else (everywhere, self._second_port)
         opened = Outcome(lambda: meeting.listen(*place)) if self.rank == 0 else None
         port = Outcome(lambda: opened.get().getsockname()[1]) if opened else None
+        # Also if the chief cannot listen: the others would wait for its port.
         outcome: Outcome[int] = self.broadcast(port)
         address = (self._chief_ip, outcome.get())
         group: Group = (

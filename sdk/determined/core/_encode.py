@@ -79,6 +79,7 @@ def encode(value: Any, level: int = 0) -> Any:
 
 
 def _encode_object(value: Any, level: int) -> Any:
+    # First, since a class says by it how it wants to be stored, whatever else it is.
     if hasattr(value, "__json__"):
         return encode(value.__json__(), level + 1)
     if isinstance(value, enum.Enum):
@@ -109,6 +110,7 @@ def _is_array(value: Any) -> bool:
 def _encode_float(value: float) -> float | str:
     if isfinite(value):
         return float(value)
+    # NaN and the infinities have no form in JSON.
     if value != value:
         return "NaN"
     return "Infinity" if value > 0 else "-Infinity"

@@ -262,6 +262,7 @@ def _valid_validation(metrics: dict[str, Any]) -> dict[str, Any]:
     for name, value in metrics.items():
         if value is None:
             raise RuntimeError(f"Validation metric '{name}' returned an invalid scalar value: None")
+        # Dropped with a warning and not refused, as in 0.25.
         if isinstance(value, bytes | bytearray):
             dropped.append(name)
     if not dropped:

@@ -87,6 +87,7 @@ def main() -> int:
     # Not in or beside the working directory, which may be any folder of the host (`work_dir`).
     folder = info_directory().parent / "sshd"
     write(folder, task.order, account)
+    # Without it, sshd of root refuses every connection.
     if os.geteuid() == 0:
         SEPARATION.mkdir(mode=0o755, exist_ok=True)
     # The parent may ignore this signal; then the exit of a server process could not be detected.

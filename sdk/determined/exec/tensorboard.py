@@ -104,6 +104,7 @@ def main() -> int:
     root, scratch = pathlib.Path("shown").absolute(), pathlib.Path("fetched").absolute()
     order = task.order
     fetch_all(all_sources := sources(order, task.info.cluster_id, root, scratch))
+    # The first copy is made above, before the server starts: an empty page would look like lost data.
     threading.Thread(target=_fetch, args=(all_sources,), daemon=True).start()
     threading.Thread(target=_serving.announce, args=(task,), daemon=True).start()
     return _child.run(

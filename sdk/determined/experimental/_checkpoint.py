@@ -108,6 +108,7 @@ class Checkpoint:
         if not (target / _download.METADATA).exists():
             self._fetch(target, mode)
             if not (target / _download.METADATA).exists():
+                # Checkpoints of other programs may have no such file. It marks the download as complete.
                 self.write_metadata_file(target / _download.METADATA)
         return str(target)
 

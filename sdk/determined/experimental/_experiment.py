@@ -181,6 +181,7 @@ class ExperimentReference(_Control):
                 )
             if time.monotonic() - last_word >= _WORD_EVERY_S:
                 last_word = time.monotonic()
+                # To stderr: the output of a script may be read by a program.
                 print(f"Waiting for experiment {self.id} to end; it is {state.name}.", file=sys.stderr)
             time.sleep(interval)
 
@@ -205,6 +206,7 @@ class ExperimentReference(_Control):
         """
         params = {"sortBy": TrialSortBy.START_TIME.value, "orderBy": TrialOrderBy.ASC.value, "limit": 1}
         while True:
+            # Trials before the state: an experiment may end between the two requests.
             if trials := self._session.get(f"{self._path}/trials", params)["trials"]:
                 return TrialReference(int(trials[0]["id"]), self._session)
             state = ExperimentState(self._get()["state"])

@@ -101,6 +101,8 @@ class Batches:
             first = itertools.islice(places, self._ahead)
             queue = collections.deque(pool.submit(self._load, *place) for place in first)
             while queue:
+                # In the order of submission, whichever thread is done first: the order of batches must not
+                # depend on timing.
                 yield queue.popleft().result()
                 queue.extend(pool.submit(self._load, *place) for place in itertools.islice(places, 1))
 
@@ -121,6 +123,7 @@ class Stream:
     def endless(self, skip: int, rank: int, size: int) -> Iterator[Any]:
         """Yield batches from number `skip` on. Raises InvalidExperimentException if a pass is empty."""
         with contextlib.suppress(TypeError):
+            # Whole passes need not be read to be skipped.
             skip %= len(self)
         yield from self._skipped(skip)
         while True:
@@ -213,6 +216,7 @@ def _cardinality(data: Any) -> int | None:
 def _order(length: int, seed: int, epoch: int, shuffle: bool) -> Any:
     if not shuffle:
         return np.arange(length)
+    # Of seed and epoch only, so that a run that resumes finds the order without the epochs before.
     return np.random.RandomState([seed % 2**32, epoch]).permutation(length)
 
 

@@ -57,6 +57,7 @@ def load_model_from_checkpoint_path(path: str, tags: list[str] | None = None) ->
     model = trial.build_model()
     if not model.built:
         batch = _first_batch(trial, context)
+        # A subclassed model learns its shapes, and so makes its weights, from the first batch.
         model.test_on_batch(*keras.utils.unpack_x_y_sample_weight(batch))
     optimizer = model.optimizer
     if optimizer is not None and not optimizer.built:

@@ -117,6 +117,8 @@ class PyTorchTrialContext(
             ```
         """
         _wrappable.check_model("model", model)
+        # Before DDP, which takes parameters where they are, and before the optimizer is made, which refers
+        # to them.
         model = model.to(self.device)
         if self._stepping.automatic and self.device.type == "cuda":
             _models.autocast_forward(model, self.device.type)
@@ -194,6 +196,7 @@ class PyTorchTrialContext(
         plateau = isinstance(lr_scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau)
         if plateau and step_mode is not LRScheduler.StepMode.MANUAL_STEP:
             raise InvalidExperimentException("ReduceLROnPlateau needs a metric: use StepMode.MANUAL_STEP")
+        # A scheduler of an optimizer that is never stepped would change nothing, without a word.
         if not any(wrapped._scheduler.optimizer is optimizer for optimizer in self.optimizers):
             raise InvalidExperimentException(
                 "the scheduler's optimizer was not wrapped: call wrap_optimizer() before wrap_lr_scheduler()"

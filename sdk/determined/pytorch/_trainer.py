@@ -172,6 +172,7 @@ class Trainer:
             raise ValueError(_arguments.wrong("checkpoint_policy", f"one of {', '.join(POLICIES)}", policy))
         if self._local and policy == "best":
             logger.info("off cluster checkpoint_policy 'best' stores a checkpoint after every validation")
+            # There is no cluster that knows the best validation of the experiment.
             return "all"
         return policy
 

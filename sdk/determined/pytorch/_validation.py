@@ -44,6 +44,7 @@ class Validation:
             model.eval()
         self._callbacks.tell("on_validation_start")
         metrics = self._by_batch(most_batches) if evaluates_batches(self._trial) else self._at_once()
+        # On every rank, also on those without metrics: it is a collective.
         extra = context._reducers.reduce_validation(self._distributed.allgather)
         if metrics is not None:
             metrics |= extra

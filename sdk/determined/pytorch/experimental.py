@@ -294,6 +294,7 @@ class _Batches:
         start: int,
     ) -> None:
         size, drop_last = options.pop("batch_size", None) or 1, options.pop("drop_last", False)
+        # In order and without shuffling: a run that resumes must skip the batches that are done.
         order = BatchSampler(SequentialSampler(dataset), size, drop_last)
         mine = share_length(len(order), group.size, group.rank)
         self.most = share_length(len(order), group.size, 0)
@@ -345,6 +346,7 @@ class _Run:
     def _meet(self, report_progress: Callable[[], None]) -> None:
         """Store the progress. Ranks that have run out of batches must still call this."""
         self._processor.on_checkpoint_start()
+        # All ranks have stored their results before the checkpoint says that these batches are done.
         self._core.distributed.gather(None)
         if self._core.distributed.rank != 0:
             return

@@ -31,6 +31,7 @@ class _Wrapping(Sampler[T]):
             for item in self._inner:
                 empty = False
                 yield item
+            # An empty sampler would be asked for ever.
             if empty:
                 return
 

@@ -26,6 +26,8 @@ def _fits(parts: Sequence[str], pattern: Sequence[str]) -> bool:
         return not parts
     if pattern[0] == "**":
         return _fits(parts, pattern[1:]) or (bool(parts) and _fits(parts[1:], pattern))
+    # Not `fnmatch`, which ignores case on some systems: the same glob must delete the same files
+    # everywhere.
     return bool(parts) and fnmatchcase(parts[0], pattern[0]) and _fits(parts[1:], pattern[1:])
 
 

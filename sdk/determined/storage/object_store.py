@@ -65,6 +65,7 @@ class ObjectStoreBucket:
         chunks = _chunks(content, size_bytes)
         with _translated(key):
             if size_bytes <= part_size_bytes:
+                # Small objects in one request: uploading in parts takes several.
                 obstore.put(self._store, key, b"".join(chunks), use_multipart=False)
             else:
                 obstore.put(

@@ -15,6 +15,7 @@ class Meter:
         self._done = 0
         self._tell = tell
         self._lock = threading.Lock()
+        # So that a transfer of nothing shows its progress, too.
         self.add(0)
 
     def add(self, moved_bytes: int) -> None:

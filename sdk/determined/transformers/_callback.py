@@ -364,6 +364,7 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
         """On preemption, request a checkpoint. Training stops once it is stored."""
         self._preempted = self._preempted or self.core_context.preempt.should_preempt(auto_ack=False)
         if self._preempted:
+            # The Trainer writes a checkpoint at the end of this step and calls `on_save`, which ends the run.
             control.should_save = True
 
     def _upload(self, folder: pathlib.Path, steps: int) -> None:

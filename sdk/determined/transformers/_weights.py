@@ -21,6 +21,7 @@ def restore_renamed(model: Any, checkpoint: pathlib.Path) -> bool:
     if not stored - set(model.state_dict()) or not hasattr(type(model), "from_pretrained"):
         return False
     logger.info("%s uses weight names of another transformers release: translating them", checkpoint)
+    # It translates names of older releases, which the Trainer's own loading does not.
     whole = type(model).from_pretrained(str(checkpoint))
     model.load_state_dict(whole.state_dict())
     return True
