@@ -89,6 +89,7 @@ def write_once(path: Path, content: Any) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     part = path.with_suffix(".part")
     part.write_text(json.dumps(content()))
+    # In one step: another process may be waiting for this file.
     part.replace(path)
 
 
@@ -134,6 +135,7 @@ def unpack(archive: bytes, folders: Sequence[Path]) -> None:
     Raises ValueError for a path that leads outside.
     """
     with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as tar:
+        # All names before the first file, so that a refused archive leaves nothing.
         for member in tar:
             if member.name.startswith("/") or ".." in Path(member.name).parts:
                 raise ValueError(f"{member.name} in the model definition leads out of its folder")
@@ -151,7 +153,7 @@ def visible_gpus() -> list[str]:
             continue
         rows = [line.split(",") for line in done.stdout.splitlines() if "," in line]
         numbered = [(row[0].strip().removeprefix("card"), row[1].strip()) for row in rows]
-        return [uuid for index, uuid in sorted(numbered) if index.isdigit()]
+        return [uuid for _, uuid in sorted((int(index), uuid) for index, uuid in numbered if index.isdigit())]
     return []
 
 
