@@ -120,7 +120,9 @@ def import_from_path(path: "str | os.PathLike[str]") -> Iterator[None]:
     try:
         aside = _set_aside()
         before = set(sys.modules)
+        # The directory may be a checkpoint, to which nothing must be added.
         sys.dont_write_bytecode = True
+        # Without the empty entry, the working directory, which may have files of the same names.
         sys.path[:] = [os.fspath(path), *(p for p in sys.path if p != "")]
         importlib.invalidate_caches()
         yield

@@ -32,6 +32,7 @@ class Outcome(Generic[_T]):
 def _portable(error: Exception | None) -> Exception | None:
     """Return the error, or a RuntimeError with the same text if it cannot be pickled."""
     try:
+        # Both ways: some exceptions can be pickled but not be made again.
         pickle.loads(pickle.dumps(error))
         return error
     except Exception:
@@ -49,6 +50,7 @@ def values_of_all(group: Group | Collectives, mine: Outcome[_T]) -> list[_T]:
     A failed rank raises its own error; the others raise a RuntimeError that names ranks and errors.
     """
     everybody: list[Outcome[_T]] = group.allgather(mine)
+    # A rank that failed raises its own error, with its traceback; the others say which ranks failed.
     mine.get()
     failed = [
         f"rank {rank}: {error_text(outcome.error)}" for rank, outcome in enumerate(everybody) if outcome.error

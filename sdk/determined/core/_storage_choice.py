@@ -48,5 +48,6 @@ def trial_storage(info: ClusterInfo, checkpoint_storage: str | dict[str, Any] | 
     """Return the storage given by the script, or else the experiment's."""
     if checkpoint_storage is not None:
         return chosen_storage(checkpoint_storage)
+    # In a container, the directory of the host is mounted where Determined 0.25 has it.
     mounted = os.environ.get("DET_RESOURCES_TYPE") in _WITH_CONTAINER
     return storage.build(info.trial._config["checkpoint_storage"], _IN_CONTAINER if mounted else None)

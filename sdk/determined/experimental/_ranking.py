@@ -55,4 +55,5 @@ def _value(checkpoint: Checkpoint, metric: str) -> float | None:
         value = float(metrics[metric])
     except (KeyError, TypeError, ValueError):
         return None
+    # NaN compares with nothing: the order would depend on where it stands.
     return None if math.isnan(value) else value

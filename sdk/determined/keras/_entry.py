@@ -24,6 +24,7 @@ def train(trial_class: type[TFKerasTrial], info: ClusterInfo) -> None:
     """Train as configured in the experiment, until the search ends."""
     trial, config = info.trial, info.trial._config
     with _ranks_of(info) as group, _core(group) as core_context:
+        # NumPy takes 32 bits; seeds of configurations may be larger.
         keras.utils.set_random_seed(trial.trial_seed % 2**32)
         settings = Settings.of_trial(trial, group.size)
         context = TFKerasTrialContext(

@@ -116,6 +116,7 @@ def _over_ssh(
     node: Node, sshd: str, command: list[str], environment: dict[str, str], version: Version
 ) -> int:
     environment["PDSH_SSH_ARGS"] = (
+        # The keys of the nodes are made for this allocation, so no host key can be known before.
         f"-o PasswordAuthentication=no -o StrictHostKeyChecking=no -p {ssh_port()} -2 -a -x %h"
     )
     Path(ENVIRONMENT_FILE).write_text(environment_file(environment, version))
@@ -124,6 +125,7 @@ def _over_ssh(
         _peers.wait_for_peers(node.addresses, ssh_port())
         return _child.run(command, environment)
     finally:
+        # It serves until it is killed.
         own.kill()
         own.wait()
 

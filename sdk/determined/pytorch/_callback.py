@@ -273,6 +273,7 @@ class Callbacks:
 
     def tell(self, method: str, *given: Any) -> None:
         """Call a method of all callbacks that override it, in order."""
+        # Found once: most callbacks override few methods, and some are called with each batch.
         hearing = self._heard.get(method)
         if hearing is None:
             hearing = self._heard[method] = list(self._own(method, self._all.values()))
@@ -282,6 +283,7 @@ class Callbacks:
     def shut_down(self) -> None:
         """Notify callbacks of the shutdown in reverse order. If one fails, the others are still called."""
         failed: Exception | None = None
+        # In reverse order, as `with` blocks end, and each also if another fails.
         for function in self._own("on_trial_shutdown", reversed(self._all.values())):
             try:
                 function()

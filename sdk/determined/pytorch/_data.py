@@ -60,6 +60,7 @@ def to_device(data: Any, device: torch.device, warned_types: set[type] | None = 
         ```
     """
     if isinstance(data, torch.Tensor):
+        # Without waiting, which has an effect for pinned memory (`pin_memory` of the loader).
         return data if data.device == device else data.to(device, non_blocking=True)
     if isinstance(data, dict):
         return {name: to_device(value, device, warned_types) for name, value in data.items()}
@@ -69,6 +70,7 @@ def to_device(data: Any, device: torch.device, warned_types: set[type] | None = 
         moved = [to_device(value, device, warned_types) for value in data]
         # A named tuple takes its fields as separate arguments.
         return type(data)(*moved) if hasattr(data, "_fields") else tuple(moved)
+    # There are no tensors of text or objects.
     if isinstance(data, np.ndarray) and data.dtype.kind in "fciub":
         return torch.from_numpy(data).to(device)
     if callable(getattr(data, "to", None)):

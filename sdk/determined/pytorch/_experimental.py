@@ -66,5 +66,6 @@ class PyTorchExperimentalContext:
                 self.model = context.wrap_model(Net())
             ```
         """
+        # On a CPU, the same script trains in full precision.
         on_gpu = self._parent.device.type == "cuda"
         self._parent._automate_scaling(torch.amp.GradScaler(self._parent.device.type, enabled=on_gpu))

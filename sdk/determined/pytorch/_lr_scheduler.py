@@ -112,6 +112,8 @@ class LRScheduler:
         if self._mode is LRScheduler.StepMode.MANUAL_STEP or (batch_idx + 1) % aggregation != 0:
             return 0
         if self._mode is LRScheduler.StepMode.STEP_EVERY_BATCH:
+            # With aggregated gradients, the scheduler steps with the optimizer, for all batches since its
+            # last step.
             return _multiples(batch_idx - aggregation + 1, batch_idx + 1, self._frequency)
         if self._mode is LRScheduler.StepMode.STEP_EVERY_OPTIMIZER_STEP:
             return int((batch_idx + 1) // aggregation % self._frequency == 0)

@@ -105,6 +105,7 @@ class SimpleMetricReducer(MetricReducer):
 
     def cross_slot_reduce(self, per_slot_metrics: list[Any]) -> Any:
         missing = object()
+        # Batches are dealt out in turn, so this is the order in which one process would have seen them.
         rounds = itertools.zip_longest(*per_slot_metrics, fillvalue=missing)
         return self._function([value for row in rounds for value in row if value is not missing])
 

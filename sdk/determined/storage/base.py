@@ -111,6 +111,7 @@ class StorageManager(abc.ABC):
         try:
             self.delete(dst, EVERYTHING)
         except Exception as e:
+            # Called while another error is raised, which must not be hidden.
             logger.warning("could not remove the incomplete checkpoint %s: %s", dst, e)
 
     @staticmethod

@@ -108,6 +108,7 @@ class BucketStorageManager(CloudStorageManager):
         root, meter = self._root(dst), Meter(sum(files.values()), progress)
         with self._naming_the_place():
             uploaded = transfer.upload(self._store, root, pathlib.Path(src), files, meter)
+            # After the files: checksums of a file that did not arrive would be worse than none.
             if checksums and uploaded:
                 transfer.keep_checksums(self._store, self._checksums(dst), uploaded)
 
@@ -163,6 +164,7 @@ class BucketStorageManager(CloudStorageManager):
         return False
 
     def pre_store_path(self, dst: str) -> pathlib.Path:
+        # Before the script writes for minutes into a directory that cannot be stored under this name.
         inside(dst)
         return pathlib.Path(tempfile.mkdtemp(prefix="checkpoint-", dir=self._temp_dir))
 

@@ -112,6 +112,7 @@ def build(config: Mapping[str, Any], container_path: str | None = None) -> Stora
         raise ValueError(f"`type` of a storage configuration must be a string, not {type(kind).__name__}")
     if kind not in _BUILDERS:
         raise TypeError(f"Unknown storage type: {kind}")
+    # A section of an experiment's configuration also says how many checkpoints are kept.
     options = {k: v for k, v in config.items() if k != "type" and not k.startswith("save_")}
     try:
         return _BUILDERS[kind](container_path, **options)
@@ -158,6 +159,7 @@ def validate_manager(manager: StorageManager) -> None:
             if (back / name).read_text() != text:
                 raise OSError(f"{manager!r} returned different data than was written")
         finally:
+            # A user may be allowed to write but not to delete, which is enough for training.
             manager.delete_quietly(storage_id)
 
 

@@ -136,6 +136,7 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
         weights_only = stored.with_name(f"{_folders.PREFIX}0")
         if self._distributed.local_rank == 0:
             _folders.keep_weights_only(stored)
+        # No rank may read the checkpoint while another changes it.
         self._distributed.allgather(None)
         return weights_only
 
@@ -189,6 +190,7 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
         self._compare(args)
         if self._resumed is not None and model is not None:
             restore_renamed(model, self._resumed)
+        # The run before may have ended between the last report and the completion.
         for logs in state.log_history:
             if logs.get("step") == state.global_step:
                 self._note(logs, state.global_step)
