@@ -23,11 +23,11 @@ DEFAULT_EXP_CFG: dict[str, Any] = {
     "resources": DEFAULT_RESOURCES_CFG,
     "optimizations": DEFAULT_OPTIMIZATIONS,
 }
-HOROVOD_GLOO_RENDEZVOUS_PORT = int(os.environ.get("HOROVOD_GLOO_RENDEZVOUS_PORT") or 12355)
 _PORTS: dict[str, Callable[[], int]] = {
     "INTER_TRAIN_PROCESS_COMM_PORT_1": port_1,
     "INTER_TRAIN_PROCESS_COMM_PORT_2": port_2,
     "DTRAIN_SSH_PORT": lambda: int(os.environ.get("DTRAIN_SSH_PORT") or 12350),
+    "HOROVOD_GLOO_RENDEZVOUS_PORT": lambda: int(os.environ.get("HOROVOD_GLOO_RENDEZVOUS_PORT") or 12355),
 }
 
 

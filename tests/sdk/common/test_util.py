@@ -136,6 +136,21 @@ def test_constants():
     assert ".detignore" not in client_constants.DEFAULT_DETIGNORE
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "INTER_TRAIN_PROCESS_COMM_PORT_1",
+        "INTER_TRAIN_PROCESS_COMM_PORT_2",
+        "DTRAIN_SSH_PORT",
+        "HOROVOD_GLOO_RENDEZVOUS_PORT",
+    ],
+)
+def test_ports_are_those_of_the_run_also_where_the_module_was_loaded_before(name, monkeypatch):
+    """As in an interpreter that is kept for warm starts."""
+    monkeypatch.setenv(name, "4711")
+    assert getattr(constants, name) == 4711
+
+
 def test_packing(tmp_path):
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "a.py").write_text("12345")
