@@ -15,6 +15,7 @@ from determined import core, errors, util  # isort: skip
 
 LOG_FORMAT = "%(levelname)s: [%(process)s] %(name)s: %(message)s"
 
+# Loaded at the first use, since importing some takes far longer than the rest of this package.
 _LAZY = frozenset(
     {
         *("common", "constants", "experimental", "lightning", "pytorch", "searcher", "tensorboard"),

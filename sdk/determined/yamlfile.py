@@ -80,6 +80,7 @@ def _loader() -> type[yaml.SafeLoader]:
             _refuse_duplicates(node)
             return super().construct_mapping(node, deep)
 
+    # Not part of YAML 1.2, but configurations share sections by `<<`.
     Loader.add_implicit_resolver("tag:yaml.org,2002:merge", re.compile(r"<<$"), ["<"])
     for tag, pattern, first in _RESOLVERS:
         Loader.add_implicit_resolver(tag, pattern, first)

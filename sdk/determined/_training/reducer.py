@@ -60,6 +60,7 @@ def scalar(metrics: dict[str, Any], name: str) -> float:
     value = metrics[name]
     if isinstance(value, np.ndarray) and value.size == 1:
         value = value.item()
+    # A bool is an int for Python, but nothing that a search can rank.
     if isinstance(value, bool) or not isinstance(value, int | float | np.number):
         raise RuntimeError(f"the searcher's metric '{name}' must be a single number, not {value!r}")
     return float(value)

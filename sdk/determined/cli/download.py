@@ -89,6 +89,7 @@ def _row(checkpoint: Checkpoint) -> list[object]:
 @contextlib.contextmanager
 def _bar(target: Path, total: int, hidden: bool) -> Iterator[None]:
     """Show a progress bar on a terminal, based on the bytes on disk so far."""
+    # On stderr: with --quiet and in pipes, only the path is on stdout.
     if hidden or not sys.stderr.isatty():
         yield
         return
@@ -118,6 +119,8 @@ def arrived(target: Path) -> int:
     size = 0
     for path in (file for place in (target, *scratch) for file in place.rglob("*")):
         with contextlib.suppress(OSError):
+            # Counted in blocks on the disk: a file that arrives in ranges has its full size early, with
+            # holes.
             status = path.stat()
             size += min(status.st_size, status.st_blocks * _BLOCK_BYTES) if path.is_file() else 0
     return size

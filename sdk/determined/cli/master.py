@@ -62,6 +62,7 @@ def logs(session: Session, args: argparse.Namespace) -> None:
     """Show the master's own log."""
     params: dict[str, Any] = {"follow": "true"} if args.follow else {}
     if args.tail is not None:
+        # A negative offset counts from the end.
         params |= {"offset": -args.tail, "limit": args.tail}
     for line in log_lines(session, params):
         print(line, flush=args.follow)

@@ -152,6 +152,7 @@ def describe_project(session: Session, args: argparse.Namespace) -> None:
     _show(args, _project_table, [session.get(f"/api/v1/projects/{id}")["project"]], single=True)
     if not args.json:
         print("\nAssociated Experiments")
+        # -1 asks for all.
         experiments = session.get("/api/v1/experiments", _own(session, args, id) | {"limit": -1})[
             "experiments"
         ]

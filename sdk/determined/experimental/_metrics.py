@@ -102,6 +102,7 @@ def _record(report: dict[str, Any], kind: type[_Kind]) -> _Kind:
         trial_id=int(report["trialId"]),
         trial_run_id=int(report["trialRunId"]),
         total_batches=int(report["totalBatches"]),
+        # Whole seconds, as in 0.25.
         end_time=instant.parse(report["endTime"]).replace(microsecond=0),
         metrics=answer.get("avgMetrics") or {},
         batch_metrics=answer.get("batchMetrics") or None,
