@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 
 import msgspec
 import pytest
 
 from det_contracts import queries
 from det_contracts.events import scheduler
+from tests.fixtures.tiers import others_in_full
 from tests.gateway import stories as story
 from tests.gateway.hanging_up import Client, counting
 from tests.gateway.talking import say
@@ -86,8 +88,12 @@ async def emptied(gateway, tasks):
             await asyncio.sleep(0.001)
 
 
-@pytest.mark.parametrize("how", ["closes", "cancels", "late"])
-@pytest.mark.parametrize("name", ROUTES)
+WAYS = ("closes", "cancels", "late")
+IN_TURN = [(name, WAYS[number % len(WAYS)]) for number, name in enumerate(ROUTES)]
+"""Each route with one of the ways, and each way with several routes."""
+
+
+@pytest.mark.parametrize(("name", "how"), others_in_full(itertools.product(ROUTES, WAYS), IN_TURN))
 def test_who_hangs_up_at_any_await_leaves_nothing_and_freezes_nobody(busy, name, how):
     app, token = busy.app, busy.client.headers["Authorization"]
     busy.send("GET", "/info")

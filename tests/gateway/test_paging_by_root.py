@@ -1,5 +1,6 @@
 """Experiments that are over leave the gateway's memory, and every answer about them is what it was."""
 
+import contextlib
 import re
 
 import pytest
@@ -43,32 +44,50 @@ def told(gateway):
                 # One by one: each portion is asked what may leave.
                 gateway.settle()
     gateway.settle()
-    # One that is not over; and what is at rest leaves when something moves.
+    # One that is not over.
     gateway.given(story.created(90), searcher.ExperimentActivated(90, "asked"), story.trial_created(900, 90))
+    stir(gateway)
+    return gateway
+
+
+def stir(gateway):
+    """What is at rest leaves when something moves."""
     for user in ("a", "b", "c"):
         gateway.given(searcher.ExperimentRevised(90, {"notes": user}, "asked"))
-    return gateway
+
+
+@contextlib.contextmanager
+def opened(folder, idle_records):
+    """A gateway that keeps so many records of what is over, and has been told all of it."""
+    folder.mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pager, "MAX_IDLE_RECORDS", idle_records)
+        harness = Harness(folder)
+    harness.let_in()
+    yield told(harness)
+    harness.close()
 
 
 @pytest.fixture
 def stays(tmp_path):
     """A gateway that keeps all of it."""
-    (tmp_path / "stays").mkdir()
-    harness = Harness(tmp_path / "stays")
-    harness.let_in()
-    yield told(harness)
-    harness.close()
+    with opened(tmp_path / "stays", 10_000) as made:
+        yield made
 
 
 @pytest.fixture
-def aged(tmp_path, monkeypatch):
+def aged(tmp_path):
     """A gateway from which whatever may leave has left."""
-    monkeypatch.setattr(pager, "MAX_IDLE_RECORDS", 0)
-    (tmp_path / "aged").mkdir()
-    harness = Harness(tmp_path / "aged")
-    harness.let_in()
-    yield told(harness)
-    harness.close()
+    with opened(tmp_path / "aged", 0) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory):
+    """One of each, for questions."""
+    folder = tmp_path_factory.mktemp("both")
+    with opened(folder / "stays", 10_000) as stays, opened(folder / "aged", 0) as aged:
+        yield stays, aged
 
 
 def is_away(gateway, id=1):
@@ -123,10 +142,12 @@ QUESTIONS = [
 
 
 @pytest.mark.parametrize(("path", "params"), QUESTIONS, ids=lambda one: str(one)[:60])
-def test_an_answer_is_what_it_was(stays, aged, path, params):
-    assert is_away(aged)
-    assert not is_away(stays)
-    found = [one.send("GET", path, params=params) for one in (stays, aged)]
+def test_an_answer_is_what_it_was(both, path, params):
+    # What the question before has brought leaves again.
+    for one in both:
+        stir(one)
+    assert [is_away(one) for one in both] == [False, True]
+    found = [one.send("GET", path, params=params) for one in both]
     assert [one.status_code for one in found] == [200, 200], found[1].text
     first, second = (GOES_ON.sub("", one.text) for one in found)
     assert second == first
