@@ -35,6 +35,7 @@ COOKIE = "auth"
 PRETTY_OFF = ("0", "false")
 """Values of the query parameter `pretty` that turn it off."""
 MAX_KEY_LENGTH = 255
+FOR_READING = "this API token is for reading only; make one with the scope 'all'"
 ALLOCATION_TOKEN_HEADER = "grpc-metadata-x-allocation-token"  # noqa: S105 - the name of a header
 log = structlog.get_logger()
 
@@ -162,8 +163,11 @@ class UserCall(ApiCall):
         self.request.state.access_checks += access_checks
 
     def check_permission(self, permission: Permission, kind: Kind, id: object) -> None:
-        """Raise `Refused` early if the owner of the fact would refuse, before a body is stored."""
-        authorize(self.catalogue.state, self.session(), AccessRequest(permission, kind, id))
+        """Raise `Refused` unless the user has a right that is more than to view, before a body is stored."""
+        session = self.session()
+        if session.scope == "read":
+            raise errors.forbidden(FOR_READING)
+        authorize(self.catalogue.state, session, AccessRequest(permission, kind, id))
 
     def recheck(self) -> None:
         """Raise `Refused` if the user has lost the right to an answer that is still being sent."""

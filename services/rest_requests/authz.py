@@ -15,7 +15,7 @@ from services.kit.authz.needs import PARAMETER, needed
 from services.kit.authz.permissions import Kind
 from services.kit.roots import Key
 from services.people import sessions, tokens
-from services.rest_requests.api_call import ApiCall
+from services.rest_requests.api_call import FOR_READING, ApiCall
 from services.web import tickets
 from services.web.pacing import anonymous_client
 from services.web.pacing_middleware import SLOT_KEY
@@ -55,7 +55,7 @@ class Guard:
         # The session may have been closed while records were loading.
         request.state.session = session = call.session()
         if session.scope == "read" and not reads:
-            raise forbidden("this API token is for reading only; make one with the scope 'all'")
+            raise forbidden(FOR_READING)
         # Tag every command sent for this request with the script's allocation, so that owners see who acts.
         acting.SCRIPT.set(session.allocation)
         id = _named_id(request, kind)

@@ -324,6 +324,9 @@ def test_the_key_to_a_shell_is_for_its_owner_and_lies_sealed(here):
     assert "serves" not in answer["config"]
     assert here.get(f"/api/v1/shells/{one['id']}")["shell"]["privateKey"] == one["privateKey"]
     assert "privateKey" not in here.get("/api/v1/shells")["shells"][0]
+    read = here.post("/api/v1/tokens", {"name": "r", "scope": "read"})["token"]
+    seen = here.send("GET", f"/api/v1/shells/{one['id']}", headers={"Authorization": f"Bearer {read}"}).json()
+    assert "privateKey" not in seen["shell"]
     kept = submitted(here, one["id"]).config
     for place, name in (("shell", "private_key"), ("serves", "host_key")):
         assert kept[place][name].startswith("sealed:1:")

@@ -154,6 +154,28 @@ def test_a_notebook_is_for_whom_it_acts_for(front, gateway):
     assert one.heard == []
 
 
+def test_a_token_for_reading_opens_no_notebook(front, gateway):
+    """Whatever is typed into it acts with all rights of its owner."""
+    one = front("notebook")
+    made = {
+        scope: gateway.post("/api/v1/tokens", {"name": scope, "scope": scope}) for scope in ("read", "all")
+    }
+    read, whole = (f"Bearer {made[scope]['token']}" for scope in ("read", "all"))
+    path = f"/proxy/{one.id}/api/kernels"
+    for method in ("GET", "POST"):
+        answer = gateway.send(method, path, headers={"Authorization": read})
+        assert (answer.status_code, "for reading only" in answer.text) == (403, True)
+    assert refused_with(one, by=read) == 403
+    assert one.heard == []
+
+    async def joined():
+        async with one.joined(by=whole) as socket:
+            await socket.send("hello")
+            return await socket.recv()
+
+    assert gateway.run(joined()) == "hello"
+
+
 def test_a_shell_is_for_who_has_its_key_and_a_session_may_be_demanded(front, gateway):
     one = front("shell")
 
