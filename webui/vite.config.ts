@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { copyFileSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { brotliCompressSync, constants } from "node:zlib";
 
@@ -9,6 +9,9 @@ const OUT = "../services/rest_routes/pages/static/webui";
 /** Bytes as they are sent: with more of them the first page is late. */
 const MOST_ENTRY = 140_000;
 const MOST_LAZY = 80_000;
+const MOST_FONT = 28_000;
+/** Each copy of the font comes with its licence. */
+const FONT_LICENSE = "node_modules/@fontsource-variable/inter/LICENSE";
 const PACKED = /\.(js|css|svg)$/;
 
 /** Puts a packed file beside each, for the gateway to send, and fails where there is too much to send. */
@@ -35,10 +38,19 @@ const packed = (): Plugin => {
       console.log(`first script ${bytes} bytes of brotli; the largest lazy one ${sizes.get(lazy[0]!)}: ${lazy[0]}`);
       if (bytes > MOST_ENTRY) throw new Error(`the first script has ${bytes} bytes of brotli, at most ${MOST_ENTRY} are wanted`);
       const over = lazy.filter((name) => sizes.get(name)! > MOST_LAZY);
+      takeFonts(Object.keys(bundle), dir);
       if (over.length) throw new Error(`more than ${MOST_LAZY} bytes of brotli: ${over.join(", ")}`);
     },
   };
 };
+
+/** Puts their licence beside the fonts, and fails where they were not cut. */
+function takeFonts(names: string[], dir: string) {
+  const fonts = names.filter((name) => name.endsWith(".woff2"));
+  const large = fonts.filter((name) => statSync(join(dir, name)).size > MOST_FONT);
+  if (large.length) throw new Error(`more than ${MOST_FONT} bytes: ${large.join(", ")}; cut_font.mjs says what is kept`);
+  copyFileSync(FONT_LICENSE, join(dir, "assets", "inter-license.txt"));
+}
 
 /** Chunks, and all that they import at once. */
 function withImports(left: string[], chunks: Map<string, { imports: string[] }>): Set<string> {

@@ -8,6 +8,7 @@ import pytest
 
 from tests.fixtures.browser import AXE, MARKS, SCHEMES, SECONDS, violations
 from tests.fixtures.browser import browser as browser
+from tests.fixtures.browser import create as create
 from tests.fixtures.browser import signed_in as signed_in
 from tests.fixtures.local_cluster import wait_for
 
@@ -38,6 +39,36 @@ entrypoint: python3 3_search.py
 hyperparameters: {growth: 1}
 searcher: {name: single, metric: weight, max_length: 5000}
 """
+
+
+MOST_KB = 200
+"""Of the first page as it is sent, until its rows are there."""
+NOTE_ROWS = """
+new MutationObserver((_, watch) => {
+  if (!document.querySelector("tr[data-id]")) return;
+  window.rowsAt = performance.now();
+  watch.disconnect();
+}).observe(document, { childList: true, subtree: true });
+"""
+SENT_UNTIL_ROWS = """
+() => ["navigation", "resource"]
+  .flatMap(kind => performance.getEntriesByType(kind))
+  .filter(one => one.responseEnd <= window.rowsAt)
+  .map(one => [one.transferSize / 1000, one.name.slice(0, 90)])
+"""
+HAS_OVERLAYS = "performance.getEntriesByType('resource').some(one => one.name.includes('/overlay-'))"
+
+
+def test_the_first_page_is_small_until_its_rows_are_there(cluster, create, signed_in):
+    create("small")
+    page = signed_in(cluster)
+    page.add_init_script(NOTE_ROWS)
+    page.goto("/det/dashboard")
+    page.locator("tr[data-id]").first.wait_for()
+    sent = page.evaluate(SENT_UNTIL_ROWS)
+    assert sum(size for size, _ in sent) < MOST_KB, sorted(sent)
+    # Menus, dialogs and tooltips follow by themselves.
+    wait_for(lambda: page.evaluate(HAS_OVERLAYS), 60, "the overlays")
 
 
 def test_whoever_signs_in_comes_to_where_they_wanted_to_go(page):

@@ -1,3 +1,4 @@
+import { useIsFetching } from "@tanstack/react-query";
 import { FlaskConical, LayoutDashboard, ListOrdered, Search, Server } from "lucide-react";
 import { lazy, Suspense, useCallback, useEffect, useState } from "react";
 import { Link, Outlet, useLocation, useNavigate } from "react-router";
@@ -23,19 +24,16 @@ const Palette = lazy(async () => ({ default: (await fetchedPart(() => import("./
 const INSIDE = "signed in";
 const PATIENCE_MS = 3000;
 
-/** Toasts, questions and tooltips: mounted once the browser is idle, or as soon as one is needed. */
-function useHost(): boolean {
-  const [there, setThere] = useState(false);
+/** Calls `onRest` once the page shows what it first asked for and the browser is idle. To be mounted beside the page. */
+function Rest({ onRest }: { onRest: () => void }) {
+  const asked = useIsFetching({ predicate: ({ state }) => state.status === "pending" });
   useEffect(() => {
-    const come = () => setThere(true);
-    const idle = window.requestIdleCallback?.(come, { timeout: PATIENCE_MS }) ?? 0;
-    const forget = onWanted(come);
-    return () => {
-      window.cancelIdleCallback?.(idle);
-      forget();
-    };
-  }, []);
-  return there;
+    if (asked) return;
+    if (!window.requestIdleCallback) return onRest();
+    const idle = window.requestIdleCallback(onRest, { timeout: PATIENCE_MS });
+    return () => window.cancelIdleCallback(idle);
+  }, [asked, onRest]);
+  return null;
 }
 
 /** Redirects users who are not signed in to the sign-in page, and back afterwards. */
@@ -100,7 +98,10 @@ export function Layout() {
   useDensity();
   useTheme();
   useLinksWithin();
-  const host = useHost();
+  // Toasts, questions and tooltips: fetched after the page, or as soon as one is needed.
+  const [hosts, setHosts] = useState(false);
+  const host = useCallback(() => setHosts(true), []);
+  useEffect(() => onWanted(host), [host]);
   if (!user) return <Loading shape="page" />;
   return (
     <div className={`app ${folded}`}>
@@ -119,6 +120,7 @@ export function Layout() {
           <Fault key={pathname.split("/").slice(0, 3).join("/")}>
             <Suspense fallback={<Loading shape="page" />}>
               <Outlet />
+              {!hosts && <Rest onRest={host} />}
             </Suspense>
           </Fault>
         </main>
@@ -128,7 +130,7 @@ export function Layout() {
       <Fault>
         <Suspense>
           {looking && <Palette onClose={() => setLooking(false)} />}
-          {host && <Host />}
+          {hosts && <Host />}
         </Suspense>
       </Fault>
     </div>
