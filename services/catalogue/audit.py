@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from det_contracts import codec
 from det_contracts.envelope import Recorded, Unknown
-from det_contracts.events import Decision
+from det_contracts.events import Decision, gateway
 from services.why.event_descriptions import describe
 from services.why.history import History, about
 
@@ -30,6 +30,8 @@ PLATFORM_ACTORS = {"", "configuration", "scheduler", "metrics"}
 """Actors that are parts of the platform, and the empty name of commands by nobody in particular."""
 SIDE_EFFECTS = ("trial.", "gateway.allocation.", "gateway.session.renewed")
 """Events stated by scripts through the REST API, and side effects of other requests."""
+ABOUT_ONESELF = (gateway.SessionOpened, gateway.SignedIn, gateway.SettingsSet, gateway.ProjectViewed)
+"""Events about the user who caused them, whose name is therefore known."""
 CREATIONS = "creation"
 """Owners' records of requests with an `Idempotency-Key`. The created thing has an entry of its own."""
 
@@ -62,11 +64,13 @@ def _is_caused_by_user(recorded: Recorded) -> bool:
 
 
 def _row(recorded: Recorded) -> dict[str, Any]:
-    subject, description = about(recorded.event), describe(recorded.event, History())
+    username = recorded.actor.removeprefix(ACTOR)
+    history = History(lambda _: username if isinstance(recorded.event, ABOUT_ONESELF) else None)
+    subject, description = about(recorded.event), describe(recorded.event, history)
     return {
         "position": recorded.position,
         "at": recorded.at,
-        "username": recorded.actor.removeprefix(ACTOR),
+        "username": username,
         "event": codec.kind_of(recorded.event).name,
         "about": f"{subject.kind} {subject.id}",
         "what": description.what,

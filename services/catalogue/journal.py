@@ -12,6 +12,7 @@ from services.catalogue.api_values import format_time
 from services.catalogue.catalogue import Catalogue
 from services.kit.jetstream_feed import READ_ERRORS
 from services.kit.log import Log, Stored
+from services.people import users
 from services.why.event_descriptions import describe
 from services.why.history import History
 from services.why.reader import decode
@@ -51,7 +52,7 @@ async def entries(
 
 
 async def _to_entries(messages: Sequence[Stored], catalogue: Catalogue) -> list[dict[str, Any]]:
-    history = History()
+    history = History(lambda id: users.name_of(catalogue.state, id))
     events = [one for one in map(decode, messages) if one is not None and not isinstance(one.event, Decision)]
     allocation_ids = {id for one in events if (id := getattr(one.event, "allocation_id", None))}
     # All at once in a thread: a lookup of an evicted record below would read the database in the event loop,

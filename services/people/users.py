@@ -30,6 +30,12 @@ def by_id(state: People, id: int) -> User:
     return found
 
 
+def name_of(state: People, id: int) -> str | None:
+    """The name of the user with this id; None if there is no such user."""
+    found = state.users.get(id) or BUILT_IN.get(id)
+    return found.username if found is not None else None
+
+
 def by_any_name(state: People, name: str) -> User | None:
     """The user who has or had this name."""
     id = state.user_names.get(name)

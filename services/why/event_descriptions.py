@@ -26,9 +26,30 @@ from det_contracts.states import ENDS_IN
 from services.kit.quotas.sizes import format_bytes
 from services.why.history import History, about
 
-AllocationNamer = Callable[[str], str]
-"""Returns the readable name of an allocation id."""
-Describer = Callable[[Any, AllocationNamer], str]
+
+class Names:
+    """Names of what an event knows by its id alone."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+
+    def run(self, allocation_id: str) -> str:
+        """`run 2 of trial 12`, or the id if the allocation's trial is unknown or does not exist."""
+        owner = self._history.trial_of.get(allocation_id)
+        run = allocation_id.rpartition(".")[2]
+        return f"run {run} of trial {owner}" if owner is not None else f"allocation {allocation_id}"
+
+    def user(self, id: int) -> str:
+        """`user ann`, or `user 7` if the history does not know who that is."""
+        return f"user {self._history.username_of(id) or id}"
+
+    def holder(self, holder: str) -> str:
+        """Who holds roles or a quota: `user-7` and `group-3` are such holders."""
+        kind, _, id = holder.partition("-")
+        return self.user(int(id)) if kind == "user" and id.isdecimal() else holder.replace("-", " ")
+
+
+Describer = Callable[[Any, Names], str]
 
 
 class Description(msgspec.Struct, frozen=True):
@@ -42,16 +63,10 @@ def describe(event: Any, history: History) -> Description:
     """What happened, and the reason given by the event's owner."""
     describer = DESCRIBERS.get(type(event), _describe_by_name)
     reason = _EXIT_REASONS.get(event.reason, event.reason) if hasattr(event, "reason") else ""
-    return Description(describer(event, lambda id: allocation_name(id, history.trial_of)), reason)
+    return Description(describer(event, Names(history)), reason)
 
 
-def allocation_name(id: str, trial_of: dict[str, int | None]) -> str:
-    """`run 2 of trial 12`, or the id if the allocation's trial is unknown or does not exist."""
-    owner = trial_of.get(id)
-    return f"run {id.rpartition('.')[2]} of trial {owner}" if owner is not None else f"allocation {id}"
-
-
-def _describe_by_name(event: Any, _: AllocationNamer) -> str:
+def _describe_by_name(event: Any, _: Names) -> str:
     who = about(event)
     return f"{who.kind} {who.id}: {codec.kind_of(event).name.rpartition('.')[2].replace('_', ' ')}"
 
@@ -113,7 +128,7 @@ def _bound(e: gateway.PoolBound) -> str:
     return f"pool {e.pool} was bound to workspaces {shown}{more}: no others may submit to it"
 
 
-def _delivery_due(e: webhooks.DeliveryDue, _: AllocationNamer) -> str:
+def _delivery_due(e: webhooks.DeliveryDue, _: Names) -> str:
     what = (
         f"that experiment {e.experiment.id} {_state_phrase(_STATE_PHRASES, e.experiment.state)}"
         if e.experiment
@@ -122,7 +137,7 @@ def _delivery_due(e: webhooks.DeliveryDue, _: AllocationNamer) -> str:
     return f"webhook {e.webhook_id} is to be notified {what}"
 
 
-def _delivery_tried(e: webhooks.DeliveryTried, _: AllocationNamer) -> str:
+def _delivery_tried(e: webhooks.DeliveryTried, _: Names) -> str:
     how = "failed" if e.problem else "succeeded"
     return f"attempt {e.attempt} of a delivery to webhook {e.webhook_id} {how}"
 
@@ -135,22 +150,22 @@ def _checkpoints(uuids: tuple[str, ...]) -> str:
     return f"checkpoint {uuids[0]}" if len(uuids) == 1 else f"{len(uuids)} checkpoints"
 
 
-def _assigned(e: scheduler.AllocationAssigned, name: AllocationNamer) -> str:
+def _assigned(e: scheduler.AllocationAssigned, names: Names) -> str:
     places = [f"{_slots(len(part.slots))} on {part.worker_id}" for part in e.parts]
-    return f"{name(e.allocation_id)} got {', '.join(places)}"
+    return f"{names.run(e.allocation_id)} got {', '.join(places)}"
 
 
-def _run_requested(e: searcher.RunRequested, _: AllocationNamer) -> str:
+def _run_requested(e: searcher.RunRequested, _: Names) -> str:
     resumed = f", to go on from step {e.steps_completed}" if e.steps_completed else ""
     return f"trial {e.trial_id} asked for {_slots(e.slots)} for its run {e.run}{resumed}"
 
 
-def _preempt(e: scheduler.PreemptRequested, name: AllocationNamer) -> str:
-    wanted = f" its slots to {name(e.wanted_by)}" if e.wanted_by else ""
-    return f"{name(e.allocation_id)} was asked to save and leave{wanted}"
+def _preempt(e: scheduler.PreemptRequested, names: Names) -> str:
+    wanted = f" its slots to {names.run(e.wanted_by)}" if e.wanted_by else ""
+    return f"{names.run(e.allocation_id)} was asked to save and leave{wanted}"
 
 
-def _ended(e: scheduler.AllocationEnded, name: AllocationNamer) -> str:
+def _ended(e: scheduler.AllocationEnded, names: Names) -> str:
     ends = {
         "succeeded": "ended well",
         "failed": "failed",
@@ -158,31 +173,31 @@ def _ended(e: scheduler.AllocationEnded, name: AllocationNamer) -> str:
         "worker_lost": "was lost with its agent",
         "not_started": "could not be started",
     }
-    return f"{name(e.allocation_id)} {ends[e.outcome]}"
+    return f"{names.run(e.allocation_id)} {ends[e.outcome]}"
 
 
-def _exited(e: worker.AllocationExited, name: AllocationNamer) -> str:
+def _exited(e: worker.AllocationExited, names: Names) -> str:
     status = "without having started" if e.exit_code is None else f"with exit code {e.exit_code}"
     message = f": {e.message}" if e.message else ""
-    return f"{name(e.allocation_id)} left {e.worker_id} {status}{message}"
+    return f"{names.run(e.allocation_id)} left {e.worker_id} {status}{message}"
 
 
-def _stop_requested(e: searcher.StopRequested, name: AllocationNamer) -> str:
-    return f"the searcher wanted {name(e.allocation_id)} {'killed' if e.kill else 'to save and leave'}"
+def _stop_requested(e: searcher.StopRequested, names: Names) -> str:
+    return f"the searcher wanted {names.run(e.allocation_id)} {'killed' if e.kill else 'to save and leave'}"
 
 
-def _switched(e: scheduler.WorkerSwitched | scheduler.SlotSwitched, _: AllocationNamer) -> str:
+def _switched(e: scheduler.WorkerSwitched | scheduler.SlotSwitched, _: Names) -> str:
     what = "enabled" if e.enabled else "drained" if e.draining else "disabled"
     slot = f"slot {e.slot_id} of " if isinstance(e, scheduler.SlotSwitched) else ""
     return f"{slot}agent {e.worker_id} was {what}"
 
 
-def _provisioned(e: scheduler.ProvisionReported, _: AllocationNamer) -> str:
+def _provisioned(e: scheduler.ProvisionReported, _: Names) -> str:
     detail = f" ({e.detail})" if e.detail else ""
     return f"the engine of pool {e.pool} had worker {e.worker_id} {e.phase}{detail}"
 
 
-def _job(e: scheduler.JobChanged, _: AllocationNamer) -> str:
+def _job(e: scheduler.JobChanged, _: Names) -> str:
     limit = "no limit of slots" if e.max_slots is None else f"at most {_slots(e.max_slots)}"
     return f"the job of experiment {e.experiment_id} got priority {e.priority}, weight {e.weight:g}, {limit}"
 
@@ -250,15 +265,17 @@ DESCRIBERS: dict[type, Describer] = {
     scheduler.TaskStopRequested: lambda e, _: f"task {e.task_id} was to be killed",
     scheduler.TaskForgotten: lambda e, _: f"task {e.task_id} was forgotten",
     scheduler.WorkerForgotten: lambda e, _: f"agent {e.worker_id} was forgotten",
-    gateway.Served: lambda e, name: f"{name(e.allocation_id)} answers HTTP at {e.address}",
-    scheduler.DaemonMarked: lambda e, name: f"part {e.rank} of {name(e.allocation_id)} serves the others",
-    scheduler.KillRequested: lambda e, name: f"{name(e.allocation_id)} was to be killed",
+    gateway.Served: lambda e, names: f"{names.run(e.allocation_id)} answers HTTP at {e.address}",
+    scheduler.DaemonMarked: lambda e, names: (
+        f"part {e.rank} of {names.run(e.allocation_id)} serves the others"
+    ),
+    scheduler.KillRequested: lambda e, names: f"{names.run(e.allocation_id)} was to be killed",
     scheduler.AllocationEnded: _ended,
-    scheduler.GivenUp: lambda e, name: (
-        f"{name(e.allocation_id)} was presumed ended on {e.worker_id} by its host"
+    scheduler.GivenUp: lambda e, names: (
+        f"{names.run(e.allocation_id)} was presumed ended on {e.worker_id} by its host"
     ),
     scheduler.WorkerLost: lambda e, _: f"agent {e.worker_id} was given up for lost",
-    scheduler.DeadlinePassed: lambda e, name: f"{name(e.allocation_id)} did not leave in time",
+    scheduler.DeadlinePassed: lambda e, names: f"{names.run(e.allocation_id)} did not leave in time",
     scheduler.PauseOver: lambda e, _: f"the slots kept for trial {e.trial_id} were released",
     scheduler.PoolConfigured: lambda e, _: f"pool {e.pool} was set to schedule by {e.settings.scheduler}",
     scheduler.WorkerWanted: lambda e, _: f"pool {e.pool} asked for worker {e.worker_id}",
@@ -277,7 +294,7 @@ DESCRIBERS: dict[type, Describer] = {
     scheduler.JobChanged: _job,
     worker.WorkerRegistered: lambda e, _: f"agent {e.worker_id} offered {_slots(len(e.slots))}",
     worker.WorkerLeft: lambda e, _: f"agent {e.worker_id} was stopped",
-    worker.AllocationStarted: lambda e, name: f"{name(e.allocation_id)} started on {e.worker_id}",
+    worker.AllocationStarted: lambda e, names: f"{names.run(e.allocation_id)} started on {e.worker_id}",
     worker.AllocationExited: _exited,
     trial.OperationCompleted: lambda e, _: (
         f"the script of trial {e.trial_id} reported {_number(e.metric)} for operation {e.seq}"
@@ -312,29 +329,31 @@ DESCRIBERS: dict[type, Describer] = {
         f"the checkpoints of experiment {e.experiment_id} "
         f"{'are' if e.emptied else 'could not all be'} deleted"
     ),
-    gateway.SessionOpened: lambda e, _: f"user {e.user_id} logged in from {e.address or 'here'}",
-    gateway.SignedIn: lambda e, _: f"user {e.user_id} signed in through {e.issuer} as '{e.username}'",
-    gateway.SessionRenewed: lambda e, _: "an active session was extended",
-    gateway.SessionsForgotten: lambda e, _: (
-        f"{len(e.session_ids)} old session(s) of user {e.user_id} were removed"
+    gateway.SessionOpened: lambda e, names: f"{names.user(e.user_id)} logged in from {e.address or 'here'}",
+    gateway.SignedIn: lambda e, names: (
+        f"{names.user(e.user_id)} signed in through {e.issuer} as '{e.username}'"
     ),
-    gateway.AccessToken: lambda e, _: f"user {e.user_id} got the API token '{e.name}' ({e.scope})",
+    gateway.SessionRenewed: lambda e, _: "an active session was extended",
+    gateway.SessionsForgotten: lambda e, names: (
+        f"{len(e.session_ids)} old session(s) of {names.user(e.user_id)} were removed"
+    ),
+    gateway.AccessToken: lambda e, names: f"{names.user(e.user_id)} got the API token '{e.name}' ({e.scope})",
     gateway.TokenRevoked: lambda e, _: f"API token {e.token_id} was revoked",
     gateway.SessionClosed: lambda e, _: f"a session of {e.user} was closed",
     gateway.TemplateSet: lambda e, _: f"template '{e.name}' was set",
-    gateway.GatherJoined: lambda e, name: f"a member of {name(e.allocation_id)} joined an all-gather",
+    gateway.GatherJoined: lambda e, names: f"a member of {names.run(e.allocation_id)} joined an all-gather",
     gateway.UserSet: lambda e, _: _user_set(e),
-    gateway.SettingsSet: lambda e, _: (
-        f"{len(e.settings)} setting(s) of pages are stored for user {e.user_id}"
+    gateway.SettingsSet: lambda e, names: (
+        f"{len(e.settings)} setting(s) of pages are stored for {names.user(e.user_id)}"
     ),
-    gateway.ProjectViewed: lambda e, _: f"user {e.user_id} opened project {e.project_id}",
-    gateway.PasswordRenewed: lambda e, _: (
-        f"the password of user {e.user_id} was rehashed at the current cost"
+    gateway.ProjectViewed: lambda e, names: f"{names.user(e.user_id)} opened project {e.project_id}",
+    gateway.PasswordRenewed: lambda e, names: (
+        f"the password of {names.user(e.user_id)} was rehashed at the current cost"
     ),
-    gateway.PasswordSet: lambda e, _: f"user {e.user_id} got a new password",
+    gateway.PasswordSet: lambda e, names: f"{names.user(e.user_id)} got a new password",
     gateway.GroupSet: lambda e, _: f"group '{e.name}' was saved: {len(e.members)} members",
     gateway.GroupRemoved: lambda e, _: f"group {e.group_id} was removed",
-    gateway.RolesSet: lambda e, _: f"{e.holder.replace('-', ' ')} holds {_grants(e.grants)}",
+    gateway.RolesSet: lambda e, names: f"{names.holder(e.holder)} holds {_grants(e.grants)}",
     gateway.PoolBound: lambda e, _: _bound(e),
     gateway.DecisionsRetried: lambda e, _: f"the {e.owner} was to retry its parked records",
     gateway.RebuildAsked: lambda e, _: f"the database of the {e.owner} was to be rebuilt from the log",
@@ -342,7 +361,7 @@ DESCRIBERS: dict[type, Describer] = {
         f"the {e.owner} is to skip event {e.position} of {e.stream}, which it cannot process: {e.error}"
     ),
     gateway.LoggingSet: lambda e, _: f"the {e.part} of the services' own logs was set to {e.value}",
-    gateway.QuotaSet: lambda e, _: f"{e.holder.replace('-', ' ')} may have {_quota(e)}",
+    gateway.QuotaSet: lambda e, names: f"{names.holder(e.holder)} may have {_quota(e)}",
     gateway.AuthzSet: lambda e, _: f"rights are judged by {'roles' if e.mode == 'rbac' else 'ownership'}",
     gateway.WorkspaceSet: lambda e, _: f"workspace '{e.name}' was {_saved_phrase(e)}",
     gateway.WorkspaceRemoved: lambda e, _: f"workspace {e.workspace_id} was removed",

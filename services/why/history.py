@@ -43,7 +43,9 @@ class About(msgspec.Struct, frozen=True):
 class History:
     """Events by position and id. A lookup of something not yet read adds it to `missing`."""
 
-    def __init__(self) -> None:
+    def __init__(self, username_of: Callable[[int], str | None] = lambda _: None) -> None:
+        """`username_of` returns the name of the user with an id, or None if there is no such user."""
+        self.username_of = username_of
         self.trial_of: dict[str, int | None] = {}
         """Trials by allocation id; None for an allocation without a trial."""
         self.workers_of: dict[str, tuple[str, ...]] = {}

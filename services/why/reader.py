@@ -38,12 +38,20 @@ MAX_READS = 80
 class Reader:
     """Answers one question."""
 
-    def __init__(self, journal: Log, trial_of: Callable[[str], int | None]) -> None:
-        """`trial_of` returns the trial of an allocation of which only the request exists."""
+    def __init__(
+        self,
+        journal: Log,
+        trial_of: Callable[[str], int | None],
+        username_of: Callable[[int], str | None] = lambda _: None,
+    ) -> None:
+        """`trial_of` returns the trial of an allocation of which only the request exists.
+
+        `username_of` returns the name of a user, None for an unknown one.
+        """
         self._journal = journal
         self._trial_of = trial_of
         self._reads = 0
-        self._history = History()
+        self._history = History(username_of)
 
     async def explain_state(self, subject: Subject) -> Explanation:
         """The causes of the subject's current state, newest first. Raises `Refused` (unavailable)."""

@@ -53,6 +53,12 @@ def test_each_command_that_changed_something_has_an_entry(busy):
     assert "secret" not in json.dumps(found)
 
 
+def test_who_logged_in_is_named(busy):
+    opened = entries(busy, event="gateway.session.opened")
+    found = {one["username"]: one["what"] for one in opened}
+    assert found == {name: f"user {name} logged in from 127.0.0.1" for name in ("admin", "determined")}
+
+
 def test_what_nobody_asked_for_is_no_entry(busy):
     before = entries(busy)
     busy.given(story.created(1), story.trial_created(1), *story.running(1))

@@ -56,6 +56,14 @@ def test_the_newest_events_of_the_cluster_page_by_page(ran):
     assert "owner must be one of" in ran.refused(400, "GET", "/api/v1/events", params={"owner": "mars"})
 
 
+def test_users_are_named(gateway):
+    gateway.log_in("admin")
+    made = gateway.post("/api/v1/users", {"user": {"username": "ann"}, "password": "secret"})["user"]
+    told = [one["what"] for one in gateway.get("/api/v1/events")["steps"]]
+    assert "user ann got a new password" in told
+    assert not [what for what in told if f"user {made['id']} " in what]
+
+
 def test_what_one_owner_stated_is_found_behind_much_of_others(ran, monkeypatch):
     monkeypatch.setattr("services.why.reader.SEARCH_WINDOW", 4)
     known = ran.get("/api/v1/events", owner="worker", limit=1000)["steps"]

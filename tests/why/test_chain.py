@@ -365,3 +365,13 @@ def test_a_description_counts_in_words_and_names_no_key():
     assert says(trial.Progressed(1, 1, 2.5)) == "trial 1 had trained 2.5 units"
     kept = gateway.CreationKept("r", "294e9d56-6715", "digest", 7, "the request carried a key")
     assert says(kept) == "the answer 7 was kept, should its request be repeated"
+
+
+def test_a_description_names_users():
+    def says(event):
+        return describe(event, History({7: "ann"}.get)).what
+
+    assert says(gateway.ProjectViewed(7, 3, "opened")) == "user ann opened project 3"
+    assert says(gateway.ProjectViewed(8, 3, "opened")) == "user 8 opened project 3"
+    assert says(gateway.RolesSet("user-7", (), "asked")) == "user ann holds no role"
+    assert says(gateway.RolesSet("group-7", (), "asked")) == "group 7 holds no role"

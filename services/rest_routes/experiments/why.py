@@ -11,6 +11,7 @@ from det_contracts import ids
 from det_contracts.problems import Refused, invalid, not_found
 from services.catalogue.api_values import format_time
 from services.catalogue.why_subjects import find_subject
+from services.people import users
 from services.rest_requests.api_call import Authenticated, UserCall
 from services.web.query import Flag, FromQuery, Integer, QueryModel
 from services.why.chain import Explanation, Step
@@ -50,7 +51,12 @@ async def why(call: Authenticated, kind: str, id: str, query: FromQuery[WhyQuery
 
 def log_reader(call: UserCall) -> Reader:
     """A reader of the log for one answer."""
-    return Reader(call.backend.journal, lambda allocation: _trial_of(call, allocation))
+    state = call.catalogue.state
+    return Reader(
+        call.backend.journal,
+        trial_of=lambda allocation: _trial_of(call, allocation),
+        username_of=lambda id: users.name_of(state, id),
+    )
 
 
 async def _subject(call: UserCall, reader: Reader, kind: str, id: str) -> Subject:
