@@ -5,14 +5,16 @@ import { useCallback, useMemo } from "react";
 import { bestOf, type Chosen, choose, drop, NONE, readChosen, recolour, SLOTS, writeChosen } from "./colours";
 import { useLink } from "./link";
 
-const kept = (place: string) => {
+const placeOf = (experiment: number) => `experiment.${experiment}`;
+const kept = (place?: string) => {
   try {
-    return localStorage.getItem(`chosen.${place}`);
+    return place === undefined ? null : localStorage.getItem(`chosen.${place}`);
   } catch {
     return null;
   }
 };
-const keep = (place: string, text: string) => {
+const keep = (place: string | undefined, text: string) => {
+  if (place === undefined) return;
   try {
     if (text) localStorage.setItem(`chosen.${place}`, text);
     else localStorage.removeItem(`chosen.${place}`);
@@ -37,16 +39,21 @@ export interface Choice {
   reset: () => void;
 }
 
-/**
- * `place` identifies what the choice belongs to, such as `experiment.121`; `ranked` holds all trials, best first, of
- * which the first `most` are chosen by default.
- */
-export function useChosen(place: string, ranked: number[], most?: number): Choice {
+/** The trials of an experiment; `ranked` holds all of them, best first. By default, the best are chosen. */
+export function useChosen(experiment: number, ranked: number[]): Choice {
+  const best = useMemo(() => bestOf(ranked), [ranked]);
+  return useChoice(best, placeOf(experiment));
+}
+
+/** The trials that have a colour on the page of their experiment, of which the best are known. */
+export const chosenOf = (experiment: number, best: number[]): Chosen => readChosen(kept(placeOf(experiment))) ?? bestOf(best);
+
+/** Without a `place` to keep it, the choice is in the link alone. */
+export function useChoice(byDefault: Chosen, place?: string): Choice {
   const { params, set } = useLink();
   const [text, away] = [params.get("c") ?? kept(place), params.get("hi")];
-  const best = useMemo(() => bestOf(ranked, most), [ranked, most]);
   const told = useMemo(() => readChosen(text), [text]);
-  const chosen = told ?? best;
+  const chosen = told ?? byDefault;
   const hidden = useMemo(() => numbers(away), [away]);
   const change = useCallback(
     (next: Chosen | null) => {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { bestOf, choose, drop, NONE, readChosen, recolour, SLOTS, slotColour, slotDash, writeChosen } from "./colours";
+import { bestOf, choose, drop, inCommon, NONE, readChosen, recolour, SLOTS, slotColour, slotDash, writeChosen } from "./colours";
 
 const chosen = (text: string) => readChosen(text)!;
 
@@ -36,6 +36,18 @@ test("a link holds the chosen trials, and also that none is chosen", () => {
 });
 
 test("without a choice, the best five are chosen", () => expect(writeChosen(bestOf([9, 2, 4, 1, 6, 3]))).toBe("9.1,2.2,4.3,1.4,6.5"));
+
+test("compared trials keep the colours of their experiments, and no two of them share one", () => {
+  expect(writeChosen(inCommon([chosen("7.4,8.2,9.1")], [8, 7]))).toBe("7.4,8.2");
+  expect(writeChosen(inCommon([bestOf([7, 8]), bestOf([17, 18])], [7, 8, 17, 18]))).toBe("7.1,8.2,17.3,18.4");
+  expect(writeChosen(inCommon([chosen("7.3")], [7, 20, 21]))).toBe("7.3,20.1,21.2");
+  expect(
+    inCommon(
+      [],
+      Array.from({ length: 20 }, (_, at) => at + 1),
+    ).size,
+  ).toBe(SLOTS);
+});
 
 test("slots 7 to 12 are dashed, and the other trials are grey", () => {
   expect([slotColour(1), slotColour(12), slotColour(undefined)]).toEqual(["--s1", "--s12", "--s-rest"]);

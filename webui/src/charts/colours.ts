@@ -51,10 +51,20 @@ export function recolour(chosen: Chosen, trial: number, slot: number): Chosen {
   return new Map([...chosen].map(([one, now]) => [one, one === trial ? slot : now === slot ? former : now]));
 }
 
-const BEST = 5;
+export const BEST = 5;
 /** The default choice: the best trials. */
 export const bestOf = (ranked: number[], most = BEST): Chosen =>
   ranked.slice(0, most).reduce<Chosen>((chosen, trial) => choose(chosen, trial), NONE);
+
+/**
+ * Trials of several experiments: each keeps the slot that it has on the page of its experiment. Where two meet, the later
+ * one takes the lowest free slot, as do trials that have none there. `kept` is in the order of the experiments.
+ */
+export function inCommon(kept: Chosen[], shown: number[]): Chosen {
+  const there = new Set(shown);
+  const pairs = [...kept.flatMap((one) => [...one]).filter(([trial]) => there.has(trial)), ...shown.map((trial) => [trial] as const)];
+  return pairs.reduce<Chosen>((chosen, [trial, slot]) => choose(chosen, trial, slot), NONE);
+}
 
 export const slotColour = (slot: number | undefined) => (slot ? `--s${slot}` : REST);
 export const slotDash = (slot: number | undefined) => (slot && slot > SOLID ? DASH : []);

@@ -4,10 +4,9 @@ import { Link2, Plus } from "lucide-react";
 import { type FormEvent, useMemo, useState } from "react";
 import { Link } from "react-router";
 
-import type { Experiment, Trial } from "../api/types";
 import { Board } from "../charts/board";
-import { useChosen } from "../charts/chosen";
-import { SLOTS } from "../charts/colours";
+import { useChoice } from "../charts/chosen";
+import { writeChosen } from "../charts/colours";
 import { type Difference, differences } from "../charts/differences";
 import { useLink } from "../charts/link";
 import { type Looks, looksOf } from "../charts/looks";
@@ -19,10 +18,10 @@ import { Card } from "../ui/card";
 import { Dialog, DialogFoot } from "../ui/dialog";
 import { NumberField, TextField } from "../ui/field";
 import { PageHead, usePlace } from "../ui/page";
-import { Empty, Failure, Loading } from "../ui/status";
+import { Empty, Failure, Loaded, Loading } from "../ui/status";
 import { Views } from "../ui/tabs";
 import { failed, toast } from "../ui/toast";
-import { type Found, useCompared } from "./comparing/compared";
+import { coloursOf, type Found, useCompared } from "./comparing/compared";
 import { Coordinates } from "./comparing/coordinates";
 import { Details } from "./comparing/details";
 import { bestFirst, isSmaller, listed, waysOf } from "./experiment/listed";
@@ -142,7 +141,8 @@ function Add({ each, onAdd, onClose }: { each: number | null; onAdd: (trials: nu
   );
 }
 
-function View({ view, found: { experiments, trials }, rows }: { view: string; found: Found; rows: Difference[] }) {
+function View({ view, found, rows }: { view: string; found: Found; rows: Difference[] }) {
+  const { experiments, trials } = found;
   if (!trials.length)
     return (
       <Card>
@@ -151,16 +151,12 @@ function View({ view, found: { experiments, trials }, rows }: { view: string; fo
     );
   if (view === "details") return <Details trials={trials} rows={rows} looks={NO_LOOKS} all />;
   if (view === "parallel") return <Coordinates experiments={experiments} trials={trials} />;
-  return <Curves experiments={experiments} trials={trials} rows={rows} />;
+  return <Curves found={found} rows={rows} />;
 }
 const NO_LOOKS: Looks = new Map();
 
-interface Compared {
-  experiments: Experiment[];
-  trials: Trial[];
-}
-
-function Curves({ experiments, trials, rows }: Compared & { rows: Difference[] }) {
+function Curves({ found, rows }: { found: Found; rows: Difference[] }) {
+  const { experiments, trials } = found;
   const { params } = useLink();
   const above = useMemo(() => new Map(experiments.map((one) => [one.id, one])), [experiments]);
   const [first] = experiments;
@@ -175,7 +171,10 @@ function Curves({ experiments, trials, rows }: Compared & { rows: Difference[] }
   // biome-ignore lint/correctness/useExhaustiveDependencies: the result depends on the serialized content alone
   const all = useMemo(() => made, [key]);
   const ranked = useMemo(() => all.map((one) => one.id), [all]);
-  const choice = useChosen("compare", ranked, SLOTS);
+  const colours = coloursOf(found, ranked);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the result depends on the written content alone
+  const byDefault = useMemo(() => colours, [writeChosen(colours)]);
+  const choice = useChoice(byDefault);
   const [by, together] = [params.get("cb") ?? "", params.get("gb") ?? ""];
   const looks = useMemo(() => looksOf(all, { by, chosen: choice.chosen, smaller }), [all, by, choice.chosen, smaller]);
   const groups = useMemo(
@@ -195,18 +194,22 @@ function Curves({ experiments, trials, rows }: Compared & { rows: Difference[] }
         foot={<span className="ink3 xs">Colours stay with the trial on every page. 7 to 12 are dashed.</span>}
       />
       <div className="stack">
-        <Board
-          flat
-          trials={curves}
-          names={names.data ?? []}
-          searched={first?.searcherMetric ?? ""}
-          smaller={smaller}
-          topics={topics}
-          looks={looks}
-          hidden={choice.hidden}
-          together={groups}
-          ways={waysOf(all, first?.searcherMetric ?? "")}
-        />
+        <Loaded found={names} shape="chart">
+          {(names) => (
+            <Board
+              flat
+              trials={curves}
+              names={names}
+              searched={first?.searcherMetric ?? ""}
+              smaller={smaller}
+              topics={topics}
+              looks={looks}
+              hidden={choice.hidden}
+              together={groups}
+              ways={waysOf(all, first?.searcherMetric ?? "")}
+            />
+          )}
+        </Loaded>
         <Details trials={trials} rows={rows} looks={looks} />
       </div>
     </div>

@@ -2,37 +2,50 @@ import { useQueries } from "@tanstack/react-query";
 
 import { question, useAgain } from "../../api/data";
 import type { Experiment, Trial } from "../../api/types";
+import { chosenOf } from "../../charts/chosen";
+import { BEST, type Chosen, inCommon } from "../../charts/colours";
 
 const REST_MS = 1000;
 
 export interface Found {
   experiments: Experiment[];
   trials: Trial[];
+  /** The best trials of each experiment, by its id: those that have colours on its page by default. */
+  best: ReadonlyMap<number, number[]>;
   errors: unknown[];
   pending: boolean;
 }
 
-/** The experiments and trials to compare; trials of one experiment stay together. */
+/** The experiments, by their `each` best trials, and trials to compare; trials of one experiment stay together. */
 export function useCompared(experiments: number[], trials: number[], each: number): Found {
-  const best = (id: number) => `experiments/${id}/trials?sortBy=SORT_BY_BEST_VALIDATION_METRIC&lean=true&limit=${each}`;
+  const ranked = (id: number) => `experiments/${id}/trials?sortBy=SORT_BY_BEST_VALIDATION_METRIC&lean=true&limit=${Math.max(each, BEST)}`;
   const asked = useQueries({ queries: trials.map((id) => question<{ trial: Trial }>(`trials/${id}`)) });
-  const listed = useQueries({ queries: experiments.map((id) => question<{ trials: Trial[] }>(best(id))) });
-  const trialsFound = [...asked.map((one) => one.data && [one.data.trial]), ...listed.map((one) => one.data?.trials)];
-  const found = new Map(trialsFound.flatMap((some) => some ?? []).map((trial) => [trial.id, trial]));
-  const all = [...new Set([...experiments, ...[...found.values()].map((one) => one.experimentId)])];
+  const single = asked.flatMap((one) => (one.data ? [one.data.trial] : []));
+  const all = [...new Set([...experiments, ...single.map((one) => one.experimentId)])];
+  const listed = useQueries({ queries: all.map((id) => question<{ trials: Trial[] }>(ranked(id))) });
   const above = useQueries({ queries: all.map((id) => question<{ experiment: Experiment }>(`experiments/${id}`)) });
   const topics = all.flatMap((id) => [`experiment.${id}`, `experiment.${id}.series`]);
-  const paths = [...trials.map((id) => `trials/${id}`), ...experiments.map(best), ...all.map((id) => `experiments/${id}`)];
+  const paths = [...trials.map((id) => `trials/${id}`), ...all.flatMap((id) => [ranked(id), `experiments/${id}`])];
   useAgain(
     topics,
     paths.map((path) => [path]),
     REST_MS,
   );
+  const best = all.map((id, at) => [id, listed[at]!.data?.trials ?? []] as const);
+  const shown = best.flatMap(([id, some]) => (experiments.includes(id) ? some.slice(0, each) : []));
   const every = [...asked, ...listed, ...above];
   return {
     experiments: above.flatMap((one) => (one.data ? [one.data.experiment] : [])),
-    trials: [...found.values()],
+    trials: [...new Map([...single, ...shown].map((trial) => [trial.id, trial])).values()],
+    best: new Map(best.map(([id, some]) => [id, some.map((trial) => trial.id)])),
     errors: every.flatMap((one) => (one.error && !one.data ? [one.error] : [])),
     pending: every.some((one) => one.isPending && !one.error),
   };
 }
+
+/** The colours of compared trials, `ranked` best first, unless the user chooses others. */
+export const coloursOf = ({ best }: Pick<Found, "best">, ranked: number[]): Chosen =>
+  inCommon(
+    [...best].map(([experiment, some]) => chosenOf(experiment, some)),
+    ranked,
+  );

@@ -7,7 +7,6 @@ import { useMemo } from "react";
 import { Link } from "react-router";
 
 import type { Experiment, Trial } from "../../api/types";
-import { bestOf } from "../../charts/colours";
 import { differences } from "../../charts/differences";
 import { Stroke } from "../../charts/foot";
 import { type Looks, looksOf } from "../../charts/looks";
@@ -19,7 +18,7 @@ import { State } from "../../ui/state";
 import { Empty, Failure, Loading } from "../../ui/status";
 import { bestFirst, bestValueOf, isSmaller, listed } from "../experiment/listed";
 import { comparePage, MOST_BESIDE } from "./beside";
-import { useCompared } from "./compared";
+import { coloursOf, type Found, useCompared } from "./compared";
 import { Details } from "./details";
 
 const HEIGHT_PX = 220;
@@ -56,7 +55,7 @@ export function CompareDrawer({
       {found.pending ? (
         <Loading shape="chart" />
       ) : found.trials.length ? (
-        <Beside experiments={found.experiments} trials={found.trials} />
+        <Beside found={found} />
       ) : (
         <Empty title="None of these has any trials yet">They appear when the search creates them.</Empty>
       )}
@@ -65,25 +64,19 @@ export function CompareDrawer({
 }
 const NONE: number[] = [];
 
-function Beside({ experiments, trials }: { experiments: Experiment[]; trials: Trial[] }) {
+function Beside({ found }: { found: Found }) {
+  const { experiments, trials } = found;
   const above = useMemo(() => new Map(experiments.map((one) => [one.id, one])), [experiments]);
   const [first] = experiments;
   const smaller = first ? isSmaller(first) : true;
   const all = trials.map((trial) => listed(trial, above.get(trial.experimentId), false)).sort(bestFirst(smaller));
-  const key = JSON.stringify(all);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the result depends on the serialized content alone
-  const looks = useMemo(
-    () =>
-      looksOf(all, {
-        by: "",
-        chosen: bestOf(
-          all.map((one) => one.id),
-          MOST_BESIDE,
-        ),
-        smaller,
-      }),
-    [key, smaller],
+  const colours = coloursOf(
+    found,
+    all.map((one) => one.id),
   );
+  const key = JSON.stringify([all, [...colours]]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the result depends on the serialized content alone
+  const looks = useMemo(() => looksOf(all, { by: "", chosen: colours, smaller }), [key, smaller]);
   const curves = useCurves(trials, (trial) => ({ label: `${trial.experimentId} / ${trial.id}` }));
   const rows = useMemo(() => differences(experiments, trials), [experiments, trials]);
   const metrics = [...new Set(experiments.map((one) => one.searcherMetric))];

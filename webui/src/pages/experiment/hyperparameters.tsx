@@ -147,7 +147,7 @@ function Curves({ chosen, judge, names, topics, one, rows }: Shown & { names: Na
   const { params } = useLink();
   const by = params.get("cb") ?? "metric";
   const ranked = useMemo(() => rows.map((row) => row.trial.id), [rows]);
-  const choice = useChosen(`experiment.${one.id}`, ranked);
+  const choice = useChosen(one.id, ranked);
   const all = useListed(
     one,
     useMemo(() => rows.map((row) => row.trial), [rows]),

@@ -45,7 +45,7 @@ export function Overview({ one, trials, topics, job }: Shown) {
   const stopped = useMemo(() => new Set([...decided].filter(([, found]) => found.ending === "stopped").map(([id]) => id)), [decided]);
   const all = useListed(one, trials, stopped);
   const ranked = useMemo(() => all.map((each) => each.id), [all]);
-  const choice = useChosen(`experiment.${one.id}`, ranked);
+  const choice = useChosen(one.id, ranked);
   const smaller = isSmaller(one);
   const [by, together] = [params.get("cb") ?? "", params.get("gb") ?? ""];
   const scales = useMemo(() => scalesOf(one.config), [one.config]);

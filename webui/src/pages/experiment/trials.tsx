@@ -43,7 +43,7 @@ export function TrialTable({ one, trials, ...choosing }: { one: Experiment; tria
   const { params, set } = useLink();
   const [sorted, direction] = (params.get("so") ?? "").split("..");
   const ranked = useMemo(() => trials.map((trial) => trial.id), [trials]);
-  const { chosen } = useChosen(`experiment.${one.id}`, ranked);
+  const { chosen } = useChosen(one.id, ranked);
   const names = useMemo(() => hyperparametersOf(trials), [trials]);
   const key = JSON.stringify(names);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the columns depend on these fields of `one` alone
