@@ -62,7 +62,7 @@ const tags = ({ labels }: Experiment) => {
 /** Progress, or the state in words. */
 function progress(one: Experiment) {
   const state = stateName(one.state);
-  if (state === "COMPLETED") return <span className="ink3">all</span>;
+  if (state === "COMPLETED") return <span className="ink3">100 %</span>;
   if (one.progress === null || one.progress === undefined) return <span className="ink3">–</span>;
   if (isOver(one.state)) return <span className="ink3">at {Math.round(one.progress * 100)} %</span>;
   if (one.progress === 0 && !one.runningTime) return <span className="ink3">not begun</span>;

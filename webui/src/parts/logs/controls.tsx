@@ -1,11 +1,12 @@
 /** The toolbar above the lines. */
 
 import { Clock, Download, Maximize2, Search as Glass, SlidersHorizontal, TextAlignStart, WrapText } from "lucide-react";
-import { useEffect, useState } from "react";
+import { type ReactNode, useEffect, useState } from "react";
 
 import { query } from "../../api/client";
 import { Button, IconButton, LinkButton, Segments } from "../../ui/button";
 import { Check, Select } from "../../ui/field";
+import { useNarrow } from "../../ui/media";
 import { Popover } from "../../ui/menu";
 import { type Choice, type Filters, isFiltered, LEVELS, shown } from "./filters";
 import type { Summary } from "./source";
@@ -40,18 +41,67 @@ export function Tools({ source, filters, summary, params, place, hasCause, over,
     ...(summary.firstError ? ([["errors", errors ? `Errors ${errors.toLocaleString("en")}` : "Errors"]] as [Place, string][]) : []),
     ["end", over ? "End" : "Follow"],
   ];
-  const on = (name: string) => params.get(name) !== NO;
-  const toggle = (name: string) => onChange({ [name]: on(name) ? NO : null });
+  const narrow = useNarrow();
+  const levelsAndRanks = (
+    <>
+      <Select
+        small={!narrow}
+        above={narrow}
+        label="Level"
+        value={filters.level}
+        options={levelsOf(levels)}
+        onChange={(level) => onChange({ level })}
+      />
+      {summary.rankIds.length > 0 && (
+        <Select
+          small={!narrow}
+          above={narrow}
+          label="Ranks"
+          value={filters.rank}
+          options={ranksOf(summary)}
+          onChange={(rank) => onChange({ rank })}
+        />
+      )}
+    </>
+  );
+  const used = narrow ? Number(Boolean(filters.level)) + Number(Boolean(filters.rank)) : 0;
+  const looks = <Looks {...{ source, filters, params, hasCause, onChange, onFull }} />;
   return (
     <div className="toolbar tools">
       <Search filters={filters} lines={lines} onChange={onChange} onHit={onHit} />
-      <Select small label="Level" value={filters.level} options={levelsOf(levels)} onChange={(level) => onChange({ level })} />
-      {summary.rankIds.length > 0 && (
-        <Select small label="Ranks" value={filters.rank} options={ranksOf(summary)} onChange={(rank) => onChange({ rank })} />
-      )}
-      <More filters={filters} summary={summary} params={params} onChange={onChange} onHit={onHit} onCopy={onCopy} />
+      {!narrow && levelsAndRanks}
+      <More used={used} {...{ filters, summary, params, onChange, onHit, onCopy }}>
+        {narrow && (
+          <>
+            {levelsAndRanks}
+            <div className="toolbar">{looks}</div>
+          </>
+        )}
+      </More>
       <Segments small name="Go to" value={place} options={places} onChange={onPlace} />
-      <span className="sp" />
+      {!narrow && (
+        <>
+          <span className="sp" />
+          {looks}
+        </>
+      )}
+    </div>
+  );
+}
+
+/** How lines are shown, and where else they can be had. */
+function Looks({
+  source,
+  filters,
+  params,
+  hasCause,
+  onChange,
+  onFull,
+}: Pick<Props, "source" | "filters" | "params" | "hasCause" | "onChange" | "onFull">) {
+  const on = (name: string) => params.get(name) !== NO;
+  const toggle = (name: string) => onChange({ [name]: on(name) ? NO : null });
+  return (
+    <>
       {hasCause && (
         <Button
           small
@@ -74,7 +124,7 @@ export function Tools({ source, filters, summary, params, place, hasCause, over,
         href={`/api/v1/${source}/logs/download${query(shown(filters))}`}
       />
       <IconButton icon={<Maximize2 />} label="Full screen" onClick={onFull} />
-    </div>
+    </>
   );
 }
 
@@ -131,6 +181,9 @@ const NAMES: [Choice, string, (summary: Summary) => string[]][] = [
 ];
 
 interface MoreProps {
+  /** How many of `children` are in use. */
+  used: number;
+  children: ReactNode;
   filters: Filters;
   summary: Summary;
   params: URLSearchParams;
@@ -139,13 +192,18 @@ interface MoreProps {
   onCopy: () => void;
 }
 
-/** The less common tools. */
-function More({ filters, summary, params, onChange, onHit, onCopy }: MoreProps) {
-  const used =
-    NAMES.filter(([name]) => filters[name]).length + Number(filters.regex) + Number(!filters.only) + Number(params.get("collapse") === "1");
+/** The less common tools; `children` come first. */
+function More({ used, children, filters, summary, params, onChange, onHit, onCopy }: MoreProps) {
+  const all =
+    used +
+    NAMES.filter(([name]) => filters[name]).length +
+    Number(filters.regex) +
+    Number(!filters.only) +
+    Number(params.get("collapse") === "1");
   return (
-    <Popover small kind="ghost" icon={<SlidersHorizontal />} label="More filters" count={used || undefined}>
+    <Popover small kind="ghost" icon={<SlidersHorizontal />} label="More filters" count={all || undefined}>
       <div className="form">
+        {children}
         {NAMES.map(([name, label, values]) => (
           <Select
             key={name}

@@ -7,7 +7,7 @@ import { useParams, useSearchParams } from "react-router";
 
 import { get } from "../../api/client";
 import { Button } from "../../ui/button";
-import { Empty, Failure, Loaded } from "../../ui/status";
+import { Empty, Failure, Loaded, Loading } from "../../ui/status";
 import { toast } from "../../ui/toast";
 import { CauseCard } from "./card";
 import type { Cause } from "./cause";
@@ -155,6 +155,7 @@ function Log({ source, command, summary, cause, onOver }: LogProps) {
           onFull={() => void frame.current?.requestFullscreen()}
         />
         {reading.error ? <Failure error={reading.error} /> : null}
+        {!reading.lines.length && !reading.error && reading.busy && <Loading />}
         {!reading.lines.length && !reading.error && !reading.busy && (
           <Empty>
             {!isAll
