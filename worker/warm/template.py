@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -56,6 +56,7 @@ class Template:
         self._control = control
         self._through_shell = report.pid != process.pid
         self._pid = report.pid
+        self.in_order = report.modules
         self.modules = frozenset(report.modules)
         self.tops = frozenset(report.tops)
         self.made_at = time.monotonic()
@@ -72,10 +73,8 @@ class Template:
     async def start(self, plan: WarmStart, run_dir: Path) -> bool:
         """Start a prepared run. Returns False if it did not start and may be started cold."""
         request = {
+            **plan.program(),
             "run": str(run_dir),
-            "main": plan.main,
-            "is_module": plan.is_module,
-            "arguments": plan.arguments,
             "words": plan.words,
             "through_shell": self._through_shell,
             "ranks": plan.ranks,
@@ -101,14 +100,22 @@ class Template:
             _kill(self._process)
 
 
-async def make(key: Key, names: Sequence[str], modules: Sequence[str]) -> Template:
+async def make(
+    key: Key,
+    names: Sequence[str],
+    modules: Sequence[str],
+    script: WarmStart | None = None,
+    without: Collection[str] = (),
+) -> Template:
     """Start a template and let it load modules. Raises `NoTemplate`.
 
-    `names` are variables that runs will have and the template does not.
+    `names` are variables that runs will have and the template does not. If no `modules` are known, it loads
+    what the text of `script` shows that it imports, except packages in `without`.
     """
     worker_end, child_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     order = os.memfd_create("template")
-    os.pwrite(order, msgspec.json.encode({"modules": modules, "names": names, "env": dict(key.env)}), 0)
+    begin = {"modules": modules, "names": names, "env": dict(key.env), "without": list(without)}
+    os.pwrite(order, msgspec.json.encode(begin | {"script": script and script.program()}), 0)
     worker_end.setblocking(False)
     process = None
     try:

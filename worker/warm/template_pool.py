@@ -31,13 +31,17 @@ log = structlog.get_logger()
 class PoolEntry:
     """What is known about one environment."""
 
-    def __init__(self, key: Key, names: tuple[str, ...]) -> None:
-        self.key = key
-        self.names = names
+    def __init__(self, plan: WarmStart) -> None:
+        self.key = plan.key
+        self.names = plan.names
+        self.script: WarmStart | None = plan
+        """Its text shows what to load until runs have reported that. None if that cannot be forked."""
         self.template: Template | None = None
         self.modules: dict[str, None] = {}
         """The modules that a template should load, in this order."""
         self.tried_modules: set[str] = set()
+        self.loaded_by_runs = 0
+        """Number of modules that runs had to load themselves since the template was made."""
         self.excluded_packages: set[str] = set()
         """Packages that make an interpreter unfit to fork."""
         self.problem = ""
@@ -49,16 +53,37 @@ class PoolEntry:
         """Whether a new template would be more useful than the current one."""
         if self.problem or time.monotonic() < self.cooldown_until:
             return False
-        return self.template is None or not self.modules.keys() <= self.tried_modules
+        if self.template is None:
+            return True
+        # A new one loads again what the old one has. Runs have lost about as much to what that lacks.
+        untried = len(self._untried())
+        return untried > 0 and self.loaded_by_runs >= len(self.modules) - untried
+
+    def _untried(self) -> set[str]:
+        return self.modules.keys() - self.tried_modules
 
     def add_modules(self, names: list[str]) -> None:
         """Learn the modules that a run had loaded at its end."""
         fresh = [name for name in names if name.partition(".")[0] not in self.excluded_packages]
         self.modules |= dict.fromkeys(fresh[: MAX_MODULES - len(self.modules)])
+        self.loaded_by_runs += len(set(fresh) - self.tried_modules)
 
     def forget(self) -> None:
         """Forget everything learned: the packages have changed."""
         self.modules, self.tried_modules, self.excluded_packages, self.problem = {}, set(), set(), ""
+
+    def replace_template(self, fresh: Template, modules: list[str], took_s: float) -> None:
+        """Use a new template, which was told to load `modules` and took so many seconds to make."""
+        self.end_template()
+        self.template = fresh
+        if modules:
+            self.cooldown_until = time.monotonic() + COOLDOWN_FACTOR * took_s
+        else:
+            # It has loaded what its script begins with. The first runs report what comes later.
+            modules = fresh.in_order
+            self.modules = dict.fromkeys(modules) | self.modules
+        self.tried_modules |= set(modules)
+        self.loaded_by_runs = len(self._untried())
 
     def end_template(self) -> None:
         """End the template. Runs that were started from it continue."""
@@ -126,8 +151,11 @@ class TemplatePool:
             self._wake.set()
 
     def _entry(self, plan: WarmStart) -> PoolEntry:
-        entry = self._entries.pop(plan.key, None) or PoolEntry(plan.key, plan.names)
+        entry = self._entries.pop(plan.key, None) or PoolEntry(plan)
         entry.used_at = time.monotonic()
+        if entry.script is not None:
+            # The folders of earlier runs may be gone.
+            entry.script = plan
         # Move the most recently used environment to the end.
         self._entries[plan.key] = entry
         for key in list(self._entries)[:-MAX_ENVIRONMENTS]:
@@ -172,15 +200,12 @@ class TemplatePool:
         entry, began = lacking[0], time.monotonic()
         modules = [name for name in entry.modules if name.partition(".")[0] not in entry.excluded_packages]
         try:
-            fresh = await make(entry.key, entry.names, modules)
+            fresh = await make(entry.key, entry.names, modules, entry.script, entry.excluded_packages)
         except NoTemplate as error:
             self._exclude_culprit(entry, error)
             return
         took = time.monotonic() - began
-        entry.end_template()
-        entry.template = fresh
-        entry.tried_modules |= set(modules)
-        entry.cooldown_until = time.monotonic() + COOLDOWN_FACTOR * took
+        entry.replace_template(fresh, modules, took)
         log.info("template.made", user=entry.key.user, modules=len(fresh.modules), seconds=round(took, 2))
         self._enforce_budget(entry)
 
@@ -193,6 +218,8 @@ class TemplatePool:
             entry.excluded_packages.add(culprit)
         elif entry.modules.keys() - entry.tried_modules:
             entry.excluded_packages |= {name.partition(".")[0] for name in entry.modules}
+        elif not entry.modules and entry.script is not None:
+            entry.script = None
         else:
             entry.problem = f"no template can be made: {error}"
             return

@@ -72,12 +72,23 @@ class WarmStart(msgspec.Struct, frozen=True):
     """What its code could import instead of a package."""
     ranks: bool = False
     """Whether it is a launcher whose ranks may be forked, too."""
+    folder: Path = Path()
+    """Where it starts."""
 
     @property
     def words(self) -> list[str]:
         """The command line of its process."""
         begin = self.key.words[2:] if self.key.words[:2] == SHELL else self.key.words
         return [*begin, *(["-m"] if self.is_module else []), self.main, *self.arguments]
+
+    def program(self) -> dict[str, object]:
+        """Its main program, for a template."""
+        return {
+            "folder": str(self.folder),
+            "main": self.main,
+            "is_module": self.is_module,
+            "arguments": self.arguments,
+        }
 
 
 class ColdStart(msgspec.Struct, frozen=True):
@@ -135,7 +146,7 @@ def plan_start(argv: Sequence[str], env: Mapping[str, str], cwd: Path, user: str
     key = Key(user, (*shell, *words[:flags]), tuple(shared.items()), tuple(sorted(set_by_code)))
     ranks = _is_torch_launcher(argv)
     names = {*(env.keys() - shared.keys()), *set_by_code, *(PER_RANK if ranks else ())}
-    return WarmStart(key, main, is_module, tuple(arguments), tuple(names), importable_names, ranks)
+    return WarmStart(key, main, is_module, tuple(arguments), tuple(names), importable_names, ranks, cwd)
 
 
 def _is_script(cwd: Path, main: str) -> bool:

@@ -10,8 +10,8 @@ from services.kit import host_processes
 from worker import process
 from worker.warm.memory import Memory
 from worker.warm.template import NoTemplate
-from worker.warm.template_pool import TemplatePool
-from worker.warm.warm_start import ColdStart
+from worker.warm.template_pool import PoolEntry, TemplatePool
+from worker.warm.warm_start import ColdStart, Key, WarmStart
 
 pytestmark = pytest.mark.live
 
@@ -80,8 +80,23 @@ def packages(tmp_path):
     return folder
 
 
+def test_what_a_script_begins_with_is_loaded_before_any_run_has_ended(both):
+    both.write("import own; own.work()")
+    both.write("import sys; seen = 'numpy' in sys.modules; import numpy\ndef work(): print(seen)", "own.py")
+
+    async def story():
+        async with kept(both) as one:
+            plan = both.wanted(ARGV)
+            assert await one.nursery.start(both.prepare(ARGV), plan) == "no template was ready"
+            assert await one.until_warm() == ["True"]
+            assert not one.entry().needs_template
+            assert "numpy" in one.entry().modules
+
+    asyncio.run(story())
+
+
 def test_the_first_is_cold_the_next_is_warm_and_the_one_after_has_its_packages(both):
-    both.write("import sys; print('numpy' in sys.modules); import numpy")
+    both.write("import sys; print('numpy' in sys.modules); __import__('numpy')")
 
     async def story():
         async with kept(both) as one:
@@ -108,6 +123,49 @@ def test_code_with_a_module_of_the_same_name_starts_cold(both):
             assert lines == ["own"]
 
     asyncio.run(story())
+
+
+def test_packages_that_must_not_be_forked_are_left_to_a_script_that_begins_with_them(both, packages):
+    (packages / "package.py").write_text("import os; os.umask(0o77)")
+    with_packages(both, packages)
+    both.write("import sys; print('package' in sys.modules, 'numpy' in sys.modules); import package, numpy")
+
+    async def story():
+        async with kept(both) as one:
+            assert (await one.run(PYTHONPATH=str(packages)))[0] == "no template was ready"
+            assert await one.until_warm(PYTHONPATH=str(packages)) == ["False True"]
+            assert one.entry().excluded_packages == {"package"}
+
+    asyncio.run(story())
+
+
+def test_a_template_is_made_anew_once_runs_have_loaded_by_themselves_as_much_as_it_would():
+    entry = PoolEntry(warm_start())
+    assert entry.needs_template
+    entry.replace_template(Made(["one", "two", "three"]), [], 0.1)
+    assert not entry.needs_template
+    entry.add_modules(["four", "five"])
+    entry.add_modules(["one"])
+    assert not entry.needs_template
+    entry.add_modules(["four", "five"])
+    assert entry.needs_template
+    entry.replace_template(Made([]), list(entry.modules), 0.0)
+    entry.add_modules(["four", "five"])
+    assert (entry.needs_template, entry.loaded_by_runs, len(entry.modules)) == (False, 0, 5)
+
+
+class Made:
+    """Stands for a template that has loaded modules."""
+
+    def __init__(self, in_order):
+        self.in_order = in_order
+
+    def end(self):
+        pass
+
+
+def warm_start():
+    return WarmStart(Key("ann", ("python3",), ()), "train.py", False, (), ())
 
 
 def test_a_template_that_was_killed_is_of_no_use_and_another_is_made(both):

@@ -83,10 +83,11 @@ def _load(
         record_cwd_readers() as cwd_readers,
         generators.track_seeding(),
     ):
-        for name in modules:
-            if name in sys.modules or not preloading.is_installed_package(name, folders):
+        for imported in modules:
+            name = imported.partition(":")[0]
+            if imported in sys.modules or not preloading.is_installed_package(name, folders):
                 continue
-            preloading.load(name)
+            preloading.load(imported)
             generators.record_new()
             if variables_read:
                 raise Unfit(f"{name} asks for {variables_read[0]} while it is imported", name)

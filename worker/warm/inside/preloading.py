@@ -50,9 +50,12 @@ def is_installed_package(name: str, folders: Sequence[str]) -> bool:
 
 
 def load(name: str) -> None:
-    """Import one module. One that cannot be imported here is left to the script."""
+    """Import `module`, or a name from a module as `module:name`. What fails here is left to the script."""
+    module, _, attribute = name.partition(":")
     try:
-        importlib.import_module(name)
+        loaded = importlib.import_module(module)
+        if attribute and not hasattr(loaded, attribute):
+            importlib.import_module(f"{module}.{attribute}")
     except Exception:
         return
 

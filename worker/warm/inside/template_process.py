@@ -12,7 +12,7 @@ import traceback
 
 from worker.shim.command import EnteredCommand
 from worker.shim.life import HANDLED_SIGNALS, claim, run_shim, start_session
-from worker.warm.inside import ending, fitness, preloading
+from worker.warm.inside import ending, first_imports, fitness, preloading
 from worker.warm.inside.random_generators import Generators
 from worker.warm.inside.script_process import Script
 
@@ -100,11 +100,12 @@ class Template:
         for fd in (1, 2):
             os.dup2(silent, fd)
         os.close(silent)
-        if order["modules"]:
+        modules = order["modules"] or first_imports.find(order["script"], order["without"])
+        if modules:
             ending.spare_openssl()
         shell = preloading.changes_by_shell(order["env"])
         before, roots, generators = dict(os.environ), preloading.package_folders(), Generators()
-        report, stored_paths = fitness.prepare(order["modules"], frozenset(order["names"]), roots, generators)
+        report, stored_paths = fitness.prepare(modules, frozenset(order["names"]), roots, generators)
         self._send_report(report)
         if report["why"]:
             self._end()
