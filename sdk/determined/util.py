@@ -128,8 +128,16 @@ def get_member_func(obj: Any, func_name: str) -> Any:
 
 
 def is_overridden(full_method: Any, parent_class: Any) -> bool:
-    """Whether a bound method overrides that of a base class."""
-    return full_method.__func__ is not getattr(parent_class, full_method.__name__)
+    """Whether a method of an object, as read from it, is another than that of a base class.
+
+    It may be static, of the class, or a function that was assigned to the object.
+    """
+    return not is_same_method(full_method, getattr(parent_class, getattr(full_method, "__name__", ""), None))
+
+
+def is_same_method(method: Any, function: Any) -> bool:
+    """Whether a method, as read from an object, is a function of its class, and not one of its own."""
+    return getattr(method, "__func__", method) is function
 
 
 def json_encode(obj: Any, indent: int | None = None, sort_keys: bool = False) -> str:

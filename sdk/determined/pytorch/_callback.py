@@ -8,6 +8,8 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from determined import util
+
 logger = logging.getLogger("determined.pytorch")
 
 
@@ -249,8 +251,8 @@ class PyTorchCallback:
 
 
 def overrides(callback: PyTorchCallback, method: str) -> bool:
-    """Whether a callback overrides a method."""
-    return getattr(type(callback), method) is not getattr(PyTorchCallback, method)
+    """Whether a callback overrides a method, in its class or in the object itself."""
+    return not util.is_same_method(getattr(callback, method), getattr(PyTorchCallback, method))
 
 
 class Callbacks:

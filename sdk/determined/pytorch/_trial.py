@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
+from determined import util
 from determined._training.reducer import Reducer
 from determined._trial import Trial
 from determined.errors import InvalidExperimentException
@@ -257,4 +258,4 @@ def evaluation_of(trial: PyTorchTrial) -> Callable[[Any, int], Any]:
 
 
 def _overridden(trial: PyTorchTrial, method: str) -> bool:
-    return getattr(type(trial), method) is not getattr(PyTorchTrial, method)
+    return not util.is_same_method(getattr(trial, method), getattr(PyTorchTrial, method))

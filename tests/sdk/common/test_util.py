@@ -1,7 +1,6 @@
 """Small functions that scripts of 0.25 import, with the answers that 0.25 gives."""
 
-from __future__ import annotations
-
+import functools
 import random
 
 import pytest
@@ -47,6 +46,10 @@ def test_looking_at_functions():
 
     assert util.is_overridden(Own().f, Parent)
     assert not util.is_overridden(Same().f, Parent)
+    assigned = Same()
+    for function in (lambda: None, Own.f, Own().f, functools.partial(print)):
+        assigned.f = function
+        assert util.is_overridden(assigned.f, Parent)
     assert util.get_member_func(Own(), "f") is not None
     assert util.get_member_func(Own(), "g") is None
     assert [util.has_param(lambda a, b=1: 0, *more) for more in (("b",), ("c",), ("zz", 1))] == [

@@ -5,7 +5,7 @@ a cluster: `tests/live/test_launchers.py`.
 """
 
 import importlib.util
-import shutil
+import os
 import sys
 import time
 from pathlib import Path
@@ -48,6 +48,8 @@ def killed(node, tmp_path, monkeypatch):
     for name in ("INTER_TRAIN_PROCESS_COMM_PORT_1", "INTER_TRAIN_PROCESS_COMM_PORT_2"):
         monkeypatch.setenv(name, str(reserved_port()))
     monkeypatch.setenv("DS_ACCELERATOR", "cpu")
+    # DeepSpeed's own command lies beside the interpreter, whose environment need not be active.
+    monkeypatch.setenv("PATH", os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
 
     def run(launcher, kind, count, victim, step):
         script = [sys.executable, SCRIPT, kind, victim, step, tmp_path]
@@ -76,7 +78,7 @@ def test_under_the_launcher_of_torch(killed, kind, count, victim, step):
 
 
 @pytest.mark.full
-@pytest.mark.skipif(shutil.which("deepspeed") is None, reason="deepspeed is not installed")
+@pytest.mark.skipif(importlib.util.find_spec("deepspeed") is None, reason="deepspeed is not installed")
 @pytest.mark.parametrize(("kind", "count", "victim", "step"), cases("core"))
 def test_under_the_launcher_of_deepspeed(killed, kind, count, victim, step):
     check(victim, *killed("deepspeed", kind, count, victim, step))

@@ -1,5 +1,6 @@
 """The loop: boundaries, aggregation, callbacks, ends (Trainer spec, sections 3, 8, 9 and 18)."""
 
+import functools
 import logging
 import warnings
 
@@ -129,6 +130,26 @@ class Listening(OneVar):
     def build_training_data_loader(self):
         self.events.append(("training data",))
         return super().build_training_data_loader()
+
+
+def test_methods_that_are_assigned_to_an_object_are_its_own():
+    """As in 0.25, where no class was looked at: wrapped evaluations, and callbacks that hand on."""
+    seen = []
+
+    class Assigned(OneVar):
+        evaluate_batch = pytorch.PyTorchTrial.evaluate_batch
+
+        def __init__(self, context):
+            super().__init__(context)
+            self.evaluate_batch = functools.partial(OneVar.evaluate_batch, self)
+
+        def build_callbacks(self):
+            callback = pytorch.PyTorchCallback()
+            callback.on_validation_end = seen.append
+            return {"assigned": callback}
+
+    train(Assigned, max_length=Batch(2), checkpoint_policy="none")
+    assert [list(metrics) for metrics in seen] == [["validation_loss"]]
 
 
 def test_callbacks_in_their_order():
