@@ -17,7 +17,7 @@ from nats.aio.client import Client
 from det_contracts.events.worker import Slot
 from det_contracts.orders import NO_ORDERS_YET, WorkerOrders
 from services.kit import blobs, logging, process, tracing
-from services.kit.connection import close, connect, raise_when_closed
+from services.kit.connection import BrokerUnreachable, close, connect, raise_when_closed
 from services.kit.credentials import worker_inbox
 from services.kit.disk_space import Disks
 from services.kit.health_reports import publish_health
@@ -331,7 +331,13 @@ async def _run(settings: WorkerSettings, me: Identity, tracer: Tracer | None) ->
         watch.set_starting("waiting for the broker")
         settings = credentials.add_own_credentials(settings)
         inbox = worker_inbox(settings.worker_id)
-        connection = await connect(settings, f"worker {settings.worker_id}", inbox)
+        patience_s = settings.worker_broker_wait_s
+        try:
+            connection = await connect(settings, f"worker {settings.worker_id}", inbox, patience_s=patience_s)
+        except BrokerUnreachable as error:
+            # A job of Slurm that nobody watches would otherwise hold its node to the end of its time.
+            log.critical("worker.failed", error=str(error))
+            return 1
         worker = Worker(settings, me, connection, tracer)
         measures.register(worker.readings)
         return await _supervise(worker, connection, watch, settings, tracer)

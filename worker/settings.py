@@ -24,6 +24,11 @@ class WorkerSettings(ReachSettings):
     """Whether to offer GPUs. A worker that finds none offers one CPU slot."""
     worker_pool: str = "default"
     """The resource pool that this worker belongs to."""
+    worker_broker_wait_s: float = 600.0
+    """How long a worker that starts tries to reach the broker, in seconds, before it exits; 0: for ever.
+
+    Later it waits for as long as the broker is away.
+    """
     worker_sample_s: float = 10.0
     """Seconds between samples of a trial's CPU, memory and GPU use for its metrics: 1 or more; 0: never."""
     worker_python: str = sys.executable

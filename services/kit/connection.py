@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 
 import structlog
 from nats.aio.client import Client
@@ -16,39 +17,85 @@ POLL_EVERY_S = 0.5
 PING_EVERY_S = 3
 """Ping interval in seconds. A silent broker is given up after three of these."""
 CLOSE_TIMEOUT_S = 2.0
+REPEAT_ERROR_S = 10.0
+"""An error that stays the same is logged again after this time, with the number of attempts."""
 
 log = structlog.get_logger()
+
+
+class BrokerUnreachable(Exception):
+    """A process has tried for long enough to reach the broker when it started. The text says what to do."""
 
 
 class ConnectionClosed(Exception):
     """The broker has closed this connection for good, and the client does not reconnect."""
 
 
+class _Attempts:
+    """The failed attempts to reach the broker. They follow each other too quickly to log each of them."""
+
+    def __init__(self, addresses: str) -> None:
+        self._addresses = addresses
+        self._count = 0
+        self._last_error = "no answer"
+        self._logged_at: float | None = None
+
+    async def on_error(self, error: Exception) -> None:
+        """Log a failure, unless the same one was logged just now."""
+        self._count += 1
+        text, now = str(error) or repr(error), time.monotonic()
+        is_old = self._logged_at is None or now - self._logged_at >= REPEAT_ERROR_S
+        if text != self._last_error or is_old:
+            log.warning("broker.error", error=text, broker=self._addresses, failures=self._count)
+            self._logged_at = now
+        self._last_error = text
+
+    def give_up(self, patience_s: float) -> BrokerUnreachable:
+        """The error of a process that ends because of them."""
+        return BrokerUnreachable(
+            f"the broker at {self._addresses} could not be reached within {patience_s:g} s, in {self._count} "
+            f"attempts; the last error was: {self._last_error}. Check STEADFAST_NATS_URL, and that this host "
+            "can connect to that address"
+        )
+
+
 async def connect(
-    settings: ServiceSettings, name: str, inbox: str = "_INBOX", filter: FloodFilter | None = None
+    settings: ServiceSettings,
+    name: str,
+    inbox: str = "_INBOX",
+    filter: FloodFilter | None = None,
+    patience_s: float = 0.0,
 ) -> Client:
     """Connect to the broker. The connection reconnects on its own, however long the broker is away.
 
     `inbox` is the prefix of its reply subjects. With a `filter`, senders beyond its limit are not heard.
+    Raises `BrokerUnreachable` if the first connection takes longer than `patience_s` seconds; 0: never.
     """
-
-    async def on_error(error: Exception) -> None:
-        log.warning("broker.error", error=str(error) or repr(error))
-
+    attempts = _Attempts(_without_passwords(settings.nats_url))
     credentials = str(settings.nats_credentials) if settings.nats_credentials else None
-    return await nats_client.connect(
-        settings.nats_url.split(","),
-        **tls.broker_options(settings.nats_url, settings.tls_ca),
-        name=name,
-        inbox_prefix=inbox.encode(),
-        user_credentials=credentials,
-        # A broker may be away for days, and scripts keep their reports until then.
-        max_reconnect_attempts=-1,
-        reconnect_time_wait=0.1,
-        ping_interval=PING_EVERY_S,
-        error_cb=on_error,
-        filter=filter,
-    )
+    try:
+        async with asyncio.timeout(patience_s or None):
+            return await nats_client.connect(
+                settings.nats_url.split(","),
+                **tls.broker_options(settings.nats_url, settings.tls_ca),
+                name=name,
+                inbox_prefix=inbox.encode(),
+                user_credentials=credentials,
+                # A broker may be away for days, and scripts keep their reports until then.
+                max_reconnect_attempts=-1,
+                reconnect_time_wait=0.1,
+                ping_interval=PING_EVERY_S,
+                error_cb=attempts.on_error,
+                filter=filter,
+            )
+    except TimeoutError:
+        raise attempts.give_up(patience_s) from None
+
+
+def _without_passwords(urls: str) -> str:
+    """The addresses of brokers, without the user and password that each may contain."""
+    parts = (url.rpartition("//") for url in urls.split(","))
+    return ",".join(f"{scheme}{slashes}{rest.rpartition('@')[2]}" for scheme, slashes, rest in parts)
 
 
 async def raise_when_closed(connection: Client) -> None:

@@ -13,11 +13,13 @@ from det_contracts.problems import Refused
 from det_contracts.queries import LogPage
 from services.checkpoints.app import SERVICE
 from services.kit import conditions as names
+from services.kit import connection as connection_module
 from services.kit import host, process
+from services.kit.broker import held_port, port_of
 from services.kit.bus import BusClient, BusServer
-from services.kit.connection import ConnectionClosed, close, connect
+from services.kit.connection import BrokerUnreachable, ConnectionClosed, close, connect
 from services.kit.self_watch import SelfWatch
-from tests.fixtures.service_processes import start_service
+from tests.fixtures.service_processes import run_module, start_service
 from worker import app
 from worker.identity import Identity
 from worker.settings import WorkerSettings
@@ -66,6 +68,62 @@ def test_a_service_that_the_broker_shuts_out_ends_and_says_why(settings, monkeyp
         assert "unknown protocol operation" in str(error).lower()
 
 
+@pytest.fixture
+def nowhere():
+    """An address that belongs to nobody, with a password."""
+    held = held_port()
+    yield f"nats://ann:hush@127.0.0.1:{port_of(held)}"
+    held.close()
+
+
+def test_who_waits_for_the_broker_says_why_and_how_often_and_gives_up_when_asked_to(settings, nowhere):
+    wrong = dataclasses.replace(settings, nats_url=f"{nowhere},{nowhere}", nats_credentials=None)
+    with capture_logs() as lines, pytest.raises(BrokerUnreachable) as failure:
+        asyncio.run(connect(wrong, "test", patience_s=1))
+    address = nowhere.replace("ann:hush@", "")
+    assert f"the broker at {address},{address} could not be reached within 1 s" in str(failure.value)
+    assert "the last error was: [Errno 111]" in str(failure.value)
+    assert "hush" not in f"{failure.value}{lines}"
+    assert (lines[0]["failures"], lines[0]["broker"]) == (1, f"{address},{address}")
+
+
+def test_the_same_error_of_a_connection_is_logged_now_and_then_with_its_number(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(connection_module.time, "monotonic", lambda: now[0])
+    attempts = connection_module._Attempts("nats://a:4222")
+
+    async def fail(text, times):
+        for _ in range(times):
+            await attempts.on_error(OSError(text))
+
+    with capture_logs() as lines:
+        asyncio.run(fail("refused", 100))
+        now[0] += connection_module.REPEAT_ERROR_S
+        asyncio.run(fail("refused", 100))
+        asyncio.run(fail("no route", 2))
+    assert [(line["error"], line["failures"]) for line in lines] == [
+        ("refused", 1),
+        ("refused", 101),
+        ("no route", 201),
+    ]
+
+
+def test_a_worker_with_a_wrong_address_ends_and_says_so(nowhere, tmp_path):
+    told = run_module(
+        "worker",
+        env=os.environ
+        | {
+            "STEADFAST_NATS_URL": nowhere,
+            "STEADFAST_WORKER_HOME": str(tmp_path),
+            "STEADFAST_WORKER_GPU": "false",
+            "STEADFAST_WORKER_BROKER_WAIT_S": "1",
+        },
+    )
+    assert told.returncode == 1
+    assert "could not be reached within 1 s" in told.stdout + told.stderr
+    assert "Check STEADFAST_NATS_URL" in told.stdout + told.stderr
+
+
 def test_a_worker_that_the_broker_shuts_out_ends(broker, settings, tmp_path, monkeypatch):
     path = tmp_path / "worker.creds"
     path.write_text(broker.authority.worker("w"))
@@ -86,8 +144,8 @@ def test_a_worker_that_the_broker_shuts_out_ends(broker, settings, tmp_path, mon
     def left(status):
         raise Left(status)
 
-    async def kept(*arguments):
-        connection = await connect(*arguments)
+    async def kept(*arguments, **options):
+        connection = await connect(*arguments, **options)
         asyncio.get_running_loop().call_later(0.1, connection._transport.write, b"NONSENSE\r\n")
         return connection
 
