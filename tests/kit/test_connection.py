@@ -19,6 +19,7 @@ from services.kit.broker import held_port, port_of
 from services.kit.bus import BusClient, BusServer
 from services.kit.connection import BrokerUnreachable, ConnectionClosed, close, connect
 from services.kit.self_watch import SelfWatch
+from tests.fixtures.own_time import set_time
 from tests.fixtures.service_processes import run_module, start_service
 from worker import app
 from worker.identity import Identity
@@ -89,7 +90,7 @@ def test_who_waits_for_the_broker_says_why_and_how_often_and_gives_up_when_asked
 
 def test_the_same_error_of_a_connection_is_logged_now_and_then_with_its_number(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(connection_module.time, "monotonic", lambda: now[0])
+    set_time(monkeypatch, connection_module, monotonic=lambda: now[0])
     attempts = connection_module._Attempts("nats://a:4222")
 
     async def fail(text, times):

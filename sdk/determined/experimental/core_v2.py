@@ -243,10 +243,12 @@ def init_context(
         context = core._dummy_init(distributed=dist, checkpoint_storage=storage, preempt_mode=preempt_mode)
         context.info = shared
         return context
-    manager, session = chosen_storage(storage), _signed_in(client)
-    # Broadcast as an outcome, so that ranks waiting for it also learn of a failure.
-    outcome = Outcome(lambda: registered(session, defaults, unmanaged or UnmanagedConfig()))
-    return _outside(dist.broadcast(outcome).get(), session, dist, manager, preempt_mode)
+    # All of it as an outcome, so that ranks waiting for the broadcast also learn of a failure.
+    prepared = Outcome(lambda: (chosen_storage(storage), _signed_in(client)))
+    outcome = Outcome(lambda: registered(prepared.get()[1], defaults, unmanaged or UnmanagedConfig()))
+    info = dist.broadcast(outcome).get()
+    manager, session = prepared.get()
+    return _outside(info, session, dist, manager, preempt_mode)
 
 
 def _signed_in(client: Determined | None) -> Session:
