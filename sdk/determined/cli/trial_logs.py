@@ -97,6 +97,7 @@ def _records(session: Session, source: Source, args: argparse.Namespace) -> Iter
     if args.head is not None:
         return log_stream.read(session, source, {**params, "limit": args.head})
     if args.tail is not None:
+        # A limit counts from the start of the order that is asked for.
         newest_first = {**params, "limit": args.tail, "orderBy": "ORDER_BY_DESC"}
         return reversed(list(log_stream.read(session, source, newest_first)))
     return log_stream.read(session, source, params)

@@ -29,6 +29,7 @@ def listen(address: str) -> socket.socket:
         Path(place).unlink(missing_ok=True)
     listener = socket.socket(family, socket.SOCK_STREAM)
     if family == socket.AF_INET:
+        # A restarted trial would otherwise find its port taken for a minute.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(place)
     listener.listen()

@@ -131,6 +131,7 @@ class Supervisor:
         self._child.send_signal(number)
         if self._until(bool, KILL_AFTER_S):
             return False
+        # A launcher that is killed does not end its workers.
         for pid in [*_pids.descendants(self._child.pid), self._child.pid]:
             _send(pid, signal.SIGKILL)
         return True

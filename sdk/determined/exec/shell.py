@@ -152,6 +152,7 @@ class Shell:
 
     async def _session(self, client: ServerConnection) -> None:
         ours, shell_end = socket.socketpair()
+        # Closed here once the server has it. Otherwise this process would not see that the server has ended.
         with shell_end:
             server = await asyncio.create_subprocess_exec(
                 *self._argv, stdin=shell_end.fileno(), stdout=shell_end.fileno()

@@ -235,6 +235,7 @@ class TrialReference:
         if head == 0 or tail == 0:
             return ()
         if tail is not None:
+            # A limit counts from the start of the order that is asked for.
             newest_first = {**params, "limit": tail, "orderBy": "ORDER_BY_DESC"}
             return reversed(list(log_stream.read(self._session, source, newest_first)))
         if head is not None:

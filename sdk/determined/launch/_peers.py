@@ -59,6 +59,7 @@ def _greets(address: str, port: int, deadline: float) -> bool:
     left = max(deadline - time.monotonic(), PAUSE_S)
     try:
         with socket.create_connection((address, port), timeout=left) as peer:
+            # A port that is open could be that of another program.
             return peer.recv(len(_GREETING)) == _GREETING
     except OSError:
         return False

@@ -61,5 +61,6 @@ def make_deepspeed_mpu(topology: Any) -> ModelParallelUnit:
         topology.get_data_parallel_rank(),
         topology.get_data_parallel_world_size(),
         should_report_metrics=stage == last and first_slice,
+        # The first stage needs the inputs, the last one the labels.
         should_build_data_loader=stage in (0, last) and first_slice,
     )
