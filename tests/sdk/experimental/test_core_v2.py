@@ -9,7 +9,7 @@ from tests.sdk.core.thread_ranks import run_ranks
 
 @pytest.mark.parametrize(
     ("storage", "error"),
-    [(None, MasterNotFoundException), ({"type": "shared_fs", "host_path": "/tmp"}, ValueError)],  # noqa: S108
+    [(None, MasterNotFoundException), ({"type": "shared_fs", "host_path": "/tmp"}, ValueError)],
 )
 def test_no_rank_waits_for_a_chief_that_cannot_begin(client_home, monkeypatch, storage, error):
     monkeypatch.setenv("DET_MASTER", "http://127.0.0.1:1")
