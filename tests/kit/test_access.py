@@ -12,7 +12,7 @@ from services.kit.log import Draft
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
 from tests.fixtures.waiting import until
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.live, pytest.mark.timeout(200)]
 
 
 async def _trial(broker, trial_id, errors):

@@ -10,7 +10,7 @@ from services.kit.bus import BusServer
 from services.kit.credentials import trial_inbox
 from tests.fixtures.waiting import until
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.live, pytest.mark.timeout(200)]
 
 
 async def script_of(broker, trial_id, errors):

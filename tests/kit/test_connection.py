@@ -25,7 +25,7 @@ from worker import app
 from worker.identity import Identity
 from worker.settings import WorkerSettings
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.live, pytest.mark.timeout(200)]
 
 
 @pytest.fixture
@@ -37,10 +37,17 @@ def settings(broker, tmp_path):
 
 
 async def shown_the_door(connection):
-    """Say what the broker answers by ending the conversation; its client does not come back from that."""
-    connection._transport.write(b"NONSENSE\r\n")
+    """Say what the broker answers by ending the conversation; its client does not come back from that.
+
+    It is said again on each connection: where more was sent meanwhile, the system may throw the answer away
+    with the connection, and the client makes another one.
+    """
+    told = None
     async with asyncio.timeout(60):
         while not connection.is_closed:
+            if connection.is_connected and connection._transport is not told:
+                told = connection._transport
+                told.write(b"NONSENSE\r\n")
             await asyncio.sleep(0.01)
 
 
@@ -145,9 +152,15 @@ def test_a_worker_that_the_broker_shuts_out_ends(broker, settings, tmp_path, mon
     def left(status):
         raise Left(status)
 
+    telling = []
+
+    async def later(connection):
+        await asyncio.sleep(0.1)
+        await shown_the_door(connection)
+
     async def kept(*arguments, **options):
         connection = await connect(*arguments, **options)
-        asyncio.get_running_loop().call_later(0.1, connection._transport.write, b"NONSENSE\r\n")
+        telling.append(asyncio.ensure_future(later(connection)))
         return connection
 
     async def work():

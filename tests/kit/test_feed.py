@@ -10,7 +10,7 @@ from services.kit.cancellation import cancel_in_background
 from services.kit.jetstream_feed import JetStreamFeed
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.live, pytest.mark.timeout(200)]
 
 
 async def consumers(connection):

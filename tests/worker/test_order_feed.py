@@ -13,7 +13,7 @@ from services.scheduler import consumers
 from worker import order_feed
 from worker.order_feed import OrderFeed
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.live, pytest.mark.timeout(200)]
 
 
 def orders(position, worker_id="w"):

@@ -90,7 +90,7 @@ def test_what_was_closed_by_leaving_is_not_made_anew(started):
 
 
 @pytest.mark.live
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(200)
 def test_waiters_ask_again_when_the_broker_is_back(broker, tmp_path):
     path = tmp_path / "trial.creds"
     path.write_text(broker.trial_credentials(12))
