@@ -184,7 +184,7 @@ PLANTED = [
     pytest.param(stale_read, None, (), 6, marks=LONG),
     (rounds_without_end, None, (), 1),
     (unknown_is_failed, "a call is obeyed once", ("losses", "users"), 1),
-    (second_worker_taken, None, (), 2),
+    (second_worker_taken, None, (), 9),
 ]
 """Each with the invariant that finds it, the kinds of trouble that it takes (none: all), and a seed.
 
