@@ -49,6 +49,21 @@ def test_a_story_tells_states_causes_and_single_events(page, create, cluster):
 
 
 @pytest.mark.full
+def test_the_back_button_leads_through_tabs(page, create):
+    id = create("tabbed")
+    page.goto(f"/det/experiments/{id}/overview")
+    page.get_by_role("navigation", name="Parts").get_by_role("link", name="Logs").click()
+    expect(page).to_have_url(re.compile("/logs$"))
+    page.locator("h1").click()
+    page.keyboard.press("2")
+    expect(page).to_have_url(re.compile("/hyperparameters$"))
+    page.go_back()
+    expect(page).to_have_url(re.compile("/logs$"))
+    page.go_back()
+    expect(page).to_have_url(re.compile("/overview$"))
+
+
+@pytest.mark.full
 def test_code_is_searched_and_its_configuration_shown_with_all_defaults(page, create):
     id = create("coded", "print('a needle')\n")
     page.goto(f"/det/experiments/{id}/code")

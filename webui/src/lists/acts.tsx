@@ -11,7 +11,7 @@ import { useNavigate } from "react-router";
 import { send } from "../api/client";
 import { ANYWHERE, useRights } from "../api/rights";
 import type { Experiment } from "../api/types";
-import { isOver, size, stateName } from "../parts/format";
+import { isOver, size, stateName, unended } from "../parts/format";
 import { ask } from "../ui/dialog";
 import type { MenuItem, MenuItems } from "../ui/menu";
 import { failed, toast } from "../ui/toast";
@@ -27,9 +27,9 @@ const NOT: Record<Verb, (one: Experiment) => string> = {
   activate: (one) => over(stateName(one.state)) || (stateName(one.state) === "PAUSED" ? "" : "is active"),
   cancel: (one) => over(stateName(one.state)),
   kill: (one) => (isOver(one.state) ? "has ended" : ""),
-  archive: (one) => (isOver(one.state) ? (one.archived ? "is archived" : "") : "still running"),
+  archive: (one) => (isOver(one.state) ? (one.archived ? "is archived" : "") : unended(one.state)),
   unarchive: (one) => (one.archived ? "" : "is not archived"),
-  delete: (one) => (isOver(one.state) ? "" : "still running"),
+  delete: (one) => (isOver(one.state) ? "" : unended(one.state)),
 };
 
 /** Why this user may not do it to this experiment now: the state of the experiment first, then the user's rights. */

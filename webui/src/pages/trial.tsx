@@ -9,7 +9,7 @@ import type { Experiment, Trial } from "../api/types";
 import { Board } from "../charts/board";
 import { useCurves } from "../charts/metric";
 import { namesOf } from "../charts/names";
-import { flat, isOver, stateName } from "../parts/format";
+import { flat, isOver, stateName, unended } from "../parts/format";
 import { Logs } from "../parts/logs";
 import { IconButton, LinkButton } from "../ui/button";
 import { Card } from "../ui/card";
@@ -172,7 +172,7 @@ function Acts({ trial, one, log, place }: { trial: Trial; one?: Experiment; log:
         : undefined,
     );
   const others = place.best.filter((id) => id !== trial.id).slice(0, 2);
-  const not = !over ? "still running" : trial.checkpointCount ? undefined : "has no checkpoint";
+  const not = !over ? unended(trial.state) : trial.checkpointCount ? undefined : "has no checkpoint";
   const items = [
     { name: "Continue trial", icon: <StepForward />, not: one ? not || rights("create", one) : "loading", act: () => setGoing(true) },
     null,

@@ -5,6 +5,10 @@ export const stateName = (state: string) => state.replace(/^STATE_/, "");
 const TERMINAL = new Set(["COMPLETED", "CANCELED", "ERROR", "DELETED", "DELETE_FAILED"]);
 export const isOver = (state: string) => TERMINAL.has(stateName(state));
 
+/** What something that has not ended does instead. */
+const UNENDED: Record<string, string> = { PAUSED: "only paused", QUEUED: "still waiting" };
+export const unended = (state: string) => UNENDED[stateName(state)] ?? "still running";
+
 // `toLocaleString` makes a formatter with each call, which lists of numbers would pay for.
 const grouped = new Intl.NumberFormat("en");
 

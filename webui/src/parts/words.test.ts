@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { actorName, exact, moment, sentence } from "./format";
+import { actorName, exact, moment, sentence, unended } from "./format";
 
 test.each([
   ["user:ada", "ada"],
@@ -14,6 +14,13 @@ test("a sentence from a service begins with a capital letter", () => {
   expect(sentence("trial 1 ended in error")).toBe("Trial 1 ended in error");
   expect(sentence("")).toBe("");
 });
+
+test.each([
+  ["STATE_PAUSED", "only paused"],
+  ["QUEUED", "still waiting"],
+  ["STATE_RUNNING", "still running"],
+  ["STOPPING_CANCELED", "still running"],
+])("what is %s is %s", (state, told) => expect(unended(state)).toBe(told));
 
 test("a moment on another day has a date", () => {
   const noon = new Date(2026, 10, 23, 12, 0, 5);

@@ -16,11 +16,11 @@ export interface Tab {
 export function Tabs({ base, tabs, label = "Parts" }: { base: string; tabs: Tab[]; label?: string }) {
   const navigate = useNavigate();
   const box = useCurrentInView<HTMLElement>(useLocation().pathname);
-  useKey(Object.fromEntries(tabs.slice(0, 9).map((one, at) => [String(at + 1), () => navigate(`${base}/${one.path}`, { replace: true })])));
+  useKey(Object.fromEntries(tabs.slice(0, 9).map((one, at) => [String(at + 1), () => navigate(`${base}/${one.path}`)])));
   return (
     <nav ref={box} className="tabs" aria-label={label}>
       {tabs.map((one, at) => (
-        <NavLink key={one.path} to={`${base}/${one.path}`} replace data-tip={at < 9 ? one.name : undefined} data-keys={String(at + 1)}>
+        <NavLink key={one.path} to={`${base}/${one.path}`} data-tip={at < 9 ? one.name : undefined} data-keys={String(at + 1)}>
           {one.name}
           {one.count !== undefined && <span className="n"> {one.count}</span>}
         </NavLink>

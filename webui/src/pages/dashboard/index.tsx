@@ -109,16 +109,16 @@ export function Dashboard() {
   );
 }
 
-/** The time left, or the time it took. */
+/** The time left, or the time it has taken. */
 function time({ experiment: one }: Row) {
   const state = stateName(one.state);
-  if (isOver(one.state)) return one.runningTime ? `ran ${duration(one.runningTime)}` : "never ran";
+  if (isOver(one.state) || state === "PAUSED") return one.runningTime ? `ran ${duration(one.runningTime)}` : "never ran";
   if (state === "RUNNING" && one.progress && one.progress > 0.01 && one.runningTime > 0)
     return `${roughly((one.runningTime * (1 - one.progress)) / one.progress)} left`;
   if (state === "QUEUED" && !one.runningTime) return `waits ${roughly(one.duration)}`;
   return (
     <>
-      began <Time at={one.startTime} />
+      submitted <Time at={one.startTime} />
     </>
   );
 }

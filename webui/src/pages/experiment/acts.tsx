@@ -28,7 +28,7 @@ import { useRights } from "../../api/rights";
 import type { Experiment, Trial } from "../../api/types";
 import { act, useNot, type Verb } from "../../lists/acts";
 import { MoveDialog } from "../../lists/move";
-import { isOver, stateName } from "../../parts/format";
+import { isOver, stateName, unended } from "../../parts/format";
 import { Button, LinkButton } from "../../ui/button";
 import { useKey } from "../../ui/keys";
 import { Menu, type MenuItem, type MenuItems } from "../../ui/menu";
@@ -56,7 +56,7 @@ export function useActs(one: Experiment, trials: Trial[], cause: string | null) 
   const toggles = whyNot(toggleIt, one);
   const toggle = () => !toggles && does(toggleIt)();
   const single = trials.length === 1 && one.endTime && trials[0]!.checkpointCount > 0 ? trials[0] : undefined;
-  const notOn = !ended ? "still running" : trials.length !== 1 ? "needs a single trial" : single ? undefined : "needs a checkpoint";
+  const notOn = !ended ? unended(state) : trials.length !== 1 ? "needs a single trial" : single ? undefined : "needs a checkpoint";
   useKey({ p: toggle, f: () => !uncreated && setOpen("fork") });
   const board = () =>
     change.mutateAsync({ method: "POST", path: "tensorboards", body: { experimentIds: [one.id] } }).then(() => navigate("/tasks"), failed);
