@@ -122,7 +122,7 @@ export function Register({ uuid, onClose }: { uuid: string; onClose: () => void 
   return (
     <Dialog title={`Register checkpoint ${uuid.slice(0, 8)}`} onClose={onClose}>
       <form onSubmit={(event) => void register(event).catch(() => undefined)}>
-        <Field label="Model" hint="An existing model or a new name. Registered checkpoints are never garbage-collected.">
+        <Field label="Model" hint="An existing model, or a name for a new one. Policies never delete its checkpoints.">
           {(wired) => <input className="input" name="model" list={id} required autoComplete="off" {...wired} />}
         </Field>
         <datalist id={id}>
