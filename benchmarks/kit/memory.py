@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from pathlib import Path
+
+from services.kit import host_processes
 
 MIB = 1024 * 1024
 
@@ -33,14 +36,40 @@ class Peak:
 
 
 def tree_bytes(mark: str) -> int:
-    """Proportional memory of all processes with a text in their environment or command line."""
-    sought = mark.encode()
-    total = 0
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            if sought in (folder / "environ").read_bytes() or sought in (folder / "cmdline").read_bytes():
-                rollup = (folder / "smaps_rollup").read_text()
-                total += int(rollup.split("Pss:")[1].split()[0]) * 1024
-        except (OSError, IndexError):
-            continue
-    return total
+    """Proportional memory of processes with a text in their environment or command line, and all below them.
+
+    A worker's templates are below it, and do not carry the text themselves.
+    """
+    parents = {pid: _parent(pid) for pid in host_processes.all_pids()}
+    marked = {pid for pid in parents if _carries(pid, mark.encode())}
+    return sum(_bytes(pid) for pid in parents if not marked.isdisjoint(_line(pid, parents)))
+
+
+def _line(pid: int, parents: dict[int, int]) -> Iterator[int]:
+    """A process and those above it."""
+    while pid in parents:
+        yield pid
+        pid = parents[pid]
+
+
+def _parent(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
+
+
+def _carries(pid: int, sought: bytes) -> bool:
+    folder = Path(f"/proc/{pid}")
+    try:
+        return sought in (folder / "environ").read_bytes() or sought in (folder / "cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def _bytes(pid: int) -> int:
+    try:
+        rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+        return int(rollup.split("Pss:")[1].split()[0]) * 1024
+    except (OSError, IndexError):
+        return 0

@@ -30,6 +30,8 @@ from services.kit.host_processes import die_with_parent
 SOCKET_VARIABLE = "STEADFAST_FORK_SERVER"
 """Variable with the descriptor of the request socket."""
 REQUEST_BYTES = 128 * 1024
+LOADED_WHEN_RUNNING = ("sqlalchemy.dialects.sqlite", "alembic.command", "alembic.config", "uvloop")
+"""What services load only when they use their database, create its tables, or begin their event loop."""
 
 
 def main() -> None:
@@ -47,8 +49,7 @@ def main() -> None:
 def preload(services: Iterable[str]) -> None:
     """Import what services need. A module that fails to import reports that when its service is started."""
     importlib.import_module("services.kit.import_trimming")
-    # The last two are loaded by running services: to create their tables, and to access them.
-    for module in (*(f"{name}.app" for name in services), "sqlalchemy.dialects.sqlite", "alembic.command"):
+    for module in (*(f"{name}.app" for name in services), *LOADED_WHEN_RUNNING):
         try:
             importlib.import_module(module)
         except Exception as error:
