@@ -31,6 +31,12 @@ SILENCE_S = 1.0
 """Seconds after which an unfinished line, such as a prompt, is passed on."""
 STRAGGLERS_S = 2.0
 """Seconds to wait for leftover processes that may hold the pipe open."""
+TOLD_TO_END_S = 8.0
+"""Seconds for a command to end after our launchers' SIGTERM, which follows the failure of another rank.
+
+Then it is killed. The launchers would wait up to 30 s for one that does not listen, as one that is stuck in a
+collective cannot.
+"""
 MAX_LINE_BYTES = 1 << 20
 """Longer lines are passed on in pieces."""
 _CHUNK = 1 << 16
@@ -105,6 +111,8 @@ def relay(rank: int, command: Sequence[str], redirect: bool = True) -> int:
     def told(number: int) -> None:
         if number == signal.SIGTERM:
             _ends.note(notes, rank, _ends.TOLD_TO_END)
+            if notes:
+                signal.setitimer(signal.ITIMER_REAL, TOLD_TO_END_S)
 
     pipes = [os.pipe(), os.pipe()]
     output = pipes[0][1], pipes[1][1]
@@ -116,6 +124,7 @@ def relay(rank: int, command: Sequence[str], redirect: bool = True) -> int:
         # While this process holds the writing ends, the end of the output would not be seen.
         for _, pipe in pipes:
             os.close(pipe)
+    signal.signal(signal.SIGALRM, lambda _number, _frame: child.send_signal(signal.SIGKILL))
     prefix = b"[rank=%d] " % rank
     streams = [
         _Stream(os.fdopen(ours, "rb", buffering=0), target, prefix)

@@ -110,6 +110,16 @@ def trainer():
         fit(max_length=pytorch.Batch(BATCHES), checkpoint_period=pytorch.Batch(2))
 
 
+def deaf():
+    """Ranks that do not end by themselves, nor when they are asked to."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    (FOLDER / f"deaf-{RANK}").touch()
+    while len(list(FOLDER.glob("deaf-*"))) < int(os.environ["WORLD_SIZE"]):
+        time.sleep(0.05)
+    may_die("when nobody listens")
+    time.sleep(600)
+
+
 if __name__ == "__main__":
     os.chdir(FOLDER)
-    {"core": core_api, "trainer": trainer}[KIND]()
+    {"core": core_api, "trainer": trainer, "deaf": deaf}[KIND]()

@@ -33,6 +33,7 @@ STEPS = {
         "before it joins", "once it has joined", "while it builds the model", "in step 2",
         "while it validates", "when it has saved", "when all is trained",
     ),
+    "deaf": ("when nobody listens",),
 }  # fmt: skip
 SIZES = [(1, 0), (2, 0), (2, 1), (4, 0), (4, 3)]
 IN_EVERY_TIER = [("core", 4, 3, "in step 2"), ("trainer", 2, 0, "in step 2")]
@@ -71,7 +72,7 @@ def check(victim, code, err, took_s):
 
 
 @pytest.mark.parametrize(
-    ("kind", "count", "victim", "step"), others_in_full(cases("core", "trainer"), IN_EVERY_TIER)
+    ("kind", "count", "victim", "step"), others_in_full(cases("core", "trainer", "deaf"), IN_EVERY_TIER)
 )
 def test_under_the_launcher_of_torch(killed, kind, count, victim, step):
     check(victim, *killed("torch_distributed", kind, count, victim, step))
@@ -79,6 +80,6 @@ def test_under_the_launcher_of_torch(killed, kind, count, victim, step):
 
 @pytest.mark.full
 @pytest.mark.skipif(importlib.util.find_spec("deepspeed") is None, reason="deepspeed is not installed")
-@pytest.mark.parametrize(("kind", "count", "victim", "step"), cases("core"))
+@pytest.mark.parametrize(("kind", "count", "victim", "step"), cases("core", "deaf"))
 def test_under_the_launcher_of_deepspeed(killed, kind, count, victim, step):
     check(victim, *killed("deepspeed", kind, count, victim, step))

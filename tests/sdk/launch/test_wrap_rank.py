@@ -128,3 +128,21 @@ def test_where_a_node_has_streams_the_output_goes_there(tmp_path):
     assert (tmp_path / "stdout.log").read_bytes() == b"[rank=4] x\n"
     kept = [*program, "--no-redirect-stdio", "4", "--", "echo", "y"]
     assert subprocess.run(kept, capture_output=True, check=True).stdout == b"[rank=4] y\n"
+
+
+@pytest.mark.parametrize("closes_its_output", [False, True])
+def test_a_command_that_does_not_listen_to_a_launcher_is_killed(tmp_path, closes_its_output):
+    patched = "import sys, determined.launch.wrap_rank as w; w.TOLD_TO_END_S = 0.3; sys.exit(w.main())"
+    deaf = "trap '' TERM; echo up; while :; do sleep 0.1; done"
+    deaf = deaf.replace("; while", "; exec >&- 2>&-; while") if closes_its_output else deaf
+    notes = tmp_path / "ends"
+    process = subprocess.Popen(
+        [sys.executable, "-c", patched, "1", *sh(deaf)],
+        env=os.environ | {"DET_RANK_ENDS": str(notes)},
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdout.readline() == b"[rank=1] up\n"
+    process.terminate()
+    assert process.wait(timeout=60) == 137
+    assert [line.split()[1:] for line in notes.read_text().splitlines()] == [["1", "-1"], ["1", "137"]]
+    process.stdout.close()
