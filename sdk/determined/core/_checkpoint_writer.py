@@ -18,7 +18,7 @@ from determined.core._distributed import DistributedContext
 from determined.core._outcome import Outcome, values_of_all
 from determined.storage import Resources, Selector, StorageManager
 from determined.storage.listing import choose, stamps
-from determined.storage.transfer_process import Apart, apart
+from determined.storage.transfer_process import SeparateProcess, in_separate_process
 
 Metadata = dict[str, Any]
 Given = tuple[pathlib.Path, str]
@@ -125,9 +125,9 @@ class Writer(abc.ABC):
 
         return send
 
-    def _mover(self, background: bool) -> Apart | StorageManager:
+    def _mover(self, background: bool) -> SeparateProcess | StorageManager:
         """Return the object that uploads: in the background, one that uses a separate process."""
-        return apart(self._storage) if background else self._storage
+        return in_separate_process(self._storage) if background else self._storage
 
     def _complete(self, store: Store, group: Group | Collectives, background: bool) -> None:
         complete = functools.partial(store.complete, group, leads=self._dist.rank == 0)

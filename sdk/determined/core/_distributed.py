@@ -110,7 +110,7 @@ class DistributedContext(Collectives):
             raise AssertionError("chief_ip is needed when ranks are on several nodes (local_size != size)")
         self._chief_ip = chief_ip if chief_ip and self.local_size != self.size else "127.0.0.1"
         self._second_port = port_2() if pull_port is None else pull_port
-        self._beside: Group | None = None
+        self._background_group: Group | None = None
         super().__init__(*self._join(port_1() if pub_port is None else pub_port, force_tcp))
 
     def _join(self, port: int, force_tcp: bool) -> tuple[Group, Group]:
@@ -118,45 +118,47 @@ class DistributedContext(Collectives):
         if self.size == 1:
             return Alone(), Alone()
         # Imported by name, so that a job of one process does not load the socket code.
-        meeting = importlib.import_module("determined.core._rendezvous")
+        rendezvous = importlib.import_module("determined.core._rendezvous")
         presence = importlib.import_module("determined.core._presence") if _is_by_hand(os.environ) else None
         has_died = presence.has_died if presence else _never
         one_node = self.local_size == self.size
         everybody: Group
         if self.rank == 0:
             everywhere = "::" if ":" in self._chief_ip else ""
-            listener = meeting.listen(self._chief_ip if one_node else everywhere, port)
-            everybody = meeting.lead(listener, self.size, has_died=has_died)
+            listener = rendezvous.listen(self._chief_ip if one_node else everywhere, port)
+            everybody = rendezvous.lead(listener, self.size, has_died=has_died)
         else:
-            everybody = meeting.follow((self._chief_ip, port), self.rank, self.size, has_died=has_died)
+            everybody = rendezvous.follow((self._chief_ip, port), self.rank, self.size, has_died=has_died)
         if presence:
             # Only now: until all have joined, the file is the only sign that this rank runs.
             presence.joined()
         if one_node:
             return everybody, everybody
-        node = meeting.join_node(everybody, self.cross_rank, self.local_rank, self.local_size, force_tcp)
+        node = rendezvous.join_node(everybody, self.cross_rank, self.local_rank, self.local_size, force_tcp)
         return everybody, node
 
     def _second_group(self) -> Group:
         """Return a second group of all ranks, for a background thread. All ranks call this in step."""
         if self.size == 1:
             return Alone()
-        if self._beside is None:
-            self._beside = self._meet_again()
-        return self._beside
+        if self._background_group is None:
+            self._background_group = self._join_background_group()
+        return self._background_group
 
-    def _meet_again(self) -> Group:
-        meeting = importlib.import_module("determined.core._rendezvous")
+    def _join_background_group(self) -> Group:
+        rendezvous = importlib.import_module("determined.core._rendezvous")
         one_node = self.local_size == self.size
         everywhere = "::" if ":" in self._chief_ip else ""
         place = ("127.0.0.1", 0) if one_node else (everywhere, self._second_port)
-        opened = Outcome(lambda: meeting.listen(*place)) if self.rank == 0 else None
+        opened = Outcome(lambda: rendezvous.listen(*place)) if self.rank == 0 else None
         port = Outcome(lambda: opened.get().getsockname()[1]) if opened else None
         # Also if the chief cannot listen: the others would wait for its port.
         outcome: Outcome[int] = self.broadcast(port)
         address = (self._chief_ip, outcome.get())
         group: Group = (
-            meeting.lead(opened.get(), self.size) if opened else meeting.follow(address, self.rank, self.size)
+            rendezvous.lead(opened.get(), self.size)
+            if opened
+            else rendezvous.follow(address, self.rank, self.size)
         )
         return group
 
@@ -173,8 +175,8 @@ class DistributedContext(Collectives):
             ```
         """
         super().close()
-        if self._beside is not None:
-            self._beside.close()
+        if self._background_group is not None:
+            self._background_group.close()
 
     @classmethod
     def from_torch_distributed(cls, chief_ip: str | None = None) -> "DistributedContext":

@@ -29,7 +29,7 @@ def _dump(value: Any) -> bytes:
     return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
 
 
-class _Star:
+class _SocketGroup:
     """Shared by chief and followers. `links` and `lines` are keyed by the rank of the peer."""
 
     def __init__(self, links: dict[int, Link], lines: dict[int, Link]) -> None:
@@ -145,7 +145,7 @@ class _Star:
             link.close()
 
 
-class Chief(_Star):
+class Chief(_SocketGroup):
     """Rank 0, to which all others are connected."""
 
     def __init__(self, size: int, links: dict[int, Link], lines: dict[int, Link]) -> None:
@@ -202,7 +202,7 @@ class Chief(_Star):
         self._break(self._why)
 
 
-class Follower(_Star):
+class Follower(_SocketGroup):
     """Any rank other than 0."""
 
     def __init__(self, rank: int, link: Link, line: Link) -> None:

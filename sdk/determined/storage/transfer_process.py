@@ -39,7 +39,7 @@ serve()
 """
 
 
-class Apart:
+class SeparateProcess:
     """A storage whose uploads run in a separate process."""
 
     def __init__(self, storage: StorageManager) -> None:
@@ -79,11 +79,11 @@ class Apart:
             raise failure
 
 
-def apart(storage: StorageManager) -> "Apart | StorageManager":
+def in_separate_process(storage: StorageManager) -> "SeparateProcess | StorageManager":
     """Return a storage whose uploads run in a separate process, or the same one if that is impossible."""
     # A class of the script may be in `__main__`, which is another module there.
     ours = type(storage).__module__.startswith("determined.storage.")
-    return Apart(storage) if ours and sys.executable else storage
+    return SeparateProcess(storage) if ours and sys.executable else storage
 
 
 def _how(status: int) -> str:

@@ -11,7 +11,7 @@ import pytest
 
 from determined.core import CheckpointContext, DummyDistributedContext, _checkpoint_writer
 from determined.storage import S3StorageManager, SharedFSStorageManager
-from determined.storage.transfer_process import NICE, Apart, apart
+from determined.storage.transfer_process import NICE, SeparateProcess, in_separate_process
 from tests.sdk.core.fake_transport import FakeTransport
 from tests.sdk.storage.conftest import BUCKET, KEY, SECRET
 
@@ -72,7 +72,7 @@ def model(tmp_path):
 
 
 def odd(tmp_path, what):
-    Apart(Storage(tmp_path, what)).upload(tmp_path, "id-1")
+    SeparateProcess(Storage(tmp_path, what)).upload(tmp_path, "id-1")
 
 
 @pytest.mark.parametrize(
@@ -118,26 +118,26 @@ def test_a_process_that_training_forks_meanwhile_does_not_hold_it_up(tmp_path, m
 
 def test_failures_keep_their_kind(tmp_path):
     with pytest.raises(FileNotFoundError):
-        Apart(SharedFSStorageManager(tmp_path / "store")).upload(tmp_path / "absent", "id-1", ["x"])
+        SeparateProcess(SharedFSStorageManager(tmp_path / "store")).upload(tmp_path / "absent", "id-1", ["x"])
 
 
 def test_a_directory(tmp_path, model):
-    moved = apart(SharedFSStorageManager(tmp_path / "store"))
-    assert isinstance(moved, Apart)
+    moved = in_separate_process(SharedFSStorageManager(tmp_path / "store"))
+    assert isinstance(moved, SeparateProcess)
     moved.upload(model, "id-1")
     assert (tmp_path / "store" / "id-1" / "weights").read_bytes() == b"12345"
 
 
 def test_a_storage_of_somebodys_own_stays_where_it_is(tmp_path):
     storage = Storage(tmp_path, "prints")
-    assert apart(storage) is storage
+    assert in_separate_process(storage) is storage
 
 
 STARTER = """
 import sys
-from determined.storage.transfer_process import Apart
+from determined.storage.transfer_process import SeparateProcess
 from tests.sdk.storage.test_transfer_process import Storage
-Apart(Storage(sys.argv[1], "sleeps")).upload(sys.argv[1], "id-1")
+SeparateProcess(Storage(sys.argv[1], "sleeps")).upload(sys.argv[1], "id-1")
 """
 
 
@@ -166,7 +166,9 @@ def _lives(pid):
 
 
 def test_a_process_that_dies_reports_nothing(tmp_path, model, monkeypatch):
-    monkeypatch.setattr(_checkpoint_writer, "apart", lambda _: Apart(Storage(tmp_path, "dies")))
+    monkeypatch.setattr(
+        _checkpoint_writer, "in_separate_process", lambda _: SeparateProcess(Storage(tmp_path, "dies"))
+    )
     transport = FakeTransport([10])
     checkpoint = CheckpointContext(
         DummyDistributedContext(), SharedFSStorageManager(tmp_path / "store"), transport
