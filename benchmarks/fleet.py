@@ -22,7 +22,7 @@ import psutil  # type: ignore[import-untyped]
 import uvloop
 
 from benchmarks.kit.benchmark import Benchmark
-from benchmarks.kit.table import percentile, row
+from benchmarks.kit.table import median, percentile, row
 from benchmarks.placements import SLOTS, Cluster
 from det_contracts.commands import ConfigurePools
 from det_contracts.events import searcher, worker
@@ -55,6 +55,9 @@ class Probes:
     def __init__(self) -> None:
         self.submit: list[float] = []
         self.list: list[float] = []
+        self.submit_cpu: list[float] = []
+        """Processor time of the same, which says the same on a busy machine."""
+        self.list_cpu: list[float] = []
 
 
 def host(number: int) -> worker.WorkerRegistered:
@@ -89,31 +92,34 @@ async def probe(cluster: Cluster, seen: Probes, times: int) -> None:
     state = cluster.runner.state
     for _ in range(times):
         cluster.jobs += 1
-        began = time.perf_counter()
+        began, began_cpu = time.perf_counter(), time.process_time()
         (some,) = cluster.requests(1)
         task = f"{cluster.jobs}.t{some.trial_id}"
         mine = {"experiment_id": cluster.jobs, "task_id": task, "allocation_id": f"{task}.1"}
         asked = msgspec.structs.replace(some, **mine)
         await cluster.say([job(cluster.jobs), asked])
         await until(lambda id=asked.allocation_id: id in state.allocations)  # type: ignore[misc]
-        submitted = time.perf_counter()
+        submitted, submitted_cpu = time.perf_counter(), time.process_time()
         queries.jobs(state, Jobs(pool=POOL))
         seen.submit.append((submitted - began) * 1e3)
+        seen.submit_cpu.append((submitted_cpu - began_cpu) * 1e3)
         seen.list.append((time.perf_counter() - submitted) * 1e3)
+        seen.list_cpu.append((time.process_time() - submitted_cpu) * 1e3)
 
 
-async def grow(cluster: Cluster, size: Size, seen: Probes) -> list[float]:
-    """Placements per second, in each step."""
+async def grow(cluster: Cluster, size: Size, seen: Probes) -> tuple[list[float], list[float]]:
+    """Placements per second, and processor time for each in milliseconds, in each step."""
     held = cluster.runner.state.index.books[POOL]
-    rates, each = [], size.workers // size.steps
+    rates, spent, each = list[float](), list[float](), size.workers // size.steps
     for step in range(size.steps):
-        before, began = len(held.running), time.perf_counter()
+        before, began, began_cpu = len(held.running), time.perf_counter(), time.process_time()
         wanted = min((step + 1) * each * SLOTS, size.jobs)
         await cluster.say(host(n) for n in range(step * each, (step + 1) * each))
         await until(lambda wanted=wanted: len(held.running) >= wanted)  # type: ignore[misc]
         rates.append((wanted - before) / (time.perf_counter() - began))
+        spent.append((time.process_time() - began_cpu) * 1e3 / (wanted - before))
         await probe(cluster, seen, size.probes)
-    return rates
+    return rates, spent
 
 
 async def shrink(cluster: Cluster, workers: Iterable[int]) -> float:
@@ -131,8 +137,8 @@ def memory() -> float:
 
 
 @contextlib.asynccontextmanager
-async def scheduler(folder: Path) -> AsyncIterator[Cluster]:
-    """A scheduler that leads, on three brokers."""
+async def scheduler(folder: Path) -> AsyncIterator[tuple[Cluster, list[psutil.Process]]]:
+    """A scheduler that leads, and the three brokers that it is on."""
     brokers = ThreeBrokers(folder)
     try:
         client = await brokers.start().connect()
@@ -140,7 +146,7 @@ async def scheduler(folder: Path) -> AsyncIterator[Cluster]:
         cluster = Cluster(JetStreamLog(client), jobs=0)
         task = asyncio.create_task(cluster.runner.run())
         await cluster.runner.ready.wait()
-        yield cluster
+        yield cluster, [psutil.Process(brokers.pid(name)) for name in brokers.names]
         await cancel_and_wait(task)
         await client.close()
     finally:
@@ -150,8 +156,17 @@ async def scheduler(folder: Path) -> AsyncIterator[Cluster]:
 async def measured(size: Size) -> None:
     """Print the rows."""
     with tempfile.TemporaryDirectory(prefix="steadfast-bench-") as folder:
-        async with scheduler(Path(folder) / "brokers") as cluster:
+        async with scheduler(Path(folder) / "brokers") as (cluster, brokers):
             await _measured(cluster, size)
+            used = [sum(one.cpu_times()[:2]) for one in brokers]
+            held = [one.memory_info().rss / 2**20 for one in brokers]
+        row(
+            "processor time of the scheduler, and of the workers and users that this process plays",
+            time.process_time(),
+            "s",
+        )
+        row("processor time of the three brokers", sum(used), "s")
+        row("memory of the largest broker", max(held), "MiB", "< 500")
 
 
 async def _measured(cluster: Cluster, size: Size) -> None:
@@ -165,12 +180,22 @@ async def _measured(cluster: Cluster, size: Size) -> None:
     await until(lambda: len(state.allocations) >= size.jobs)
     row(f"{size.jobs:,} jobs taken into the queue", size.jobs / (time.perf_counter() - began), "/s")
     seen = Probes()
-    rates = await grow(cluster, size, seen)
+    rates, spent = await grow(cluster, size, seen)
     placed = f"placements while the pool grows to {size.workers:,} workers"
     row(f"{placed}, first step", rates[0], "/s", ">= 500")
     row(f"{placed}, last step", rates[-1], "/s", ">= 500", f"{rates[-1] / rates[0]:.2f} of the first")
+    row("processor time of a placement, first step", spent[0], "ms")
+    row(
+        "processor time of a placement, last step",
+        spent[-1],
+        "ms",
+        "",
+        f"{spent[-1] / spent[0]:.2f} of the first",
+    )
     row("a job more is in the queue, p99", percentile(seen.submit, 0.99), "ms", "< 100")
+    row("processor time of that, median", median(seen.submit_cpu), "ms")
     row("the queue is listed by the scheduler, p99", percentile(seen.list, 0.99), "ms", "< 500")
+    row("processor time of that, p99", percentile(seen.list_cpu, 0.99), "ms")
     row(f"workers that leave, of {size.workers:,}", await shrink(cluster, range(size.workers)), "/s")
     row("memory of its state, with all that this process is besides", memory() - before, "MiB", "< 500")
 
