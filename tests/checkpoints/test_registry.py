@@ -53,9 +53,9 @@ def test_an_experiment_with_versions_cannot_be_emptied(fold):
     rule(fold, SetVersion(model_id=1, checkpoint="a", user="ann"))
     end(fold)
     fold.given(searcher.ExperimentDeleting(1, "deleted by bob"))
-    (told,) = of(checkpoints.ExperimentEmptied, fold.decide())
-    assert not told.emptied
-    assert "registered as model versions, such as a" in told.reason
+    (outcome,) = of(checkpoints.ExperimentEmptied, fold.decide())
+    assert not outcome.emptied
+    assert "registered as model versions, such as a" in outcome.reason
 
 
 def test_files_go_and_the_rest_is_subject_to_retention(fold):

@@ -128,8 +128,8 @@ def test_what_is_remembered_of_a_request_is_no_entry_beside_what_it_made(owner):
 
 def test_a_change_is_described_with_singular_and_plural_fields():
     changes = ({"labels": ["a"]}, {"labels": ["a"], "notes": "b"}, {})
-    told = [describe(searcher.ExperimentRevised(7, one, "asked"), History()).what for one in changes]
-    assert told == [
+    sentences = [describe(searcher.ExperimentRevised(7, one, "asked"), History()).what for one in changes]
+    assert sentences == [
         "experiment 7 was changed: labels",
         "experiment 7 was changed: labels, notes",
         "experiment 7 was not changed",

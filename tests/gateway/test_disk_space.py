@@ -87,9 +87,9 @@ def test_too_little_room_is_a_condition_until_there_is_more(tmp_path):
             while not conditions.current():
                 await asyncio.sleep(0.01)
         await cancel_and_wait(telling)
-        (told,) = conditions.current()
-        assert told.condition == DISK_LOW
-        assert f"free at {tmp_path}" in told.message
+        (trouble,) = conditions.current()
+        assert trouble.condition == DISK_LOW
+        assert f"free at {tmp_path}" in trouble.message
 
     asyncio.run(work())
 

@@ -13,7 +13,7 @@ from services.kit.lag import SAVING
 from services.kit.log_progress import LogProgress, ProcessProgress
 
 
-def told(gateway, **headers):
+def health_report(gateway, **headers):
     """The report, and the status of the answer at the root, to somebody without a session."""
     gateway.client.headers.pop("Authorization", None)
     root = gateway.send("GET", "/health")
@@ -29,7 +29,7 @@ def sign(gateway, program, condition, about="", message="wrong"):
 
 
 def test_all_is_up(gateway):
-    status, report = told(gateway)
+    status, report = health_report(gateway)
     assert (status, report["status"], report["reasons"]) == (200, "up", [])
     assert set(report["parts"].values()) == {"up"}
     assert report["position"] == gateway.catalogue.position
@@ -57,7 +57,7 @@ def test_each_condition_makes_its_part_and_the_whole_what_they_are(gateway, cond
     gateway.conditions.set_condition(
         condition, {about: "something is wrong"}, {about: "at 10.0.0.7: /secret/path"}
     )
-    code, report = told(gateway)
+    code, report = health_report(gateway)
     assert (code, report["status"]) == (503 if status == "down" else 200, status)
     (reason,) = report["reasons"]
     assert (reason["condition"], reason["message"]) == (condition, "something is wrong")
@@ -69,27 +69,27 @@ def test_each_condition_makes_its_part_and_the_whole_what_they_are(gateway, cond
     # What names hosts and paths is for operators, and anybody may ask here.
     assert "secret" not in str(report)
     gateway.conditions.set_condition(condition, {})
-    assert told(gateway)[1]["status"] == "up"
+    assert health_report(gateway)[1]["status"] == "up"
 
 
 def test_what_other_processes_say_of_themselves_counts(gateway):
     sign(gateway, "metrics", names.DATABASE_FAILS)
     sign(gateway, "worker", names.LOG_LAGS, "CONTROL")
-    _, report = told(gateway)
+    _, report = health_report(gateway)
     assert report["status"] == "degraded"
     wrong = {name: state for name, state in report["parts"].items() if state != "up"}
     assert wrong == {"metrics": "degraded", "workers": "degraded"}
     assert {one["program"] for one in report["reasons"]} == {"metrics", "worker x"}
     gateway.signs.record(subjects.health_sign("metrics", "x"), b"[]")
     gateway.signs.record(subjects.health_sign("worker", "x"), b"[]")
-    assert told(gateway)[1]["status"] == "up"
+    assert health_report(gateway)[1]["status"] == "up"
 
 
 def test_a_worker_cannot_bring_the_cluster_down_by_what_it_says(gateway):
     for condition in KINDS:
         for about in ("", "CONTROL", "KV_leases", "searcher"):
             sign(gateway, "worker", condition, about)
-            _, report = told(gateway)
+            _, report = health_report(gateway)
             assert report["status"] == ("degraded" if KINDS[condition].is_reported else "up")
             assert {name for name, state in report["parts"].items() if state != "up"} <= {"workers"}
             gateway.signs.record(subjects.health_sign("worker", "x"), b"[]")
@@ -129,8 +129,8 @@ class Waits:
 
 
 def test_it_says_how_long_the_oldest_event_waits_to_be_read_or_saved(gateway):
-    assert told(gateway)[1]["lateSeconds"] == 0.0
+    assert health_report(gateway)[1]["lateSeconds"] == 0.0
     gateway.lag |= {"CONTROL": Waits(0.04), SAVING: Waits(2.34)}
-    status, report = told(gateway)
+    status, report = health_report(gateway)
     # Nothing is wrong yet: a gateway that is a little late goes on serving.
     assert (status, report["status"], report["lateSeconds"]) == (200, "up", 2.3)

@@ -20,7 +20,7 @@ API = "/api/v1"
 
 
 class Page:
-    """A page that is open: `told` waits for what it is told next."""
+    """A page that is open: `next_topics` waits for the topics that it is notified of next."""
 
     def __init__(self, gateway, *topics, **options):
         self._gateway = gateway
@@ -31,7 +31,7 @@ class Page:
         text = self._gateway.run(anext(self._events)).decode()
         return dict(line.split(": ", 1) for line in text.splitlines() if ": " in line[1:])
 
-    def told(self):
+    def next_topics(self):
         fields = self.fields()
         self.last_id = int(fields["id"])
         return set(json.loads(fields["data"])["topics"])
@@ -46,7 +46,7 @@ def page(gateway):
 
     def open_page(*topics):
         pages.append(Page(gateway, *topics))
-        assert pages[-1].told() == set(topics)
+        assert pages[-1].next_topics() == set(topics)
         return pages[-1]
 
     yield open_page
@@ -57,25 +57,25 @@ def page(gateway):
 def test_a_page_is_notified_of_its_topics_only(gateway, page):
     one, other = page("experiments", "experiment.1", "experiment.2"), page("experiment.2", "cluster")
     gateway.given(story.created(1))
-    assert one.told() == {"experiments", "experiment.1"}
+    assert one.next_topics() == {"experiments", "experiment.1"}
     gateway.given(story.created(2))
-    assert one.told() == {"experiments", "experiment.2"}
-    assert other.told() == {"experiment.2"}
+    assert one.next_topics() == {"experiments", "experiment.2"}
+    assert other.next_topics() == {"experiment.2"}
     gateway.given(story.worker_here())
-    assert other.told() == {"cluster"}
+    assert other.next_topics() == {"cluster"}
 
 
 def test_trials_and_checkpoints_concern_their_experiment(gateway, page):
     gateway.given(story.created(1))
     one = page("experiment.1", "trial.1", "queue")
     gateway.given(story.trial_created(1), story.stored(1, "c-1", 10), story.run_requested(1))
-    assert one.told() == {"experiment.1", "trial.1", "queue"}
+    assert one.next_topics() == {"experiment.1", "trial.1", "queue"}
 
 
 def test_many_changes_become_one_notification(gateway, page):
     one = page("experiments")
     gateway.given(*(story.created(id) for id in range(1, 50)))
-    assert one.told() == {"experiments"}
+    assert one.next_topics() == {"experiments"}
     assert not one._events.ag_running
 
 
@@ -102,7 +102,7 @@ def test_an_event_tells_all_that_its_id_stands_for(gateway, page, monkeypatch):
     turn.set()
     event = gateway.run(telling).decode()
     again = Page(gateway, "experiment.1", "experiment.2", after=int(event.split()[1]))
-    answer = set(json.loads(event.split("data: ")[1])["topics"]) | again.told()
+    answer = set(json.loads(event.split("data: ")[1])["topics"]) | again.next_topics()
     assert answer == {"experiment.1", "experiment.2"}
     again.close()
 
@@ -113,8 +113,8 @@ def test_reports_are_notified_twice(gateway, page, monkeypatch):
     one = page("trial.1.series")
 
     gateway.run(gateway.journal.append(Draft(subjects.reports(1), b"{}", "r-1")))
-    assert one.told() == {"trial.1.series"}
-    assert one.told() == {"trial.1.series"}
+    assert one.next_topics() == {"trial.1.series"}
+    assert one.next_topics() == {"trial.1.series"}
 
 
 def test_a_disconnected_page_is_unsubscribed(gateway, page):
@@ -143,7 +143,7 @@ def test_a_logged_out_page_gets_no_more_notifications(gateway, monkeypatch):
             raise unauthenticated("this session is closed")
 
     one = Page(gateway, "experiments", recheck=recheck)
-    assert one.told() == {"experiments"}
+    assert one.next_topics() == {"experiments"}
     for id in (1, 2):
         gateway.given(story.created(id))
         fields = one.fields()
@@ -167,11 +167,11 @@ def test_a_failed_read_of_reports_begins_again(gateway, page, monkeypatch):
     monkeypatch.setattr(gateway.journal, "bounds", failing)
     one = page("trial.1.series")
     # Once after each failure: what came meanwhile was not seen.
-    assert one.told() == {"trial.1.series"}
+    assert one.next_topics() == {"trial.1.series"}
     gateway.run(_until(lambda: not failures))
     gateway.run(_until(lambda: gateway.backend.live._curves.running))
     gateway.run(gateway.journal.append(Draft(subjects.reports(1), b"{}", "r-1")))
-    assert one.told() == {"trial.1.series"}
+    assert one.next_topics() == {"trial.1.series"}
 
 
 def test_a_reconnected_page_is_notified_of_what_it_missed_by_any_gateway(gateway, tmp_path):
@@ -180,16 +180,16 @@ def test_a_reconnected_page_is_notified_of_what_it_missed_by_any_gateway(gateway
     topics = ("experiments", "experiment.1", "experiment.2", "cluster", "trial.1.series")
     gateway.given(story.created(1), story.trial_created(1))
     one = Page(gateway, *topics)
-    assert one.told() == set(topics)
+    assert one.next_topics() == set(topics)
     one.close()
     gateway.given(story.created(2))
     again = Page(other, *topics, after=one.last_id)
-    assert again.told() == {"experiments", "experiment.2", "trial.1.series"}
+    assert again.next_topics() == {"experiments", "experiment.2", "trial.1.series"}
     gateway.given(story.worker_here())
-    assert again.told() == {"cluster"}
+    assert again.next_topics() == {"cluster"}
     again.close()
     nothing = Page(gateway, *topics, after=again.last_id)
-    assert nothing.told() == {"trial.1.series"}
+    assert nothing.next_topics() == {"trial.1.series"}
     nothing.close()
     other.close()
 
@@ -198,23 +198,23 @@ def test_a_page_that_missed_too_many_changes_is_notified_of_all_its_topics(gatew
     monkeypatch.setattr(channel, "MAX_REMEMBERED", 2)
     topics = ("experiments", "cluster", "models")
     one = Page(gateway, *topics)
-    one.told()
+    one.next_topics()
     for id in range(1, 5):
         gateway.given(story.created(id))
     again = Page(gateway, *topics, after=one.last_id)
-    assert again.told() == set(topics)
+    assert again.next_topics() == set(topics)
     for each in (one, again):
         each.close()
 
 
 def test_a_reader_that_does_not_read_holds_no_more_than_its_topics(gateway):
     slow = Page(gateway, "experiments", "experiment.7", "trial.1.series")
-    slow.told()
+    slow.next_topics()
     (reader,) = gateway.backend.live._readers["experiments"]
     for _ in range(10_000):
         gateway.backend.live._notify(["experiments", "experiment.7", "experiment.8", "cluster"])
     assert reader._changed == {"experiments", "experiment.7"}
-    assert slow.told() == {"experiments", "experiment.7"}
+    assert slow.next_topics() == {"experiments", "experiment.7"}
     slow.close()
 
 

@@ -59,8 +59,8 @@ def test_a_page_goes_on_at_another_gateway(running, tmp_path):
             lines = answer.iter_lines()
             assert next_change(lines)[1] == set(topics)
             asyncio.run(running.append(story.created(1)))
-            last_id, told = next_change(lines)
-            assert told == {"experiments", "experiment.1"}
+            last_id, named_topics = next_change(lines)
+            assert named_topics == {"experiments", "experiment.1"}
             running.gateway.kill()
         asyncio.run(running.append(story.created(2)))
         eventually(lambda: second.client.get("/api/v1/experiments/2").status_code == 200, "the experiment")
@@ -77,8 +77,8 @@ def test_a_page_with_new_topics_is_notified_of_earlier_changes(running):
     eventually(lambda: running.client.get("/api/v1/experiments/1").status_code == 200, "the experiment")
     topics = ["experiments", "experiment.1", "cluster", "users"]
     with changes(running, topics, after=first) as answer:
-        second, told = next_change(answer.iter_lines())
-        assert told == {"experiments", "experiment.1"}
+        second, named_topics = next_change(answer.iter_lines())
+        assert named_topics == {"experiments", "experiment.1"}
     # The browser's own way back names the newer event.
     with changes(running, topics, second, after=first) as answer:
         asyncio.run(running.append(story.created(2)))

@@ -99,7 +99,7 @@ def test_nothing_breaks_and_nothing_is_decided(busy, requests):
         # Who tries to sign in and fails, again and again, is told to wait.
         expected = SENSELESS | {429} if "/auth/" in path else SENSELESS
         assert answer.status_code in expected, (method, path, query, body, answer.status_code, answer.text)
-        told = [m.body for m in busy._stream()[len(before) :]]
-        assert not told, (method, path, query, body, told)
+        stored_bodies = [m.body for m in busy._stream()[len(before) :]]
+        assert not stored_bodies, (method, path, query, body, stored_bodies)
     assert answers[400] > requests / 10
     assert answers[404] > requests / 10

@@ -166,8 +166,8 @@ def test_a_failed_query_raises_for_its_callers_and_the_next_call_asks_again():
             return answer
 
         newest = LogEnd(end)
-        told = await asyncio.gather(newest.position(), newest.position(), return_exceptions=True)
-        assert [str(one) for one in told] == ["a defect"] * 2
+        errors = await asyncio.gather(newest.position(), newest.position(), return_exceptions=True)
+        assert [str(one) for one in errors] == ["a defect"] * 2
         assert await newest.position() == 9
 
     asyncio.run(asyncio.wait_for(story(), 60))

@@ -181,8 +181,11 @@ def settings(gateway):
 
 
 def test_settings_are_kept_for_each_user_by_itself(gateway):
-    told = [{"storagePath": "list", "key": "columns", "value": "[1]"}, {"key": "theme", "value": "dark"}]
-    gateway.post(SETTING, {"settings": told})
+    given_settings = [
+        {"storagePath": "list", "key": "columns", "value": "[1]"},
+        {"key": "theme", "value": "dark"},
+    ]
+    gateway.post(SETTING, {"settings": given_settings})
     gateway.post(SETTING, {"setting": {"storagePath": "list", "key": "columns", "value": "[2]"}})
     assert settings(gateway) == [("list", "columns", "[2]"), ("", "theme", "dark")]
     gateway.log_in("admin")

@@ -74,12 +74,12 @@ def test_an_administrator_makes_lists_and_removes_webhooks(admin):
 
 def test_no_event_holds_the_address_or_the_key(admin):
     make(admin, signingKey="a key of mine")
-    (told,) = admin.said(events.WebhookSet)
-    assert told.host == "hooks.example.com"
+    (webhook_set,) = admin.said(events.WebhookSet)
+    assert webhook_set.host == "hooks.example.com"
     log = b"".join(message.body for message in admin._stream())
     assert b"secret-path" not in log
     assert b"a key of mine" not in log
-    assert SEALER.open(FOR_WEBHOOKS, told.url) == URL
+    assert SEALER.open(FOR_WEBHOOKS, webhook_set.url) == URL
 
 
 def test_a_request_that_comes_again_makes_one_webhook(admin):

@@ -131,10 +131,10 @@ class Roles(RightsLookup):
 
 def says_access(lookup, name, permission, target):
     """Whether what a user is told in advance includes this, read as the web UI reads it."""
-    told = access_of(lookup, name)
+    permitted = access_of(lookup, name)
     mine = (lookup.person(name) or Person(0, name)).id == (lookup.person(target.owner) or Person(-1, "")).id
-    here = told.workspaces.get(target.workspace_id, ())
-    return permission in told.everywhere or (mine and permission in told.own) or permission in here
+    here = permitted.workspaces.get(target.workspace_id, ())
+    return permission in permitted.everywhere or (mine and permission in permitted.own) or permission in here
 
 
 @pytest.mark.parametrize("lookup", [RightsLookup(), Roles()], ids=["by owner", "by roles"])

@@ -49,8 +49,8 @@ def test_what_comes_back_is_new():
 @pytest.mark.parametrize("condition", KINDS)
 def test_operators_are_called_for_each_and_can_read_of_it(condition):
     rules = yaml.safe_load((ROOT / "deploy" / "prometheus" / "alerts.yml").read_text())["groups"][0]["rules"]
-    told = [rule["expr"] for rule in rules]
-    assert any(f'steadfast_condition{{condition="{condition}"}}' in expr for expr in told), condition
+    expressions = [rule["expr"] for rule in rules]
+    assert any(f'steadfast_condition{{condition="{condition}"}}' in expr for expr in expressions), condition
     page = (ROOT / "docs" / "guides" / "health.md").read_text()
     assert f"## `{condition}`" in page
 

@@ -174,9 +174,9 @@ def test_older_fold_versions_are_removed_and_the_identity_of_the_log_stays(datab
 def test_it_is_said_that_the_log_is_folded_anew(database):
     async def work(version):
         rebuild = Rebuild("toy", "")
-        with capture_logs() as told:
+        with capture_logs() as log_lines:
             await rebuild.check(None, database, Snapshot("toy", State, version), {"CONTROL": ()})
-        return rebuild.starting_note(), [(line["event"], line["stored"], line["mine"]) for line in told]
+        return rebuild.starting_note(), [(line["event"], line["stored"], line["mine"]) for line in log_lines]
 
     assert asyncio.run(work(2)) == ("", [])
     asyncio.run(lived(database, 1, 3))

@@ -88,10 +88,10 @@ def test_each_condition_is_shown_with_its_time_and_what_to_do(conditions, condit
     async def work(page, _):
         return [await page(path) for path in ("/healthz", "/readyz", "/livez", "/else")]
 
-    told, ready, alive, nothing = on_pages(conditions, work)
-    assert told == (503, f"{condition}: something of CONTROL is wrong, since 1970-01-01T00:00:00Z. "
+    health_page, ready, alive, nothing = on_pages(conditions, work)
+    assert health_page == (503, f"{condition}: something of CONTROL is wrong, since 1970-01-01T00:00:00Z. "
                          f"{KINDS[condition].action}\n")  # fmt: skip
-    assert ready == ((200, "ok\n") if KINDS[condition].serves_requests else told)
+    assert ready == ((200, "ok\n") if KINDS[condition].serves_requests else health_page)
     assert alive == (200, "ok\n")
     assert nothing[0] == 404
 
@@ -119,8 +119,8 @@ def test_they_answer_while_the_event_loop_stands_still(conditions, monkeypatch):
         asking.join(60)
 
     on_pages(conditions, work)
-    (status, told), alive, (_, numbers) = answers
-    assert (status, told.startswith("loop_blocked: the event loop stands still")) == (503, True)
+    (status, health_page), alive, (_, numbers) = answers
+    assert (status, health_page.startswith("loop_blocked: the event loop stands still")) == (503, True)
     assert alive == (200, "ok\n")
     assert 'condition="loop_blocked",owner="searcher"} 1.0' in numbers
 

@@ -22,10 +22,14 @@ from tests.kit.hostile_platform import (
 pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
 
 
-def altered(told):
+def altered(stream_config):
     """What would make a stream forget, or say what it holds in others' names."""
     republished = {"src": ">", "dest": "control.searcher.>"}
-    return [told | {"max_age": 10**12}, told | {"republish": republished}, told | {"subjects": ["any.>"]}]
+    return [
+        stream_config | {"max_age": 10**12},
+        stream_config | {"republish": republished},
+        stream_config | {"subjects": ["any.>"]},
+    ]
 
 
 def test_no_service_but_the_intake_says_how_streams_are_and_none_takes_consumers_of_others(broker):

@@ -111,7 +111,7 @@ def test_what_is_left_is_what_was_said_last(steps):
         clock.now += seconds
 
 
-def told(lags, clock, one, seconds, enforced=True):
+def log_events(lags, clock, one, seconds, enforced=True):
     clock.now += seconds
     with capture_logs() as logged:
         lags.check({"CONTROL": one}, enforced=enforced)
@@ -122,29 +122,29 @@ def test_each_lag_is_logged_once_and_its_end_with_its_length():
     clock = Clock()
     one, lags = clock.lag(), LagMonitor(5.0, {"CONTROL": 3}.__getitem__)
     one.set_total(9)
-    assert told(lags, clock, one, 4) == []
-    assert told(lags, clock, one, 2) == [("log.lags", 6.0)]
-    assert told(lags, clock, one, 2) == []
+    assert log_events(lags, clock, one, 4) == []
+    assert log_events(lags, clock, one, 2) == [("log.lags", 6.0)]
+    assert log_events(lags, clock, one, 2) == []
     one.set_done(9)
-    assert told(lags, clock, one, 1) == [("log.caught_up", 8.0)]
+    assert log_events(lags, clock, one, 1) == [("log.caught_up", 8.0)]
     one.set_total(10)
-    assert told(lags, clock, one, 7) == [("log.lags", 7.0)]
+    assert log_events(lags, clock, one, 7) == [("log.lags", 7.0)]
 
 
 def test_while_lags_are_not_judged_nothing_is_reported_and_no_time_counts():
     clock = Clock()
     one, lags = clock.lag(), LagMonitor(5.0, {"CONTROL": 3}.__getitem__)
     one.set_total(9)
-    assert told(lags, clock, one, 60, enforced=False) == []
-    assert told(lags, clock, one, 4) == []
-    assert told(lags, clock, one, 2) == [("log.lags", 6.0)]
+    assert log_events(lags, clock, one, 60, enforced=False) == []
+    assert log_events(lags, clock, one, 4) == []
+    assert log_events(lags, clock, one, 2) == [("log.lags", 6.0)]
 
 
 def test_a_limit_of_0_is_none():
     clock = Clock()
     one, lags = clock.lag(), LagMonitor(0.0, {"CONTROL": 3}.__getitem__)
     one.set_total(9)
-    assert told(lags, clock, one, 60) == []
+    assert log_events(lags, clock, one, 60) == []
 
 
 def test_a_lag_is_a_health_problem_as_long_as_it_lasts():

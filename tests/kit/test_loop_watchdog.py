@@ -43,9 +43,9 @@ async def told_of(work, stalls):
                     await until(lambda number=number: len(counted) == number, within_s=10)
                     break
             assert len(counted) == number
-    told = [line for line in logged if line["event"] == "loop.blocked"]
-    assert [line["seconds"] for line in told] == [pytest.approx(s, abs=0.001) for s in counted]
-    return told
+    reported = [line for line in logged if line["event"] == "loop.blocked"]
+    assert [line["seconds"] for line in reported] == [pytest.approx(s, abs=0.001) for s in counted]
+    return reported
 
 
 def test_each_stall_is_logged_once_with_its_stack():
@@ -66,13 +66,13 @@ def test_who_keeps_all_other_threads_from_running_is_seen_too():
 
 def test_a_loop_that_never_resumes_is_logged_too(monkeypatch):
     monkeypatch.setattr("services.kit.loop_watchdog.REPORT_AFTER_S", 2 * LIMIT_S)
-    told = threading.Event()
+    reported = threading.Event()
 
     async def work():
-        with watch_loop(LIMIT_S, lambda seconds: told.set()):
+        with watch_loop(LIMIT_S, lambda seconds: reported.set()):
             await asyncio.sleep(LIMIT_S)
             # Nothing but the watchdog ends this.
-            assert told.wait(60)
+            assert reported.wait(60)
 
     with capture_logs() as logged:
         asyncio.run(work())

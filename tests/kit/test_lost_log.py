@@ -201,8 +201,8 @@ def test_a_service_that_knows_a_lost_log_does_not_create_it_again(broker, monkey
     async def work():
         async with connected(broker) as connection:
             js = connection.jetstream()
-            told = await refusal(ensure_streams(js, known={CONTROL: 7}))
-            assert "stream CONTROL is gone, but position 7 was read already" in told
+            outcome = await refusal(ensure_streams(js, known={CONTROL: 7}))
+            assert "stream CONTROL is gone, but position 7 was read already" in outcome
             assert await js.streams_info() == []
             await ensure_streams(js, known={CONTROL: 0})
             await write(connection, 7)
@@ -310,10 +310,10 @@ def check(monkeypatch):
             now[0] += 1.0
             try:
                 asyncio.run(one.verify(position))
-                told = "well"
+                outcome = "well"
             except (ReadBroken, LogTruncated) as error:
-                told = type(error).__name__
-        return told
+                outcome = type(error).__name__
+        return outcome
 
     return judged
 

@@ -111,10 +111,10 @@ def test_other_timers_fire_and_the_failing_one_is_reported(faults):
         await say(log, 1, BROKEN, HUGE, 9)
         async with running(log) as runner:
             await until(lambda: passed(runner, 1, 9))
-            told = runner.decider.parked_records()
-            assert told[f"accounts {BROKEN}"] == "its due time: KeyError('nobody thought of 7')"
-            assert "bytes in the log" in told[f"accounts {HUGE}"]
-            assert set(told) == {f"accounts {BROKEN}", f"accounts {HUGE}"}
+            parked_reasons = runner.decider.parked_records()
+            assert parked_reasons[f"accounts {BROKEN}"] == "its due time: KeyError('nobody thought of 7')"
+            assert "bytes in the log" in parked_reasons[f"accounts {HUGE}"]
+            assert set(parked_reasons) == {f"accounts {BROKEN}", f"accounts {HUGE}"}
             # It waits for nothing, instead of asking again and again.
             assert runner.decider._rounds.timers.due(runner.state) is None
 

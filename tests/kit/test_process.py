@@ -71,18 +71,18 @@ def start():
 
 def test_a_loop_that_never_comes_back_ends_the_process_with_all_stacks(start):
     process = start("time.sleep(10**6)")
-    _, told = process.communicate(timeout=60)
+    _, output = process.communicate(timeout=60)
     assert process.returncode == STUCK_STATUS
-    assert " in blocks\n" in told
-    assert '"event": "process.stuck"' in told
-    assert "the event loop has been stalled for" in told
+    assert " in blocks\n" in output
+    assert '"event": "process.stuck"' in output
+    assert "the event loop has been stalled for" in output
 
 
 def test_so_does_one_that_lets_no_other_thread_run(start):
     process = start(HOLDS)
-    _, told = process.communicate(timeout=120)
+    _, output = process.communicate(timeout=120)
     assert process.returncode == -signal.SIGPROF
-    assert " in blocks\n" in told
+    assert " in blocks\n" in output
 
 
 def test_so_does_one_whose_output_nobody_reads(start):
@@ -118,8 +118,8 @@ def test_who_was_stopped_goes_on(start):
     # The watchdog has looked again, and again.
     ended = lambda: process.poll() is not None  # noqa: E731
     wait_for(lambda: ended() or switches(process.pid) > before + 3, 60, "its threads to run")
-    told, said = process.communicate("go on\ngo on\n", timeout=60)
-    assert (process.returncode, told) == (0, "done\n"), said
+    output, said = process.communicate("go on\ngo on\n", timeout=60)
+    assert (process.returncode, output) == (0, "done\n"), said
 
 
 @pytest.mark.parametrize(("stuck_s", "limit_s"), rest_in_full([(0.0, 0.2), (0.5, 0.0)]))

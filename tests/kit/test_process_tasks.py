@@ -29,8 +29,8 @@ def test_a_task_is_shown_down_to_what_it_waits_for():
 def test_a_task_that_has_not_begun_has_a_place():
     async def work():
         task = asyncio.create_task(innermost(), name="new")
-        (told,) = [one for one in _task_stacks() if one.startswith("new: ")]
+        (stack,) = [one for one in _task_stacks() if one.startswith("new: ")]
         task.cancel()
-        return told
+        return stack
 
     assert asyncio.run(work()).endswith(" innermost")

@@ -66,12 +66,12 @@ def test_rebuilding_reports_what_the_log_no_longer_has(broker, tmp_path, read_be
         await connection.close()
         return readings(rebuild)["database_lost_messages"]
 
-    with capture_logs() as told:
+    with capture_logs() as logged:
         lost = asyncio.run(story())
     if read_before:
-        assert (lost, told) == ({}, [])
+        assert (lost, logged) == ({}, [])
         return
     assert lost == {("REPORTS",): 3.0}
-    (line,) = told
+    (line,) = logged
     assert (line["event"], line["stream"], line["messages"]) == ("database.begins_late", "REPORTS", 3)
     assert "holds nothing from before 20" in line["advice"]

@@ -124,16 +124,16 @@ def test_a_replica_that_is_not_current(world):
     world.seen = ClusterReport({**WELL.streams, "CONTROL": late}, OWNERS)
     assert world.run(5) == set()
     assert world.run(10) == {("replica_behind", "CONTROL")}
-    (told,) = world.watch.conditions.current()
-    assert "nats-2 is offline" in told.message
+    (trouble,) = world.watch.conditions.current()
+    assert "nats-2 is offline" in trouble.message
 
 
 def test_a_full_stream_is_reported_at_once_quoting_the_broker(world):
     world.refusals = {"LOGS": "no space left on device"}
     assert world.run(1) == {("stream_refuses", "LOGS")}
-    (told,) = world.watch.conditions.current()
-    assert "(no space left on device)" in told.line()
-    assert "space" not in told.message
+    (trouble,) = world.watch.conditions.current()
+    assert "(no space left on device)" in trouble.line()
+    assert "space" not in trouble.message
     world.run(10 * STUCK_S)
     assert world.ended == []
     world.refusals = {}
@@ -166,9 +166,9 @@ def test_a_failing_database_is_reported_and_does_not_end_the_process(world):
     world.feed.set_total(100)
     assert ("database_fails", "") in world.run(20 * STUCK_S)
     assert world.ended == []
-    (told,) = [one for one in world.watch.conditions.current() if one.condition == "database_fails"]
-    assert "10.0.0.7" in told.line()
-    assert "10.0.0.7" not in told.message
+    (trouble,) = [one for one in world.watch.conditions.current() if one.condition == "database_fails"]
+    assert "10.0.0.7" in trouble.line()
+    assert "10.0.0.7" not in trouble.message
 
 
 def test_stalled_reading_is_reported_and_then_ends_the_process(world):
@@ -282,8 +282,8 @@ def test_who_stands_still_at_an_event_tells_which_and_is_not_restarted_for_it(wo
     world.failed = Failed("CONTROL", 8, "control.trial.7.progressed", "KeyError(7)")
     world.feed.set_total(100)
     assert ("event_fails", "CONTROL 8 control.trial.7.progressed") in world.run(10 * STUCK_S)
-    (told,) = [one for one in world.watch.conditions.current() if one.condition == "event_fails"]
-    assert (told.message, told.detail) == ("it stands still at event 8 of CONTROL", "KeyError(7)")
+    (trouble,) = [one for one in world.watch.conditions.current() if one.condition == "event_fails"]
+    assert (trouble.message, trouble.detail) == ("it stands still at event 8 of CONTROL", "KeyError(7)")
     assert world.ended == []
     world.failed = None
     assert "event_fails" not in {kind for kind, _ in world.run(1)}
@@ -293,8 +293,8 @@ def test_a_parked_record_is_reported_until_it_can_be_decided():
     world = World()
     world.parked = {"trials 12": "too large"}
     assert world.run(1) == {("decisions_parked", "trials 12")}
-    (told,) = world.watch.conditions.current()
-    assert (told.message, told.detail) == ("nothing can be decided about trials 12", "too large")
+    (trouble,) = world.watch.conditions.current()
+    assert (trouble.message, trouble.detail) == ("nothing can be decided about trials 12", "too large")
     world.parked = {}
     assert world.run(1) == set()
     assert world.ended == []

@@ -190,9 +190,13 @@ def test_a_retried_event_is_folded_if_the_cause_is_removed_and_else_stops_again(
         await say(log, (2, 3.0))
         async with running(log) as runner:
             await stands(runner)
-            told = len(log.streams[subjects.CONTROL]) + 1
+            request_position = len(log.streams[subjects.CONTROL]) + 1
             await log.append(draft(RETRY, "first"))
-            await until(lambda: runner.standstill._read_up_to == told and runner.standstill.stands.is_set())
+            await until(
+                lambda: (
+                    runner.standstill._read_up_to == request_position and runner.standstill.stands.is_set()
+                )
+            )
             broken.clear()
             await log.append(draft(RETRY, "second"))
             await until(lambda: runner.state.accounts.get(2) == Account(asked=3.0, answered=3))

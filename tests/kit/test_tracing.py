@@ -20,10 +20,10 @@ class Said(msgspec.Struct, frozen=True):
     trial_id: int
 
 
-def trail_of(*told):
+def trail_of(*entries):
     made = trace_context.EventSpans()
-    messages = [Stored("s", at, b"", span) for at, (_, _, span) in enumerate(told, 1)]
-    events = [Recorded(at, event, id, "", 0.0) for at, (id, event, _) in enumerate(told, 1)]
+    messages = [Stored("s", at, b"", span) for at, (_, _, span) in enumerate(entries, 1)]
+    events = [Recorded(at, event, id, "", 0.0) for at, (id, event, _) in enumerate(entries, 1)]
     made.record_events(messages, events)
     return made
 
@@ -46,8 +46,8 @@ def test_a_missing_exporter_is_reported():
 
 
 def test_the_first_answer_belongs_to_what_its_run_came_from_and_others_to_their_causes():
-    told = ("e-1", Asked("a-1"), "one"), ("e-2", Asked("a-2"), "two"), ("e-3", Said(7), "three")
-    known = trail_of(*told)
+    entries = ("e-1", Asked("a-1"), "one"), ("e-2", Asked("a-2"), "two"), ("e-3", Said(7), "three")
+    known = trail_of(*entries)
     assert known.cause_of(Asked("a-1"), "e-2") == "one"
     assert known.cause_of(Asked("a-1"), "e-3") == "three"
     assert known.cause_of(Asked("a-3"), "e-2") == "two"

@@ -201,8 +201,8 @@ def test_reports_of_the_first_schema_are_taken_along(tmp_path):
     found = {row["id"]: row for row in msgspec.json.decode(msgspec.json.encode(page))}
     assert len(found) == 100
     for row in rows:
-        told = found[row["id"]]
-        assert told["metrics"] == json.loads(row["metrics"])
+        found_row = found[row["id"]]
+        assert found_row["metrics"] == json.loads(row["metrics"])
         names = {
             "trial_id": "trial_id",
             "run": "run",
@@ -210,8 +210,8 @@ def test_reports_of_the_first_schema_are_taken_along(tmp_path):
             "steps_completed": "steps",
             "at": "at",
         }
-        assert {name: told[name] for name in names} == {name: row[old] for name, old in names.items()}
-        assert told["archived"] == row["archived"]
+        assert {name: found_row[name] for name in names} == {name: row[old] for name, old in names.items()}
+        assert found_row["archived"] == row["archived"]
     assert found[4]["batch_metrics"] == [{"a": 1}]
     assert ranked == [(row["id"], row["metric"]) for row in rows if row["kind"] == "validation"]
     database.close()

@@ -141,12 +141,12 @@ def test_a_database_belongs_to_one_shard(world, tables):
 def test_messages_are_skipped_by_their_subject_and_read_by_one_shard():
     state = folded(shared_set(3))
     world = World()
-    told = [
+    messages = [
         *(reports(training([1], loss=[1.0]), trial=id) for id in range(1, 30)),
         *(lines("x", task=f"{id}.a") for id in range(1, 30)),
         lines("x", task="own-task"),
     ]
-    world.add(*told)
+    world.add(*messages)
     for subject in ("reports.x.metrics", "reports.", "reports.1.2.3", "logs.", f"reports.{'9' * 30}.metrics"):
         world.put(subjects.stream_of(subject), subject, b"{")
     for message in world.streams["REPORTS"] + world.streams["LOGS"]:

@@ -22,14 +22,28 @@ def test_numbers():
 
 
 def test_what_is_not_finite_counts_and_can_be_last_but_spoils_nothing():
-    told = summed(1.0, "NaN", 3.0, "-Infinity")
-    assert (told["count"], told["sum"], told["min"], told["max"]) == (4, 4.0, 1.0, 3.0)
-    assert (told["mean"], told["last"], told["type"]) == (2.0, "-Infinity", "number")
+    trial_summary = summed(1.0, "NaN", 3.0, "-Infinity")
+    assert (trial_summary["count"], trial_summary["sum"], trial_summary["min"], trial_summary["max"]) == (
+        4,
+        4.0,
+        1.0,
+        3.0,
+    )
+    assert (trial_summary["mean"], trial_summary["last"], trial_summary["type"]) == (
+        2.0,
+        "-Infinity",
+        "number",
+    )
 
 
 def test_only_nan():
-    told = summed("NaN")
-    assert (told["count"], told["min"], told["mean"], told["last"]) == (1, None, None, "NaN")
+    trial_summary = summed("NaN")
+    assert (trial_summary["count"], trial_summary["min"], trial_summary["mean"], trial_summary["last"]) == (
+        1,
+        None,
+        None,
+        "NaN",
+    )
 
 
 @pytest.mark.parametrize("value", ["text", True, None, {"a": 1}, [1, 2]])

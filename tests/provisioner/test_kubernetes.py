@@ -258,7 +258,7 @@ def test_an_expired_watch_is_reported_as_too_old(make, api):
 
 
 def test_pools_are_reported_by_the_same_round_as_of_any_engine(make, api):
-    engine, told = make(), []
+    engine, reports = make(), []
 
     async def ask():
         return DesiredPool(
@@ -266,10 +266,10 @@ def test_pools_are_reported_by_the_same_round_as_of_any_engine(make, api):
         )
 
     async def tell(report):
-        told.append(report)
+        reports.append(report)
 
     assert asyncio.run(reconcile_pool("gpu", engine, ask, tell)) == ""
-    ((report,),) = [one.workers for one in told]
+    ((report,),) = [one.workers for one in reports]
     assert (report.worker_id, report.phase) == ("gpu-1", "queued")
     assert len(api.pods) == 1
 

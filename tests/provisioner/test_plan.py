@@ -113,27 +113,27 @@ def look(engine, answer):
 
 
 def test_an_engine_that_does_not_answer_says_nothing_about_workers():
-    problem, (told,) = look(
+    problem, (seen_report,) = look(
         Engine(look=EngineUnavailable("squeue: no answer")), target(wanted(phase="running"))
     )
-    assert problem == told.problem == "squeue: no answer"
-    assert told.workers == ()
+    assert problem == seen_report.problem == "squeue: no answer"
+    assert seen_report.workers == ()
 
 
 def test_what_is_refused_is_over_and_what_is_unknown_is_not_reported():
-    _, (told,) = look(Engine(start=EngineRefused("no such partition")), target(wanted()))
-    assert [(one.worker_id, one.phase, one.detail) for one in told.workers] == [
+    _, (seen_report,) = look(Engine(start=EngineRefused("no such partition")), target(wanted()))
+    assert [(one.worker_id, one.phase, one.detail) for one in seen_report.workers] == [
         ("gpu-1", "over", "no such partition")
     ]
-    problem, (told,) = look(Engine(start=EngineUnavailable("timeout")), target(wanted()))
-    assert (problem, told.problem, told.workers) == ("timeout", "timeout", ())
+    problem, (seen_report,) = look(Engine(start=EngineUnavailable("timeout")), target(wanted()))
+    assert (problem, seen_report.problem, seen_report.workers) == ("timeout", "timeout", ())
 
 
 def test_only_the_return_of_an_engine_is_reported():
     quiet = target(wanted(4, phase="running"))
     assert look(Engine(), quiet) == ("", [])
-    _, (told,) = look(Engine(), target(wanted(4, phase="running"), problem="away"))
-    assert told.problem == ""
+    _, (seen_report,) = look(Engine(), target(wanted(4, phase="running"), problem="away"))
+    assert seen_report.problem == ""
 
 
 def test_what_is_to_end_ends_before_anything_new_is_started():

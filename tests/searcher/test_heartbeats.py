@@ -319,8 +319,8 @@ def test_heartbeats_of_unknown_trials_are_dropped(outside):
     assert (outside.listener.watch._last_heartbeats, outside.listener.watch._recent_heartbeats) == ({}, {})
     for id in range(1000, 1500):
         outside.listener.hear(id, 1)
-    told = [len(outside.listener.reports(outside.state)) for _ in range(4)]
-    assert told == [200, 200, 100, 0]
+    report_counts = [len(outside.listener.reports(outside.state)) for _ in range(4)]
+    assert report_counts == [200, 200, 100, 0]
     assert outside.listener.watch._last_heartbeats == {}
 
 

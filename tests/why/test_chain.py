@@ -76,7 +76,7 @@ def of_trial(id, run=1, experiment_id=1, state="COMPLETED"):
     return subject("trial", id, state, trial_id=id, allocation_ids=(allocation,), experiment_id=experiment_id)
 
 
-def told(made, asked):
+def event_names(made, asked):
     """Names of the events of the chain, newest first; asides in brackets."""
     history = made.history()
     found = chain(history, current_state_events(history, asked))
@@ -107,7 +107,7 @@ def killed():
 
 
 def test_a_killed_trial_leads_back_to_who_killed_it_and_no_further():
-    assert told(killed(), of_trial(1)) == [
+    assert event_names(killed(), of_trial(1)) == [
         "TrialEnded",
         "AllocationEnded",
         "AllocationExited",
@@ -131,8 +131,8 @@ def test_each_step_says_when_who_and_why_in_words():
 
 
 def test_a_killed_experiment_was_ended_by_a_person():
-    assert told(killed(), subject("experiment", 1)) == ["ExperimentEnded", "ExperimentStopping"]
-    assert told(killed(), subject("job", "experiment-1")) == ["ExperimentEnded", "ExperimentStopping"]
+    assert event_names(killed(), subject("experiment", 1)) == ["ExperimentEnded", "ExperimentStopping"]
+    assert event_names(killed(), subject("job", "experiment-1")) == ["ExperimentEnded", "ExperimentStopping"]
 
 
 def preempted_for_a_promoted_trial():
@@ -177,7 +177,7 @@ PROMOTED = [
 def test_a_preempted_run_leads_to_the_report_that_promoted_its_rival():
     made = preempted_for_a_promoted_trial()
     run = subject("allocation", "1.r1.1", "TERMINATED", trial_id=1, allocation_ids=("1.r1.1",))
-    assert told(made, run) == ["AllocationEnded", "AllocationExited", "PreemptRequested", *PROMOTED]
+    assert event_names(made, run) == ["AllocationEnded", "AllocationExited", "PreemptRequested", *PROMOTED]
     history = made.history()
     steps = chain(history, current_state_events(history, run)).steps
     assert steps[2].what == "run 1 of trial 1 was asked to save and leave its slots to run 2 of trial 2"
@@ -188,14 +188,14 @@ def test_a_preempted_run_leads_to_the_report_that_promoted_its_rival():
 def test_a_waiting_trial_tells_why_it_has_to_run_again():
     waiting = of_trial(1, run=2, state="QUEUED")
     expected = ["RunRequested", "RunEnded", "AllocationEnded", "AllocationExited", "PreemptRequested"]
-    assert told(preempted_for_a_promoted_trial(), waiting) == [*expected, *PROMOTED]
+    assert event_names(preempted_for_a_promoted_trial(), waiting) == [*expected, *PROMOTED]
 
 
 def test_slots_come_of_the_request_and_by_the_way_of_who_left():
     made = preempted_for_a_promoted_trial()
     made.events = made.events[:17]
     running = of_trial(1, state="RUNNING")
-    found = told(made, running)
+    found = event_names(made, running)
     assert found[:5] == [
         "AllocationStarted",
         "AllocationAssigned",
@@ -223,7 +223,7 @@ def test_a_paused_trial_leads_to_the_pause_whether_it_ran_or_waited():
     made.leave(1)
     made.add(searcher.RunEnded(trial_id=1, run=1, restarts=0, reason="exit code 0"))
     made.add(stories.allocation_ended(2), actor="scheduler")
-    assert told(made, of_trial(1, state="PAUSED")) == [
+    assert event_names(made, of_trial(1, state="PAUSED")) == [
         "RunEnded",
         "AllocationEnded",
         "AllocationExited",
@@ -231,7 +231,7 @@ def test_a_paused_trial_leads_to_the_pause_whether_it_ran_or_waited():
         "StopRequested",
         "ExperimentPaused",
     ]
-    assert told(made, of_trial(2, state="PAUSED")) == [
+    assert event_names(made, of_trial(2, state="PAUSED")) == [
         "AllocationEnded",
         "StopRequested",
         "ExperimentPaused",
@@ -265,7 +265,7 @@ def test_a_crash_has_no_cause_but_its_start():
     made.start(1)
     made.leave(1, exit_code=3)
     made.add(stories.trial_ended(1, "ERROR", "exit code 3"))
-    assert told(made, of_trial(1)) == [
+    assert event_names(made, of_trial(1)) == [
         "TrialEnded",
         "AllocationEnded",
         "AllocationExited",
@@ -293,14 +293,14 @@ def test_a_deleted_checkpoint_tells_who_made_it_and_why_it_went():
     )
     made.add(stories.deleted("uuid-1"), actor="checkpoints")
     checkpoint = subject("checkpoint", "uuid-1", "DELETED", trial_id=1)
-    assert told(made, checkpoint)[:4] == [
+    assert event_names(made, checkpoint)[:4] == [
         "DeletionFinished",
         "DeletionRequested",
         "ExperimentEnded",
         "CheckpointStored",
     ]
     kept = subject("checkpoint", "uuid-2", trial_id=1)
-    assert told(made, kept) == []
+    assert event_names(made, kept) == []
 
 
 def test_a_decision_without_a_table_of_its_own_is_followed_by_its_cause():
@@ -309,7 +309,11 @@ def test_a_decision_without_a_table_of_its_own_is_followed_by_its_cause():
     last = made.add(stories.trial_ended(1))
     made.add(searcher.ExperimentStopping(1, "STOPPING_COMPLETED", "the search is complete"), cause=str(last))
     made.add(searcher.ExperimentEnded(1, "COMPLETED", "the search is complete"))
-    assert told(made, subject("experiment", 1)) == ["ExperimentEnded", "ExperimentStopping", "TrialEnded"]
+    assert event_names(made, subject("experiment", 1)) == [
+        "ExperimentEnded",
+        "ExperimentStopping",
+        "TrialEnded",
+    ]
 
 
 def test_what_is_missing_is_named():

@@ -29,7 +29,7 @@ EVENTS = [
 ]
 
 
-def told(kind, id):
+def steps_about(kind, id):
     history = History()
     for thing in (Entity("pool", "gpu"), Entity("worker", "gpu-1"), Entity("worker", "cpu-1")):
         history.add(thing, ())
@@ -42,7 +42,7 @@ def told(kind, id):
 
 
 def test_a_workers_story_goes_back_to_who_waited_for_it():
-    steps = told("worker", "gpu-1")
+    steps = steps_about("worker", "gpu-1")
     assert steps[0] == ("nothing was left of worker gpu-1", "job 7: CANCELLED")
     assert ("pool gpu gave back worker gpu-1", "it had no work for 5 s") in steps
     assert steps[-1] == ("pool gpu asked for worker gpu-1", "1 request waits")
@@ -50,7 +50,7 @@ def test_a_workers_story_goes_back_to_who_waited_for_it():
 
 
 def test_a_pools_story_is_that_of_its_workers_and_of_its_engine():
-    steps = told("pool", "gpu")
+    steps = steps_about("pool", "gpu")
     assert steps[0][0] == "the engine of pool gpu did not answer: squeue: no answer"
     assert steps[-1][0] == "pool gpu asked for worker gpu-1"
     assert not any("cpu" in what for what, _ in steps)

@@ -12,7 +12,7 @@ from tests.why.test_chain import Story
 RUN = "1.r1.1"
 
 
-def told(made, asked):
+def sentences(made, asked):
     history = made.history()
     return [step.what for step in chain(history, current_state_events(history, asked)).steps]
 
@@ -52,7 +52,7 @@ ALLOCATION = Subject(
 )
 def test_a_run_that_was_killed_with_its_agent_leads_to_who_closed_it(running, event, said):
     closed(running, event)
-    assert told(running, ALLOCATION)[-2:] == ["run 1 of trial 1 was to be killed", said]
+    assert sentences(running, ALLOCATION)[-2:] == ["run 1 of trial 1 was to be killed", said]
 
 
 def test_a_disabled_agent_comes_before_an_earlier_stop_request(running):
@@ -60,7 +60,7 @@ def test_a_disabled_agent_comes_before_an_earlier_stop_request(running):
     running.add(stop)
     running.add(scheduler.PreemptRequested(allocation_id=RUN, reason="paused by ada"), actor="scheduler")
     closed(running, scheduler.WorkerSwitched(worker_id="w-1", enabled=False, reason="by bob"))
-    assert told(running, ALLOCATION)[-1] == "agent w-1 was disabled"
+    assert sentences(running, ALLOCATION)[-1] == "agent w-1 was disabled"
 
 
 def test_a_run_that_did_not_stop_in_time_is_killed_for_the_same_cause(running):
@@ -68,7 +68,7 @@ def test_a_run_that_did_not_stop_in_time_is_killed_for_the_same_cause(running):
     passed = running.add(asked, scheduler.DeadlinePassed(RUN, 1_700_000_100.0), actor="scheduler")
     running.add(scheduler.KillRequested(RUN, "too slow"), actor="scheduler", cause=str(passed))
     running.leave(1, exit_code=137)
-    assert told(running, ALLOCATION)[-3:] == [
+    assert sentences(running, ALLOCATION)[-3:] == [
         "run 1 of trial 1 was to be killed",
         "run 1 of trial 1 did not leave in time",
         "run 1 of trial 1 was asked to save and leave",
@@ -84,7 +84,7 @@ def test_a_job_that_waits_after_it_yielded_leads_to_whom_it_yielded(running):
     running.add(searcher.RunEnded(trial_id=1, run=1, restarts=0, reason="preempted"))
     running.add(stories.run_requested(1, run=2))
     job = Subject(kind="job", id="experiment-1", state="QUEUED", experiment_id=1, allocation_ids=("1.r1.2",))
-    found = told(running, job)
+    found = sentences(running, job)
     assert found[0] == "trial 1 asked for 1 slot for its run 2"
     assert "run 1 of trial 1 was asked to save and leave its slots to run 1 of trial 2" in found
     assert "trial 2 asked for 1 slot for its run 1" in found
@@ -104,7 +104,7 @@ def test_a_run_that_ends_with_a_member_names_the_member(running):
     left = running.add(first, actor="worker:w-2")
     running.add(scheduler.KillRequested(RUN, "a member left"), actor="scheduler", cause=str(left))
     running.leave(1, exit_code=137)
-    assert "run 1 of trial 1 left w-2 with exit code 3" in told(running, ALLOCATION)
+    assert "run 1 of trial 1 left w-2 with exit code 3" in sentences(running, ALLOCATION)
 
 
 def test_what_a_users_own_search_asked_for_leads_to_who_posted_it():
