@@ -16,6 +16,8 @@ from det_contracts.problems import Refused
 from services.catalogue.catalogue import Catalogue
 from services.kit.log_progress import ProcessProgress
 
+JOBS_AT_ONCE = 5000
+"""Jobs in one answer of the scheduler: one message, which the broker limits to 8 MiB."""
 OPTIONAL_ANSWER_TIMEOUT_S = 0.5
 """Timeout for answers that a page can do without, in seconds."""
 
@@ -128,6 +130,8 @@ class PoolRow(msgspec.Struct, frozen=True):
     slots_used: int
     aux_used: int
     jobs: int
+    queued: int = 0
+    scheduled: int = 0
     growth: str = ""
     """The state of an autoscaling pool, as a sentence."""
 
@@ -170,8 +174,19 @@ class Peers:
         return await self._query_or_empty(queries.Waiting(experiment_id))
 
     async def jobs(self, pool: str | None = None) -> list[Job]:
-        """The queue of one pool or of all. Raises `Refused`, also for an unknown pool."""
-        return await self._jobs(queries.Jobs(pool))
+        """The queue of one pool or of all. Raises `Refused`, also for an unknown pool.
+
+        A long queue is read in parts. A job that moves between two of them may be missing until the next
+        look.
+        """
+        found: dict[int, Job] = {}
+        while True:
+            page = await self._jobs(queries.Jobs(pool, offset=len(found), limit=JOBS_AT_ONCE))
+            known = len(found)
+            found |= {job.experiment_id: job for job in page}
+            # A scheduler of an earlier release sends the whole queue each time, which then adds nothing.
+            if len(page) != JOBS_AT_ONCE or len(found) == known:
+                return list(found.values())
 
     async def _jobs(self, query: queries.Jobs) -> list[Job]:
         # The owner must have read what this page already shows; otherwise an experiment would be listed as

@@ -92,16 +92,19 @@ def jobs(state: State, query: Jobs) -> list[dict[str, Any]]:
         pools = [state.jobs[only].pool] if only in state.jobs else []
     else:
         pools = [query.pool] if query.pool is not None else sorted(state.pools)
+    wanting = [row for pool in pools for row in _wanting(state, pool, only)]
+    end = query.offset + query.limit if query.limit else None
     explainer = WaitExplainer(state)
-    return [row for pool in pools for row in _queue_rows(state, pool, explainer, only)]
+    # To explain is most of the work, so only what is sent is explained.
+    return [_job_row(state, job, info, explainer) for job, info in wanting[query.offset : end]]
 
 
-def _queue_rows(state: State, pool: str, explainer: WaitExplainer, only: int | None) -> list[dict[str, Any]]:
+def _wanting(state: State, pool: str, only: int | None) -> list[tuple[Job, JobInfo]]:
+    """The jobs of a pool that have or want slots, in order."""
     outside = state.index.gate.not_admitted(pool)
     found = {info.job_id: info for info in queue_of(state.index.books[pool], outside)}
-    line = (state.jobs[id] for id in (state.job_order.ids(pool) if only is None else (only,)))
-    wanting = [job for job in line if job_id(job.experiment_id) in found]
-    return [_job_row(state, job, found[job_id(job.experiment_id)], explainer) for job in wanting]
+    line = ((id, job_id(id)) for id in (state.job_order.ids(pool) if only is None else (only,)))
+    return [(state.jobs[id], found[name]) for id, name in line if name in found]
 
 
 def _job_row(state: State, job: Job, info: JobInfo, explainer: WaitExplainer) -> dict[str, Any]:
@@ -131,6 +134,7 @@ def pools(state: State, query: Pools) -> list[dict[str, Any]]:
 def _pool_row(state: State, name: str, workers: list[Worker]) -> dict[str, Any]:
     pool = state.pools[name]
     held = [state.allocations[id] for w in workers for id in state.occupancy.held_on(w.id)]
+    queued, scheduled = _count_jobs(state, name)
     return {
         "name": name,
         "description": pool.description,
@@ -140,8 +144,19 @@ def _pool_row(state: State, name: str, workers: list[Worker]) -> dict[str, Any]:
         "slots_used": sum(len(state.occupancy.taken_on(w.id)) for w in workers),
         "aux_used": sum(a.slots == 0 for a in held),
         "jobs": state.job_order.count(name),
+        "queued": queued,
+        "scheduled": scheduled,
         "growth": describe_supply(state, name),
     }
+
+
+def _count_jobs(state: State, pool: str) -> tuple[int, int]:
+    """How many jobs of `jobs` have no slots, and how many have some; without putting the queue in order."""
+    book, outside = state.index.books[pool], state.index.gate.not_admitted(pool)
+    listed = set(map(job_id, state.job_order.ids(pool)))
+    scheduled = listed & {running.request.job_id for running in book.running.values()}
+    wanting = listed & {request.job_id for request in (*book.waiting.values(), *outside)}
+    return len(wanting - scheduled), len(scheduled)
 
 
 def fits(state: State, query: Fits) -> str:

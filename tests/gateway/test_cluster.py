@@ -7,6 +7,7 @@ import pytest
 from det_contracts import queries
 from det_contracts.events import checkpoints, scheduler, searcher, worker
 from det_contracts.problems import unavailable
+from services.catalogue import peers
 from tests.gateway import stories as story
 
 
@@ -40,6 +41,29 @@ def test_one_agent_and_one_slot_can_be_asked_for(busy):
     assert busy.get("/api/v1/agents/w-1/slots/0")["slot"]["enabled"] is True
     assert busy.refused(404, "GET", "/api/v1/agents/w-9") == "agent 'w-9' not found"
     assert "slot" in busy.refused(404, "GET", "/api/v1/agents/w-1/slots/7")
+
+
+def test_a_long_queue_is_asked_for_in_parts(busy, monkeypatch):
+    monkeypatch.setattr(peers, "JOBS_AT_ONCE", 2)
+    for id in range(2, 6):
+        busy.given(story.created(id), story.trial_created(id + 1, id), story.run_requested(id + 1, id))
+    asked, answer = [], busy.peers.values[queries.Jobs]
+    busy.peers.values[queries.Jobs] = lambda query: (asked.append(query.offset), answer(query))[1]
+    assert [job["jobId"] for job in busy.get("/api/v1/job-queues")["jobs"]] == [
+        f"experiment-{id}" for id in range(1, 6)
+    ]
+    assert asked == [0, 2, 4]
+    # The pages' counts do not need the queue, which every open page would otherwise have put together.
+    busy.get("/api/v1/resource-pools")
+    assert asked == [0, 2, 4]
+
+
+def test_a_scheduler_of_an_earlier_release_sends_the_whole_queue_at_once(busy, monkeypatch):
+    monkeypatch.setattr(peers, "JOBS_AT_ONCE", 2)
+    busy.given(story.created(2), story.trial_created(3, 2), story.run_requested(3, 2))
+    answer = busy.peers.values[queries.Jobs]
+    busy.peers.values[queries.Jobs] = lambda query: answer(queries.Jobs(query.pool))
+    assert busy.get("/api/v1/job-queues")["pagination"]["total"] == 2
 
 
 def test_workers_go_when_they_leave_or_are_lost(busy):

@@ -49,6 +49,28 @@ def test_one_job_is_told_as_in_the_whole_queue(queue):
     assert ask(queue, Jobs(experiment_id=99)) == []
 
 
+def test_a_long_queue_is_read_in_parts(queue):
+    rows = ask(queue, Jobs())
+    assert [ask(queue, Jobs(offset=at, limit=2)) for at in (0, 2, 4)] == [rows[:2], rows[2:], []]
+    assert ask(queue, Jobs("default", offset=1)) == rows[1:]
+
+
+def test_a_pool_counts_the_jobs_of_its_queue(queue):
+    queue.worker(slots=1)
+    queue.pool("other")
+    queue.job(4, pool="other")
+    queue.request(4, experiment=4)
+    # Nothing of it waits or runs.
+    queue.job(5)
+    states = [(row["pool"], row["state"]) for row in ask(queue, Jobs())]
+    counts = {row["name"]: (row["queued"], row["scheduled"]) for row in ask(queue, Pools())}
+    assert counts == {
+        pool: tuple(states.count((pool, state)) for state in ("QUEUED", "SCHEDULED"))
+        for pool in ("default", "other")
+    }
+    assert counts == {"default": (2, 1), "other": (1, 0)}
+
+
 @pytest.mark.parametrize(
     ("id", "where", "expected"),
     [

@@ -6,10 +6,10 @@ import pytest
 
 from det_contracts.commands import ChangeJob
 from det_contracts.events import gateway, scheduler, searcher
-from det_contracts.queries import Jobs, Waiting
+from det_contracts.queries import Jobs, Pools, Waiting
 from services.kit.quotas import limits
 from services.scheduler.domain import State
-from services.scheduler.queries import jobs, waiting
+from services.scheduler.queries import jobs, pools, waiting
 from tests.walks.counting import Meter
 
 
@@ -301,6 +301,8 @@ def test_the_queue_shows_who_is_kept_out(limited):
     first, second = jobs(limited.state, Jobs())
     assert (first["state"], second["state"], second["slots_requested"]) == ("SCHEDULED", "QUEUED", 1)
     assert "User 'ann' holds 1 of its 1 slot" in second["waits_for"]
+    (pool,) = pools(limited.state, Pools())
+    assert (pool["queued"], pool["scheduled"]) == (1, 1)
 
 
 def picture(state):

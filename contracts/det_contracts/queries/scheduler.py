@@ -23,6 +23,9 @@ class Jobs(msgspec.Struct, frozen=True, tag="jobs"):
     pool: str | None = None
     experiment_id: int | None = None
     """Only the job of this experiment. Schedulers of earlier releases ignore this and send all."""
+    offset: int = 0
+    limit: int = 0
+    """At most so many rows from `offset` on; 0: all. Schedulers of earlier releases send all."""
 
 
 class PreviewChange(msgspec.Struct, frozen=True, tag="preview_change"):
@@ -38,8 +41,9 @@ class PreviewChange(msgspec.Struct, frozen=True, tag="preview_change"):
 class Pools(msgspec.Struct, frozen=True, tag="pools"):
     """To the scheduler: the resource pools.
 
-    Rows `{name, description, settings, workers, slots, slots_used, aux_used, jobs, growth}`. `growth`
-    describes the state of a pool with a provider in a sentence, if there is anything to report.
+    Rows `{name, description, settings, workers, slots, slots_used, aux_used, jobs, queued, scheduled,
+    growth}`. `queued` and `scheduled` count the jobs of the queue that have no slots and that have some.
+    `growth` describes the state of a pool with a provider in a sentence, if there is anything to report.
     """
 
 

@@ -48,13 +48,13 @@ class StatsQuery(QueryModel):
 @router.get("/resource-pools")
 async def pools(call: Authenticated, query: FromQuery[PoolsQuery]) -> Response:
     """All pools with the counts of their queues, optionally only those bound to no workspace."""
-    rows, queue = await call.peers.pools(), await call.peers.jobs()
+    rows = await call.peers.pools()
     if query.unbound:
         rows = [row for row in rows if row.name not in call.catalogue.state.bindings]
     found = []
     for row in rows:
         shown = agent.pool(row, call.catalogue.state, default=row.name == DEFAULT_POOL)
-        found.append(shown | {"stats": job.stats(one for one in queue if one.pool == row.name)})
+        found.append(shown | {"stats": job.stats(row)})
     page, pagination = paging.cut(found, query.window)
     return call.answer({"resourcePools": page, "pagination": pagination})
 
@@ -104,17 +104,17 @@ async def queue_v2(call: Authenticated, query: FromQuery[JobsQuery]) -> Response
 async def stats(call: Authenticated, query: FromQuery[StatsQuery]) -> Response:
     """The number of waiting and running jobs per pool."""
     wanted = query.resource_pools
-    queue, pool_names = await call.peers.jobs(), [row.name for row in await call.peers.pools()]
+    rows = {row.name: row for row in await call.peers.pools()}
     for name in wanted:
-        if name not in pool_names:
+        if name not in rows:
             raise not_found("resource pool", name)
     found = [
         {
             "resourcePool": name,
-            "stats": job.stats(one for one in queue if one.pool == name),
+            "stats": job.stats(row),
             "aggregates": [],
         }
-        for name in pool_names
+        for name, row in rows.items()
         if not wanted or name in wanted
     ]
     return call.answer({"results": found})

@@ -8,7 +8,7 @@ from typing import Any
 from det_contracts.ids import job_id
 from services.catalogue.api_values import format_time
 from services.catalogue.domain import OwnTask, State
-from services.catalogue.peers import Job
+from services.catalogue.peers import Job, PoolRow
 from services.people import users
 from services.rest_routes.present.workspace import project_location
 
@@ -70,8 +70,6 @@ def summary(row: Job) -> dict[str, Any]:
     return {"state": f"STATE_{row.state}", "jobsAhead": row.jobs_ahead}
 
 
-def stats(rows: Iterable[Job]) -> dict[str, int]:
+def stats(pool: PoolRow) -> dict[str, int]:
     """The number of waiting jobs and of jobs with slots."""
-    states = [row.state for row in rows]
-    queued = states.count("QUEUED")
-    return {"queuedCount": queued, "scheduledCount": len(states) - queued}
+    return {"queuedCount": pool.queued, "scheduledCount": pool.scheduled}
