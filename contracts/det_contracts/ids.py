@@ -12,6 +12,8 @@ import re
 _TOKEN = re.compile(r"[A-Za-z0-9_-]+")
 MAX_DIGITS = 18
 """Digits of an id at most. A longer number names nothing, and does not fit into a database's column."""
+_OF_DELETIONS = "gc-"
+REQUEST_ID_RULE = f"letters, digits, '-' and '_', at most 64, and does not begin with '{_OF_DELETIONS}'"
 TASK_PORTS = range(10000, 30000)
 """The range from which workers assign each allocation its ports to listen on."""
 WORKER_ID_RULE = "letters, digits, '-' and '_', at most 64 of them"
@@ -27,7 +29,7 @@ def deletion_task_id(experiment_id: int, number: int) -> str:
 
     `number` counts per experiment from 1.
     """
-    return f"{experiment_id}.gc-{number}"
+    return f"{experiment_id}.{_OF_DELETIONS}{number}"
 
 
 def allocation_id(task_id: str, run: int) -> str:
@@ -88,3 +90,8 @@ def owner_of_job(job: str) -> int | None:
 def is_token(text: str) -> bool:
     """Whether `text` is valid as one token of a subject, and therefore as a worker id."""
     return len(text) <= 64 and _TOKEN.fullmatch(text) is not None
+
+
+def is_request_id(text: str) -> bool:
+    """Whether `text` may name a trial of an experiment: its task's id must not be that of a deletion task."""
+    return is_token(text) and not text.startswith(_OF_DELETIONS)

@@ -85,6 +85,7 @@ class JetStreamFeed:
         self._messages_pending = 0
         self._has_new = asyncio.Event()
         self._requested = 0
+        self._asking: set[asyncio.Future[None]] = set()
         self._sizes: deque[int] = deque(maxlen=RECENT_SIZES)
         self._sequence = 0
         self._last_heard_at = 0.0
@@ -327,7 +328,9 @@ class JetStreamFeed:
             # The request has expired with so many messages left, which nobody will send any more.
             self._requested -= int(headers["Nats-Pending-Messages"])
             task = asyncio.ensure_future(self._request_messages())
-            task.add_done_callback(lambda _: None)
+            # The loop refers to its tasks only weakly; without this, one could be collected while it runs.
+            self._asking.add(task)
+            task.add_done_callback(self._asking.discard)
             return
         # 404, 409 (consumer deleted, leader changed), 503 (no responders): a new consumer finds out.
         self._broken.set()

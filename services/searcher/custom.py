@@ -126,8 +126,8 @@ class _OperationChecker:
                     raise invalid(f"progress must be from 0 to 1, not {progress}")
 
     def _create(self, id: str) -> None:
-        if not ids.is_token(id):
-            raise invalid(f"request id '{id}' must be letters, digits, '-' and '_'")
+        if not ids.is_request_id(id):
+            raise invalid(f"request id '{id}' is not valid: it has {ids.REQUEST_ID_RULE}")
         if id in self._created or find_trial(self._state, self._experiment_id, id) is not None:
             raise Refused(Problem("already_exists", f"trial {id} already exists"))
         self._created.add(id)

@@ -69,8 +69,8 @@ def report_heard(state: State, command: ReportScriptHeard, call: Call) -> Result
 def create_trial(state: State, command: CreateTrial, call: Call) -> Result:
     """Create a trial; it is announced once it has a number."""
     experiment = _get_unmanaged_experiment(state, command.experiment_id)
-    if not ids.is_token(command.request_id):
-        raise invalid(f"request id '{command.request_id}' must be letters, digits, '-' and '_'")
+    if not ids.is_request_id(command.request_id):
+        raise invalid(f"request id '{command.request_id}' is not valid: it has {ids.REQUEST_ID_RULE}")
     if ids.trial_task_id(experiment.id, command.request_id) in state.tasks:
         return Result(value=command.request_id)
     reason = f"created by {command.user}"

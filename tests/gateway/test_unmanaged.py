@@ -109,6 +109,9 @@ def test_external_ids_lead_to_what_exists(outside):
     assert put_trial(outside)["id"] == put_trial(outside)["id"] == 1
     assert put_trial(outside, "a name with spaces")["id"] == 2
     assert put_trial(outside, experiment_id=2)["id"] == 3
+    # The id of a task that deletes checkpoints of the experiment.
+    assert put_trial(outside, "gc-1")["id"] == put_trial(outside, "gc-1")["id"] == 4
+    assert "1.gc-1" not in outside.get(f"{API}/trials/4")["trial"]["taskIds"]
 
 
 def test_a_run_from_start_to_end(outside):

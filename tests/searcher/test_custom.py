@@ -117,6 +117,7 @@ def test_work_for_a_trial_that_ended_meanwhile_is_dropped(custom):
         ((A, A), "trial a already exists"),
         ((CreateTrial("old", {}),), "trial old already exists"),
         ((CreateTrial("not a token", {}),), "letters, digits"),
+        ((CreateTrial("gc-1", {}),), "does not begin with 'gc-'"),
         ((A, TrainTo("a", 0)), "length must be at least 1, not 0"),
         ((A, TrainTo("a", 3), TrainTo("a", 4)), "has an operation that is not completed"),
         ((TrainTo("old", 9),), "has an operation that is not completed"),

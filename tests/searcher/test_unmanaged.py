@@ -321,9 +321,9 @@ def test_managed_ones_are_left_alone(searching):
     assert searching.state.timers == {}
 
 
-@pytest.mark.parametrize("name", ["", "a.b", "x" * 65])
-def test_a_name_that_is_no_token_is_refused(outside, name):
-    refused(outside, lambda: outside.trial(name), "must be letters")
+@pytest.mark.parametrize("name", ["", "a.b", "x" * 65, "gc-1"])
+def test_a_name_that_is_no_token_or_that_of_a_deletion_is_refused(outside, name):
+    refused(outside, lambda: outside.trial(name), "is not valid: it has letters")
 
 
 def test_ended_as_something_else(outside):

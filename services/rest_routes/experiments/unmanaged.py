@@ -50,7 +50,7 @@ async def put(call: Authenticated, body: TrialPut) -> Response:
     _check_name(external)
     # The id becomes part of subjects, where only tokens are allowed. The same text always gives the same
     # UUID.
-    name = external if ids.is_token(external) else str(uuid.uuid5(uuid.NAMESPACE_OID, external))
+    name = external if ids.is_request_id(external) else str(uuid.uuid5(uuid.NAMESPACE_OID, external))
     return await _create(call, body.create_trial_request, name)
 
 
