@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib
+import itertools
 import math
 import os
 import re
@@ -26,9 +27,21 @@ pytestmark = pytest.mark.filterwarnings("ignore:XDG_RUNTIME_DIR is not set")
 
 
 def rows(text):
-    """The rows of all tables in a text: (measure, value, unit, aim), without the ratios."""
-    cells = ([cell.strip() for cell in line.split("|")] for line in text.splitlines() if line[:2] == "| ")
-    return [(measure, *value.split(" ", 1), aim) for _, measure, value, aim, *_ in cells if value != "value"]
+    """The rows of all tables of measures in a text: (measure, value, unit, aim), without the ratios."""
+    cells = ([cell.strip() for cell in line.split("|")] for line in lines_of_tables(text))
+    return [(measure, *value.split(" ", 1), aim) for _, measure, value, aim, *_ in cells]
+
+
+def lines_of_tables(text):
+    """The lines of the tables that benchmarks print, without their heads, and of no other table."""
+    lines, measures = text.splitlines(), True
+    for line, following in itertools.zip_longest(lines, lines[1:], fillvalue=""):
+        if following.startswith("|---"):
+            measures = line.startswith("| measure | value |")
+        elif not line.startswith("|"):
+            measures = True
+        elif measures and line.startswith("| "):
+            yield line
 
 
 def sizeless(found):

@@ -160,6 +160,8 @@ def main(args: Sequence[str] | None = None) -> int:
     try:
         on_fail, on_exit = _pids.signal_named(options.on_fail), _pids.signal_named(options.on_exit)
         _remove_files(options.address)
+        if notes := _pids.notes_of(options.address):
+            _ends.begin(notes)
         server = _pids.listen(options.address)
     except (ValueError, OSError) as error:
         print(f"pid_server: {error}", file=sys.stderr)

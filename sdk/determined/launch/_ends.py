@@ -34,6 +34,11 @@ class End(NamedTuple):
     code: int
 
 
+def begin(notes: Path) -> None:
+    """Make the empty file. Raises `FileExistsError` if something is at its path."""
+    os.close(os.open(notes, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
+
+
 def note(file: str, rank: int, code: int) -> None:
     """Append the end of a rank to the file, or `TOLD_TO_END`; does nothing if its name is empty.
 
@@ -43,10 +48,11 @@ def note(file: str, rank: int, code: int) -> None:
         return
     line = f"{time.monotonic_ns()} {rank} {code}\n".encode()
     try:
-        # One write, so that lines of different wrappers do not mix.
-        notes = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        # One write, so that lines of different wrappers do not mix. The file is not made here: a wrapper that
+        # ends after its launcher would leave it behind.
+        notes = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW)
     except OSError:
-        # The launcher is gone and has removed the folder.
+        # The launcher is gone and has removed it.
         return
     try:
         os.write(notes, line)

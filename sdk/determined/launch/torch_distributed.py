@@ -59,6 +59,7 @@ def main(args: Sequence[str] | None = None) -> int:
     os.environ["DET_CHIEF_IP"] = node.addresses[0]
     with tempfile.TemporaryDirectory(prefix="det-", ignore_cleanup_errors=True) as folder:
         notes = Path(folder) / "ends"
+        _ends.begin(notes)
         os.environ[_ends.FILE] = str(notes)
         return _launch(torchrun_args(node, overrides, script), notes)
 

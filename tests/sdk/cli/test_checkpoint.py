@@ -107,7 +107,7 @@ def test_trial_download(stored, det, tmp_path):
     assert (tmp_path / "a" / "weights").read_text() == UUID
     assert det("t", "download", "--latest", 3, "-q", "-o", tmp_path / "b").status == 0
     assert (tmp_path / "b" / "weights").read_text() == OTHER
-    assert det("t", "download", 3, "--uuid", OTHER, "-q", "-o", tmp_path / "c").status == 0
+    assert det("t", "download", 4, "--uuid", OTHER, "-q", "-o", tmp_path / "c").status == 0
     assert (tmp_path / "c" / "weights").read_text() == OTHER
     words = ("--best", "--sort-by", "acc", "--smaller-is-better", "false", "-q", "-o", tmp_path / "d")
     assert det("t", "download", 3, *words).status == 0
@@ -120,7 +120,9 @@ def test_trial_download_needs_to_know_which(stored, det):
     done = det("t", "download", 3, "--best", "--sort-by", "acc")
     assert (done.status, "together" in done.err) == (1, True)
     done = det("t", "download", 3, "--uuid", "nope")
-    assert (done.status, "trial 3 has no checkpoint nope" in done.err) == (1, True)
+    assert (done.status, "/checkpoints/nope not found" in done.err) == (1, True)
+    done = det("t", "download", 4, "--uuid", UUID)
+    assert (done.status, f"trial 4 has no checkpoint {UUID}" in done.err) == (1, True)
 
 
 def test_experiment_download(stored, det, tmp_path):

@@ -8,6 +8,8 @@ import time
 
 import pytest
 
+from determined.launch import _ends
+
 WRAP = [sys.executable, "-m", "determined.launch.wrap_rank"]
 
 
@@ -136,6 +138,7 @@ def test_a_command_that_does_not_listen_to_a_launcher_is_killed(tmp_path, closes
     deaf = "trap '' TERM; echo up; while :; do sleep 0.1; done"
     deaf = deaf.replace("; while", "; exec >&- 2>&-; while") if closes_its_output else deaf
     notes = tmp_path / "ends"
+    _ends.begin(notes)
     process = subprocess.Popen(
         [sys.executable, "-c", patched, "1", *sh(deaf)],
         env=os.environ | {"DET_RANK_ENDS": str(notes)},
