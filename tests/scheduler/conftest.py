@@ -4,9 +4,10 @@ import pytest
 
 from det_contracts.commands import ConfigurePools
 from det_contracts.events import searcher, worker
-from det_contracts.events.scheduler import PoolSettings
+from det_contracts.events.scheduler import PoolSettings, Provider
 from services.kit.testing import Fold
 from services.scheduler.app import RULES
+from tests.scheduler.growing import IDLE_S, NOTICE_S, START_S
 
 
 class Scheduling:
@@ -95,3 +96,23 @@ class Scheduling:
 @pytest.fixture
 def cluster():
     return Scheduling()
+
+
+@pytest.fixture
+def grow(cluster):
+    """Makes `default` a pool that grows; returns the cluster."""
+
+    def make(**settings):
+        usual = {
+            "type": "process",
+            "slots_per_instance": 2,
+            "max_instances": 3,
+            "max_idle_s": IDLE_S,
+            "max_starting_s": START_S,
+            "notice_s": NOTICE_S,
+        }
+        cluster.pool("default", provider=Provider(**usual | settings))
+        cluster.job(1)
+        return cluster
+
+    return make
