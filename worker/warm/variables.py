@@ -14,6 +14,8 @@ from pathlib import Path
 MAX_ENTRIES = 5000
 MAX_BYTES = 2**24
 """Code with more files and folders than this, or more text, is not searched and starts cold."""
+MAX_MENTIONS = 5000
+"""Nor is code that mentions the environment more often: a script could keep the worker busy for minutes."""
 SEEN_BEFORE, SEEN_AFTER = 100, 300
 """Bytes around a mention of the environment that tell what is done with it."""
 _NATIVE = re.compile("(?:OMP|GOMP|KMP|MKL|OPENBLAS|GOTO|BLIS|NPY|ATEN|TORCH|PYTORCH|TF|XLA)_")
@@ -39,15 +41,16 @@ def set_by_code(folder: Path) -> frozenset[str] | None:
     Returns None if the text does not show their names, or if there is too much to search.
     """
     names: set[str] = set()
-    left_bytes = MAX_BYTES
+    left_bytes, left_mentions = MAX_BYTES, MAX_MENTIONS
     for path in _files(folder):
         left_bytes -= os.stat(path).st_size if path else left_bytes + 1
         if left_bytes < 0:
             return None
         for name in _set_by_text(Path(path).read_bytes()):
-            if not name:
+            left_mentions -= 1
+            if name == "" or left_mentions < 0:
                 return None
-            names.add(name)
+            names |= {name} if name else set()
     return frozenset(names)
 
 
@@ -64,15 +67,17 @@ def _files(folder: Path) -> Iterator[str]:
         yield from filter(os.path.isfile, paths)
 
 
-def _set_by_text(text: bytes) -> Iterator[str]:
-    """Names of the variables that a text sets; "" for one whose name it does not show."""
+def _set_by_text(text: bytes) -> Iterator[str | None]:
+    """For each mention of the environment: the variable that it sets; "" if its name is not there, None if
+    none is set.
+    """
     # All mentions have this in them, and most files have not.
     for mention in _MENTION.finditer(text) if b"env" in text else ():
-        begin = max(text.rfind(b"\n", 0, mention.start()) + 1, mention.start() - SEEN_BEFORE)
+        earliest = max(mention.start() - SEEN_BEFORE, 0)
+        begin = max(text.rfind(b"\n", earliest, mention.start()) + 1, earliest)
         before = b"".join(text[begin : mention.start()].split())
         after = text[mention.end() : mention.end() + SEEN_AFTER]
-        if (name := _set_at(mention[0], before, after)) is not None:
-            yield name
+        yield _set_at(mention[0], before, after)
 
 
 def _set_at(word: bytes, before: bytes, after: bytes) -> str | None:

@@ -198,6 +198,11 @@ def test_code_that_is_too_large_to_look_through(tmp_path, monkeypatch):
     monkeypatch.undo()
     monkeypatch.setattr(variables, "MAX_ENTRIES", 0)
     assert variables.set_by_code(tmp_path) is None
+    monkeypatch.undo()
+    (tmp_path / "train.py").write_text("environ " * variables.MAX_MENTIONS)
+    assert variables.set_by_code(tmp_path) == frozenset()
+    (tmp_path / "train.py").write_text("environ " * (variables.MAX_MENTIONS + 1))
+    assert variables.set_by_code(tmp_path) is None
 
 
 def test_a_template_is_shared_by_code_that_sets_the_same_variables(code):
