@@ -134,7 +134,7 @@ async def check_submission(
     call.check_view("checkpoint", *configuration.searcher_values(config, "source_checkpoint_uuid"))
     source = configuration.source_checkpoint(config, state)
     # Unmanaged experiments use neither the workers' storage nor their slots.
-    notices = [] if request.unmanaged else await _check_cluster(backend, config, user)
+    notices = [] if request.unmanaged else await _check_cluster(backend, config, user, workspace_id)
     if not request.validate_only:
         storage = None if request.unmanaged else config["checkpoint_storage"]
         await check_disk_space(backend, "the experiment", code, user, storage)
@@ -163,7 +163,7 @@ async def check_submission(
     return CheckedSubmission(command, warnings, [*notices, *unused])
 
 
-async def _check_cluster(backend: Backend, config: dict[str, Any], who: str) -> list[str]:
+async def _check_cluster(backend: Backend, config: dict[str, Any], who: str, workspace_id: int) -> list[str]:
     """Check that the cluster can run the experiment; return warnings. Raises `Refused`."""
     roots = backend.roots if backend.settings.checkpoints_probe else None
     try:
@@ -171,7 +171,7 @@ async def _check_cluster(backend: Backend, config: dict[str, Any], who: str) -> 
     except AddressRefused as error:
         raise invalid(f"<config>.checkpoint_storage cannot be used: {error}") from None
     await backend.limits.probes.run(who, probe, config["checkpoint_storage"], roots, backend.addresses)
-    return await _capacity_warnings(backend, config)
+    return await _capacity_warnings(backend, config, workspace_id)
 
 
 def check_template(call: UserCall, name: str) -> None:
@@ -194,7 +194,7 @@ def _template(request: CreateExperiment, backend: Backend) -> dict[str, Any] | N
     return secrets.unseal_config(known.config, secrets.template_owner(known.name), backend.sealer)
 
 
-async def _capacity_warnings(backend: Backend, config: dict[str, Any]) -> list[str]:
+async def _capacity_warnings(backend: Backend, config: dict[str, Any], workspace_id: int) -> list[str]:
     """Warnings about slots that the pool can never provide. Raises `Refused` (400) for an unknown pool."""
     resources = config["resources"]
     try:
@@ -204,7 +204,7 @@ async def _capacity_warnings(backend: Backend, config: dict[str, Any]) -> list[s
             raise
         raise invalid(
             f"resource pool {resources['resource_pool']} does not exist or is not available to "
-            f"workspace id 1: {refusal.problem.message}"
+            f"workspace id {workspace_id}: {refusal.problem.message}"
         ) from None
     return [why] if why else []
 

@@ -80,7 +80,7 @@ def test_what_holds_experiments_cannot_go(filed):
     filed.given(story.created(1))
     filed.post("/api/v1/experiments/1/move", {"destinationProjectId": 2})
     for path in ("/api/v1/projects/2", "/api/v1/workspaces/2"):
-        assert "holds 1 experiments, such as 1" in filed.refused(400, "DELETE", path)
+        assert "holds experiments (1 in all, such as 1)" in filed.refused(400, "DELETE", path)
     filed.post("/api/v1/experiments/1/move", {"destinationProjectId": 1})
     assert filed.send("DELETE", "/api/v1/workspaces/2").json() == {"completed": True}
     assert "not found" in filed.refused(404, "GET", "/api/v1/projects/2")

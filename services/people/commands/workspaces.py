@@ -188,5 +188,5 @@ def _check_empty(state: People, project_ids: list[int], what: str) -> None:
     if experiments:
         first = next(key[-1] for id in project_ids if (key := state.experiments_in.first(id)))
         raise failed_precondition(
-            f"{what} holds {experiments} experiments, such as {first}: move or delete them first"
+            f"{what} holds experiments ({experiments} in all, such as {first}): move or delete them first"
         )
