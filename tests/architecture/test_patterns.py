@@ -119,6 +119,13 @@ def pumps(pattern):
     return [one for one in found if one]
 
 
+def spent_s(pattern, methods, text):
+    began = time.thread_time()
+    for method in methods:
+        getattr(pattern, method)(text)
+    return time.thread_time() - began
+
+
 def slowest(pattern, methods):
     """Seconds for the slowest text, and its piece."""
     worst, at = 0.0, ""
@@ -126,10 +133,10 @@ def slowest(pattern, methods):
         for length in LENGTHS:
             text = pump * (length // len(pump)) + "\0"
             given = text.encode("latin-1", "replace") if isinstance(pattern.pattern, bytes) else text
-            began = time.thread_time()
-            for method in methods:
-                getattr(pattern, method)(given)
-            spent = time.thread_time() - began
+            spent = spent_s(pattern, methods, given)
+            if spent > LIMIT_S:
+                # Once may be the machine's doing: what its host takes from it counts as time of this thread.
+                spent = min(spent, *(spent_s(pattern, methods, given) for _ in range(2)))
             if spent > worst:
                 worst, at = spent, pump
             if spent > LIMIT_S * 3:
