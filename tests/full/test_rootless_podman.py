@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from det_contracts.expconf.environment import DEFAULT_IMAGES
+from services.kit import broker
 from tests.fixtures import watchdog
 from tests.fixtures.local_cluster import LocalCluster, wait_for
 from tests.fixtures.other_users import interpreter
@@ -77,7 +78,10 @@ class Rootless(LocalCluster):
         (folder / "data").mkdir()
         for place in (folder / "data", home, *home.rglob("*")):
             os.chown(place, podman.uid, podman.gid)
+        # Its interpreter may be another one than this, which has the broker beside it.
+        broker_bin = Path(broker.executable()).parent
         podman.environment |= watchdog.settings() | {
+            "PATH": f"{broker_bin}:{os.environ.get('PATH', os.defpath)}",
             "STEADFAST_HOME": str(home),
             "STEADFAST_WORKER_LAUNCHER": "podman",
             "STEADFAST_WORKER_MOUNT_ROOTS": str(folder / "data"),

@@ -154,12 +154,14 @@ def test_a_requeued_job_loses_nothing_but_its_run(cluster, slurm, tmp_path):
 def test_a_preempted_worker_comes_back_when_there_is_room(cluster, slurm, tmp_path):
     search = Search(cluster, tmp_path, "batch", trials=2)
     search.until_running(2)
+    workers = slurm.jobs("RUNNING").keys()
     urgent = "#!/bin/bash\nsleep 600\n"
     number = slurm.run(
         "sbatch", "--parsable", "--partition=urgent", "--output=/dev/null", text=urgent
     ).strip()
     wait_for(lambda: len(agents(cluster)) == 1, 120, "a worker to make room")
     search.until_running(1)
+    wait_for(lambda: workers & slurm.jobs("PENDING").keys(), 60, "the job of that worker to wait again")
     slurm.run("scancel", number)
     for waiting in slurm.jobs("PENDING").values():
         slurm.run("scontrol", "update", f"JobId={waiting}", "StartTime=now")
