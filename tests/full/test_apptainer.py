@@ -6,13 +6,12 @@ import pwd
 import shutil
 import signal
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
 
-from tests.fixtures.local_cluster import LocalCluster, processes_below, wait_for
-from tests.fixtures.other_users import interpreter, needs_root
+from tests.fixtures.local_cluster import LocalCluster, wait_for
+from tests.fixtures.other_users import add_data, interpreter, needs_root, open_folder
 
 USER = "nobody"
 """Apptainer takes no user that the host does not know, so an id of our own is not enough."""
@@ -61,15 +60,9 @@ LINKS = ("bin", "sbin", "lib", "lib64")
 
 @pytest.fixture(scope="module")
 def folder():
-    """Short, and one that every user can enter."""
-    made = Path(tempfile.mkdtemp(prefix="apptainer-"))
-    made.chmod(0o755)
-    for name in ("data", "checkpoints"):
-        (made / name).mkdir()
-        shutil.chown(made / name, USER)
-    (made / "data" / "data").write_text("of the host")
-    yield made
-    shutil.rmtree(made, ignore_errors=True)
+    with open_folder("apptainer-") as made:
+        add_data(made, USER)
+        yield made
 
 
 @pytest.fixture(scope="module")
@@ -132,19 +125,10 @@ def begun(cluster, trial):
     return [line.rpartition("begins ")[2] for line in cluster.logs(trial) if "begins " in line]
 
 
-def processes(cluster):
-    """All processes of runs, those in containers among them."""
-    return [
-        pid
-        for name in cluster.workers()
-        for pid in processes_below(cluster.home.path / "workers" / name / "runs")
-    ]
-
-
 def test_a_trial_is_paused_and_goes_on_from_its_checkpoint(cluster, running):
     id, trial, open_gate = running
     cluster.tell(id, "pause")
-    wait_for(lambda: not processes(cluster), 120, "the container to be gone")
+    wait_for(lambda: not cluster.run_processes(), 120, "the container to be gone")
     cluster.tell(id, "activate")
     wait_for(lambda: len(begun(cluster, trial)) == 2, 180, "the second run")
     open_gate()
@@ -172,7 +156,7 @@ def test_killed_by_a_person_nothing_is_left(cluster, running):
     id, _, _ = running
     cluster.tell(id, "kill")
     assert cluster.wait_for_end(id)["state"] == "STATE_CANCELED"
-    wait_for(lambda: not processes(cluster), 60, "the container to be gone")
+    wait_for(lambda: not cluster.run_processes(), 60, "the container to be gone")
 
 
 def test_with_its_shim_the_container_ends_too(cluster, running):
@@ -181,7 +165,7 @@ def test_with_its_shim_the_container_ends_too(cluster, running):
     (told,) = (json.loads(one.read_text()) for one in files if not (one.parent / "exit.json").exists())
     os.kill(told["shim"]["pid"], signal.SIGKILL)
     assert cluster.wait_for_end(id)["state"] == "STATE_ERROR"
-    wait_for(lambda: not processes(cluster), 60, "the container to be gone")
+    wait_for(lambda: not cluster.run_processes(), 60, "the container to be gone")
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,13 @@
 
 import json
 import os
-import shutil
 import signal
-import tempfile
 from pathlib import Path
 
 import pytest
 
 from det_contracts.expconf.environment import DEFAULT_IMAGES
-from tests.fixtures import docker_daemon, podman
+from tests.fixtures import docker_daemon, other_users, podman
 from tests.fixtures.docker_daemon import DockerDaemon
 from tests.fixtures.local_cluster import LocalCluster, wait_for
 from tests.fixtures.other_users import NOBODY
@@ -92,15 +90,9 @@ max_restarts: 0
 
 @pytest.fixture(scope="module")
 def open_folder():
-    """Short, and one that every user can enter."""
-    made = Path(tempfile.mkdtemp(prefix="tasks-"))
-    made.chmod(0o755)
-    for name in ("data", "checkpoints"):
-        (made / name).mkdir()
-        os.chown(made / name, NOBODY, NOBODY)
-    (made / "data" / "data").write_text("of the host")
-    yield made
-    shutil.rmtree(made, ignore_errors=True)
+    with other_users.open_folder("tasks-") as made:
+        other_users.add_data(made, NOBODY)
+        yield made
 
 
 @pytest.fixture(scope="module", params=ENGINES)

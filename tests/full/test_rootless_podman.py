@@ -1,8 +1,6 @@
 """A cluster of a user who is not root, whose tasks run in that user's own Podman."""
 
 import os
-import shutil
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -11,7 +9,7 @@ from det_contracts.expconf.environment import DEFAULT_IMAGES
 from services.kit import broker
 from tests.fixtures import watchdog
 from tests.fixtures.local_cluster import LocalCluster, wait_for
-from tests.fixtures.other_users import interpreter
+from tests.fixtures.other_users import interpreter, open_folder
 from tests.fixtures.rootless_podman import RootlessPodman, unavailable
 from tests.fixtures.stand_ins import PYTHON, provide
 
@@ -49,11 +47,8 @@ max_restarts: 0
 
 @pytest.fixture(scope="module")
 def folder():
-    """Short, and one that every user can enter."""
-    made = Path(tempfile.mkdtemp(prefix="rootless-"))
-    made.chmod(0o755)
-    yield made
-    shutil.rmtree(made, ignore_errors=True)
+    with open_folder("rootless-") as made:
+        yield made
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fixtures.local_cluster import processes_below, wait_for
+from tests.fixtures.local_cluster import wait_for
 
 pytestmark = pytest.mark.timeout(900)
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -89,15 +89,7 @@ def test_the_end_of_one_process_ends_all_and_counts_once(two_workers, tmp_path, 
     (trial,) = two_workers.trials(id)
     assert trial["restarts"] == 1
     assert steps(two_workers, number, "weight")[-80:] == [float(n) for n in range(1, 81)]
-    wait_for(lambda: not all_processes(two_workers), 60, "the processes to be gone")
-
-
-def all_processes(cluster):
-    return [
-        pid
-        for name in cluster.workers()
-        for pid in processes_below(cluster.home.path / "workers" / name / "runs")
-    ]
+    wait_for(lambda: not two_workers.run_processes(), 60, "the processes to be gone")
 
 
 def find(cluster, victim):
@@ -109,7 +101,7 @@ def find(cluster, victim):
         "entrypoint": lambda argv: "4_distributed.py launcher" in " ".join(argv[-2:]),
     }
     name = cluster.workers()[1]
-    for pid in processes_below(cluster.home.path / "workers" / name / "runs"):
+    for pid in cluster.run_processes(name):
         with contextlib.suppress(OSError):
             if words[victim](Path(f"/proc/{pid}/cmdline").read_text().split("\0")[:-1]):
                 return pid
