@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from services.kit.broker import free_port
+from tests.fixtures.ports import reserved_port
 
 SCRIPT = """
 import json, sys
@@ -68,7 +68,7 @@ print(json.dumps(told))
 
 
 def told(python, size, per_node, folder):
-    ports = [str(free_port()) for _ in range(2)]
+    ports = [str(reserved_port()) for _ in range(2)]
     # The tests' own packages are not on the path of the published interpreter.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     ranks = [
