@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from services.local import logs, master_file, status
+from services.local import logs, master_file, reset_password, status
 from services.local.agents import agent_down, agent_run, agent_up
 from services.local.control import down, up
 from services.local.home import RUN_AS, SHARDS, Home, Plan
@@ -56,6 +56,8 @@ def main() -> int:
     if args.verb == "agent-run":
         agent_run(home, plan, args.agent_name, pool=args.pool, slots=args.slots, gpu=args.gpu)
         return 0
+    if args.verb == "reset-password":
+        return reset_password.reset_here(home, plan, args)
     if args.verb == "logs":
         with contextlib.suppress(KeyboardInterrupt):
             logs.show(home.path / "logs", follow=not args.no_follow)
@@ -214,6 +216,7 @@ def _parser() -> argparse.ArgumentParser:
         ("run", "supervise in the foreground"),
         ("status", "say whether its programs run, and what is wrong with each"),
         ("logs", "show what its programs print"),
+        ("reset-password", "give a user a new password, also when no administrator can sign in"),
         ("backup", "back up a running cluster into a folder"),
         ("restore", "make a cluster of a backup"),
         ("agent-up", "start one more worker"),
@@ -226,6 +229,8 @@ def _parser() -> argparse.ArgumentParser:
             sub.add_argument("--delete-db", action="store_true", help="delete all data")
         if verb == "up":
             _add_up_options(sub)
+        if verb == "reset-password":
+            reset_password.add_options(sub)
         if verb in ("backup", "restore"):
             sub.add_argument("folder", help="folder of the backup")
             sub.add_argument("--key-file", help="file with the key that encrypts the cluster's keys")

@@ -52,10 +52,10 @@ def test_the_pythons_named_are_those_required(name):
     project = PROJECTS[name]
     named = {c.removeprefix(CLASSIFIER) for c in project["classifiers"] if c.startswith(CLASSIFIER)}
     required = SpecifierSet(project["requires-python"])
-    assert named == {str(n) for n in range(14) if f"3.{n}" in required}
+    assert named == {str(n) for n in range(15) if f"3.{n}" in required}
 
 
-@pytest.mark.parametrize("python", ["3.10", "3.11", "3.12", "3.13"])
+@pytest.mark.parametrize("python", ["3.10", "3.11", "3.12", "3.13", "3.14"])
 def test_constraints_name_exact_versions_that_requirements_allow(python):
     lines = [line for line in CONSTRAINTS.read_text().splitlines() if line]
     exact = pins(python)

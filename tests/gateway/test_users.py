@@ -6,7 +6,9 @@ import json
 
 import pytest
 
-from services.kit.passwords import client_hash
+from det_contracts.commands import Password, ResetPassword
+from det_contracts.problems import Refused
+from services.kit.passwords import client_hash, to_stored
 
 AGENT = {"agentUid": 5, "agentGid": 0, "agentUser": "a", "agentGroup": "g"}
 
@@ -208,3 +210,29 @@ def test_what_is_kept_already_is_no_event(gateway):
 def test_settings_that_cannot_be_kept(gateway, setting):
     gateway.refused(400, "POST", SETTING, {"settings": [setting]})
     assert settings(gateway) == []
+
+
+def reset(gateway, username, password, **more):
+    command = ResetPassword(username=username, password=password, by="'root'", **more)
+    return gateway.run(gateway.backend.peers.command(command))
+
+
+def test_the_host_lets_a_user_in_again(admin):
+    """Whoever lost the only administrator's password had a cluster without one."""
+    made = make(admin, remote=True)
+    admin.send("PATCH", f"/api/v1/users/{made['id']}", {"active": False})
+    assert try_to_log_in(admin, "ann", "pw").status_code != 200
+    assert reset(admin, "ann", to_stored(client_hash("new"))) == made["id"]
+    found = try_to_log_in(admin, "ann", "new").json()["user"]
+    assert (found["active"], found["remote"], found["admin"]) == (True, False, False)
+    reset(admin, "ann", to_stored(client_hash("new")), admin=True)
+    assert try_to_log_in(admin, "ann", "new").json()["user"]["admin"] is True
+
+
+def test_what_the_host_cannot_reset_is_named(admin):
+    before = len(admin._stream())
+    with pytest.raises(Refused, match="nobody"):
+        reset(admin, "nobody", to_stored("x"))
+    with pytest.raises(Refused, match="the new password of user 'admin' is empty"):
+        reset(admin, "admin", Password())
+    assert len(admin._stream()) == before

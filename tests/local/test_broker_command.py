@@ -7,7 +7,11 @@ from services.local.broker_command import inbox_of
 from tests.fixtures.ports import reserved_port
 from tests.fixtures.service_processes import run_module
 
-ARGUMENTS = {"skip": ["--position", "3", "--reason", "a test"], "remake": []}
+ARGUMENTS = {
+    "skip": ["--position", "3", "--reason", "a test"],
+    "remake": [],
+    "reset_password": ["admin", "--password-file", __file__],
+}
 
 
 @pytest.mark.parametrize("name", sorted(ARGUMENTS))

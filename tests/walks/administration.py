@@ -22,6 +22,8 @@ class Administration:
         ask(commands.SetFirstPassword(user_id=1, password=Password(hashed="00")))
         before, renewed = Password("00", "00"), Password(hashed="00")
         ask(commands.RenewPassword(user_id=user, before=before, password=renewed))
+        ask(commands.ResetPassword(username="other", password=renewed, admin=True, by="ann"))
+        ask(commands.SetUser(user_id=user, admin=False, user="admin"))
         setting = gateway.Setting("path", "key", "value")
         ask(commands.KeepSettings(user_id=user, settings=(setting,), user="admin"))
         ask(commands.ViewProject(user_id=user, project_id=1, user="admin"))

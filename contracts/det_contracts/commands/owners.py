@@ -48,6 +48,7 @@ OWNER_OF: dict[type, str] = {
     users.SetPassword: "gateway",
     users.SetFirstPassword: "gateway",
     users.RenewPassword: "gateway",
+    users.ResetPassword: "gateway",
     users.KeepSettings: "gateway",
     users.ViewProject: "gateway",
     users.SetGroup: "gateway",

@@ -47,6 +47,20 @@ class SetFirstPassword(msgspec.Struct, frozen=True, kw_only=True, tag="set_first
     password: Password
 
 
+class ResetPassword(msgspec.Struct, frozen=True, kw_only=True, tag="reset_password"):
+    """To the gateway: let a user sign in by a new password; sent from the cluster's host. `value`: their id.
+
+    An account that is inactive, or that signs in at an identity provider only, is changed so that it can.
+    """
+
+    username: str
+    password: Password
+    admin: bool = False
+    """Whether to make them an administrator, too."""
+    by: str
+    """The account on the host."""
+
+
 class RenewPassword(msgspec.Struct, frozen=True, kw_only=True, tag="renew_password"):
     """To the gateway: rehash the same password with current parameters, unless it was changed meanwhile."""
 

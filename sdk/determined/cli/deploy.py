@@ -86,6 +86,14 @@ def status(session: Session, args: argparse.Namespace) -> int:
     return run_platform(["status", "--name", args.cluster_name])
 
 
+def reset_password(session: Session, args: argparse.Namespace) -> int:
+    """Give a user a new password, with the keys of the cluster instead of a login."""
+    words = ["reset-password", "--name", args.cluster_name, args.username]
+    words += ["--admin"] if args.admin else []
+    words += ["--password-file", str(args.password_file)] if args.password_file else []
+    return run_platform(words)
+
+
 def backup(session: Session, args: argparse.Namespace) -> int:
     """Copy a running cluster to a directory."""
     return run_platform(["backup", "--name", args.cluster_name, str(args.folder.resolve()), *_key(args)])
@@ -200,6 +208,19 @@ _LOCAL = (
         _AGENT_NAME,
         _OF,
         arg("--all", action="store_true", help="all agents that agent-up started"),
+    ),
+    _verb(
+        "reset-password",
+        "give a user a new password, also when no administrator can sign in",
+        reset_password,
+        arg("username", help="name of the user"),
+        arg("--admin", action="store_true", help="make the user an administrator, too"),
+        arg(
+            "--password-file",
+            metavar="FILE",
+            help="file with the new password, - for standard input; default: ask for it",
+        ),
+        CLUSTER_NAME,
     ),
     _verb("backup", "back up a running cluster into a folder", backup, _FOLDER, _KEY, CLUSTER_NAME),
     _verb(

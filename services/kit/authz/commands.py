@@ -199,6 +199,7 @@ COMMANDS: dict[str, Needs] = {
     "SetFirstPassword": _cluster("service"),
     "SetAuthz": _cluster("service"),
     "RenewPassword": _cluster("service"),
+    "ResetPassword": _cluster("service"),
     "ConfigurePools": _cluster("service"),
     "ReportWorkers": _cluster("service"),
     "ReportSilence": _cluster("service"),

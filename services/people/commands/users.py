@@ -8,6 +8,7 @@ from det_contracts.commands import (
     KeepSettings,
     Password,
     RenewPassword,
+    ResetPassword,
     SetFirstPassword,
     SetPassword,
     SetUser,
@@ -111,6 +112,18 @@ def set_first_password(state: People, command: SetFirstPassword, call: Call) -> 
     if users.by_id(state, command.user_id).password.hashed:
         return Result()
     return Result([_password_set(command.user_id, command.password, "first password, from the settings")])
+
+
+def reset_password(state: People, command: ResetPassword, call: Call) -> Result:
+    """Set a user's password, and change the account as far as is needed to sign in with it."""
+    if not command.password.hashed:
+        raise invalid(f"the new password of user '{command.username}' is empty: choose one")
+    user = users.by_name(state, command.username)
+    reason = f"reset on the cluster's host by {command.by}"
+    known = users.user_set_event(user, reason)
+    wanted = msgspec.structs.replace(known, active=True, remote=False, admin=known.admin or command.admin)
+    changed = [wanted] if wanted != known else []
+    return Result([*changed, _password_set(user.id, command.password, reason)], user.id)
 
 
 def renew_password(state: People, command: RenewPassword, call: Call) -> Result:

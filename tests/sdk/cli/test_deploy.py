@@ -151,6 +151,16 @@ def test_backup_and_restore(platform, det, tmp_path):
     ]
 
 
+def test_a_password_is_reset_by_the_platform(platform, det):
+    """It is no argument, as all users of a machine can read those."""
+    assert det("deploy", "local", "reset-password", "admin").status == 0
+    det("deploy", "local", "reset-password", "ann", "--admin", "--password-file", "-", "--cluster-name", "n")
+    assert platform() == [
+        "-P -m services.local reset-password --name determined admin",
+        "-P -m services.local reset-password --name n ann --admin --password-file -",
+    ]
+
+
 def test_the_configuration_of_a_master_is_read_by_the_platform(platform, det, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     det("deploy", "local", "cluster-up", "--no-gpu", "--master-config-path", "master.yaml")
