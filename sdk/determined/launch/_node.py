@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 from typing import Any, NamedTuple, NoReturn
@@ -25,6 +26,14 @@ class Node(NamedTuple):
     session_token: str = ""
     config: dict[str, Any] = {}  # noqa: RUF012 - never modified
     interface: str | None = None
+    cluster_id: str = ""
+
+    @property
+    def name_of_files(self) -> str:
+        """A short name that no other allocation has, for its files in the system's temporary directory."""
+        # Two clusters may share a host, and each of them has an allocation 1.t1.1.
+        allocation = f"{self.cluster_id}\0{self.allocation_id}"
+        return hashlib.sha256(allocation.encode()).hexdigest()[:12]
 
     @property
     def alone(self) -> bool:
@@ -72,6 +81,7 @@ def node_of(info: ClusterInfo) -> Node:
         session_token=info.session_token,
         config=trial._config if trial is not None else {},
         interface=trial._inter_node_network_interface if trial is not None else None,
+        cluster_id=info.cluster_id,
     )
 
 

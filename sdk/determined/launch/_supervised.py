@@ -15,7 +15,7 @@ _LONGEST_SOCKET_PATH = 100
 
 def socket_path(node: Node) -> str:
     """Return the socket path of a node. It includes the rank, because two nodes may share a host."""
-    name = f"pid_server-{node.allocation_id}-{node.rank}"
+    name = f"pid_server-{node.name_of_files}-{node.rank}"
     path = Path(tempfile.gettempdir()) / name
     return str(path) if len(str(path)) < _LONGEST_SOCKET_PATH else str(Path("/tmp") / name)  # noqa: S108 - the shortest that there is
 

@@ -139,7 +139,7 @@ def environment_file(environment: Mapping[str, str], version: Version) -> str:
 
 def _hostfile(node: Node) -> Path:
     """Write the list of nodes and slots. If nodes share a host, the first one writes it."""
-    path = Path(tempfile.gettempdir()) / f"hostfile-{node.allocation_id}.txt"
+    path = Path(tempfile.gettempdir()) / f"hostfile-{node.name_of_files}.txt"
     with path.with_suffix(".lock").open("w") as lock:
         # The first node to come writes; the others would otherwise read a file that is half written.
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -6,7 +6,7 @@ import tempfile
 
 import pytest
 
-from determined.launch import deepspeed, horovod, torch_distributed
+from determined.launch import _supervised, deepspeed, horovod, torch_distributed
 from determined.launch._node import Node
 from tests.fixtures.other_users import BOB, needs_root
 
@@ -19,7 +19,16 @@ def node(nodes=1, slots=1, rank=0, **config):
 
 
 def text(command):
-    return " ".join(command).replace(tempfile.gettempdir(), "/tmp")
+    return " ".join(command).replace(tempfile.gettempdir(), "/tmp").replace(node().name_of_files, "NAME")
+
+
+def test_files_of_two_clusters_on_one_host_have_different_names():
+    """Both have an allocation 1.t1.1: one would remove the socket of the other, and hear its processes."""
+    first, second = (node()._replace(cluster_id=id) for id in ("a", "b"))
+    assert _supervised.socket_path(first) != _supervised.socket_path(second)
+    assert first.name_of_files != node()._replace(cluster_id="a", allocation_id="1.t2.1").name_of_files
+    # The processes of the other nodes are started by a command that the first node made.
+    assert first._replace(rank=1).name_of_files == first.name_of_files
 
 
 @pytest.fixture(autouse=True)
@@ -39,13 +48,13 @@ def test_torchrun(slots, processes, nodes, rank, address):
     )
 
 
-PID_CLIENT = "python3 -m determined.exec.pid_client /tmp/pid_server-1.t1.1-0 -- "
+PID_CLIENT = "python3 -m determined.exec.pid_client /tmp/pid_server-NAME-0 -- "
 SUPERVISED = f"{PID_CLIENT}python3 -m determined.launch.wrap_rank "
 
 
 def test_horovodrun():
     assert text(horovod.horovodrun_command(node(1, 4), ["--min-np", "2"], SCRIPT)) == (
-        "python3 -m determined.exec.pid_server --on-fail SIGINT --on-exit WAIT /tmp/pid_server-1.t1.1-0 4 -- "
+        "python3 -m determined.exec.pid_server --on-fail SIGINT --on-exit WAIT /tmp/pid_server-NAME-0 4 -- "
         "horovodrun -np 4 -p 12351 -H localhost:4 --start-timeout 1200 --gloo-timeout-seconds 240 "
         "--fusion-threshold-mb 64 --cycle-time-ms 1 --cache-capacity 1024 --no-hierarchical-allreduce "
         f"--no-hierarchical-allgather --min-np 2 -- {SUPERVISED}HOROVOD_RANK,OMPI_COMM_WORLD_RANK,PMI_RANK "
@@ -78,7 +87,7 @@ def test_deepspeed(version, check, monkeypatch):
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     assert text(deepspeed.deepspeed_command(node(1, 2), [], SCRIPT, version, None)) == (
         "python3 -m determined.exec.pid_server --on-fail SIGTERM --on-exit SIGTERM --grace-period 5 "
-        "--signal-children /tmp/pid_server-1.t1.1-0 2 -- deepspeed --num_gpus 2 --master_addr localhost "
+        "--signal-children /tmp/pid_server-NAME-0 2 -- deepspeed --num_gpus 2 --master_addr localhost "
         f"--no_python --no_local_rank {check}-- {SUPERVISED}RANK -- python3 train.py -- a b"
     )
 
