@@ -213,6 +213,58 @@ def test_the_palette_leads_to_what_has_a_name_and_titles_say_where_one_is(cluste
     expect(page.get_by_role("main").get_by_role("link", name="Experiments")).to_be_visible()
 
 
+def held_back(page, pattern):
+    """Hold back requests. Returns a function that waits for the next and returns its route."""
+    routes = []
+    page.route(pattern, lambda route: routes.append(route))
+
+    def held():
+        wait_for(lambda: page.wait_for_timeout(50) or routes, 60, f"a request for {pattern.pattern}")
+        return routes.pop(0)
+
+    return held
+
+
+@pytest.mark.full
+def test_enter_waits_for_what_fits_the_text(cluster, page, examples):
+    """The list may still be that of an earlier text: Enter opened its first row."""
+    id = cluster.create("1_metrics.yaml", examples, "--config", "name=waits-its-turn")
+    expect(page).to_have_title("Dashboard · Steadfast")
+    page.keyboard.press("Control+k")
+    palette = page.get_by_role("dialog", name="Search or jump to")
+    expect(palette.get_by_role("option", name=re.compile("^Queue"))).to_be_visible()
+    held = held_back(page, re.compile("experiments-search"))
+    page.keyboard.type("waits-its")
+    page.keyboard.press("Enter")
+    asked = held()
+    expect(page).to_have_title("Dashboard · Steadfast")
+    asked.continue_()
+    page.unroute_all()
+    expect(page).to_have_url(re.compile(f"/det/experiments/{id}/overview"))
+
+
+@pytest.mark.full
+def test_what_is_typed_before_the_palette_is_there_is_not_lost(page):
+    """It went to the page, and Enter opened the first of all pages."""
+    expect(page).to_have_title("Dashboard · Steadfast")
+    held = held_back(page, re.compile(r"/palette[^/]*\.js$"))
+    page.keyboard.press("Control+k")
+    page.keyboard.type("gq")
+    asked = held()
+    page.keyboard.type("ueue")
+    expect(page).to_have_title("Dashboard · Steadfast")
+    asked.continue_()
+    field = page.get_by_role("dialog", name="Search or jump to").get_by_role("combobox")
+    expect(field).to_have_value("gqueue")
+    expect(field).to_be_focused()
+    page.keyboard.press("Escape")
+    for name in ("Queue", "Experiments", "Queue"):
+        page.keyboard.press("Control+k")
+        page.keyboard.type(name)
+        page.keyboard.press("Enter")
+        expect(page).to_have_title(f"{name} · Steadfast")
+
+
 @pytest.mark.full
 def test_what_was_done_from_a_list_is_taken_back(cluster, page, examples):
     (examples / "long.yaml").write_text(LONG.replace("takes-long", "taken-back"))

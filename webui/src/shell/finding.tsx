@@ -37,19 +37,22 @@ const MOST = 6;
 
 const has = (name: string, text: string) => name.toLowerCase().includes(text.toLowerCase());
 
-/** `#` limits the search to ids, `>` to actions; otherwise everything is searched by name. */
-export function useFound(typed: string): Group[] {
+/**
+ * `#` limits the search to ids, `>` to actions; otherwise everything is searched by name.
+ * Also returns whether the groups are those of what is typed, and not still of an earlier text.
+ */
+export function useFound(typed: string): { groups: Group[]; isCurrent: boolean } {
   const text = useDeferredValue(typed.trim());
   const acts = text.startsWith(">");
   const wanted = text.replace(/^[#>]\s*/, "");
   const id = /^\d+$/.test(wanted) ? Number(wanted) : null;
   const byName = !acts && !text.startsWith("#");
-  const experiments = useExperiments(acts || !wanted ? null : wanted, id, byName);
+  const [experiments, awaited] = useExperiments(acts || !wanted ? null : wanted, id, byName);
   const trial = useData<{ trial: Trial }>(id !== null && !acts ? `trials/${id}` : null, []);
-  const named = useNamed(byName ? wanted : "");
+  const [named, isNamed] = useNamed(byName ? wanted : "");
   const here = useActionsNow();
   const { crumbs } = usePlaceNow();
-  return useMemo(() => {
+  const groups = useMemo(() => {
     const places: Found[] = byName
       ? ALL.filter((to) => has(to.name, wanted)).map((to) => ({
           id: to.path,
@@ -81,11 +84,13 @@ export function useFound(typed: string): Group[] {
       { name: "Go to", items: places },
     ].filter((group) => group.items.length > 0);
   }, [experiments, trial.data, id, here, crumbs, named, acts, byName, wanted]);
+  return { groups, isCurrent: text === typed.trim() && !awaited && !trial.isLoading && isNamed };
 }
 
 const NOTHING: Found[] = [];
 
-function useExperiments(wanted: string | null, id: number | null, byName: boolean): Found[] {
+/** Also returns whether they are still those of an earlier text. */
+function useExperiments(wanted: string | null, id: number | null, byName: boolean): [Found[], boolean] {
   const children: Node[] = [
     ...(byName && wanted ? [field("name", "contains", wanted)] : []),
     ...(id === null ? [] : [field("id", "=", String(id))]),
@@ -93,7 +98,7 @@ function useExperiments(wanted: string | null, id: number | null, byName: boolea
   const filter = filterOf({ kind: "group", conjunction: "or", children }, true);
   const path = wanted && children.length ? `experiments-search${query({ lean: true, filter, sort: "id=desc", limit: MOST })}` : null;
   const found = useData<{ experiments: Row[] }>(path, [], true);
-  return useMemo(
+  const experiments = useMemo(
     () =>
       path === null
         ? NOTHING
@@ -107,14 +112,15 @@ function useExperiments(wanted: string | null, id: number | null, byName: boolea
           })),
     [path, found.data],
   );
+  return [experiments, path !== null && (found.isLoading || found.isPlaceholderData)];
 }
 
-/** Models, workspaces and projects, agents. */
-function useNamed(wanted: string): Group[] {
+/** Models, workspaces and projects, agents; and whether all of them have been asked for and answered. */
+function useNamed(wanted: string): [Group[], boolean] {
   const models = useData<{ models: { id: number; name: string; numVersions: number }[] }>(wanted ? "models" : null, []);
   const spaces = useData<{ workspaces: { id: number; name: string }[] }>(wanted ? "workspaces" : null, []);
   const agents = useData<{ agents: Agent[] }>(wanted ? "agents" : null, []);
-  return useMemo(() => {
+  const groups = useMemo(() => {
     if (!wanted) return [];
     const fitting = <T extends { name: string }>(all: T[] | undefined, show: (one: T) => Found) =>
       (all ?? [])
@@ -163,4 +169,5 @@ function useNamed(wanted: string): Group[] {
       },
     ];
   }, [wanted, models.data, spaces.data, agents.data]);
+  return [groups, !models.isLoading && !spaces.isLoading && !agents.isLoading];
 }

@@ -17,6 +17,7 @@ import { useKeys } from "./keys";
 import { useDensity, useFolded, useTheme } from "./look";
 import { isThere, WORK } from "./places";
 import { Side } from "./side";
+import { useTypedAhead } from "./typed_ahead";
 import "./shell.css";
 
 const Host = part((from) => from.Host);
@@ -95,6 +96,7 @@ export function Layout() {
   const help = useCallback(() => setHelping(true), []);
   const look = useCallback(() => setLooking(true), []);
   useKeys(help, look);
+  const typed = useTypedAhead(looking);
   useDensity();
   useTheme();
   useLinksWithin();
@@ -129,7 +131,7 @@ export function Layout() {
       {helping && <Help onClose={() => setHelping(false)} />}
       <Fault>
         <Suspense>
-          {looking && <Palette onClose={() => setLooking(false)} />}
+          {looking && <Palette typed={typed} onClose={() => setLooking(false)} />}
           {hosts && <Host />}
         </Suspense>
       </Fault>

@@ -3,7 +3,7 @@
 import { Autocomplete } from "@base-ui/react/autocomplete";
 import { Dialog } from "@base-ui/react/dialog";
 import { Search } from "lucide-react";
-import { useMemo, useState } from "react";
+import { useEffect, useMemo, useState } from "react";
 import { useNavigate } from "react-router";
 
 import { useExperimentMenu } from "../lists/acts";
@@ -26,13 +26,16 @@ function useActsOn(found: Found | undefined, text: string): Group[] | null {
   }, [found, items, text]);
 }
 
-export function Palette({ onClose }: { onClose: () => void }) {
-  const [text, setText] = useState("");
+/** `typed` returns what was typed while the palette was on its way. */
+export function Palette({ typed, onClose }: { typed: () => string; onClose: () => void }) {
+  const [text, setText] = useState(typed);
   const [lit, setLit] = useState<Found>();
   const [within, setWithin] = useState<Found>();
   const anywhere = useFound(text);
   const acts = useActsOn(within, text);
-  const groups = acts ?? anywhere;
+  const groups = acts ?? anywhere.groups;
+  const isCurrent = acts !== null || anywhere.isCurrent;
+  const [entered, setEntered] = useState<string>();
   const navigate = useNavigate();
   const items = useMemo(() => groups.map((one) => ({ ...one, value: one.name })), [groups]);
   const choose = (one: Found) => {
@@ -41,6 +44,12 @@ export function Palette({ onClose }: { onClose: () => void }) {
     else if (one.href) location.assign(one.href);
     else one.act?.();
   };
+  useEffect(() => {
+    if (entered !== text || !isCurrent) return;
+    setEntered(undefined);
+    const best = groups.flatMap((group) => group.items).find((one) => !one.not);
+    if (best) choose(best);
+  });
   return (
     <Dialog.Root open onOpenChange={(open) => !open && onClose()}>
       <Dialog.Portal>
@@ -53,7 +62,10 @@ export function Palette({ onClose }: { onClose: () => void }) {
               mode="none"
               items={items}
               value={text}
-              onValueChange={setText}
+              onValueChange={(value) => {
+                setText(value);
+                setEntered(undefined);
+              }}
               itemToStringValue={(one: Found) => one.name}
               onItemHighlighted={(one: Found | undefined) => setLit(one)}
               autoHighlight="always"
@@ -65,7 +77,16 @@ export function Palette({ onClose }: { onClose: () => void }) {
                   aria-label="Search or jump to"
                   placeholder="Any name, # and an ID, or > and an action"
                   spellCheck={false}
+                  // The dialog gives the focus some time later, and letters typed until then would be lost.
+                  autoFocus
                   onKeyDown={(event) => {
+                    // Enter right after the text: the list may still be that of an earlier one, and its first row
+                    // something else. A second Enter takes what is shown.
+                    if (event.key === "Enter" && !isCurrent && entered !== text) {
+                      event.preventBaseUIHandler();
+                      setEntered(text);
+                      return;
+                    }
                     const enters = event.key === "Tab" && !event.shiftKey && !within && lit?.acts;
                     const leaves = within && ((event.key === "Backspace" && !text) || (event.key === "Tab" && event.shiftKey));
                     if (!enters && !leaves) return;
