@@ -73,6 +73,7 @@ class Code:
             if before is not None and _same(before, source):
                 os.link(before, place)
                 return
+        # Some file systems know no hard links, and the earlier checkpoint may have been deleted by now.
         except OSError:
             pass
         # With its time, by which the next checkpoint recognizes an unchanged file.

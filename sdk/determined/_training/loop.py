@@ -51,6 +51,7 @@ class BoundaryLoop(abc.ABC):
         """Metrics of the validation at the current step, on the chief, if this process ran it."""
         self._progressed_at = -math.inf
         self._shown_status = ""
+        # In the order in which they are handled at the same step: a checkpoint then includes the validation.
         self._periods = [
             (name, period)
             for name, period in (
@@ -198,6 +199,7 @@ class BoundaryLoop(abc.ABC):
         """Whether the search is waiting for the metric of a validation that an earlier process ran (D3)."""
         if self._op is None:
             return False
+        # The chief decides for all: a rank that validated alone would wait in its collectives forever.
         return bool(self._distributed.broadcast(self._metrics is None))
 
     def _at_boundaries(self, goal: Goal, reached: list[str]) -> None:
@@ -219,6 +221,7 @@ class BoundaryLoop(abc.ABC):
 
     def _look_whether_to_leave(self) -> None:
         stop = self._stop_requested()
+        # Any rank may ask to stop, but all have to leave at the same step.
         if self._distributed.size > 1:
             stop = any(self._distributed.allgather(stop))
         preempt = self._core.preempt
@@ -308,6 +311,7 @@ class BoundaryLoop(abc.ABC):
         if self._counters.last_ckpt == self._steps:
             return
         self._status("checkpointing")
+        # Before writing, because the counters are part of the checkpoint.
         self._counters.last_ckpt = self._steps
         self._write()
 

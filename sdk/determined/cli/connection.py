@@ -69,6 +69,7 @@ def _look_for_master(session: Session) -> None:
         try:
             version = str(probe.get("/info").get("version", ""))
         except errors.UntrustedCertificate:
+            # Without the user's consent no request with a password or token is sent there.
             _offer_trust(session.master)
         except errors.MasterNotFoundException:
             _hint(session.master)

@@ -83,6 +83,7 @@ def merged(config: dict[str, Any], overrides: list[str]) -> dict[str, Any]:
             raise Failure(f"'--config {override}' is not of the form KEY=VALUE, as in resources.slots=4")
         value: Any = _value(text)
         for part in reversed(key.split(".")):
+            # A list, of which `--config bind_mounts.host_path=/data` gives one item by its keys.
             value = {part: [value] if part == "bind_mounts" and not isinstance(value, list) else value}
         config = _deep_merge(config, value)
     return config
@@ -96,6 +97,7 @@ def is_local(args: argparse.Namespace) -> bool:
 def _config_of(path: Path, overrides: list[str]) -> tuple[str, dict[str, Any]]:
     """The configuration as text and content; the text is as written unless something is overridden."""
     text, config = read_config(path)
+    # As written, with its comments, unless it has to be composed anew.
     if not overrides:
         return text, config
     config = merged(config, overrides)
@@ -163,6 +165,7 @@ def _bar(size: int) -> Iterator[Callable[[int], None] | None]:
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TransferSpeedColumn
 
+    # To stderr and removed at the end, so that no captured output contains it.
     columns = ("Sending", BarColumn(), DownloadColumn(binary_units=True), TransferSpeedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("", total=size)
@@ -207,6 +210,7 @@ def _first_trial(session: Session, experiment_id: int) -> int:
         # Before the state: an experiment may end between the two requests, and has its trials then.
         trials = session.get(f"/api/v1/experiments/{experiment_id}/trials")["trials"]
         if trials:
+            # Not always the one with the smallest id. "~" sorts after all times.
             return int(min(trials, key=lambda trial: (trial.get("startTime") or "~", trial["id"]))["id"])
         experiment = session.get(f"/api/v1/experiments/{experiment_id}")["experiment"]
         if experiment["state"] in log_stream.ENDED:

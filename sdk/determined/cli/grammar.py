@@ -104,6 +104,7 @@ def find(root: Noun, words: Sequence[str]) -> Match:
     """Look up the words, starting at the root. Raises `UsageError` for an unknown word."""
     node, path, rest, wants_help = root, root.names, list(words), False
     while True:
+        # `help` may stand anywhere before the verb: `det help experiment`, `det experiment help`.
         if rest and rest[0] in ("help", "-h", "--help"):
             wants_help = True
             del rest[0]

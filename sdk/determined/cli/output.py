@@ -101,6 +101,7 @@ def confirm(question: str, instead: str = "give --yes where nobody can answer") 
     Raises:
         Failure: If the input has ended. Returning no would make a script take the refusal for success.
     """
+    # On stderr, so that the output of a command can be piped while it asks.
     print(f"{question} [y/n] ", end="", file=sys.stderr, flush=True)
     try:
         return input().strip().lower() in ("y", "yes")
@@ -153,7 +154,9 @@ def _terminal_table(headers: Sequence[str], rows: Sequence[Row]) -> None:
     shown = Table(box=box.SIMPLE_HEAD)
     for at, header in enumerate(headers):
         justify = "right" if _is_numeric(row[at] for row in rows) else "left"
+        # `fold` breaks long values; the default would cut off ids that a user wants to copy.
         shown.add_column(header, justify=justify, overflow="fold")  # type: ignore[arg-type]
     for row in rows:
+        # Text, because rich reads square brackets in a plain string as markup.
         shown.add_row(*(Text(_cell(value)) for value in row))
     Console().print(shown)

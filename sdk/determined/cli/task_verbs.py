@@ -134,6 +134,7 @@ def _open_page(session: Session, kind: Kind, id: str, browser: bool) -> None:
     task = ready(session, kind, id, lambda task: bool(task.get("serviceAddress")))
     address = urljoin(f"{session.master}/", str(task["serviceAddress"]))
     print(f"{kind.page} is running at: {address}", flush=True)
+    # Over ssh there is usually no browser, which `open` says by returning False.
     if browser and not webbrowser.open(address):
         print("No browser can be opened here; open the address yourself.")
 

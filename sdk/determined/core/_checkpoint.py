@@ -69,6 +69,7 @@ class CheckpointContext:
         self._uploads = uploads or BackgroundUpload()
 
     def _writer(self, shard: bool) -> Writer:
+        # A shard of one rank is an ordinary checkpoint, and needs no exchange between ranks.
         kind = ShardedWriter if shard and self._dist.size > 1 else SingleWriter
         return kind(self._dist, self._storage, self._uploads, self._required, self._report, self._check_quota)
 
@@ -187,6 +188,7 @@ class CheckpointContext:
         """
         _check_wanted(storage_id, selector)
         mode = _arguments.member("download_mode", download_mode, DownloadMode)
+        # Not `wait`: a failed upload must not spoil a restore. The next upload raises its error.
         self._uploads.settle()
         restored: AbstractContextManager[pathlib.Path]
         if mode is DownloadMode.NoSharedDownload:
@@ -321,6 +323,7 @@ class DummyCheckpointContext(CheckpointContext):
         _check_wanted(storage_id)
         self._uploads.settle()
         with tempfile.TemporaryDirectory() as scratch:
+            # Only the one file: a checkpoint may have many gigabytes.
             self._storage.download(storage_id, scratch, lambda name: name == METADATA_FILE)
             stored = pathlib.Path(scratch, METADATA_FILE)
             metadata: dict[str, Any] = json.loads(stored.read_bytes()) if stored.exists() else {}

@@ -27,6 +27,7 @@ class BackgroundUpload:
         def run() -> None:
             try:
                 complete()
+            # Also SystemExit: a thread would lose it, and the upload would count as done.
             except BaseException as error:
                 logger.error("checkpoint %s could not be stored: %s", storage_id, error_text(error))
                 self._failure = error
@@ -37,6 +38,7 @@ class BackgroundUpload:
     def settle(self) -> None:
         """Wait until no upload is running. A failure is kept for `wait`."""
         while self._thread is not None:
+            # In parts, so that a script that seems to hang says what it is waiting for.
             self._thread.join(_TOLD_EVERY_S)
             if self._thread.is_alive():
                 logger.info("waiting until checkpoint %s is stored", self._storage_id)

@@ -53,6 +53,7 @@ def bring(directory: pathlib.Path | None, selector: Selector | None, node: int) 
     # A leftover from an earlier upload; it is about to be rewritten.
     resources.pop(METADATA_FILE, None)
     status = directory.stat()
+    # With the node, because two nodes may have equal device and inode numbers.
     return Share((node, status.st_dev, status.st_ino), selector is not None, choose(resources, selector))
 
 
@@ -79,6 +80,7 @@ def divide(dist: DistributedContext, shares: Sequence[Share], directory: pathlib
     refused = _contradictions(dist, directory, brought, clashes)
     if refused:
         raise RuntimeError(f"refusing to upload with files conflicts: {_listed(refused)}")
+    # Of a file that several ranks have, the lowest of them stores the only copy.
     mine = {
         name: size
         for name, size in brought[dist.rank].items()
@@ -94,6 +96,7 @@ def _uploaders(shares: Sequence[Share]) -> list[int]:
         if share.origin is None or (share.origin in seen and not share.selected):
             continue
         uploaders.append(rank)
+        # A rank with a selector may leave files out, so it does not stand for the others of its directory.
         if not share.selected:
             seen.add(share.origin)
     return uploaders
@@ -112,6 +115,7 @@ def _contradictions(
     alike = sorted(clashes.keys() - refused.keys())
     if not alike:
         return refused
+    # Equal sizes do not mean equal contents. Only files of the same name are read again for that.
     mine = [name for name in alike if dist.rank in clashes[name]]
     digests = values_of_all(dist, Outcome(functools.partial(_digests, directory, mine)))
     for name in alike:

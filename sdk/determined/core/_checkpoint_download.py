@@ -35,6 +35,7 @@ def _wanted_by_anyone(
     if not any(dist.allgather(selector is not None)):
         return lambda: None
     names = _by_local_chief(dist, lambda: list(storage.list_resources(storage_id)))
+    # As an outcome, since a selector is the script's own code and may fail on one rank only.
     mine = Outcome(lambda: {name for name in names if selector is None or selector(name)})
     everybody = dist.gather_local(mine)
 
@@ -70,4 +71,5 @@ def restore_shared(
         try:
             yield path
         finally:
+            # The local chief removes the directory when it leaves the block, so it waits for the others.
             dist.gather_local(None)

@@ -50,6 +50,7 @@ def _merge_into(
         path = f"{prefix}/{key}"
         if key not in merged:
             owners[path] = rank
+            # A new dict: merging into the given one would change what the script passed.
             merged[key] = {} if isinstance(value, Mapping) else value
         if isinstance(value, Mapping) and isinstance(merged[key], dict):
             _merge_into(merged[key], value, path, rank, owners, conflicts)

@@ -34,6 +34,8 @@ class ShardedWriter(Writer):
         storage_id, merged, given = self._enter(None, metadata)
         self._check_early(merged, given)
         path = self._open(storage_id)
+        # The ranks of a node share a directory, which the rank that made it removes. With direct access
+        # every rank has opened the stored directory itself, and any of them may remove it.
         owner = self._storage.store_path_is_direct_access() or self._dist.local_rank == 0
         throw = self._storage.discard if owner else _leave_it
         discard = functools.partial(throw, path, storage_id)
@@ -42,6 +44,7 @@ class ShardedWriter(Writer):
                 yield path, storage_id
                 written: Outcome[Metadata] = Outcome(lambda: plain_metadata(metadata))
             except Exception as error:
+                # Not raised yet: the others will wait for the outcome of this rank.
                 written = Outcome(functools.partial(_raise, error))
             everybody = values_of_all(self._dist, written)
             merged = self._required(common_metadata(everybody))
@@ -96,6 +99,7 @@ class ShardedWriter(Writer):
             own = made.get()
             shared: pathlib.Path = self._dist.broadcast_local(own)
         except BaseException:
+            # Another rank failed, and nobody else knows of the directory that this one has made.
             if made.error is None and (own := made.get()) is not None:
                 self._storage.discard(own, storage_id)
             raise
@@ -115,6 +119,7 @@ class ShardedWriter(Writer):
         store = self._divided(storage_id, path, None, metadata, discard, background)
 
         def clean() -> None:
+            # Only after all have sent: the other ranks of the node read from the same directory.
             if self._dist.local_rank == 0:
                 self._storage.post_store_path(path, storage_id, [])
 
@@ -128,6 +133,7 @@ class ShardedWriter(Writer):
                 write_metadata(path, metadata)
 
         def report() -> None:
+            # Listed only now, when all ranks have written. Each rank alone knows its own files.
             self._report(storage_id, self._storage._list_directory(path), metadata)
 
         return Store(storage_id, send, discard, report)
@@ -151,6 +157,7 @@ class ShardedWriter(Writer):
         )
 
         def send() -> None:
+            # An error of `_sender` is raised here, in the step whose outcomes the ranks exchange.
             sender = outcome.get()
             if directory is not None and sender is not None and plan.writes_metadata:
                 write_metadata(directory, metadata)

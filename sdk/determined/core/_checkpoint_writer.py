@@ -172,6 +172,7 @@ class SingleWriter(Writer):
         self._uploads.wait()
         plain = self._required(plain_metadata(metadata))
         directory = existing_directory(ckpt_dir)
+        # Before the listing, so that it is among the files.
         write_metadata(directory, plain)
         resources = choose(self._storage._list_directory(directory), selector)
         self._check_quota(sum(resources.values()))

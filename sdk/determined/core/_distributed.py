@@ -108,6 +108,7 @@ class DistributedContext(Collectives):
                 _arguments.integer(name, port, 0, 65535)
         if self.local_size != self.size and not chief_ip:
             raise AssertionError("chief_ip is needed when ranks are on several nodes (local_size != size)")
+        # Within one node the loopback address always works, also where the host's own name leads nowhere.
         self._chief_ip = chief_ip if chief_ip and self.local_size != self.size else "127.0.0.1"
         self._second_port = port_2() if pull_port is None else pull_port
         self._background_group: Group | None = None

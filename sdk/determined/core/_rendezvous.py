@@ -99,6 +99,7 @@ def lead(
     except BaseException as error:
         _give_up(links, str(error) or type(error).__name__)
         raise
+    # Only when all are there: a rank that began earlier would wait in its first collective for the others.
     for (_, channel), link in links.items():
         if channel == DATA:
             link.send(READY, 0)
@@ -149,6 +150,7 @@ def _admit(connection: socket.socket, size: int, links: dict[tuple[int, int], Li
         connection.close()
         return
     if place in links:
+        # A rank that died joins again over a new connection; the old one would count as its death.
         links[place].close()
     links[place] = Link(connection)
 
@@ -185,6 +187,7 @@ def follow(
             raise RuntimeError(f"rank 0 of this job, at {address}, has died before all had joined")
         made: list[Link] = []
         try:
+            # Both channels or none: a chief that restarts in between would hold one half of this rank.
             for channel in (DATA, LIFE):
                 made.append(_connect(address, rank, size, channel))  # noqa: PERF401 - closed if one fails
             _await_ready(made[0], clock)
@@ -240,6 +243,7 @@ def join_node(everybody: Group, node: int, rank: int, size: int, force_tcp: bool
     address: Address = ""
     if rank == 0 and size > 1:
         listener, address = _listen_here(force_tcp)
+    # Through the large group, because the port or path is known only once the listener is open.
     chiefs = {n: at for n, local_rank, at in everybody.allgather((node, rank, address)) if local_rank == 0}
     if size == 1:
         return Alone()

@@ -141,6 +141,7 @@ class SearcherOperation:
         metric = encode_as("searcher_metric", searcher_metric)
         if beyond := too_large("searcher_metric", metric, METRIC_BYTES):
             raise ValueError(beyond)
+        # First the checkpoint: the search may stop the run as soon as it has the result, and resume it later.
         self._uploads.settle()
         self._transport.complete(self._op.seq, self._op.length, metric)
         self._completed = True
@@ -210,11 +211,13 @@ class SearcherContext:
         while True:
             next_op = self._transport.operation()
             if tell:
+                # Before `yield`: the other ranks wait here, and train at the same time as the chief.
                 self._dist.broadcast(next_op.length if next_op else None)
             if next_op is None:
                 break
             op = SearcherOperation(self._transport, next_op, is_chief=True, uploads=self._uploads)
             yield op
+            # Reached when the script asks for the next one. A script that leaves the loop is not checked.
             if not op._completed:
                 raise RuntimeError("you must call op.report_completed() on each operation")
         if auto_ack:
@@ -223,6 +226,7 @@ class SearcherContext:
     def _follow(self) -> Iterator[SearcherOperation]:
         # Workers never raise "you must call": only the chief knows, and workers wait in the broadcast.
         while (length := self._dist.broadcast(None)) is not None:
+            # The number matters to the chief alone, which completes the operation.
             yield SearcherOperation(self._transport, SearcherOp(seq=0, length=length), is_chief=False)
 
     def acknowledge_out_of_ops(self) -> None:
@@ -274,5 +278,6 @@ class DummySearcherContext(SearcherContext):
         self, searcher_mode: SearcherMode = SearcherMode.WorkersAskChief, auto_ack: bool = True
     ) -> Iterator[SearcherOperation]:
         """Yield exactly one operation per call, with the same checks and synchronization as on a cluster."""
+        # A transport of its own for each loop: the operation of the loop before it is completed.
         fresh = SearcherContext(OfflineTransport(self._length), self._dist, self._units)
         return fresh.operations(searcher_mode, auto_ack)

@@ -86,6 +86,7 @@ class _SocketGroup:
         """Break the group: notify all peers and end all waiting."""
         self._why = self._why or why
         self._told.set()
+        # First the reason, then the cut: a peer whose connection just ends would have to guess.
         for line in self._lines.values():
             with contextlib.suppress(Gone):
                 line.send(ERROR, 0, self._why.encode())
@@ -102,6 +103,7 @@ class _SocketGroup:
             for number, _ in watched.poll():
                 if number not in peers:
                     return
+                # A lifeline carries a single message. After its end, `poll` would report it again and again.
                 watched.unregister(number)
                 self._hear(peers[number])
 
@@ -239,6 +241,8 @@ class Follower(_SocketGroup):
         content = _dump(value)
         call = self._begin()
         try:
+            # Small values need no round trip. A large one waits for the chief's request: a chief that is in
+            # a broadcast by mistake would block in `send` as this rank does, and neither would notice.
             if len(content) <= _EAGER_BYTES:
                 self._link.send(kind, call, content)
             self._expect(0, kind, call, kind)

@@ -73,6 +73,7 @@ class AutomaticTensorboard:
 
     def add(self, report: MetricReport) -> None:
         """Queue a report and return immediately."""
+        # The time of the report: the thread may write the event ten seconds later.
         self._waiting.append((time.time(), report))
         if self._thread is None:
             self.start()
@@ -97,6 +98,7 @@ class AutomaticTensorboard:
             except Exception as error:
                 logger.warning("TensorBoard files could not be stored: %s", error_text(error))
             else:
+                # Removed only if everything was uploaded; otherwise the files are the only copy.
                 if over:
                     self._remove()
         if self._file is not None:
@@ -121,5 +123,6 @@ class AutomaticTensorboard:
             self._file.close()
             self._file.path.unlink(missing_ok=True)
             self._file = None
+            # Other files may be those of the script, and stay.
             with contextlib.suppress(OSError):
                 self._directory.rmdir()

@@ -61,6 +61,7 @@ def trial_class(name: str) -> type[Trial]:
     module_name, colon, path = name.partition(":")
     if not colon or not path:
         stop(f"{name!r} does not name a trial class; write MODULE:CLASS, such as model_def:MyTrial")
+    # Missing if Python was started with `-P` or PYTHONSAFEPATH.
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     # A module imported earlier under this name may be a different file.
@@ -89,6 +90,7 @@ def entry_of(kind: type[Any]) -> Any:
     Importing a class has already imported its base, so no framework is imported just to check.
     """
     for module, name, entry in TRIALS:
+        # Only frameworks that the class has imported: importing the others to ask would take seconds.
         base = getattr(sys.modules.get(module), name, None)
         if base is not None and issubclass(kind, base):
             return importlib.import_module(entry)
@@ -96,6 +98,7 @@ def entry_of(kind: type[Any]) -> Any:
 
 
 def _set_logging(debug: bool) -> None:
+    # Only the chief's progress, or each line would appear once per rank; warnings appear all the same.
     quiet = int(os.environ.get("RANK") or 0) > 0
     logging.basicConfig(
         level=logging.DEBUG if debug else logging.WARNING if quiet else logging.INFO, format=det.LOG_FORMAT

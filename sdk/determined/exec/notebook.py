@@ -82,6 +82,7 @@ def command(task: Served) -> list[str]:
     options = {
         "ServerApp.ip": task.host,
         "ServerApp.port": task.port,
+        # A port that is taken must fail: on another one the gateway would not find it.
         "ServerApp.port_retries": 0,
         "ServerApp.base_url": f"/proxy/{task.info.task_id}/",
         "ServerApp.root_dir": Path.cwd(),
@@ -108,6 +109,7 @@ def folders(own: Path) -> dict[str, str]:
     settings.write_text(json.dumps({NEWS: {"fetchNews": "false", "checkForUpdates": False}}))
     # Takes precedence over kernels of the interpreter's environment.
     listed = [str(own / "first"), os.environ.get("JUPYTER_PATH", "")]
+    # An empty JUPYTER_PATH must not become an entry, which would mean the working directory.
     return {**variables, "JUPYTER_PATH": os.pathsep.join(filter(None, listed))}
 
 

@@ -74,12 +74,14 @@ class Workers:
         except OSError:
             data = b""
         self._said[connection] += data
+        # Several reads may bring the parts of one line, and one read the number and the "q" after it.
         line, newline, rest = self._said[connection].partition(b"\n")
         if newline and connection not in self._pids and line.isdigit():
             self._pids[connection] = int(line)
         if newline and b"q" in rest:
             self._done += 1
             self._leave(connection)
+        # A worker that ends without saying "q" has failed, also if its exit code was 0.
         elif not data:
             self._failed = True
             self._leave(connection)
@@ -142,6 +144,7 @@ class Supervisor:
         while self._child.poll() is None:
             if reached() or (deadline is not None and time.monotonic() >= deadline):
                 return False
+            # A short tick while a deadline runs, since a launcher that ends at once should not cost a second.
             self._workers.listen(TICK_S if deadline is None else 0.1)
         return True
 
@@ -159,6 +162,7 @@ def main(args: Sequence[str] | None = None) -> int:
     options = _arguments(sys.argv[1:] if args is None else args)
     try:
         on_fail, on_exit = _pids.signal_named(options.on_fail), _pids.signal_named(options.on_exit)
+        # Left over from a task that was killed: binding to the address would fail.
         _remove_files(options.address)
         if notes := _pids.notes_of(options.address):
             _ends.begin(notes)
@@ -204,6 +208,7 @@ def _arguments(args: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--signal-children", action="store_true", help="signal all descendants too")
     parser.add_argument("address", help="a path with a slash, host:port, or a port")
     parser.add_argument("workers", type=int, help="number of workers that will report")
+    # Options after the positional arguments belong to the command, which argparse would take for its own.
     own, command = split(args, ("--on-fail", "--on-exit", "--grace-period"), positional=2)
     options = parser.parse_args(own)
     if not command:

@@ -153,6 +153,7 @@ def visible_gpus() -> list[str]:
             continue
         rows = [line.split(",") for line in done.stdout.splitlines() if "," in line]
         numbered = [(row[0].strip().removeprefix("card"), row[1].strip()) for row in rows]
+        # By index and not in the order of the tool's rows, since scripts count GPUs by index.
         return [uuid for _, uuid in sorted((int(index), uuid) for index, uuid in numbered if index.isdigit())]
     return []
 

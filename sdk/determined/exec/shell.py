@@ -103,6 +103,7 @@ def write(folder: Path, order: dict[str, str], account: str) -> None:
     folder.mkdir(mode=0o700, exist_ok=True)
     sftp = next((path for path in SFTP if os.access(path, os.X_OK)), "internal-sftp")
     passed = {name: value for name, value in os.environ.items() if not name.startswith(NOT_PASSED)}
+    # `export` refuses other names, such as the functions that bash exports, and the rest would be lost.
     lines = [f"export {name}={shlex.quote(value)}\n" for name, value in passed.items() if name.isidentifier()]
     for name, text, mode in (
         ("host_key", order["host_key"], 0o600),
@@ -111,6 +112,7 @@ def write(folder: Path, order: dict[str, str], account: str) -> None:
         ("enter", ENTER.format(folder=shlex.quote(str(folder))), 0o700),
         ("config", CONFIG.format(folder=folder, account=account, sftp=sftp), 0o600),
     ):
+        # Opened with their mode: between a write and a chmod others could read the keys.
         with open(os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "w") as file:
             file.write(text)
 
@@ -137,6 +139,7 @@ class Shell:
     def _admitted(self, connection: ServerConnection, request: Request) -> Response | None:
         """Reject requests that are not from the gateway or exceed the connection limit; None to accept."""
         given = request.headers.get(HEADER, "")
+        # In constant time, so that the credential cannot be guessed letter by letter.
         if not hmac.compare_digest(given.encode(), credential(self._task.info.session_token).encode()):
             return connection.respond(HTTPStatus.UNAUTHORIZED, "ask the gateway\n")
         if self._open >= AT_ONCE:
@@ -161,6 +164,7 @@ class Shell:
         ways = (_to_server(client, writer), _to_client(reader, client))
         works = [asyncio.create_task(way) for way in ways]
         try:
+            # When one direction ends, so does the session: the other would wait for data forever.
             await asyncio.wait(works, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for work in works:

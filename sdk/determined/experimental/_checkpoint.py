@@ -178,12 +178,14 @@ class Checkpoint:
             client.get_trial(12).select_checkpoint(best=True).remove_files(["**/optimizer.*"])
             ```
         """
+        # A string is iterable, too: each of its letters would be taken for a pattern, and `*` matches all.
         if isinstance(globs, str):
             raise TypeError(f"globs must be a list such as ['**/*.log'], not the string {globs!r}")
         body = {"checkpointUuids": [self.uuid], "checkpointGlobs": list(globs)}
         self._session.post("/api/v1/checkpoints/rm", body)
 
     def _fetch(self, target: Path, mode: DownloadMode) -> None:
+        # Without a trial there is no configuration that says where the files are; the master knows.
         if mode is DownloadMode.MASTER or (self.training is None and mode is DownloadMode.AUTO):
             return _download.through_master(self._session, self.uuid, self.resources, target)
         if self.training is None:

@@ -243,6 +243,7 @@ class Determined(_Users, _Models, _OAuthClients):
         """
         verify = False if noverify else cert_path
         self._session = Session(master_url(master), verify=verify, cert_name=cert_name)
+        # A program without a terminal could wait for an answer forever.
         ask = _ask if sys.stdin is not None and sys.stdin.isatty() else None
         identity.sign_in(self._session, user, password, ask=ask)
 

@@ -175,6 +175,7 @@ class ExperimentReference(_Control):
             state = ExperimentState(self._get()["state"])
             if state in _ENDED:
                 return state
+            # It would wait forever, since nothing but a user activates it.
             if state is ExperimentState.PAUSED:
                 raise ValueError(
                     f"Experiment {self.id} is in paused state. Make sure the experiment is active."

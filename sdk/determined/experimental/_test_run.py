@@ -72,6 +72,7 @@ def _one(value: Any, rng: random.Random) -> Any:
 @contextlib.contextmanager
 def _nothing_kept() -> Iterator[None]:
     """Store the test's checkpoint in a temporary directory."""
+    # The directory of user data, where checkpoints off cluster go; a test run shall leave none there.
     before = os.environ.get("XDG_DATA_HOME")
     with tempfile.TemporaryDirectory(prefix="test-one-batch-") as scratch:
         os.environ["XDG_DATA_HOME"] = scratch

@@ -93,6 +93,7 @@ class Batches:
         return self._loaded((0, index) for index in range(rank, self._length, size))
 
     def _loaded(self, places: Iterable[tuple[int, int]]) -> Iterator[Any]:
+        # Loads on demand; a pool of one thread would only add a queue.
         if self._workers <= 1:
             yield from (self._load(*place) for place in places)
             return
@@ -179,6 +180,7 @@ _wrapped: list[Any] = []
 
 
 def _check_wrapped(data: Any, hook: str) -> None:
+    # Names say nothing about which data set it is, so all inputs are followed up to a wrapped one.
     seen, pending = set(), [data]
     while pending:
         wrapped_dataset = pending.pop()

@@ -30,6 +30,8 @@ class _Callbacks(keras.callbacks.CallbackList):  # type: ignore[misc]
     The loop reports the start and end of validations, with metrics of all ranks.
     """
 
+    # Keras calls these itself in `evaluate`, once per rank and without the metrics of the other ranks.
+    # The loop calls `tell_test_begin` and `tell_test_end` instead.
     def on_test_begin(self, logs: dict[str, Any] | None = None) -> None:
         pass
 
@@ -74,10 +76,12 @@ class KerasLoop(BoundaryLoop):
         validation = self._trial.build_validation_data_loader()
         plain = reading._replace(shuffle=False)
         self._validation_data = adapt(validation, plain, seed, "build_validation_data_loader")
+        # The chief's value: ranks with shares of different lengths would see different ends of an epoch.
         self._epoch_length = self._distributed.broadcast(self._length_of_an_epoch())
         context._epoch_len = int(self._epoch_length) if math.isfinite(self._epoch_length) else None
         self._model = self._build_model()
         self._callbacks = self._own_callbacks()
+        # Before loading, since Keras' callbacks reset in `on_train_begin` what their state restores.
         self._callbacks.on_train_begin({})
         self._begun = True
         self._load()
@@ -94,6 +98,7 @@ class KerasLoop(BoundaryLoop):
         except TypeError:
             return math.inf
         shares = self._distributed.size if hasattr(self._data, "_load") else 1
+        # Rounded up: in an incomplete last round, the other ranks read the first batches of the next pass.
         return float(-(-length // shares))
 
     def _build_model(self) -> Any:
@@ -135,6 +140,7 @@ class KerasLoop(BoundaryLoop):
         for callback, saved in zip(self._callbacks.callbacks, state["callbacks"], strict=False):
             if isinstance(callback, callbacks.Callback):
                 callback.load_state(saved)
+        # The same ranks go on with their own random numbers; with another count all take those of the chief.
         each = state["random"]
         _checkpoint.restore_random_state(
             each[self._distributed.rank] if len(each) == self._distributed.size else each[0]
@@ -245,6 +251,7 @@ class KerasLoop(BoundaryLoop):
 
     def _over_ranks(self, metrics: dict[str, Any], count: int) -> dict[str, Any]:
         """Return the mean over all records of all ranks."""
+        # A rank without a batch has no metrics, and counts nothing in the mean.
         shares = [share for share in self._distributed.allgather((metrics, count)) if share[1]]
         if not shares:
             raise RuntimeError("the validation data is empty: its loader gave no batch")

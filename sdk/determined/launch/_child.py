@@ -77,6 +77,7 @@ def passing_on(begin: Callable[[], P], on_signal: Callable[[int], None] = lambda
             on_signal(number)
             child.send_signal(number)
 
+    # Only now: handlers that forward need a child, and what arrived until here is forwarded next.
     for number in PASSED_ON:
         signal.signal(number, pass_on)
     for number in early:
@@ -158,6 +159,7 @@ def _watch(child: subprocess.Popen[bytes]) -> None:
     ours, parent_end = os.pipe()
     if os.fork() == 0:
         os.close(parent_end)
+        # The pipe ends when this process does, whatever kills it, and wakes the forked one.
         os.read(ours, 1)
         try:
             os.kill(child.pid, signal.SIGKILL)

@@ -37,6 +37,7 @@ def command(args: Sequence[str], usage: str, *, autohorovod: bool = False) -> Co
     Exits with 1 if the script is missing or superfluous, and with 2 for an unknown option.
     """
     words, trial, auto = list(args), None, False
+    # Options end at the first word that is none: those of the script may have the same names.
     while words and words[0].startswith("-"):
         word = words.pop(0)
         if word in HELP:

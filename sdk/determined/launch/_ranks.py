@@ -73,6 +73,7 @@ def start(argv: Sequence[str], output: tuple[int, int]) -> Rank | None:
 
 def _asked(connection: socket.socket, address: str, argv: Sequence[str], output: tuple[int, int]) -> bytes:
     connection.settimeout(ANSWER_S)
+    # An abstract socket, which leaves no file behind.
     connection.connect(f"\0{address}")
     # Passed in a file, because an environment may exceed the message size limit.
     order = os.memfd_create("rank")

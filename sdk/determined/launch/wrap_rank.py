@@ -97,8 +97,10 @@ class _Stream:
             self._rest = b""
 
     def _write(self, lines: list[bytes]) -> None:
+        # Where possible in one write, so that lines of other ranks do not get in between.
         data = b"".join(self._prefix + line + b"\n" for line in lines)
         while data:
+            # A pipe may take only a part.
             data = data[os.write(self._target, data) :]
 
 

@@ -143,6 +143,7 @@ _SINGLE = {
 
 
 def _modern(state: dict[str, Any]) -> dict[str, Any]:
+    # Old releases saved a single model, optimizer and scheduler, without lists.
     for old, new in _SINGLE.items():
         if old in state and new in state:
             raise RuntimeError(f"the checkpoint holds both {old} and {new}")
@@ -195,6 +196,7 @@ def _load_scaler(context: PyTorchTrialContext, state: dict[str, Any]) -> None:
 
 def _mine(context: PyTorchTrialContext, parts: list[Any] | None) -> Any:
     """Return the part that this rank wrote, if the number of ranks is unchanged."""
+    # Each rank has random states and gradients of its own, which fit only the same number of ranks.
     distributed = context.distributed
     return parts[distributed.rank] if parts and len(parts) == distributed.size else None
 

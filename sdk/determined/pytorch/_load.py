@@ -153,6 +153,7 @@ def _trial_class(folder: pathlib.Path, load_data: dict[str, Any]) -> Any:
         imported = code.trial_class(folder, str(name))
     except ValueError as error:
         raise ValueError(f"{error}; pass trial_class") from error
+    # Trial classes of those releases have no common base, but this method.
     before_0_14 = isinstance(imported, type) and hasattr(imported, "build_model")
     if not before_0_14 and not (isinstance(imported, type) and issubclass(imported, PyTorchTrial)):
         raise ValueError(f"'{name}' of the checkpoint is not a PyTorchTrial: pass trial_class")

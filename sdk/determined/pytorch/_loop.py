@@ -122,6 +122,7 @@ class Loop(BoundaryLoop):
 
     def _step_schedulers(self, index: int) -> None:
         for scheduler in self._context.lr_schedulers:
+            # Several times after the last batch of a group, once for each of its batches.
             for _ in range(scheduler.steps_due(index, self._stepping.aggregation, self._epoch_length)):
                 scheduler.step()
 
@@ -154,6 +155,7 @@ class Loop(BoundaryLoop):
     def _upload_events(self) -> None:
         events = self._context._events
         if not self._local and events.enabled and events.path.exists():
+            # Closed, so that all events are in the file that is uploaded; the next event begins a new file.
             events.close()
             self._saving.upload_events()
 

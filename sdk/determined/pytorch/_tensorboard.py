@@ -45,6 +45,7 @@ class EventFiles:
         for place, metrics in enumerate(batches):
             for name, value in metrics.items():
                 _write(writer, f"Determined/{name}", value, steps - len(batches) + place)
+        # What every batch has is written batch by batch; its average would be one point too many.
         whole = batches[0] if batches else {}
         for name, value in averages.items():
             if name not in whole:

@@ -164,6 +164,7 @@ class Trainer:
         if max_length is None:
             raise ValueError("max_length is needed off cluster: pass fit(max_length=pytorch.Epoch(1))")
         length = _plan.checked(max_length, "max_length")
+        # Raises for a list, which may name periods but no length.
         length.length()
         return length
 

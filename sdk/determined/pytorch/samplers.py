@@ -131,6 +131,8 @@ class ReproducibleShuffleSampler(_Wrapping[int]):
 
     def __init__(self, sampler: Any, seed: int) -> None:
         super().__init__(sampler)
+        # Not a Generator: NumPy keeps the sequence of RandomState forever, and a paused trial may continue
+        # with another release of NumPy.
         self._chance = np.random.RandomState(_arguments.integer("seed", seed, 0, 2**32 - 1))
 
     def __iter__(self) -> Iterator[int]:
@@ -200,6 +202,8 @@ def adapt_batch_sampler(
         ```
     """
     check_share(skip, num_replicas, rank)
+    # Repeating comes first, so that every rank always has a next batch and none waits for the others at
+    # the end of a pass. Skipping comes last, since it counts the batches of this rank.
     adapted = batch_sampler
     if repeat:
         adapted = RepeatBatchSampler(adapted)

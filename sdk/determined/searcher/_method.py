@@ -262,6 +262,7 @@ class SearchMethod(abc.ABC):
         """
         path.mkdir(parents=True, exist_ok=True)
         state = searcher_state.to_dict() | {"experimentId": experiment_id}
+        # Replaced in one step: a method that is killed while it saves finds the old state or the new one.
         fresh = path / f"{_STATE_FILE}.new"
         fresh.write_text(json.dumps(state))
         fresh.replace(path / _STATE_FILE)

@@ -24,6 +24,7 @@ def shared_fs_path(host_path: str, storage_path: str | None, container_path: str
     if not posixpath.isabs(host_path):
         raise ValueError(f"checkpoint_storage.host_path must be an absolute path, not {host_path!r}")
     host = posixpath.normpath(host_path)
+    # Normalized before it is compared, or `..` would lead out of `host_path`.
     full = posixpath.normpath(posixpath.join(host, storage_path or ""))
     if full != host and not full.startswith(host.rstrip("/") + "/"):
         raise ValueError(
@@ -116,6 +117,7 @@ def build(config: Mapping[str, Any], container_path: str | None = None) -> Stora
     options = {k: v for k, v in config.items() if k != "type" and not k.startswith("save_")}
     try:
         return _BUILDERS[kind](container_path, **options)
+    # The signature of a builder is the list of keys that its type allows.
     except TypeError as e:
         raise TypeError(f"wrong keys in a storage configuration of type {kind}: {e}") from e
 
@@ -133,9 +135,11 @@ def from_string(shortcut: str) -> StorageManager:
     if url.scheme in ("", "file"):
         if url.netloc:
             raise ValueError(f"malformed storage {shortcut!r}: file:///absolute/path takes no host name")
+        # In a URL `%20` is a blank, in a plain path it is a part of the name.
         path = unquote(url.path) if url.scheme else url.path
         if not path:
             raise ValueError("malformed storage: the path is empty")
+        # Absolute now, because the script may change its directory later.
         return SharedFSStorageManager(os.path.abspath(path))
     if url.scheme == "s3":
         return S3StorageManager(url.netloc, prefix=url.path)

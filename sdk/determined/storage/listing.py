@@ -30,10 +30,12 @@ def _walk(
     directory: str, prefix: str, above: frozenset[tuple[int, int]], resources: Resources, links: bool
 ) -> None:
     status = os.stat(directory)
+    # Device and inode, because a link may reach the same directory by another path.
     here = (status.st_dev, status.st_ino)
     if here in above:
         raise ValueError(f"{directory} links back to a directory above it; a checkpoint cannot hold it")
     with os.scandir(directory) as entries:
+        # Sorted, so that equal contents give equal lists on all ranks and file systems.
         children = sorted(entries, key=lambda entry: entry.name)
     for entry in children:
         _check_name(entry.path)

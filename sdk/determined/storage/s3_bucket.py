@@ -36,6 +36,7 @@ class _Search(ChainedProvider):
     def retrieve(self) -> Credentials:
         try:
             return super().retrieve()
+        # minio raises plain ValueError and HTTPError here, which say nothing of where keys are looked for.
         except (ValueError, HTTPError) as error:
             raise MinioException(
                 f"no keys were found ({error}): give access_key and secret_key, "
@@ -109,6 +110,7 @@ class S3Bucket:
         )
 
     def delete(self, keys: Sequence[str]) -> None:
+        # Lazy: nothing is deleted unless this iterator is read.
         for error in self._client.remove_objects(self._name, [DeleteObject(key) for key in keys]):
             raise OSError(f"object {error.name} of bucket {self._name} cannot be deleted: {error.message}")
 

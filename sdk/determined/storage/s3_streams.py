@@ -74,6 +74,7 @@ class _Connection:
         host = url.hostname or ""
         with _NETWORK:
             made = socket.create_connection((host, url.port or (443 if trust else 80)), _CONNECT_S)
+            # Small requests go out at once, instead of waiting for the acknowledgement of the one before.
             made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if trust:
                 made = trust.wrap_socket(made, server_hostname=host)
@@ -159,6 +160,7 @@ class Streams:
                 if key not in str(error):
                     raise Broken(f"object {key}: {error}") from error
             raise
+        # A body that is not read to its end would be taken for the next response on this connection.
         if body.left:
             connection.close()
         else:

@@ -109,6 +109,7 @@ class BusThread:
             if self._has_tls and self._authorities() not in ("", self._trusted):
                 (await self.connection()).options |= self._tls()
             renewed = self._read_credentials()
+            # A file that cannot be read now must not cost a connection that works.
             if renewed and renewed != self._connected_with:
                 client = await self.connection()
                 self._connected_with = renewed
@@ -267,6 +268,7 @@ class BusThread:
         """
 
         async def publish(client: Client) -> None:
+            # Room for the reply's subject and the id of the message, which the limit includes.
             most = client.max_payload - HEADER_BYTES
             if len(body) > most:
                 raise refusals.too_large(len(body), most)
@@ -303,6 +305,7 @@ class BusThread:
             moved = asyncio.ensure_future(self._moved.wait())
             try:
                 while not (asked.done() or moved.done()):
+                    # Also without news, to look whether the script is in a hurry.
                     await asyncio.wait({asked, moved}, timeout=HURRY_S, return_when=asyncio.FIRST_COMPLETED)
                     if hurry():
                         break

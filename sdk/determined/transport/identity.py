@@ -122,6 +122,7 @@ def _use_variables(session: Session, user: str | None, chosen: bool) -> bool:
 def _log_in_somehow(session: Session, name: str, secret: str | None, ask: AskPassword | None) -> str:
     if secret is not None:
         return log_in(session, name, secret)
+    # On a new cluster this user has no password, and asking for one would puzzle a newcomer.
     if name == DEFAULT_USER:
         try:
             return log_in(session, name, "")

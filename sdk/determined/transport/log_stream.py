@@ -99,6 +99,7 @@ class _Place:
     def params(self) -> dict[str, Any]:
         query = {**self._params, "follow": "true"}
         if self._last is not None:
+            # Several lines may have the same time, so it is asked for again; `is_new` drops repeats.
             query["timestampAfter"] = instant.write(self._last - timedelta(microseconds=1))
         return query
 

@@ -99,6 +99,7 @@ class Outbox:
         # Check in this order: entries move from the first queue to the second.
         if not (self._waiting or self._under_way):
             return True
+        # Through the same queue as the reports, so that it is settled after all of them.
         mark = Fact()
         self.put_fact(mark)
         return self.wait_for(mark, stalled_s)
@@ -116,6 +117,7 @@ class Outbox:
             if concurrent.futures.wait([fact.settled], min(PATIENCE_S, stalled_s)).done:
                 fact.settled.result()
                 return True
+            # As long as messages are stored, waiting goes on; only a standstill counts.
             if self._settled != settled:
                 settled, since = self._settled, time.monotonic()
             elif time.monotonic() - since >= stalled_s:

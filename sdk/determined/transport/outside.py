@@ -60,6 +60,7 @@ class OutsideTransport:
     def close(self) -> None:
         if self._closed:
             return
+        # Closed before the refusal is raised, so that a second call does nothing.
         self._closed = True
         if self._started:
             # Signs of life go on until the last report is stored, which may take long after an outage: a

@@ -88,6 +88,7 @@ class TokenStore:
     @contextlib.contextmanager
     def _changing(self) -> Iterator[dict[str, Any]]:
         make_private(self._path.parent)
+        # A lock file of its own: the file itself is replaced by another one while the lock is held.
         with _locked(self._path.with_name("auth.json.lock")):
             content = self._read()
             yield content["masters"].setdefault(self._master, {})
@@ -106,6 +107,7 @@ class TokenStore:
             content = None
         content = self._upgraded(content)
         if not _is_sound(content):
+            # Removed, or every command would fail until the user finds out which file to delete.
             self._path.unlink(missing_ok=True)
             raise CorruptTokenCacheException()
         return content  # type: ignore[no-any-return]
