@@ -33,6 +33,7 @@ from services.intake.measures import IntakeMeasures
 from services.kit import trace_context
 from services.kit.jetstream_api import NOT_PERMITTED
 from services.kit.log import Log
+from services.kit.log_budget import LogBudget
 
 ORDER_QUERIES = subjects.newest_orders_check("")
 EXPECTED = "Nats-Expected-Last-Subject-Sequence"
@@ -43,6 +44,11 @@ COMMON_HEADERS = ("Nats-Msg-Id", trace_context.HEADER)
 MAX_HEADER_CHARACTERS = 256
 SHUT_OUT_S = 1.0
 """How long a worker that sent another worker's lines is ignored, in seconds: each case costs a lookup."""
+LINES_SHARE = 128
+"""How many times as much as the log takes of a trial a worker may send of lines in a second: 16 MiB, as four
+runs print that print as fast as they may. What is beyond waits here and at the worker."""
+BATCH_BYTES = 2048
+"""What a batch of lines costs besides its size."""
 
 log = structlog.get_logger()
 
@@ -68,6 +74,7 @@ class Edge:
         self._measures = measures
         self._shut_s = shut_s
         self._lookups = asyncio.TaskGroup()
+        self._budget = LogBudget(LINES_SHARE)
 
     @property
     def queued_bytes(self) -> int:
@@ -119,6 +126,7 @@ class Edge:
             if run is not None:
                 check_placement(head, run)
                 await self._store_lines(head, message)
+                self._pace(message)
                 return
         except LinesRefused as error:
             await self._refuse(message, error)
@@ -151,6 +159,19 @@ class Edge:
             await self._shut_out(sender_of(message.subject))
         else:
             await self._store_lines(head, message)
+            await asyncio.sleep(self._charge(message))
+
+    def _pace(self, message: Msg) -> None:
+        """Let the sender wait if it has sent more than its share."""
+        pause = self._charge(message)
+        if pause > 0:
+            self._hold(message, asyncio.sleep(pause))
+
+    def _charge(self, message: Msg) -> float:
+        """Count lines that were passed on; returns the seconds until the next may be."""
+        sender, at = sender_of(message.subject), asyncio.get_running_loop().time()
+        self._budget.charge(sender, len(message.data) + BATCH_BYTES, at)
+        return self._budget.wait_s(sender, at)
 
     async def _store_lines(self, head: Head, message: Msg) -> None:
         kept = forwarded_headers(subjects.LOGS, message.headers or {}) or {}

@@ -22,6 +22,7 @@ from det_contracts import codec, subjects
 from det_contracts.events import Decision
 from services.intake.admission import Admitted, NotAdmitted, admit
 from services.intake.measures import IntakeMeasures
+from services.intake.refusals import Refusals
 from services.kit.cancellation import cancel_and_wait
 from services.kit.jetstream_feed import READ_ERRORS
 from services.kit.log import Draft, Feed, Fence, Log, LogError, LogTruncated, NotStored, Stored
@@ -43,6 +44,8 @@ Old events are removed from the log only up to the newest decision (decision 42)
 """
 FORGET_AFTER = 250
 """Number of admitted facts at which they are removed from WITNESS, at the latest with the next decision."""
+WORKER_SHARE = 4
+"""How many times as much as a trial a worker may state a second: it speaks for many runs."""
 RETRY_S = 0.2
 RETRYABLE_ERRORS = (*READ_ERRORS, LogError)
 
@@ -71,6 +74,8 @@ class Relay:
         self._new_id = new_id
         self._replica = replica or new_id()[:8]
         self._budget = LogBudget()
+        self._worker_budget = LogBudget(WORKER_SHARE)
+        self._refusals = Refusals(clock)
         self._measures = measures or IntakeMeasures(subjects.INTAKE)
         self._subject = subjects.decision(subjects.INTAKE)
         self._lead = asyncio.Event()
@@ -221,25 +226,27 @@ class Relay:
         """The result for a message, given earlier ones of the same batch; None if it is refused."""
         try:
             at = self._clock()
+            # First: what is not admitted anyway should cost as little as possible.
+            self._check_budget(message, at)
             found = admit(message, at)
-            self._check_budget(message.subject, len(found.draft.body), at)
             if found.replaces is not None:
                 await self._check_newest(found, earlier_facts)
         except NotAdmitted as error:
             self._measures.not_admitted(message.subject)
-            log.warning(
-                "fact.not_admitted", on=message.subject[:200], position=message.position, reason=str(error)
-            )
+            self._refusals.say(message, str(error))
             return None
         return found
 
-    def _check_budget(self, subject: str, size: int, at: float) -> None:
-        """Raise `NotAdmitted` if a script states more than the log takes of one trial."""
-        _, sort, id = subject.split(".")
-        if sort != "worker" and not self._budget.spend(id, size, at):
+    def _check_budget(self, message: Stored, at: float) -> None:
+        """Raise `NotAdmitted` if a sender states more than the log takes of one trial or worker."""
+        sort, _, id = message.subject.partition(".")[2].partition(".")
+        is_worker = sort == "worker"
+        budget = self._worker_budget if is_worker else self._budget
+        if not budget.spend(id, len(message.body), at):
+            sender, share = (f"worker {id}", WORKER_SHARE) if is_worker else (f"the script of trial {id}", 1)
             raise NotAdmitted(
-                f"the script of trial {id} has stated more than {BURST_BYTES >> 20} MiB at once, or "
-                f"{BYTES_PER_S >> 10} KiB a second: it states facts too often, or too large ones"
+                f"{sender} has stated more than {BURST_BYTES >> 20} MiB at once, or "
+                f"{share * BYTES_PER_S >> 10} KiB a second: it states facts too often, or too large ones"
             )
 
     async def _check_newest(self, found: Admitted, earlier_facts: Sequence[Draft]) -> None:

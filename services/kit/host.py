@@ -46,7 +46,8 @@ from services.kit.service_process import run_service
 from services.kit.service_subjects import service_inbox
 from services.kit.settings import ServiceSettings
 from services.kit.snapshot import Snapshot
-from services.kit.snapshot_store import BACKLOG_LIMIT, DatabaseSaver
+from services.kit.snapshot_store import DatabaseSaver
+from services.kit.unsaved import BACKLOG_LIMIT
 
 if TYPE_CHECKING:
     from services.kit.spans import Tracer

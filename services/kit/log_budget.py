@@ -1,4 +1,4 @@
-"""Limits how much one trial's script, or one person, adds to the log, which is kept for good on everybody's
+"""Limits how much one trial's script, worker or person adds to the log, which is kept for good on everybody's
 disk."""
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ REMEMBERED = 20_000
 class LogBudget:
     """What each one may still add. Only in memory: a replica that takes over begins with full budgets."""
 
-    def __init__(self) -> None:
+    def __init__(self, share: float = 1) -> None:
+        """`share` multiplies what may be added in the long run, not what may be added at once."""
+        self._share = share
         self._left: BoundedDict[str, tuple[float, float]] = BoundedDict(REMEMBERED)
         """By id: bytes left at a time in seconds; negative where more was added."""
 
@@ -49,11 +51,14 @@ class LogBudget:
         """Count `size` bytes that were added, even if they are more than was left."""
         self._left[who] = self._left_at(who, at) - size, at
 
+    def wait_s(self, who: str, at: float) -> float:
+        """Seconds until something is left; 0 if there is."""
+        return max(0.0, -self._left_at(who, at)) / (self._share * BYTES_PER_S)
+
     def check(self, who: str, at: float) -> None:
         """Raise `Refused` (exhausted) while more was added than allowed."""
-        left = self._left_at(who, at)
-        if left <= 0:
-            wait_s = math.ceil(-left / BYTES_PER_S) + 1
+        if self._left_at(who, at) <= 0:
+            wait_s = math.ceil(self.wait_s(who, at)) + 1
             message = (
                 f"'{who}' has added more than {BURST_BYTES >> 20} MiB to the log, which is kept for good: "
                 f"further changes are taken in {wait_s} s; send fewer or smaller ones"
@@ -63,4 +68,4 @@ class LogBudget:
     def _left_at(self, who: str, at: float) -> float:
         left, before = self._left.get(who, (float(BURST_BYTES), at))
         # A clock that is set back must not take anything away.
-        return min(BURST_BYTES, left + max(0.0, at - before) * BYTES_PER_S)
+        return min(BURST_BYTES, left + max(0.0, at - before) * self._share * BYTES_PER_S)

@@ -11,12 +11,17 @@ from services.kit.log import Stored
 PORTION_BYTES = 4 * 1024 * 1024
 
 
+def size_of(messages: Sequence[Stored]) -> int:
+    """Size of messages in bytes, without their headers."""
+    return sum(len(message.body) for message in messages)
+
+
 def portions_of(messages: Sequence[Stored], stop_before: int, at_most: int = 0) -> list[Sequence[Stored]]:
     """Split messages into portions, each folded without a pause and decoded at once. Returns at least one.
 
     The message at position `stop_before` begins a portion. `at_most` limits the messages of one, if not 0.
     """
-    if not stop_before and not at_most and sum(len(message.body) for message in messages) <= PORTION_BYTES:
+    if not stop_before and not at_most and size_of(messages) <= PORTION_BYTES:
         return [messages]
     found, start, size = list[Sequence[Stored]](), 0, 0
     for at, message in enumerate(messages):

@@ -38,7 +38,7 @@ from services.kit.log import (
 )
 from services.kit.narrowing import Narrowing, PortionFailed
 from services.kit.pager import Pager
-from services.kit.portions import portions_of
+from services.kit.portions import portions_of, size_of
 from services.kit.process import flatten_errors
 from services.kit.process_metrics import Measures
 from services.kit.records import describe_history, read_event
@@ -330,7 +330,7 @@ class Runner(Generic[S]):
         self.decider.caught_up = self._caught_up[subjects.CONTROL]
         for listener in self._listeners:
             listener(events)
-        await self._saver.changed(self.state, self._dirty, events, dict(self.positions))
+        await self._saver.changed(self.state, self._dirty, events, dict(self.positions), size_of(messages))
         self._dirty = {}
         # A slow broker may claim too early that the stream has no more messages.
         if all(self._caught_up.values()) and self.decider.has_folded_own:

@@ -21,9 +21,17 @@ class Saver(Protocol):
         """Return the newest saved state and its position in each stream."""
 
     async def changed(
-        self, state: Any, keys: Collection[Key], events: Sequence[Recorded], positions: dict[str, int]
+        self,
+        state: Any,
+        keys: Collection[Key],
+        events: Sequence[Recorded],
+        positions: dict[str, int],
+        size: int = 0,
     ) -> None:
-        """Accept the changes of one folded batch. Waits while too much is unsaved."""
+        """Accept the changes of one folded batch. Waits while too much is unsaved.
+
+        `size` is that of the messages that the events were read from, in bytes.
+        """
 
     async def run(self) -> None:
         """Save in the background until cancelled.
@@ -57,7 +65,12 @@ class NullSaver:
         return self._state(), {}
 
     async def changed(
-        self, state: Any, keys: Collection[Key], events: Sequence[Recorded], positions: dict[str, int]
+        self,
+        state: Any,
+        keys: Collection[Key],
+        events: Sequence[Recorded],
+        positions: dict[str, int],
+        size: int = 0,
     ) -> None:
         return None
 

@@ -29,7 +29,7 @@ from services.kit.rules import Key, every_key
 from services.kit.saved_portions import SavedPortions
 from services.kit.saver import Projection
 from services.kit.snapshot import Pages, Snapshot
-from services.kit.unsaved import Unsaved, UnsavedRecord
+from services.kit.unsaved import BACKLOG_LIMIT, Unsaved, UnsavedRecord
 
 SAVE_EVERY_S = 1.0
 """How long changes may wait to be saved together, unless a reader asks for them or there are many."""
@@ -38,8 +38,6 @@ FOLLOWER_POLL_S = 0.1
 MAX_PAUSE_S = 5.0
 FAILED_PAUSE_S = 1.0
 """Pause in seconds before saving is retried after a database failure."""
-BACKLOG_LIMIT = 20_000
-"""Default number of unsaved events at which folding pauses; a service may set its own."""
 
 log = structlog.get_logger()
 
@@ -228,7 +226,12 @@ class DatabaseSaver:
         raise StartAgain(f"the database is rebuilt from the log, as event {asked} of CONTROL asks for")
 
     async def changed(
-        self, state: Any, keys: Collection[Key], events: Sequence[Recorded], positions: dict[str, int]
+        self,
+        state: Any,
+        keys: Collection[Key],
+        events: Sequence[Recorded],
+        positions: dict[str, int],
+        size: int = 0,
     ) -> None:
         portion = self.portions.add(positions)
         for key in keys:
@@ -236,22 +239,23 @@ class DatabaseSaver:
             # `dict.get` does not page in: a dropped record must not be loaded again.
             record = dict.get(getattr(state, key[0]), key[1])
             self._unsaved.records[key] = UnsavedRecord(record, root, portion)
-        self._unsaved.events.extend(events if self._projection is not None else ())
+        if self._projection is not None:
+            self._unsaved.add_events(events, portion, size)
         self._folded_position.advance(positions.get(subjects.CONTROL, 0))
         self._has_unsaved.set()
         for listener in self._listeners:
             listener(keys)
-        if 2 * self._unsaved_count() > self._backlog_limit:
+        if self._backlog_fill() > 0.5:
             # Long before whoever folds has to wait.
             self._save_now.set()
-        while self._unsaved_count() > self._backlog_limit and not self._overtaken:
+        while self._backlog_fill() > 1 and not self._overtaken:
             self._save_now.set()
             self._has_capacity.clear()
             await self._has_capacity.wait()
 
-    def _unsaved_count(self) -> int:
+    def _backlog_fill(self) -> float:
         # Where roots come and go, what is not saved is what has to stay.
-        return self.unsaved_events + (len(self._unsaved.records) if self.roots is not None else 0)
+        return self._unsaved.share_of(self._backlog_limit, count_records=self.roots is not None)
 
     async def run(self) -> None:
         pause = SAVE_EVERY_S

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from det_contracts.envelope import Recorded
 from services.kit.rules import Key
+
+BACKLOG_LIMIT = 20_000
+"""Default number of unsaved events at which folding pauses; a service may set its own."""
+BACKLOG_BYTES = 8 * 1024 * 1024
+"""Size of the messages with unsaved events of a read model at which folding pauses.
+
+A save takes as long as what it writes is large, and everything else of the service waits for it: a flood of
+large messages must not make it long.
+"""
 
 
 class UnsavedRecord(NamedTuple):
@@ -25,6 +34,21 @@ class Unsaved:
         self.evicted: dict[str, None] = {}
         """Roots evicted from memory that the next start need not load."""
         self.events: list[Recorded] = []
+        self.bytes = 0
+        """Size of the messages that the events were read from."""
+        self._sizes: dict[int, int] = {}
+        """The same by number of the portion."""
+
+    def add_events(self, events: Sequence[Recorded], portion: int, size: int) -> None:
+        """Add the events of a portion, read from messages of `size` bytes."""
+        self.events.extend(events)
+        self._sizes[portion] = size
+        self.bytes += size
+
+    def share_of(self, limit: int, *, count_records: bool) -> float:
+        """How much this is of what may be unsaved: above 1, folding pauses."""
+        count = len(self.events) + (len(self.records) if count_records else 0)
+        return max(count / limit, self.bytes / BACKLOG_BYTES)
 
     def take(self) -> Unsaved:
         """Return everything, and be empty."""
@@ -32,6 +56,8 @@ class Unsaved:
         taken.records, self.records = self.records, {}
         taken.evicted, self.evicted = self.evicted, {}
         taken.events, self.events = self.events, []
+        taken._sizes, self._sizes = self._sizes, {}
+        taken.bytes, self.bytes = self.bytes, 0
         return taken
 
     def put_back(self, taken: Unsaved) -> None:
@@ -39,11 +65,15 @@ class Unsaved:
         self.records = taken.records | self.records
         self.evicted = taken.evicted | self.evicted
         self.events = taken.events + self.events
+        self._sizes = taken._sizes | self._sizes
+        self.bytes += taken.bytes
 
     def discard_saved(self, stored: Mapping[str, int], portion: int) -> None:
         """Drop what another replica has saved: events up to `stored`, records up to `portion`."""
         self.events = [e for e in self.events if e.position > stored.get(e.stream, 0)]
         self.records = {key: one for key, one in self.records.items() if one.portion > portion}
+        self._sizes = {number: size for number, size in self._sizes.items() if number > portion}
+        self.bytes = sum(self._sizes.values())
         # Which roots the next start leaves in the database is for the replica that writes there to say.
         self.evicted.clear()
 

@@ -91,7 +91,7 @@ def service_of(settings: MetricsSettings) -> Service:
         projection=project,
         read_model_queries=READS,
         background_tasks=_run_background_tasks,
-        # One message may hold a million points, so 20,000 of them would be more than the memory.
+        # One message may hold thousands of reports, each with a row of its own.
         backlog_limit=500,
         measures=BatchCounters,
     )

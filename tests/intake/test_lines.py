@@ -8,9 +8,10 @@ import msgspec
 import pytest
 
 from det_contracts import subjects
-from services.intake.edge import Edge
+from services.intake.edge import BATCH_BYTES, Edge
 from services.intake.lines import Head, LinesRefused, Placements, head_of
 from services.intake.measures import IntakeMeasures
+from services.kit import log_budget
 from services.kit.credentials import worker_inbox
 from services.kit.log import Draft, NeverStored
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
@@ -216,6 +217,25 @@ def test_after_a_while_it_is_heard_again():
             while "logs.1.a" not in connection.published:
                 await connection.say("w1", lines(MINE))
                 await asyncio.sleep(0)
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize(("bytes_per_s", "passes"), [(1e-6, 20), (1e12, 100)], ids=["waits", "goes on"])
+def test_a_worker_that_sends_lines_without_end_waits_and_others_do_not(monkeypatch, bytes_per_s, passes):
+    """Else the metrics service has them all to store, and everybody's lines come behind them."""
+    monkeypatch.setattr(log_budget, "BURST_BYTES", 19 * (len(lines(MINE)) + BATCH_BYTES) + 1)
+    monkeypatch.setattr(log_budget, "BYTES_PER_S", bytes_per_s)
+
+    async def work():
+        async with edge(MemoryLog()) as connection:
+            for _ in range(100):
+                await connection.say("w1", lines(MINE))
+            await connection.until(*["logs.1.a"] * passes)
+            await connection.say("w2", lines(WIDE, "w2"))
+            await connection.until(*["logs.1.a"] * passes, "logs.3.c")
+            # What is not passed on yet is kept, in order.
+            assert bool(connection.edge.queued_bytes) is (passes < 100)
 
     asyncio.run(work())
 

@@ -4,6 +4,7 @@ import asyncio
 import random
 
 import pytest
+import structlog
 
 from det_contracts import codec, subjects
 from det_contracts.events import Decision, trial, worker
@@ -328,5 +329,47 @@ def test_a_script_that_states_without_end_fills_no_log(monkeypatch):
             now[0] += 60.0
             await log.append(progress(1000))
             await until(lambda: 1000 in units(log))
+
+    asyncio.run(work())
+
+
+def started(number, about="w1"):
+    event = worker.AllocationStarted(about, f"1.a.{number}")
+    body = codec.encode(event, id="x", actor="", at=1.0)
+    return Draft(subjects.witness_of_worker(about), body, f"m-{about}-{number}")
+
+
+def test_a_worker_that_states_without_end_fills_no_log_and_costs_little(monkeypatch):
+    """All services fold what is admitted, so that a flood of one worker makes everything later."""
+    monkeypatch.setattr(log_budget, "BURST_BYTES", 40 * 1000)
+    monkeypatch.setattr(log_budget, "BYTES_PER_S", 100)
+    looked_at, now = [], [1000.0]
+    admit = module.admit
+
+    def counted(message, at):
+        looked_at.append(message.subject)
+        return admit(message, at)
+
+    monkeypatch.setattr(module, "admit", counted)
+
+    async def work():
+        log = MemoryLog()
+        with structlog.testing.capture_logs() as said:
+            async with admitting(log, clock=lambda: now[0]):
+                for number in range(500):
+                    await log.append(started(number))
+                await log.append(started(1, about="w2"))
+                await until(lambda: any(one.event.worker_id == "w2" for one in control(log) if one.witness))
+                flooded = [one for one in control(log) if one.witness and one.event.worker_id == "w1"]
+                assert 20 < len(flooded) < 100
+                assert len(looked_at) == len(flooded) + 1
+                now[0] += 60.0
+                await log.append(started(1000))
+                await until(lambda: len([one for one in control(log) if one.witness]) == len(flooded) + 2)
+                await log.append(Draft(subjects.witness_of_worker("w1"), b"", "bad"))
+                await until(lambda: len(looked_at) == len(flooded) + 3)
+        refused = [one for one in said if one["event"] == "fact.not_admitted"]
+        # One line for the flood, and one a minute later, which says how many there were.
+        assert [one["left_out"] for one in refused] == [0, 500 - len(flooded) - 1]
 
     asyncio.run(work())

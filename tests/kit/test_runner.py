@@ -186,7 +186,7 @@ class Told(NullSaver):
         super().__init__(State)
         self.keys = []
 
-    async def changed(self, state, keys, events, positions):
+    async def changed(self, state, keys, events, positions, size=0):
         self.keys += keys
 
 

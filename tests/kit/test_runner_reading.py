@@ -131,7 +131,7 @@ class Noted(NullSaver):
         super().__init__(State)
         self.portions = []
 
-    async def changed(self, state, keys, events, positions):
+    async def changed(self, state, keys, events, positions, size=0):
         if events:
             self.portions.append((len(events), positions[subjects.CONTROL]))
 

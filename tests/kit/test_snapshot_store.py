@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from det_contracts.envelope import Recorded
 from det_contracts.problems import Refused
-from services.kit import snapshot_store
+from services.kit import snapshot_store, unsaved
 from services.kit.database import METADATA, Database
 from services.kit.narrowing import PortionFailed
 from services.kit.snapshot import Snapshot
@@ -59,12 +59,12 @@ class Replica:
         self.state = State()
         self.at = {"CONTROL": 0, "REPORTS": 0}
 
-    async def fold(self, stream, upto):
+    async def fold(self, stream, upto, size=0):
         events = [Recorded(p, None, "", "", 0.0, "", stream) for p in range(self.at[stream] + 1, upto + 1)]
         self.at[stream] = max(self.at[stream], upto)
         known = self.state.sums.get(stream, Sum())
         self.state.sums[stream] = Sum(known.total + sum(e.position for e in events))
-        await self.saver.changed(self.state, {("sums", stream)}, events, dict(self.at))
+        await self.saver.changed(self.state, {("sums", stream)}, events, dict(self.at), size)
 
 
 @pytest.fixture
@@ -208,6 +208,33 @@ def test_what_waits_is_saved_at_once_when_half_of_what_may_wait_does(database, m
             await until(lambda: one.saver.saved_positions.get("CONTROL") == 6)
 
     asyncio.run(work())
+
+
+def test_a_save_takes_so_many_bytes_of_messages_however_few_they_are(database, monkeypatch):
+    """Else a flood of large ones makes one save of many seconds, and everything else waits behind it."""
+    monkeypatch.setattr(snapshot_store, "SAVE_EVERY_S", 3600.0)
+    monkeypatch.setattr(unsaved, "BACKLOG_BYTES", 1000)
+    together = []
+
+    def counted(connection, records, events):
+        together.append(len(events))
+        project(connection, records, events)
+
+    async def work():
+        leader, follower = Replica(database, leads=True), Replica(database, leads=False)
+        leader.saver._projection = counted
+        async with running(leader, follower), asyncio.timeout(60):
+            for position in range(1, 30):
+                await leader.fold("CONTROL", position, size=400)
+                await follower.fold("CONTROL", position, size=400)
+            # One that is too large by itself is saved all the same.
+            await leader.fold("CONTROL", 30, size=5000)
+            await until(lambda: leader.saver.saved_positions.get("CONTROL") == 30)
+
+    asyncio.run(work())
+    assert sum(together) == 30
+    # The third makes whoever folds wait.
+    assert max(together) <= 3
 
 
 def test_a_follower_lets_go_of_what_the_leader_has_written(database):

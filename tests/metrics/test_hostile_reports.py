@@ -1,5 +1,7 @@
 """One script, whatever it reports: neither time, nor memory, nor the log is used up for the others."""
 
+import contextlib
+
 import msgspec
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from services.metrics.app import RULES
 from services.metrics.domain import judge, ledger
 from services.metrics.domain.judge import Judge
 from services.metrics.domain.state import Trial
-from services.metrics.reports import points, writer
+from services.metrics.reports import points, statistics, writer
 from services.metrics.reports.partitions import partitions_of
 from services.metrics.reports.tables import HOMES
 from tests.metrics.world import reports, series, training, validation
@@ -218,3 +220,53 @@ def test_any_number_of_keys_may_be_added_at_one_step():
     found = points._origins(np.zeros(many, np.int64), np.ones(many, np.int64), merges)
     assert found[:8].tolist() == list(range(8))
     assert set(found[8:].tolist()) == {7}
+
+
+@contextlib.contextmanager
+def statements(tables):
+    """Counts statements while it is open."""
+    asked = []
+
+    def note(*told):
+        asked.append(told[2])
+
+    sa.event.listen(tables.database.engine, "before_cursor_execute", note)
+    yield asked
+    sa.event.remove(tables.database.engine, "before_cursor_execute", note)
+
+
+def test_sets_of_names_are_looked_up_together(world, tables):
+    """One message holds thousands, and each statement costs as much as many rows."""
+    many = 1200
+    for number in (1, 2):
+        found = [series("g", [number * many + n], {f"name{n}": [1.0]}) for n in range(many)]
+        world.add(reports(*found, number=number)).fold()
+        with statements(tables) as asked:
+            tables.save(world)
+        assert len(asked) < 40
+    trial = tables.ask(TrialSummaries([1]))["1"]
+    assert len(trial["summary"]["g"]) == many
+    with tables.database.engine.begin() as connection:
+        assert len(partitions_of(connection, [1])) == many
+
+
+def test_a_run_after_another_costs_what_it_makes_outdated(world, tables, monkeypatch):
+    """A script says itself which run it is: each message may begin another."""
+    recounted = []
+    real = statistics.Totals._recount
+    monkeypatch.setattr(
+        statistics.Totals, "_recount", lambda totals, id: recounted.append(id) or real(totals, id)
+    )
+    costs = []
+    for part in range(3):
+        for run in range(part * 20 + 1, part * 20 + 21):
+            world.add(reports(training([1, 2, 3], a=[1.0, 2.0, float(run)]), run=run))
+        world.fold()
+        with statements(tables) as asked:
+            tables.save(world)
+        costs.append(len(asked))
+    # As many partitions as there were runs, of which one each time has anything to archive.
+    assert costs[2] <= costs[1] + 20
+    assert recounted == [1, 1, 1]
+    found = tables.ask(TrialSummaries([1]))["1"]["summary"]["training"]["a"]
+    assert (found["count"], found["last"]) == (3, 60.0)

@@ -28,7 +28,7 @@ class Watched(NullSaver):
     def watch(self, listener):
         self.listener = listener
 
-    async def changed(self, state, keys, events, positions):
+    async def changed(self, state, keys, events, positions, size=0):
         self.listener(keys)
 
 

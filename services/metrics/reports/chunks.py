@@ -9,7 +9,7 @@ chunks.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
@@ -29,6 +29,7 @@ from services.metrics.series.chunk import (
 from services.metrics.series.column import Column
 
 C = CHUNKS.c
+Id = TypeVar("Id", int, bytes)
 FAN = 16
 """Number of chunks of one level that make one of the next."""
 SEALED = 3
@@ -155,8 +156,8 @@ def read_partial_chunk(connection: sa.Connection, row: Any, indexes: Sequence[in
     return unpack(row["frame"], [found[place] for place in indexes])
 
 
-def archive(connection: sa.Connection, partition: int, first: int) -> bool:
-    """Archive a partition's reports at `first` steps and later. Returns whether there were any."""
+def archive(connection: sa.Connection, partition: int, first: int) -> None:
+    """Archive a partition's reports at `first` steps and later."""
     chosen = sa.select(CHUNKS).where(
         C.partition_id == partition, C.archived.is_(False), C.last_steps >= first
     )
@@ -173,7 +174,6 @@ def archive(connection: sa.Connection, partition: int, first: int) -> bool:
         insert(
             connection, [(partition, chunk.take(~outdated), False), (partition, chunk.take(outdated), True)]
         )
-    return bool(rows)
 
 
 def drop(connection: sa.Connection, partition: int, first_id: int) -> None:
@@ -199,7 +199,7 @@ def _delete(connection: sa.Connection, ids: list[int]) -> None:
         connection.execute(sa.delete(COLUMNS).where(COLUMNS.c.chunk_id.in_(id_batch)))
 
 
-def split_ids(ids: list[int]) -> Iterator[list[int]]:
+def split_ids(ids: list[Id]) -> Iterator[list[Id]]:
     """Split ids into batches that fit into one statement."""
     for start in range(0, len(ids), AT_ONCE):
         yield ids[start : start + AT_ONCE]

@@ -44,6 +44,8 @@ class Totals:
         self._homes: dict[int, int] = {}
         self._names_left: dict[int, int] = {}
         """For trials with new names: how many more names they may have."""
+        self._outdated: dict[int, None] = {}
+        """Trials whose statistics include reports that were archived since."""
 
     def count(self, batch: ReportBatch, piece: Piece) -> Piece:
         """Add accepted reports. Returns them with only those names that are kept.
@@ -81,7 +83,9 @@ class Totals:
         return self._names_left[trial_id]
 
     def finish(self) -> None:
-        """Write everything collected so far."""
+        """Write everything collected so far. All points must be written."""
+        for trial_id in self._outdated:
+            self._recount(trial_id)
         upsert(self._connection, TRIALS, list(self._trials.values()))
         self._write_homes()
         bodies = [
@@ -89,7 +93,7 @@ class Totals:
             for (trial_id, kind), found in self._statistics.items()
         ]
         upsert(self._connection, SUMMARIES, bodies)
-        self._trials, self._statistics, self._names_left = {}, {}, {}
+        self._trials, self._statistics, self._names_left, self._outdated = {}, {}, {}, {}
 
     def record_home(self, trial_id: int, experiment_id: int) -> None:
         """Record the experiment of a new trial."""
@@ -115,11 +119,13 @@ class Totals:
         return batch.experiment_id if found is None else found
 
     def recount(self, trial_id: int) -> None:
-        """Recompute the statistics from the reports that are not archived.
+        """Have the statistics recomputed from the reports that are not archived."""
+        # Once for a commit, in which a script can begin hundreds of runs: all of the trial's points are read.
+        self._outdated[trial_id] = None
 
-        Nothing may be collected before.
-        """
+    def _recount(self, trial_id: int) -> None:
         # All of it: a minimum cannot be taken back from what an outdated run had added.
+        self._statistics = {key: found for key, found in self._statistics.items() if key[0] != trial_id}
         self._connection.execute(sa.delete(SUMMARIES).where(C.trial_id == trial_id))
         for partition in partitions_of(self._connection, [trial_id]):
             # Over the whole partition at once, so that sums do not depend on the chunks.

@@ -63,11 +63,13 @@ class ReportWriter:
         """Add the accepted reports of one batch. `position` is its position in REPORTS."""
         if judged.archive is not None:
             self._archive(batch.trial_id, judged.archive)
-        for piece in judged.pieces:
+        pieces = [self._totals.count(batch, piece) for piece in judged.pieces]
+        if judged.keeps_points:
+            self._find_partitions(batch, pieces)
+        for piece in pieces:
             # Made of the position in REPORTS, so that a batch that is folded again after a restart gets the
             # same ids.
             ids = [position * ROWS_PER_BATCH + index for index in piece.indexes]
-            piece = self._totals.count(batch, piece)
             partition = self._partition(batch, piece, ids[0]) if judged.keeps_points else None
             if partition is not None:
                 self._pending.setdefault(partition, []).append((ids, piece))
@@ -80,11 +82,14 @@ class ReportWriter:
 
     def finish(self) -> None:
         """Write everything collected so far."""
+        self._write_points()
+        self._totals.finish()
+
+    def _write_points(self) -> None:
         if self._new_partitions:
             self._connection.execute(sa.insert(PARTITIONS), self._new_partitions)
         chunks.add(self._connection, {partition: _chunk(found) for partition, found in self._pending.items()})
         self._new_partitions, self._pending, self._partitions_left = [], {}, {}
-        self._totals.finish()
         self._ranking.finish()
 
     def drop_points(self, trial_id: int, through: int) -> None:
@@ -111,16 +116,11 @@ class ReportWriter:
 
         None if the trial has as many partitions as it may: its points are not kept then, only its statistics.
         """
-        # Sorted, because scripts build their dictionaries in any order.
-        names = msgspec.json.encode(sorted(piece.columns))
-        # An index on the names themselves could need megabytes for each entry.
-        digest = hashlib.blake2b(names, digest_size=16).digest()
-        key = (batch.trial_id, batch.run, piece.group, piece.merges, digest)
+        key, names = _partition_key(batch, piece)
         if key not in self._partition_ids:
-            found = self._find_partition(key)
-            if found is None and not self._has_room(batch.trial_id, len(names)):
+            if not self._has_room(batch.trial_id, len(names)):
                 return None
-            self._partition_ids[key] = found or self._add_partition(key, names, first_id)
+            self._partition_ids[key] = self._add_partition(key, names, first_id)
         return self._partition_ids[key]
 
     def _has_room(self, trial_id: int, size: int) -> bool:
@@ -146,11 +146,21 @@ class ReportWriter:
         self._partitions_left[trial_id] = left - 1, left_bytes - size
         return True
 
-    def _find_partition(self, key: PartitionKey) -> int | None:
-        columns = (P.trial_id, P.run, P.kind, P.merges, P.digest)
-        same = (column == value for column, value in zip(columns, key, strict=True))
-        found: int | None = self._connection.execute(sa.select(P.id).where(*same)).scalar()
-        return found
+    def _find_partitions(self, batch: ReportBatch, pieces: Sequence[Piece]) -> None:
+        """Look up the stored partitions of these pieces.
+
+        All of a batch together: one message may hold thousands of sets of names.
+        """
+        keys = {_partition_key(batch, piece)[0] for piece in pieces} - self._partition_ids.keys()
+        digests = sorted({digest for *_, digest in keys})
+        columns = (P.id, P.trial_id, P.run, P.kind, P.merges, P.digest)
+        for some in chunks.split_ids(digests):
+            mine = (P.trial_id == batch.trial_id, P.run == batch.run, P.digest.in_(some))
+            for id, trial_id, run, kind, merges, digest in self._connection.execute(
+                sa.select(*columns).where(*mine).order_by(P.id.desc())
+            ):
+                # The oldest of those with one key is the last here.
+                self._partition_ids[trial_id, run, kind, bool(merges), bytes(digest)] = id
 
     def _add_partition(self, key: PartitionKey, names: bytes, first_id: int) -> int:
         columns = ("trial_id", "run", "kind", "merges", "digest")
@@ -162,16 +172,33 @@ class ReportWriter:
 
         They stay readable but no longer count (REST spec, section 4, rule 2).
         """
-        self.finish()
-        older = sa.select(P.id, P.kind).where(P.trial_id == trial_id, P.run < archive.run)
-        found = False
-        for partition, kind in self._connection.execute(older.order_by(P.id)).all():
-            # Other groups' reports at this very step were made before the one that began the new run.
-            first = archive.steps if kind == archive.group else archive.steps + 1
-            found |= chunks.archive(self._connection, partition, first)
+        self._write_points()
+        # Other groups' reports at this very step were made before the one that began the new run.
+        first = sa.case((P.kind == archive.group, archive.steps), else_=archive.steps + 1)
+        # Only partitions with something to archive: a trial may have thousands, and a script as many runs.
+        older = (
+            sa.select(P.id, first)
+            .join(CHUNKS, CHUNKS.c.partition_id == P.id)
+            .where(P.trial_id == trial_id, P.run < archive.run)
+            .where(CHUNKS.c.archived.is_(False), CHUNKS.c.last_steps >= first)
+            .distinct()
+            .order_by(P.id)
+        )
+        found = self._connection.execute(older).all()
+        for partition, steps in found:
+            chunks.archive(self._connection, partition, steps)
         if found:
             self._ranking.archive(trial_id, archive)
             self._totals.recount(trial_id)
+
+
+def _partition_key(batch: ReportBatch, piece: Piece) -> tuple[PartitionKey, bytes]:
+    """What identifies the partition of a piece, and its names."""
+    # Sorted, because scripts build their dictionaries in any order.
+    names = msgspec.json.encode(sorted(piece.columns))
+    # An index on the names themselves could need megabytes for each entry.
+    digest = hashlib.blake2b(names, digest_size=16).digest()
+    return (batch.trial_id, batch.run, piece.group, piece.merges, digest), names
 
 
 def _chunk(pending: PendingPieces) -> Chunk:
