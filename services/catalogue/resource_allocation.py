@@ -9,13 +9,13 @@ import asyncio
 import io
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from typing import Any, Literal, NamedTuple
 
 from det_contracts import spreadsheet
 from services.catalogue.api_values import format_optional_time, format_time
 from services.catalogue.domain import Allocation, State
-from services.catalogue.runs import UsageKey
+from services.catalogue.usage_days import UsageKey
 from services.people import users, workspace_records
 
 Period = Literal["DAILY", "MONTHLY"]
@@ -223,11 +223,6 @@ def next_period(first: date, period: Period) -> date:
         return first + timedelta(days=1)
     # Every month has a 28th, and four days later it is always the next month.
     return (first.replace(day=28) + timedelta(days=4)).replace(day=1)
-
-
-def day_start(day: date) -> float:
-    """The time at which a day begins."""
-    return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()
 
 
 def sum_entry(first: date, sums: PeriodSums, period: Period) -> dict[str, Any]:

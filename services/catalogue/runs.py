@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from datetime import date, timedelta
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import msgspec
 import sqlalchemy as sa
 
+from services.catalogue import usage_days
 from services.catalogue.domain import Allocation
+from services.catalogue.usage_days import UsageKey
 from services.kit.database import upsert
 from services.kit.rules import Key
 
@@ -26,51 +27,29 @@ RUNS = sa.Table(
     sa.Column("until", sa.Float, nullable=False, index=True),
     sa.Column("body", sa.LargeBinary, nullable=False),
 )
-DAY_S = 24 * 60 * 60
-EPOCH = date(1970, 1, 1)
-FETCH_SIZE = 1000
-"""Number of rows in memory at a time."""
+IDS_PER_QUERY = 500
+"""Number of ids in one database query."""
 _run_decoder: msgspec.json.Decoder[Allocation] = msgspec.json.Decoder(Allocation)
-
-
-class _UsedFields(msgspec.Struct, frozen=True, gc=False):
-    """The fields of a run that are needed for sums. One sum may read a million runs."""
-
-    task_id: str
-    experiment_id: int
-    slots: int
-    pool: str
-    started_at: float
-    ended_at: float | None
-    members: tuple[msgspec.Raw, ...]
-
-
-_used_decoder: msgspec.json.Decoder[_UsedFields] = msgspec.json.Decoder(_UsedFields)
-
-
-class UsageKey(NamedTuple):
-    """What used slots of one pool on one day: an experiment, or a task that belongs to none."""
-
-    day: int
-    """Number of days since 1970-01-01, UTC."""
-    experiment_id: int
-    task_id: str
-    """Empty for a task of an experiment."""
-    pool: str
-
-    @property
-    def date(self) -> date:
-        """The day as a date."""
-        return EPOCH + timedelta(days=self.day)
 
 
 def write(connection: sa.Connection, records: Mapping[Key, Any]) -> None:
     """Store the changed runs that have started, and delete removed ones."""
-    changed = [(id, run) for (kind, id), run in records.items() if kind == "allocations"]
-    started = [run for _, run in changed if run is not None and run.started_at is not None]
+    changed = {id: run for (kind, id), run in records.items() if kind == "allocations"}
+    started = [run for run in changed.values() if run is not None and run.started_at is not None]
+    counted = list(_ended(connection, changed))
     upsert(connection, RUNS, [_row(run) for run in started])
-    for id in (id for id, run in changed if run is None):
+    for id in (id for id, run in changed.items() if run is None):
         connection.execute(sa.delete(RUNS).where(RUNS.c.id == id))
+    usage_days.replace_runs(connection, counted, (run for run in started if run.ended_at is not None))
+
+
+def _ended(connection: sa.Connection, ids: Iterable[str]) -> Iterator[Allocation]:
+    """Those of these runs that had ended already when they were last stored."""
+    known = list(ids)
+    for start in range(0, len(known), IDS_PER_QUERY):
+        some = known[start : start + IDS_PER_QUERY]
+        query = sa.select(RUNS.c.body).where(RUNS.c.id.in_(some), RUNS.c.until < NOT_ENDED)
+        yield from map(_run_decoder.decode, connection.scalars(query))
 
 
 def _row(run: Allocation) -> dict[str, Any]:
@@ -91,30 +70,19 @@ def runs_between(connection: sa.Connection, after: float, before: float = NOT_EN
     return [_run_decoder.decode(body) for body in found]
 
 
-def slot_seconds(connection: sa.Connection, after: float, before: float, now: float) -> dict[UsageKey, float]:
-    """Slot seconds of all runs between two times, in seconds since the epoch.
+def slot_seconds(
+    connection: sa.Connection, first: int, last: int | None, now: float
+) -> dict[UsageKey, float]:
+    """Slot seconds of all runs from one day to another; None: to the newest (`usage_days.day_number`).
 
-    Only the sums are kept in memory, however many runs there are.
+    Reads one row for what used slots on a day, however many runs it had, and the runs that have not ended.
     """
-    sums: dict[UsageKey, float] = defaultdict(float)
-    rows: Iterable[bytes] = connection.scalars(
-        _overlapping(after, before), execution_options={"yield_per": FETCH_SIZE}
-    )
-    for body in rows:
-        run = _used_decoder.decode(body)
-        if not run.slots or not run.members:
-            continue
-        at = max(run.started_at, after)
-        # Another host's clock may be ahead of this one, and a run must not have a negative length.
-        until = min(run.ended_at or max(now, run.started_at), before)
-        task_id = run.task_id if run.experiment_id <= 0 else ""
-        # A run of days is split at midnight (UTC), because sums are per day.
-        while at < until:
-            day = int(at // DAY_S)
-            end = min(until, (day + 1.0) * DAY_S)
-            sums[UsageKey(day, run.experiment_id, task_id, run.pool)] += (end - at) * run.slots
-            at = end
-    return sums
+    sums = defaultdict(int, usage_days.ended_by_day(connection, first, last))
+    for body in connection.scalars(sa.select(RUNS.c.body).where(RUNS.c.until == NOT_ENDED)):
+        for key, slot_us in usage_days.by_day(_run_decoder.decode(body), now):
+            if first <= key.day and (last is None or key.day <= last):
+                sums[key] += slot_us
+    return {key: slot_us / 1e6 for key, slot_us in sums.items()}
 
 
 def _overlapping(after: float, before: float) -> sa.Select[Any]:

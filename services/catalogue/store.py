@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from det_contracts.envelope import Recorded, Unknown
-from services.catalogue import audit, runs
+from services.catalogue import audit, runs, usage_days
 from services.catalogue.columns import checkpoints, experiments, trials
 from services.catalogue.columns.column import Columns, row, table_columns
 from services.kit.database import upsert
@@ -44,7 +44,7 @@ def write_rows(connection: sa.Connection, records: Mapping[Key, Any], events: Se
 
 def delete_rows(connection: sa.Connection) -> None:
     """Delete all rows, so that they can be rewritten from the log."""
-    for table in (EXPERIMENTS, TRIALS, CHECKPOINTS, UNREADABLE, audit.AUDIT, runs.RUNS):
+    for table in (EXPERIMENTS, TRIALS, CHECKPOINTS, UNREADABLE, audit.AUDIT, runs.RUNS, usage_days.USAGE):
         connection.execute(sa.delete(table))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from services.catalogue.api_values import format_optional_time, format_time
 from services.catalogue.domain import Allocation, State
-from services.catalogue.runs import UsageKey
+from services.catalogue.usage_days import UsageKey
 from services.people import users
 
 HOUR_S = 3600.0

@@ -229,14 +229,7 @@ def upsert(connection: sa.Connection, table: sa.Table, rows: list[dict[str, Any]
     """Insert rows, or replace those with the same primary key. Works on SQLite and PostgreSQL."""
     if not rows:
         return
-    if connection.dialect.name == "sqlite":
-        from sqlalchemy.dialects.sqlite import insert as sqlite_insert
-
-        insert: Any = sqlite_insert(table)
-    else:
-        from sqlalchemy.dialects.postgresql import insert as postgresql_insert
-
-        insert = postgresql_insert(table)
+    insert = _insert(connection, table)
     keys = [column.name for column in table.primary_key]
     changed = {name: insert.excluded[name] for name in rows[0] if name not in keys}
     if changed:
@@ -244,6 +237,28 @@ def upsert(connection: sa.Connection, table: sa.Table, rows: list[dict[str, Any]
     else:
         statement = insert.on_conflict_do_nothing(index_elements=keys)
     connection.execute(statement, rows)
+
+
+def add_to_sums(connection: sa.Connection, table: sa.Table, rows: list[dict[str, Any]]) -> None:
+    """Insert rows, or add their numbers to those of rows with the same primary key."""
+    if not rows:
+        return
+    insert = _insert(connection, table)
+    sums = [column for column in table.columns if not column.primary_key]
+    added = {column.name: column + insert.excluded[column.name] for column in sums}
+    keys = [column.name for column in table.primary_key]
+    connection.execute(insert.on_conflict_do_update(index_elements=keys, set_=added), rows)
+
+
+def _insert(connection: sa.Connection, table: sa.Table) -> Any:
+    """An insertion into a table that can say what happens to rows that are there."""
+    if connection.dialect.name == "sqlite":
+        from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+
+        return sqlite_insert(table)
+    from sqlalchemy.dialects.postgresql import insert as postgresql_insert
+
+    return postgresql_insert(table)
 
 
 def add_roots(connection: sa.Connection) -> None:

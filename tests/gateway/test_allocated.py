@@ -97,9 +97,8 @@ def test_days_and_months_are_added_up_by_user_label_and_pool(used):
     assert day == second, "the last day belongs to what is asked for"
 
 
-def test_what_is_added_up_is_read_in_portions_however_much_it_is(used, monkeypatch):
+def test_what_is_added_up_goes_through_no_runs_that_ended(used, monkeypatch):
     """A million runs of a year took a gigabyte and half a minute, record by record."""
-    monkeypatch.setattr(runs, "FETCH_SIZE", 2)
     monkeypatch.setattr(runs, "runs_between", None)
     for trial in range(3, 10):
         used.given(stories.trial_created(trial), *stories.running(trial), at=NOON + trial)

@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from det_contracts.events import searcher
-from services.catalogue import runs
+from services.catalogue import audit, runs, usage_days
 from services.catalogue.store import CHECKPOINTS, EXPERIMENTS, METADATA, TRIALS
 from services.gateway.app import RULES
 from services.kit import database, migrate
@@ -125,6 +125,8 @@ def test_the_migration_makes_the_tables_that_the_code_means(tmp_path):
     meant = {
         **METADATA.tables,
         **runs.METADATA.tables,
+        **usage_days.METADATA.tables,
+        "audit": audit.AUDIT,
         "positions": database.POSITIONS,
         "snapshots": database.SNAPSHOTS,
     }

@@ -6,7 +6,7 @@ import pytest
 
 from det_contracts import queries
 from det_contracts.events import scheduler, searcher
-from services.catalogue import runs
+from services.catalogue import usage_days
 from tests.gateway import stories
 
 HOUR = 3600.0
@@ -41,7 +41,7 @@ def test_hours_are_summed_by_day_user_and_label(used):
 
 
 def test_a_run_over_midnight_counts_on_both_days(gateway):
-    midnight = time.time() // runs.DAY_S * runs.DAY_S - runs.DAY_S
+    midnight = time.time() // usage_days.DAY_S * usage_days.DAY_S - usage_days.DAY_S
     gateway.given(stories.worker_here(), stories.created(1), stories.trial_created(1), at=midnight - 700)
     gateway.given(*stories.running(1), at=midnight - 600)
     gateway.given(stories.allocation_ended(1), at=midnight + 1200)

@@ -15,6 +15,7 @@ from starlette.responses import Response
 from det_contracts.problems import invalid
 from services.catalogue import resource_allocation, runs
 from services.catalogue.resource_allocation import HeldRun, Period, PeriodSums
+from services.catalogue.usage_days import EPOCH
 from services.rest_requests.api_call import Authenticated, UserCall
 from services.web.query import FromQuery, Instant, QueryModel, enum_value
 
@@ -94,12 +95,9 @@ async def _sums_by_period(call: UserCall, query: PeriodsQuery) -> tuple[Period, 
         raise invalid("startDate is later than endDate")
     if (last - first).days / (30 if period == "MONTHLY" else 1) > MAX_PERIODS:
         raise invalid(f"from {first} to {last} are more than {MAX_PERIODS} periods: ask for fewer")
-    after, before = (
-        resource_allocation.day_start(first),
-        resource_allocation.day_start(resource_allocation.next_period(last, period)),
-    )
+    days = (first - EPOCH).days, (resource_allocation.next_period(last, period) - EPOCH).days - 1
     now = time.time()
-    used = await call.catalogue.read(lambda connection: runs.slot_seconds(connection, after, before, now))
+    used = await call.catalogue.read(lambda connection: runs.slot_seconds(connection, *days, now))
     seen = call.visibility.includes_experiment
     return period, await resource_allocation.sum_by_period(call.catalogue.state, used, period, seen)
 

@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts.problems import invalid
-from services.catalogue import runs, usage
+from services.catalogue import runs, usage, usage_days
 from services.catalogue.domain import Allocation
 from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_routes.present.agent import live_allocations
@@ -31,7 +31,7 @@ def _since(query: DaysQuery, default_days: int) -> float:
     days = default_days if query.days is None else query.days
     if not 1 <= days <= MAX_DAYS:
         raise invalid(f"days must be from 1 to {MAX_DAYS}, not {days}")
-    return time.time() - days * runs.DAY_S
+    return time.time() - days * usage_days.DAY_S
 
 
 async def _allocations_since(call: UserCall, since: float) -> list[Allocation]:
@@ -53,10 +53,9 @@ async def strips(call: Authenticated, query: FromQuery[DaysQuery]) -> Response:
 @router.get("/cluster/usage")
 async def by_day(call: Authenticated, query: FromQuery[DaysQuery]) -> Response:
     """Slot hours by day, user and label."""
-    since, now = _since(query, 30), time.time()
-    used = await call.catalogue.read(
-        lambda connection: runs.slot_seconds(connection, since, runs.NOT_ENDED, now)
-    )
+    # Whole days (UTC), the first one, too.
+    first, now = usage_days.day_number(_since(query, 30)), time.time()
+    used = await call.catalogue.read(lambda connection: runs.slot_seconds(connection, first, None, now))
     found = usage.usage_by_day(call.catalogue.state, used)
     return call.answer({"usage": found})
 
