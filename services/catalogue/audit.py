@@ -19,11 +19,14 @@ AUDIT = sa.Table(
     sa.MetaData(),
     sa.Column("position", sa.BigInteger, primary_key=True),
     sa.Column("at", sa.Float, nullable=False, index=True),
-    sa.Column("username", sa.String, nullable=False, index=True),
+    sa.Column("username", sa.String, nullable=False),
     sa.Column("event", sa.String, nullable=False),
-    sa.Column("about", sa.String, nullable=False, index=True),
+    sa.Column("about", sa.String, nullable=False),
     sa.Column("what", sa.String, nullable=False),
     sa.Column("reason", sa.String, nullable=False),
+    # With the position: the newest of one user come without sorting all that user ever did.
+    sa.Index("audit_by_user", "username", "position"),
+    sa.Index("audit_by_thing", "about", "position"),
 )
 ACTOR = "user:"
 PLATFORM_ACTORS = {"", "configuration", "scheduler", "metrics"}

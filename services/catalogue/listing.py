@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -174,6 +174,16 @@ def _in_states(table: sa.Table, states: Sequence[str]) -> list[Column]:
     return [sa.or_(table.c.state.in_(states), table.c.shown_state.in_(states))] if states else []
 
 
+def _order(column: Column, key: Column, *, descending: bool) -> Iterator[Column]:
+    # SQLite puts nulls first and PostgreSQL last; this says it explicitly, where there may be any. Elsewhere
+    # an index gives the order, if nothing stands before its columns.
+    if getattr(column, "nullable", True):
+        yield column.is_(None)
+    # The key breaks ties, because pages of equal values would otherwise overlap or leave rows out.
+    for one in dict.fromkeys((column, key)):
+        yield one.desc() if descending else one.asc()
+
+
 def _page(
     connection: sa.Connection,
     table: sa.Table,
@@ -185,10 +195,6 @@ def _page(
     key = next(iter(table.primary_key))
     total = connection.scalar(sa.select(sa.func.count()).select_from(table).where(*conditions)) or 0
     found = span_of(window, total)
-    # SQLite puts nulls first and PostgreSQL last; this says it explicitly. The key breaks ties, because pages
-    # of equal values would otherwise overlap or leave rows out.
-    order = [column.is_(None), column.desc() if window.descending else column.asc()]
-    order.append(key.desc() if window.descending else key.asc())
-    query = sa.select(key).where(*conditions).order_by(*order)
+    query = sa.select(key).where(*conditions).order_by(*_order(column, key, descending=window.descending))
     page = query.offset(found.start).limit(found.end - found.start)
     return IdPage(list(connection.scalars(page)), found)

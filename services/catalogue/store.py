@@ -16,7 +16,14 @@ from services.kit.rules import Key
 
 METADATA = sa.MetaData()
 
-EXPERIMENTS = sa.Table("experiments", METADATA, *table_columns(experiments.COLUMNS))
+EXPERIMENTS = sa.Table(
+    "experiments",
+    METADATA,
+    *table_columns(experiments.COLUMNS),
+    # The usual pages are read in order, and counted, from an index alone.
+    sa.Index("experiments_by_project", "project_id", "archived", "id"),
+    sa.Index("experiments_by_archived", "archived", "id"),
+)
 TRIALS = sa.Table("trials", METADATA, *table_columns(trials.COLUMNS))
 CHECKPOINTS = sa.Table("checkpoints", METADATA, *table_columns(checkpoints.COLUMNS))
 UNREADABLE = sa.Table(

@@ -4,8 +4,9 @@ Each service keeps its alembic revisions in `services/<owner>/migrations`. Alemb
 something to do: an up-to-date start costs one small query. Replicas that start at the same time on a shared
 PostgreSQL wait for each other.
 
-Revisions only add: tables, columns with defaults, indexes. A release therefore works with the schema of a
-later one, beside it or after it. It leaves that schema unchanged and ignores what it does not know.
+Revisions only add: tables, columns with defaults, indexes; an index may be replaced by one that begins with
+its columns. A release therefore works with the schema of a later one, beside it or after it. It leaves that
+schema unchanged and ignores what it does not know.
 """
 
 from __future__ import annotations

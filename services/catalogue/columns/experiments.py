@@ -141,7 +141,7 @@ COLUMNS = columns_by_name(
             sort="STATE",
             stored=(
                 StoredColumn("state", sa.String, lambda experiment: experiment.state, index=True),
-                StoredColumn("shown_state", sa.String),
+                StoredColumn("shown_state", sa.String, index=True),
             ),
         ),
         C("searcherType", "Searcher", TEXT, lambda experiment: experiment.searcher),
@@ -211,7 +211,7 @@ COLUMNS = columns_by_name(
             INTEGER,
             lambda experiment: experiment.project_id,
             sort="PROJECT_ID",
-            stored=(StoredColumn("project_id", sa.Integer, index=True),),
+            stored=(StoredColumn("project_id", sa.Integer),),
             listed=False,
         ),
         C("notes", "Notes", TEXT, lambda experiment: experiment.notes, listed=False),
