@@ -6,14 +6,14 @@ from collections.abc import Iterable
 
 import msgspec
 
-from det_contracts.ids import job_id
 from det_contracts.queries import PreviewChange
 from services.scheduler.domain import Job, State
 from services.scheduler.domain.index import group_of
+from services.scheduler.domain.state import job_queue_key
 from services.scheduler.jobs import job_after_change
+from services.scheduler.listing import listed
 from services.scheduler.policy.book import Book, book_of
 from services.scheduler.policy.decide import decide
-from services.scheduler.policy.queue import job_infos as queue_of
 from services.scheduler.policy.records import Request, Running
 
 replace = msgspec.structs.replace
@@ -28,14 +28,17 @@ def preview(state: State, query: PreviewChange) -> dict[str, list[int]]:
     before, after = decide(current_book), decide(changed_book)
     starts = {one.allocation_id for one in after.allocate} - {one.allocation_id for one in before.allocate}
     leaves = {one.allocation_id for one in after.release} - {one.allocation_id for one in before.release}
-    ranks = {
-        info.job_id: rank
-        for rank, info in enumerate(queue_of(changed_book, state.index.gate.not_admitted(job.pool)))
+    return {
+        "order": _order_with(state, job),
+        "starts": _experiment_ids(state, starts),
+        "leave": _experiment_ids(state, leaves),
     }
-    order = sorted(
-        (id for id in state.job_order.ids(job.pool) if job_id(id) in ranks), key=lambda id: ranks[job_id(id)]
-    )
-    return {"order": order, "starts": _experiment_ids(state, starts), "leave": _experiment_ids(state, leaves)}
+
+
+def _order_with(state: State, job: Job) -> list[int]:
+    """The listed jobs of its pool in order, if this one is as given."""
+    jobs = (job if one.experiment_id == job.experiment_id else one for one, _ in listed(state, job.pool))
+    return [one.experiment_id for one in sorted(jobs, key=job_queue_key)]
 
 
 def _experiment_ids(state: State, allocations: Iterable[str]) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import chain, islice
 from typing import Any
 
 import msgspec
@@ -22,9 +23,9 @@ from services.kit.quotas import limits
 from services.kit.rules import dump
 from services.scheduler.domain import Allocation, Job, Pool, State, Worker
 from services.scheduler.jobs import unknown_pool
+from services.scheduler.listing import listed, place_of, requests_of
 from services.scheduler.policy.explain import Explainer, explain_never_fits
-from services.scheduler.policy.queue import JobInfo
-from services.scheduler.policy.queue import job_infos as queue_of
+from services.scheduler.policy.queue import job_info
 from services.scheduler.preview import preview
 from services.scheduler.provisioning import describe_supply, provisioning
 from services.scheduler.quota_explainer import QuotaExplainer
@@ -87,29 +88,21 @@ def jobs(state: State, query: Jobs) -> list[dict[str, Any]]:
     """The queue of one pool or of all. Jobs that currently request nothing are not in it."""
     if query.pool is not None and query.pool not in state.pools:
         raise unknown_pool(state, query.pool)
-    only = query.experiment_id
-    if only is not None:
-        pools = [state.jobs[only].pool] if only in state.jobs else []
+    if query.experiment_id is not None:
+        line = place_of(state, query.experiment_id)
     else:
         pools = [query.pool] if query.pool is not None else sorted(state.pools)
-    wanting = [row for pool in pools for row in _wanting(state, pool, only)]
+        line = chain.from_iterable(listed(state, pool) for pool in pools)
     end = query.offset + query.limit if query.limit else None
     explainer = WaitExplainer(state)
-    # To explain is most of the work, so only what is sent is explained.
-    return [_job_row(state, job, info, explainer) for job, info in wanting[query.offset : end]]
+    # What is not sent is only counted: to describe and to explain a job is most of the work.
+    return [_job_row(state, job, ahead, explainer) for job, ahead in islice(line, query.offset, end)]
 
 
-def _wanting(state: State, pool: str, only: int | None) -> list[tuple[Job, JobInfo]]:
-    """The jobs of a pool that have or want slots, in order."""
-    outside = state.index.gate.not_admitted(pool)
-    found = {info.job_id: info for info in queue_of(state.index.books[pool], outside)}
-    line = ((id, job_id(id)) for id in (state.job_order.ids(pool) if only is None else (only,)))
-    return [(state.jobs[id], found[name]) for id, name in line if name in found]
-
-
-def _job_row(state: State, job: Job, info: JobInfo, explainer: WaitExplainer) -> dict[str, Any]:
+def _job_row(state: State, job: Job, ahead: int, explainer: WaitExplainer) -> dict[str, Any]:
     mine = state.occupancy.of_job(job.experiment_id)
     first = next((state.allocations[id] for id in mine if _is_waiting(state.allocations[id])), None)
+    info = job_info(state.index.books[job.pool], list(requests_of(state, job)))
     row: dict[str, Any] = msgspec.to_builtins(job)
     return row | {
         "job_id": job_id(job.experiment_id),
@@ -117,7 +110,7 @@ def _job_row(state: State, job: Job, info: JobInfo, explainer: WaitExplainer) ->
         "state": info.state,
         "slots_requested": info.requested_slots,
         "slots_allocated": info.allocated_slots,
-        "jobs_ahead": info.jobs_ahead,
+        "jobs_ahead": ahead,
         "waits_for": explainer.why(first) if first else "",
     }
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Context, Decimal
 from typing import Literal
 
 import msgspec
 
 from services.scheduler.policy.book import Book
-from services.scheduler.policy.group_queue import QueueKey, queue_key
 from services.scheduler.policy.records import Request
 
 JobState = Literal["QUEUED", "SCHEDULED", "SCHEDULED_BACKFILLED"]
@@ -43,12 +41,9 @@ class QueuedJob(msgspec.Struct, frozen=True, kw_only=True):
 class JobInfo(msgspec.Struct, frozen=True, kw_only=True):
     """What the queue reports about a job."""
 
-    job_id: str
     state: JobState
     requested_slots: int
     allocated_slots: int
-    jobs_ahead: int
-    """Number of distinct jobs ahead of it; -1 if the policy has no job order."""
 
 
 def initial_position(submitted_at: float) -> Decimal:
@@ -110,40 +105,16 @@ def _position_between(job: QueuedJob, anchor: QueuedJob, limit: Decimal, *, ahea
     return position
 
 
-def job_infos(book: Book, not_admitted: Iterable[Request] = ()) -> list[JobInfo]:
-    """What the queue reports about every job that has a request, in queue order.
-
-    `not_admitted` are further requests, which are currently kept out of the book.
-    """
-    mine: defaultdict[str, list[Request]] = defaultdict(list)
-    for request in _requests_in_order(book, not_admitted):
-        mine[request.job_id].append(request)
-    ordered = book.settings.type == "priority"
-    return [
-        _info(book, id, found, ahead if ordered else -1) for ahead, (id, found) in enumerate(mine.items())
-    ]
-
-
-def _info(book: Book, job_id: str, requests: Sequence[Request], ahead: int) -> JobInfo:
+def job_info(book: Book, requests: Sequence[Request]) -> JobInfo:
+    """What the queue reports about a job, given all of its requests, in the book or kept out of it."""
     held = [r for r in requests if r.allocation_id in book.running]
     return JobInfo(
-        job_id=job_id,
         state=_STATES[max(_state_index(book, request) for request in requests)],
         requested_slots=sum(r.slots for r in requests),
         allocated_slots=sum(r.slots for r in held),
-        jobs_ahead=ahead,
     )
 
 
 def _state_index(book: Book, request: Request) -> int:
     running = book.running.get(request.allocation_id)
     return 0 if running is None else 2 if running.backfilled else 1
-
-
-def _requests_in_order(book: Book, outside: Iterable[Request]) -> Iterator[Request]:
-    def order(request: Request) -> tuple[int, QueueKey]:
-        return book.priority(request.group), queue_key(request)
-
-    running = (running.request for running in book.running.values())
-    requests = [*book.waiting.values(), *outside, *running]
-    return iter(sorted(requests, key=order))
