@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from services.scheduler.policy.fitting import Pool, Shape
-from services.scheduler.policy.group_queue import GroupQueue, Size
+from services.scheduler.policy.group_queue import GroupQueue, Size, size_of
 from services.scheduler.policy.idle_pass import IdlePass
 from services.scheduler.policy.records import Agent, Group, PoolSettings, Request, Running, Share
 
@@ -29,6 +29,8 @@ class Book:
         self.queues: dict[str, GroupQueue] = {}
         self.levels: dict[int, set[str]] = {}
         """Names of the groups that have requests, by priority."""
+        self.lanes: dict[Size, set[str]] = {}
+        """Names of the groups that have waiting requests, by size of these."""
         self.leaving: dict[str, Running] = {}
         self.expected: dict[str, tuple[str, int]] = {}
         """Group and slots of runs that are over but may be requested again, by any id."""
@@ -101,6 +103,7 @@ class Book:
         # After `leave`: a request that changed its group or size must not stay in its old lane.
         self.waiting[id] = request
         self._queue_of(request.group).add_waiting(request)
+        self.lanes.setdefault(size_of(request), set()).add(request.group)
         # Not `invalidate`: with thousands of requests behind a full pool, most of those that arrive change
         # nothing.
         self.idle_pass.add_request(request)
@@ -143,6 +146,7 @@ class Book:
         if waited is not None:
             self.idle_pass.invalidate()
             self.queues[waited.group].remove_waiting(waited)
+            self._remove_from_lanes(waited.group, size_of(waited))
             self._remove_if_empty(waited.group)
         ran = self.running.pop(allocation_id, None)
         if ran is not None:
@@ -182,6 +186,12 @@ class Book:
         if not self.queues[group]:
             self._remove_from_level(group)
             del self.queues[group]
+
+    def _remove_from_lanes(self, group: str, size: Size) -> None:
+        if not self.queues[group].waiting(size):
+            self.lanes[size].discard(group)
+            if not self.lanes[size]:
+                del self.lanes[size]
 
     def _add_to_level(self, group: str) -> None:
         if group in self.queues:

@@ -30,9 +30,8 @@ def explain_too_large(agents: Sequence[Agent], settings: PoolSettings, slots: in
 
 
 def impossible_sizes(book: Book) -> frozenset[Size]:
-    """The sizes of requests in a book that its open agents could not serve even when idle."""
-    sizes = {size for queue in book.queues.values() for size in queue.sizes()}
-    return frozenset(size for size in sizes if is_impossible(book, size))
+    """The sizes of waiting requests in a book that its open agents could not serve even when idle."""
+    return frozenset(size for size in book.lanes if is_impossible(book, size))
 
 
 def is_impossible(book: Book, size: Size) -> bool:

@@ -11,7 +11,7 @@ from services.scheduler.policy.book import Book, group_headroom
 from services.scheduler.policy.capacity import explain_too_large, format_slots
 from services.scheduler.policy.decide import decide
 from services.scheduler.policy.group_queue import QueueKey, Size, queue_key, size_of
-from services.scheduler.policy.offers import Claim, capacity_of, claims_of
+from services.scheduler.policy.offers import Offers, offers_of
 from services.scheduler.policy.records import Decision, Request
 
 
@@ -36,8 +36,7 @@ class Explainer:
         self._book = book
         self._decision = decide(book) if decision is None else decision
         self._placed = {placement.allocation_id: None for placement in self._decision.allocate}
-        self._claims: dict[str, Claim] | None = None
-        self._capacity = capacity_of(book)
+        self._offers: Offers | None = None
         self._lines: dict[Any, _Line] = {}
         self._by_size: dict[tuple[Any, Size], str] = {}
 
@@ -69,16 +68,16 @@ class Explainer:
     def _explain_fair_share(self, request: Request) -> str:
         if self._book.settings.type != "fair_share" or request.slots == 0:
             return ""
-        if self._claims is None:
-            self._claims = {claim.name: claim for claim in claims_of(self._book)}
-        claim = self._claims[request.group]
+        if self._offers is None:
+            self._offers = offers_of(self._book)
+        claim = self._offers.claim_of(request.group) or self._offers.new_claim_of(request.group)
         if request.slots <= claim.offer - claim.active:
             return ""
         # Only trials share a claim with others: those of their experiment.
         whose = "its experiment" if request.preemptible else "its job"
         return (
             f"It needs {request.slots} more: the fair share of {whose} is {claim.offer} of "
-            f"{format_slots(self._capacity)} at present, and {whose} holds {claim.active}."
+            f"{format_slots(self._offers.capacity)} at present, and {whose} holds {claim.active}."
         )
 
     def _explain_behind(self, request: Request) -> str:

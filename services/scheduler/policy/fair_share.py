@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from services.scheduler.policy.book import Book, can_preempt, group_headroom
 from services.scheduler.policy.group_queue import Size, Walk, size_of
-from services.scheduler.policy.offers import Claim, capacity_of, claims_of
+from services.scheduler.policy.offers import Claim, Offers
 from services.scheduler.policy.records import NOTHING, Decision, Placement, Release, Request
 
 
@@ -24,16 +24,15 @@ def decide(book: Book) -> Decision:
     assigner = _SlotAssigner(book)
     assigner.place_zero_slot()
     releases: list[Release] = []
-    claims = claims_of(book)
-    for claim in claims:
+    offers = Offers(book)
+    for claim in offers.claims:
         if claim.active > claim.offer:
             releases += _release_excess(book, claim)
         elif claim.active < claim.offer:
             assigner.place_group(claim)
     decision = Decision(tuple(assigner.placements), tuple(releases))
     if decision == NOTHING:
-        known = {claim.name: claim for claim in claims}
-        book.idle_pass.record(lambda request: _changes_nothing(book, known.get(request.group), request))
+        book.idle_pass.record(lambda request: _changes_nothing(book, offers, request), offers)
     return decision
 
 
@@ -61,7 +60,8 @@ class _SlotAssigner:
 
     def place_zero_slot(self) -> None:
         """Place every zero-slot request that fits: these do not compete for slots."""
-        lanes = (lane for queue in self._book.queues.values() for lane in queue.lanes(True))
+        groups = {name for size, names in self._book.lanes.items() if size.slots == 0 for name in names}
+        lanes = (lane for name in groups for lane in self._book.queues[name].lanes(True))
         for request in Walk((lane, 0, len(lane)) for lane in lanes):
             if not self._place(request):
                 return
@@ -91,14 +91,17 @@ class _SlotAssigner:
         return True
 
 
-def _changes_nothing(book: Book, claim: Claim | None, request: Request) -> bool:
+def _changes_nothing(book: Book, offers: Offers, request: Request) -> bool:
     """After a pass that decided nothing: whether one more request changes no offer and does not fit."""
     if request.slots == 0:
         return not book.pool.fits(request)
-    if request.slots > capacity_of(book):
+    if request.slots > offers.capacity:
         return True
+    claim = offers.claim_of(request.group)
+    if claim is None:
+        return offers.pass_by(request.group)
     limit = book.group(request.group).max_slots
-    if claim is None or limit is None or claim.demand < limit:
+    if limit is None or claim.demand < limit:
         return False
     within = claim.smallest <= request.slots and claim.smallest > 0
     return within and (request.slots > claim.offer - claim.active or not book.pool.fits(request))

@@ -12,18 +12,20 @@ class IdlePass:
 
     def __init__(self) -> None:
         self._changes_nothing: Callable[[Request], bool] | None = None
+        self._facts: object = None
         self._new_requests: list[Request] = []
 
-    def record(self, changes_nothing: Callable[[Request], bool]) -> None:
+    def record(self, changes_nothing: Callable[[Request], bool], facts: object = None) -> None:
         """Record that a pass found nothing to do.
 
-        `changes_nothing` returns whether a new request would not change that.
+        `changes_nothing` returns whether a new request would not change that. `facts` are what the pass found
+        out, which then remains true, too.
         """
-        self._changes_nothing, self._new_requests = changes_nothing, []
+        self._changes_nothing, self._facts, self._new_requests = changes_nothing, facts, []
 
     def invalidate(self) -> None:
         """Record that something changed."""
-        self._changes_nothing, self._new_requests = None, []
+        self._changes_nothing, self._facts, self._new_requests = None, None, []
 
     def add_request(self, request: Request) -> None:
         """Record that a request began to wait."""
@@ -38,3 +40,7 @@ class IdlePass:
         if not all(map(self._changes_nothing, new_requests)):
             self.invalidate()
         return self._changes_nothing is not None
+
+    def facts(self) -> object:
+        """What the last pass found out, if it still holds; otherwise None."""
+        return self._facts if self.is_valid() else None

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
+from functools import cached_property
+from heapq import heapify, heappop, heappush
+from math import inf
+from operator import attrgetter
 
 from services.scheduler.policy.book import Book
 from services.scheduler.policy.capacity import impossible_sizes
 from services.scheduler.policy.group_queue import Size
+
+Age = tuple[float, str]
+"""When a group arrived, and its name."""
+Turn = tuple[int, Age]
+"""In a round, groups are offered slots in the order of their demand, and of their age if that is the same."""
+_BEFORE_ALL: Turn = (0, (-inf, ""))
 
 
 class Claim:
@@ -15,7 +24,7 @@ class Claim:
     def __init__(self, book: Book, name: str, capacity: int, impossible_set: frozenset[Size]) -> None:
         group, self.queue = book.group(name), book.queues[name]
         self.name, self.weight = name, group.weight
-        self.age = group.registered, name
+        self.age: Age = group.registered, name
         # Requests that can never run, because they exceed their job's limit or any set of agents, must not be
         # offered slots that others could use.
         most = capacity if group.max_slots is None else min(capacity, group.max_slots)
@@ -34,6 +43,11 @@ class Claim:
         self._advance -= slots - new
         self.offer += new
         return new
+
+    @property
+    def turn(self) -> Turn:
+        """Its place in a round."""
+        return self.demand, self.age
 
     @property
     def is_stuck(self) -> bool:
@@ -59,13 +73,41 @@ class Claim:
         return taken
 
 
-def claims_of(book: Book) -> list[Claim]:
-    """The claims of all groups that have or want slots, oldest group first, with their offers."""
-    capacity, impossible_set = capacity_of(book), impossible_sizes(book)
-    claims = [Claim(book, name, capacity, impossible_set) for name in book.queues]
-    claims = sorted((c for c in claims if c.demand or c.active), key=lambda claim: claim.age)
-    _OfferRounds(claims, capacity - sum(claim.kept for claim in claims)).run()
-    return claims
+class Offers:
+    """What a pass offers to all groups of a book."""
+
+    def __init__(self, book: Book) -> None:
+        self._book = book
+        self.capacity = capacity_of(book)
+        impossible_set = impossible_sizes(book)
+        claims = [Claim(book, name, self.capacity, impossible_set) for name in book.queues]
+        self.claims = sorted((c for c in claims if c.demand or c.active), key=attrgetter("age"))
+        """The claims of all groups that have or want slots, oldest group first."""
+        self._by_group = {claim.name: claim for claim in self.claims}
+        self._rounds = _OfferRounds(self.claims, self.capacity - sum(claim.kept for claim in self.claims))
+        self._rounds.run()
+
+    def claim_of(self, group: str) -> Claim | None:
+        """The claim of a group; None if it neither had nor wanted slots."""
+        return self._by_group.get(group)
+
+    def new_claim_of(self, group: str) -> Claim:
+        """The claim of a group that `claim_of` does not know, if it changes nothing."""
+        return Claim(self._book, group, self.capacity, impossible_sizes(self._book))
+
+    def pass_by(self, group: str) -> bool:
+        """Whether a group that `claim_of` does not know gets nothing and changes no other's offer.
+
+        False if that is not certain.
+        """
+        claim = self.new_claim_of(group)
+        return claim.demand == 0 or self._rounds.pass_by(claim)
+
+
+def offers_of(book: Book) -> Offers:
+    """The offers of a pass over a book as it is."""
+    known = book.idle_pass.facts()
+    return known if isinstance(known, Offers) else Offers(book)
 
 
 def capacity_of(book: Book) -> int:
@@ -86,23 +128,58 @@ class _OfferRounds:
 
     def __init__(self, claims: list[Claim], capacity: int) -> None:
         self._capacity = capacity
-        self._growing = sorted((c for c in claims if not c.is_satisfied), key=lambda c: (c.demand, c.age))
+        self._largest_offer = 0
+        self._reach: Turn | None = None
+        """The last turn of the first round, if all slots went in it, one to each; otherwise None."""
+        self._is_redistributed = False
+        """Whether slots that were given back were offered to others."""
+        # The claims come by age, and stay so among those of the same demand.
+        self._growing = sorted((c for c in claims if not c.is_satisfied), key=attrgetter("demand"))
         self._weights = sum(claim.weight for claim in self._growing)
         self._claims = claims
         self._youth_rank = {claim.name: -number for number, claim in enumerate(claims)}
 
     def run(self) -> None:
         """Offer until everything usable is offered."""
-        stuck: list[int] = []
-        self._rounds()
-        self._add_stuck(stuck, self._growing)
+        self._offer_first()
+        stuck = [self._youth_rank[claim.name] for claim in self._growing if claim.is_stuck]
+        heapify(stuck)
         while self._capacity <= 0 and stuck:
             youngest = self._claims[-heappop(stuck)]
             if youngest.is_stuck:
                 self._weights -= youngest.weight
                 self._capacity += youngest.return_surplus()
-                self._add_stuck(stuck, self._rounds())
+                # Of thousands that wait most were offered nothing.
+                if self._capacity > 0:
+                    self._is_redistributed = True
+                    self._add_stuck(stuck, self._rounds())
         self._offer_leftover()
+
+    def _offer_first(self) -> None:
+        """Offer by weight, and find out how far that reached."""
+        offered = self._rounds()
+        if self._capacity <= 0 and self._largest_offer <= 1:
+            # Nobody has two turns in the first round, and a second one begins with the first claim again.
+            is_one_round = len(offered) == len({claim.name for claim in offered})
+            self._reach = (offered[-1].turn if offered else _BEFORE_ALL) if is_one_round else None
+
+    def pass_by(self, claim: Claim) -> bool:
+        """Whether one more claim, which has nothing yet, would get nothing and change no other's offer."""
+        if self._reach is None or claim.turn <= self._reach:
+            return False
+        # Its weight makes what others get at once smaller, but that was one slot, and so it remains. It then
+        # closes without giving anything back, so only what was given back by others could come to it, ...
+        if not self._is_redistributed:
+            return True
+        # ... unless it is the first to close, takes its weight out again, and cannot use what is left over.
+        # Of other weights the sum may not be the same as before.
+        is_youngest = claim.age > self._claims[-1].age
+        is_exact = _is_exact(claim.weight) and self._has_exact_weights
+        return is_youngest and is_exact and claim.smallest > self._capacity
+
+    @cached_property
+    def _has_exact_weights(self) -> bool:
+        return all(_is_exact(claim.weight) for claim in self._claims)
 
     def _offer_leftover(self) -> None:
         """Give what is left after all groups have given back to those it is enough for, oldest first."""
@@ -136,9 +213,16 @@ class _OfferRounds:
                 continue
             # At least one slot each, or a group of tiny weight would get none while larger ones still grow.
             share = max(1, int(at_start * claim.weight / self._weights)) if self._weights > 0 else 1
-            self._capacity -= claim.add_offer(min(share, self._capacity, claim.demand - claim.offer))
+            offer = min(share, self._capacity, claim.demand - claim.offer)
+            self._largest_offer = max(self._largest_offer, offer)
+            self._capacity -= claim.add_offer(offer)
             if claim.is_satisfied:
                 self._weights -= claim.weight
             if self._capacity == 0:
                 break
         return seen
+
+
+def _is_exact(weight: float) -> bool:
+    """Whether sums of a million such weights are exact, in whatever order they are made."""
+    return weight % 1 == 0 and weight < 1 << 32

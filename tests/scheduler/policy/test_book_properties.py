@@ -12,7 +12,7 @@ from services.scheduler.policy.book import Book, book_of, group_headroom
 from services.scheduler.policy.decide import decide
 from services.scheduler.policy.explain import explain
 from services.scheduler.policy.fitting import Pool
-from services.scheduler.policy.offers import claims_of
+from services.scheduler.policy.offers import Offers
 from services.scheduler.policy.records import (
     NOTHING,
     Agent,
@@ -208,7 +208,7 @@ def test_who_fits_beside_fair_shares_waits_only_for_another_whose_share_the_slot
             book.leave(running.request.allocation_id)
         if decision == NOTHING:
             break
-    claims = claims_of(book)
+    claims = Offers(book).claims
     open_offers = {c.name: c.offer - c.active for c in claims if c.offer > c.active}
     for request in book.waiting.values():
         room = group_headroom(book, request.group)

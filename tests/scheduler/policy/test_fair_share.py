@@ -4,7 +4,7 @@ import pytest
 
 from services.scheduler.policy.book import book_of
 from services.scheduler.policy.decide import decide
-from services.scheduler.policy.offers import capacity_of, claims_of
+from services.scheduler.policy.offers import Offers, capacity_of
 from services.scheduler.policy.records import (
     NOTHING,
     Agent,
@@ -41,7 +41,7 @@ def many(count, slots=1, *, group="g"):
 
 
 def offers(book):
-    return {claim.name: claim.offer for claim in claims_of(book)}
+    return {claim.name: claim.offer for claim in Offers(book).claims}
 
 
 def allocated(decision):
