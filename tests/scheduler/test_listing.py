@@ -32,9 +32,10 @@ def test_how_many_are_ahead_of_a_job(cluster, scheduler):
             cluster.job(numbers[task["job"]], priority=priorities[task["group"]])
         cluster.request(trial, slots=task["slots"], experiment=numbers[task["job"]])
     rows = {row["experiment_id"]: row for row in queries.jobs(cluster.state, Jobs())}
-    for job, expected in INFO["priority_scheduler" if scheduler == "priority" else scheduler].items():
-        ahead = expected.get("jobs_ahead", rows[numbers[job]]["jobs_ahead"])
-        assert rows[numbers[job]]["jobs_ahead"] == ahead
+    facts = INFO["priority_scheduler" if scheduler == "priority" else scheduler]
+    expected = {job: fact["jobs_ahead"] for job, fact in facts.items() if "jobs_ahead" in fact}
+    assert len(expected) >= 2
+    assert {job: rows[numbers[job]]["jobs_ahead"] for job in expected} == expected
 
 
 class Counted(dict):
