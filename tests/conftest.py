@@ -1,5 +1,6 @@
 """Fixtures that several folders share; each plug-in's docstring says what it starts."""
 
+import functools
 import gc
 import os
 import signal
@@ -61,9 +62,14 @@ def pytest_collection():
 
 def pytest_itemcollected(item):
     """Mark tests that start real processes (in `live` and `full`), and those of the full tier (in `full`)."""
-    folder = item.path.relative_to(ROOT).parts[0] if item.path.is_relative_to(ROOT) else ""
-    for name in {"live": ("live",), "full": ("live", "full")}.get(folder, ()):
+    for name in _marks_of(item.path):
         item.add_marker(name)
+
+
+@functools.cache
+def _marks_of(path):
+    folder = path.relative_to(ROOT).parts[0] if path.is_relative_to(ROOT) else ""
+    return {"live": ("live",), "full": ("live", "full")}.get(folder, ())
 
 
 def pytest_configure():

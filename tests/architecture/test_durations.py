@@ -1,8 +1,12 @@
 """A tier that has grown is noticed by what grew, whatever the speed of the machine."""
 
+from types import SimpleNamespace
+
+from tests.fixtures import durations
 from tests.fixtures.durations import growth, processor_times, stolen
 
 RECORDED = {f"tests/test_{n}.py": 10.0 for n in range(10)}
+LIVE = {"tests/live/test_quick.py": 1.0, "tests/live/test_slow.py": 2.0}
 
 
 def spent(slowness, **more):
@@ -49,3 +53,13 @@ def test_a_disturbed_run_of_tests_is_distinguished():
     assert stolen([100, 0, 50, 800, 5, 0, 1, 4, 0, 0], [150, 0, 60, 830, 5, 0, 1, 14, 0, 0]) == 0.1
     assert stolen((), ()) == 0.0
     assert 0 <= stolen(processor_times(), processor_times()) <= 1
+
+
+def test_those_that_share_clusters_run_first_and_then_the_slowest(monkeypatch):
+    folder = durations.RECORD.parent
+    names = ("kit/test_new.py", "kit/test_slow.py", "live/test_quick.py", "live/test_slow.py")
+    monkeypatch.setattr(durations, "_read", lambda: {"test": {"tests/kit/test_slow.py": 9.0} | LIVE})
+    items = [SimpleNamespace(path=folder / name) for name in names for _ in range(2)]
+    durations.pytest_collection_modifyitems(items)
+    order = [item.path.relative_to(folder).as_posix() for item in items[::2]]
+    assert order == ["live/test_slow.py", "live/test_quick.py", "kit/test_slow.py", "kit/test_new.py"]
