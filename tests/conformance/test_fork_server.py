@@ -6,12 +6,13 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.fixtures.fork_server import ForkServer
+from tests.fixtures.fork_server import SHARED_VARIABLE, ForkServer
 
 SURROUNDINGS = """
 import atexit, json, os, signal, sys, warnings
@@ -136,28 +137,73 @@ def test_what_needs_a_new_interpreter_is_refused(cold):
         cold.start(["-c", ""], env=os.environ | {"PYTHONHASHSEED": "17"})
 
 
+@pytest.fixture
+def side_by_side(monkeypatch):
+    """Servers as in the processes of `pytest -n`."""
+    with tempfile.TemporaryDirectory() as folder:
+        monkeypatch.setenv(SHARED_VARIABLE, folder)
+        yield
+
+
+PARENTS = """
+import os, sys
+stat = open(f"/proc/{os.getppid()}/stat").read()
+print("colorsys" in sys.modules, os.getppid(), stat.rpartition(")")[2].split()[1])
+"""
+
+
+def parents(server):
+    output, _ = server.start(["-c", PARENTS], stdout=-1, text=True).communicate(timeout=100)
+    return output.split()
+
+
+def test_servers_of_several_processes_share_imports_and_nothing_else(side_by_side):
+    first, second, other = ForkServer(["colorsys"]), ForkServer(["colorsys"]), ForkServer(["no_such_module"])
+    (warm, one, common), (also_warm, another, same), (cold, _, elsewhere) = map(
+        parents, (first, second, other)
+    )
+    assert (warm, also_warm, cold) == ("True", "True", "False")
+    assert common == same != elsewhere
+    assert one != another
+    with second.start(["-c", "input()"], stdin=-1, text=True) as kept:
+        first.close()
+        assert kept.poll() is None
+        kept.communicate("said", timeout=100)
+        assert kept.returncode == 0
+    assert parents(second)[1] == another
+    second.close()
+    other.close()
+
+
 STARTER = """
-import sys, time
+import os, sys
 from tests.fixtures.fork_server import ForkServer
-server = ForkServer()
+server = ForkServer(["colorsys"])
 code = "import os; print(os.getppid(), flush=True); os.fork(); os.kill(0, 19)"
 child = server.start(["-c", code], stdout=-1)
-print(child.pid, int(child.stdout.readline()), flush=True)
+parent = int(child.stdout.readline())
+starter = int(open(f"/proc/{parent}/stat").read().rpartition(")")[2].split()[1])
+print(child.pid, parent, *[starter] * (starter != os.getpid()), flush=True)
 sys.stdin.read()
 """
 
 
+@pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("way", ["killed", "closed"])
-def test_nothing_is_left(tmp_path, way):
+def test_nothing_is_left(request, monkeypatch, way, shared):
     """A child that does not listen, its own child and the server, when the tests end or are killed."""
+    monkeypatch.delenv(SHARED_VARIABLE, raising=False)
+    if shared:
+        request.getfixturevalue("side_by_side")
     script = STARTER + "server.close()\n"
     with subprocess.Popen([sys.executable, "-c", script], stdin=-1, stdout=-1, text=True) as tests:
-        child, server = map(int, tests.stdout.readline().split())
+        sessions = [int(word) for word in tests.stdout.readline().split()]
+        assert len(sessions) == 2 + shared
         if way == "killed":
             tests.kill()
         tests.communicate(timeout=100)
     deadline = time.monotonic() + 60
-    while rows := _of_sessions(child, server):
+    while rows := _of_sessions(*sessions):
         assert time.monotonic() < deadline, rows
         time.sleep(0.02)
 
