@@ -101,7 +101,14 @@ CONFIGURATIONS = {
 }
 
 
-@pytest.mark.parametrize("kind", CONFIGURATIONS)
+SOME_CONFIGURATIONS = (
+    "surrogates", "brackets", "dashes", "aliases", "merges", "a circle", "a number", "anchors",
+    "a python object", "keys", "dates", "null",
+)  # fmt: skip
+"""Of each kind: odd characters and values, depth, what unfolds or has no end, length, number, and code."""
+
+
+@pytest.mark.parametrize("kind", others_in_full(CONFIGURATIONS, SOME_CONFIGURATIONS))
 def test_no_configuration_is_a_failure(gateway, longest_turn, kind):
     text = YAML + CONFIGURATIONS[kind]
     for body in ({"config": text}, {"config": CONFIGURATIONS[kind]}):
@@ -134,7 +141,14 @@ CONTEXTS = {
 }
 
 
-@pytest.mark.parametrize("kind", CONTEXTS)
+SOME_CONTEXTS = (
+    "links", "devices", "letters", "roots", "climbing", "null", "surrogates", "a long way", "both",
+    "no base64", "modes", "many",
+)  # fmt: skip
+"""Of each kind: files that are none, paths that lead out, odd or long names, conflicts, values, and many."""
+
+
+@pytest.mark.parametrize("kind", others_in_full(CONTEXTS, SOME_CONTEXTS))
 def test_no_context_is_a_failure(gateway, longest_turn, kind):
     body = {"config": YAML, "modelDefinition": CONTEXTS[kind], "validateOnly": True}
     answer = gateway.send("POST", PATH, body)

@@ -20,6 +20,7 @@ from determined.storage import (
 from tests.fixtures.azure_server import ACCOUNT_KEY, CONTAINER
 from tests.fixtures.gcs_server import GCS_BUCKET
 from tests.fixtures.s3_stand_in import STAND_IN_BUCKET, s3_stand_in
+from tests.fixtures.tiers import others_in_full
 from tests.sdk.core.fake_transport import FakeTransport
 
 MIB = 1 << 20
@@ -159,7 +160,11 @@ def test_a_store_that_stays_busy_says_so(faulty, source, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("status", "code"), [(404, "NoSuchBucket"), (403, "ExpiredToken"), (400, "ExpiredToken"), (507, "Full")]
+    ("status", "code"),
+    others_in_full(
+        [(404, "NoSuchBucket"), (403, "ExpiredToken"), (400, "ExpiredToken"), (507, "Full")],
+        [(404, "NoSuchBucket"), (403, "ExpiredToken"), (507, "Full")],
+    ),
 )
 def test_what_ends_in_mid_upload_is_reported_nowhere(faulty, source, status, code):
     server, storage = faulty

@@ -241,7 +241,10 @@ def test_switched_off(both):
         ("import logging; logging.basicConfig()", "the root logger"),
         ("import random; random.seed(3)", "seeds the generator of random"),
         ("import numpy; numpy.random.seed(3)", "seeds the generator of numpy.random"),
-        ("import torch; torch.manual_seed(3)", "seeds the generator of torch"),
+        # As the two above it, but torch takes seconds to load.
+        pytest.param(
+            "import torch; torch.manual_seed(3)", "seeds the generator of torch", marks=pytest.mark.full
+        ),
         ("import numpy; own = numpy.random.default_rng()", "keeps a"),
         ("import os; print(os.getcwd())", "the working directory"),
         (
