@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from det_contracts.events.scheduler import TaskKind
 from det_contracts.ids import job_id
 from det_contracts.queries import (
     ClusterState,
@@ -30,6 +31,15 @@ from services.scheduler.preview import preview
 from services.scheduler.provisioning import describe_supply, provisioning
 from services.scheduler.quota_explainer import QuotaExplainer
 
+CALLED: dict[TaskKind, str] = {
+    "TRIAL": "a trial",
+    "CHECKPOINT_GC": "a deletion of checkpoints",
+    "COMMAND": "a command",
+    "TENSORBOARD": "a TensorBoard",
+    "NOTEBOOK": "a notebook",
+    "SHELL": "a shell",
+}
+"""What a waiting user is told of a task, which may be somebody else's."""
 MAX_EXPLAINED = 1000
 """Maximum number of waiting allocations that one answer explains.
 
@@ -76,12 +86,20 @@ class WaitExplainer:
         if quota:
             return quota
         if allocation.pool not in self._pools:
-            self._pools[allocation.pool] = Explainer(self._state.index.books[allocation.pool])
+            book = self._state.index.books[allocation.pool]
+            self._pools[allocation.pool] = Explainer(book, called=self._called)
         reason = self._pools[allocation.pool].why(allocation.id)
         growing = self._supply_descriptions.setdefault(
             allocation.pool, describe_supply(self._state, allocation.pool)
         )
         return f"{reason} {growing}" if growing else reason
+
+    def _called(self, allocation_id: str) -> str:
+        """How users know an allocation: `trial 12 of experiment 3`, `a notebook`. They see no ids."""
+        one = self._state.allocations[allocation_id]
+        if one.trial_id is not None:
+            return f"trial {one.trial_id} of experiment {one.experiment_id}"
+        return CALLED[one.kind]
 
 
 def jobs(state: State, query: Jobs) -> list[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from det_contracts.commands import ChangeJob
+from det_contracts.commands import ChangeJob, SubmitTask
 from det_contracts.events import scheduler, searcher
 from det_contracts.problems import Refused
 from det_contracts.queries import Fits, Jobs, Pools, PreviewChange, Waiting
@@ -37,6 +37,31 @@ def test_jobs_stand_in_the_order_of_their_submission(queue):
     assert [row["jobs_ahead"] for row in rows] == [0, 1, 2]
     assert {row["state"] for row in rows} == {"QUEUED"}
     assert all(row["waits_for"] for row in rows)
+
+
+def test_what_a_job_waits_for_is_named_as_users_know_it(cluster):
+    cluster.pool(scheduler="priority", preemption=True)
+    cluster.job(1, priority=50)
+    cluster.worker(slots=1)
+    cluster.request(7, experiment=1)
+    cluster.started(7)
+    cluster.job(2, priority=40)
+    cluster.request(8, experiment=2)
+    waits = [row["waits_for"] for row in ask(cluster, Jobs())]
+    assert "It needs 1 slot, 0 of 1 are free; trial 7 of experiment 1 was asked to leave." in waits
+
+
+def test_a_task_of_somebody_is_named_by_its_kind(cluster):
+    cluster.pool(scheduler="priority")
+    cluster.worker(slots=2)
+    cluster.job(1)
+    cluster.request(7, experiment=1)
+    for name, priority in (("u-1", 1), ("u-2", 50)):
+        task = {"task_id": name, "kind": "NOTEBOOK", "user": "ann", "name": "mine", "config": {}}
+        cluster.rule(SubmitTask(**task, slots=2 if priority == 1 else 1, pool="default", priority=priority))
+    assert "It waits behind a notebook (priority 1, needs 2 slots), which does not fit yet." in {
+        row["waits_for"] for row in ask(cluster, Jobs())
+    }
 
 
 def test_one_job_is_told_as_in_the_whole_queue(queue):

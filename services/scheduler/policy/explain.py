@@ -14,6 +14,9 @@ from services.scheduler.policy.group_queue import QueueKey, Size, queue_key, siz
 from services.scheduler.policy.offers import Offers, offers_of
 from services.scheduler.policy.records import Decision, Request
 
+NAMED = 3
+"""How many allocations a sentence names."""
+
 
 def explain(book: Book, allocation_id: str, decision: Decision | None = None) -> str:
     """Say why a waiting request has no slots; see `Explainer`."""
@@ -31,9 +34,15 @@ def explain_never_fits(book: Book, *, slots: int, single_agent: bool = False) ->
 class Explainer:
     """Explains why requests of one book wait. What many of them share is computed once."""
 
-    def __init__(self, book: Book, decision: Decision | None = None) -> None:
-        """`decision` is what a pass over this book decides, if the caller already knows it."""
+    def __init__(
+        self, book: Book, decision: Decision | None = None, called: Callable[[str], str] = str
+    ) -> None:
+        """`decision` is what a pass over this book decides, if the caller already knows it.
+
+        `called` says how users call an allocation; by default it is named by its id.
+        """
         self._book = book
+        self._called = called
         self._decision = decide(book) if decision is None else decision
         self._placed = {placement.allocation_id: None for placement in self._decision.allocate}
         self._offers: Offers | None = None
@@ -49,20 +58,18 @@ class Explainer:
             return "It fits and is about to start."
         return (
             _explain_over_limit(self._book, request)
-            or self._explain_by_size(_explain_too_large_now, request)
+            or self._explain_by_size(self._explain_too_large_now, request)
             or self._explain_fair_share(request)
-            or _explain_pending_releases(self._decision, request)
-            or self._explain_by_size(_explain_no_free_slots, request)
+            or self._explain_pending_releases(request)
+            or self._explain_by_size(self._explain_no_free_slots, request)
             or self._explain_behind(request)
         )
 
-    def _explain_by_size(
-        self, explain_size: Callable[[Book, Decision, Request], str], request: Request
-    ) -> str:
+    def _explain_by_size(self, explain_size: Callable[[Request], str], request: Request) -> str:
         """Return what `explain_size` says, cached because it is the same for all requests of a size."""
         key = explain_size, size_of(request)
         if key not in self._by_size:
-            self._by_size[key] = explain_size(self._book, self._decision, request)
+            self._by_size[key] = explain_size(request)
         return self._by_size[key]
 
     def _explain_fair_share(self, request: Request) -> str:
@@ -87,16 +94,14 @@ class Explainer:
         if line and line.blocked < ahead:
             blocked, book = line.requests[line.blocked], self._book
             level = f"priority {book.priority(blocked.group)}, " if book.settings.type == "priority" else ""
-            return (
-                f"It waits behind {blocked.allocation_id} ({level}needs {format_slots(blocked.slots)}), "
-                f"which does not fit yet."
-            )
+            size = f"{level}needs {format_slots(blocked.slots)}"
+            return f"It waits behind {self._called(blocked.allocation_id)} ({size}), which does not fit yet."
         if line and ahead:
-            ids = [rival.allocation_id for rival in line.requests[: min(3, ahead)]]
-            return f"The free slots go to {_join_names(ids, ahead)}, ahead in the queue."
+            ids = [rival.allocation_id for rival in line.requests[: min(NAMED, ahead)]]
+            return f"The free slots go to {self._join_names(ids, ahead)}, ahead in the queue."
         if self._placed:
-            ids = list(islice(self._placed, 3))
-            return f"The free slots go to {_join_names(ids, len(self._placed))} in this pass."
+            ids = list(islice(self._placed, NAMED))
+            return f"The free slots go to {self._join_names(ids, len(self._placed))} in this pass."
         return "It fits, and will be placed once the runs that were asked to exit have done so."
 
     def _line_of(self, request: Request) -> _Line | None:
@@ -120,6 +125,47 @@ class Explainer:
         kind = (r for r in book.waiting.values() if (r.slots == 0) == key)
         return (r for r in kind if (room := group_headroom(book, r.group)) is None or r.slots <= room)
 
+    def _explain_too_large_now(self, request: Request) -> str:
+        book = self._book
+        usable = [agent for agent in book.agents.values() if agent.open]
+        if book.agents and not usable:
+            return "Every agent of the resource pool is disabled, draining or out of reach."
+        return explain_too_large(usable, book.settings, request.slots, request.single_agent)
+
+    def _explain_pending_releases(self, request: Request) -> str:
+        leaving = [r.allocation_id for r in self._decision.release if r.wanted_by == request.allocation_id]
+        return (
+            f"It waits for {self._join_names(leaving)} to exit: lower in rank, and already asked to."
+            if leaving
+            else ""
+        )
+
+    def _explain_no_free_slots(self, request: Request) -> str:
+        """Explain that the agents currently have no room for it; "" if they have."""
+        book = self._book
+        if book.pool.fits(request):
+            return ""
+        if request.slots == 0:
+            return (
+                "Every agent runs its maximum number of tasks without slots (max_aux_containers_per_agent)."
+            )
+        usable = [agent for agent in book.agents.values() if agent.open]
+        empty = [max(0, agent.slots - book.used.get(agent.id, (0, 0))[0]) for agent in usable]
+        total, free = sum(agent.slots for agent in usable), sum(empty)
+        sentence = f"It needs {format_slots(request.slots)}, {free} of {total} are free"
+        if request.slots <= free:
+            sentence += f", at most {max(empty)} on one agent"
+        asked = [id for id, running in book.leaving.items() if running.request.slots]
+        asked += [release.allocation_id for release in self._decision.release]
+        told = f"{self._join_names(asked)} {_was_or_were(asked)} asked to leave"
+        return f"{sentence}; {told}." if asked else f"{sentence}."
+
+    def _join_names(self, ids: Sequence[str], count: int = 0) -> str:
+        """What users call the first few, and how many more there are."""
+        count = count or len(ids)
+        names = ", ".join(map(self._called, ids[:NAMED]))
+        return names + (f" and {count - NAMED} more" if count > NAMED else "")
+
 
 class _Line:
     def __init__(self, book: Book, rivals: Iterable[Request], placed: Collection[str]) -> None:
@@ -136,13 +182,6 @@ def _order_key(book: Book, request: Request) -> tuple[int, QueueKey]:
     return book.priority(request.group), queue_key(request)
 
 
-def _explain_too_large_now(book: Book, _: Decision, request: Request) -> str:
-    usable = [agent for agent in book.agents.values() if agent.open]
-    if book.agents and not usable:
-        return "Every agent of the resource pool is disabled, draining or out of reach."
-    return explain_too_large(usable, book.settings, request.slots, request.single_agent)
-
-
 def _explain_over_limit(book: Book, request: Request) -> str:
     room = group_headroom(book, request.group)
     if room is None or request.slots <= room or book.settings.type == "round_robin":
@@ -152,40 +191,6 @@ def _explain_over_limit(book: Book, request: Request) -> str:
         f"Its job may hold {format_slots(limit)} at once (resources.max_slots) and holds {limit - room}; "
         f"it needs {request.slots}."
     )
-
-
-def _explain_pending_releases(decision: Decision, request: Request) -> str:
-    leaving = [r.allocation_id for r in decision.release if r.wanted_by == request.allocation_id]
-    return (
-        f"It waits for {_join_names(leaving)} to exit: lower in rank, and already asked to."
-        if leaving
-        else ""
-    )
-
-
-def _explain_no_free_slots(book: Book, decision: Decision, request: Request) -> str:
-    """Explain that the agents currently have no room for it; "" if they have."""
-    if book.pool.fits(request):
-        return ""
-    if request.slots == 0:
-        return "Every agent runs its maximum number of tasks without slots (max_aux_containers_per_agent)."
-    usable = [agent for agent in book.agents.values() if agent.open]
-    empty = [max(0, agent.slots - book.used.get(agent.id, (0, 0))[0]) for agent in usable]
-    total, free = sum(agent.slots for agent in usable), sum(empty)
-    sentence = f"It needs {format_slots(request.slots)}, {free} of {total} are free"
-    if request.slots <= free:
-        sentence += f", at most {max(empty)} on one agent"
-    asked = [id for id, running in book.leaving.items() if running.request.slots]
-    asked += [release.allocation_id for release in decision.release]
-    return (
-        f"{sentence}; {_join_names(asked)} {_was_or_were(asked)} asked to leave." if asked else f"{sentence}."
-    )
-
-
-def _join_names(names: Sequence[str], count: int = 0) -> str:
-    """The first three names and how many more there are."""
-    count = count or len(names)
-    return ", ".join(names[:3]) + (f" and {count - 3} more" if count > 3 else "")
 
 
 def _was_or_were(names: list[str]) -> str:
