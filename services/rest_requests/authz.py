@@ -51,7 +51,7 @@ class Guard:
         await slot.acquire(sessions.rate_limit_key(session))
         # In a thread, before the check looks the records up: rules that find one missing would load it on the
         # event loop.
-        await call.catalogue.evicted.load(_named_record_keys(request))
+        await call.catalogue.evicted.load(_named_record_keys(request, template))
         # The session may have been closed while records were loading.
         request.state.session = session = call.session()
         if session.scope == "read" and not reads:
@@ -65,10 +65,11 @@ class Guard:
             _check_own_run(call.catalogue.state, session, kind, id)
 
 
-def _named_record_keys(request: Request) -> Iterator[Key]:
+def _named_record_keys(request: Request, template: str) -> Iterator[Key]:
     """The records named by the path. They are loaded before the check, without blocking other requests."""
     named = request.path_params
-    yield from ((table, text) for name, table in _TABLES.items() if (text := named.get(name, "")))
+    if request.method != "GET" or not template.endswith(_READ_IN_PARTS):
+        yield from ((table, text) for name, table in _TABLES.items() if (text := named.get(name, "")))
     if (id := ids.parse_number(named.get("trial_id", ""))) is not None:
         yield "trials", id
     if (id := ids.parse_number(named.get("experiment_id", ""))) is not None:
@@ -77,6 +78,8 @@ def _named_record_keys(request: Request) -> Iterator[Key]:
         yield "allocations", owner
 
 
+_READ_IN_PARTS = ("/experiments/{experiment_id}", "/experiments/{experiment_id}/trials")
+"""Routes that read for themselves what they show of an experiment that may have ten thousand trials."""
 _TABLES = {
     # Loading any record of an experiment loads all of them, so its id is enough.
     "experiment_id": "allocations",

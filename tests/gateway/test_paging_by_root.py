@@ -8,6 +8,7 @@ import pytest
 from det_contracts.events import checkpoints, metrics, searcher
 from services.kit import pager
 from services.kit.roots import get_loaded
+from services.kit.snapshot import Snapshot
 from tests.gateway import stories as story
 from tests.gateway.harness import Harness
 
@@ -162,6 +163,26 @@ def test_a_list_of_experiments_brings_nothing_but_what_was_submitted(aged):
     assert aged.runner.pager.roots_loaded == before
     aged.get("/api/v1/experiments")
     assert aged.runner.pager.roots_loaded == before + EXPERIMENTS
+
+
+def test_an_experiment_and_a_page_of_its_trials_read_what_they_show(aged, monkeypatch):
+    """The experiment may have ten thousand trials, each with validations, checkpoints and runs."""
+    kinds = []
+    real = Snapshot._decode_row
+
+    def counted(snapshot, kind, id, body):
+        kinds.append(kind)
+        return real(snapshot, kind, id, body)
+
+    monkeypatch.setattr(Snapshot, "_decode_row", counted)
+    assert aged.get("/api/v1/experiments/1")["experiment"]["trialIds"] == [10, 11]
+    assert set(kinds) == {"submissions"}
+    (shown,) = aged.get("/api/v1/experiments/1/trials", limit=1)["trials"]
+    assert shown["id"] == 10
+    assert shown["bestCheckpoint"]["uuid"] == "u-10-100"
+    assert kinds.count("trials") == 1
+    assert set(kinds) <= {"submissions", "trials", "checkpoints", "allocations"}
+    assert len(kinds) < 8
 
 
 def test_a_search_shows_best_trials_without_their_experiments(aged, stays):

@@ -43,9 +43,9 @@ async def of_experiment(call: Authenticated, experiment_id: int, query: FromQuer
             connection, experiment_id, states, sort, window, smaller_is_better=smaller
         )
     )
-    known = call.catalogue.state.trials
-    records = [known[id] for id in found.ids if id in known]
-    shown = await show(call, records)
+    # No more than the page, of an experiment that is not in memory, either.
+    page = await call.catalogue.evicted.fetch_trials(found.ids)
+    shown = await show(call, [page.trials[id] for id in found.ids if id in page.trials], page)
     if query.lean:
         shown = [{**one, "summaryMetrics": {}} for one in shown]
     return call.answer({"trials": shown, "pagination": found.span.pagination})
