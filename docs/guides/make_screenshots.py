@@ -26,6 +26,8 @@ from tests.fixtures.local_cluster import LocalCluster  # noqa: E402
 
 PICTURES = Path(__file__).parent / "pictures"
 EXAMPLES = ROOT / "examples"
+NAME = "steadfast"
+"""Of the cluster, in the upper left corner of every picture."""
 SIZE = {"width": 1440, "height": 900}
 COLOURS, EXACT = 224, 64
 """Of a picture, and how many of them are its most frequent ones as they are; it has 70 kB still."""
@@ -211,7 +213,7 @@ def main(wanted: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as made:
         pools = Path(folder) / "pools.yaml"
         pools.write_text(POOLS)
-        cluster = LocalCluster(Path(folder) / "cluster", slots=4, pools_file=str(pools)).up()
+        cluster = LocalCluster(Path(folder) / "cluster", name=NAME, slots=4, pools_file=str(pools)).up()
         try:
             ids = fill(cluster, Path(folder))
             browser = made.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
