@@ -68,7 +68,8 @@ export default defineConfig({
   base: "/det/",
   plugins: [react(), packed()],
   // Tests are of pure functions: they share modules, instead of loading them once for each file.
-  test: { pool: "threads", isolate: false, maxWorkers: 1 },
+  // A test that hangs is ended by whoever runs them; on a busy host, five seconds are not a hang.
+  test: { pool: "threads", isolate: false, maxWorkers: 1, testTimeout: 120_000 },
   build: { outDir: OUT, emptyOutDir: true, chunkSizeWarningLimit: 800 },
   // The gateway takes changes from pages of its own origin alone: the `Host` stays that of the page.
   server: { proxy: { "/api": { target: process.env.DET_MASTER ?? "http://localhost:8080", changeOrigin: false } } },

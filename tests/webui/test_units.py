@@ -13,6 +13,7 @@ RUNNER = WEBUI / "node_modules" / "vitest" / "vitest.mjs"
 NODE = shutil.which("node") or shutil.which("node", path=Path(sys.executable).parent)
 
 
+@pytest.mark.timeout(1000)
 @pytest.mark.skipif(NODE is None, reason="node is not installed")
 @pytest.mark.skipif(not RUNNER.exists(), reason="vitest is not installed: make setup")
 def test_pure_functions_of_the_web_ui():
@@ -21,7 +22,7 @@ def test_pure_functions_of_the_web_ui():
         cwd=WEBUI,
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=900,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
