@@ -9,7 +9,7 @@ const RETRIES = 3;
 export const AGAIN_MS = 5000;
 
 /** Whether the same request may succeed later: the server was away, lagging or overloaded. */
-const mayPass = (error: unknown) => !(error instanceof ApiError && error.status < 500 && error.status !== 429);
+export const mayPass = (error: unknown) => !(error instanceof ApiError && error.status < 500 && error.status !== 429);
 
 /** The session has ended, here or in another tab. */
 const isOutside = (error: unknown) => error instanceof ApiError && error.status === 401;

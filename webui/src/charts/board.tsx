@@ -14,6 +14,7 @@ import { type Chart, chartsOf, finding, isOpen, PINNED, pinnedFirst, type Sectio
 import { titleOf } from "./titles";
 import { Tools, type Ways } from "./tools";
 import { Visible } from "./visible";
+import { many } from "../parts/format";
 
 const CHROME_PX = 52;
 const LEAD_PX = 280;
@@ -62,7 +63,8 @@ export function Board({ names, searched, smaller, ways = [], beside, below, of =
   );
   if (!mine.length)
     return none ?? <Empty title="No metrics have been reported yet">They appear here when the script first reports one.</Empty>;
-  const told = found.length === all.length ? plural(all.length) : `${found.length.toLocaleString("en")} of ${plural(all.length)}`;
+  const told =
+    found.length === all.length ? many(all.length, "metric") : `${found.length.toLocaleString("en")} of ${many(all.length, "metric")}`;
   const timed = all.length > 0 && all.every((each) => isTimed(each.groups));
   const one = { group, ...shared };
   return (
@@ -116,8 +118,6 @@ export function Board({ names, searched, smaller, ways = [], beside, below, of =
   );
 }
 
-const plural = (count: number) => (count === 1 ? "1 metric" : `${count.toLocaleString("en")} metrics`);
-
 function said({ name, groups, profile }: Chart, searched: string): string {
   const { unit } = titleOf(name, profile);
   if (unit) return unit;
@@ -143,7 +143,7 @@ function Charts({
   const [asked, setAsked] = useState<boolean | undefined>();
   const [height, setHeight] = useHeight();
   const open = isOpen(at, asked, searching);
-  const range = charts.length > 1 ? `${charts.length.toLocaleString("en")} metrics` : "1 metric";
+  const range = many(charts.length, "metric");
   return (
     <section className="charts-of" aria-label={title || "Metrics"}>
       {!(alone && title === "") && (

@@ -3,6 +3,7 @@
 import { Stroke } from "./foot";
 import { useLink } from "./link";
 import { kindsOf, type Looks } from "./looks";
+import { many } from "../parts/format";
 
 const MOST = 12;
 
@@ -22,8 +23,7 @@ export function Kinds({ looks, by, smaller, drawn, all }: { looks: Looks; by: st
           )}
           {values.length > front && (
             <li>
-              <Stroke colour="--s-rest" />{" "}
-              {values.length - front === 1 ? "1 other" : `${(values.length - front).toLocaleString("en")} others`}
+              <Stroke colour="--s-rest" /> {many(values.length - front, "other")}
             </li>
           )}
         </>

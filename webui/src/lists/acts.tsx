@@ -11,7 +11,7 @@ import { useNavigate } from "react-router";
 import { send } from "../api/client";
 import { ANYWHERE, useRights } from "../api/rights";
 import type { Experiment } from "../api/types";
-import { isOver, size, stateName, unended } from "../parts/format";
+import { isOver, many, size, stateName, unended } from "../parts/format";
 import { ask } from "../ui/dialog";
 import type { MenuItem, MenuItems } from "../ui/menu";
 import { failed, toast } from "../ui/toast";
@@ -51,7 +51,6 @@ export const DONE: Record<Verb, string> = {
 /** The action that undoes it. */
 export const BACK: Partial<Record<Verb, Verb>> = { pause: "activate", activate: "pause", archive: "unarchive", unarchive: "archive" };
 
-const count = (many: number, noun: string) => (many === 1 ? `1 ${noun}` : `${many.toLocaleString("en")} ${noun}s`);
 const BIG_BYTES = 1e9;
 const BIG_TRIALS = 10;
 
@@ -77,9 +76,9 @@ function question(verb: Verb, one: Experiment) {
     text: (
       <>
         <b>
-          {count(one.checkpointCount, "checkpoint")}, {size(one.checkpointSize)}
+          {many(one.checkpointCount, "checkpoint")}, {size(one.checkpointSize)}
         </b>
-        , metrics and logs of {count(one.numTrials, "trial")} are permanently deleted.
+        , metrics and logs of {many(one.numTrials, "trial")} are permanently deleted.
       </>
     ),
     verb: "Delete",

@@ -10,6 +10,7 @@ import { useRights } from "../api/rights";
 import { Dialog } from "../ui/dialog";
 import { Search } from "../ui/field";
 import { failed, toast } from "../ui/toast";
+import { many } from "../parts/format";
 
 interface Project {
   id: number;
@@ -41,7 +42,7 @@ export function MoveDialog({ ids, from, onClose }: { ids: number[]; from?: numbe
     }
   };
   return (
-    <Dialog title={ids.length === 1 ? `Move experiment ${ids[0]}` : `Move ${ids.length} experiments`} onClose={onClose}>
+    <Dialog title={ids.length === 1 ? `Move experiment ${ids[0]}` : `Move ${many(ids.length, "experiment")}`} onClose={onClose}>
       <Search label="Find a project" value={wanted} onChange={setWanted} />
       <div style={{ maxHeight: "50vh", overflow: "auto" }}>
         {spaces.data?.workspaces

@@ -4,7 +4,7 @@ import { Link, useSearchParams } from "react-router";
 import { query } from "../api/client";
 import { useData } from "../api/data";
 import type { User } from "../api/types";
-import { exact, sentence } from "../parts/format";
+import { because, exact, sentence, unnamed } from "../parts/format";
 import { Button, LinkButton } from "../ui/button";
 import { Card } from "../ui/card";
 import { Search, Select } from "../ui/field";
@@ -125,8 +125,11 @@ function Filters({ of, change }: { of: (name: string) => string; change: (name: 
   );
 }
 
-/** The reason has a column of its own. */
-const withoutReason = ({ what, reason }: Entry) => (reason && what.endsWith(`: ${reason}`) ? what.slice(0, -reason.length - 2) : what);
+/** The user and the reason have columns of their own. */
+function alone({ what, reason, username }: Entry): string {
+  const told = reason && what.endsWith(`: ${reason}`) ? what.slice(0, -reason.length - 2) : what;
+  return sentence(unnamed(told, username));
+}
 
 const COLUMNS: Column<Entry>[] = [
   {
@@ -153,8 +156,8 @@ const COLUMNS: Column<Entry>[] = [
       </span>
     ),
   },
-  { id: "what", head: "What", name: true, wrap: true, cell: (one) => sentence(withoutReason(one)) },
-  { id: "why", head: "Why", width: 240, wrap: true, cell: (one) => one.reason },
+  { id: "what", head: "What", name: true, wrap: true, cell: (one) => alone(one) },
+  { id: "why", head: "Why", width: 240, wrap: true, cell: (one) => because(one.reason, one.username) },
   { id: "thing", head: "Object", width: 160, cell: (one) => <Thing name={one.about} /> },
 ];
 

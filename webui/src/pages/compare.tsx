@@ -25,6 +25,7 @@ import { coloursOf, type Found, useCompared } from "./comparing/compared";
 import { Coordinates } from "./comparing/coordinates";
 import { Details } from "./comparing/details";
 import { bestFirst, isSmaller, listed, waysOf } from "./experiment/listed";
+import { many } from "../parts/format";
 
 /** How many of each experiment's best trials are shown, unless the user asks for more. */
 const EACH = 3;
@@ -47,7 +48,7 @@ export function Compare() {
   usePlace({ crumbs: [{ name: "Experiments", to: "/experiments" }, { name: "Compare" }], title: "Compare" });
   const nothing = !experiments.length && !trials.length;
   const differ = useMemo(() => differences(found.experiments, found.trials), [found.experiments, found.trials]);
-  const told = nothing ? "" : `${plural(found.trials.length, "trial")} of ${plural(found.experiments.length, "experiment")}`;
+  const told = nothing ? "" : `${many(found.trials.length, "trial")} of ${many(found.experiments.length, "experiment")}`;
   return (
     <>
       <PageHead
@@ -100,8 +101,6 @@ export function Compare() {
     </>
   );
 }
-
-const plural = (count: number, word: string) => `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
 
 async function copyHere() {
   try {

@@ -2,7 +2,7 @@
 
 import { useData } from "../api/data";
 import { type Reason, useHealth } from "../api/health";
-import { exact, size } from "../parts/format";
+import { exact, many, size } from "../parts/format";
 import { Card, Facts } from "../ui/card";
 import { Figure, Figures } from "../ui/figures";
 import { StateIcon } from "../ui/state";
@@ -182,7 +182,7 @@ export function Health() {
   );
 }
 
-const events = (many: number) => (many === 1 ? "1 event" : `${many.toLocaleString("en")} events`);
+const events = (value: number) => many(value, "event");
 
 /** Where the events are stored, and how to make sure that they are never lost. */
 function Log() {

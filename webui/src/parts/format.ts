@@ -15,6 +15,9 @@ const grouped = new Intl.NumberFormat("en");
 /** With separators between thousands: `12,345`. */
 export const count = (value: number) => grouped.format(value);
 
+/** A count with what is counted: `1 line`, `12,345 lines`. */
+export const many = (value: number, word: string) => `${count(value)} ${word}${value === 1 ? "" : "s"}`;
+
 export function number(value: unknown, digits = 5): string {
   if (typeof value !== "number") return value === null || value === undefined ? "" : String(value);
   if (Number.isInteger(value) && Math.abs(value) < 1e9) return count(value);
@@ -118,6 +121,15 @@ export const shownState = (one: { state: string; canStart?: boolean }) =>
 
 /** Capitalizes the first letter of a sentence from a service. */
 export const sentence = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
+
+/** A sentence without its leading `user NAME`, for where that name stands beside it anyway. */
+export const unnamed = (text: string, user: string) => {
+  const lead = `user ${user} `;
+  return user && text.startsWith(lead) ? text.slice(lead.length) : text;
+};
+
+/** A reason, unless it says only that the user logged in, which the sentence before it says already. */
+export const because = (reason: string, user: string) => (reason === `${user} logged in` ? "" : reason);
 
 /** The readable name of an actor: `ada`, `agent vm`, `trial 13`, or a service. */
 export function actorName(actor: string): string {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { actorName, exact, moment, sentence, unended } from "./format";
+import { actorName, because, exact, many, moment, sentence, unended, unnamed } from "./format";
 
 test.each([
   ["user:ada", "ada"],
@@ -32,4 +32,17 @@ test("an exact time says what the browser's own words for dates say", () => {
   const words = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" });
   const days = Array.from({ length: 24 }, (_, at) => new Date(2026, at % 12, 1 + at, at, (at * 7) % 60, at * 2));
   expect(days.map((day) => exact(day.toISOString()))).toEqual(days.map((day) => words.format(day)));
+});
+
+test("one of a thing is not many", () => {
+  expect([0, 1, 2, 12345].map((value) => many(value, "line"))).toEqual(["0 lines", "1 line", "2 lines", "12,345 lines"]);
+});
+
+test("who did it is not named again in what they did", () => {
+  expect(unnamed("user ann logged in from here", "ann")).toBe("logged in from here");
+  expect(unnamed("user anna logged in from here", "ann")).toBe("user anna logged in from here");
+  expect(unnamed("experiment 7 was paused", "ann")).toBe("experiment 7 was paused");
+  expect(unnamed("user  logged in", "")).toBe("user  logged in");
+  expect(because("ann logged in", "ann")).toBe("");
+  expect(because("paused by ann", "ann")).toBe("paused by ann");
 });

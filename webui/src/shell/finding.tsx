@@ -12,6 +12,7 @@ import { seenProjects } from "../parts/seen";
 import { useActionsNow, usePlaceNow } from "../ui/place";
 import { StateIcon } from "../ui/state";
 import { ALL } from "./places";
+import { many } from "../parts/format";
 
 export interface Found {
   id: string;
@@ -133,7 +134,7 @@ function useNamed(wanted: string): [Group[], boolean] {
         items: fitting(models.data?.models, (one) => ({
           id: `model ${one.id}`,
           name: one.name,
-          more: one.numVersions === 1 ? "1 version" : `${one.numVersions} versions`,
+          more: many(one.numVersions, "version"),
           icon: <Box />,
           to: `/models/${encodeURIComponent(one.name)}`,
         })),

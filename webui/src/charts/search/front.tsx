@@ -16,6 +16,7 @@ import { Dots } from "./dots";
 import { useValues } from "./judge";
 import { paretoFront } from "./pareto";
 import type { Judge, Row } from "./rows";
+import { many } from "../../parts/format";
 
 interface Props {
   one: Experiment;
@@ -100,7 +101,7 @@ export function Front({ one, rows, metric, smaller, names, topics, tint, onOpen 
       <div className="drawn-in">
         {both.length ? (
           <Dots
-            name={`${metric.name} over ${name}; ${front.length} trials are beaten by no other in both: ${front.map((row) => row.trial.id).join(", ")}`}
+            name={`${metric.name} over ${name}; ${many(front.length, "trial")} ${front.length === 1 ? "is" : "are"} beaten by no other in both: ${front.map((row) => row.trial.id).join(", ")}`}
             rows={both}
             x={x}
             y={metric}

@@ -3,7 +3,7 @@
 import { X } from "lucide-react";
 import { useCallback, useMemo, useState } from "react";
 
-import { nth, number } from "../../parts/format";
+import { many, nth, number } from "../../parts/format";
 import { Segments } from "../../ui/button";
 import { Card } from "../../ui/card";
 import type { Chosen } from "../colours";
@@ -223,7 +223,7 @@ function ground(ctx: CanvasRenderingContext2D, rung: Rung, top: number, width: n
   ctx.fillText(tickText(rung.length), 12, top + HIGH - 4);
   ctx.fillStyle = css("--ink-3");
   ctx.font = `450 10.5px ${FONT}`;
-  ctx.fillText(rung.count === 1 ? "1 trial" : `${rung.count.toLocaleString("en")} trials`, 12, top + HIGH + 9, LEFT - 14);
+  ctx.fillText(many(rung.count, "trial"), 12, top + HIGH + 9, LEFT - 14);
   ctx.strokeStyle = css("--line-2");
   ctx.lineWidth = 1;
   ctx.beginPath();

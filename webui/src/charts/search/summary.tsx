@@ -2,7 +2,7 @@
 
 import { useCallback, useEffect, useMemo, useState } from "react";
 
-import { number } from "../../parts/format";
+import { many, number } from "../../parts/format";
 import { FONT } from "../paint";
 import { css } from "../theme";
 import { Loading } from "../../ui/status";
@@ -147,8 +147,8 @@ export function Importances({
       </ul>
       <p className="ink3 xs" role="note">
         {found.trials < enough
-          ? `From ${found.trials} trials. With fewer than ${enough}, trust the order, not the numbers.`
-          : `How much of the variation each one explains alone, across ${found.trials} trials, estimated with a random forest (fANOVA; Hutter et al., 2014). The rest, up to 100 %, is interaction or noise.`}
+          ? `From ${many(found.trials, "trial")}. With fewer than ${enough}, trust the order, not the numbers.`
+          : `How much of the variation each one explains alone, across ${many(found.trials, "trial")}, estimated with a random forest (fANOVA; Hutter et al., 2014). The rest, up to 100 %, is interaction or noise.`}
       </p>
     </div>
   );

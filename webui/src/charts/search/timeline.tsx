@@ -3,7 +3,7 @@
 import { useCallback, useMemo } from "react";
 
 import type { Trial } from "../../api/types";
-import { duration, stateName } from "../../parts/format";
+import { duration, many, stateName } from "../../parts/format";
 import { light } from "../light";
 import { stateTint } from "../looks";
 import { FONT } from "../paint";
@@ -74,7 +74,7 @@ export function Timeline({
   const under = (where: Where) => bars[Math.floor((where.y - TOP) / row)];
   return (
     <Canvas
-      name={`When each of ${bars.length} trials began and ended: ${bars
+      name={`When each of ${many(bars.length, "trial")} began and ended: ${bars
         .slice(0, 20)
         .map((one) => one.words)
         .join("; ")}`}

@@ -1,7 +1,7 @@
 import { Link } from "react-router";
 
 import type { Agent, Slot } from "../../api/types";
-import { duration, little } from "../../parts/format";
+import { duration, little, many } from "../../parts/format";
 import { Button } from "../../ui/button";
 import { Facts } from "../../ui/card";
 import { Drawer } from "../../ui/drawer";
@@ -137,7 +137,13 @@ function PastStrip({ runs }: { runs: Run[] }) {
   const told = (run: Run) =>
     `${run.name}: ${duration(((run.until ? Date.parse(run.until) : now) - Date.parse(run.since)) / 1000)}${run.outcome && `, ${run.outcome}`}`;
   return (
-    <svg className="past" viewBox="0 0 100 6" preserveAspectRatio="none" role="img" aria-label={`The last day: ${runs.length} runs`}>
+    <svg
+      className="past"
+      viewBox="0 0 100 6"
+      preserveAspectRatio="none"
+      role="img"
+      aria-label={`The last day: ${many(runs.length, "run")}`}
+    >
       {runs.map((run) => (
         <rect
           key={run.since}

@@ -3,6 +3,7 @@ import { Link } from "react-router";
 import { Card, Fold } from "../../ui/card";
 import { Time } from "../../ui/text";
 import type { Away } from "./facts";
+import { many } from "../../parts/format";
 
 const MOST_RUNS = 20;
 
@@ -17,7 +18,7 @@ export const AwayCard = ({ agents }: { agents: Away[] }) => (
             <span className="cut">
               <b>{one.id}</b>{" "}
               <span className="ink2">
-                {one.resourcePools.join(", ")}, {one.slots} slots, disconnected since <Time at={one.goneTime} />: {one.reason}
+                {one.resourcePools.join(", ")}, {many(one.slots, "slot")}, disconnected since <Time at={one.goneTime} />: {one.reason}
               </span>
             </span>
           }

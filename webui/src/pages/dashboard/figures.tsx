@@ -40,12 +40,17 @@ const Holders = ({ jobs, rest }: { jobs: Job[]; rest: number }) => (
   <span className="job-names">
     {jobs.map((one, at) => (
       <span key={one.jobId} className="job-name" title={one.name}>
-        {at > 0 && <span> · </span>}
+        {at > 0 && <span className="between"> · </span>}
         <span className="cut">{one.name}</span>
         <span> {one.allocatedSlots}</span>
       </span>
     ))}
-    {rest > 0 && <span> · {rest} more</span>}
+    {rest > 0 && (
+      <span>
+        <span className="between"> · </span>
+        {rest} more
+      </span>
+    )}
   </span>
 );
 

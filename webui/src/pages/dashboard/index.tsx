@@ -11,18 +11,17 @@ import { useCourses } from "../../lists/course";
 import { MoveDialog } from "../../lists/move";
 import { NewExperiment } from "../../lists/new";
 import { field, filterOf, type Node } from "../../lists/query";
-import { duration, isOver, roughly, stateName } from "../../parts/format";
 import { Segments } from "../../ui/button";
 import { Card } from "../../ui/card";
 import { useScreen } from "../../ui/media";
 import { PageHead, usePlace } from "../../ui/page";
 import { Empty, Loaded } from "../../ui/status";
 import { type Column, Table } from "../../ui/table";
-import { Time } from "../../ui/text";
 import { Failures } from "./failures";
 import { Answer } from "./figures";
 import { FirstSteps } from "./first";
 import { Since } from "./since";
+import { timeOf } from "./time";
 import "./dashboard.css";
 
 export interface Found {
@@ -109,25 +108,11 @@ export function Dashboard() {
   );
 }
 
-/** The time left, or the time it has taken. */
-function time({ experiment: one }: Row) {
-  const state = stateName(one.state);
-  if (isOver(one.state) || state === "PAUSED") return one.runningTime ? `ran ${duration(one.runningTime)}` : "never ran";
-  if (state === "RUNNING" && one.progress && one.progress > 0.01 && one.runningTime > 0)
-    return `${roughly((one.runningTime * (1 - one.progress)) / one.progress)} left`;
-  if (state === "QUEUED" && !one.runningTime) return `waits ${roughly(one.duration)}`;
-  return (
-    <>
-      submitted <Time at={one.startTime} />
-    </>
-  );
-}
-
 const TIME: Column<Row> = {
   id: "time",
   head: "Time",
   width: 140,
-  cell: (row) => <span className="cut ink2">{time(row)}</span>,
+  cell: (row) => <span className="cut ink2">{timeOf(row.experiment)}</span>,
 };
 
 function Recent({ rows }: { rows: Row[] }) {

@@ -4,7 +4,7 @@ import { Link } from "react-router";
 
 import type { Experiment, Trial } from "../../api/types";
 import { tickText } from "../../charts/export";
-import { clock, count as thousands, digits, duration, flat, isOver, number, roughly, stateName } from "../../parts/format";
+import { clock, count as thousands, digits, duration, flat, isOver, many, number, roughly, stateName } from "../../parts/format";
 import { Figure, Figures } from "../../ui/figures";
 import { Meter } from "../../ui/meter";
 import { stateColour } from "../../ui/state";
@@ -16,7 +16,6 @@ export interface JobSummary {
 }
 
 const RUNS = new Set(["RUNNING", "STARTING", "PULLING"]);
-const plural = (count: number, word: string) => `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
 
 /** Number of trials per state; trials that the search closed have a state of their own. */
 export function counted(trials: Trial[], stopped: ReadonlySet<number>) {
@@ -72,7 +71,7 @@ export function ExperimentFacts({
       <Figure
         name="Progress"
         value={`${Math.round(progress * 100)} %`}
-        unit={total > 1 ? `${trials.length.toLocaleString("en")} of ${plural(total, "trial")}` : undefined}
+        unit={total > 1 ? `${trials.length.toLocaleString("en")} of ${many(total, "trial")}` : undefined}
         note={told.join(" · ") || "no trial has begun"}
       >
         <Meter label={told.join(", ") || "Progress"} parts={bar} />
@@ -121,7 +120,7 @@ function End({ one, spent, job }: { one: Experiment; spent: ReturnType<typeof us
       <Figure
         name="Ends"
         value="–"
-        note={job && job.jobsAhead > 0 ? `${plural(job.jobsAhead, "job")} ahead in the queue` : "its pace is not known yet"}
+        note={job && job.jobsAhead > 0 ? `${many(job.jobsAhead, "job")} ahead in the queue` : "its pace is not known yet"}
       />
     );
   return (
@@ -152,11 +151,11 @@ function Holds({ one, running, waiting }: { one: Experiment; running: number; wa
     <Figure
       name={isOver(one.state) ? "Held" : "Holds"}
       value={isOver(one.state) ? each : running * each}
-      unit={isOver(one.state) ? `slot${each === 1 ? "" : "s"} a trial` : wanted ? `of ${plural(wanted, "slot")}` : undefined}
+      unit={isOver(one.state) ? `slot${each === 1 ? "" : "s"} a trial` : wanted ? `of ${many(wanted, "slot")}` : undefined}
       note={
         <>
           pool <Link to={`/resourcepool/${encodeURIComponent(one.resourcePool)}`}>{one.resourcePool}</Link>
-          {!isOver(one.state) && (waiting ? ` · ${plural(waiting, "trial")} wait` : idle)}
+          {!isOver(one.state) && (waiting ? ` · ${many(waiting, "trial")} wait` : idle)}
         </>
       }
     />

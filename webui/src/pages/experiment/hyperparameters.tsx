@@ -29,6 +29,7 @@ import { brushWords, type Shown, useAxes, useShare } from "./search/axes";
 import { Key, Part } from "./search/part";
 import { Whole } from "./search/whole";
 import { TrialTable } from "./trials";
+import { count, many } from "../../parts/format";
 
 const VIEWS = [
   ["", "Overview"],
@@ -119,7 +120,7 @@ function Views({ one, rows, trials, names, topics, endings, total }: Props & { r
             </Chip>
           ))}
           <span className="ink3 sm" role="status">
-            {chosen.length === rows.length ? `${rows.length} trials` : `${chosen.length} of ${rows.length} trials chosen`}
+            {chosen.length === rows.length ? many(rows.length, "trial") : `${count(chosen.length)} of ${many(rows.length, "trial")} chosen`}
           </span>
         </JudgeControls>
         <span className="sp" />
@@ -171,7 +172,7 @@ function Curves({ chosen, judge, names, topics, one, rows }: Shown & { names: Na
         height={460}
         searched
         smaller={judge.smaller}
-        said={`${judge.group}, ${chosen.length} trials by their ${judge.name}`}
+        said={`${judge.group}, ${many(chosen.length, "trial")} by their ${judge.name}`}
       />
     </div>
   );

@@ -4,7 +4,7 @@ import { query } from "../../api/client";
 import { useChange, useData } from "../../api/data";
 import { useRights } from "../../api/rights";
 import type { Checkpoint, Experiment } from "../../api/types";
-import { isOver, size } from "../../parts/format";
+import { isOver, many, size } from "../../parts/format";
 import { Button } from "../../ui/button";
 import { NumberField } from "../../ui/field";
 import { Failure } from "../../ui/status";
@@ -147,7 +147,7 @@ function Answer({ one, checkpoints, going, registered, same }: AnswerProps) {
       </ul>
       {lost.length > 0 && (
         <p className="sm ink2">
-          {lost.length === 1 ? "1 trial" : `${lost.length} trials`} could no longer be continued: {lost.slice(0, 5).join(", ")}
+          {many(lost.length, "trial")} could no longer be continued: {lost.slice(0, 5).join(", ")}
           {lost.length > 5 && ` and ${lost.length - 5} more`}.
         </p>
       )}

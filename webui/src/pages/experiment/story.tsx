@@ -4,7 +4,7 @@ import { Link, useSearchParams } from "react-router";
 
 import { get, query } from "../../api/client";
 import { useData } from "../../api/data";
-import { actorName, duration, exact, moment, sentence } from "../../parts/format";
+import { actorName, because, count, duration, exact, many, moment, sentence, unnamed } from "../../parts/format";
 import { Button } from "../../ui/button";
 import { Card, Fold, Note } from "../../ui/card";
 import { Select } from "../../ui/field";
@@ -68,15 +68,19 @@ const Moment = ({ at }: { at: string }) => (
   </time>
 );
 
-const Words = ({ step }: { step: Step }) => (
-  <>
-    <span className="said">
-      {sentence(step.what)}
-      {step.reason && <span className="ink2">: {step.reason}</span>}
-    </span>
-    <span className="by">{actorName(step.actor)}</span>
-  </>
-);
+function Words({ step }: { step: Step }) {
+  const who = actorName(step.actor);
+  const reason = because(step.reason, who);
+  return (
+    <>
+      <span className="said">
+        {sentence(unnamed(step.what, who))}
+        {reason && <span className="ink2">: {reason}</span>}
+      </span>
+      <span className="by">{who}</span>
+    </>
+  );
+}
 
 export interface Stretch {
   what: string;
@@ -223,13 +227,18 @@ export function Explorer({ kind, id, topic, trials }: { kind: string; id: number
       setFailure(error);
     }
   };
-  // While trials report progress, the newest events alone may be one row: the decisions lie before them.
-  const filled = useRef("");
+  // While trials report progress, thousands of the newest events may be one row: the decisions lie before them.
+  const fills = useRef({ of: "", left: 0, busy: false });
   useEffect(() => {
-    const few = found.data?.more && rowsOf(found.data.steps, here).length < FEW_ROWS;
-    if (!few || filled.current === base + owner) return;
-    filled.current = base + owner;
-    void more(found.data!.steps, MOST_EVENTS);
+    if (!found.data?.more) return;
+    const steps = joined(held, found.data.steps);
+    if (fills.current.of !== base + owner) fills.current = { of: base + owner, left: MOST_FILLS, busy: false };
+    const now = fills.current;
+    if (now.busy || !now.left || steps[0]?.position === start || rowsOf(steps, here).length >= FEW_ROWS) return;
+    fills.current = { ...now, left: now.left - 1, busy: true };
+    void more(steps, MOST_EVENTS).finally(() => {
+      if (fills.current.of === now.of) fills.current.busy = false;
+    });
   });
   return (
     <Card
@@ -260,7 +269,7 @@ export function Explorer({ kind, id, topic, trials }: { kind: string; id: number
                 <Choice label="Kind" value={word} values={kinds} onChange={(value) => set("kind", value)} />
                 {trials && <Choice label="Trial" value={trial} values={trials.map(String)} onChange={(value) => set("trial", value)} />}
                 <span role="status" className="ink3 sm">
-                  {shown.length === steps.length ? `${steps.length} events` : `${shown.length} of ${steps.length} events`}
+                  {shown.length === steps.length ? many(steps.length, "event") : `${count(shown.length)} of ${many(steps.length, "event")}`}
                 </span>
                 {told.more && steps[0]?.position !== start && (
                   <Button small onClick={() => void more(steps)}>
@@ -296,6 +305,8 @@ export function Explorer({ kind, id, topic, trials }: { kind: string; id: number
 const FEW_ROWS = 20;
 /** The most events that one request may ask for. */
 const MOST_EVENTS = 1000;
+/** How often a page that shows few rows asks for earlier events by itself. */
+const MOST_FILLS = 4;
 const OWNERS = ["searcher", "scheduler", "metrics", "checkpoints", "gateway", "worker", "trial"];
 
 function Choice({ label, value, values, onChange }: { label: string; value: string; values: string[]; onChange: (value: string) => void }) {

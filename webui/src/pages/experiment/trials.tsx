@@ -11,7 +11,7 @@ import { asks } from "../../charts/ask";
 import { useChosen } from "../../charts/chosen";
 import { light } from "../../charts/light";
 import { useLink } from "../../charts/link";
-import { count, isOver, stateName } from "../../parts/format";
+import { count, isOver, many, stateName } from "../../parts/format";
 import { Button } from "../../ui/button";
 import { ask } from "../../ui/dialog";
 import { Search, Select } from "../../ui/field";
@@ -130,9 +130,7 @@ export function Trials({ one, trials, topics }: { one: Experiment; trials: Trial
           onChange={(st) => set({ st })}
         />
         <span className="ink3 sm d-only" role="status">
-          {fitting.length === trials.length
-            ? `${count(trials.length)} trials`
-            : `${count(fitting.length)} of ${count(trials.length)} trials`}
+          {fitting.length === trials.length ? many(trials.length, "trial") : `${count(fitting.length)} of ${many(trials.length, "trial")}`}
         </span>
         <span className="sp" />
         {chosen.size > 0 && (

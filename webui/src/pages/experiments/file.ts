@@ -3,6 +3,7 @@ import { plain } from "../../lists/columns";
 import { csv, save } from "../../parts/file";
 import { failed, toast } from "../../ui/toast";
 import type { Found } from "./rows";
+import { many } from "../../parts/format";
 
 const FILE_PAGE = 2000;
 
@@ -17,7 +18,7 @@ export async function exportAll(path: (offset: number, limit: number) => string,
       if (offset + FILE_PAGE >= page.pagination.total) break;
     }
     save("experiments.csv", csv(lines));
-    toast({ text: `Exported ${(lines.length - 1).toLocaleString("en")} experiments` });
+    toast({ text: `Exported ${many(lines.length - 1, "experiment")}` });
   } catch (error) {
     failed(error, "Export");
   }

@@ -1,5 +1,5 @@
 import type { Row } from "../../lists/columns";
-import { digits, number, stateName } from "../../parts/format";
+import { digits, many, number, stateName } from "../../parts/format";
 import { State } from "../../ui/state";
 
 export const GROUPS: Record<string, { name: string; of: (row: Row) => string }> = {
@@ -33,7 +33,7 @@ export function groupHead(key: string, rows: Row[]) {
     <>
       {STATES.test(key) ? <State state={key} /> : <b>{key}</b>}
       <span>
-        {rows.length === 1 ? "1 experiment" : `${rows.length} experiments`}
+        {many(rows.length, "experiment")}
         {running > 0 && `, ${running} running`}
       </span>
       {best && (
@@ -41,7 +41,7 @@ export function groupHead(key: string, rows: Row[]) {
           best {digits(best.value)}
         </span>
       )}
-      <span className="ink3">{hours < LEAST_HOURS ? "under 0.01" : number(hours, hours < 1 ? 2 : 3)} slot hours</span>
+      <span className="ink3 d-only">{hours < LEAST_HOURS ? "under 0.01" : number(hours, hours < 1 ? 2 : 3)} slot hours</span>
     </>
   );
 }

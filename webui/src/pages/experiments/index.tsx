@@ -178,7 +178,12 @@ function Bar({
         </Popover>
         <Menu
           label="Group"
-          text={view.group ? `Group: ${GROUPS[view.group]?.name ?? view.group}` : "Group"}
+          text={
+            <>
+              Group
+              {view.group && <span className="d-only">: {GROUPS[view.group]?.name ?? view.group}</span>}
+            </>
+          }
           icon={<GroupIcon />}
           pressed={view.group ? true : undefined}
           items={[

@@ -8,6 +8,7 @@ import { TextArea, TextField } from "../../ui/field";
 import type { MenuItems } from "../../ui/menu";
 import { useAct } from "../settings/change";
 import { type Model, pathOf, type Version, words } from "./facts";
+import { many } from "../../parts/format";
 
 export function useModelMenu() {
   const [editing, setEditing] = useState<Model | null>(null);
@@ -15,7 +16,9 @@ export function useModelMenu() {
   const rights = useRights();
   const navigate = useNavigate();
   const remove = async (one: Model) => {
-    const text = `Its ${one.numVersions} versions are deleted; retention decides how long their checkpoints are kept.`;
+    const text = one.numVersions
+      ? `Deletes ${many(one.numVersions, "version")}, too; retention decides how long their checkpoints are kept.`
+      : "It has no versions.";
     if (!(await ask({ title: `Delete model ${one.name}?`, text, verb: "Delete", danger: true }))) return;
     if (await act("DELETE", pathOf(one.name), {}, `Deleted ${one.name}`)) navigate("/models");
   };

@@ -5,7 +5,7 @@ import { Link, useParams } from "react-router";
 import { useData } from "../../api/data";
 import { useRights } from "../../api/rights";
 import { Markdown } from "../../parts/markdown";
-import { digits, number, size } from "../../parts/format";
+import { digits, many, number, size } from "../../parts/format";
 import { Button } from "../../ui/button";
 import { Card, Facts } from "../../ui/card";
 import { ask } from "../../ui/dialog";
@@ -42,7 +42,7 @@ export function ModelPage() {
               <span key="u" className="check">
                 <Avatar name={model.username} plain small /> {model.username}
               </span>,
-              model.numVersions === 1 ? "1 version" : `${model.numVersions} versions`,
+              many(model.numVersions, "version"),
             ]}
             actions={<Menu label={`Actions of ${model.name}`} kind="plain" small={false} items={items(model)} />}
           />

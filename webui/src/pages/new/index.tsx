@@ -7,9 +7,10 @@ import { useNavigate, useSearchParams } from "react-router";
 
 import { ApiError, get, send } from "../../api/client";
 import { useChange, useData } from "../../api/data";
+import { mayPass } from "../../api/queries";
 import { ANYWHERE, type Owned, useRights } from "../../api/rights";
 import type { Config, Experiment, Trial } from "../../api/types";
-import { number } from "../../parts/format";
+import { many, number } from "../../parts/format";
 import { Button } from "../../ui/button";
 import { Card, Note } from "../../ui/card";
 import { Check } from "../../ui/field";
@@ -86,7 +87,9 @@ export function NewExperiment() {
     if (config) setText(new TextDecoder().decode(config.bytes));
   };
 
-  const wrong = checked.error ? wrongs(settled, checked.error instanceof Error ? checked.error.message : String(checked.error)) : [];
+  // A service that did not answer says nothing about the configuration. It is asked again by itself, and submitting checks, too.
+  const away = checked.error && mayPass(checked.error) ? checked.error.message : "";
+  const wrong = checked.error && !away ? wrongs(settled, checked.error.message) : [];
   const missing = isFork || code.files.length ? "" : "Choose the code first";
   const empty = text.trim() ? "" : "The configuration is empty";
   const project = useData<{ project: Owned }>(params.has("project") ? `projects/${Number(params.get("project"))}` : null);
@@ -94,7 +97,7 @@ export function NewExperiment() {
     rights("create", project.data?.project ?? ANYWHERE) ||
     missing ||
     empty ||
-    (checked.error ? "The configuration is not valid yet" : checked.isPending ? "It is being checked" : "");
+    (wrong.length ? "The configuration is not valid yet" : checked.isPending ? "It is being checked" : "");
   const go = () =>
     submit.mutate({
       method: "POST",
@@ -123,7 +126,7 @@ export function NewExperiment() {
       <div className="cols new">
         <Card title="Configuration" flush more={<span className="sm ink3">Ctrl Space completes</span>}>
           <Editor text={text} onChange={setText} fields={fields.data?.fields ?? []} wrong={text === settled ? wrong : []} />
-          <Verdict wrong={wrong} fine={checked.data !== undefined && !checked.error} />
+          <Verdict wrong={wrong} away={away} fine={checked.data !== undefined && !checked.error} />
         </Card>
         <div className="stack">
           <Card title="Code">
@@ -174,7 +177,7 @@ async function checkedBy(config: string, parentId?: number): Promise<Checked> {
   }
 }
 
-function Verdict({ wrong, fine }: { wrong: ReturnType<typeof wrongs>; fine: boolean }) {
+function Verdict({ wrong, away, fine }: { wrong: ReturnType<typeof wrongs>; away: string; fine: boolean }) {
   return (
     <div className="verdict" aria-live="polite">
       {fine && (
@@ -182,6 +185,7 @@ function Verdict({ wrong, fine }: { wrong: ReturnType<typeof wrongs>; fine: bool
           <CircleCheck className="s" /> Valid. Missing fields use their defaults.
         </p>
       )}
+      {away && <p className="hint">It could not be checked yet: {away}. It is tried again.</p>}
       {wrong.map((one) => (
         <p key={`${one.path} ${one.message}`} className="hint err">
           <span>
@@ -207,7 +211,7 @@ function Plan({ found, pools, parent, trials }: { found: Checked; pools: Pool[];
     <div className="stack plan">
       {wanted && (
         <Figures>
-          <Figure name="Trials" value={number(wanted.trials)} note={`${slots === 1 ? "1 slot" : `${slots} slots`} each`} />
+          <Figure name="Trials" value={number(wanted.trials)} note={`${many(slots, "slot")} each`} />
           <Figure name="Training in all" value={number(wanted.length)} unit={wanted.unit} note={config.searcher.name} />
           <Figure
             name="Cost"

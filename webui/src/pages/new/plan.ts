@@ -1,7 +1,7 @@
 /** What a configuration would do: how many trials, how long, at what cost, and when it would start. */
 
 import type { Config, Experiment, Trial } from "../../api/types";
-import { duration, number } from "../../parts/format";
+import { duration, many, number } from "../../parts/format";
 
 export interface Simulation {
   trials: { operations: { type: string; length?: number }[]; occurrences: number }[];
@@ -63,9 +63,9 @@ export function start(pool: Pool | undefined, slots: number): string {
   if (!pool) return "";
   const free = pool.slotsAvailable - pool.slotsUsed;
   const waiting = pool.stats.queuedCount;
-  const of = `${free} of ${pool.slotsAvailable} slots ${free === 1 ? "is" : "are"} free`;
+  const of = `${free} of ${many(pool.slotsAvailable, "slot")} ${free === 1 ? "is" : "are"} free`;
   if (slots > pool.slotsAvailable)
-    return `Never, as the pool is now: it needs ${slots} slots, and ${pool.name} has ${pool.slotsAvailable}.`;
+    return `Never, as the pool is now: it needs ${many(slots, "slot")}, and ${pool.name} has ${pool.slotsAvailable}.`;
   if (!waiting && free >= slots) return `At once: ${of} in ${pool.name}.`;
   const before = waiting ? `${waiting === 1 ? "1 job waits" : `${waiting} jobs wait`} before it` : "nobody waits before it";
   return `When ${slots === 1 ? "a slot is" : `${slots} slots are`} free: ${of} in ${pool.name}, ${before}.`;

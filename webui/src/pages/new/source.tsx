@@ -5,7 +5,7 @@ import { type ChangeEvent, useRef, useState } from "react";
 
 import { useData } from "../../api/data";
 import type { Experiment } from "../../api/types";
-import { size } from "../../parts/format";
+import { many, size } from "../../parts/format";
 import { Button, Segments } from "../../ui/button";
 import { Field } from "../../ui/field";
 import { Failure } from "../../ui/status";
@@ -95,7 +95,7 @@ function Sent({ files }: { files: Packed[] }) {
   return (
     <div role="status">
       <p className="m">
-        {files.length === 1 ? "1 file" : `${files.length} files`}, {size(whole)}
+        {many(files.length, "file")}, {size(whole)}
       </p>
       <ul className="sm ink2 sent">
         {files.slice(0, SHOWN).map((file) => (

@@ -1,7 +1,7 @@
 import { Link } from "react-router";
 
 import type { Job } from "../../api/types";
-import { count, duration } from "../../parts/format";
+import { count, duration, many } from "../../parts/format";
 import { State } from "../../ui/state";
 import type { Column } from "../../ui/table";
 import { Avatar, Cut, Time } from "../../ui/text";
@@ -37,7 +37,7 @@ const SLOTS: Column<Job> = {
   least: 76,
   num: true,
   small: true,
-  title: (job) => `${count(job.allocatedSlots)} of ${count(job.requestedSlots)} slots`,
+  title: (job) => `${count(job.allocatedSlots)} of ${many(job.requestedSlots, "slot")}`,
   cell: (job) => `${count(job.allocatedSlots)} / ${count(job.requestedSlots)}`,
   value: (job) => job.requestedSlots,
 };

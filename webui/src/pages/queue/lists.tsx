@@ -16,6 +16,7 @@ import { ofRunning, ofWaiting, shares } from "./columns";
 import { called, consequence, isExperiment, isWaiting, NOUNS, type Pool, type Preview } from "./facts";
 import { type Aim, Told, useMoving, wishOf } from "./moving";
 import { SetShare } from "./share";
+import { many } from "../../parts/format";
 
 /** Actions on the queue: shows the cost and asks first, then reports the effect and offers to undo it. */
 function useChanges(jobs: Job[], names: Map<string, string>) {
@@ -46,7 +47,7 @@ function useChanges(jobs: Job[], names: Map<string, string>) {
     const lost = verb === "kill" ? "Unsaved work is lost." : "Its trials save a checkpoint and stop.";
     const word = verb === "kill" ? "Kill" : "Stop";
     const text = job.allocatedSlots
-      ? `It holds ${job.allocatedSlots} slots. ${lost}`
+      ? `It holds ${many(job.allocatedSlots, "slot")}. ${lost}`
       : "It has not started, so only its place in the queue is lost.";
     if (!(await ask({ title: `${word} ${job.name}?`, text, verb: word, danger: true, cancel: "Keep" }))) return;
     try {
@@ -199,6 +200,8 @@ export function Lists({ jobs, pools, several }: { jobs: Job[]; pools: Pool[]; se
 }
 
 function counted(running: Job[]): string {
-  const slots = running.reduce((sum, one) => sum + one.allocatedSlots, 0);
-  return slots === 1 ? "1 slot" : `${slots} slots`;
+  return many(
+    running.reduce((sum, one) => sum + one.allocatedSlots, 0),
+    "slot",
+  );
 }

@@ -8,7 +8,7 @@ import { ArrowRight, FileCode2, Gauge } from "lucide-react";
 import { Button, LinkButton } from "../../ui/button";
 import { StateIcon } from "../../ui/state";
 import { CopyButton } from "../../ui/text";
-import { type Cause, headline, type RankEnd, shortPath } from "./cause";
+import { type Cause, elapsed, headline, lead, type RankEnd, shortPath } from "./cause";
 import { clock } from "./line";
 
 const MOST_RANKS = 32;
@@ -39,7 +39,7 @@ export function CauseCard({ cause, onLine, code, machine }: Props) {
         <p className="sm ink2 facts">{facts.join(" · ")}</p>
         {before && (
           <p className="sm ink2 cut" title={before.log}>
-            {elapsed(before.timestamp, cause.first.timestamp)} before: <span className="mono">{before.log}</span>
+            {lead(before.timestamp, cause.first.timestamp)}: <span className="mono">{before.log}</span>
           </p>
         )}
         <div className="toolbar">
@@ -70,11 +70,6 @@ function factsOf({ place, agentId, said }: Cause): string[] {
     `${shortPath(place.file)}, line ${place.line}${place.function && place.function !== "<module>" ? `, in ${place.function}` : ""}`;
   return [at, agentId, clock(said.timestamp)].filter((fact): fact is string => Boolean(fact));
 }
-
-const elapsed = (from: string, to: string) => {
-  const seconds = Math.max(0, (Date.parse(to) - Date.parse(from)) / 1000);
-  return seconds < 10 ? `${seconds.toFixed(1)} s` : seconds < 600 ? `${Math.round(seconds)} s` : `${Math.round(seconds / 60)} min`;
-};
 
 /** When each rank last wrote a line, as bars over the last moments. */
 function Ranks({ cause }: { cause: Cause }) {

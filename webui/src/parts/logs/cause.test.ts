@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { type Cause, follows, headline, marksOf, shortPath } from "./cause";
+import { type Cause, follows, headline, lead, marksOf, shortPath } from "./cause";
 import type { Line } from "./window";
 
 const line = (id: number, rankId: number | null, log: string, at = id): Line => ({
@@ -60,4 +60,10 @@ test("the headline says it in words", () => {
   expect(headline({ ...CAUSE, ranks: ranks(null, "10:00:01") })).toBe("Rank 1 failed: GPU memory ran out");
   expect(headline({ ...CAUSE, rankId: null, words: "" })).toBe("It failed");
   expect(shortPath(CAUSE.place!.file)).toBe("model/attention.py");
+});
+
+test("the line before a failure says how long before, and no more than the clocks know", () => {
+  expect(lead("2026-11-20T12:00:00.000Z", "2026-11-20T12:00:03.240Z")).toBe("3.2 s before");
+  expect(lead("2026-11-20T12:00:00.000Z", "2026-11-20T12:20:00.000Z")).toBe("20 min before");
+  expect(lead("2026-11-20T12:00:00.058Z", "2026-11-20T12:00:00.054Z")).toBe("just before");
 });

@@ -91,3 +91,14 @@ export const shortPath = (file: string) =>
     .split("/")
     .slice(-3)
     .join("/");
+
+const seconds = (from: string, to: string) => Math.max(0, (Date.parse(to) - Date.parse(from)) / 1000);
+
+export function elapsed(from: string, to: string): string {
+  const whole = seconds(from, to);
+  return whole < 10 ? `${whole.toFixed(1)} s` : whole < 600 ? `${Math.round(whole)} s` : `${Math.round(whole / 60)} min`;
+}
+
+const SHOWN_S = 0.05;
+/** How long before the failure a line was written: `3.2 s before`. The clocks of two writers may even say after it. */
+export const lead = (from: string, to: string) => (seconds(from, to) < SHOWN_S ? "just before" : `${elapsed(from, to)} before`);

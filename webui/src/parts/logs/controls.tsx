@@ -10,6 +10,7 @@ import { useNarrow } from "../../ui/media";
 import { Popover } from "../../ui/menu";
 import { type Choice, type Filters, isFiltered, LEVELS, shown } from "./filters";
 import type { Summary } from "./source";
+import { many } from "../format";
 
 export type Change = (change: Record<string, string | null>) => void;
 export const NO = "0";
@@ -161,7 +162,7 @@ function Search({
       <input
         type="search"
         aria-label="Search in the log"
-        placeholder={filters.regex ? "Regular expression" : `Search in ${lines.toLocaleString("en")} lines`}
+        placeholder={filters.regex ? "Regular expression" : `Search in ${many(lines, "line")}`}
         value={text}
         spellCheck={false}
         onChange={(event) => setText(event.target.value)}

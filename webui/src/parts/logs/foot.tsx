@@ -9,6 +9,7 @@ import type { View } from "./list";
 import type { Reading } from "./reading";
 import type { Summary } from "./source";
 import type { Line } from "./window";
+import { many } from "../format";
 
 interface Props {
   reading: Reading;
@@ -40,13 +41,13 @@ export function Foot({ reading, summary, view, filters, command, line, onContext
 
 function placed(summary: Summary, { first, last }: View): string {
   const end = Math.max(summary.lastNumber, last);
-  return first && last ? `Lines ${count(first)} to ${count(last)} of ${count(end)}` : `${count(end)} lines`;
+  return first && last ? `Lines ${count(first)} to ${count(last)} of ${count(end)}` : many(end, "line");
 }
 
 function said(reading: Reading, summary: Summary, filtered: boolean): string {
   if (reading.searched) return `searched up to line ${count(reading.searched)} of ${count(summary.lastNumber)}`;
   if (reading.told) return reading.told;
-  const fit = filtered ? `${count(reading.lines.length)} matching lines loaded,  ` : "";
+  const fit = filtered ? `${many(reading.lines.length, "matching line")} loaded,  ` : "";
   return fit + (reading.over ? "complete" : reading.following ? "following" : "not following");
 }
 

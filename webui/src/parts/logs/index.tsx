@@ -21,6 +21,7 @@ import { type Target, useReading } from "./reading";
 import { Source, type Summary, whole } from "./source";
 import { Strip } from "./strip";
 import type { Line } from "./window";
+import { many } from "../format";
 
 const FRESH_MS = 5000;
 const SETTLED_MS = 150;
@@ -130,7 +131,7 @@ function Log({ source, command, summary, cause, onOver }: LogProps) {
   };
   const isAtCause = cause !== null && !reading.following && reading.goal?.id === Number(cause.said.id);
   const links = useLinks(cause);
-  const copy = () => void copyLines(reading.lines).then(() => toast({ text: `${reading.lines.length} lines copied.` }));
+  const copy = () => void copyLines(reading.lines).then(() => toast({ text: `${many(reading.lines.length, "line")} copied.` }));
 
   return (
     <div className="logs" ref={frame}>

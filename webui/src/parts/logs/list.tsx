@@ -8,6 +8,7 @@ import { type Cause, follows, marksOf } from "./cause";
 import { LineRow } from "./line";
 import type { Reading } from "./reading";
 import { type Row, rowOf, rowsOf } from "./window";
+import { many } from "../format";
 
 const LINE_PX = 19;
 const FOLD_PX = 32;
@@ -196,7 +197,7 @@ function Fold({ row, cause }: { row: Row & { kind: "fold" }; cause: Cause }) {
     // biome-ignore lint/a11y/useFocusableInteractive: the list has the focus; arrow keys open this row
     <div className="fold-row" role="option" aria-selected={false} data-fold={row.lines[0]!.id}>
       <ChevronRight className="s" />
-      {row.lines.length.toLocaleString("en")} lines of {ranks === 1 ? `rank ${row.lines[0]!.rankId}` : `${ranks} ranks`} that follow from{" "}
+      {many(row.lines.length, "line")} of {ranks === 1 ? `rank ${row.lines[0]!.rankId}` : `${ranks} ranks`} that follow from{" "}
       {cause.rankId === null ? "it" : `rank ${cause.rankId}`}
     </div>
   );

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { grouped, ordered, sortedBy } from "./order";
+import { grouped, movedTo, ordered, sortedBy } from "./order";
 import type { Column } from "./types";
 
 interface Row {
@@ -40,4 +40,13 @@ test("a click on a heading reverses its order; with shift it becomes the next so
     ["id", true],
     ["name", false],
   ]);
+});
+
+test("a moved column takes the place of the one that it is dropped on", () => {
+  const ids = ["a", "b", "c", "d"];
+  expect(movedTo(ids, "a", 2)).toEqual(["b", "c", "a", "d"]);
+  expect(movedTo(ids, "d", 0)).toEqual(["d", "a", "b", "c"]);
+  expect(movedTo(ids, "a", -1)).toEqual(ids);
+  expect(movedTo(ids, "d", 9)).toEqual(ids);
+  expect(movedTo(ids, "something else", 1)).toEqual(ids);
 });

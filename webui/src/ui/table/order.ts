@@ -51,3 +51,10 @@ export function sortedBy(sorts: readonly Sort[], id: string, more: boolean): Sor
   const next: Sort = [id, now ? !now[1] : false];
   return more ? [...sorts.filter(([one]) => one !== id), next] : [next];
 }
+
+/** The ids in their new order after one has taken the place `to`; unchanged if it is not among them. */
+export function movedTo(ids: readonly string[], id: string, to: number): string[] {
+  const next = ids.filter((one) => one !== id);
+  if (next.length < ids.length) next.splice(Math.max(0, to), 0, id);
+  return next;
+}

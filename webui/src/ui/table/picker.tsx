@@ -4,6 +4,7 @@ import { useState } from "react";
 import { Button } from "../button";
 import { Check, Search } from "../field";
 import { Popover } from "../menu";
+import { movedTo } from "./order";
 import type { Column, ColumnView } from "./types";
 
 /** Chooses the columns, in folders, and their order, by dragging or with Alt and the arrow keys. */
@@ -13,10 +14,17 @@ export function ColumnPicker<T>({ columns, view }: { columns: Column<T>[]; view:
   const headOf = (id: string) => columns.find((one) => one.id === id)?.head ?? id;
   const fits = (one: Column<T>) => `${one.head} ${one.id}`.toLowerCase().includes(wanted.toLowerCase());
   const folders = [...new Set(columns.filter(fits).map((one) => one.folder ?? "General"))];
-  const move = (id: string, to: number) => {
-    const next = shown.filter((one) => one !== id);
-    next.splice(Math.max(0, to), 0, id);
-    view.setShown(next);
+  const [dragged, setDragged] = useState<string | null>(null);
+  const [over, setOver] = useState<number | null>(null);
+  const stop = () => {
+    setDragged(null);
+    setOver(null);
+  };
+  const move = (id: string, to: number) => view.setShown(movedTo(shown, id, to));
+  const aim = (at: number) => {
+    if (dragged === null || over !== at) return undefined;
+    const from = shown.indexOf(dragged);
+    return from === at ? undefined : from < at ? "aims-below" : "aims-above";
   };
   return (
     <Popover label="Columns" text="Columns" icon={<Columns3 />} wide>
@@ -45,10 +53,25 @@ export function ColumnPicker<T>({ columns, view }: { columns: Column<T>[]; view:
             {shown.map((id, at) => (
               <li
                 key={id}
+                className={aim(at)}
                 draggable
-                onDragStart={(event) => event.dataTransfer.setData("text/column", id)}
-                onDragOver={(event) => event.preventDefault()}
-                onDrop={(event) => move(event.dataTransfer.getData("text/column"), at)}
+                onDragStart={(event) => {
+                  event.dataTransfer.effectAllowed = "move";
+                  event.dataTransfer.setData("text/plain", headOf(id));
+                  setDragged(id);
+                }}
+                onDragOver={(event) => {
+                  // What is dragged here from elsewhere is no column.
+                  if (dragged === null) return;
+                  event.preventDefault();
+                  setOver(at);
+                }}
+                onDragEnd={stop}
+                onDrop={(event) => {
+                  event.preventDefault();
+                  if (dragged !== null) move(dragged, at);
+                  stop();
+                }}
               >
                 <button
                   type="button"

@@ -18,6 +18,7 @@ import { useSlots } from "./slots";
 import type { Column, ColumnView, Sort, Source } from "./types";
 import { below, chosen, useKeptView } from "./view";
 import { fitted, useRoom, wishOf } from "./widths";
+import { many } from "../../parts/format";
 
 const ROW = { compact: 28, normal: 34, roomy: 42 };
 const ROW_NARROW = 44;
@@ -300,7 +301,7 @@ export function Table<T>(props: TableProps<T>) {
       </div>
       {hidden > 0 && (
         <div className="below" aria-hidden="true">
-          {hidden === 1 ? "1 more column" : `${hidden} more columns`} at the right
+          {many(hidden, "more column")} at the right
         </div>
       )}
     </>

@@ -34,6 +34,13 @@ test("a long heading is shown whole where there is room", () => {
   expect(fitted([id, name, long], 1000)[2]).toBe(long.most);
 });
 
+test("a heading is shown whole before other columns get more room for their cells", () => {
+  const long = wishOf(column({ width: 104, num: true, head: "validation_accuracy" }), undefined);
+  const [first, second] = fitted([name, long], 220 + long.head);
+  expect(second).toBe(long.head);
+  expect(first).toBe(220);
+});
+
 test("a width that the user chose stays", () => {
   const own = wishOf(column({ width: 104, least: 84, most: 200 }), 130);
   expect(fitted([id, name, own], 1000)[2]).toBe(130);

@@ -6,6 +6,8 @@ import type { Column } from "./types";
 
 export interface Wish {
   width: number;
+  /** What its heading needs, which comes before more room for cells. */
+  head: number;
   /** What it can be narrowed to before the table scrolls sideways. */
   least: number;
   /** What it takes if there is room; beyond that, columns that grow share what is left. */
@@ -21,26 +23,36 @@ const MOST_HEAD = 240;
 
 /** `own` is the width that the user gave it, which stays. */
 export function wishOf<T>(one: Column<T>, own: number | undefined): Wish {
-  if (own !== undefined) return { width: own, least: own, most: own, grows: false };
+  if (own !== undefined) return { width: own, head: own, least: own, most: own, grows: false };
   const grows = one.width === undefined;
   const width = one.width ?? NAME.width;
   const head = Math.min(MOST_HEAD, one.head.length * LETTER + BESIDE);
+  const most = one.most ?? (grows ? NAME.most : Math.max(width, head));
   return {
     width,
+    head: Math.max(width, Math.min(head, most)),
     least: one.least ?? (grows ? NAME.least : width),
-    most: one.most ?? (grows ? NAME.most : Math.max(width, head)),
+    most,
     grows,
   };
 }
 
+const total = (widths: readonly number[]) => widths.reduce((all, one) => all + one, 0);
+
+/** The widths, nearer to `limits` by as much as `over` allows; all of them go the same share of their way. */
+function towards(widths: readonly number[], limits: readonly number[], over: number): number[] {
+  const way = total(limits) - total(widths);
+  const share = Math.min(1, over / (way || over || 1));
+  return widths.map((width, at) => width + Math.floor((limits[at]! - width) * share));
+}
+
 /** Each column's width; their sum is `room` unless not even their least widths fit. */
 export function fitted(wishes: readonly Wish[], room: number): number[] {
-  const sum = (of: (one: Wish) => number) => wishes.reduce((all, one) => all + of(one), 0);
-  const over = room - sum((one) => one.width);
-  const limit = (one: Wish) => (over < 0 ? one.least : one.most) - one.width;
-  const share = Math.min(1, over / (sum(limit) || over || 1));
-  const near = wishes.map((one) => one.width + Math.floor(limit(one) * share));
-  const rest = Math.max(0, room - near.reduce((all, one) => all + one, 0));
+  const of = (name: "width" | "head" | "least" | "most") => wishes.map((one) => one[name]);
+  const over = room - total(of("width"));
+  const headed = over < 0 ? of("width") : towards(of("width"), of("head"), over);
+  const near = towards(headed, of(over < 0 ? "least" : "most"), room - total(headed));
+  const rest = Math.max(0, room - total(near));
   const growing = wishes.filter((one) => one.grows).length;
   // Without a column that grows, the browser spreads the rest.
   return wishes.map((one, at) => near[at]! + (one.grows && over > 0 ? rest / growing : 0));
