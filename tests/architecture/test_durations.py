@@ -24,14 +24,14 @@ def test_a_tier_may_grow_by_less_than_a_fifth():
 
 
 def test_what_grew_is_named_first():
-    told = growth(RECORDED, spent(2.0) | {"tests/test_3.py": 80.0})
-    assert told.splitlines()[0].startswith("260 s where 200 s were expected")
-    assert told.splitlines()[1].split() == ["+60.0", "s", "tests/test_3.py"]
+    warning = growth(RECORDED, spent(2.0) | {"tests/test_3.py": 80.0})
+    assert warning.splitlines()[0].startswith("260 s where 200 s were expected")
+    assert warning.splitlines()[1].split() == ["+60.0", "s", "tests/test_3.py"]
 
 
 def test_a_new_file_counts_in_full():
-    told = growth(RECORDED, spent(2.0) | {"tests/test_new.py": 41.0})
-    assert "tests/test_new.py" in told.splitlines()[1]
+    warning = growth(RECORDED, spent(2.0) | {"tests/test_new.py": 41.0})
+    assert "tests/test_new.py" in warning.splitlines()[1]
 
 
 def test_a_selection_and_a_tier_without_a_record_are_not_judged():

@@ -20,18 +20,18 @@ with socket.create_connection(("127.0.0.1", {port}), timeout=60) as there:
         sys.stdout.buffer.write(data)
 """
 KILLALL = """#!/bin/sh
-echo "$@" >> {told}
+echo "$@" >> {kills}
 """
 
 
 def test_a_broker_that_cannot_write_is_ended_once_there_is_room(small_disk, tmp_path):
     disk = small_disk(64)
     broker = RealBroker(disk.path).start()
-    told, bin = tmp_path / "told", tmp_path / "bin"
+    kills, bin = tmp_path / "kills", tmp_path / "bin"
     bin.mkdir()
     for name, text in (
         ("nc", NC.format(python=sys.executable, port=broker._monitor)),
-        ("killall", KILLALL.format(told=told)),
+        ("killall", KILLALL.format(kills=kills)),
     ):
         (bin / name).write_text(text)
         (bin / name).chmod(0o755)
@@ -55,10 +55,10 @@ def test_a_broker_that_cannot_write_is_ended_once_there_is_room(small_disk, tmp_
         assert healthy()
         asyncio.run(fill())
         assert not healthy()
-        assert not told.exists()
+        assert not kills.exists()
         disk.make_room()
         assert not healthy()
-        assert told.read_text() == "nats-server\n"
+        assert kills.read_text() == "nats-server\n"
         broker.kill9()
         broker.start()
         assert healthy()
@@ -67,10 +67,10 @@ def test_a_broker_that_cannot_write_is_ended_once_there_is_room(small_disk, tmp_
 
 
 def test_a_broker_that_is_away_is_unwell_and_not_ended(tmp_path):
-    for name, text in (("nc", "#!/bin/sh\nexit 1\n"), ("killall", KILLALL.format(told=tmp_path / "told"))):
+    for name, text in (("nc", "#!/bin/sh\nexit 1\n"), ("killall", KILLALL.format(kills=tmp_path / "kills"))):
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
     script = read_file()["nats"]["healthcheck"]["test"][1]
     environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
     assert subprocess.run(["sh", "-c", script], env=environment, check=False).returncode == 1
-    assert not (tmp_path / "told").exists()
+    assert not (tmp_path / "kills").exists()

@@ -114,9 +114,9 @@ def test_prometheus_asks_everybody_who_tells():
     (job,) = yaml.safe_load((ROOT / "deploy" / "prometheus" / "prometheus.yml").read_text())["scrape_configs"]
     asked = {target for static in job["static_configs"] for target in static["targets"]}
     asked |= {f"{name}:{each['port']}" for each in job["dns_sd_configs"] for name in each["names"]}
-    told = read_file()
+    composed = read_file()
     assert asked == {
-        f"{name}:{told[name]['environment']['STEADFAST_HEALTH_PORT']}" for name in (*OURS, "metrics-2")
+        f"{name}:{composed[name]['environment']['STEADFAST_HEALTH_PORT']}" for name in (*OURS, "metrics-2")
     }
 
 
@@ -150,18 +150,18 @@ def test_pools_that_grow_are_known_to_all_who_must_know_and_by_default_there_are
 
 def test_the_provisioner_passes_the_settings_of_a_worker_on():
     services = read_file()
-    told, worker = services["provisioner"]["environment"], services["worker"]["environment"]
+    provisioner, worker = services["provisioner"]["environment"], services["worker"]["environment"]
     fields = (*dataclasses.fields(ProvisionerSettings), *dataclasses.fields(WorkerSettings))
-    assert set(told) <= {f"STEADFAST_{field.name.upper()}" for field in fields}
+    assert set(provisioner) <= {f"STEADFAST_{field.name.upper()}" for field in fields}
     # Each has a folder of its own below that of the provisioner.
-    assert {name for name in worker if name not in told} == {"STEADFAST_WORKER_HOME"}
+    assert {name for name in worker if name not in provisioner} == {"STEADFAST_WORKER_HOME"}
     own = {"STEADFAST_NATS_CREDENTIALS", "STEADFAST_POOLS", "STEADFAST_PROVISIONER_HOME"}
-    assert {name: told[name] for name in told if name in worker} == {
-        n: worker[n] for n in told if n in worker
+    assert {name: provisioner[name] for name in provisioner if name in worker} == {
+        n: worker[n] for n in provisioner if n in worker
     }
-    assert set(told) - set(worker) == own | {"STEADFAST_WORKER_GPU"}
-    load(ProvisionerSettings, told)
-    load(WorkerSettings, {name: text for name, text in told.items() if name not in own})
+    assert set(provisioner) - set(worker) == own | {"STEADFAST_WORKER_GPU"}
+    load(ProvisionerSettings, provisioner)
+    load(WorkerSettings, {name: text for name, text in provisioner.items() if name not in own})
 
 
 THREE = ROOT / "deploy" / "docker" / "three-brokers.yaml"

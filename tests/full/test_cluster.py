@@ -93,7 +93,7 @@ def test_a_disabled_worker_has_its_work_killed_and_moved(lab):
     lab.until_held(trial)
     ((place,),) = lab.places(trial)
     lab.cluster.api("POST", f"agents/{place}/disable", user="admin")
-    lab.told(trial, 2)
+    lab.script_info(trial, 2)
     lab.open("moved")
     lab.finished(experiment)
     assert len(lab.places(trial)) == 2
@@ -110,7 +110,7 @@ def test_trials_of_a_lost_machine_move_and_count_no_restart(lab):
     lab.cluster.api("POST", f"experiments/{small}/kill")
     lab.cluster.wait_for_end(small)
     lab.cluster.lose_machine(lost)
-    lab.told(gang, 2)
+    lab.script_info(gang, 2)
     lab.open("wide")
     lab.finished(wide)
     assert lab.outcomes(gang) == ["worker_lost", "succeeded"]
@@ -129,7 +129,7 @@ def test_a_machine_that_is_back_at_once_without_its_processes(lab):
     ((place,),) = lab.places(trial)
     lab.cluster.lose_machine(place)
     lab.cluster.start(place)
-    lab.told(trial, 2)
+    lab.script_info(trial, 2)
     lab.open("reboot")
     lab.finished(experiment)
     assert lab.outcomes(trial) == ["worker_lost", "succeeded"]
@@ -141,7 +141,7 @@ def test_work_of_a_worker_that_is_stopped_moves_and_counts_no_restart(lab):
     ((place,),) = lab.places(trial)
     lab.cluster.stop(place, signal.SIGTERM)
     wait_for(lambda: not lab.processes(place), 60, "what it ran to be gone")
-    lab.told(trial, 2)
+    lab.script_info(trial, 2)
     lab.open("stopped")
     lab.finished(experiment)
     assert lab.outcomes(trial) == ["worker_lost", "succeeded"]
@@ -172,7 +172,7 @@ def test_a_worker_that_is_back_too_late_ends_what_is_no_longer_its_own(lab):
     old = lab.processes(place)
     assert old
     lab.cluster.stop(place)
-    lab.told(trial, 2)
+    lab.script_info(trial, 2)
     assert set(old) <= set(lab.processes(place))
     lab.cluster.start(place)
     wait_for(lambda: not lab.processes(place), 60, "the old run to end")
@@ -216,7 +216,7 @@ def test_a_host_ends_what_is_out_of_touch_before_it_starts_elsewhere(lab):
         # Its worker does nothing, its script trains: only its shim is left to end it.
         wait_for(lambda: not lab.processes(hung) or lab.runs(trial) > 1, 60, "its host to end it")
         assert lab.runs(trial) == 1
-        lab.told(trial, 2)
+        lab.script_info(trial, 2)
         assert not lab.processes(hung)
     finally:
         os.kill(pid, signal.SIGCONT)

@@ -127,7 +127,7 @@ class Compose(LocalCluster):
         if pid:
             os.kill(pid, signal.SIGKILL)
 
-    def told(self, id: int) -> dict[str, object]:
+    def record_of(self, id: int) -> dict[str, object]:
         """All that the cluster knows of an experiment that has ended."""
         trials = self.trials(id)
         return {
@@ -215,9 +215,9 @@ def test_one_image_is_built_for_all(stack):
 
 def test_each_worker_has_an_id_and_folders_of_its_own(stack):
     workers = stack.daemon.containers("label=com.docker.compose.service=worker")
-    told = [stack.daemon.inspect(name) for name in workers]
-    assert stack.agents() == {one["Config"]["Hostname"] for one in told}
-    homes = {m["Source"] for one in told for m in one["Mounts"] if m["Destination"].endswith("worker")}
+    containers = [stack.daemon.inspect(name) for name in workers]
+    assert stack.agents() == {one["Config"]["Hostname"] for one in containers}
+    homes = {m["Source"] for one in containers for m in one["Mounts"] if m["Destination"].endswith("worker")}
     assert len(homes) >= WORKERS
 
 
@@ -259,21 +259,21 @@ def test_searches_are_whole_whatever_is_killed_and_after_down_and_up(stack, tmp_
 
     # What retention lets go of goes by tasks, after the end.
     wait_for(lambda: not stack.get("tasks")["allocationIdToSummary"], 120, "the last task to end")
-    before = {id: stack.told(id) for id in (calm, stormy)}
+    before = {id: stack.record_of(id) for id in (calm, stormy)}
     # The engine may take a network for one in use whose container was killed: it stays, and is taken again.
     stack.compose("down", check=False)
     assert stack.daemon.containers(all=True) == []
     stack.up()
-    assert differences(before, {id: stack.told(id) for id in before}) == []
+    assert differences(before, {id: stack.record_of(id) for id in before}) == []
     expect_whole(stack, submit(stack, tmp_path / "again", "again", 0.0))
 
 
 def test_people_reach_it_by_its_name_through_a_proxy(stack):
     forwarded = {"Host": "lab.example.org", "X-Forwarded-For": "203.0.113.7", "X-Forwarded-Proto": "https"}
-    told = {"username": "admin", "password": stack.password, "isHashed": False}
+    login = {"username": "admin", "password": stack.password, "isHashed": False}
 
     def sign_in():
-        return requests.post(f"{stack.address}/api/v1/auth/login", json=told, headers=forwarded, timeout=60)
+        return requests.post(f"{stack.address}/api/v1/auth/login", json=login, headers=forwarded, timeout=60)
 
     assert sign_in().status_code == 421
     settings = dict(line.partition("  ")[0].split("=") for line in block("ALLOWED_HOSTS=").splitlines())
@@ -341,13 +341,13 @@ def test_what_the_guide_backs_up_is_the_whole_cluster(stack, tmp_path):
     id = submit(stack, tmp_path / "kept", "kept", 0.0)
     expect_whole(stack, id)
     wait_for(lambda: not stack.get("tasks")["allocationIdToSummary"], 120, "the last task to end")
-    before = stack.told(id)
+    before = stack.record_of(id)
     (stack.sources / "backup").mkdir()
     stack.follow("-cf /to/$name.tar")
     stack.compose("down", "--volumes", check=False)
     stack.follow("-xf /from/$name.tar")
     stack.up()
-    assert differences(before, stack.told(id)) == []
+    assert differences(before, stack.record_of(id)) == []
     expect_whole(stack, submit(stack, tmp_path / "after", "after", 0.0))
 
 

@@ -36,38 +36,38 @@ def short(value):
     text = repr(value)
     return text if len(text) < 200 else f"{len(text)}: {text[:20]} {text[-20:]}"
 
-told = {"who it is": [dist.get_rank(), dist.get_local_rank(), dist.get_size(), dist.get_num_agents()]}
+results = {"who it is": [dist.get_rank(), dist.get_local_rank(), dist.get_size(), dist.get_num_agents()]}
 for name, value in VALUES.items():
-    told[name] = {call: short(getattr(dist, call)(value)) for call in ALL}
+    results[name] = {call: short(getattr(dist, call)(value)) for call in ALL}
 own = [rank]
-told["its own object"] = {
+results["its own object"] = {
     "broadcast": dist.broadcast(own) is own, "broadcast_local": dist.broadcast_local(own) is own
 }
-told["without a value"] = dist.broadcast_local()
-told["changed after it was sent"] = []
+results["without a value"] = dist.broadcast_local()
+results["changed after it was sent"] = []
 for step in range(300):
     own[0] = step * size + rank
-    told["changed after it was sent"].append(dist.allgather(own) + dist.allgather_local(own))
+    results["changed after it was sent"].append(dist.allgather(own) + dist.allgather_local(own))
     if step % 7 == 0:
-        told["changed after it was sent"].append(dist.broadcast(own if rank == 0 else None))
-told["changed after it was sent"] = json.loads(json.dumps(told["changed after it was sent"]))[-3:]
+        results["changed after it was sent"].append(dist.broadcast(own if rank == 0 else None))
+results["changed after it was sent"] = json.loads(json.dumps(results["changed after it was sent"]))[-3:]
 try:
     core.DistributedContext(
         rank=0, size=2, local_rank=None, local_size=None, cross_rank=None, cross_size=None
     )
 except Exception as error:
-    told["some numbers"] = type(error).__name__
+    results["some numbers"] = type(error).__name__
 try:
     core.DistributedContext(rank=0, size=2, local_rank=0, local_size=1, cross_rank=0, cross_size=2)
 except BaseException as error:
-    told["no chief"] = type(error).__name__
+    results["no chief"] = type(error).__name__
 dist.allgather(None)
 dist.close()
-print(json.dumps(told))
+print(json.dumps(results))
 """
 
 
-def told(python, size, per_node, folder):
+def results_of(python, size, per_node, folder):
     ports = [str(reserved_port()) for _ in range(2)]
     # The tests' own packages are not on the path of the published interpreter.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
@@ -93,8 +93,8 @@ def told(python, size, per_node, folder):
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(("size", "per_node"), [(2, 2), (2, 1), (4, 4), (4, 2), (4, 1)])
 def test_collectives_give_the_same(published, tmp_path, size, per_node):
-    theirs = told(published.python, size, per_node, tmp_path)
-    ours = told(sys.executable, size, per_node, tmp_path)
+    theirs = results_of(published.python, size, per_node, tmp_path)
+    ours = results_of(sys.executable, size, per_node, tmp_path)
     differ = {
         (rank, name): (value, theirs[rank][name])
         for rank, found in enumerate(ours)

@@ -193,8 +193,8 @@ def check_all(upgrade, busy):
             last = len(steps) if id == busy else STEPS
             assert (state, steps) == ("STATE_COMPLETED", list(range(1, last + 1)))
             lines = [line for line in cluster.logs(trial["id"]) if "step " in line]
-            told = [int(line.rpartition("step ")[2]) for line in lines]
-            assert told == list(range(1, last + 1)), f"trial {trial['id']}: lines"
+            numbers = [int(line.rpartition("step ")[2]) for line in lines]
+            assert numbers == list(range(1, last + 1)), f"trial {trial['id']}: lines"
             assert trial["restarts"] == 0
 
 

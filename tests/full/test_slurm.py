@@ -226,11 +226,11 @@ def test_a_run_that_slurm_ends_for_time_goes_on_elsewhere_and_says_why(cluster, 
         lambda: "strict-2" in whole(cluster, "strict"), 240, "Slurm to end the job and the pool to ask again"
     )
     (trial,) = cluster.trials(search.id)
-    told = why(cluster, "trial", trial["id"])
+    causes = why(cluster, "trial", trial["id"])
     assert (
-        "worker strict-1 was lost; strict-1 is given back: its engine takes its host away soon: job" in told
+        "worker strict-1 was lost; strict-1 is given back: its engine takes its host away soon: job" in causes
     )
-    assert "this does not count as a restart" in told
+    assert "this does not count as a restart" in causes
     assert search.finish() == [0]
     assert "TIMEOUT" in why(cluster, "worker", "strict-1")
     cluster.end_all()
@@ -239,8 +239,8 @@ def test_a_run_that_slurm_ends_for_time_goes_on_elsewhere_and_says_why(cluster, 
 
 def test_a_time_limit_within_the_notice_is_told_to_who_waits(cluster, slurm, tmp_path):
     search = Search(cluster, tmp_path, "hasty")
-    told = "less time than notice_period, 61 s, so that no task could use it"
-    wait_for(lambda: told in cluster.det("job", "list").stdout, 120, "the reason")
+    reason = "less time than notice_period, 61 s, so that no task could use it"
+    wait_for(lambda: reason in cluster.det("job", "list").stdout, 120, "the reason")
     cluster.tell(search.id, "kill")
     cluster.wait_for_end(search.id)
     cluster.end_all()
@@ -295,8 +295,8 @@ def test_the_commands_of_the_guide_run_a_cluster(slurm, tmp_path):
         wait_for(lambda: "gpu-by-hand" in agents(deployed), 120, "the worker submitted by hand")
         assert search.finish() == [0]
     finally:
-        told = deployed.run(f"det deploy slurm down {name}")
+        printed = deployed.run(f"det deploy slurm down {name}")
         deployed._session.close()
         deployed._door.close()
-    assert "2 jobs cancelled" in told
+    assert "2 jobs cancelled" in printed
     wait_for(lambda: slurm.jobs("PENDING", "RUNNING") == {}, 60, "no job to be left")

@@ -76,13 +76,13 @@ def started(cluster, model):
     return id
 
 
-def back(cluster, told):
+def back(cluster, description):
     """Wait until each part decides again, and what is asked for is stored; says how long that took."""
     began = time.monotonic()
     wait_for(cluster.all_lead, 120, "every service to be led")
-    cluster.api("PATCH", f"models/{MODEL}", json={"description": told})
-    assert cluster.get(f"models/{MODEL}")["model"]["description"] == told
-    print(f"{told}: control plane back after {time.monotonic() - began:.1f} s")
+    cluster.api("PATCH", f"models/{MODEL}", json={"description": description})
+    assert cluster.get(f"models/{MODEL}")["model"]["description"] == description
+    print(f"{description}: control plane back after {time.monotonic() - began:.1f} s")
 
 
 def whole(cluster):

@@ -35,8 +35,8 @@ def own_task(number, kind):
 
 
 @pytest.fixture
-def told(gateway):
-    """A gateway with one of everything that shapes are told of."""
+def filled(gateway):
+    """A gateway with one of everything that has a documented shape."""
     gateway.given(story.worker_here(), story.created(1, labels=["good"]), story.trial_created(1))
     gateway.given(
         *story.running(1), story.validated(1, 10, 0.5), story.stored(1, "c-1", 10), story.created(2)
@@ -77,12 +77,12 @@ def strict(spec):
     return spec
 
 
-def test_answers_have_the_shapes_that_the_document_says(told):
-    spec = strict(document(application(told.backend)))
+def test_answers_have_the_shapes_that_the_document_says(filled):
+    spec = strict(document(application(filled.backend)))
     paths = dict(shaped(spec))
     assert len(paths) >= 22
     for path, schema in paths.items():
-        answer = told.get(re.sub(r"{(\w+)}", lambda found: IDS[found[1]], path))
+        answer = filled.get(re.sub(r"{(\w+)}", lambda found: IDS[found[1]], path))
         # Or else its records would not be looked at.
         assert all(answer.values()), path
         jsonschema.Draft202012Validator(schema | {"components": spec["components"]}).validate(answer)

@@ -124,20 +124,20 @@ def test_tasks_are_what_waits_or_runs(busy):
 
 
 def test_a_task_tells_what_its_pool_goes_by(busy):
-    def told():
+    def pool_scheduler():
         new, old = busy.get("/api/v1/tasks")["allocationIdToSummary"]["1.r1.1"], busy.get("/tasks")["1.r1.1"]
         assert (new["schedulerType"], new["priority"]) == (old["scheduler_type"], old["priority"])
         return new["schedulerType"], new["priority"]
 
-    assert told()[0] == "fair_share"
+    assert pool_scheduler()[0] == "fair_share"
     settings = scheduler.PoolSettings(scheduler="priority")
     busy.given(scheduler.PoolConfigured(pool="default", settings=settings, reason="configured"))
-    assert told() == ("priority", 42)
+    assert pool_scheduler() == ("priority", 42)
     moved = {"pool": "default", "weight": 1.0, "max_slots": None, "position": "1", "reason": "asked"}
     busy.given(scheduler.JobChanged(experiment_id=1, priority=17, **moved))
-    assert told() == ("priority", 17)
+    assert pool_scheduler() == ("priority", 17)
     busy.peers.values[queries.Pools] = unavailable("the scheduler is away")
-    assert told()[0] == ""
+    assert pool_scheduler()[0] == ""
 
 
 def test_a_task_keeps_the_memory_of_its_runs(busy):

@@ -59,9 +59,9 @@ def test_the_newest_events_of_the_cluster_page_by_page(ran):
 def test_users_are_named(gateway):
     gateway.log_in("admin")
     made = gateway.post("/api/v1/users", {"user": {"username": "ann"}, "password": "secret"})["user"]
-    told = [one["what"] for one in gateway.get("/api/v1/events")["steps"]]
-    assert "user ann got a new password" in told
-    assert not [what for what in told if f"user {made['id']} " in what]
+    steps = [one["what"] for one in gateway.get("/api/v1/events")["steps"]]
+    assert "user ann got a new password" in steps
+    assert not [what for what in steps if f"user {made['id']} " in what]
 
 
 def test_what_one_owner_stated_is_found_behind_much_of_others(ran, monkeypatch):

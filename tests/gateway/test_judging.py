@@ -50,10 +50,10 @@ def test_owners_of_workspaces_administer_them_when_roles_begin_to_count(gateway)
     gateway.log_in("eve")
     assert gateway.send("PATCH", f"/api/v1/workspaces/{made['one']}", {"name": "x"}).status_code == 404
     # Told once: going back and forth changes nothing more.
-    told = len(gateway.said(RolesSet))
+    before = len(gateway.said(RolesSet))
     for mode in ("basic", "rbac"):
         state_it(gateway, mode)
-    assert len(gateway.said(RolesSet)) == told
+    assert len(gateway.said(RolesSet)) == before
 
 
 def test_another_word_is_refused(gateway):

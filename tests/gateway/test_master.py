@@ -154,8 +154,8 @@ def test_a_service_that_stands_still_at_an_event_is_listed_with_the_error(gatewa
         "since": "1970-01-01T00:00:00.000Z",
     }
     # Errors may quote anything: only who may read the log sees them.
-    (told,) = [one for one in gateway.get("/health")["reasons"] if one["condition"] == "event_fails"]
-    assert "KeyError" not in str(told)
+    (reason,) = [one for one in gateway.get("/health")["reasons"] if one["condition"] == "event_fails"]
+    assert "KeyError" not in str(reason)
 
 
 def test_an_administrator_has_a_service_skip_the_event_at_which_it_stands(gateway):
@@ -196,12 +196,12 @@ def test_an_administrator_has_a_database_rebuilt_and_sees_how_far_it_is(gateway)
     gateway.post(path, {"program": "searcher"})
     (stated,) = gateway.said(RebuildAsked)
     assert (stated.owner, stated.reason) == ("searcher", "asked for by admin")
-    told = gateway.refused(400, "POST", path, {"program": "metrics"})
-    assert "reports and log lines that are no longer in the broker" in told
-    told = gateway.refused(400, "POST", path, {"program": "worker vm"})
-    assert "'worker vm' has no database; give one of checkpoints, gateway, scheduler, " in told
-    told = msgspec.structs.replace(STANDS, condition="rebuilding", about="", message="event 7 of 41")
-    gateway.signs.record("health.sign.searcher.r1", msgspec.json.encode([told]))
+    refusal = gateway.refused(400, "POST", path, {"program": "metrics"})
+    assert "reports and log lines that are no longer in the broker" in refusal
+    refusal = gateway.refused(400, "POST", path, {"program": "worker vm"})
+    assert "'worker vm' has no database; give one of checkpoints, gateway, scheduler, " in refusal
+    rebuilding = msgspec.structs.replace(STANDS, condition="rebuilding", about="", message="event 7 of 41")
+    gateway.signs.record("health.sign.searcher.r1", msgspec.json.encode([rebuilding]))
     programs = {one["program"]: one["progress"] for one in gateway.get(path)["programs"]}
     assert "metrics" not in programs
     assert (programs["searcher"], programs["scheduler"]) == ("event 7 of 41", "")

@@ -127,9 +127,9 @@ def test_the_provider_fills_the_groups_that_it_manages_and_no_others(made, liar)
     sign_in(gateway, liar, groups=["lab", "ops", "by hand", "other"])
     assert groups_of(gateway) == {"VISION": (2, 3), "by hand": (2, 3), "ops": (3,)}
     assert gateway.said(SignedIn)[-1].groups == ("lab", "ops")
-    told = len(gateway.said(GroupSet))
+    before = len(gateway.said(GroupSet))
     sign_in(gateway, liar, groups=["ml", "ops"])
-    assert len(gateway.said(GroupSet)) == told
+    assert len(gateway.said(GroupSet)) == before
     sign_in(gateway, liar, groups=[])
     assert groups_of(gateway) == {"VISION": (2,), "by hand": (2, 3), "ops": ()}
 

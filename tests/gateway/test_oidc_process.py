@@ -26,7 +26,7 @@ def provider():
     port = broker.port_of(held)
     held.close()
     command = [sys.executable, "-m", "oidc_provider_mock", "--port", str(port), "--require-nonce", "true"]
-    told = subprocess.Popen(
+    process = subprocess.Popen(
         [*command, "--user-claims", json.dumps(ANN)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     url = f"http://127.0.0.1:{port}"
@@ -34,8 +34,8 @@ def provider():
         eventually(lambda: httpx.get(f"{url}/jwks").is_success, "the provider")
         yield url
     finally:
-        told.kill()
-        told.wait()
+        process.kill()
+        process.wait()
 
 
 @pytest.fixture(scope="module")

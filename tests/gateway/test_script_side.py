@@ -70,8 +70,8 @@ def both(gateway, asking, *then):
 
 
 def test_the_operation_and_its_completion(busy):
-    told = busy.get(f"{API}/trials/1/searcher/operation")
-    assert told == {"op": {"validateAfter": {"requestId": "r1", "length": "10"}}, "completed": False}
+    answer = busy.get(f"{API}/trials/1/searcher/operation")
+    assert answer == {"op": {"validateAfter": {"requestId": "r1", "length": "10"}}, "completed": False}
     done = {"op": {"length": "10"}, "searcherMetric": 0.25}
     path = f"{API}/trials/1/searcher/completed_operation"
     answer = both(busy, busy.client.post(path, json=done), operation(2, 20))
@@ -333,8 +333,8 @@ def test_log_lines_of_the_own_task(busy):
         "w-1",
         -1,
     )
-    told = [(one.text, one.rank, one.level, one.stdtype) for one in batch.lines]
-    assert told == [("hello", 3, "INFO", "stderr"), ("b", None, None, "stdout")]
+    lines = [(one.text, one.rank, one.level, one.stdtype) for one in batch.lines]
+    assert lines == [("hello", 3, "INFO", "stderr"), ("b", None, None, "stdout")]
     assert batch.lines[1].at == 1795219200.0
 
 

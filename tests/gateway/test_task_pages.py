@@ -69,11 +69,11 @@ def task(gateway, monkeypatch):
 @pytest.fixture
 def board(gateway, task):
     """It has told where it answers."""
-    assert told(gateway, task, f"127.0.0.1:{task.port}").status_code == 200
+    assert announce(gateway, task, f"127.0.0.1:{task.port}").status_code == 200
     return task
 
 
-def told(gateway, task, address):
+def announce(gateway, task, address):
     token = task_tokens.issue(TASK_KEY, task.allocation)
     path = f"/api/v1/allocations/{task.allocation}/proxy_address"
     return gateway.send("POST", path, {"proxyAddress": address}, headers={"Authorization": f"Bearer {token}"})
@@ -265,7 +265,7 @@ def test_where_a_task_leads_its_page_it_stays_alone(gateway, board):
      "a b:{port}", "127.0.0.1#:{port}"],
 )  # fmt: skip
 def test_a_task_is_reached_at_its_own_worker_alone(gateway, task, address):
-    assert told(gateway, task, address.format(port=task.port)).status_code == 400
+    assert announce(gateway, task, address.format(port=task.port)).status_code == 400
     assert gateway.send("GET", f"/proxy/{task.id}/").status_code == 503
     assert task.heard == []
 

@@ -34,9 +34,9 @@ def platform_subjects():
         "query.metrics.reports",
         "query.searcher.x",
     ]
-    told = [subjects.orders(WORKER), subjects.orders(NEIGHBOUR), "health.look", "health.sign.searcher.x"]
+    announced = [subjects.orders(WORKER), subjects.orders(NEIGHBOUR), "health.look", "health.sign.searcher.x"]
     other = ["$KV.leases.searcher", "heartbeat.w1", "alive.12", "logs.1.r", "witness.rest.12"]
-    return [*decided, *asked, *told, *other]
+    return [*decided, *asked, *announced, *other]
 
 
 def senders():
@@ -189,14 +189,14 @@ class Platform:
         for stream in HELD:
             body = json.dumps({"subjects_filter": ">"}).encode()
             answer = await self.service.request(f"$JS.API.STREAM.INFO.{stream}", body, timeout=60)
-            told = json.loads(answer.data)
+            info = json.loads(answer.data)
             if stream != "KV_leases":
-                found |= {f"{stream} {one}": n for one, n in (told["state"].get("subjects") or {}).items()}
+                found |= {f"{stream} {one}": n for one, n in (info["state"].get("subjects") or {}).items()}
             if stream == "ORDERS":
                 # Of a subject the newest is kept, so their number tells nothing.
-                found["ORDERS last"] = told["state"]["last_seq"]
-            found[f"{stream} consumers"] = told["state"]["consumer_count"]
-            found[f"{stream} config"] = json.dumps(told["config"], sort_keys=True)
+                found["ORDERS last"] = info["state"]["last_seq"]
+            found[f"{stream} consumers"] = info["state"]["consumer_count"]
+            found[f"{stream} config"] = json.dumps(info["config"], sort_keys=True)
         return found
 
     async def close(self):

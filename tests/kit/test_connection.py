@@ -42,12 +42,12 @@ async def shown_the_door(connection):
     It is said again on each connection: where more was sent meanwhile, the system may throw the answer away
     with the connection, and the client makes another one.
     """
-    told = None
+    garbled = None
     async with asyncio.timeout(60):
         while not connection.is_closed:
-            if connection.is_connected and connection._transport is not told:
-                told = connection._transport
-                told.write(b"NONSENSE\r\n")
+            if connection.is_connected and connection._transport is not garbled:
+                garbled = connection._transport
+                garbled.write(b"NONSENSE\r\n")
             await asyncio.sleep(0.01)
 
 
@@ -117,7 +117,7 @@ def test_the_same_error_of_a_connection_is_logged_now_and_then_with_its_number(m
 
 
 def test_a_worker_with_a_wrong_address_ends_and_says_so(nowhere, tmp_path):
-    told = run_module(
+    done = run_module(
         "worker",
         env=os.environ
         | {
@@ -127,9 +127,9 @@ def test_a_worker_with_a_wrong_address_ends_and_says_so(nowhere, tmp_path):
             "STEADFAST_WORKER_BROKER_WAIT_S": "1",
         },
     )
-    assert told.returncode == 1
-    assert "could not be reached within 1 s" in told.stdout + told.stderr
-    assert "Check STEADFAST_NATS_URL" in told.stdout + told.stderr
+    assert done.returncode == 1
+    assert "could not be reached within 1 s" in done.stdout + done.stderr
+    assert "Check STEADFAST_NATS_URL" in done.stdout + done.stderr
 
 
 def test_a_worker_that_the_broker_shuts_out_ends(broker, settings, tmp_path, monkeypatch):
@@ -220,8 +220,8 @@ def test_a_service_waits_for_its_database_and_says_so(settings, tmp_path, monkey
         async with asyncio.timeout(60):
             await asyncio.sleep(0)
             await until({names.STARTING, names.DATABASE_FAILS})
-            (told,) = [one for one in watched[0].current() if one.condition == names.DATABASE_FAILS]
-            assert "unable to open database file" in told.line()
+            (reason,) = [one for one in watched[0].current() if one.condition == names.DATABASE_FAILS]
+            assert "unable to open database file" in reason.line()
             (tmp_path / "later").mkdir()
             # Alone it leads itself, and nobody the others.
             await until({names.NOBODY_LEADS})

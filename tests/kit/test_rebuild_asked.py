@@ -102,8 +102,8 @@ def test_the_database_is_rebuilt_once_and_equal_to_the_log(database):
         service.spoil()
         await service.log.append(draft(ASKED, "ask"))
         at = len(service.log.streams["CONTROL"])
-        told = await service.lived(service.for_ever)
-        assert told == f"the database is rebuilt from the log, as event {at} of CONTROL asks for"
+        reason = await service.lived(service.for_ever)
+        assert reason == f"the database is rebuilt from the log, as event {at} of CONTROL asks for"
         assert service.stored() == ([], [])
         # The next start folds everything, the request included, and serves it by that.
         assert await service.lived(service.settled) == ""

@@ -195,13 +195,13 @@ def test_changes_are_published_in_log_order():
     ids = random.Random(1).sample(range(1, 400), 100)
 
     async def story():
-        log, told = MemoryLog(), Told()
+        log, saver = MemoryLog(), Told()
         for id in ids:
             await log.append(ask(id))
             await log.append(ask(id, tag="again"))
-        async with running(log, saver=told, is_leader=lambda: False):
-            await until(lambda: len(told.keys) >= len(ids))
-        assert told.keys == [("accounts", id) for id in ids]
+        async with running(log, saver=saver, is_leader=lambda: False):
+            await until(lambda: len(saver.keys) >= len(ids))
+        assert saver.keys == [("accounts", id) for id in ids]
 
     asyncio.run(story())
 

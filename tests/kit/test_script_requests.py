@@ -180,8 +180,8 @@ def test_the_scheduler_answers_about_allocations_of_the_asking_trial_alone():
 
 
 def test_metrics_says_which_reports_of_the_run_were_refused():
-    told = tuple(Refusal(n, "no", n, run, f"refused {n}") for n, run in ((1, 1), (2, 2), (5, 2)))
-    state = Reported(trials={7: Reporting(id=7, refusals=told)})
+    refusals = tuple(Refusal(n, "no", n, run, f"refused {n}") for n, run in ((1, 1), (2, 2), (5, 2)))
+    state = Reported(trials={7: Reporting(id=7, refusals=refusals)})
     assert unseen_refusals(state, 7, AskRefusals(2)) == Refusals(5, ("refused 2", "refused 5"))
     assert unseen_refusals(state, 7, AskRefusals(2, Refusals(2))) == Refusals(5, ("refused 5",))
     assert unseen_refusals(state, 7, AskRefusals(2, Refusals(5))) is None
@@ -198,7 +198,7 @@ def test_five_thousand_wait_and_all_are_answered(broker):
     count = 5000
 
     async def story():
-        saver, told = Saver(), {}
+        saver, stored = Saver(), {}
         service = await broker.connect()
         news = RecordWaiters(saver)
         bus_server = BusServer(service, "searcher")
@@ -206,7 +206,7 @@ def test_five_thousand_wait_and_all_are_answered(broker):
         async def say(trial_id, ask):
             if trial_id == 0:
                 raise not_found("trial", trial_id)
-            return await news.wait_until(("trials", trial_id), lambda: told.get(trial_id), 20)
+            return await news.wait_until(("trials", trial_id), lambda: stored.get(trial_id), 20)
 
         await serve_scripts(bus_server, {AskOperations: say})
         script = await broker.connect()
@@ -220,7 +220,7 @@ def test_five_thousand_wait_and_all_are_answered(broker):
         async with asyncio.timeout(60):
             while len(news) < count:
                 await asyncio.sleep(0.02)
-        told.update((id, id) for id in range(1, count + 1))
+        stored.update((id, id) for id in range(1, count + 1))
         began = time.perf_counter()
         for id in range(1, count + 1):
             saver.fold({("trials", id)})

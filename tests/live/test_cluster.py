@@ -27,7 +27,7 @@ def test_a_trial_of_eight_slots_spans_two_workers(lab):
         lab.cluster.start(name, STEADFAST_WORKER_ADDRESS=address)
     wait_for(lambda: len(lab.events(worker.WorkerRegistered)) == 6, 60, "all workers to be back")
     experiment, (trial,) = lab.submit("wide", slots=8)
-    chief, second = lab.told(trial, 1, 0), lab.told(trial, 1, 1)
+    chief, second = lab.script_info(trial, 1, 0), lab.script_info(trial, 1, 1)
     assert chief[0] == second[0] == [addresses[name] for name in lab.places(trial)[0]]
     assert (chief[1], second[1]) == (0, 1)
     assert chief[2] == second[2] == [4, 4]
@@ -57,7 +57,7 @@ def test_a_worker_that_hung_for_too_long_gives_up_what_others_took_over(lab):
     pid = lab.cluster.pid(hung)
     os.kill(pid, signal.SIGSTOP)
     try:
-        lab.told(trial, 2)
+        lab.script_info(trial, 2)
     finally:
         os.kill(pid, signal.SIGCONT)
     wait_for(lambda: not lab.processes(hung), 60, "the old run to end")

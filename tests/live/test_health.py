@@ -56,9 +56,9 @@ def page(cluster, name, path):
 
 def lasts(cluster, key):
     """Whether something has been wrong for longer than a process may stand still."""
-    told = report(cluster)
-    since = [one["since"] for one in told["reasons"] if (one["condition"], one["about"]) == key]
-    now = datetime.fromisoformat(told["time"])
+    answer = report(cluster)
+    since = [one["since"] for one in answer["reasons"] if (one["condition"], one["about"]) == key]
+    now = datetime.fromisoformat(answer["time"])
     return bool(since) and (now - datetime.fromisoformat(since[0])).total_seconds() > STUCK_S + 1
 
 
@@ -69,8 +69,8 @@ def test_a_service_that_is_stopped_is_missed_by_all_and_goes_on_when_it_may(clus
     os.kill(before[HANGS], signal.SIGSTOP)
     try:
         wait_for(lambda: key in reasons(cluster), 60, "the gateway to miss it")
-        told = report(cluster)
-        assert (told["status"], told["parts"][HANGS]) == ("degraded", "down")
+        answer = report(cluster)
+        assert (answer["status"], answer["parts"][HANGS]) == ("degraded", "down")
         assert requests.get(f"{cluster.address}/health", timeout=60).status_code == 200
         for name in set(SERVICES) - {HANGS}:
             wait_for(

@@ -50,7 +50,7 @@ def cluster(module_cluster, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def told(cluster):
+def exported(cluster):
     """Metric -> its samples, each (labels, value), of all programs together."""
     # The first heartbeat comes some time after the worker's first work.
     wait_for(lambda: all_told(cluster)["steadfast_heartbeat_age_seconds"], 60, "the age of a heartbeat")
@@ -81,10 +81,10 @@ def read(url, **headers):
     return found
 
 
-def value(told, name, **labels):
+def value(exported, name, **labels):
     """The sum of the samples with these labels."""
-    chosen = [v for found, v in told[name] if labels.items() <= found.items()]
-    assert chosen, f"{name} {labels} is not told: {told[name]}"
+    chosen = [v for found, v in exported[name] if labels.items() <= found.items()]
+    assert chosen, f"{name} {labels} is not exported: {exported[name]}"
     return sum(chosen)
 
 
@@ -99,47 +99,47 @@ def queries():
             yield rule["alert"], rule["expr"]
 
 
-def test_the_numbers_are_those_of_what_happened(told):
-    assert value(told, "steadfast_ready") == 7
-    assert value(told, "steadfast_leads") == 7
-    assert value(told, "steadfast_broker_connected") == 8
-    assert value(told, "steadfast_experiments", state="COMPLETED") == 1
-    assert value(told, "steadfast_trials", state="COMPLETED") == 3
-    assert value(told, "steadfast_slots", pool="default", state="free") == 2
-    assert value(told, "steadfast_slots", pool="default", state="used") == 0
-    assert value(told, "steadfast_queue_length", pool="default") == 0
-    assert value(told, "steadfast_workers", presence="here") == 1
-    assert value(told, "steadfast_worker_slots") == 2
-    assert value(told, "steadfast_reports_total", group="training") == 15
-    assert value(told, "steadfast_points_total", group="training") == 30
-    assert value(told, "steadfast_log_lines_total") >= 3
-    assert value(told, "steadfast_checkpoint_bytes", state="COMPLETED") >= 1000
-    assert value(told, "steadfast_heartbeat_age_seconds") < 25
-    assert value(told, "steadfast_stream_messages", owner="metrics", stream="REPORTS") >= 1
-    assert value(told, "steadfast_log_lag", owner="searcher", stream="CONTROL") >= 0
+def test_the_numbers_are_those_of_what_happened(exported):
+    assert value(exported, "steadfast_ready") == 7
+    assert value(exported, "steadfast_leads") == 7
+    assert value(exported, "steadfast_broker_connected") == 8
+    assert value(exported, "steadfast_experiments", state="COMPLETED") == 1
+    assert value(exported, "steadfast_trials", state="COMPLETED") == 3
+    assert value(exported, "steadfast_slots", pool="default", state="free") == 2
+    assert value(exported, "steadfast_slots", pool="default", state="used") == 0
+    assert value(exported, "steadfast_queue_length", pool="default") == 0
+    assert value(exported, "steadfast_workers", presence="here") == 1
+    assert value(exported, "steadfast_worker_slots") == 2
+    assert value(exported, "steadfast_reports_total", group="training") == 15
+    assert value(exported, "steadfast_points_total", group="training") == 30
+    assert value(exported, "steadfast_log_lines_total") >= 3
+    assert value(exported, "steadfast_checkpoint_bytes", state="COMPLETED") >= 1000
+    assert value(exported, "steadfast_heartbeat_age_seconds") < 25
+    assert value(exported, "steadfast_stream_messages", owner="metrics", stream="REPORTS") >= 1
+    assert value(exported, "steadfast_log_lag", owner="searcher", stream="CONTROL") >= 0
     for owner in ("searcher", "scheduler", "metrics", "checkpoints", "webhooks", "gateway"):
-        assert value(told, "steadfast_database_bytes", owner=owner) > 0
-        assert value(told, "steadfast_commit_seconds_count", owner=owner) > 0
-        assert value(told, "steadfast_fold_seconds_count", owner=owner) > 0
-    assert value(told, "steadfast_append_seconds_count", owner="searcher") > 0
-    assert value(told, "steadfast_answer_seconds_count", owner="searcher", outcome="ok") > 0
+        assert value(exported, "steadfast_database_bytes", owner=owner) > 0
+        assert value(exported, "steadfast_commit_seconds_count", owner=owner) > 0
+        assert value(exported, "steadfast_fold_seconds_count", owner=owner) > 0
+    assert value(exported, "steadfast_append_seconds_count", owner="searcher") > 0
+    assert value(exported, "steadfast_answer_seconds_count", owner="searcher", outcome="ok") > 0
     asked = {"method": "GET", "route": "/api/v1/experiments"}
-    assert value(told, "steadfast_requests_total", status="200", **asked) >= 1
-    assert value(told, "steadfast_request_seconds_count", **asked) >= 1
+    assert value(exported, "steadfast_requests_total", status="200", **asked) >= 1
+    assert value(exported, "steadfast_request_seconds_count", **asked) >= 1
 
 
 @pytest.mark.parametrize(("title", "query"), list(queries()))
-def test_every_query_names_an_exported_metric(told, title, query):
+def test_every_query_names_an_exported_metric(exported, title, query):
     for name, matchers in re.findall(r"\b((?:steadfast|process)_\w+|up)\b(?:{([^}]*)})?", query):
         if name in BUILT_IN:
             continue
-        assert name in told, f"{title}: {name}"
-        known = {label for labels, _ in told[name] for label in labels} or None
+        assert name in exported, f"{title}: {name}"
+        known = {label for labels, _ in exported[name] for label in labels} or None
         for label in re.findall(r"(\w+)=", matchers or ""):
             assert known is None or label in known, f"{title}: {name} has no label {label}"
     for group in re.findall(r"by \(([^)]*)\) \((?:rate|increase)?\(?(\w+)", query):
         labels, name = group
-        known = {label for found, _ in told.get(name, []) for label in found}
+        known = {label for found, _ in exported.get(name, []) for label in found}
         if known:
             assert {one.strip() for one in labels.split(",")} <= known, f"{title}: {query}"
 

@@ -65,7 +65,7 @@ class Page:
         self._lines = self._answer.iter_lines(chunk_size=1)
         self.last_id = ""
 
-    def told(self):
+    def changed_topics(self):
         """What the next event says; None once the gateway is gone."""
         try:
             for line in self._lines:
@@ -85,16 +85,16 @@ def test_a_search_is_submitted_watched_and_ends_while_either_gateway_is_killed(g
     topic = f"experiment.{experiment.id}"
     page = Page(cluster, topic)
     server = gateways.ports.index(gateways.proxy.passed[-1])
-    assert page.told() == {topic}
+    assert page.changed_topics() == {topic}
     wait_for(lambda: len(cluster.trials(experiment.id)) == 3, 60, "the trials")
     gateways.kill(server)
-    while page.told() is not None:
+    while page.changed_topics() is not None:
         # What it was told before its gateway ended.
         continue
     # Nobody told this page, as it is away; the other gateway knows where it was.
     cluster.api("PATCH", f"experiments/{experiment.id}", json={"name": "renamed meanwhile"})
     page = Page(cluster, topic, page.last_id)
-    assert page.told() == {topic}
+    assert page.changed_topics() == {topic}
     gateways.kill(1 - server)
     gate.touch()
     assert experiment.wait(interval=0.1) is client.ExperimentState.COMPLETED
@@ -102,8 +102,8 @@ def test_a_search_is_submitted_watched_and_ends_while_either_gateway_is_killed(g
     for trial in cluster.trials(experiment.id):
         rows = cluster.stream("trials/metrics/training_metrics", trialIds=trial["id"])
         assert [row["totalBatches"] for one in rows for row in one["metrics"]] == [1, 2, 3, 4]
-        told = f"waits {trial['hparams']['lr']}"
-        assert sum(line.endswith(told) for line in cluster.logs(trial["id"])) == 1
+        line_end = f"waits {trial['hparams']['lr']}"
+        assert sum(line.endswith(line_end) for line in cluster.logs(trial["id"])) == 1
     assert experiment.top_checkpoint().training.hparams["lr"] == 1.0
     assert set(gateways.proxy.passed) == set(gateways.ports)
 

@@ -157,8 +157,8 @@ class Person:
 
     def command(self, script, **variables):
         """Run a command to its end; returns its output."""
-        told = [f"{name}={value}" for name, value in variables.items()]
-        environment = {"environment_variables": told}
+        assignments = [f"{name}={value}" for name, value in variables.items()]
+        environment = {"environment_variables": assignments}
         config = {
             "entrypoint": ["python3", "-c", script],
             "environment": environment,

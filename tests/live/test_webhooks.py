@@ -37,7 +37,7 @@ class Receiver(ThreadingHTTPServer):
     def documents(self):
         return [json.loads(body) for _, body in self.got]
 
-    def told(self, state):
+    def attempts(self, state):
         return [one["event_id"] for one in self.documents() if one.get("condition") == {"state": state}]
 
 
@@ -94,14 +94,14 @@ def test_a_delivery_outlives_the_service_and_a_slow_receiver_delays_nobody(clust
         (tmp_path / "config.yaml").write_text(CONFIG)
         experiment = cluster.create("config.yaml", tmp_path, "--paused")
         cluster.api("POST", f"experiments/{experiment}/cancel")
-        wait_for(lambda: slow.told("CANCELED"), 60, "the slow receiver to be asked")
+        wait_for(lambda: slow.attempts("CANCELED"), 60, "the slow receiver to be asked")
         wait_for(lambda: quick.got, 60, "the quick receiver to be told meanwhile")
         # While an attempt is under way nothing is known of it.
         cluster.kill("webhooks")
-        wait_for(lambda: len(slow.told("CANCELED")) > 1, 60, "the attempt to be made again")
+        wait_for(lambda: len(slow.attempts("CANCELED")) > 1, 60, "the attempt to be made again")
         slow.released.set()
         wait_for(lambda: has_arrived(cluster, hooks[0]), 60, "it to have arrived")
-        assert len(set(slow.told("CANCELED"))) == 1, "each attempt has the same id"
+        assert len(set(slow.attempts("CANCELED"))) == 1, "each attempt has the same id"
         check(slow.got[0], b"our key", experiment)
         assert f"Experiment {experiment} (webhooks)" in quick.documents()[0]["text"]
         assert cluster.api("POST", f"webhooks/{hooks[0]}/test", user="admin") == {"completed": True}

@@ -106,22 +106,22 @@ def run(broker, story, store):
 
 
 def test_it_is_started_again_once_there_is_room(broker, disk, quick, tmp_path, capsys):
-    async def until_told(text):
-        told = ""
+    async def until_printed(text):
+        printed = ""
         async with asyncio.timeout(60):
-            while text not in told:
-                told += capsys.readouterr().err
+            while text not in printed:
+                printed += capsys.readouterr().err
                 await asyncio.sleep(0.001)
-        return told
+        return printed
 
     async def story(restarted):
         broker.answer, disk.free = sick(), MIN_FREE_BYTES - 1
-        told = await until_told("it restarts once there are 32 MiB")
-        assert LATCHED in told
+        printed = await until_printed("it restarts once there are 32 MiB")
+        assert LATCHED in printed
         disk.free = MIN_FREE_BYTES
         await restarted(1)
         broker.answer = 200, b"{}"
-        await until_told("it is restarted")
+        await until_printed("it is restarted")
 
     starts = run(broker, story, tmp_path)
     assert starts[0] == sick()

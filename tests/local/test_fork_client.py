@@ -25,11 +25,11 @@ with open(os.environ["LOADED"], "a") as file:
 MAIN = """
 import json, os, signal, sys
 import one.app
-told = [__name__, sys.argv[1:], os.environ.get("WORD"), sorted(os.environ), os.getpid(), os.getppid()]
-told += [signal.getsignal(signal.SIGINT) is signal.default_int_handler]
-told += [sorted(map(int, os.listdir("/proc/self/fd")))]
+facts = [__name__, sys.argv[1:], os.environ.get("WORD"), sorted(os.environ), os.getpid(), os.getppid()]
+facts += [signal.getsignal(signal.SIGINT) is signal.default_int_handler]
+facts += [sorted(map(int, os.listdir("/proc/self/fd")))]
 # One write: another fork writes into the same file.
-os.write(1, (json.dumps(told) + "\\n").encode())
+os.write(1, (json.dumps(facts) + "\\n").encode())
 signal.pause()
 """
 
@@ -52,10 +52,10 @@ def command(module):
     return [sys.executable, "-P", "-m", module]
 
 
-async def until(true, told=lambda: ""):
+async def until(true, explain=lambda: ""):
     deadline = time.monotonic() + DEADLINE_S
     while not true():
-        assert time.monotonic() < deadline, told()
+        assert time.monotonic() < deadline, explain()
         await asyncio.sleep(0.01)
 
 
@@ -81,8 +81,8 @@ def test_a_fork_is_like_a_process_of_its_own(forks, tmp_path):
         with log.open("ab") as output:
             first, second = [await forks.start("one", environment, output) for _ in range(2)]
         await until(lambda: len(lines(log)) == 2)
-        for told in map(json.loads, lines(log)):
-            name, arguments, word, names, pid, parent, interrupts, descriptors = told
+        for facts in map(json.loads, lines(log)):
+            name, arguments, word, names, pid, parent, interrupts, descriptors = facts
             assert (name, arguments, word, interrupts) == ("__main__", [], "hello", True)
             assert names == sorted(environment)
             assert pid in (first.pid, second.pid)

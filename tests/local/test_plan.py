@@ -43,8 +43,10 @@ def test_one_worker_is_called_after_the_host(tmp_path):
 
 def test_the_pools_file_goes_to_those_who_read_it(tmp_path):
     cluster = Cluster(Plan(name="test", pools_file="/etc/pools.yaml"), Home("test", tmp_path))
-    told = [p.name for p in cluster.programs() if p.environment.get("STEADFAST_POOLS") == "/etc/pools.yaml"]
-    assert told == ["scheduler", "gateway"]
+    programs = [
+        p.name for p in cluster.programs() if p.environment.get("STEADFAST_POOLS") == "/etc/pools.yaml"
+    ]
+    assert programs == ["scheduler", "gateway"]
 
 
 def test_the_command_line(tmp_path):

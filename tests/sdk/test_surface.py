@@ -37,19 +37,19 @@ def parameters(signature):
     ]
 
 
-def told_parameters(text):
+def declared_parameters(text):
     # A mark of its own for what was not given.
     made = {"_arg_not_provided": ...}
     source = without_addresses(text[text.index("(") :])
-    exec(f"from __future__ import annotations\ndef told{source}: pass", {}, made)  # noqa: S102 - our own file
-    return parameters(inspect.signature(made["told"]))
+    exec(f"from __future__ import annotations\ndef declared{source}: pass", {}, made)  # noqa: S102 - our own file
+    return parameters(inspect.signature(made["declared"]))
 
 
-def unfit(told, ours):
+def unfit(declared, ours):
     """Why a call of 0.25 would not be taken; None if it would."""
     by_name = {name: (place, kind, default) for place, (name, kind, default) in enumerate(ours)}
     takes_all = any(kind is inspect.Parameter.VAR_KEYWORD for _, kind, _ in ours)
-    for place, (name, kind, default) in enumerate(told):
+    for place, (name, kind, default) in enumerate(declared):
         if kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
             if not any(one == kind for _, one, _ in ours):
                 return f"no {kind.description} arguments"
@@ -63,44 +63,46 @@ def unfit(told, ours):
             continue
         if our_default is inspect.Parameter.empty or (our_default != default and default != "..."):
             return f"{name} is {our_default!r} by default"
-    more = [name for name, _, default in ours[len(told) :] if default is inspect.Parameter.empty]
+    more = [name for name, _, default in ours[len(declared) :] if default is inspect.Parameter.empty]
     optional = {name for name, kind, _ in ours if kind in (kind.VAR_POSITIONAL, kind.VAR_KEYWORD)}
-    known = {name for name, _, _ in told}
+    known = {name for name, _, _ in declared}
     more = [name for name in more if name not in optional | known]
     return f"needs {more}" if more else None
 
 
 def members():
     for module, names in SURFACE.items():
-        for name, told in names.items():
+        for name, declared in names.items():
             path = f"{module}.{name}"
             if module in _absent.TABLE or path in _absent.TABLE:
                 continue
-            yield pytest.param(module, name, {"": told} if isinstance(told, str) else told, id=path)
+            yield pytest.param(
+                module, name, {"": declared} if isinstance(declared, str) else declared, id=path
+            )
 
 
-def is_taken(told, found):
+def is_taken(declared, found):
     if isinstance(found, classmethod | staticmethod):
         found = found.__func__
-    return unfit(told_parameters(told), parameters(inspect.signature(found)))
+    return unfit(declared_parameters(declared), parameters(inspect.signature(found)))
 
 
-def faults(owner, member, told):
+def faults(owner, member, declared):
     if member == "file" or (member == "__init__" and inspect.isclass(owner) and issubclass(owner, enum.Enum)):
         return None
     if member == "bases":
         names = {one.__name__ for one in owner.__mro__}
-        lost = [base for base in told if base.split(".")[-1] not in names]
+        lost = [base for base in declared if base.split(".")[-1] not in names]
         return f"is no {lost}" if lost else None
     if member == "__init__" and owner.__init__ in (object.__init__, dict.__init__, Exception.__init__):
         return None
-    if told in ("property",) or told.startswith("attr:"):
+    if declared in ("property",) or declared.startswith("attr:"):
         there = (
             hasattr(owner, member) or member in getattr(owner, "__annotations__", {}) or given(owner, member)
         )
         return None if there else "missing"
     found = owner if member == "" else inspect.getattr_static(owner, member, None)
-    return "missing" if found is None else is_taken(told, found)
+    return "missing" if found is None else is_taken(declared, found)
 
 
 def given(owner, member):

@@ -177,7 +177,7 @@ class Lab(ScenarioQueries):
         for trial in trials:
             self.until(lambda trial=trial: HOLD in self.batches(trial), f"trial {trial} at batch {HOLD}")
 
-    def told(self, trial, run, rank=0):
+    def script_info(self, trial, run, rank=0):
         """The briefing of a script and the ids of its slots, as soon as it runs."""
         key = trial, run, rank
         self.until(lambda: key in self._gates.told, f"rank {rank} of run {run} of trial {trial}")

@@ -53,7 +53,7 @@ def test_a_cut_off_run_is_over_before_it_starts_elsewhere(fenced):
     fenced.cut_off(place)
     fenced.until(lambda: not fenced.processes(place), "its host to end it")
     assert fenced.runs(trial_id) == 1
-    fenced.told(trial_id, 2)
+    fenced.script_info(trial_id, 2)
     (given_up,) = fenced.events(scheduler.GivenUp)
     assert given_up.worker_id == place
     fenced.open("held")
@@ -66,7 +66,7 @@ def test_a_cut_off_gang_is_over_everywhere_first(fenced):
     experiment, trial_id, _ = held(fenced, slots=8)
     lost = fenced.places(trial_id)[0][1]
     fenced.cut_off(lost)
-    fenced.told(trial_id, 2)
+    fenced.script_info(trial_id, 2)
     fenced.open("held")
     fenced.finished(experiment)
     assert fenced.outcomes(trial_id) == ["worker_lost", "succeeded"]
@@ -91,7 +91,7 @@ def test_one_that_is_back_before_its_host_ended_it_ends_it_at_once_and_nobody_wa
     fenced.until(lambda: fenced.events(scheduler.WorkerLost), "the worker to be given up")
     assert fenced.processes(place)
     fenced.reconnect(place)
-    fenced.told(trial_id, 2)
+    fenced.script_info(trial_id, 2)
     assert fenced.events(scheduler.GivenUp) == []
     fenced.open("held")
     fenced.finished(experiment)
@@ -101,7 +101,7 @@ def test_one_that_is_back_before_its_host_ended_it_ends_it_at_once_and_nobody_wa
 def test_a_hanging_worker_does_not_keep_its_runs_alive(fenced):
     experiment, trial_id, place = held(fenced)
     fenced.hang(place)
-    fenced.told(trial_id, 2)
+    fenced.script_info(trial_id, 2)
     assert not fenced.processes(place)
     fenced.wake(place)
     fenced.open("held")
@@ -113,7 +113,7 @@ def test_whose_signs_of_life_are_lost_alone_ends_its_runs_first(fenced):
     """Only its heartbeats are lost: it learns that it was given up, and reports when its runs are over."""
     experiment, trial_id, place = held(fenced)
     fenced.world.workers[place].deaf = True
-    fenced.told(trial_id, 2)
+    fenced.script_info(trial_id, 2)
     fenced.open("held")
     fenced.finished(experiment)
     assert fenced.events(scheduler.GivenUp) == []
@@ -125,7 +125,7 @@ def test_a_fence_ends_runs_that_the_broker_left_alone_and_counts_no_failure(fenc
     fenced.wait(FENCE_S + 5)
     assert not fenced.processes(place)
     fenced.start_broker()
-    fenced.told(trial_id, 2)
+    fenced.script_info(trial_id, 2)
     fenced.open("held")
     fenced.finished(experiment)
     assert fenced.events(scheduler.WorkerLost) == []
@@ -156,7 +156,7 @@ def test_a_scheduler_that_comes_to_lead_waits_from_then_on(fenced):
     fenced.thaw("scheduler")
     fenced.wait(FENCE_S)
     assert fenced.runs(trial_id) == 1
-    fenced.told(trial_id, 2)
+    fenced.script_info(trial_id, 2)
     fenced.open("held")
     fenced.finished(experiment)
 
@@ -168,7 +168,7 @@ def test_a_replacement_worker_does_not_end_the_runs_of_the_lost_one(fenced):
     fenced.until(lambda: fenced.events(scheduler.WorkerLost), "the worker to be given up")
     second = fenced.twin(place)
     fenced.until(lambda: second.settled, "another worker to take its place")
-    fenced.told(trial_id, 2)
+    fenced.script_info(trial_id, 2)
     fenced.open("held")
     fenced.finished(experiment)
     assert fenced.outcomes(trial_id) == ["worker_lost", "succeeded"]
@@ -179,7 +179,7 @@ def test_a_replacement_worker_does_not_end_the_runs_of_the_lost_one(fenced):
 def test_a_kept_run_goes_on_beside_the_new_one_and_nothing_of_it_counts(kept):
     experiment, trial_id, place = held(kept)
     kept.cut_off(place)
-    kept.told(trial_id, 2)
+    kept.script_info(trial_id, 2)
     assert kept.processes(place)
     # The old run continues to its end, and reports it as soon as it reaches the log again.
     kept.open("held")
@@ -225,4 +225,4 @@ def test_two_processes_of_one_trial_are_noticed(plant, monkeypatch):
         _, trial_id, place = held(lab)
         lab.cut_off(place)
         with pytest.raises(AssertionError, match=r"one process per trial|ends_when_all_parts_are_gone"):
-            lab.told(trial_id, 2)
+            lab.script_info(trial_id, 2)

@@ -54,7 +54,7 @@ def test_an_important_job_preempts_another_which_loses_no_batch(lab):
 
 def test_a_trial_of_eight_slots_spans_two_workers(lab):
     experiment, (trial,) = lab.submit("wide", slots=8)
-    (chief, its_slots), (second, other_slots) = lab.told(trial, 1, 0), lab.told(trial, 1, 1)
+    (chief, its_slots), (second, other_slots) = lab.script_info(trial, 1, 0), lab.script_info(trial, 1, 1)
     (place,) = lab.places(trial)
     addresses = tuple(lab.world.workers[name].address for name in place)
     assert len(set(addresses)) == 2
@@ -135,7 +135,7 @@ def test_a_disabled_worker_has_its_work_killed_and_moved(lab):
     lab.until_held(trial)
     ((place,),) = lab.places(trial)
     lab.disable(place)
-    lab.told(trial, 2)
+    lab.script_info(trial, 2)
     lab.open("moved")
     lab.finished(experiment)
     assert len(lab.places(trial)) == 2
@@ -150,7 +150,7 @@ def test_trials_of_a_lost_machine_move_and_count_no_restart(lab):
     lost = lab.places(gang)[0][1]
     lab.kill(small)
     lab.lose_machine(lost)
-    lab.told(gang, 2)
+    lab.script_info(gang, 2)
     lab.open("wide")
     lab.finished(wide)
     assert lab.outcomes(gang) == ["worker_lost", "succeeded"]
@@ -169,7 +169,7 @@ def test_a_machine_that_is_back_at_once_without_its_processes(lab):
     ((place,),) = lab.places(trial)
     lab.lose_machine(place)
     lab.start(place)
-    lab.told(trial, 2)
+    lab.script_info(trial, 2)
     lab.open("reboot")
     lab.finished(experiment)
     assert lab.outcomes(trial) == ["worker_lost", "succeeded"]
@@ -182,7 +182,7 @@ def test_work_of_a_worker_that_is_stopped_moves_and_counts_no_restart(lab):
     ((place,),) = lab.places(trial)
     lab.leave(place)
     assert not lab.processes(place)
-    lab.told(trial, 2)
+    lab.script_info(trial, 2)
     lab.open("stopped")
     lab.finished(experiment)
     assert lab.outcomes(trial) == ["worker_lost", "succeeded"]
@@ -215,7 +215,7 @@ def test_a_worker_that_is_back_too_late_ends_what_is_no_longer_its_own(lab):
     old = lab.processes(place)
     assert old
     lab.stop(place)
-    lab.told(trial, 2)
+    lab.script_info(trial, 2)
     assert lab.processes(place) == old
     lab.start(place)
     lab.until(lambda: not lab.processes(place), "the old run to end")
@@ -261,7 +261,7 @@ def test_a_worker_that_hung_for_too_long_gives_up_what_others_took_over(lab):
     lab.until_held(trial)
     hung = lab.places(trial)[0][0]
     lab.hang(hung)
-    lab.told(trial, 2)
+    lab.script_info(trial, 2)
     assert lab.processes(hung)
     lab.wake(hung)
     lab.until(lambda: not lab.processes(hung), "the old run to end")

@@ -288,14 +288,14 @@ class Worker(Runs):
         self.consumed = stored.position
 
     async def _act_on(self, orders):
-        told = {one.allocation_id: one for one in orders.allocations}
+        ordered = {one.allocation_id: one for one in orders.allocations}
         for run in list(self._runs.values()):
-            if run.id not in told and run.order.position <= orders.position:
+            if run.id not in ordered and run.order.position <= orders.position:
                 self._kill(run, "it is over as far as the cluster knows")
                 run.order.over = True
                 self._remove_if_over(run)
-            elif run.id in told and told[run.id].end:
-                self._kill(run, told[run.id].end)
+            elif run.id in ordered and ordered[run.id].end:
+                self._kill(run, ordered[run.id].end)
         for one in orders.allocations:
             if one.allocation_id not in self.orders and not one.lost:
                 await self._accept_or_decline(one)

@@ -64,7 +64,7 @@ class Users:
 
     def here(self, id, slots, pool="default", running=(), session="s"):
         offered = tuple(worker.Slot(n, "cpu", f"{id}-{n}", "CPU") for n in range(slots))
-        told = worker.WorkerRegistered(
+        event = worker.WorkerRegistered(
             worker_id=id,
             session=session,
             pool=pool,
@@ -74,7 +74,7 @@ class Users:
             reads_after=0,
             running=tuple(running),
         )
-        self.cluster.tell(told)
+        self.cluster.tell(event)
         self.cluster.decide()
 
     def run_of(self, trial_id):
@@ -121,10 +121,10 @@ class Users:
 
     def exit(self, allocation_id, code=0):
         for member in self.cluster.states["scheduler"].allocations[allocation_id].members:
-            told = worker.AllocationExited(
+            event = worker.AllocationExited(
                 worker_id=member.worker_id, allocation_id=allocation_id, exit_code=code
             )
-            self.cluster.tell(told)
+            self.cluster.tell(event)
         self.cluster.decide()
 
     def finish(self, trial_id, *, steps=(50, 100), saves=2):

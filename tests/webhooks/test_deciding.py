@@ -42,10 +42,10 @@ def test_a_new_state_is_sent_to_the_webhooks_that_match(hooks):
         "EXPERIMENT_STATE_CHANGE",
         hooks.fold.now,
     )
-    told = due.experiment
-    assert (told.id, told.state, told.name, told.duration_s) == (1, "COMPLETED", "digits", 90.0)
-    assert (told.resource_pool, told.slots_per_trial) == ("default", 2)
-    assert (told.workspace, told.project) == ("Uncategorized", "Uncategorized")
+    payload = due.experiment
+    assert (payload.id, payload.state, payload.name, payload.duration_s) == (1, "COMPLETED", "digits", 90.0)
+    assert (payload.resource_pool, payload.slots_per_trial) == ("default", 2)
+    assert (payload.workspace, payload.project) == ("Uncategorized", "Uncategorized")
     first, second = hooks.decisions_after(created(2), ended(2, "ERROR"))
     assert {first.webhook_id, second.webhook_id} == {both, other}
     assert len({due.delivery_id, first.delivery_id, second.delivery_id}) == 3
@@ -72,8 +72,8 @@ def test_names_are_those_of_the_moment(hooks):
     renamed = searcher.ExperimentRevised(1, {"name": "new"}, "")
     moved = gateway.ExperimentMoved(experiment_id=1, project_id=3, reason="")
     (due,) = hooks.decisions_after(workspace, project, renamed, moved, ended(1))
-    told = due.experiment
-    assert (told.name, told.workspace, told.project) == ("new", "nlp", "tagging")
+    payload = due.experiment
+    assert (payload.name, payload.workspace, payload.project) == ("new", "nlp", "tagging")
 
 
 def test_earlier_events_are_not_sent(hooks):

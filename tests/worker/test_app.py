@@ -275,17 +275,17 @@ def running(host, name="mine", **more):
 def test_whose_id_another_one_has_ends_with_all_that_it_runs(host, runs):
     folder = running(host)
     host.holder = Holder(True, SECOND.instance, SECOND.host, "10.0.0.2")
-    (told,) = asyncio.run(failure(host))
-    assert "the worker id 'w' is taken: another worker has it, on host another host" in told
+    (error,) = asyncio.run(failure(host))
+    assert "the worker id 'w' is taken: another worker has it, on host another host" in error
     assert runs.ended(folder).code == 137
-    assert told.startswith(host.orders.get("mine").killed)
+    assert error.startswith(host.orders.get("mine").killed)
 
 
 @pytest.mark.live
 def test_a_copy_of_its_folder_that_registers_ends_the_first(host, runs):
     folder = running(host)
-    (told,) = asyncio.run(failure(host, registration(host.me, "of a copy")))
-    assert "with a copy of this one's folder" in told
+    (error,) = asyncio.run(failure(host, registration(host.me, "of a copy")))
+    assert "with a copy of this one's folder" in error
     assert runs.ended(folder).code == 137
 
 
@@ -366,10 +366,10 @@ def test_runs_ordered_by_a_lost_log_are_ended(host, runs, given_anew):
     host.orders.record(ActedOn(5000, 40))
     process.prepare(folder, ["sleep", "600"], folder, {"PATH": os.environ["PATH"]})
     process.start(folder)
-    told = host.orders_now
+    orders_now = host.orders_now
 
     def of_the_restored_log():
-        found = told()
+        found = orders_now()
         if found is None:
             return None
         others = tuple(one for one in found.allocations if one.allocation_id != "mine")

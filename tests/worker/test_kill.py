@@ -62,8 +62,8 @@ def lines(journal):
     return [(line.level, line.text) for batch in batches for line in batch.lines]
 
 
-def execute(tmp_path, order, before=None, preparer=None, turn=None, told=None):
-    told = [] if told is None else told
+def execute(tmp_path, order, before=None, preparer=None, turn=None, log_lines=None):
+    log_lines = [] if log_lines is None else log_lines
 
     """One run from its order to its report; returns what was stated of it."""
 
@@ -81,7 +81,7 @@ def execute(tmp_path, order, before=None, preparer=None, turn=None, told=None):
         if before is not None:
             await before(one)
         await asyncio.wait_for(work, 60)
-        told.extend(lines(journal))
+        log_lines.extend(lines(journal))
         return facts(journal), orders.get(ASSIGNED.allocation_id)
 
     return asyncio.run(live())
@@ -96,11 +96,11 @@ def expect_never_started(stated, started):
 
 
 def test_killed_while_it_is_made_ready_it_never_starts(tmp_path, started):
-    told = []
-    stated, kept = execute(tmp_path, Order(ASSIGNED, briefing=TOLD), preparer=Preparer(), told=told)
+    log_lines = []
+    stated, kept = execute(tmp_path, Order(ASSIGNED, briefing=TOLD), preparer=Preparer(), log_lines=log_lines)
     expect_never_started(stated, started)
     # Whoever reads the log looks for errors, and this is none.
-    assert told == [("INFO", "ended before it was started: a whim")]
+    assert log_lines == [("INFO", "ended before it was started: a whim")]
     assert (kept.killed, kept.reported) == ("a whim", True)
 
 

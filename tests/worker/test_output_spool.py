@@ -214,9 +214,9 @@ def test_output_that_nobody_fetches_has_a_limit(run):
     kept = drain(reader)
     reader.acknowledge(kept[-1])
     spool.append(STDOUT, [b"again"])
-    told = texts(drain(reader))
-    assert "lines of output were lost here" in told[0]
-    assert told[1:] == ["again"]
+    drained = texts(drain(reader))
+    assert "lines of output were lost here" in drained[0]
+    assert drained[1:] == ["again"]
     assert len(texts(kept)) + spool.lost_lines == 40
 
 

@@ -26,8 +26,8 @@ CONFIG = {"searcher": {"name": "single", "metric": "loss", "smaller_is_better": 
 
 
 @pytest.fixture
-def told():
-    """`told(uuid, trial=, loss=, ...)`: a checkpoint as the REST API writes it."""
+def checkpoint_record():
+    """`checkpoint_record(uuid, trial=, loss=, ...)`: a checkpoint as the REST API writes it."""
 
     def tell(uuid, *, trial=1, steps=1, state="COMPLETED", config=CONFIG, resources=None, **metrics):
         return {

@@ -37,13 +37,13 @@ def content(folder):
 
 
 @pytest.fixture
-def checkpoint(master, connection, told):
-    """`checkpoint(storage=..., **told)`"""
+def checkpoint(master, connection, checkpoint_record):
+    """`checkpoint(storage=..., **fields)`"""
 
     def make(storage=None, **how):
         how = {"resources": RESOURCES, "loss": 0.5, **how}
         config = {"searcher": {"metric": "loss"}, "checkpoint_storage": storage}
-        master.answer("GET", PATH, {"checkpoint": told(UUID, config=config, **how)})
+        master.answer("GET", PATH, {"checkpoint": checkpoint_record(UUID, config=config, **how)})
         return connection.get_checkpoint(UUID)
 
     return make

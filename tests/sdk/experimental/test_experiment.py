@@ -76,16 +76,16 @@ def test_trials_of_all_pages(master, experiment, lists):
 
 
 @pytest.fixture
-def scored(master, lists, told):
+def scored(master, lists, checkpoint_record):
     """Trial 1: 0.5 and 0.1; trial 2: 0.3; trial 3: no metric; trial 4: better, but deleted."""
 
     def score(searcher):
         checkpoints = [
-            told("a", trial=1, loss=0.5, acc=0.9),
-            told("b", trial=1, loss=0.1, acc=0.2),
-            told("c", trial=2, loss=0.3, acc=0.8),
-            told("d", trial=3),
-            told("e", trial=4, state="DELETED", loss=0.01, acc=1),
+            checkpoint_record("a", trial=1, loss=0.5, acc=0.9),
+            checkpoint_record("b", trial=1, loss=0.1, acc=0.2),
+            checkpoint_record("c", trial=2, loss=0.3, acc=0.8),
+            checkpoint_record("d", trial=3),
+            checkpoint_record("e", trial=4, state="DELETED", loss=0.01, acc=1),
         ]
         lists(f"{PATH}/checkpoints", "checkpoints", checkpoints)
         config = {"searcher": searcher}

@@ -29,9 +29,15 @@ PATH = "/api/v1/models/5"
 
 
 @pytest.fixture
-def version(told):
+def version(checkpoint_record):
     def tell(number, **more):
-        return {"id": 70 + number, "version": number, "model": MODEL, "checkpoint": told("a"), **more}
+        return {
+            "id": 70 + number,
+            "version": number,
+            "model": MODEL,
+            "checkpoint": checkpoint_record("a"),
+            **more,
+        }
 
     return tell
 

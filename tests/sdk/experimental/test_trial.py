@@ -76,13 +76,13 @@ def test_contradicting_extents_of_logs(trial, wrong):
 
 
 @pytest.fixture
-def scored(lists, told):
+def scored(lists, checkpoint_record):
     checkpoints = [
-        told("a", steps=10, loss=0.5, acc=0.1),
-        told("b", steps=30, loss=0.2, acc=0.9),
-        told("c", steps=20, loss=0.3, acc=0.5),
-        told("d", steps=40, state="DELETED", loss=0.1, acc=0.2),
-        told("e", steps=5),
+        checkpoint_record("a", steps=10, loss=0.5, acc=0.1),
+        checkpoint_record("b", steps=30, loss=0.2, acc=0.9),
+        checkpoint_record("c", steps=20, loss=0.3, acc=0.5),
+        checkpoint_record("d", steps=40, state="DELETED", loss=0.1, acc=0.2),
+        checkpoint_record("e", steps=5),
     ]
     lists(f"{PATH}/checkpoints", "checkpoints", checkpoints)
 
@@ -123,9 +123,9 @@ def test_nothing_to_select(lists, trial):
             trial.select_checkpoint(**wanted)
 
 
-def test_a_checkpoint_by_its_id(master, trial, told):
-    master.answer("GET", "/api/v1/checkpoints/c", {"checkpoint": told("c", trial=3)})
-    master.answer("GET", "/api/v1/checkpoints/x", {"checkpoint": told("x", trial=4)})
+def test_a_checkpoint_by_its_id(master, trial, checkpoint_record):
+    master.answer("GET", "/api/v1/checkpoints/c", {"checkpoint": checkpoint_record("c", trial=3)})
+    master.answer("GET", "/api/v1/checkpoints/x", {"checkpoint": checkpoint_record("x", trial=4)})
     assert trial.select_checkpoint(uuid="c").uuid == "c"
     for unknown in ("x", "y"):
         with pytest.raises(errors.NotFoundException, match=f"{unknown}"):

@@ -28,7 +28,7 @@ SHOW = [
 ]
 
 
-def told(output):
+def by_rank(output):
     """Environment and arguments, by the prefix of the line."""
     lines = (line.partition("] ") for line in output.splitlines() if "{" in line)
     return {prefix: json.loads(text) for prefix, _, text in lines}
@@ -54,7 +54,7 @@ def test_two_slots(node):
     two = node(python=new_interpreter)
     code, out, err = two.run("--", *SHOW, "a", "--", "b c")
     assert code == 0, err
-    assert told(out) == {
+    assert by_rank(out) == {
         f"[rank={rank}": [expected(rank, 2, rank, 2, 0, 1, two.port), ["a", "--", "b c"]] for rank in (0, 1)
     }
 
@@ -64,7 +64,7 @@ def test_one_process(node, slots):
     one = node((slots,))
     code, out, err = one.run(*SHOW)
     assert code == 0, err
-    assert told(out) == {"[rank=0": [expected(0, 1, 0, 1, 0, 1, one.port), []]}
+    assert by_rank(out) == {"[rank=0": [expected(0, 1, 0, 1, 0, 1, one.port), []]}
 
 
 def test_nodes_of_different_size(node):
@@ -73,7 +73,7 @@ def test_nodes_of_different_size(node):
     processes = [each.start("--", *SHOW) for each in nodes]
     outputs = [process.communicate(timeout=120) for process in processes]
     assert [process.returncode for process in processes] == [0, 0], outputs
-    assert told(outputs[0][0] + outputs[1][0]) == {
+    assert by_rank(outputs[0][0] + outputs[1][0]) == {
         "[rank=0": [expected(0, 3, 0, 2, 0, 2, port), []],
         "[rank=1": [expected(1, 3, 1, 2, 0, 2, port), []],
         "[rank=2": [expected(2, 3, 0, 1, 1, 2, port), []],
@@ -83,7 +83,7 @@ def test_nodes_of_different_size(node):
 def test_overrides_win(node):
     code, out, err = node().run("--nproc_per_node", "3", "--", *SHOW)
     assert code == 0, err
-    assert sorted(told(out)) == ["[rank=0", "[rank=1", "[rank=2"]
+    assert sorted(by_rank(out)) == ["[rank=0", "[rank=1", "[rank=2"]
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ def train(kind=OneVar, *, aggregation=1, given=None, **fit):
 
 
 @pytest.fixture
-def told(caplog):
+def reports(caplog):
     """What a run reported: (kind, steps), in order."""
     caplog.set_level(logging.INFO, "determined.core")
 
@@ -38,7 +38,7 @@ def told(caplog):
     return found
 
 
-def test_boundaries(told):
+def test_boundaries(reports):
     trial = train(
         max_length=Batch(7),
         checkpoint_period=Batch(3),
@@ -47,7 +47,7 @@ def test_boundaries(told):
         checkpoint_policy="none",
         step_zero_validation=True,
     )
-    assert told() == [
+    assert reports() == [
         ("validation", 0),
         ("training", 2),
         ("training", 3),
@@ -89,9 +89,9 @@ def test_a_group_of_small_batches_is_one_large_batch():
         (Epoch({2}), [8]),
     ],
 )
-def test_periods(told, period, reached):
+def test_periods(reports, period, reached):
     train(given={"records": 8}, max_length=Batch(12), validation_period=period, checkpoint_policy="none")
-    found = [steps for kind, steps in told() if kind == "validation"]
+    found = [steps for kind, steps in reports() if kind == "validation"]
     assert found == sorted({*reached, 12})
 
 
@@ -225,13 +225,13 @@ def test_shutdown_callbacks_run_after_an_error():
     assert kept[0].events[-1] == ("on_trial_shutdown",)
 
 
-def test_test_mode(told):
+def test_test_mode(reports):
     trial = train(max_length=Epoch(3), test_mode=True)
-    assert told() == [("training", 1), ("validation", 1), ("checkpoint", None)]
+    assert reports() == [("training", 1), ("validation", 1), ("checkpoint", None)]
     assert len(trial.seen) == 1
 
 
-def test_a_stop_on_request(told):
+def test_a_stop_on_request(reports):
     class Stopping(OneVar):
         def train_batch(self, batch, epoch_idx, batch_idx):
             if batch_idx == 2:
@@ -240,10 +240,10 @@ def test_a_stop_on_request(told):
 
     trial = train(Stopping, max_length=Batch(50), reporting_period=Batch(5))
     assert len(trial.seen) == 5
-    assert told() == [("training", 5), ("checkpoint", None)]
+    assert reports() == [("training", 5), ("checkpoint", None)]
 
 
-def test_invalid_hyperparameters_end_the_trial(told):
+def test_invalid_hyperparameters_end_the_trial(reports):
     uploaded = []
 
     class Uploads(pytorch.PyTorchCallback):
@@ -262,7 +262,7 @@ def test_invalid_hyperparameters_end_the_trial(told):
     with pytest.raises(SystemExit) as left:
         train(Bad)
     assert left.value.code == 0
-    assert ("checkpoint", None) in told()
+    assert ("checkpoint", None) in reports()
     assert len(uploaded) == 1
 
 

@@ -226,9 +226,9 @@ def test_a_custom_search_hears_of_each_progress_as_far_as_a_script_can_mean_it(m
     wait_for(lambda: len(cluster.facts(trial.Progressed)) >= 5, 60, "the progress")
     transport.complete(1, 11, 0.5)
     transport.close()
-    told = [one.units for one in cluster.facts(trial.Progressed)]
-    assert told[:5] == [1.0, 2.0, 3.0, 4.0, 5.0]
-    assert len(told) <= 6, "beyond that it is thinned out"
+    units = [one.units for one in cluster.facts(trial.Progressed)]
+    assert units[:5] == [1.0, 2.0, 3.0, 4.0, 5.0]
+    assert len(units) <= 6, "beyond that it is thinned out"
     kinds = [type(codec.decode(body, 0).event) for subject, body in cluster.stored if "witness" in subject]
     assert trial.OperationCompleted in kinds[5:], "in the order in which the script said it"
 
@@ -250,8 +250,8 @@ def test_facts_of_an_outage_arrive_in_order_behind_the_reports_before_them(trans
     transport.acknowledge_preemption()
     transport._thread.cluster.away = False
     wait_for(lambda: len(transport._thread.cluster.stored) == 4, 60, "all to be stored")
-    told = [_kind(subject, body) for subject, body in transport._thread.cluster.stored]
-    assert told == ["metrics", "CheckpointStored", "metrics", "PreemptionAcknowledged"]
+    kinds = [_kind(subject, body) for subject, body in transport._thread.cluster.stored]
+    assert kinds == ["metrics", "CheckpointStored", "metrics", "PreemptionAcknowledged"]
 
 
 def _kind(subject, body):

@@ -52,8 +52,8 @@ def played(name, version):
     found = simulate(
         config, SPACE, 5, metric=metric, version=version, on_step=lambda search: states.append(search.rng)
     )
-    told = [list(found.trials.items()), repr(found.shutdown), [repr(one) for one in states]]
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
+    decisions = [list(found.trials.items()), repr(found.shutdown), [repr(one) for one in states]]
+    return hashlib.sha256(json.dumps(decisions).encode()).hexdigest()[:16]
 
 
 def every_version():

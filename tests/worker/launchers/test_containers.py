@@ -69,9 +69,9 @@ def test_what_the_shim_runs_and_what_ends_it(tmp_path, task):
 
 def test_nothing_of_the_users_is_where_the_engines_program_sees_it(tmp_path, task):
     laid = laid_out(tmp_path, task)
-    told = json.dumps([laid.argv, laid.env, laid.end.env])
-    assert "hush" not in told
-    assert "LD_PRELOAD" not in told
+    passed = json.dumps([laid.argv, laid.env, laid.end.env])
+    assert "hush" not in passed
+    assert "LD_PRELOAD" not in passed
     file = task.info_dir / variables_file.FILE
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert "export A_TOKEN=hush" in file.read_text()
@@ -155,19 +155,19 @@ def test_who_it_is_where_no_image_knows_its_user(tmp_path):
 def test_settings_by_which_no_task_could_start(monkeypatch):
     check_launcher(WorkerSettings())
     monkeypatch.setenv("PATH", "/nowhere")
-    for settings, told in (
+    for settings, message in (
         (WorkerSettings(worker_launcher="kubectl"), "expected one of"),
         (WorkerSettings(worker_launcher="podman"), "no program 'podman' on PATH"),
         (WorkerSettings(worker_container_options="'"), "STEADFAST_WORKER_CONTAINER_OPTIONS"),
     ):
-        with pytest.raises(BadLauncher, match=told):
+        with pytest.raises(BadLauncher, match=message):
             check_launcher(settings)
 
 
 # -- images, by a program that notes down what it is told
 
 PROGRAM = """#!/bin/sh
-echo "$@" >> {folder}/told
+echo "$@" >> {folder}/calls
 case "$1 $2" in "image inspect") exit {missing};; esac
 case "$3" in pull) cat "$2/config.json" > {folder}/credentials;; esac
 [ {hangs} = 0 ] || exec sleep 600
@@ -197,7 +197,7 @@ def fetched(tmp_path, image):
         said.append(text)
 
     asyncio.run(images.fetch(ENGINES["docker"], tmp_path, say))
-    return said, (tmp_path / "told").read_text().splitlines()
+    return said, (tmp_path / "calls").read_text().splitlines()
 
 
 def test_an_image_that_is_here_is_not_asked_for(tmp_path, docker):
@@ -211,7 +211,7 @@ def test_one_that_is_not_is_pulled_and_one_that_is_to_be_in_any_case(tmp_path, d
         ["pulling image a:1"],
         ["image inspect a:1", "pull --quiet a:1"],
     )
-    (tmp_path / "told").unlink()
+    (tmp_path / "calls").unlink()
     docker(missing=0)
     assert fetched(tmp_path, Image("a:1", True)) == (["pulling image a:1"], ["pull --quiet a:1"])
 
@@ -219,8 +219,8 @@ def test_one_that_is_not_is_pulled_and_one_that_is_to_be_in_any_case(tmp_path, d
 def test_credentials_are_in_a_file_for_as_long_as_it_pulls(tmp_path, docker):
     docker()
     image = Image("registry.lan:5000/a:1", registry=Registry(username="ann", password="hush"))
-    _, told = fetched(tmp_path, image)
-    assert told[-1] == f"--config {tmp_path}/registry pull --quiet registry.lan:5000/a:1"
+    _, calls = fetched(tmp_path, image)
+    assert calls[-1] == f"--config {tmp_path}/registry pull --quiet registry.lan:5000/a:1"
     assert json.loads((tmp_path / "credentials").read_text()) == {
         "auths": {"registry.lan:5000": {"auth": "YW5uOmh1c2g="}}
     }
@@ -288,10 +288,10 @@ def test_an_engine_that_does_not_answer_is_asked_again(tmp_path):
     assert engine.end_container(ending(tmp_path, words), {"PATH": "/usr/bin:/bin"}) == ""
     assert (tmp_path / "asked").read_text().count("asked") == 3
     (tmp_path / "asked").unlink()
-    told = engine.end_container(
+    problem = engine.end_container(
         ending(tmp_path, "echo 'cannot connect' >&2; exit 1"), {"PATH": "/usr/bin:/bin"}, 0.0
     )
-    assert told == "the container may still run: cannot connect"
+    assert problem == "the container may still run: cannot connect"
 
 
 @pytest.mark.live
