@@ -63,6 +63,7 @@ def calculate_batch_sizes(hparams: dict[str, Any], slots_per_trial: int, trialna
     Raises InvalidExperimentException if it is missing, not an integer, or smaller than the number of slots.
     """
     size = hparams.get("global_batch_size")
+    # A bool is an int in Python, and `true` in YAML is no batch size.
     if isinstance(size, bool) or not isinstance(size, int):
         raise InvalidExperimentException(
             f"training of a {trialname} needs an integer global_batch_size, not {size!r}"
@@ -171,6 +172,7 @@ def mask_config_dict(d: dict[str, Any]) -> dict[str, Any]:
 def force_create_symlink(src: str, dst: str) -> None:
     """Create a symbolic link at `dst`, replacing whatever is there."""
     path = pathlib.Path(dst)
+    # Not followed: the link is replaced, and not what it leads to.
     if path.is_symlink() or path.is_file():
         path.unlink()
     elif path.is_dir():
@@ -186,6 +188,7 @@ def rmtree_nfs_safe(
         shutil.rmtree(path, ignore_errors=ignore_errors, onerror=onerror)
     except OSError as error:
         left = [file for file in pathlib.Path(path).rglob("*") if file.is_file()]
+        # Not all that is left may be ignored: other files mean that removing has failed.
         if not left or any(not file.name.startswith(".nfs") for file in left):
             raise
         logger.warning("files in %s are open elsewhere and were not removed: %s", path, error)

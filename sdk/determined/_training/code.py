@@ -60,6 +60,7 @@ class Code:
                 place.mkdir(parents=True, exist_ok=True)
                 continue
             left -= entry.status.st_size
+            # Cut and not refused: a checkpoint without all of its code is better than none.
             if left < 0:
                 self._warn()
                 break

@@ -182,6 +182,7 @@ class BoundaryLoop(abc.ABC):
         for op in self._core.searcher.operations():
             self._op = op
             yield _plan.goal_of_search(op.length, unit, self._epoch_length, size)
+            # Between operations there is none whose progress could be reported.
             self._op = None
 
     def _train_to(self, goal: Goal) -> None:
@@ -236,6 +237,7 @@ class BoundaryLoop(abc.ABC):
 
     def _progress(self, goal: Goal, *, at_once: bool = False) -> None:
         now = time.monotonic()
+        # Once a second, because each report is a message to the cluster.
         if (
             not self._chief
             or self._op is None

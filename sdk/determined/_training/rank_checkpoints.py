@@ -44,6 +44,7 @@ class RankCheckpoints:
         return bool(self._distributed.broadcast(named).get() == self._trial_id)
 
     def _named_trial(self, uuid: str) -> Any:
+        # Without the entry it counts as this trial's own, which resumes more than its weights.
         return self._checkpoint.get_metadata(uuid).get("trial_id", self._trial_id)
 
     def store(

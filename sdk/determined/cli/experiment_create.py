@@ -115,6 +115,7 @@ def _value(text: str) -> Any:
 
 
 def _deep_merge(base: Any, over: Any) -> Any:
+    # Not merged with what was there: only maps are merged, a list replaces a list.
     if not isinstance(over, dict):
         return over
     base = base if isinstance(base, dict) else {}

@@ -91,6 +91,7 @@ def one_of(*args: Arg, required: bool = False) -> OneOf:
 def read(path: str, verb: Verb, words: list[str]) -> argparse.Namespace:
     """Parse the words after the verb. Exits with status 2 if they are invalid."""
     made = parser(path, verb)
+    # Commands that are not supported: whatever is given, they say what to use instead.
     if verb.anything:
         return made.parse_known_args(words)[0]
     if any(isinstance(item, Arg) and item.options.get("nargs") == argparse.REMAINDER for item in verb.args):
@@ -164,6 +165,7 @@ def _suggestion(node: Noun, word: str, path: str) -> str:
     near = [name for name in names if name.startswith(word)] or difflib.get_close_matches(word, names)
     if near:
         return f"did you mean '{path} {near[0]}'?"
+    # A verb of another noun: `det list` probably means `det experiment list`.
     nouns = [child for child in node.children if isinstance(child, Noun) and _has(child, word)]
     if nouns:
         return f"did you mean '{path} {'|'.join(noun.names.split()[0] for noun in nouns)} {word}'?"

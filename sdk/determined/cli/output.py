@@ -140,6 +140,7 @@ def _cell(value: Any) -> str:
 
 def _is_numeric(values: Any) -> bool:
     present = [value for value in values if value is not None]
+    # True and False are numbers in Python, but are not aligned like numbers.
     return bool(present) and all(
         isinstance(value, int | float) and not isinstance(value, bool) for value in present
     )

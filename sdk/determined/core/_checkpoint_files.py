@@ -15,6 +15,7 @@ def plain_metadata(metadata: dict[str, Any] | None) -> dict[str, Any]:
     """Return the metadata as JSON values. Raises TypeError if it is not a dict or has no JSON form."""
     if not isinstance(metadata, dict | None):
         raise TypeError(f"metadata of a checkpoint must be a dict, not {type(metadata).__name__}")
+    # Now and not when it is written, so that a value without a JSON form fails before anything is stored.
     plain: dict[str, Any] = encode(metadata or {})
     return plain
 

@@ -319,6 +319,7 @@ def _places(given: dict[str, int | None]) -> tuple[int, int, int, int, int, int]
     missing = [name for name, value in given.items() if value is None]
     if len(missing) == len(given):
         return 0, 1, 0, 1, 0, 1
+    # All are given or none: a number that is missing would be guessed wrong, and ranks would wait for ever.
     if missing:
         raise ValueError(f"DistributedContext needs all of {', '.join(_FIELDS)} or none; missing: {missing}")
     rank, size, local_rank, local_size, cross_rank, cross_size = (

@@ -115,6 +115,7 @@ class PreemptContext:
             # All ranks must call this equally often. Asked one by one, some would leave a step earlier than
             # the others, which would wait for them in the next all-reduce.
             preempted = self._dist.broadcast(preempted)
+        # Once, because scripts go on calling this after they were asked to stop.
         if preempted and auto_ack and self._watches and not self._acknowledged:
             self.acknowledge_preemption_signal()
         return bool(preempted)

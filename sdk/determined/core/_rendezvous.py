@@ -146,6 +146,7 @@ def _admit(connection: socket.socket, size: int, links: dict[tuple[int, int], Li
     try:
         place = welcome(connection, size, _living(links), secret())
     except (Gone, OSError) as error:
+        # Not fatal: anybody may connect to an open port, such as a scanner or a rank of another job.
         logger.warning("a connection was refused: %s", error)
         connection.close()
         return

@@ -96,6 +96,7 @@ class AutomaticTensorboard:
                 self._write()
                 self._upload.send(everything, as_it_is)
             except Exception as error:
+                # The next round tries again. Training must not fail because of charts.
                 logger.warning("TensorBoard files could not be stored: %s", error_text(error))
             else:
                 # Removed only if everything was uploaded; otherwise the files are the only copy.

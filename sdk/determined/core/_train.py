@@ -170,6 +170,7 @@ class TrainContext:
         if self._exit_reported:
             logger.warning("the early exit was reported before; %s is ignored", reason.value)
             return
+        # Marked before it is sent, so that an error in sending is not followed by a second reason.
         self._exit_reported = True
         self._transport.exit_early(reason.value)
 
@@ -238,6 +239,7 @@ def _steps(steps_completed: Any) -> int:
     if isinstance(steps_completed, float) and steps_completed.is_integer():
         return int(steps_completed)
     try:
+        # An index like `numpy.int64`, but no float such as 3.5, which would be cut off silently.
         return operator.index(steps_completed)
     except TypeError:
         raise TypeError(f"steps_completed must be an integer, not {repr(steps_completed)[:100]}") from None

@@ -43,6 +43,7 @@ def main(args: Sequence[str] | None = None) -> int:
         stop("determined.exec.harness runs inside a trial; off cluster train with pytorch.Trainer")
     _set_logging(info.trial._debug)
     several = len(info.slot_ids) > 1 or len(info.container_addrs) > 1
+    # Without a launcher only one process would train, on one of the slots, and nobody would notice.
     if several and not any(os.environ.get(name) for name in BACKENDS):
         raise ValueError(
             "a trial on several slots needs one process for each: you must wrap your training script with a "

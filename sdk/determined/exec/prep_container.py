@@ -150,6 +150,7 @@ def visible_gpus() -> list[str]:
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=True)
         except (OSError, subprocess.CalledProcessError):
+            # No such tool, or no driver: the next one may list GPUs.
             continue
         rows = [line.split(",") for line in done.stdout.splitlines() if "," in line]
         numbered = [(row[0].strip().removeprefix("card"), row[1].strip()) for row in rows]

@@ -294,6 +294,7 @@ def _config_text(config: str | os.PathLike[str] | dict[str, Any]) -> str:
         return yamlfile.dump(config)
     if not isinstance(config, str | Path):
         raise ValueError(f"config must be a path (str or Path) or a dict, not {type(config).__name__}")
+    # Read here and not on the cluster, so that a mistake in it names the file and line of the user.
     text = yamlfile.read(Path(config))
     if not isinstance(yamlfile.parse(text, str(config)), dict):
         raise ValueError(f"{config}: a configuration must be a mapping of fields")

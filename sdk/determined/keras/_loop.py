@@ -156,6 +156,7 @@ class KerasLoop(BoundaryLoop):
         self._model.test_on_batch(*keras.utils.unpack_x_y_sample_weight(batch))
 
     def _write(self, *, alone: bool = False) -> None:
+        # The state of random generators differs by rank, so each rank contributes its own.
         mine = _checkpoint.random_state()
         if alone and not self._chief:
             return

@@ -124,6 +124,7 @@ def not_started(argv: Sequence[str], error: OSError) -> int:
 
 def code_of(returncode: int) -> int:
     """Convert a `Popen.returncode` to shell convention: 128 + n for death by signal n."""
+    # 128 + n is how shells and schedulers write it; Python's -n would become another code at `sys.exit`.
     return 128 - returncode if returncode < 0 else returncode
 
 

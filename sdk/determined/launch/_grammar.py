@@ -59,6 +59,7 @@ def command(args: Sequence[str], usage: str, *, autohorovod: bool = False) -> Co
         return Command([*HARNESS, trial], auto)
     if not words:
         refuse("empty script is not allowed", usage)
+    # A common mistake, for which the error of the operating system helps nobody.
     if words[0].endswith(".py") and shutil.which(words[0]) is None:
         message = f"'{words[0]}' is not a program but a script: write `python3 {' '.join(words)}`"
         refuse(message, usage, code=2)

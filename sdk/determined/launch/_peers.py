@@ -78,6 +78,7 @@ def mark_as_daemon(node: Node) -> None:
         with urllib.request.urlopen(request, timeout=60):
             pass
     except OSError as error:
+        # No reason to stop: training works, and only the end of the task waits for this node.
         print(f"this node could not be marked as daemon: {error}", file=sys.stderr, flush=True)
 
 

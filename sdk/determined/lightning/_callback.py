@@ -91,6 +91,7 @@ class DetCallback(Checkpoint):  # type: ignore[misc]
             trainer = pl.Trainer(max_epochs=callback.max_epochs or 10, callbacks=[callback])
             ```
         """
+        # Lightning's own limit would end the trial at the first operation; -1 means none.
         return -1 if self._trial is not None else None
 
     def _read_searcher(self, searcher: dict[str, Any]) -> None:
@@ -236,6 +237,7 @@ class DetCallback(Checkpoint):  # type: ignore[misc]
                     super().on_validation_end(trainer, pl_module)
             ```
         """
+        # Lightning validates two batches before training, only to see whether the code runs.
         if self._trial is None or trainer.sanity_checking:
             self._metrics.after_validation(trainer)
             return

@@ -165,6 +165,7 @@ def _read(folder: pathlib.Path, options: dict[str, Any]) -> dict[str, Any]:
     path = next((folder / name for name in names if (folder / name).exists()), None)
     if path is None:
         raise InternalException(f"{folder} holds no {_checkpoint.STATE}")
+    # The caller has decided, who knows where the checkpoint comes from.
     if "weights_only" in options:
         state: dict[str, Any] = torch.load(path, **options)
         return state

@@ -134,6 +134,7 @@ class Reducers:
             if not callable(reducer):
                 raise AssertionError(f"a reducer must be a MetricReducer or a function, not {reducer!r}")
             reducer = SimpleMetricReducer(reducer)
+        # By identity: two reducers of the same kind and with equal values are two metrics.
         if any(wrapped.reducer is reducer for wrapped in self._wrapped):
             raise AssertionError("this reducer was wrapped before")
         if name is not None:

@@ -102,6 +102,7 @@ class LocalSearchRunner(SearchRunner):
             ```
         """
         fresh, (folder, old) = self.searcher_dir / "state.new", self._folders()
+        # Left over by a process that was killed while it wrote; it may be incomplete.
         shutil.rmtree(fresh, ignore_errors=True)
         self.search_method.save(self.state, fresh, experiment_id=experiment_id)
         (fresh / OPERATIONS_FILE).write_text(json.dumps(operations))

@@ -59,6 +59,7 @@ class SearcherState:
             ```
         """
         return {
+            # Sorted, so that equal states give equal files.
             "failures": sorted(map(str, self.failures)),
             "trialProgress": {str(id): units for id, units in self.trial_progress.items()},
             "trialsClosed": sorted(map(str, self.trials_closed)),

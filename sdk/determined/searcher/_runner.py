@@ -137,6 +137,7 @@ class SearchRunner(abc.ABC):
             for event in self.get_events(session, experiment_id):
                 if event["id"] == INACTIVE:
                     state = self._wait_for(event["experimentInactive"]["experimentState"], sleep_time)
+                    # The rest of the list, if any, comes again; an inactive experiment takes no operations.
                     break
                 operations = self._operations_for(event, prior)
                 if event["id"] != self.state.last_event_id:
@@ -164,6 +165,7 @@ class SearchRunner(abc.ABC):
             found = kept()
             if found is None:
                 id, prior = create_experiment(session, exp_config, model_dir, includes, once), None
+                # At once: a process killed before the first event must create no second experiment.
                 self.save_state(id, [])
             else:
                 id, prior = found
@@ -214,6 +216,7 @@ class SearchRunner(abc.ABC):
         id = uuid.UUID(event["requestId"])
         reason = _REASONS.get(event.get("exitedReason", ""), ExitedReason.ERRORED)
         if reason is ExitedReason.INVALID_HP:
+            # The trial is replaced by another one, so its progress would count twice.
             self.state.trial_progress.pop(id, None)
         elif reason is ExitedReason.ERRORED:
             self.state.failures.add(id)

@@ -168,6 +168,7 @@ class Streams:
 
     def _taken(self) -> _Connection | None:
         with contextlib.suppress(IndexError):
+            # The one used last is the least likely to have been closed by the store.
             return self._idle.pop()
         return None
 

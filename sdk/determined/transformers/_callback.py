@@ -222,6 +222,7 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
         kind = _kind(logs)
         if kind is None:
             return
+        # Each kind is reported once per step: the Trainer logs a step again when a run resumes at it.
         new = self._arrived.get(kind) != state.global_step
         self._note(logs, state.global_step)
         if new:
@@ -318,6 +319,7 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
         if self._has_all(args, state):
             self._finish(state, control)
         else:
+            # The completion needs metrics of this very step, for which the Trainer has to be asked.
             control.should_log = True
             control.should_evaluate = self._needs_evaluation(args, state)
         control.should_save = control.should_save or self._saved_at != state.global_step
@@ -364,6 +366,7 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
 
     def _look(self, control: Any) -> None:
         """On preemption, request a checkpoint. Training stops once it is stored."""
+        # Not acknowledged yet: a run that has acknowledged may be ended before its checkpoint is stored.
         self._preempted = self._preempted or self.core_context.preempt.should_preempt(auto_ack=False)
         if self._preempted:
             # The Trainer writes a checkpoint at the end of this step and calls `on_save`, which ends the run.
@@ -381,4 +384,5 @@ def _kind(logs: dict[str, Any]) -> str | None:
     first = next(iter(logs), "")
     if first.startswith("eval_"):
         return VALIDATION
+    # Final results of `predict` and summaries of the whole training, which belong to no step.
     return None if first.startswith(("test_", "train_")) else TRAINING

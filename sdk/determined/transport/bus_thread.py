@@ -238,6 +238,7 @@ class BusThread:
                 if repr(error) != failure:
                     failure = repr(error)
                     logger.exception("%s failed and is restarted, nothing is lost; please report this", what)
+            # Without end: an outage may last for hours, and a script is not ended for it.
             await asyncio.sleep(RETRY_S)
 
     async def connection(self) -> Client:

@@ -143,4 +143,5 @@ def in_path(name: str) -> str:
         raise TypeError(f"a name is expected, a str, not {type(name).__name__}: {name!r}")
     if not name:
         raise ValueError("a name or an id is expected, not an empty text")
+    # Also `/`, which would otherwise end this part of the path.
     return quote(name, safe="")

@@ -42,6 +42,7 @@ def replace_private(path: Path, text: str) -> None:
     make_private(path.parent)
     # Named by process: certificates are written without a lock.
     draft = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    # Opened with its mode: until a later chmod, others could read the tokens.
     with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
         file.write(text)
     os.replace(draft, path)
