@@ -16,7 +16,8 @@ LEFT_OUT = re.compile(r"tests/(?!simulation/README)|webui/|\.github/")
 LINK = re.compile(r"(?<=\]\()[^)\s#]+(?=(#[^)\s]*)?(?: \"[^\"]*\")?\))")
 # Long lists and records of decisions hold every word, and would come before the pages that explain it.
 NOT_SEARCHED = re.compile(
-    r"CHANGELOG\.md|benchmarks/|tests/simulation/|docs/guarantees\.md|docs/decisions/|docs/reference/all-of-0\.25\.md"
+    r"CHANGELOG\.md|benchmarks/|tests/simulation/|docs/guarantees\.md|docs/messages\.md|docs/decisions/|"
+    r"docs/reference/all-of-0\.25\.md"
 )
 CODE = re.compile(r"^( *)(```|~~~).*?^\1\2", re.MULTILINE | re.DOTALL)
 

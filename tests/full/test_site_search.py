@@ -21,7 +21,7 @@ pytestmark = [
 
 QUESTIONS = "docs/how-to/questions.html#"
 ASKED = {
-    ("how do I resume", "resume"): "how-do-i-resume-training",
+    ("how do I resume", "resume", "how do I resume a run"): "how-do-i-resume-training-an-experiment-or-a-run",
     ("what does max_restarts count", "max_restarts"): "what-does-max_restarts-count",
     ("why is my job waiting", "job waiting"): "why-is-my-job-waiting",
     ("how do I add a searcher", "add searcher"): "how-do-i-add-a-searcher-search-method",
@@ -46,7 +46,9 @@ ASKED = {
     ("how do I download the best model",): "how-do-i-download-the-best-model",
     ("how do I set environment variables",): "how-do-i-set-environment-variables",
     ("how do I change the learning rate",): "how-do-i-change-a-setting-such-as-the-learning-rate-for-one-run",
-    ("how do I debug my script", "test my script"): "how-do-i-test-or-debug-my-script-without-a-cluster",
+    ("how do I debug my script", "test my script", "offline mode", "run without a cluster"): (
+        "how-do-i-test-or-debug-my-script-without-a-cluster-offline-on-my-laptop"
+    ),
     ("how do I make a run reproducible", "random seed"): "how-do-i-make-a-run-reproducible-random-seed",
     ("how do I train longer", "more epochs"): "how-do-i-train-longer-than-planned-more-epochs",
     ("how do I give my job a higher priority",): "how-do-i-give-my-job-a-higher-priority",
@@ -92,9 +94,9 @@ ASKED = {
     ("how do I change the batch size",): "how-do-i-change-a-setting-such-as-the-learning-rate-for-one-run",
     ("how do I uninstall",): "how-do-i-uninstall-steadfast",
     ("how do I fork an experiment",): "how-do-i-fork-or-copy-an-experiment",
-    (
-        "how do I start from another trial",
-    ): "how-do-i-start-from-another-trials-weights-or-checkpoint-warm-start",
+    ("how do I start from another trial", "start from a checkpoint"): (
+        "how-do-i-start-from-a-checkpoint-or-the-weights-of-another-trial-warm-start"
+    ),
     ("how do I pin a GPU",): "how-do-i-choose-a-specific-gpu-or-machine",
     ("how do I install python packages for my trial",): "how-do-i-install-packages-for-my-script",
     ("how do I delete checkpoints", "how do I delete a checkpoint"): "how-do-i-delete-checkpoints",
@@ -117,6 +119,55 @@ ASKED = {
     ("how do I train on cpu only",): "how-do-i-train-on-cpus-only-without-a-gpu",
     ("how do I set a quota",): "how-do-i-set-a-quota",
     ("what happens when the disk is full",): "what-happens-when-the-disk-is-full",
+    ("what is a slot",): "docs/glossary.html#what-is-a-slot",
+    ("what is a trial",): "docs/glossary.html#what-is-a-trial",
+    ("what is an experiment",): "docs/glossary.html#what-is-an-experiment",
+    ("what is a resource pool",): "docs/glossary.html#what-is-a-resource-pool",
+    ("what is a workspace", "what is a project"): (
+        "docs/glossary.html#what-is-a-workspace-and-what-is-a-project"
+    ),
+    ("what is an allocation",): "docs/glossary.html#what-is-an-allocation",
+    ("what is a rung",): "docs/glossary.html#what-is-a-rung",
+    ("what is a searcher",): "docs/glossary.html#what-is-a-searcher",
+    ("what is a worker",): "docs/glossary.html#what-is-a-worker",
+    ("what is a checkpoint",): "docs/glossary.html#what-is-a-checkpoint",
+    ("how do I sweep hyperparameters", "sweep"): "how-do-i-sweep-hyperparameters",
+    ("compare two runs", "compare experiments"): "how-do-i-compare-experiments-runs-or-trials",
+    ("log images",): "how-do-i-log-images-audio-or-text",
+    ("how do I see metrics live",): "how-do-i-see-metrics-live",
+    ("how do I use FSDP", "how do I use DDP"): "how-do-i-use-ddp-fsdp-or-horovod-data-parallel-training",
+    ("gradient clipping",): "how-do-i-clip-gradients",
+    ("gradient accumulation",): "how-do-i-use-gradient-accumulation",
+    ("learning rate schedule",): "how-do-i-use-a-learning-rate-schedule",
+    ("fractional GPU",): "can-several-trials-share-one-gpu-fractional-gpus",
+    ("how do I tag an experiment", "how do I rename an experiment"): (
+        "how-do-i-rename-tag-or-label-an-experiment"
+    ),
+    ("how do I move an experiment to another project",): (
+        "how-do-i-move-an-experiment-to-another-project-or-workspace"
+    ),
+    ("how do I archive an experiment",): "how-do-i-archive-an-experiment",
+    ("how do I see the config of an experiment",): ("how-do-i-see-the-configuration-config-of-an-experiment"),
+    ("checkpoint garbage collection",): "how-does-checkpoint-garbage-collection-work",
+    ("context directory too large",): "what-do-i-do-when-the-context-directory-is-too-large",
+    ("ModuleNotFoundError",): "why-does-my-script-fail-with-modulenotfounderror-or-an-import-error",
+    ("401 unauthorized", "permission denied"): (
+        "why-does-det-say-401-unauthorized-403-forbidden-or-permission-denied"
+    ),
+    ("NCCL error",): "what-do-i-do-about-an-nccl-error",
+    ("port forwarding",): "how-do-i-reach-a-port-of-a-task-port-forwarding",
+    ("spot instances",): "does-preemption-work-with-spot-instances",
+    ("drain a node", "how do I remove a worker"): (
+        "how-do-i-remove-a-worker-or-drain-a-node-for-maintenance"
+    ),
+    ("how do I set up single sign-on",): "how-do-i-set-up-single-sign-on-sso-oidc",
+    ("audit log",): "who-did-what-audit-log",
+    ("how do I see who used how many GPU hours",): "how-do-i-see-who-used-how-many-gpu-hours-usage",
+    ("how do I limit what a user can do",): ("how-do-i-limit-what-a-user-can-do-or-see-roles-read-only-user"),
+    ("where is the master log",): "where-is-the-log-of-the-master",
+    ("why is the cluster slow",): "why-is-the-cluster-slow-or-the-web-ui",
+    ("how do I change the database to PostgreSQL",): "how-do-i-use-postgresql-as-the-database",
+    ("high availability",): "how-do-i-set-up-high-availability",
     ("migrate from determined",): "docs/tutorials/from-determined.html#",
 }
 
