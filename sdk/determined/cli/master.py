@@ -37,7 +37,8 @@ def health(session: Session, args: argparse.Namespace) -> int:
     print(f"{session.master} is {report['status']}")
     output.table(("Part", "State"), sorted(report["parts"].items()))
     for reason in report["reasons"]:
-        print(f"\n{reason['program']}: {reason['message']}\nsince {reason['since']}\n{reason['action']}")
+        text = f"\n{reason['program']}: {reason['message']}\nsince {reason['since']}\n{reason['action']}"
+        print(output.harmless(text))
     return int(report["status"] != "up")
 
 

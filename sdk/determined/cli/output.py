@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import unicodedata
 from collections.abc import Sequence
@@ -15,6 +16,8 @@ from determined.cli.failure import Failure
 Row = Sequence[Any]
 
 _GREEN, _YELLOW, _RED = "32", "33", "31"
+_KEPT_IN_LOGS = re.compile(r"(\033\[[0-9;:]{0,40}m)")
+"""Colors and styles, the one kind of control sequence that scripts print for readers."""
 
 
 def table(headers: Sequence[str], rows: Sequence[Row], *, as_csv: bool = False) -> None:
@@ -23,7 +26,7 @@ def table(headers: Sequence[str], rows: Sequence[Row], *, as_csv: bool = False) 
     None becomes an empty cell.
     """
     if as_csv:
-        write_csv(sys.stdout, headers, rows)
+        write_csv(sys.stdout, headers, [[_for_terminal(value) for value in row] for row in rows])
     elif sys.stdout.isatty():
         _terminal_table(headers, rows)
     else:
@@ -61,7 +64,7 @@ def print_json(value: Any) -> None:
     if os.environ.get("DET_CLI_COLORIZE", "").lower() in ("1", "true") and sys.stdout.isatty():
         import rich
 
-        rich.print_json(text)
+        rich.print_json(text, ensure_ascii=True)
     else:
         print(text)
 
@@ -70,7 +73,7 @@ def print_yaml(value: Any) -> None:
     """Print block-style YAML. Keys keep their order."""
     from determined import yamlfile
 
-    print(yamlfile.dump(value), end="")
+    print(_for_terminal(yamlfile.dump(value)), end="")
 
 
 def good(text: str, file: TextIO | None = None) -> None:
@@ -122,6 +125,23 @@ def harmless(text: str) -> str:
     a\\x1b[2J
     """
     return "".join(c if c in "\n\t" or not _is_control(c) else ascii(c)[1:-1] for c in text)
+
+
+def log_line(text: str) -> str:
+    """Return a line of a log as it may be printed: unchanged, but on a terminal it controls colors alone.
+
+    Logs hold what other users' scripts print. A terminal would execute it: write the clipboard, or answer as
+    if the reader had typed.
+    """
+    if not sys.stdout.isatty():
+        return text
+    parts = _KEPT_IN_LOGS.split(text)
+    return "".join(part if at % 2 else harmless(part) for at, part in enumerate(parts))
+
+
+def _for_terminal(value: Any) -> Any:
+    """Return a value for a file or a pipe unchanged, and a text for a terminal without control characters."""
+    return harmless(value) if isinstance(value, str) and sys.stdout.isatty() else value
 
 
 def _is_control(char: str) -> bool:

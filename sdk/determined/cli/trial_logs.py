@@ -78,8 +78,8 @@ def show_logs(session: Session, source: Source, args: argparse.Namespace) -> Non
 
 
 def show_line(record: dict[str, Any], flush: bool) -> None:
-    """Print a line as rendered by the master."""
-    print(record["message"].removesuffix("\n"), flush=flush)
+    """Print a line as rendered by the master; on a terminal, it controls nothing but colors."""
+    print(output.log_line(record["message"].removesuffix("\n")), flush=flush)
 
 
 def say_ended(source: Source, file: Any = None) -> None:

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
+import io
 import json
+import re
 
 import pytest
 
-from determined.cli import formatting, output
+from determined.cli import formatting, output, trial_logs
 from determined.cli.failure import Failure
 
 PLAIN = """\
@@ -43,6 +46,55 @@ def test_words_of_others_command_no_terminal(capsys, text, shown):
     assert output.plain_table(["A"], [[text]]).splitlines()[-1] == f" {shown}"
     output.complain(text)
     assert capsys.readouterr().err == f"{shown}\n"
+
+
+HOSTILE = "\x1b]0;mine\x07\x1b[2J\x1b[6n\x9b2J\u202e"
+ESCAPED = r"\x1b]0;mine\x07\x1b[2J\x1b[6n\x9b2J\u202e"
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def printed_on_a_terminal(show):
+    with contextlib.redirect_stdout(Terminal()) as terminal:
+        show()
+    return terminal.getvalue()
+
+
+def show_log(text):
+    trial_logs.show_line({"message": text + "\n"}, flush=True)
+
+
+def test_logs_command_no_terminal_and_keep_their_colours(capsys):
+    text = "\x1b[1;38:5:9m\tred\x1b[0m"
+    assert printed_on_a_terminal(lambda: show_log(text + HOSTILE)) == f"{text}{ESCAPED}\n"
+    show_log(text + HOSTILE)
+    assert capsys.readouterr().out == f"{text}{HOSTILE}\n"
+
+
+@pytest.mark.parametrize(
+    "show",
+    [
+        lambda: output.table(["A"], [[HOSTILE]], as_csv=True),
+        lambda: output.table(["A"], [[HOSTILE]]),
+        lambda: output.print_json({"a": HOSTILE}),
+        lambda: output.print_yaml({"a": HOSTILE}),
+    ],
+    ids=["csv", "table", "json", "yaml"],
+)
+def test_no_form_of_output_commands_a_terminal(monkeypatch, show):
+    monkeypatch.setenv("DET_CLI_COLORIZE", "1")
+    shown = printed_on_a_terminal(show)
+    assert "mine" in shown
+    # A highlighted JSON has colours, which are no part of the text.
+    assert not set(re.sub("\x1b\\[[0-9;]*m", "", shown)) & {"\x1b", "\x07", "\x9b", "\u202e"}
+
+
+def test_csv_in_pipes_has_texts_as_they_are(capsys):
+    output.table(["A"], [[f"a{HOSTILE}"]], as_csv=True)
+    assert capsys.readouterr().out == f"A\na{HOSTILE}\n"
 
 
 def test_csv(capsys):
