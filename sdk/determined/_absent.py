@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib.abc
 import importlib.machinery
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -117,15 +117,19 @@ def attribute(module: str, name: str) -> AttributeError:
     )
 
 
-def explain_in(module: str) -> None:
+def explain_in(module: str, **looked_up: Callable[[], Any]) -> None:
     """Give a module that is being loaded a `__getattr__` that explains why a name is missing.
 
     It is not defined in the module itself, because type checkers would then accept any name. A module that is
     not a package also sets `__path__` to an empty list: otherwise `from module import name` reports only that
     the name is missing. With `__path__`, Python looks for a submodule, and `_Finder` reports the reason.
+
+    Names whose value changes are given with a function that returns it.
     """
 
     def missing(name: str) -> Any:
+        if name in looked_up:
+            return looked_up[name]()
         raise attribute(module, name)
 
     vars(sys.modules[module])["__getattr__"] = missing

@@ -89,6 +89,11 @@ def connected(function: Callable[_Params, _Result]) -> Callable[_Params, _Result
     return call
 
 
+def current() -> Determined | None:
+    """Return the connection, or None before the first login."""
+    return _determined
+
+
 def connection() -> Determined:
     if _determined is None:
         raise RuntimeError("there is no connection: call client.login() first")

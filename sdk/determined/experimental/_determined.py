@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from determined import context, errors, yamlfile
+from determined.common import api
 from determined.common.api.errors import UnauthenticatedException
 from determined.experimental import _checkpoint, _metrics, _model, _user
 from determined.experimental._checkpoint import Checkpoint
@@ -30,13 +31,13 @@ logger = logging.getLogger("determined.client")
 class _Users:
     """User management."""
 
-    _session: Session
+    _speaking: Session
 
     def create_user(
         self, username: str, admin: bool, password: str | None = None, remote: bool = False
     ) -> User:
         """Create a user, as `client.create_user` does."""
-        return _user.create(self._session, username, admin, password, remote)
+        return _user.create(self._speaking, username, admin, password, remote)
 
     def get_user_by_id(self, user_id: int) -> User:
         """Return a user, as `client.get_user_by_id` does.
@@ -46,11 +47,11 @@ class _Users:
             print(client.Determined().get_user_by_id(3).username)
             ```
         """
-        return _user.by_id(self._session, user_id)
+        return _user.by_id(self._speaking, user_id)
 
     def get_user_by_name(self, user_name: str) -> User:
         """Return a user, as `client.get_user_by_name` does."""
-        return _user.by_name(self._session, user_name)
+        return _user.by_name(self._speaking, user_name)
 
     def whoami(self) -> User:
         """Return the user of this connection.
@@ -60,7 +61,7 @@ class _Users:
             print(client.Determined().whoami().username)
             ```
         """
-        return _user.from_wire(self._session, self._session.get("/api/v1/me")["user"])
+        return _user.from_wire(self._speaking, self._speaking.get("/api/v1/me")["user"])
 
     def list_users(self) -> list[User]:
         """Return all users.
@@ -70,7 +71,9 @@ class _Users:
             admins = [user.username for user in client.Determined().list_users() if user.admin]
             ```
         """
-        return [_user.from_wire(self._session, user) for user in self._session.get("/api/v1/users")["users"]]
+        return [
+            _user.from_wire(self._speaking, user) for user in self._speaking.get("/api/v1/users")["users"]
+        ]
 
     def get_session_username(self) -> str:
         """Return the name of the user of this connection.
@@ -80,7 +83,7 @@ class _Users:
             print("acting as", client.Determined().get_session_username())
             ```
         """
-        return identity.current_user(self._session)
+        return identity.current_user(self._speaking)
 
     def logout(self) -> None:
         """Log out this connection's user. Its token is revoked and deleted.
@@ -95,18 +98,18 @@ class _Users:
         """
         name = self.get_session_username()
         try:
-            self._session.post("/api/v1/auth/logout")
+            self._speaking.post("/api/v1/auth/logout")
         except UnauthenticatedException:
             logger.warning("logout() does nothing: the session of '%s' has ended already", name)
-        self._session.token = None
+        self._speaking.token = None
         # Also if the session had ended: a token that is not accepted any more is of no use.
-        TokenStore(self._session.master).drop(name, deactivate=True)
+        TokenStore(self._speaking.master).drop(name, deactivate=True)
 
 
 class _Models:
     """The model registry."""
 
-    _session: Session
+    _speaking: Session
 
     def create_model(
         self,
@@ -126,18 +129,18 @@ class _Models:
             The model.
         """
         body = {"name": name, "description": description, "metadata": metadata, "labels": labels}
-        return _model.create(self._session, {**body, "workspaceName": workspace_name})
+        return _model.create(self._speaking, {**body, "workspaceName": workspace_name})
 
     def get_model(self, identifier: str | int) -> Model:
         """Return a model from the registry, as `client.get_model` does."""
-        return _model.get(self._session, identifier)
+        return _model.get(self._speaking, identifier)
 
     def get_model_by_id(self, model_id: int) -> Model:
         """Return a model from the registry, as `client.get_model_by_id` does. Deprecated."""
         import warnings
 
         warnings.warn("get_model_by_id is old: use get_model(model_id)", FutureWarning, stacklevel=2)
-        return _model.get(self._session, model_id)
+        return _model.get(self._speaking, model_id)
 
     def get_models(
         self,
@@ -165,7 +168,7 @@ class _Models:
             "workspaceNames": workspace_names,
             "workspaceIds": workspace_ids,
         }
-        return _model.find(self._session, params)
+        return _model.find(self._speaking, params)
 
     def get_model_labels(self) -> list[str]:
         """Return all model labels, the most used first.
@@ -175,7 +178,7 @@ class _Models:
             print(client.Determined().get_model_labels())
             ```
         """
-        return list(self._session.get("/api/v1/model/labels")["labels"])
+        return list(self._speaking.get("/api/v1/model/labels")["labels"])
 
 
 class _OAuthClients:
@@ -242,10 +245,15 @@ class Determined(_Users, _Models, _OAuthClients):
             UnauthenticatedException: If the password is wrong.
         """
         verify = False if noverify else cert_path
-        self._session = Session(master_url(master), verify=verify, cert_name=cert_name)
+        self._speaking = Session(master_url(master), verify=verify, cert_name=cert_name)
         # A program without a terminal could wait for an answer forever.
         ask = _ask if sys.stdin is not None and sys.stdin.isatty() else None
-        identity.sign_in(self._session, user, password, ask=ask)
+        identity.sign_in(self._speaking, user, password, ask=ask)
+
+    @property
+    def _session(self) -> api.Session:
+        """The session in the form that scripts of 0.25 take from here, which has no other place for it."""
+        return api.Session.around(self._speaking)
 
     def create_experiment(
         self,
@@ -259,30 +267,30 @@ class Determined(_Users, _Models, _OAuthClients):
             raise ValueError(f"model_dir must be a str or a Path, not {type(model_dir).__name__}")
         files = context.pack(Path(model_dir), [Path(path) for path in includes or ()])
         body = {"config": text, "modelDefinition": files, "activate": True}
-        answer = submission.submit(self._session, body)
+        answer = submission.submit(self._speaking, body)
         for warning in submission.warnings_of(answer):
             logger.warning(warning)
-        return ExperimentReference(int(answer["experiment"]["id"]), self._session)
+        return ExperimentReference(int(answer["experiment"]["id"]), self._speaking)
 
     def get_experiment(self, experiment_id: int) -> ExperimentReference:
         """Return an experiment, as `client.get_experiment` does."""
-        return ExperimentReference(experiment_id, self._session)
+        return ExperimentReference(experiment_id, self._speaking)
 
     def get_trial(self, trial_id: int) -> TrialReference:
         """Return a trial, as `client.get_trial` does."""
-        return TrialReference(trial_id, self._session)
+        return TrialReference(trial_id, self._speaking)
 
     def get_checkpoint(self, uuid: str) -> Checkpoint:
         """Return a checkpoint, as `client.get_checkpoint` does."""
-        return _checkpoint.get(self._session, uuid)
+        return _checkpoint.get(self._speaking, uuid)
 
     def stream_trials_training_metrics(self, trial_ids: list[int]) -> Iterator[_metrics.TrainingMetrics]:
         """Return training metric reports, as `client.stream_trials_training_metrics` does."""
-        return _metrics.stream_training(self._session, trial_ids)
+        return _metrics.stream_training(self._speaking, trial_ids)
 
     def stream_trials_validation_metrics(self, trial_ids: list[int]) -> Iterator[_metrics.ValidationMetrics]:
         """Return validation metric reports, as `client.stream_trials_validation_metrics` does."""
-        return _metrics.stream_validation(self._session, trial_ids)
+        return _metrics.stream_validation(self._speaking, trial_ids)
 
 
 def _ask(user: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from determined import _absent
 from determined.common.api import Session
 from determined.experimental._checkpoint import Checkpoint, CheckpointTrainingMetadata
-from determined.experimental._client_connection import connected, connection, login, logout
+from determined.experimental._client_connection import connected, connection, current, login, logout
 from determined.experimental._client_models import (
     create_model,
     get_model,
@@ -99,7 +99,8 @@ __all__ = [
 ]
 
 __path__: list[str] = []
-_absent.explain_in(__name__)
+# Scripts of 0.25 take their REST session from `client._determined._session`, the one place that has it.
+_absent.explain_in(__name__, _determined=current)
 
 Experiment = ExperimentReference
 Trial = TrialReference

@@ -254,7 +254,7 @@ def init_context(
 def _signed_in(client: Determined | None) -> Session:
     from determined.experimental._determined import Determined
 
-    return (client or Determined())._session
+    return (client or Determined())._speaking
 
 
 class _Outside(core.Context):

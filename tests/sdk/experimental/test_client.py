@@ -84,6 +84,19 @@ def test_login_as_somebody(master):
     assert call.json["username"] == "ann"
 
 
+def test_scripts_take_their_session_from_the_connection(master):
+    """Custom searches and tools for users do so, since 0.25 keeps it nowhere else."""
+    assert client._determined is None
+    client.login(user="ann", password="secret")
+    master.answer("POST", "/api/v1/groups/search", {"groups": []})
+    session = client._determined._session.with_retry(0)
+    answer = session.post("api/v1/groups/search", json={"limit": 500}, params={"a": 1})
+    assert answer.json() == {"groups": []}
+    (call,) = master.asked("POST", "/api/v1/groups/search")
+    assert call.json == {"limit": 500}
+    assert call.headers["Authorization"] == f"Bearer {client._determined._speaking.token}"
+
+
 def test_a_wrong_password(master):
     master.answer("POST", "/api/v1/auth/login", Status(401, {"error": {"error": "wrong"}}))
     with pytest.raises(errors.UnauthenticatedException):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json as json_
 from typing import TYPE_CHECKING, Any
 
@@ -45,9 +46,19 @@ class Session:
             self.speaking.token = self._auth.get_session_token(must=False) or None
             self.speaking.user = self._auth.get_session_user()
 
+    @classmethod
+    def around(cls, speaking: rest.Session) -> Session:
+        """Return a session that asks as one that exists: the same master, user and connections."""
+        session = cls(speaking.master, speaking.user, None, None)
+        session.speaking = speaking
+        return session
+
     def with_retry(self, retry: Any) -> Session:
         """Return the same session with a different retry setting."""
-        return Session(self._master, self._user, self._auth, self._cert, retry)
+        session, pauses = copy.copy(self), _pauses(retry)
+        session._max_retries, session.speaking = retry, copy.copy(self.speaking)
+        session.speaking.pauses = rest.default_pauses() if pauses is None else pauses
+        return session
 
     def get(
         self,
