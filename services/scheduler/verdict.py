@@ -60,6 +60,7 @@ def _ended(
         exit_code=exit_code,
         reason=reason,
         permanent=permanent,
+        asked_to_leave=allocation.asked_to_leave,
     )
 
 

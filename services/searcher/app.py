@@ -29,7 +29,7 @@ from services.searcher.script_answers import (
 
 RULES = Rules(
     owner="searcher",
-    fold_version=4,
+    fold_version=5,
     state=State,
     roots=ROOTS,
     evolve=add_people_fold(evolve),

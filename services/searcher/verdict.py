@@ -44,7 +44,18 @@ def judge(experiment: Experiment, trial: Trial, state: Life) -> searcher.TrialEn
             "searcher)"
         )
         return _end_trial(trial, "COMPLETED", reason, "USER_REQUESTED_STOP")
+    if _left_for_nothing(trial):
+        # Otherwise a script that always does so would run again and again, for as long as the cluster exists.
+        unasked = "the script said that it leaves as asked, but nobody had asked, and it had done nothing"
+        return _failed(experiment, trial, unasked, permanent=False)
     return _run_again(trial, trial.restarts, why)
+
+
+def _left_for_nothing(trial: Trial) -> bool:
+    """Whether a run left work undone that it had not even begun, without having been asked to leave."""
+    assert trial.exit is not None  # noqa: S101 - for the type checker
+    by_itself = trial.exit.outcome != "killed" and not trial.exit.asked_to_leave
+    return by_itself and trial.acknowledged and not trial.complete and not trial.made_progress
 
 
 def _failed(

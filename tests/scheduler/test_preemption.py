@@ -29,7 +29,9 @@ def test_an_important_job_takes_the_slots_of_an_unimportant_one(full):
     assert (asked.allocation_id, asked.wanted_by) == ("1.t2.1", "1.t3.1")
     assert asked.reason == "its slots are wanted by experiment 2 (priority 10)"
     (ended, assigned) = full.exited(2)
-    assert (ended.outcome, assigned.trial_id) == ("succeeded", 3)
+    assert (ended.outcome, assigned.trial_id, ended.asked_to_leave) == ("succeeded", 3, True)
+    (by_itself,) = of(scheduler.AllocationEnded, full.exited(1))
+    assert not by_itself.asked_to_leave
 
 
 def test_nobody_else_is_asked_while_somebody_is_leaving(full):

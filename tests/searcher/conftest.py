@@ -61,7 +61,7 @@ class Searching:
     def acknowledge(self, trial_id):
         return self.decisions_after(trial.PreemptionAcknowledged(trial_id, self.state.trials[trial_id].run))
 
-    def end_run(self, trial_id, outcome="succeeded", code=0, reason="exit code 0", permanent=False):
+    def end_run(self, trial_id, outcome="succeeded", code=0, reason="exit code 0", **more):
         known = self.state.trials[trial_id]
         return self.decisions_after(
             scheduler.AllocationEnded(
@@ -72,7 +72,7 @@ class Searching:
                 outcome=outcome,
                 exit_code=code,
                 reason=reason,
-                permanent=permanent,
+                **more,
             )
         )
 

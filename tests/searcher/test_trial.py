@@ -102,6 +102,31 @@ def test_an_acknowledged_exit_is_no_error_whatever_its_code(searching):
     assert searching.state.trials[1].state == "COMPLETED"
 
 
+def test_a_script_that_leaves_unasked_without_having_done_anything_does_not_run_for_ever(searching):
+    """It ran again every second or two, and each run was in the log for good."""
+    searching.submit(SINGLE)
+    for restarts in range(1, 6):
+        searching.acknowledge(1)
+        (ended,) = of(searcher.RunEnded, searching.end_run(1, asked_to_leave=False))
+        assert ended.restarts == restarts
+    searching.acknowledge(1)
+    (final,) = of(searcher.TrialEnded, searching.end_run(1, asked_to_leave=False))
+    assert final.state == "ERROR"
+    assert "nobody had asked" in final.reason
+
+
+def test_one_that_leaves_when_asked_or_after_some_work_uses_up_no_restart(searching):
+    searching.submit({**ASHA, "max_trials": 2, "max_concurrent_trials": 2, "max_length": 2})
+    for more in ({"asked_to_leave": True}, {}):
+        searching.acknowledge(1)
+        (ended,) = of(searcher.RunEnded, searching.end_run(1, **more))
+        assert ended.restarts == 0
+    searching.store_checkpoint(1, "a" * 8, 1)
+    searching.acknowledge(1)
+    (ended,) = of(searcher.RunEnded, searching.end_run(1, asked_to_leave=False))
+    assert ended.restarts == 0
+
+
 @pytest.mark.parametrize("outcome", [("succeeded", 0), ("failed", 1)])
 def test_invalid_hyperparameters_are_replaced(searching, outcome):
     searching.submit({"name": "random", "max_length": 10, "max_trials": 2})

@@ -193,6 +193,8 @@ class AllocationEnded(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     permanent: bool = False
     """Whether a retry would fail the same way. False in older events."""
+    asked_to_leave: bool = True
+    """Whether it had been asked to exit. True in older events, which do not say it."""
 
 
 @event("scheduler.allocation.given_up", key="allocation_id")

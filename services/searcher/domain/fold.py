@@ -202,6 +202,7 @@ def _run_requested(state: State, event: searcher.RunRequested) -> Iterable[Key]:
             allocation_id=event.allocation_id,
             stop_sent=0,
             acknowledged=False,
+            made_progress=False,
             early=None,
             overdue=False,
             exit=None,
@@ -253,7 +254,7 @@ def _allocation_ended(state: State, event: scheduler.AllocationEnded) -> Iterabl
     # An earlier run that ends late, such as on a worker that was given up, does not end the present one.
     if known is None or known.allocation_id != event.allocation_id:
         return
-    ended = Exit(event.outcome, event.exit_code, event.reason, event.permanent)
+    ended = Exit(event.outcome, event.exit_code, event.reason, event.permanent, event.asked_to_leave)
     yield from state.drop_timer(known.id)
     yield from state.put_trial(replace(known, allocation_id=None, exit=ended))
 
@@ -272,7 +273,7 @@ def _operation_completed(state: State, event: trial.OperationCompleted) -> Itera
     if known is None or known.complete or event.seq != known.seq or event.length != known.length:
         return
     # Before the step: what the method asks for next sets it to false again.
-    yield from state.put_trial(replace(known, complete=True))
+    yield from state.put_trial(replace(known, complete=True, made_progress=True))
     completed = ValidationCompleted(known.request_id, event.metric, event.length)
     yield from advance(state, known.experiment_id, completed)
 
@@ -312,7 +313,8 @@ def _checkpoint_stored(state: State, event: trial.CheckpointStored) -> Iterable[
     known = _reporting_trial(state, event)
     if known is None:
         return ()
-    return state.put_trial(replace(known, checkpoint=event.uuid, steps_completed=event.steps_completed))
+    stored = replace(known, checkpoint=event.uuid, steps_completed=event.steps_completed, made_progress=True)
+    return state.put_trial(stored)
 
 
 _FOLDS: dict[type, Callable[[State, Any], Iterable[Key]]] = {

@@ -85,6 +85,7 @@ class Exit(msgspec.Struct, frozen=True):
     reason: str
     permanent: bool = False
     """Another attempt would fail in the same way."""
+    asked_to_leave: bool = True
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,6 +123,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """What the current run was told: 0 nothing, 1 exit, 2 die."""
     acknowledged: bool = False
     """The script said that its coming exit is intended."""
+    made_progress: bool = False
+    """The current run completed an operation or stored a checkpoint."""
     early: str | None = None
     """The early exit that the script reported in the current run."""
     overdue: bool = False
