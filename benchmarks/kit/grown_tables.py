@@ -10,10 +10,16 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from services.catalogue import usage_days
+from services.catalogue.domain import Allocation
+from services.catalogue.runs import NOT_ENDED
 from services.kit.snapshot import KINDS_WITHOUT_RECORDS
 
 Row = tuple[Any, ...]
@@ -22,6 +28,8 @@ Rows = dict[Row, Row]
 _NUMBER = re.compile(r"\d+")
 AS_THEY_ARE = {"alembic_version", "positions"}
 """Tables that say where a service is, not what it knows."""
+SUMS = {"usage_days"}
+"""Tables of sums over the rows of others, by day: several cycles are in one row. They are added up again."""
 BACKWARDS = {("audit", "position")}
 """What lies at positions of the log: those behind are still to come."""
 KEPT = {("snapshots", "position")}
@@ -84,13 +92,26 @@ def grow(file: Path, first: Reading, second: Reading, cycles: int) -> None:
     connection.execute("BEGIN")
     for name, _ in indexes:
         connection.execute(f"DROP INDEX {name}")
-    for table in _tables(connection):
+    tables = {table.name: table for table in _tables(connection)}
+    for table in (table for name, table in tables.items() if name not in SUMS):
         _grow_table(table, first.get(table.name, {}), second.get(table.name, {}), cycles)
+    if "usage_days" in tables:
+        tables["usage_days"].write(_usage_by_day(connection))
     for _, sql in indexes:
         connection.execute(sql)
     connection.execute("COMMIT")
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()
+
+
+def _usage_by_day(connection: sqlite3.Connection) -> Iterator[Row]:
+    """The slot time of all runs that have ended."""
+    sums: dict[Row, int] = defaultdict(int)
+    ended = connection.execute("SELECT body FROM runs WHERE until < ?", (NOT_ENDED,))
+    for run in (msgspec.json.decode(body, type=Allocation) for (body,) in ended):
+        for key, slot_us in usage_days.by_day(run, run.ended_at or 0.0):
+            sums[key] += slot_us
+    yield from ((*key, slot_us) for key, slot_us in sums.items())
 
 
 def _grow_table(table: Table, first: Rows, second: Rows, cycles: int) -> None:

@@ -1,6 +1,7 @@
 """Databases of other releases: an earlier one is brought up to date, a later one is left as it is."""
 
 import ast
+import importlib.util
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,17 @@ def test_a_schema_of_a_later_release_is_left_as_it_is(owner, tmp_path):
     again.close()
 
 
+def replaces_indexes(path):
+    """Whether each index that a revision drops has another in its place that begins with its columns."""
+    spec = importlib.util.spec_from_file_location(f"revision_{path.stem}", path)
+    revision = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(revision)
+    return all(
+        any(table == made and columns == begins[: len(columns)] for _, made, begins in revision.MADE)
+        for _, table, columns in revision.REPLACED
+    )
+
+
 @pytest.mark.parametrize("path", REVISIONS, ids=lambda path: f"{path.parents[2].name}/{path.name}")
 def test_revisions_only_add(path):
     """Or a release that runs beside a later one, or takes its place again, lacks what it reads."""
@@ -49,6 +61,8 @@ def test_revisions_only_add(path):
     upgrade = next(one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == "upgrade")
     names = {one.attr for one in ast.walk(upgrade) if isinstance(one, ast.Attribute)}
     taking = {name for name in names if name.startswith(TAKING)}
+    if "drop_index" in taking and replaces_indexes(path):
+        taking.remove("drop_index")
     calls = [one for one in ast.walk(upgrade) if isinstance(one, ast.Call)]
     for added in (
         one for one in calls if isinstance(one.func, ast.Attribute) and one.func.attr == "add_column"
