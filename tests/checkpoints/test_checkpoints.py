@@ -11,11 +11,10 @@ from services.checkpoints import react as rules
 from services.checkpoints.app import RULES
 from services.checkpoints.domain import TRIES, State
 from services.checkpoints.queries import ANSWERS
-from services.kit.migrate import open_database
 from services.kit.rules import dump, every_key
 from services.kit.snapshot import Snapshot
 from services.kit.testing import Fold
-from tests.fixtures.databases import open_sqlite
+from tests.fixtures.databases import on_each_database
 
 
 def experiment(id=1, *, best=0, trial_best=1, latest=1, smaller=True, source=None):
@@ -240,14 +239,7 @@ def test_rows_and_filters(three):
     assert wanted.items() <= row.items()
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.live)])
-def database(request, tmp_path):
-    if request.param == "postgresql":
-        found = open_database(request.getfixturevalue("postgres_url"), "checkpoints")
-    else:
-        found = open_sqlite(tmp_path / "checkpoints.db", "checkpoints")
-    yield found
-    found.close()
+database = on_each_database("checkpoints")
 
 
 def test_a_restart_from_the_snapshot_goes_on_as_if_nothing_had_been(three, database):

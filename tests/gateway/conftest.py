@@ -10,11 +10,10 @@ import structlog
 
 from det_contracts import queries, subjects
 from det_contracts.events.searcher import ExperimentActivated, ExperimentCreated
-from services.kit.migrate import open_database
 from services.rest_requests import sign_in
 from services.rest_routes.people import oidc
 from services.web import pacing
-from tests.fixtures.databases import open_sqlite
+from tests.fixtures.databases import on_each_database
 from tests.fixtures.own_time import set_time
 from tests.gateway import stories as story
 from tests.gateway.harness import Harness
@@ -32,15 +31,7 @@ def plain_tracebacks():
     structlog.reset_defaults()
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.live)])
-def database(request, tmp_path):
-    """A migrated database of the gateway alone."""
-    if request.param == "postgresql":
-        found = open_database(request.getfixturevalue("postgres_url"), "gateway")
-    else:
-        found = open_sqlite(tmp_path / "gateway.db", "gateway")
-    yield found
-    found.close()
+database = on_each_database("gateway")
 
 
 @pytest.fixture

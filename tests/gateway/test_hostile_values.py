@@ -9,25 +9,13 @@ from det_contracts.events import searcher
 from services.catalogue import audit
 from services.catalogue.store import CHECKPOINTS, EXPERIMENTS, TRIALS, write_rows
 from services.gateway.app import RULES
-from services.kit.migrate import open_database
 from services.kit.rules import record_types
 from services.kit.snapshot import Snapshot
-from tests.fixtures.databases import open_sqlite
 from tests.gateway import stories as story
 
 FILES, LARGEST = 20_000, 2**50
 """As many as a checkpoint may name in one fact, each as large as one may be said to be."""
 LONG = "".join(chr(0x4E00 + (number * 7919) % 20000) for number in range(4000))
-
-
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.live)])
-def database(request, tmp_path):
-    if request.param == "postgresql":
-        found = open_database(request.getfixturevalue("postgres_url"), "gateway")
-    else:
-        found = open_sqlite(tmp_path / "gateway.db", "gateway")
-    yield found
-    found.close()
 
 
 def saved(database, *events, actor="user:ann"):
