@@ -25,11 +25,19 @@ def page(cluster, signed_in):
 SLEEPS = "import time; time.sleep(600)"
 
 
+def spent(cluster, id, what):
+    """Seconds that an experiment has spent so."""
+    return cluster.get(f"experiments/{id}/timeline")["seconds"].get(what, 0)
+
+
 @pytest.mark.full
 def test_a_story_tells_states_causes_and_single_events(page, create, cluster):
     id = create("story", SLEEPS, wait=False)
     wait_for(lambda: cluster.experiment(id)["state"] == "STATE_RUNNING", 60, "the run")
+    # What took no second is not shown.
+    wait_for(lambda: spent(cluster, id, "ran") >= 1, 60, "a second of the run")
     cluster.det("e", "pause", id)
+    wait_for(lambda: spent(cluster, id, "paused") >= 1, 60, "a second of the pause")
     cluster.det("e", "kill", id)
     cluster.wait_for_end(id)
     page.goto(f"/det/experiments/{id}/story")

@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import subprocess
+import threading
 import time
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -61,6 +62,7 @@ class Template:
         self.tops = frozenset(report.tops)
         self.made_at = time.monotonic()
         self.ended = False
+        self._reaper: threading.Thread | None = None
 
     def size(self) -> int:
         """Its proportional share of memory, in bytes."""
@@ -97,7 +99,12 @@ class Template:
         if not self.ended:
             self.ended = True
             self._control.close()
-            _kill(self._process)
+            self._reaper = _kill(self._process)
+
+    def wait_until_gone(self) -> None:
+        """Return once an ended template has given back its memory."""
+        if self._reaper is not None:
+            self._reaper.join()
 
 
 async def make(
@@ -132,11 +139,14 @@ async def make(
         os.close(order)
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill a template and its shell, if any. Shims have sessions of their own."""
+def _kill(process: subprocess.Popen[bytes]) -> threading.Thread:
+    """Kill a template and its shell, if any; returns who waits for its end. Shims have sessions of their own."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    # On a busy host it takes the kernel a second to free the memory of torch. The worker's runs do not wait.
+    reaper = threading.Thread(target=process.wait, name="template's end", daemon=True)
+    reaper.start()
+    return reaper
 
 
 def _spawn(key: Key, control: int, order: int) -> subprocess.Popen[bytes]:

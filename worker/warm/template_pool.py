@@ -172,8 +172,11 @@ class TemplatePool:
                     await self._make_next()
                 await self._wait_for_wake()
         finally:
+            ended = [entry.template for entry in self._entries.values() if entry.template is not None]
             for entry in self._entries.values():
                 entry.end_template()
+            for template in ended:
+                template.wait_until_gone()
 
     async def _wait_for_wake(self) -> None:
         try:

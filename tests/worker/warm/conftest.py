@@ -74,6 +74,7 @@ class Both:
     def close(self):
         for made in self._templates.values():
             made.end()
+            made.wait_until_gone()
 
 
 @pytest.fixture
