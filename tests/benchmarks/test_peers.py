@@ -57,8 +57,12 @@ def test_an_environment_that_cannot_be_made_says_why_and_is_tried_again(folders)
 
 @pytest.mark.live
 def test_a_program_answers_and_its_memory_is_seen():
-    answer, most = Program("Bare", "", "bare_processes", "trials").run(3, install=False)
-    assert answer["per_second"] > 0
+    for count in (3, 30, 300):
+        answer, most = Program("Bare", "", "bare_processes", "trials").run(count, install=False)
+        assert answer["per_second"] > 0
+        # A short one may end between two looks at its memory, or have been seen when it had only begun.
+        if most > 5_000_000:
+            break
     assert most > 5_000_000
 
 
