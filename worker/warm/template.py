@@ -140,7 +140,7 @@ async def make(
 
 
 def _kill(process: subprocess.Popen[bytes]) -> threading.Thread:
-    """Kill a template and its shell, if any; returns who waits for its end. Shims have sessions of their own."""
+    """Kill a template and its shell, if any; returns who waits for its end. Shims have their own sessions."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     # On a busy host it takes the kernel a second to free the memory of torch. The worker's runs do not wait.
