@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from services.catalogue import usage_days
 from services.catalogue.domain import Allocation
 from services.catalogue.usage_days import UsageKey
-from services.kit.database import upsert
+from services.kit.database import id_batches, upsert
 from services.kit.rules import Key
 
 METADATA = sa.MetaData()
@@ -27,8 +27,6 @@ RUNS = sa.Table(
     sa.Column("until", sa.Float, nullable=False, index=True),
     sa.Column("body", sa.LargeBinary, nullable=False),
 )
-IDS_PER_QUERY = 500
-"""Number of ids in one database query."""
 _run_decoder: msgspec.json.Decoder[Allocation] = msgspec.json.Decoder(Allocation)
 
 
@@ -45,9 +43,7 @@ def write(connection: sa.Connection, records: Mapping[Key, Any]) -> None:
 
 def _ended(connection: sa.Connection, ids: Iterable[str]) -> Iterator[Allocation]:
     """Those of these runs that had ended already when they were last stored."""
-    known = list(ids)
-    for start in range(0, len(known), IDS_PER_QUERY):
-        some = known[start : start + IDS_PER_QUERY]
+    for some in id_batches(ids):
         query = sa.select(RUNS.c.body).where(RUNS.c.id.in_(some), RUNS.c.until < NOT_ENDED)
         yield from map(_run_decoder.decode, connection.scalars(query))
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -53,6 +54,8 @@ ROOT_INDEX = sa.Index("snapshots_of_root", SNAPSHOTS.c.owner, SNAPSHOTS.c.root)
 LOADED_INDEX = sa.Index(
     "snapshots_loaded", SNAPSHOTS.c.owner, sqlite_where=IS_LOADED, postgresql_where=IS_LOADED
 )
+IDS_PER_QUERY = 500
+"""Number of ids in one database query."""
 SQLITE_CACHE_KIB = 256
 """Size of the page cache of each connection to SQLite, of which a service has five; SQLite's own is 2 MB."""
 SIZE_IN_POSTGRESQL = sa.text(
@@ -227,6 +230,12 @@ def _tune_postgresql(connection: Any, _: Any) -> None:
 def replace_nul(text: str) -> str:
     """Return the text with NUL, which PostgreSQL cannot store, replaced by a visible sign."""
     return text.replace("\0", "\u2400") if "\0" in text else text
+
+
+def id_batches(ids: Iterable[T]) -> Iterator[list[T]]:
+    """Split ids into batches, each for one query."""
+    left = iter(ids)
+    return iter(lambda: list(islice(left, IDS_PER_QUERY)), [])
 
 
 def upsert(connection: sa.Connection, table: sa.Table, rows: list[dict[str, Any]]) -> None:

@@ -9,13 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import groupby, islice
+from itertools import groupby
 from typing import Any
 
 import msgspec
 import sqlalchemy as sa
 
-from services.kit.database import IS_LOADED, LOADED_INDEX, POSITIONS, SNAPSHOTS, UnreadableRecord, upsert
+from services.kit.database import (
+    IS_LOADED,
+    LOADED_INDEX,
+    POSITIONS,
+    SNAPSHOTS,
+    UnreadableRecord,
+    id_batches,
+    upsert,
+)
 from services.kit.log import Mark
 from services.kit.rules import Key, record_types
 
@@ -27,8 +35,6 @@ BEGUN = "rebuild begun"
 """Kind of the row whose position is that of the request in CONTROL for which everything was last deleted, to
 be rebuilt from the log. Shared by all fold versions."""
 KINDS_WITHOUT_RECORDS = (MARKS_KIND, DELETION_KIND, BEGUN)
-IDS_PER_QUERY = 500
-"""Number of ids in one database query."""
 
 
 @dataclass
@@ -125,7 +131,7 @@ class Snapshot:
         """
         wanted = set(filter(_is_valid_unicode, roots))
         for kind, some in groupby(sorted(keys, key=_by_kind), key=_by_kind):
-            for ids in _chunks(filter(_is_valid_unicode, (str(id) for _, id in some))):
+            for ids in id_batches(filter(_is_valid_unicode, (str(id) for _, id in some))):
                 query = sa.select(SNAPSHOTS.c.root).where(
                     SNAPSHOTS.c.owner == self._row_owner, SNAPSHOTS.c.kind == kind, SNAPSHOTS.c.id.in_(ids)
                 )
@@ -133,7 +139,7 @@ class Snapshot:
         found = self._no_pages(connection)
         c = SNAPSHOTS.c
         columns = c.root, c.kind, c.id, c.body, c.position
-        for portion in _chunks(root for root in wanted if not known(root)):
+        for portion in id_batches(root for root in wanted if not known(root)):
             query = sa.select(*columns).where(self._in_roots(portion))
             for root, kind, id, body, position in connection.execute(query):
                 key, record = self._decode_row(kind, id, body)
@@ -146,7 +152,7 @@ class Snapshot:
         found = self._no_pages(connection)
         c = SNAPSHOTS.c
         for kind, some in groupby(sorted(keys, key=_by_kind), key=_by_kind):
-            for ids in _chunks(filter(_is_valid_unicode, (str(id) for _, id in some))):
+            for ids in id_batches(filter(_is_valid_unicode, (str(id) for _, id in some))):
                 query = sa.select(c.root, c.id, c.body, c.position).where(
                     c.owner == self._row_owner, c.kind == kind, c.id.in_(ids)
                 )
@@ -187,7 +193,7 @@ class Snapshot:
 
     def _set_evicted(self, connection: sa.Connection, roots: Iterable[str], away: int) -> None:
         """Mark roots as loaded (0) or not loaded (1) by the next start."""
-        for some in _chunks(roots):
+        for some in id_batches(roots):
             others = sa.and_(self._in_roots(some), SNAPSHOTS.c.away != away)
             connection.execute(sa.update(SNAPSHOTS).where(others).values(away=away))
 
@@ -350,8 +356,3 @@ def _is_valid_unicode(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _chunks(ids: Iterable[str]) -> Iterable[list[str]]:
-    left = iter(ids)
-    return iter(lambda: list(islice(left, IDS_PER_QUERY)), [])

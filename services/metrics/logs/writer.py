@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from services.kit.database import upsert
+from services.kit.database import id_batches, upsert
 from services.metrics.domain import LogLines
 from services.metrics.logs import tiers
 from services.metrics.logs.chunk import Lines, join_lines, lines_of_batch, pack, split_lines, unpack
@@ -19,8 +19,6 @@ from services.metrics.logs.trigrams import trigrams
 C = CHUNKS.c
 FLUSH_BYTES = 16 * 1024 * 1024
 """Lines are written when this much has been collected, in bytes of JSON."""
-AT_ONCE = 500
-"""Maximum number of ids in one statement."""
 Row = dict[str, Any]
 
 
@@ -53,7 +51,7 @@ class LineWriter:
         """Delete the lines of tasks, including collected ones."""
         self.finish()
         for table in (CHUNKS, TASKS):
-            for id_batch in _id_batches(task_ids):
+            for id_batch in id_batches(task_ids):
                 self._connection.execute(sa.delete(table).where(table.c.task_id.in_(id_batch)))
 
     def delete_experiment(self, experiment_id: int) -> None:
@@ -106,7 +104,7 @@ class LineWriter:
 
     def _totals(self, task_ids: Iterable[str]) -> dict[str, int]:
         found = dict.fromkeys(task_ids, 0)
-        for id_batch in _id_batches(list(found)):
+        for id_batch in id_batches(list(found)):
             query = sa.select(TASKS.c.task_id, TASKS.c.lines).where(TASKS.c.task_id.in_(id_batch))
             found |= {id: lines for id, lines in self._connection.execute(query)}
         return found
@@ -114,7 +112,7 @@ class LineWriter:
     def _open_chunks(self, task_ids: Iterable[str]) -> dict[str, list[Any]]:
         """The chunks of tasks that are not full, oldest first."""
         found: list[Any] = []
-        for id_batch in _id_batches(sorted(task_ids)):
+        for id_batch in id_batches(sorted(task_ids)):
             query = sa.select(C.task_id, C.first_id, C.weight).where(
                 C.task_id.in_(id_batch), C.tier < tiers.FULL
             )
@@ -125,23 +123,19 @@ class LineWriter:
     def _pop_chunks(self, first_ids: Sequence[int]) -> dict[int, Any]:
         """Fetch and delete chunks that will be merged into others."""
         found: dict[int, Any] = {}
-        for id_batch in _id_batches(first_ids):
+        for id_batch in id_batches(first_ids):
             query = sa.select(CHUNKS).where(C.first_id.in_(id_batch))
             found |= {row["first_id"]: row for row in self._connection.execute(query).mappings()}
         self._delete(first_ids)
         return found
 
     def _delete(self, first_ids: Sequence[int]) -> None:
-        for id_batch in _id_batches(first_ids):
+        for id_batch in id_batches(first_ids):
             self._connection.execute(sa.delete(CHUNKS).where(C.first_id.in_(id_batch)))
 
     def _insert(self, rows: list[Row]) -> None:
         if rows:
             self._connection.execute(sa.insert(CHUNKS), rows)
-
-
-def _id_batches(found: Sequence[Any]) -> Iterable[Sequence[Any]]:
-    return (found[start : start + AT_ONCE] for start in range(0, len(found), AT_ONCE))
 
 
 def _chunks_to_merge(tail: list[Any], lines: Lines) -> list[Any]:

@@ -9,10 +9,11 @@ chunks.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import sqlalchemy as sa
 
+from services.kit.database import id_batches
 from services.metrics.reports.tables import CHUNKS, COLUMNS
 from services.metrics.series import cells
 from services.metrics.series.chunk import (
@@ -29,7 +30,6 @@ from services.metrics.series.chunk import (
 from services.metrics.series.column import Column
 
 C = CHUNKS.c
-Id = TypeVar("Id", int, bytes)
 FAN = 16
 """Number of chunks of one level that make one of the next."""
 SEALED = 3
@@ -38,8 +38,6 @@ LARGEST, SMALLEST = 4096, 16
 """Largest and smallest number of reports in a sealed chunk."""
 VALUES = 2**20
 """Number of values in a sealed chunk, which limits its reports if they have many metrics."""
-AT_ONCE = 500
-"""Maximum number of ids in one statement."""
 
 
 def chunk_capacity(names: int) -> int:
@@ -71,7 +69,7 @@ def _unsealed_counts(
     """By partition and level: the number of unsealed chunks and of their reports."""
     counted = sa.select(C.partition_id, C.level, sa.func.count(), sa.func.sum(C.reports))
     found: dict[int, dict[int, tuple[int, int]]] = {}
-    for id_batch in split_ids(list(partitions)):
+    for id_batch in id_batches(partitions):
         query = counted.where(C.partition_id.in_(id_batch), C.level < SEALED, C.archived.is_(False))
         for partition, level, chunks, reports in connection.execute(query.group_by(C.partition_id, C.level)):
             found.setdefault(partition, {})[level] = (chunks, int(reports))
@@ -163,7 +161,7 @@ def archive(connection: sa.Connection, partition: int, first: int) -> None:
     )
     rows = list(_rows(connection, chosen))
     within = [row["id"] for row in rows if row["first_steps"] >= first]
-    for id_batch in split_ids(within):
+    for id_batch in id_batches(within):
         connection.execute(sa.update(CHUNKS).where(C.id.in_(id_batch)).values(archived=True))
     cut = [row for row in rows if row["first_steps"] < first]
     for row in cut:
@@ -194,12 +192,6 @@ def _rows(connection: sa.Connection, query: sa.Select[Any]) -> Iterable[Any]:
 
 
 def _delete(connection: sa.Connection, ids: list[int]) -> None:
-    for id_batch in split_ids(ids):
+    for id_batch in id_batches(ids):
         connection.execute(sa.delete(CHUNKS).where(C.id.in_(id_batch)))
         connection.execute(sa.delete(COLUMNS).where(COLUMNS.c.chunk_id.in_(id_batch)))
-
-
-def split_ids(ids: list[Id]) -> Iterator[list[Id]]:
-    """Split ids into batches that fit into one statement."""
-    for start in range(0, len(ids), AT_ONCE):
-        yield ids[start : start + AT_ONCE]

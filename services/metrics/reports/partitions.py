@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from services.metrics.reports.chunks import AT_ONCE, VALUES, read_partial_chunk, split_ids
+from services.kit.database import IDS_PER_QUERY, id_batches
+from services.metrics.reports.chunks import VALUES, read_partial_chunk
 from services.metrics.reports.tables import CHUNKS, PARTITIONS
 from services.metrics.series.chunk import Chunk, merge
 
@@ -33,7 +34,7 @@ def partitions_of(
 ) -> list[Partition]:
     """Partitions of some trials, of one group or of all, by id."""
     found = []
-    for id_batch in split_ids(sorted(set(trial_ids))):
+    for id_batch in id_batches(sorted(set(trial_ids))):
         query = sa.select(PARTITIONS).where(P.trial_id.in_(id_batch))
         if kind is not None:
             query = query.where(P.kind == kind)
@@ -54,7 +55,7 @@ def chunk_rows(
 ) -> list[Any]:
     """Rows of CHUNKS, or some columns of them, by partition and steps."""
     found: list[Any] = []
-    for id_batch in split_ids([partition.id for partition in partitions]):
+    for id_batch in id_batches([partition.id for partition in partitions]):
         query = sa.select(*columns).where(C.partition_id.in_(id_batch), *conditions)
         order = query.order_by(C.partition_id, C.first_steps, C.id)
         found += connection.execute(order).mappings().all()
@@ -67,7 +68,7 @@ def values_of(connection: sa.Connection, partition: Partition) -> Iterator[tuple
     if not rows:
         return
     # As many metrics at once as memory allows, at least one.
-    at_once = min(max(1, VALUES // sum(row["reports"] for row in rows)), AT_ONCE)
+    at_once = min(max(1, VALUES // sum(row["reports"] for row in rows)), IDS_PER_QUERY)
     for start in range(0, len(partition.names), at_once):
         indexes = range(start, min(start + at_once, len(partition.names)))
         chunk: Chunk = merge(read_partial_chunk(connection, row, indexes) for row in rows)

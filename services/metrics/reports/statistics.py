@@ -11,9 +11,8 @@ import sqlalchemy as sa
 from det_contracts.limits import NAME_CHARACTERS
 from det_contracts.queries import MetricNames, TrialStatistics, TrialSummaries
 from det_contracts.reports import MAX_NAMES_PER_GROUP, MAX_NAMES_PER_TRIAL, ReportBatch, is_training
-from services.kit.database import upsert
+from services.kit.database import id_batches, upsert
 from services.metrics.domain import Piece
-from services.metrics.reports.chunks import split_ids
 from services.metrics.reports.partitions import partitions_of, values_of
 from services.metrics.reports.ranking import best_and_latest
 from services.metrics.reports.summary import Summary, extend
@@ -106,7 +105,7 @@ class Totals:
         upsert(self._connection, HOMES, rows)
         # Reports may have been read before the event that created their trial.
         home = sa.select(HOMES.c.experiment_id).where(HOMES.c.trial_id == TRIALS.c.trial_id).scalar_subquery()
-        for ids in split_ids(list(self._homes)):
+        for ids in id_batches(list(self._homes)):
             self._connection.execute(
                 sa.update(TRIALS).where(TRIALS.c.trial_id.in_(ids)).values(experiment_id=home)
             )
@@ -294,7 +293,7 @@ def _shortest_names(names: Iterable[tuple[str, str]], max_bytes: int) -> Iterabl
 def trial_statistics(connection: sa.Connection, query: TrialStatistics) -> list[tuple[int, dict[str, Any]]]:
     """Trials that reported the metric, each with its statistics."""
     found = []
-    for ids in split_ids(query.trial_ids):
+    for ids in id_batches(query.trial_ids):
         chosen = sa.select(C.trial_id, C.body).where(C.trial_id.in_(ids), C.kind == query.group)
         for trial_id, body in connection.execute(chosen):
             summary = _names.decode(body).get(query.name)

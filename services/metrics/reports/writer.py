@@ -12,6 +12,7 @@ import sqlalchemy as sa
 import structlog
 
 from det_contracts.reports import ReportBatch
+from services.kit.database import id_batches
 from services.metrics.domain import VALIDATION, Archive, JudgedBatch, Piece
 from services.metrics.reports import chunks
 from services.metrics.reports.ranking import Ranking
@@ -101,7 +102,7 @@ class ReportWriter:
     def delete_trials(self, trial_ids: Sequence[int]) -> None:
         """Remove everything that trials reported."""
         self.finish()
-        for trials in chunks.split_ids(list(trial_ids)):
+        for trials in id_batches(list(trial_ids)):
             partitions = sa.select(P.id).where(P.trial_id.in_(trials))
             mine = sa.select(CHUNKS.c.id).where(CHUNKS.c.partition_id.in_(partitions))
             self._connection.execute(sa.delete(COLUMNS).where(COLUMNS.c.chunk_id.in_(mine)))
@@ -154,7 +155,7 @@ class ReportWriter:
         keys = {_partition_key(batch, piece)[0] for piece in pieces} - self._partition_ids.keys()
         digests = sorted({digest for *_, digest in keys})
         columns = (P.id, P.trial_id, P.run, P.kind, P.merges, P.digest)
-        for some in chunks.split_ids(digests):
+        for some in id_batches(digests):
             mine = (P.trial_id == batch.trial_id, P.run == batch.run, P.digest.in_(some))
             for id, trial_id, run, kind, merges, digest in self._connection.execute(
                 sa.select(*columns).where(*mine).order_by(P.id.desc())
