@@ -266,6 +266,28 @@ def test_what_is_typed_before_the_palette_is_there_is_not_lost(page):
 
 
 @pytest.mark.full
+def test_a_palette_that_does_not_come_takes_no_letters_for_good(page):
+    """While it was awaited all letters went to it, also those for a field."""
+    expect(page).to_have_title("Dashboard · Steadfast")
+    palette = re.compile(r"/palette[^/]*\.js$")
+    held = held_back(page, palette)
+    for give_up in (lambda: page.keyboard.press("Escape"), lambda: page.locator("h1").click()):
+        page.keyboard.press("Control+k")
+        page.keyboard.type("x")
+        give_up()
+        page.keyboard.type("gq")
+        expect(page).to_have_title("Queue · Steadfast")
+        page.keyboard.type("gd")
+        expect(page).to_have_title("Dashboard · Steadfast")
+    page.keyboard.press("Control+k")
+    page.route(palette, lambda route: route.abort())
+    held().abort()
+    expect(page.get_by_role("alert")).to_contain_text("could not be shown")
+    page.keyboard.type("gq")
+    expect(page).to_have_title("Queue · Steadfast")
+
+
+@pytest.mark.full
 def test_what_was_done_from_a_list_is_taken_back(cluster, page, examples):
     (examples / "long.yaml").write_text(LONG.replace("takes-long", "taken-back"))
     id = cluster.create("long.yaml", examples)

@@ -1,6 +1,6 @@
 import { useIsFetching } from "@tanstack/react-query";
 import { FlaskConical, LayoutDashboard, ListOrdered, Search, Server } from "lucide-react";
-import { lazy, Suspense, useCallback, useEffect, useState } from "react";
+import { lazy, Suspense, useCallback, useEffect, useRef, useState } from "react";
 import { Link, Outlet, useLocation, useNavigate } from "react-router";
 
 import { ApiError } from "../api/client";
@@ -17,7 +17,7 @@ import { useKeys } from "./keys";
 import { useDensity, useFolded, useTheme } from "./look";
 import { isThere, WORK } from "./places";
 import { Side } from "./side";
-import { useTypedAhead } from "./typed_ahead";
+import { TypedAhead } from "./typed_ahead";
 import "./shell.css";
 
 const Host = part((from) => from.Host);
@@ -94,9 +94,13 @@ export function Layout() {
   const [helping, setHelping] = useState(false);
   const [looking, setLooking] = useState(false);
   const help = useCallback(() => setHelping(true), []);
-  const look = useCallback(() => setLooking(true), []);
+  const typed = useRef("");
+  const look = useCallback(() => {
+    typed.current = "";
+    setLooking(true);
+  }, []);
+  const leaveSearch = useCallback(() => setLooking(false), []);
   useKeys(help, look);
-  const typed = useTypedAhead(looking);
   useDensity();
   useTheme();
   useLinksWithin();
@@ -130,10 +134,10 @@ export function Layout() {
       <Dock onSearch={look} />
       {helping && <Help onClose={() => setHelping(false)} />}
       <Fault>
-        <Suspense>
-          {looking && <Palette typed={typed} onClose={() => setLooking(false)} />}
-          {hosts && <Host />}
+        <Suspense fallback={<TypedAhead typed={typed} onGiveUp={leaveSearch} />}>
+          {looking && <Palette typed={typed} onClose={leaveSearch} />}
         </Suspense>
+        <Suspense>{hosts && <Host />}</Suspense>
       </Fault>
     </div>
   );

@@ -3,7 +3,7 @@
 import { Autocomplete } from "@base-ui/react/autocomplete";
 import { Dialog } from "@base-ui/react/dialog";
 import { Search } from "lucide-react";
-import { useEffect, useMemo, useState } from "react";
+import { type RefObject, useEffect, useMemo, useState } from "react";
 import { useNavigate } from "react-router";
 
 import { useExperimentMenu } from "../lists/acts";
@@ -26,9 +26,9 @@ function useActsOn(found: Found | undefined, text: string): Group[] | null {
   }, [found, items, text]);
 }
 
-/** `typed` returns what was typed while the palette was on its way. */
-export function Palette({ typed, onClose }: { typed: () => string; onClose: () => void }) {
-  const [text, setText] = useState(typed);
+/** `typed` holds what was typed while the palette was on its way. */
+export function Palette({ typed, onClose }: { typed: RefObject<string>; onClose: () => void }) {
+  const [text, setText] = useState(() => typed.current);
   const [lit, setLit] = useState<Found>();
   const [within, setWithin] = useState<Found>();
   const anywhere = useFound(text);

@@ -1,26 +1,27 @@
-/** What is typed after something was asked for and before its field has the focus. */
+/** What is typed after a dialog was asked for and before its part of the web UI is there. */
 
-import { useCallback, useLayoutEffect, useRef } from "react";
+import { type RefObject, useLayoutEffect } from "react";
 
 /**
- * Collects the letters that are typed while a dialog is on its way, which would be lost, or act on the page.
- * Returns a function with what was typed so far.
+ * Collects letters in `typed`, which would be lost or act on the page. To be shown in place of the part while it loads.
+ * Escape and a click elsewhere mean that the dialog is no longer wanted.
  */
-export function useTypedAhead(waits: boolean): () => string {
-  const typed = useRef("");
+export function TypedAhead({ typed, onGiveUp }: { typed: RefObject<string>; onGiveUp: () => void }) {
   useLayoutEffect(() => {
-    typed.current = "";
-    if (!waits) return;
     const onKey = (event: KeyboardEvent) => {
-      if (event.ctrlKey || event.metaKey || event.altKey || event.key.length !== 1) return;
-      if (document.activeElement?.closest("[role=dialog]")) return;
-      typed.current += event.key;
+      if (event.key === "Escape") onGiveUp();
+      else if (event.ctrlKey || event.metaKey || event.altKey || event.key.length !== 1) return;
+      else typed.current += event.key;
       event.preventDefault();
       event.stopImmediatePropagation();
     };
     // On the window: before the keys that work on every page, which listen at the document.
     window.addEventListener("keydown", onKey, { capture: true });
-    return () => window.removeEventListener("keydown", onKey, { capture: true });
-  }, [waits]);
-  return useCallback(() => typed.current, []);
+    window.addEventListener("pointerdown", onGiveUp);
+    return () => {
+      window.removeEventListener("keydown", onKey, { capture: true });
+      window.removeEventListener("pointerdown", onGiveUp);
+    };
+  }, [typed, onGiveUp]);
+  return null;
 }
