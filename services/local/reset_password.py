@@ -78,14 +78,22 @@ async def _reset(args: argparse.Namespace, password: str) -> None:
 
 
 def _new_password(username: str, file: str | None) -> str:
-    if file is not None:
-        password = _read(file)
-    else:
-        password = getpass.getpass(f"New password for user '{username}': ")
-        if getpass.getpass("New password again: ") != password:
-            raise CannotReset("the two passwords differ; nothing was changed")
+    password = _read(file) if file is not None else _ask(username)
     if not password:
         raise CannotReset("the new password is empty; nothing was changed")
+    return password
+
+
+def _ask(username: str) -> str:
+    try:
+        password = getpass.getpass(f"New password for user '{username}': ")
+        again = getpass.getpass("New password again: ")
+    except (EOFError, KeyboardInterrupt):
+        raise CannotReset(
+            "no password was given; nothing was changed. Where nobody can be asked, give --password-file"
+        ) from None
+    if again != password:
+        raise CannotReset("the two passwords differ; nothing was changed")
     return password
 
 
