@@ -7,6 +7,7 @@ because a worker opens for a task only what was sealed for the task's owner.
 from __future__ import annotations
 
 import binascii
+import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -35,26 +36,32 @@ class _Content(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Sealer:
-    """Seals and opens secrets with the key of one cluster."""
+    """Seals secrets with the first key of one cluster, and opens what any of its keys has sealed."""
 
-    def __init__(self, key: bytes) -> None:
-        self._box = SealedBox(PrivateKey(key))
+    def __init__(self, key: bytes, *earlier_keys: bytes) -> None:
+        self._boxes = [SealedBox(PrivateKey(each)) for each in (key, *earlier_keys)]
 
     def seal(self, owner: str, secret: Any) -> str:
         """Return the text that stands for a secret in the log. It differs on every call."""
         content = msgspec.json.encode(_Content(owner, secret))
-        return PREFIX + base64url.encode(self._box.encrypt(content))
+        return PREFIX + base64url.encode(self._boxes[0].encrypt(content))
 
     def open(self, owner: str, text: str) -> Any:
         """Return the secret. Raises `CannotOpen`."""
         try:
-            content = self._box.decrypt(base64url.decode(text.removeprefix(PREFIX)))
+            content = self._decrypt(base64url.decode(text.removeprefix(PREFIX)))
             found = msgspec.json.decode(content, type=_Content)
         except (CryptoError, ValueError, binascii.Error, msgspec.MsgspecError) as error:
             raise CannotOpen("it was not sealed with this STEADFAST_SEALING_KEY") from error
         if found.owner != owner:
             raise CannotOpen(f"it is not sealed for {owner}")
         return found.secret
+
+    def _decrypt(self, sealed: bytes) -> bytes:
+        for box in self._boxes:
+            with contextlib.suppress(CryptoError):
+                return box.decrypt(sealed)
+        raise CryptoError
 
 
 def is_sealed(value: Any) -> bool:
@@ -86,13 +93,17 @@ def seal_secrets(config: Mapping[str, Any], owner: str, sealer: Sealer | None) -
 
 
 def sealer_from(path: Path | None) -> Sealer | None:
-    """Return the sealer for a key file of 64 hex digits, or None without a file. Raises `BadSettings`."""
+    """Return the sealer for a key file, or None without a file. Raises `BadSettings`.
+
+    The file has one key of 64 hexadecimal digits per line: first the one that seals, then earlier ones.
+    """
     if path is None:
         return None
     try:
-        key = bytes.fromhex(path.read_text().strip())
+        keys = [bytes.fromhex(line) for line in path.read_text().split()]
     except (OSError, ValueError) as error:
         raise BadSettings(f"STEADFAST_SEALING_KEY={path} cannot be read: {error}") from error
-    if len(key) != KEY_BYTES:
-        raise BadSettings(f"STEADFAST_SEALING_KEY={path}: {2 * KEY_BYTES} hexadecimal digits are expected")
-    return Sealer(key)
+    if not keys or any(len(key) != KEY_BYTES for key in keys):
+        digits = f"lines of {2 * KEY_BYTES} hexadecimal digits"
+        raise BadSettings(f"STEADFAST_SEALING_KEY={path}: {digits} are expected, one for each key")
+    return Sealer(*keys)

@@ -53,7 +53,9 @@ ASKED = {
     ("how do I train longer", "more epochs"): "how-do-i-train-longer-than-planned-more-epochs",
     ("how do I give my job a higher priority",): "how-do-i-give-my-job-a-higher-priority",
     ("why do I see no output",): "why-do-i-see-no-output-from-my-script",
-    ("how do I train on several machines",): "how-do-i-train-on-several-machines",
+    ("how do I train on several machines", "multi node training"): (
+        "how-do-i-train-on-several-machines-multi-node-training"
+    ),
     ("how do I run on a specific GPU",): "how-do-i-choose-a-specific-gpu-or-machine",
     ("why are my checkpoints deleted",): "why-are-my-checkpoints-deleted",
     ("how do I free disk space", "disk space"): "how-do-i-free-disk-space",
@@ -162,8 +164,13 @@ ASKED = {
     ),
     ("how do I set up single sign-on",): "how-do-i-set-up-single-sign-on-sso-oidc",
     ("audit log",): "who-did-what-audit-log",
-    ("how do I see who used how many GPU hours",): "how-do-i-see-who-used-how-many-gpu-hours-usage",
-    ("how do I limit what a user can do",): ("how-do-i-limit-what-a-user-can-do-or-see-roles-read-only-user"),
+    ("how do I see who used how many GPU hours", "usage report"): (
+        "how-do-i-see-who-used-how-many-gpu-hours-usage-report"
+    ),
+    ("how do I limit what a user can do", "read-only user"): (
+        "how-do-i-limit-what-a-user-can-do-or-see-roles-read-only-user"
+    ),
+    ("how do I rotate keys", "rotate keys", "new key"): "how-do-i-rotate-or-replace-keys",
     ("where is the master log",): "where-is-the-log-of-the-master",
     ("why is the cluster slow",): "why-is-the-cluster-slow-or-the-web-ui",
     ("how do I change the database to PostgreSQL",): "how-do-i-use-postgresql-as-the-database",

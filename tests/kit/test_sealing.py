@@ -60,7 +60,7 @@ def test_an_old_log_and_a_cluster_without_a_key_have_them_in_the_clear(sealer):
 def test_key_files(tmp_path):
     path = tmp_path / "key"
     assert sealer_from(None) is None
-    for text in (None, "", "zz", "ab" * 31):
+    for text in (None, "", "zz", "ab" * 31, "ab" * 32 + "\n" + "cd" * 31):
         if text is not None:
             path.write_text(text)
         with pytest.raises(BadSettings, match="STEADFAST_SEALING_KEY"):
@@ -68,3 +68,17 @@ def test_key_files(tmp_path):
     path.write_text("ab" * 32 + "\n")
     text = sealer_from(path).seal("ann", "x")
     assert sealer_from(path).open("ann", text) == "x"
+
+
+def test_a_new_key_before_the_old_one_seals_and_both_open(tmp_path):
+    path = tmp_path / "key"
+    path.write_text("ab" * 32)
+    old = sealer_from(path)
+    path.write_text("cd" * 32 + "\n" + "ab" * 32 + "\n")
+    both = sealer_from(path)
+    assert both.open("ann", old.seal("ann", "x")) == "x"
+    path.write_text("cd" * 32)
+    new = sealer_from(path)
+    assert new.open("ann", both.seal("ann", "y")) == "y"
+    with pytest.raises(CannotOpen, match="STEADFAST_SEALING_KEY"):
+        new.open("ann", old.seal("ann", "x"))
