@@ -48,6 +48,8 @@ def main() -> None:
 
 def preload(services: Iterable[str]) -> None:
     """Import what services need. A module that fails to import reports that when its service is started."""
+    # Collections while modules load find next to nothing, and take a tenth of the time.
+    gc.disable()
     importlib.import_module("services.kit.import_trimming")
     for module in (*(f"{name}.app" for name in services), *LOADED_WHEN_RUNNING):
         try:
@@ -57,6 +59,7 @@ def preload(services: Iterable[str]) -> None:
     gc.collect()
     # Exclude everything loaded so far from collection, which would copy it into each fork.
     gc.freeze()
+    gc.enable()
 
 
 def _serve_forks(control: socket.socket) -> str:
