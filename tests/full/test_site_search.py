@@ -167,10 +167,9 @@ ASKED = {
     ("how do I see who used how many GPU hours", "usage report"): (
         "how-do-i-see-who-used-how-many-gpu-hours-usage-report"
     ),
-    ("how do I limit what a user can do", "read-only user"): (
-        "how-do-i-limit-what-a-user-can-do-or-see-roles-read-only-user"
-    ),
-    ("how do I rotate keys", "rotate keys", "new key"): "how-do-i-rotate-or-replace-keys",
+    ("how do I limit what a user can do",): "how-do-i-limit-what-a-user-can-do-or-see-roles",
+    ("read-only user",): "how-do-i-make-a-read-only-user",
+    ("how do I rotate keys", "rotate keys"): "how-do-i-rotate-or-replace-keys",
     ("where is the master log",): "where-is-the-log-of-the-master",
     ("why is the cluster slow",): "why-is-the-cluster-slow-or-the-web-ui",
     ("how do I change the database to PostgreSQL",): "how-do-i-use-postgresql-as-the-database",
