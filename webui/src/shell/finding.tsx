@@ -11,6 +11,7 @@ import { field, filterOf, type Node } from "../lists/query";
 import { seenProjects } from "../parts/seen";
 import { useActionsNow, usePlaceNow } from "../ui/place";
 import { StateIcon } from "../ui/state";
+import { exactFirst } from "./exact_first";
 import { ALL } from "./places";
 import { many } from "../parts/format";
 
@@ -77,13 +78,14 @@ export function useFound(typed: string): { groups: Group[]; isCurrent: boolean }
             },
           ]
         : [];
-    return [
+    const all = [
       { name: "Experiments", items: experiments },
       { name: "Trials", items: trials },
       { name: `Actions on ${crumbs.at(-1)?.name ?? "this page"}`, items: can },
       ...named,
       { name: "Go to", items: places },
     ].filter((group) => group.items.length > 0);
+    return exactFirst(all, wanted);
   }, [experiments, trial.data, id, here, crumbs, named, acts, byName, wanted]);
   return { groups, isCurrent: text === typed.trim() && !awaited && !trial.isLoading && isNamed };
 }
