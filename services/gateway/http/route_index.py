@@ -52,12 +52,14 @@ def routers_by_word(routes: Sequence[BaseRoute]) -> dict[str, APIRouter]:
     One whose first word is a parameter may be meant by any path, and is in all groups.
     """
     words = [_words_of(route) for route in routes]
-    groups: dict[str, list[BaseRoute]] = {word: [] for found in words for word in found if "{" not in word}
-    for route, found in zip(routes, words, strict=True):
-        for word in groups if any("{" in one for one in found) else found:
+    groups: dict[str, list[BaseRoute]] = {
+        word: [] for route_words in words for word in route_words if "{" not in word
+    }
+    for route, route_words in zip(routes, words, strict=True):
+        for word in groups if any("{" in route_word for route_word in route_words) else route_words:
             groups[word].append(route)
     return {word: APIRouter(routes=group, redirect_slashes=False) for word, group in groups.items()}
 
 
 def _words_of(route: BaseRoute) -> set[str]:
-    return {first_word(one.path or "") for one in iter_route_contexts([route])}
+    return {first_word(context.path or "") for context in iter_route_contexts([route])}
