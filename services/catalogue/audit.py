@@ -95,20 +95,20 @@ def rows_after(connection: sa.Connection, criteria: Filter, limit: int, after: i
     """Rows after a position, oldest first."""
     table = AUDIT.c
     query = sa.select(AUDIT).where(*_conditions(criteria), table.position > after)
-    found = connection.execute(query.order_by(table.position).limit(limit))
-    return [dict(row) for row in found.mappings()]
+    selected_rows = connection.execute(query.order_by(table.position).limit(limit))
+    return [dict(row) for row in selected_rows.mappings()]
 
 
 def _conditions(criteria: Filter) -> list[sa.ColumnElement[bool]]:
-    table, found = AUDIT.c, list[sa.ColumnElement[bool]]()
+    table, conditions = AUDIT.c, list[sa.ColumnElement[bool]]()
     if criteria.users:
-        found.append(table.username.in_(criteria.users))
+        conditions.append(table.username.in_(criteria.users))
     if criteria.event:
-        found.append(table.event.startswith(criteria.event, autoescape=True))
+        conditions.append(table.event.startswith(criteria.event, autoescape=True))
     if criteria.about:
-        found.append(table.about == criteria.about)
+        conditions.append(table.about == criteria.about)
     if criteria.since is not None:
-        found.append(table.at >= criteria.since)
+        conditions.append(table.at >= criteria.since)
     if criteria.until is not None:
-        found.append(table.at < criteria.until)
-    return found
+        conditions.append(table.at < criteria.until)
+    return conditions

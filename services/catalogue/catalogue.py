@@ -38,10 +38,10 @@ class Catalogue:
         self.evicted = EvictedRecords(runner, database)
         self.waiters = Waiters(lambda: runner.state)
         self.experiment_ids = OrderedIds()
-        self.labels = HeldNames(lambda one: one.labels)
+        self.labels = HeldNames(lambda experiment: experiment.labels)
         self.hyperparameters = HeldNames(hyperparameters)
-        for kept in (self.columns, self.experiment_ids, self.labels, self.hyperparameters):
-            saver.watch(kept.on_records_changed)
+        for cache in (self.columns, self.experiment_ids, self.labels, self.hyperparameters):
+            saver.watch(cache.on_records_changed)
         saver.watch(self.waiters.on_records_changed)
 
     @property
@@ -86,10 +86,10 @@ class Catalogue:
         # Records are folded at once and rows are saved later. A list that is read earlier would miss an
         # experiment whose page the same client has already seen.
         await self._saver.wait_for_position(self.position)
-        found, position = await self._database.read(lambda c: (query(c), self._saver.saved_position(c)))
+        result, position = await self._database.read(lambda c: (query(c), self._saver.saved_position(c)))
         # Another gateway that shares the database may be ahead of this one.
         await self._runner.wait_for_position(position)
-        return found
+        return result
 
     async def wait_until(self, fact: Fact) -> None:
         """Wait until a fact holds, checked whenever one of its records is folded."""

@@ -31,43 +31,50 @@ class EvictedRecords:
         Nothing else of experiments that are paged out is read, and none of it stays in memory.
         """
         trials = await self._fetch("trials", ids)
-        best_steps = {id: one.best.steps for id, one in trials.items() if one.best is not None}
+        best_steps = {id: trial.best.steps for id, trial in trials.items() if trial.best is not None}
         checkpoint_ids = await self._database.read(lambda c: listing.checkpoints_at_steps(c, best_steps))
         # By number, because the index of runs would load the whole experiment.
-        runs = [allocation_id(one.task_id, run) for one in trials.values() for run in range(1, one.run + 1)]
+        runs = [
+            allocation_id(trial.task_id, run) for trial in trials.values() for run in range(1, trial.run + 1)
+        ]
         checkpoints, allocations = (
             await self._fetch("checkpoints", checkpoint_ids),
             await self._fetch("allocations", runs),
         )
         # The experiment may have been deleted meanwhile.
         experiments = self._runner.state.experiments
-        trials = {id: one for id, one in trials.items() if one.experiment_id in experiments}
+        trials = {id: trial for id, trial in trials.items() if trial.experiment_id in experiments}
         return State(
-            experiments={one.experiment_id: experiments[one.experiment_id] for one in trials.values()},
+            experiments={trial.experiment_id: experiments[trial.experiment_id] for trial in trials.values()},
             trials=trials,
-            checkpoints={uuid: one for uuid, one in checkpoints.items() if one.trial_id in trials},
+            checkpoints={
+                uuid: checkpoint for uuid, checkpoint in checkpoints.items() if checkpoint.trial_id in trials
+            },
             allocations=allocations,
         )
 
     async def _fetch(self, table: str, ids: Iterable[Any]) -> dict[Any, Any]:
         if self._runner.pager is not None:
             return {
-                id: one for (_, id), one in (await self._runner.pager.peek((table, id) for id in ids)).items()
+                id: record
+                for (_, id), record in (await self._runner.pager.peek((table, id) for id in ids)).items()
             }
-        known = getattr(self._runner.state, table)
-        return {id: known[id] for id in ids if id in known}
+        records = getattr(self._runner.state, table)
+        return {id: records[id] for id in ids if id in records}
 
     async def fetch_trial_ids(self, experiment_ids: Iterable[int]) -> dict[int, list[int]]:
         """The trials of some experiments. For experiments that are paged out, only the ids are read."""
         state, pager = self._runner.state, self._runner.pager
-        found, evicted = dict[int, list[int]](), list[int]()
+        trial_ids, evicted = dict[int, list[int]](), list[int]()
         for id in experiment_ids:
-            known = state.experiments.get(id)
-            if known is None or not known.trials:
-                found[id] = []
+            experiment = state.experiments.get(id)
+            if experiment is None or not experiment.trials:
+                trial_ids[id] = []
             elif pager is None or pager.is_loaded(str(id)):
-                found[id] = list(state.trials_of.ids(id))
+                trial_ids[id] = list(state.trials_of.ids(id))
             else:
                 evicted.append(id)
         # Only saved experiments are paged out, so the tables are complete.
-        return found | (await self._database.read(lambda c: listing.trial_ids(c, evicted)) if evicted else {})
+        return trial_ids | (
+            await self._database.read(lambda c: listing.trial_ids(c, evicted)) if evicted else {}
+        )

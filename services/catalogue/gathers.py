@@ -55,8 +55,8 @@ def check_task_address(state: State, allocation_id: str, address: str) -> None:
         raise invalid(f"proxyAddress is '{address[:100]}': host:port is expected")
     members = [part.worker_id for part in state.allocations[allocation_id].members]
     # A worker that is away for a moment still runs the task, and keeps its address.
-    known = [state.workers.get(id) or state.away.get(id) for id in members]
-    worker_addresses = sorted({worker.address for worker in known if worker is not None})
+    workers = [state.workers.get(id) or state.away.get(id) for id in members]
+    worker_addresses = sorted({worker.address for worker in workers if worker is not None})
     if host not in worker_addresses:
         raise invalid(
             f"proxyAddress is '{address[:100]}', but allocation {allocation_id} runs on workers at "
@@ -101,21 +101,24 @@ def join_gather(state: State, command: JoinGather, call: Call) -> Result:
 
 def _check_limits(state: State, command: JoinGather, size: int) -> None:
     """Raise `Refused` for more data than an all-gather is for, which is rendezvous, not training."""
-    known = state.gatherings.get(command.allocation_id) or Gathering(command.peers)
+    gathering = state.gatherings.get(command.allocation_id) or Gathering(command.peers)
     # A round ends after `peers` shares. With two opinions of the number, one part of the members would wait
     # for ever.
-    if known.peers != command.peers:
-        raise invalid(f"numPeers is {command.peers}, other members of the allocation reported {known.peers}")
-    subject = f"allocation {command.allocation_id}"
-    if known.round_bytes + size > MAX_ROUND_BYTES:
-        raise failed_precondition(
-            f"the members of {subject} give {known.round_bytes + size} bytes to one all-gather, the most is "
-            f"{MAX_ROUND_BYTES}: give less, or write it to the checkpoint storage"
+    if gathering.peers != command.peers:
+        raise invalid(
+            f"numPeers is {command.peers}, other members of the allocation reported {gathering.peers}"
         )
-    if known.size_bytes + known.joined * OVERHEAD_BYTES + size > MAX_RUN_BYTES:
+    subject = f"allocation {command.allocation_id}"
+    if gathering.round_bytes + size > MAX_ROUND_BYTES:
         raise failed_precondition(
-            f"{subject} has gathered {known.size_bytes} bytes in {known.joined} shares, as much as a run "
-            "may: this is for its members to find one another; train with the collectives of your framework"
+            f"the members of {subject} give {gathering.round_bytes + size} bytes to one all-gather, the most "
+            f"is {MAX_ROUND_BYTES}: give less, or write it to the checkpoint storage"
+        )
+    if gathering.size_bytes + gathering.joined * OVERHEAD_BYTES + size > MAX_RUN_BYTES:
+        raise failed_precondition(
+            f"{subject} has gathered {gathering.size_bytes} bytes in {gathering.joined} shares, as much as a "
+            "run may: this is for its members to find one another; train with the collectives of your "
+            "framework"
         )
     if state.gathered.get("all", Gathered()).size_bytes + size > MAX_STORED_BYTES:
         message = "the all-gathers of all runs together hold too much just now; try again later"

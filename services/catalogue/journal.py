@@ -38,12 +38,12 @@ async def entries(
         async with journal.read(subjects.CONTROL, after=min(after, last)) as feed:
             while True:
                 batch = await feed.batch()
-                found = await _to_entries(batch.messages, catalogue)
+                log_entries = await _to_entries(batch.messages, catalogue)
                 if not follow:
-                    found = [one for one in found if int(one["logEntry"]["id"]) <= last]
-                found = found[:left] if limit else found
-                left -= len(found)
-                yield found
+                    log_entries = [entry for entry in log_entries if int(entry["logEntry"]["id"]) <= last]
+                log_entries = log_entries[:left] if limit else log_entries
+                left -= len(log_entries)
+                yield log_entries
                 read_all = batch.caught_up or bool(batch.messages and batch.messages[-1].position >= last)
                 if (limit and left <= 0) or (read_all and not follow):
                     return
@@ -53,14 +53,18 @@ async def entries(
 
 async def _to_entries(messages: Sequence[Stored], catalogue: Catalogue) -> list[dict[str, Any]]:
     history = History(lambda id: users.name_of(catalogue.state, id))
-    events = [one for one in map(decode, messages) if one is not None and not isinstance(one.event, Decision)]
-    allocation_ids = {id for one in events if (id := getattr(one.event, "allocation_id", None))}
+    events = [
+        recorded
+        for recorded in map(decode, messages)
+        if recorded is not None and not isinstance(recorded.event, Decision)
+    ]
+    allocation_ids = {id for recorded in events if (id := getattr(recorded.event, "allocation_id", None))}
     # All at once in a thread: a lookup of an evicted record below would read the database in the event loop,
     # once per event.
     await catalogue.evicted.load(("allocations", id) for id in allocation_ids)
     runs = (catalogue.state.allocations.get(id) for id in allocation_ids)
-    history.trial_of = {one.id: one.trial_id for one in runs if one is not None}
-    found = []
+    history.trial_of = {run.id: run.trial_id for run in runs if run is not None}
+    log_entries = []
     for recorded in events:
         description = describe(recorded.event, history)
         reason = f": {description.reason}" if description.reason else ""
@@ -71,5 +75,5 @@ async def _to_entries(messages: Sequence[Stored], catalogue: Catalogue) -> list[
             "level": "LOG_LEVEL_INFO",
             "message": text,
         }
-        found.append({"logEntry": entry})
-    return found
+        log_entries.append({"logEntry": entry})
+    return log_entries

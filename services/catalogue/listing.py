@@ -101,11 +101,11 @@ def trial_page(
 
 def trial_ids(connection: sa.Connection, experiment_ids: Sequence[int]) -> dict[int, list[int]]:
     """The ids of the trials of some experiments, each in ascending order."""
-    c, found = TRIALS.c, {id: list[int]() for id in experiment_ids}
+    c, ids_by_experiment = TRIALS.c, {id: list[int]() for id in experiment_ids}
     query = sa.select(c.experiment_id, c.id).where(c.experiment_id.in_(experiment_ids)).order_by(c.id)
     for experiment_id, id in connection.execute(query):
-        found[experiment_id].append(id)
-    return found
+        ids_by_experiment[experiment_id].append(id)
+    return ids_by_experiment
 
 
 def checkpoints_at_steps(connection: sa.Connection, steps: Mapping[int, int]) -> list[str]:
@@ -180,8 +180,8 @@ def _order(column: Column, key: Column, *, descending: bool) -> Iterator[Column]
     if getattr(column, "nullable", True):
         yield column.is_(None)
     # The key breaks ties, because pages of equal values would otherwise overlap or leave rows out.
-    for one in dict.fromkeys((column, key)):
-        yield one.desc() if descending else one.asc()
+    for sort_column in dict.fromkeys((column, key)):
+        yield sort_column.desc() if descending else sort_column.asc()
 
 
 def _page(
@@ -194,7 +194,7 @@ def _page(
 ) -> IdPage:
     key = next(iter(table.primary_key))
     total = connection.scalar(sa.select(sa.func.count()).select_from(table).where(*conditions)) or 0
-    found = span_of(window, total)
+    page_span = span_of(window, total)
     query = sa.select(key).where(*conditions).order_by(*_order(column, key, descending=window.descending))
-    page = query.offset(found.start).limit(found.end - found.start)
-    return IdPage(list(connection.scalars(page)), found)
+    page = query.offset(page_span.start).limit(page_span.end - page_span.start)
+    return IdPage(list(connection.scalars(page)), page_span)

@@ -166,8 +166,8 @@ class Peers:
     async def progress(self, experiment_ids: Iterable[int]) -> dict[int, float]:
         """Progress, 0 to 1, of open experiments; empty while the searcher is unavailable."""
         ids = list(experiment_ids)
-        found = await self._query_or_empty(queries.SearchProgress(ids)) if ids else {}
-        return {int(id): share for id, share in found.items()}
+        shares = await self._query_or_empty(queries.SearchProgress(ids)) if ids else {}
+        return {int(id): share for id, share in shares.items()}
 
     async def waiting(self, experiment_id: int | None = None) -> dict[str, str]:
         """Why allocations wait, by id; empty while the scheduler is unavailable."""
@@ -179,14 +179,14 @@ class Peers:
         A long queue is read in parts. A job that moves between two of them may be missing until the next
         look.
         """
-        found: dict[int, Job] = {}
+        jobs: dict[int, Job] = {}
         while True:
-            page = await self._jobs(queries.Jobs(pool, offset=len(found), limit=JOBS_AT_ONCE))
-            known = len(found)
-            found |= {job.experiment_id: job for job in page}
+            page = await self._jobs(queries.Jobs(pool, offset=len(jobs), limit=JOBS_AT_ONCE))
+            count_before = len(jobs)
+            jobs |= {job.experiment_id: job for job in page}
             # A scheduler of an earlier release sends the whole queue each time, which then adds nothing.
-            if len(page) != JOBS_AT_ONCE or len(found) == known:
-                return list(found.values())
+            if len(page) != JOBS_AT_ONCE or len(jobs) == count_before:
+                return list(jobs.values())
 
     async def _jobs(self, query: queries.Jobs) -> list[Job]:
         # The owner must have read what this page already shows; otherwise an experiment would be listed as
@@ -196,10 +196,10 @@ class Peers:
 
     async def job(self, experiment_id: int) -> Job | None:
         """An experiment's job, if it wants or has slots; None while the scheduler is unavailable."""
-        found: list[Job] = []
+        jobs: list[Job] = []
         async with _optional():
-            found = await self._jobs(queries.Jobs(experiment_id=experiment_id))
-        return next((job for job in found if job.experiment_id == experiment_id), None)
+            jobs = await self._jobs(queries.Jobs(experiment_id=experiment_id))
+        return next((job for job in jobs if job.experiment_id == experiment_id), None)
 
     async def pools(self) -> list[PoolRow]:
         """All resource pools. Raises `Refused` while the scheduler is unavailable."""
@@ -235,7 +235,7 @@ class Peers:
         if not ids:
             return {}
         answer = await self._bus_client.query(queries.TrialSummaries(ids))
-        return {int(id): msgspec.convert(found, Summary) for id, found in answer.value.items()}
+        return {int(id): msgspec.convert(summary, Summary) for id, summary in answer.value.items()}
 
     async def reports(
         self, trial_ids: list[int], group: str | None, *, archived: bool = True
@@ -274,15 +274,15 @@ async def _optional() -> AsyncIterator[None]:
 
 async def query_or_empty(peers: Peers, query: Any, position: int) -> dict[str, Any]:
     """An answer that a page can do without: empty while the owner is unavailable."""
-    found: dict[str, Any] = {}
+    answer: dict[str, Any] = {}
     async with _optional():
-        found = await peers.query(query, position=position)
-    return found
+        answer = await peers.query(query, position=position)
+    return answer
 
 
 async def pools_or_empty(peers: Peers) -> list[PoolRow]:
     """All resource pools; none while the scheduler is unavailable."""
-    found: list[PoolRow] = []
+    pools: list[PoolRow] = []
     async with _optional():
-        found = await peers.pools()
-    return found
+        pools = await peers.pools()
+    return pools

@@ -43,11 +43,11 @@ def find_format(name: str) -> ExportFormat:
 
 def metric_columns(summary: Mapping[str, Any], group: str | None) -> Columns:
     """The metrics of one group, or of all groups but profiles, according to a trial's statistics."""
-    found: dict[str, bool] = {}
+    columns: dict[str, bool] = {}
     for kind, metrics in summary.items():
         for name, statistics in metrics.items() if _is_included(kind, group) else ():
-            found[name] = found.get(name, True) and statistics["type"] == "number"
-    return dict(sorted(found.items()))
+            columns[name] = columns.get(name, True) and statistics["type"] == "number"
+    return dict(sorted(columns.items()))
 
 
 def _is_included(kind: str, group: str | None) -> bool:
@@ -75,10 +75,10 @@ def _cell(value: Any) -> Any:
 
 
 def _drain(text: io.StringIO) -> str:
-    found = text.getvalue()
+    content = text.getvalue()
     text.seek(0)
     text.truncate()
-    return found
+    return content
 
 
 async def _parquet(columns: Columns, pages: Pages) -> AsyncIterator[bytes]:
@@ -145,8 +145,8 @@ class _Sink:
 
     def drain(self) -> bytes:
         """Take out what was written since the last call."""
-        found, self._chunks = b"".join(self._chunks), []
-        return found
+        content, self._chunks = b"".join(self._chunks), []
+        return content
 
 
 FORMATS = {

@@ -63,7 +63,7 @@ async def held_runs(
     is_visible: Callable[[Allocation], bool],
 ) -> list[HeldRun]:
     """The runs that held slots between `after` and `before`, in order of their start."""
-    found = []
+    runs_in_range = []
     for number, run in enumerate(runs, 1):
         if number % BATCH == 0:
             await asyncio.sleep(0)
@@ -71,8 +71,8 @@ async def held_runs(
             continue
         first, last = max(run.started_at, after), min(run.ended_at or max(now, run.started_at), before)
         if first < last and is_visible(run):
-            found.append(_held_run(state, run, first, last))
-    return sorted(found, key=lambda run: (run.began, run.id))
+            runs_in_range.append(_held_run(state, run, first, last))
+    return sorted(runs_in_range, key=lambda run: (run.began, run.id))
 
 
 class Owner(NamedTuple):
@@ -93,13 +93,13 @@ def _owner(state: State, experiment_id: int, task_id: str) -> Owner:
         if experiment
         else workspace_records.PROJECT
     )
-    known = state.workspaces.get(
+    workspace = state.workspaces.get(
         task.workspace_id if task else project.workspace_id, workspace_records.WORKSPACE
     )
     return Owner(
         username=user.username if user else name,
         user_id=user.id if user else 0,
-        workspace=known.name,
+        workspace=workspace.name,
         labels=experiment.labels if experiment else (),
     )
 
@@ -138,7 +138,7 @@ def raw_entry(run: HeldRun) -> dict[str, Any]:
     }
 
 
-def raw_csv(found: Iterable[HeldRun]) -> str:
+def raw_csv(runs: Iterable[HeldRun]) -> str:
     """The runs as a CSV table."""
     columns = ("experiment_id", "kind", "username", "labels", "slots", "start_time", "end_time", "seconds")
     rows = (
@@ -152,12 +152,12 @@ def raw_csv(found: Iterable[HeldRun]) -> str:
             format_optional_time(run.ended),
             run.seconds,
         )
-        for run in found
+        for run in runs
     )
     return _table(columns, rows)
 
 
-def allocations_csv(found: Iterable[HeldRun]) -> str:
+def allocations_csv(runs: Iterable[HeldRun]) -> str:
     """The runs as a CSV table with workspaces and slot hours."""
     columns = (
         "allocation_id", "task_type", "username", "workspace_name", "experiment_id", "slots", "start_time",
@@ -175,7 +175,7 @@ def allocations_csv(found: Iterable[HeldRun]) -> str:
             format_optional_time(run.ended),
             run.seconds * run.slots / 3600,
         )
-        for run in found
+        for run in runs
     )
     return _table(columns, rows)
 
@@ -238,12 +238,12 @@ def sum_entry(first: date, sums: PeriodSums, period: Period) -> dict[str, Any]:
     }
 
 
-def sums_csv(found: dict[date, PeriodSums], period: Period) -> str:
+def sums_csv(sums_by_period: dict[date, PeriodSums], period: Period) -> str:
     """The sums as a CSV table, with one row per sum."""
     form = "%Y-%m-%d" if period == "DAILY" else "%Y-%m"
     rows = (
         (name, key, first.strftime(form), seconds)
-        for first, sums in found.items()
+        for first, sums in sums_by_period.items()
         for name in SUM_KINDS
         for key, seconds in sorted(sums.by[name].items())
     )

@@ -67,18 +67,18 @@ def _user(state: State, id: Any) -> Target:
 
 
 def _workspace(state: State, id: Any) -> Target:
-    known = workspace_records.workspace(state, _parse_id(id))
-    return Target(known.owner, known.workspace_id)
+    workspace = workspace_records.workspace(state, _parse_id(id))
+    return Target(workspace.owner, workspace.workspace_id)
 
 
 def _project(state: State, id: Any) -> Target:
-    known = workspace_records.project(state, _parse_id(id))
-    return Target(known.owner, known.workspace_id)
+    project = workspace_records.project(state, _parse_id(id))
+    return Target(project.owner, project.workspace_id)
 
 
 def _experiment(state: State, id: Any) -> Target | None:
-    known: Experiment | None = state.experiments.get(_parse_id(id))
-    return Target(known.user, workspace_of(state, known)) if known is not None else None
+    experiment: Experiment | None = state.experiments.get(_parse_id(id))
+    return Target(experiment.user, workspace_of(state, experiment)) if experiment is not None else None
 
 
 def owner_of(state: State, allocation: Allocation) -> User | None:
@@ -94,8 +94,8 @@ def workspace_of(state: State, experiment: Experiment) -> int:
 
 
 def _trial(state: State, id: Any) -> Target | None:
-    known = state.trials.get(_parse_id(id))
-    return _experiment(state, known.experiment_id) if known is not None else None
+    trial = state.trials.get(_parse_id(id))
+    return _experiment(state, trial.experiment_id) if trial is not None else None
 
 
 def _task(state: State, id: str) -> Target | None:
@@ -109,43 +109,43 @@ def _task(state: State, id: str) -> Target | None:
 
 def _run(state: State, id: str) -> Target | None:
     """Look up a run. Scripts outside the cluster may give the task's id instead."""
-    known = state.allocations.get(id)
-    if known is None:
+    allocation = state.allocations.get(id)
+    if allocation is None:
         return _trial(state, state.task_trials[id]) if id in state.task_trials else None
-    if known.task_id in state.tasks:
-        return _task(state, known.task_id)
-    return _experiment(state, known.experiment_id)
+    if allocation.task_id in state.tasks:
+        return _task(state, allocation.task_id)
+    return _experiment(state, allocation.experiment_id)
 
 
 def _checkpoint(state: State, id: str) -> Target | None:
-    known = state.checkpoints.get(id)
-    return _experiment(state, known.experiment_id) if known is not None else None
+    checkpoint = state.checkpoints.get(id)
+    return _experiment(state, checkpoint.experiment_id) if checkpoint is not None else None
 
 
 def _model(state: State, id: Any) -> Target | None:
     """Look up a model by id or name. Model names are never numbers."""
     number = id if isinstance(id, int) else ids.parse_number(id)
     if number is not None:
-        known = state.models.get(number)
+        model = state.models.get(number)
     else:
-        known = next((model for model in state.models.values() if model.name == id), None)
-    return Target(known.user, known.workspace_id) if known is not None else None
+        model = next((candidate for candidate in state.models.values() if candidate.name == id), None)
+    return Target(model.user, model.workspace_id) if model is not None else None
 
 
 def _template(state: State, name: str) -> Target | None:
-    known = state.templates.get(template_id(name))
+    template = state.templates.get(template_id(name))
     # A template belongs to its workspace alone: no owner means that only roles there allow a change.
-    return Target("", known.workspace_id) if known is not None else None
+    return Target("", template.workspace_id) if template is not None else None
 
 
 def _session(state: State, id: str) -> Target | None:
-    known = state.open_sessions.get(id)
-    return _user(state, known.user_id) if known is not None else None
+    session = state.open_sessions.get(id)
+    return _user(state, session.user_id) if session is not None else None
 
 
 def _token(state: State, id: str) -> Target | None:
-    known = state.tokens.get(id)
-    return _user(state, known.user_id) if known is not None else None
+    token = state.tokens.get(id)
+    return _user(state, token.user_id) if token is not None else None
 
 
 _LOOKUPS: dict[Kind, Callable[[State, Any], Target | None]] = {

@@ -62,8 +62,8 @@ def runs_between(connection: sa.Connection, after: float, before: float = NOT_EN
     """Runs that held slots between two times (seconds since the epoch, UTC), in order of their start."""
     c = RUNS.c
     query = _overlapping(after, before)
-    found: Iterable[bytes] = connection.scalars(query.order_by(c.started_at, c.id))
-    return [_run_decoder.decode(body) for body in found]
+    bodies: Iterable[bytes] = connection.scalars(query.order_by(c.started_at, c.id))
+    return [_run_decoder.decode(body) for body in bodies]
 
 
 def slot_seconds(

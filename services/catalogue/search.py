@@ -41,14 +41,14 @@ class ExperimentQuery(msgspec.Struct, frozen=True):
 
     def apply(self, lookup: Lookup, ids: Ids) -> Ids:
         """The matching ids among `ids` (ascending), sorted; newest first if no order is given."""
-        found = self.narrow(lookup, ids)
+        matching_ids = self.narrow(lookup, ids)
         if not self.orders:
-            return found[::-1]
+            return matching_ids[::-1]
         # Sorting is stable: sorting by the least important column first leaves its order among equals of the
         # others.
         for column, descending in reversed(self.orders):
-            found = _sorted(lookup[column], found, descending)
-        return found
+            matching_ids = _sorted(lookup[column], matching_ids, descending)
+        return matching_ids
 
 
 def parse(text: str, sort: str = "") -> ExperimentQuery:
@@ -196,7 +196,7 @@ def _contains(operand: Any) -> Test:
         # A label is contained only as a whole: who asks for `a` does not want every experiment with an `a` in
         # some label.
         if isinstance(value, tuple | list):
-            return any(lowered == str(one).lower() for one in value)
+            return any(lowered == str(label).lower() for label in value)
         return value is not None and lowered in str(value).lower()
 
     return matches

@@ -19,7 +19,7 @@ async def report_count(peers: Peers, trial_id: int, group: str | None) -> int:
 
 async def report_window(peers: Peers, trial_id: int, group: str | None, start: int, end: int) -> list[Report]:
     """Reports from place `start` to `end`, exclusive, ordered by steps and counted as in `report_count`."""
-    found: list[Report] = []
+    reports: list[Report] = []
     while start < end:
         query = queries.ReportWindow(
             trial_id=trial_id, group=group, profiled=False, offset=start, limit=end - start
@@ -27,15 +27,15 @@ async def report_window(peers: Peers, trial_id: int, group: str | None, start: i
         rows = msgspec.convert((await peers.query(query))["rows"], list[Report])
         if not rows:
             break
-        found += rows
+        reports += rows
         start += len(rows)
-    return found
+    return reports
 
 
 async def report_at(peers: Peers, trial_id: int, run: int, group: str, steps: int) -> Report | None:
     """A run's report at one step; None if there is none."""
     before = (trial_id, run, steps - 1, 2**62)
     query = queries.Reports(trial_ids=[trial_id], group=group, after=before, limit=1)
-    found = msgspec.convert((await peers.query(query))["rows"], list[Report])
-    row = found[0] if found else None
+    rows = msgspec.convert((await peers.query(query))["rows"], list[Report])
+    row = rows[0] if rows else None
     return row if row is not None and (row.run, row.steps_completed) == (run, steps) else None

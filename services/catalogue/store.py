@@ -44,7 +44,9 @@ def write_rows(connection: sa.Connection, records: Mapping[Key, Any], events: Se
         key = next(iter(table.primary_key))
         for deleted_id in (id for (of, id), record in records.items() if of == kind and record is None):
             connection.execute(sa.delete(table).where(key == deleted_id))
-    upsert(connection, UNREADABLE, [_unreadable_row(one) for one in events if _is_unreadable(one)])
+    upsert(
+        connection, UNREADABLE, [_unreadable_row(recorded) for recorded in events if _is_unreadable(recorded)]
+    )
     upsert(connection, audit.AUDIT, audit.rows(events))
     runs.write(connection, records)
 

@@ -24,7 +24,7 @@ def report_trial_source(state: State, command: ReportTrialSource, call: Call) ->
         raise not_found("checkpoint", command.uuid)
     if command.model_id is not None:
         _check_version(state, command)
-    known = state.sources.get(source_key(command.trial_id, command.uuid))
+    source = state.sources.get(source_key(command.trial_id, command.uuid))
     wanted = TrialSourceReported(
         trial_id=command.trial_id,
         checkpoint=command.uuid,
@@ -35,14 +35,14 @@ def report_trial_source(state: State, command: ReportTrialSource, call: Call) ->
     )
     # Clients report again at every restart of a trial. The reporter is not compared: it would make an event
     # of each report by another.
-    if known is not None and (known.kind, known.model_id, known.version) == (
+    if source is not None and (source.kind, source.model_id, source.version) == (
         wanted.kind,
         wanted.model_id,
         wanted.version,
     ):
         return Result()
     # A report that corrects a known one adds no record, and is taken at the limit, too.
-    if known is None and state.sources_of_trial.count(command.trial_id) >= MAX_SOURCES:
+    if source is None and state.sources_of_trial.count(command.trial_id) >= MAX_SOURCES:
         message = f"trial {command.trial_id} uses {MAX_SOURCES} checkpoints, the most that a trial can name"
         raise failed_precondition(message)
     return Result([wanted])
@@ -52,13 +52,13 @@ def _check_version(state: State, command: ReportTrialSource) -> None:
     model = state.models.get(command.model_id or 0)
     if model is None:
         raise not_found("model", command.model_id)
-    found = state.versions_of.first(model.id, command.version or 0)
-    if found is None:
+    entry = state.versions_of.first(model.id, command.version or 0)
+    if entry is None:
         raise not_found(f"version of model '{model.name}'", command.version)
-    if state.versions[found[-1]].checkpoint != command.uuid:
+    if state.versions[entry[-1]].checkpoint != command.uuid:
         raise invalid(
             f"version {command.version} of model '{model.name}' is checkpoint "
-            f"{state.versions[found[-1]].checkpoint}, not {command.uuid}"
+            f"{state.versions[entry[-1]].checkpoint}, not {command.uuid}"
         )
 
 

@@ -28,14 +28,15 @@ def slot_timelines(
     state: State, runs: Sequence[Allocation], is_visible: IsVisible = _always_visible
 ) -> list[dict[str, Any]]:
     """What ran on each slot, for runs in order of time. Slots without runs are left out."""
-    found: dict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
+    timelines: dict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
     for run in runs:
         shown = _run_entry(state, run, is_visible)
         for part in run.members:
             for slot in part.slots:
-                found[part.worker_id, slot].append(shown)
+                timelines[part.worker_id, slot].append(shown)
     return [
-        {"agentId": agent, "slotId": str(slot), "runs": runs} for (agent, slot), runs in sorted(found.items())
+        {"agentId": agent, "slotId": str(slot), "runs": runs}
+        for (agent, slot), runs in sorted(timelines.items())
     ]
 
 
@@ -64,15 +65,15 @@ def _name(state: State, run: Allocation) -> str:
 
 def usage_by_day(state: State, used: Mapping[UsageKey, float]) -> list[dict[str, Any]]:
     """Slot hours of each day (UTC) and user, with the labels of what ran; the newest day first."""
-    found: dict[tuple[str, str, str], float] = defaultdict(float)
+    slot_hours: dict[tuple[str, str, str], float] = defaultdict(float)
     for key, seconds in used.items():
         user, labels = _owner(state, key)
         day = key.date.isoformat()
         for label in labels:
-            found[day, user, label] += seconds / HOUR_S / len(labels)
+            slot_hours[day, user, label] += seconds / HOUR_S / len(labels)
     return [
         {"day": day, "user": user, "label": label, "slotHours": hours}
-        for (day, user, label), hours in sorted(found.items(), reverse=True)
+        for (day, user, label), hours in sorted(slot_hours.items(), reverse=True)
         if hours > 0
     ]
 
@@ -81,9 +82,9 @@ def _owner(state: State, key: UsageKey) -> tuple[str, tuple[str, ...]]:
     experiment = state.experiments.get(key.experiment_id)
     task = state.tasks.get(key.task_id)
     name = task.user if task else experiment.user if experiment else NOBODY
-    known = users.by_any_name(state, name)
+    user = users.by_any_name(state, name)
     labels = experiment.labels if experiment and experiment.labels else (NOBODY,)
-    return known.username if known else name, labels
+    return user.username if user else name, labels
 
 
 def departed_workers(

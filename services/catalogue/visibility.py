@@ -27,7 +27,7 @@ class Visibility:
         # Workspace 0 stands for grants that hold everywhere.
         self.includes_everything |= "view" in granted_permissions(grants, 0)
         # The grants are evaluated once per request here, because a list asks for thousands of things.
-        spaces = {one.workspace_id for one in grants} - {0}
+        spaces = {grant.workspace_id for grant in grants} - {0}
         self._workspace_ids = frozenset(id for id in spaces if "view" in granted_permissions(grants, id))
 
     def includes_workspace(self, id: int) -> bool:
@@ -38,8 +38,8 @@ class Visibility:
         """Whether a project is visible."""
         if self.includes_everything:
             return True
-        known = workspace_records.projects(self._state).get(id)
-        return known is not None and known.workspace_id in self._workspace_ids
+        project = workspace_records.projects(self._state).get(id)
+        return project is not None and project.workspace_id in self._workspace_ids
 
     def visible_projects(self) -> list[int] | None:
         """The visible projects; None if all are."""
@@ -57,13 +57,13 @@ class Visibility:
         if id < 0:
             # A forgotten task has no workspace any more, and 0 is visible only to those who see everything.
             return self.includes_workspace(self._task_workspaces.get(-id, 0))
-        known: Experiment | None = self._state.experiments.get(id)
-        return known is not None and self.includes_project(known.project_id)
+        experiment: Experiment | None = self._state.experiments.get(id)
+        return experiment is not None and self.includes_project(experiment.project_id)
 
     @cached_property
     def _task_workspaces(self) -> dict[int, int]:
         """The workspace of each user's task, by task number."""
-        return {one.number: one.workspace_id for one in self._state.tasks.values()}
+        return {task.number: task.workspace_id for task in self._state.tasks.values()}
 
     def includes_run(self, allocation_id: str) -> bool:
         """Whether a run is visible."""
@@ -72,10 +72,10 @@ class Visibility:
         target = Directory(self._state).target("run", allocation_id)
         return target is not None and target.workspace_id in self._workspace_ids
 
-    def includes_allocation(self, one: Allocation) -> bool:
+    def includes_allocation(self, allocation: Allocation) -> bool:
         """Whether a run is visible, for a record that may not be in memory."""
-        return self.includes_experiment(one.experiment_id)
+        return self.includes_experiment(allocation.experiment_id)
 
-    def filter_visible(self, seen: Callable[[T], bool], found: Iterable[T]) -> list[T]:
+    def filter_visible(self, seen: Callable[[T], bool], items: Iterable[T]) -> list[T]:
         """The visible ones among some things."""
-        return list(found) if self.includes_everything else [one for one in found if seen(one)]
+        return list(items) if self.includes_everything else [item for item in items if seen(item)]

@@ -62,8 +62,8 @@ class Waiters:
         if not self._waiters:
             return
         for key in keys:
-            for one in _affected_keys(self._state(), key):
-                for waiter in self._waiters.get(one, ()):
+            for affected_key in _affected_keys(self._state(), key):
+                for waiter in self._waiters.get(affected_key, ()):
                     if not waiter.queued:
                         waiter.queued = True
                         self._to_check.append(waiter)

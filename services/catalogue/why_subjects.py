@@ -21,16 +21,16 @@ def find_subject(state: State, kind: str, id: str) -> Subject:
     """
     match kind:
         case "experiment":
-            known = _experiment(state, kind, id, id)
-            return Subject(kind=kind, id=id, state=experiment_state(known), experiment_id=known.id)
+            experiment = _experiment(state, kind, id, id)
+            return Subject(kind=kind, id=id, state=experiment_state(experiment), experiment_id=experiment.id)
         case "job":
-            known = _experiment(state, kind, id, id.removeprefix(JOB))
-            runs = list(state.live_of.ids(known.id))
+            experiment = _experiment(state, kind, id, id.removeprefix(JOB))
+            runs = list(state.live_of.ids(experiment.id))
             return Subject(
                 kind=kind,
-                id=f"{JOB}{known.id}",
-                state=experiment_state(known),
-                experiment_id=known.id,
+                id=f"{JOB}{experiment.id}",
+                state=experiment_state(experiment),
+                experiment_id=experiment.id,
                 allocation_ids=tuple(_newest(state, runs)),
             )
         case "trial":
@@ -43,7 +43,7 @@ def find_subject(state: State, kind: str, id: str) -> Subject:
             status = "CONNECTED" if _require_token(kind, id) in state.workers else "NOT CONNECTED"
             return Subject(kind=kind, id=id, state=status, experiment_id=0)
         case "pool":
-            count = sum(one.pool == _require_token(kind, id) for one in state.workers.values())
+            count = sum(worker.pool == _require_token(kind, id) for worker in state.workers.values())
             status = f"at {count} connected worker{'' if count == 1 else 's'}"
             return Subject(kind=kind, id=id, state=status, experiment_id=0)
     raise invalid(f"kind must be one of {', '.join(KINDS)}, not '{kind}'")
@@ -57,10 +57,10 @@ def _require_token(kind: str, id: str) -> str:
 
 
 def _experiment(state: State, kind: str, id: str, number: str) -> Experiment:
-    known = state.experiments.get(parsed) if (parsed := ids.parse_number(number)) is not None else None
-    if known is None:
+    experiment = state.experiments.get(parsed) if (parsed := ids.parse_number(number)) is not None else None
+    if experiment is None:
         raise not_found(kind, id)
-    return known
+    return experiment
 
 
 def _newest(state: State, ids: list[str]) -> list[str]:
@@ -69,43 +69,43 @@ def _newest(state: State, ids: list[str]) -> list[str]:
 
 
 def _trial(state: State, id: str) -> Subject:
-    known = state.trials.get(number) if (number := ids.parse_number(id)) is not None else None
-    if known is None:
+    trial = state.trials.get(number) if (number := ids.parse_number(id)) is not None else None
+    if trial is None:
         raise not_found("trial", id)
     return Subject(
         kind="trial",
         id=id,
-        state=trial_state(known),
-        experiment_id=known.experiment_id,
-        trial_id=known.id,
-        task_id=known.task_id,
-        allocation_ids=(known.allocation_id,) if known.allocation_id else (),
+        state=trial_state(trial),
+        experiment_id=trial.experiment_id,
+        trial_id=trial.id,
+        task_id=trial.task_id,
+        allocation_ids=(trial.allocation_id,) if trial.allocation_id else (),
     )
 
 
 def _allocation(state: State, id: str) -> Subject:
-    known = state.allocations.get(id)
-    if known is None:
+    allocation = state.allocations.get(id)
+    if allocation is None:
         raise not_found("allocation", id)
     return Subject(
         kind="allocation",
         id=id,
-        state=known.state,
-        experiment_id=known.experiment_id,
-        trial_id=known.trial_id,
+        state=allocation.state,
+        experiment_id=allocation.experiment_id,
+        trial_id=allocation.trial_id,
         allocation_ids=(id,),
     )
 
 
 def _checkpoint(state: State, id: str) -> Subject:
-    known = state.checkpoints.get(id)
-    if known is None:
+    checkpoint = state.checkpoints.get(id)
+    if checkpoint is None:
         raise not_found("checkpoint", id)
     return Subject(
         kind="checkpoint",
         id=id,
-        state=known.state,
-        experiment_id=known.experiment_id,
-        trial_id=known.trial_id,
-        task_id=known.task_id,
+        state=checkpoint.state,
+        experiment_id=checkpoint.experiment_id,
+        trial_id=checkpoint.trial_id,
+        task_id=checkpoint.task_id,
     )

@@ -18,7 +18,9 @@ LARGEST = 2**63 - 1
 """Largest value that a table can store. Scripts may report any size."""
 Instant = Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})]
 Long = Annotated[str, WithJsonSchema({"type": "string", "format": "int64"})]
-ShownState = Annotated[str, WithJsonSchema({"type": "string", "enum": [f"STATE_{one}" for one in STATES]})]
+ShownState = Annotated[
+    str, WithJsonSchema({"type": "string", "enum": [f"STATE_{state}" for state in STATES]})
+]
 
 
 class Type(NamedTuple):
@@ -137,12 +139,12 @@ def sort_columns(columns: Columns, table: sa.Table) -> dict[str, sa.ColumnElemen
 
 def columns_json(columns: Columns, state: State, record: Any) -> dict[str, Any]:
     """The part of a record's JSON that comes from its columns."""
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for column in columns.values():
         if (key := column.key) is not None:
             value = column.value(state, record)
-            found[key] = None if value is None else column.type.to_json(value)
-    return found
+            fields[key] = None if value is None else column.type.to_json(value)
+    return fields
 
 
 def json_types(columns: Columns) -> dict[str, Any]:

@@ -36,8 +36,8 @@ def label_text(labels: Sequence[str]) -> str:
 
 
 def _user(state: State, experiment: Experiment) -> str:
-    found = users.by_any_name(state, experiment.user)
-    return found.username if found else experiment.user
+    user = users.by_any_name(state, experiment.user)
+    return user.username if user else experiment.user
 
 
 HOUR_S = 3600.0

@@ -37,8 +37,8 @@ class _BesideFold:
     def _begin(self, state: State) -> None:
         raise NotImplementedError
 
-    def _look_at(self, id: int, one: Experiment | None) -> None:
-        """`one` is None if the experiment was deleted."""
+    def _look_at(self, id: int, experiment: Experiment | None) -> None:
+        """`experiment` is None if it was deleted."""
         raise NotImplementedError
 
 
@@ -57,12 +57,12 @@ class OrderedIds(_BesideFold):
     def _begin(self, state: State) -> None:
         self._ids = sorted(state.experiments)
 
-    def _look_at(self, id: int, one: Experiment | None) -> None:
+    def _look_at(self, id: int, experiment: Experiment | None) -> None:
         place = bisect.bisect_left(self._ids, id)
         is_known = place < len(self._ids) and self._ids[place] == id
-        if one is None and is_known:
+        if experiment is None and is_known:
             del self._ids[place]
-        elif one is not None and not is_known:
+        elif experiment is not None and not is_known:
             self._ids.insert(place, id)
 
 
@@ -99,15 +99,15 @@ class HeldNames(_BesideFold):
 
     def _begin(self, state: State) -> None:
         self._groups, self._group_of = {}, {}
-        for id, one in state.experiments.items():
-            self._look_at(id, one)
+        for id, experiment in state.experiments.items():
+            self._look_at(id, experiment)
 
-    def _look_at(self, id: int, one: Experiment | None) -> None:
+    def _look_at(self, id: int, experiment: Experiment | None) -> None:
         if (left := self._group_of.pop(id, None)) is not None:
             left.count -= 1
             if not left.count:
                 del self._groups[left.project_id, left.names]
-        if one is not None:
-            key = one.project_id, tuple(self._names_of(one))
+        if experiment is not None:
+            key = experiment.project_id, tuple(self._names_of(experiment))
             joined = self._group_of[id] = self._groups.setdefault(key, _Group(*key))
             joined.count += 1

@@ -46,7 +46,7 @@ class Peers(Protocol):
 
 def resolve_column(name: str) -> str:
     """The column with that name or JSON key. Raises `Refused` (400) if there is none."""
-    name = next((one.name for one in COLUMNS.values() if one.key == name), name)
+    name = next((column.name for column in COLUMNS.values() if column.key == name), name)
     if name in COLUMNS or name.startswith((HPARAM, METRIC)) or _STATISTIC.fullmatch(name):
         return name
     names = ", ".join([*COLUMNS, f"{HPARAM}NAME", f"{METRIC}NAME", f"GROUP.NAME.{'|'.join(STATISTICS)}"])
@@ -78,11 +78,11 @@ class ColumnCache:
                 continue
             getter = _getter(name)
             for id in changed:
-                one = state.experiments.get(id)
-                if one is None:
+                experiment = state.experiments.get(id)
+                if experiment is None:
                     values.pop(id, None)
                 else:
-                    values[id] = getter(state, one)
+                    values[id] = getter(state, experiment)
 
     async def lookup(self, state: State, peers: Peers, names: Iterable[str]) -> dict[str, Values]:
         """The current values of the named columns. Raises `Refused` (unavailable)."""
@@ -92,28 +92,28 @@ class ColumnCache:
         if state is not self._state:
             self._state, self._unsettled = state, {}
             self._values.clear()
-        found = {name: await self._column(state, peers, name) for name in requested}
+        columns = {name: await self._column(state, peers, name) for name in requested}
         for name in self._unsettled.keys() - self._values.keys():
             del self._unsettled[name]
-        return found
+        return columns
 
     async def _column(self, state: State, peers: Peers, name: str) -> Values:
         if name == "progress":
             return await peers.progress(
-                [one.id for one in state.experiments.values() if one.ended_at is None]
+                [experiment.id for experiment in state.experiments.values() if experiment.ended_at is None]
             )
         if name not in COLUMNS and not name.startswith(HPARAM):
             return await self._metric(state, peers, name)
-        found = self._values.get(name)
-        if found is None:
+        values = self._values.get(name)
+        if values is None:
             getter = _getter(name)
-            found = {one.id: getter(state, one) for one in state.experiments.values()}
+            values = {experiment.id: getter(state, experiment) for experiment in state.experiments.values()}
         # Stored again even if it was known, which makes it the last used of the bounded dict.
-        self._values[name] = found
+        self._values[name] = values
         return (
-            _with_current_durations(state, name, found)
+            _with_current_durations(state, name, values)
             if name in COLUMNS and COLUMNS[name].changes_with_time
-            else found
+            else values
         )
 
     async def _metric(self, state: State, peers: Peers, name: str) -> Values:
@@ -125,40 +125,44 @@ class ColumnCache:
             self._unsettled[name] = set(state.experiments)
         values, unsettled = self._values.get(name, {}), self._unsettled[name]
         self._values[name] = values
-        queried = {id: one for id in unsettled if (one := state.experiments.get(id)) is not None}
+        queried = {
+            id: experiment for id in unsettled if (experiment := state.experiments.get(id)) is not None
+        }
         group, metric, statistic = _parse_metric_name(name)
         # Determine this before the query, so that a later report is not missed.
-        final = {id for id, one in queried.items() if _is_final(state, one)}
+        final = {id for id, experiment in queried.items() if _is_final(state, experiment)}
         trials = {
-            id: trial for id, one in queried.items() if (trial := representative_trial(one)) is not None
+            id: trial
+            for id, experiment in queried.items()
+            if (trial := representative_trial(experiment)) is not None
         }
         statistics = await _statistics(peers, list(trials.values()), group, metric)
-        for id, one in queried.items():
-            found = _to_scalar(statistics.get(trials.get(id, 0), {}).get(statistic))
-            is_searcher_metric = name == f"{METRIC}{one.metric}" and one.best_metric is not None
-            values[id] = one.best_metric if is_searcher_metric else found
+        for id, experiment in queried.items():
+            reported_value = _to_scalar(statistics.get(trials.get(id, 0), {}).get(statistic))
+            is_searcher_metric = name == f"{METRIC}{experiment.metric}" and experiment.best_metric is not None
+            values[id] = experiment.best_metric if is_searcher_metric else reported_value
         unsettled -= final
         return values
 
 
 async def _statistics(peers: Peers, trial_ids: list[int], group: str, name: str) -> dict[int, dict[str, Any]]:
-    found: dict[int, dict[str, Any]] = {}
+    statistics_by_trial: dict[int, dict[str, Any]] = {}
     for start in range(0, len(trial_ids), MAX_TRIALS_PER_QUERY):
         ids = trial_ids[start : start + MAX_TRIALS_PER_QUERY]
         query = TrialStatistics(trial_ids=ids, group=group, name=name)
-        found.update((int(id), statistics) for id, statistics in await peers.query(query))
-    return found
+        statistics_by_trial.update((int(id), statistics) for id, statistics in await peers.query(query))
+    return statistics_by_trial
 
 
-def representative_trial(one: Experiment) -> int | None:
+def representative_trial(experiment: Experiment) -> int | None:
     """The trial whose metrics represent the experiment: its best, or its first if there is no best."""
-    return one.best_trial or one.first_trial
+    return experiment.best_trial or experiment.first_trial
 
 
-def _is_final(state: State, one: Experiment) -> bool:
+def _is_final(state: State, experiment: Experiment) -> bool:
     # Paged-out experiments are settled.
-    trial = get_loaded(state.trials, representative_trial(one) or 0)
-    return one.ended_at is not None and (trial is None or trial.settled)
+    trial = get_loaded(state.trials, representative_trial(experiment) or 0)
+    return experiment.ended_at is not None and (trial is None or trial.settled)
 
 
 def _parse_metric_name(name: str) -> tuple[str, str, str]:
@@ -182,21 +186,23 @@ def _with_current_durations(state: State, name: str, ended: Values) -> Values:
 def _getter(name: str) -> Getter:
     if name.startswith(HPARAM):
         path = name.removeprefix(HPARAM).split(".")
-        return lambda _, one: hyperparameter(one, path)
+        return lambda _, experiment: hyperparameter(experiment, path)
     column = COLUMNS[name]
     if column.changes_with_time:
-        return lambda state, one: None if one.ended_at is None else column.value(state, one)
+        return lambda state, experiment: (
+            None if experiment.ended_at is None else column.value(state, experiment)
+        )
     return column.value
 
 
-def hyperparameter(one: Experiment, path: list[str]) -> Any:
+def hyperparameter(experiment: Experiment, path: list[str]) -> Any:
     """The constant from the configuration or, for a searched hyperparameter, the best trial's value."""
-    found = _value_at(msgspec.json.decode(one.hyperparameters), path)
-    if not isinstance(found, dict):
-        return _to_scalar(found)
-    if "val" in found:
-        return _to_scalar(found["val"])
-    return _to_scalar(_value_at(msgspec.json.decode(one.point), path)) if one.point else None
+    configured_value = _value_at(msgspec.json.decode(experiment.hyperparameters), path)
+    if not isinstance(configured_value, dict):
+        return _to_scalar(configured_value)
+    if "val" in configured_value:
+        return _to_scalar(configured_value["val"])
+    return _to_scalar(_value_at(msgspec.json.decode(experiment.point), path)) if experiment.point else None
 
 
 def _to_scalar(value: Any) -> int | float | str | None:
@@ -204,19 +210,19 @@ def _to_scalar(value: Any) -> int | float | str | None:
     return value if value is None or isinstance(value, int | float | str) else json.dumps(value)
 
 
-def _value_at(found: Any, path: list[str]) -> Any:
+def _value_at(node: Any, path: list[str]) -> Any:
     for part in path:
-        found = found.get(part) if isinstance(found, dict) else None
-    return found
+        node = node.get(part) if isinstance(node, dict) else None
+    return node
 
 
-def hyperparameters(one: Experiment) -> Iterable[str]:
+def hyperparameters(experiment: Experiment) -> Iterable[str]:
     """Dotted names of the hyperparameters that an experiment sets or searches."""
-    return _leaf_names(msgspec.json.decode(one.hyperparameters), "")
+    return _leaf_names(msgspec.json.decode(experiment.hyperparameters), "")
 
 
-def _leaf_names(found: dict[str, Any], prefix: str) -> Iterable[str]:
-    for name, inner in found.items():
+def _leaf_names(tree: dict[str, Any], prefix: str) -> Iterable[str]:
+    for name, inner in tree.items():
         if isinstance(inner, dict) and "type" not in inner:
             yield from _leaf_names(inner, f"{prefix}{name}.")
         else:

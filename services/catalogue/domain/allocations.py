@@ -36,11 +36,11 @@ replace = msgspec.structs.replace
 def requested(state: State, recorded: Recorded) -> Iterable[Key]:
     """A trial requested slots for a run."""
     event: searcher.RunRequested = recorded.event
-    known = state.trials[event.trial_id]
+    trial = state.trials[event.trial_id]
     # Later runs continue from the trial's own checkpoint, which is not what the trial was started from.
-    warm = event.checkpoint if event.run == 1 else known.warm_start
+    warm = event.checkpoint if event.run == 1 else trial.warm_start
     changed = replace(
-        known, run=event.run, allocation_id=event.allocation_id, runner_state="", warm_start=warm
+        trial, run=event.run, allocation_id=event.allocation_id, runner_state="", warm_start=warm
     )
     yield from put_trial(state, changed)
     yield from open_allocation(
@@ -64,10 +64,10 @@ def requested(state: State, recorded: Recorded) -> Iterable[Key]:
 def opened(state: State, recorded: Recorded) -> Iterable[Key]:
     """A script outside the cluster started a run. A previous run of the trial ends."""
     event: searcher.RunOpened = recorded.event
-    known = state.trials[event.trial_id]
-    yield from close_run(state, known, recorded.at, "a newer run of the trial was started")
+    trial = state.trials[event.trial_id]
+    yield from close_run(state, trial, recorded.at, "a newer run of the trial was started")
     changed = replace(
-        state.trials[known.id],
+        state.trials[trial.id],
         own="ACTIVE",
         state="ACTIVE",
         ended_at=None,
@@ -75,7 +75,7 @@ def opened(state: State, recorded: Recorded) -> Iterable[Key]:
         restarts=event.run - 1,
         run=event.run,
         allocation_id=event.allocation_id,
-        runner_state=known.runner_state if known.run == event.run else "",
+        runner_state=trial.runner_state if trial.run == event.run else "",
     )
     yield from put_trial(state, changed)
     # A script that reconnects opens the same run again; its time counts from the first start.
@@ -100,13 +100,13 @@ def opened(state: State, recorded: Recorded) -> Iterable[Key]:
     yield from _change_phase(state, event.allocation_id, "", "RUNNING", recorded.at)
 
 
-def close_run(state: State, known: Trial, at: float, reason: str, *, stopped: bool = False) -> Iterable[Key]:
+def close_run(state: State, trial: Trial, at: float, reason: str, *, stopped: bool = False) -> Iterable[Key]:
     """End the current run of an unmanaged trial, for which no scheduler reports the end.
 
     With `stopped`, a person stopped the trial, and its script is told to leave when it asks.
     """
-    id = known.allocation_id
-    if id is None or id not in state.live or not state.experiments[known.experiment_id].unmanaged:
+    id = trial.allocation_id
+    if id is None or id not in state.live or not state.experiments[trial.experiment_id].unmanaged:
         return
     ended_run = replace(
         state.allocations[id], ended_at=at, state="TERMINATED", asked_to_leave=stopped, reason=reason
@@ -180,10 +180,10 @@ def deletion_opened(state: State, recorded: Recorded) -> Iterable[Key]:
 def served(state: State, recorded: Recorded) -> Iterable[Key]:
     """A task serves HTTP."""
     event: gateway.Served = recorded.event
-    known = state.tasks.get(ids.task_of(event.allocation_id))
-    if known is not None:
-        state.tasks[known.id] = replace(known, address=event.address, account=event.account)
-        yield "tasks", known.id
+    task = state.tasks.get(ids.task_of(event.allocation_id))
+    if task is not None:
+        state.tasks[task.id] = replace(task, address=event.address, account=event.account)
+        yield "tasks", task.id
 
 
 def assigned(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -205,41 +205,41 @@ def assigned(state: State, recorded: Recorded) -> Iterable[Key]:
                 requested_at=recorded.at,
             ),
         )
-    known = state.allocations[event.allocation_id]
-    state.allocations[known.id] = replace(
-        known, members=event.parts, state=later_state(known.state, "ASSIGNED"), reason=event.reason
+    allocation = state.allocations[event.allocation_id]
+    state.allocations[allocation.id] = replace(
+        allocation, members=event.parts, state=later_state(allocation.state, "ASSIGNED"), reason=event.reason
     )
-    yield "allocations", known.id
+    yield "allocations", allocation.id
 
 
 def started(state: State, recorded: Recorded) -> Iterable[Key]:
     """One member's process started."""
     event: worker.AllocationStarted = recorded.event
-    known = state.allocations.get(event.allocation_id)
+    allocation = state.allocations.get(event.allocation_id)
     # A worker reports its start again after it reconnects, and a late report must not revive a run that the
     # scheduler has ended.
-    if known is None or known.ended_at is not None or event.worker_id in known.there:
+    if allocation is None or allocation.ended_at is not None or event.worker_id in allocation.there:
         return
     # The first member's start is the run's: slots are held from there on, and the wait for the others is part
     # of its time.
-    first = known.started_at is None
-    state.allocations[known.id] = replace(
-        known,
-        there=(*known.there, event.worker_id),
-        started_at=recorded.at if first else known.started_at,
-        state=later_state(known.state, "RUNNING"),
+    first = allocation.started_at is None
+    state.allocations[allocation.id] = replace(
+        allocation,
+        there=(*allocation.there, event.worker_id),
+        started_at=recorded.at if first else allocation.started_at,
+        state=later_state(allocation.state, "RUNNING"),
     )
-    yield "allocations", known.id
+    yield "allocations", allocation.id
     if first:
-        yield from _change_phase(state, known.id, "QUEUED", "RUNNING", recorded.at)
+        yield from _change_phase(state, allocation.id, "QUEUED", "RUNNING", recorded.at)
 
 
 def preemption_requested(state: State, recorded: Recorded) -> Iterable[Key]:
     """The allocation was asked to save a checkpoint and leave."""
-    known = state.allocations.get(recorded.event.allocation_id)
-    if known is not None:
-        state.allocations[known.id] = replace(known, asked_to_leave=True)
-        yield "allocations", known.id
+    allocation = state.allocations.get(recorded.event.allocation_id)
+    if allocation is not None:
+        state.allocations[allocation.id] = replace(allocation, asked_to_leave=True)
+        yield "allocations", allocation.id
 
 
 def gather_joined(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -255,16 +255,16 @@ def gather_joined(state: State, recorded: Recorded) -> Iterable[Key]:
 def ended(state: State, recorded: Recorded) -> Iterable[Key]:
     """All members of an allocation have exited."""
     event: scheduler.AllocationEnded = recorded.event
-    known = state.allocations.get(event.allocation_id)
+    allocation = state.allocations.get(event.allocation_id)
     # The first end counts: what runs would otherwise be counted down twice.
-    if known is None or known.ended_at is not None:
+    if allocation is None or allocation.ended_at is not None:
         return
     ended_run = replace(
-        known, ended_at=recorded.at, state="TERMINATED", outcome=event.outcome, reason=event.reason
+        allocation, ended_at=recorded.at, state="TERMINATED", outcome=event.outcome, reason=event.reason
     )
     yield from close_allocation(state, ended_run)
-    old: Phase = "QUEUED" if known.started_at is None else "RUNNING"
-    yield from _change_phase(state, known.id, old, "", recorded.at)
+    old: Phase = "QUEUED" if allocation.started_at is None else "RUNNING"
+    yield from _change_phase(state, allocation.id, old, "", recorded.at)
 
 
 def _change_phase(state: State, allocation_id: str, old: Phase, new: Phase, at: float) -> Iterable[Key]:
@@ -283,15 +283,15 @@ def _change_phase(state: State, allocation_id: str, old: Phase, new: Phase, at: 
         yield from put_trial(state, replace(trial, phase=new))
 
 
-def _count_running(one: Experiment, begins: int, slots: int, at: float) -> Experiment:
+def _count_running(experiment: Experiment, begins: int, slots: int, at: float) -> Experiment:
     """Count one more running allocation, one less, or as many as before."""
     if not begins:
-        return one
+        return experiment
     return replace(
-        one,
-        running=one.running + begins,
-        running_slots=one.running_slots + begins * slots,
+        experiment,
+        running=experiment.running + begins,
+        running_slots=experiment.running_slots + begins * slots,
         counted_at=at,
-        past_running_s=running_s(one, at),
-        past_slot_s=slot_s(one, at),
+        past_running_s=running_s(experiment, at),
+        past_slot_s=slot_s(experiment, at),
     )

@@ -77,16 +77,17 @@ def archived(state: State, recorded: Recorded) -> Iterable[Key]:
 def revised(state: State, recorded: Recorded) -> Iterable[Key]:
     """A person changed an experiment."""
     event: searcher.ExperimentRevised = recorded.event
-    known = state.experiments[event.experiment_id]
+    experiment = state.experiments[event.experiment_id]
     new_values = event.changes
     changed = replace(
-        known,
-        name=new_values.get("name", known.name),
-        description=new_values.get("description", known.description) or "",
-        labels=tuple(new_values.get("labels", known.labels) or ()),
-        notes=new_values.get("notes", known.notes) or "",
+        experiment,
+        name=new_values.get("name", experiment.name),
+        description=new_values.get("description", experiment.description) or "",
+        labels=tuple(new_values.get("labels", experiment.labels) or ()),
+        notes=new_values.get("notes", experiment.notes) or "",
         # Only differences are kept: the configuration is a record of its own, which is usually paged out.
-        changes=known.changes | {field: value for field, value in new_values.items() if field != "notes"},
+        changes=experiment.changes
+        | {field: value for field, value in new_values.items() if field != "notes"},
     )
     return put_experiment(state, changed)
 
@@ -94,8 +95,8 @@ def revised(state: State, recorded: Recorded) -> Iterable[Key]:
 def job_changed(state: State, recorded: Recorded) -> Iterable[Key]:
     """The scheduler changed a job's share, pool or place in the queue."""
     event: scheduler.JobChanged = recorded.event
-    known = state.experiments.get(event.experiment_id)
-    if known is None:
+    experiment = state.experiments.get(event.experiment_id)
+    if experiment is None:
         return ()
     changes = {
         "resources.priority": event.priority,
@@ -103,24 +104,24 @@ def job_changed(state: State, recorded: Recorded) -> Iterable[Key]:
         "resources.max_slots": event.max_slots,
         "resources.resource_pool": event.pool,
     }
-    return put_experiment(state, replace(known, pool=event.pool, changes=known.changes | changes))
+    return put_experiment(state, replace(experiment, pool=event.pool, changes=experiment.changes | changes))
 
 
 def deleting(state: State, recorded: Recorded) -> Iterable[Key]:
     """The deletion of an experiment was requested."""
     event: searcher.ExperimentDeleting = recorded.event
-    known = state.experiments[event.experiment_id]
-    return put_experiment(state, replace(known, state="DELETING", reason=event.reason))
+    experiment = state.experiments[event.experiment_id]
+    return put_experiment(state, replace(experiment, state="DELETING", reason=event.reason))
 
 
 def deleted(state: State, recorded: Recorded) -> Iterable[Key]:
     """An experiment was deleted, or its deletion failed."""
     event: searcher.ExperimentDeleted = recorded.event
-    known = state.experiments[event.experiment_id]
+    experiment = state.experiments[event.experiment_id]
     if event.state != "DELETED":
-        yield from put_experiment(state, replace(known, state=event.state, reason=event.reason))
+        yield from put_experiment(state, replace(experiment, state=event.state, reason=event.reason))
         return
-    yield from drop_experiment(state, known.id)
+    yield from drop_experiment(state, experiment.id)
 
 
 def trials_deleted(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -157,6 +158,6 @@ def with_effective_state(trial: Trial, experiment: Life, reason: str) -> Trial:
 def project_changed(state: State, recorded: Recorded) -> Iterable[Key]:
     """An experiment was moved to another project."""
     event: gateway.ExperimentMoved = recorded.event
-    known = state.experiments.get(event.experiment_id)
-    if known is not None:
-        yield from put_experiment(state, replace(known, project_id=event.project_id))
+    experiment = state.experiments.get(event.experiment_id)
+    if experiment is not None:
+        yield from put_experiment(state, replace(experiment, project_id=event.project_id))

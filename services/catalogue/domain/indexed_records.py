@@ -33,13 +33,13 @@ replace = msgspec.structs.replace
 
 def put_experiment(state: State, changed: Experiment) -> Iterable[Key]:
     """Store an experiment."""
-    known = state.experiments.get(changed.id)
+    previous = state.experiments.get(changed.id)
     hparams_trial_id = hparams_trial(changed)
-    if hparams_trial_id != (hparams_trial(known) if known else None):
+    if hparams_trial_id != (hparams_trial(previous) if previous else None):
         # The values are copied into the experiment, so that lists show them while its trials are paged out.
         changed = replace(changed, point=_encode_hparams(state, hparams_trial_id))
     state.experiments_in.swap(
-        (known.project_id, known.id) if known else None, (changed.project_id, changed.id)
+        (previous.project_id, previous.id) if previous else None, (changed.project_id, changed.id)
     )
     state.project_of[changed.id] = changed.project_id
     state.experiments[changed.id] = changed
@@ -52,8 +52,8 @@ def hparams_trial(experiment: Experiment) -> int | None:
 
 
 def _encode_hparams(state: State, trial_id: int | None) -> str:
-    known = state.trials.get(trial_id) if trial_id is not None else None
-    return msgspec.json.encode(known.hparams).decode() if known is not None else ""
+    trial = state.trials.get(trial_id) if trial_id is not None else None
+    return msgspec.json.encode(trial.hparams).decode() if trial is not None else ""
 
 
 def drop_experiment(state: State, id: int) -> Iterable[Key]:
@@ -71,15 +71,15 @@ def drop_experiment(state: State, id: int) -> Iterable[Key]:
 
 def put_trial(state: State, changed: Trial) -> Iterable[Key]:
     """Store a trial."""
-    known = state.trials.get(changed.id)
-    if known is None:
+    previous = state.trials.get(changed.id)
+    if previous is None:
         # Load the experiment's other records first.
         state.load(changed.experiment_id)
         state.trials_of.add(changed.experiment_id, changed.id)
         state.task_trials[changed.task_id] = changed.id
-    state.open_trials.swap(open_trial_entry(known) if known else None, open_trial_entry(changed))
-    if known is None or known.best != changed.best:
-        before = ranked_trial_entry(state, known) if known else None
+    state.open_trials.swap(open_trial_entry(previous) if previous else None, open_trial_entry(changed))
+    if previous is None or previous.best != changed.best:
+        before = ranked_trial_entry(state, previous) if previous else None
         state.ranked_trials.swap(before, ranked_trial_entry(state, changed))
     state.trials[changed.id] = changed
     yield "trials", changed.id
@@ -87,7 +87,7 @@ def put_trial(state: State, changed: Trial) -> Iterable[Key]:
 
 def drop_trial(state: State, id: int) -> Iterable[Key]:
     """Forget a trial with its validations, checkpoints and runs."""
-    known = state.trials[id]
+    trial = state.trials[id]
     # Validations and checkpoints go before the trial, because their index entries are computed from its
     # record and from its experiment's.
     for steps in list(state.validation_steps.ids(id)):
@@ -99,12 +99,12 @@ def drop_trial(state: State, id: int) -> Iterable[Key]:
         yield "checkpoints", uuid
     # Not from the index of runs: it is by experiment, and one of 100,000 trials would be scanned once per
     # trial.
-    for run in range(1, known.run + 1):
-        allocation = state.allocations.get(f"{known.task_id}.{run}")
+    for run in range(1, trial.run + 1):
+        allocation = state.allocations.get(f"{trial.task_id}.{run}")
         if allocation is not None:
             yield from drop_allocation(state, allocation)
     yield from _drop_sources(state, id)
-    yield from _remove_trial(state, known)
+    yield from _remove_trial(state, trial)
 
 
 def put_source(state: State, changed: TrialSource) -> Iterable[Key]:
@@ -124,39 +124,40 @@ def _drop_sources(state: State, trial_id: int) -> Iterable[Key]:
         yield "sources", key
 
 
-def _remove_trial(state: State, known: Trial) -> Iterable[Key]:
-    state.trials_of.discard(known.experiment_id, known.id)
-    state.task_trials.pop(known.task_id, None)
+def _remove_trial(state: State, trial: Trial) -> Iterable[Key]:
+    state.trials_of.discard(trial.experiment_id, trial.id)
+    state.task_trials.pop(trial.task_id, None)
     for sorted_index, entry in (
-        (state.open_trials, open_trial_entry(known)),
-        (state.ranked_trials, ranked_trial_entry(state, known)),
+        (state.open_trials, open_trial_entry(trial)),
+        (state.ranked_trials, ranked_trial_entry(state, trial)),
     ):
         sorted_index.swap(entry, None)
-    del state.trials[known.id]
-    yield "trials", known.id
-    experiment = state.experiments[known.experiment_id]
-    point = "" if hparams_trial(experiment) == known.id else experiment.point
+    del state.trials[trial.id]
+    yield "trials", trial.id
+    experiment = state.experiments[trial.experiment_id]
+    point = "" if hparams_trial(experiment) == trial.id else experiment.point
     yield from put_experiment(state, replace(experiment, trials=experiment.trials - 1, point=point))
 
 
 def put_validation(state: State, changed: Validation) -> Iterable[Key]:
     """Store a validation, replacing the trial's earlier one at the same step."""
     key = validation_key(changed.trial_id, changed.steps)
-    known = state.validations.get(key)
+    previous = state.validations.get(key)
     state.ranked_validations.swap(
-        ranked_validation_entry(state, known) if known else None, ranked_validation_entry(state, changed)
+        ranked_validation_entry(state, previous) if previous else None,
+        ranked_validation_entry(state, changed),
     )
-    before = (known.trial_id, known.run, known.steps) if known else None
+    before = (previous.trial_id, previous.run, previous.steps) if previous else None
     state.validation_steps.swap(before, (changed.trial_id, changed.run, changed.steps))
     state.validations[key] = changed
     yield "validations", key
 
 
-def drop_validation(state: State, known: Validation) -> Iterable[Key]:
+def drop_validation(state: State, validation: Validation) -> Iterable[Key]:
     """Forget a validation."""
-    key = validation_key(known.trial_id, known.steps)
-    state.ranked_validations.discard(*ranked_validation_entry(state, known))
-    state.validation_steps.discard(known.trial_id, known.run, known.steps)
+    key = validation_key(validation.trial_id, validation.steps)
+    state.ranked_validations.discard(*ranked_validation_entry(state, validation))
+    state.validation_steps.discard(validation.trial_id, validation.run, validation.steps)
     del state.validations[key]
     yield "validations", key
 
@@ -194,13 +195,13 @@ def close_allocation(state: State, ended: Allocation) -> Iterable[Key]:
     yield from drop_gathering(state, ended.id)
 
 
-def drop_allocation(state: State, known: Allocation) -> Iterable[Key]:
+def drop_allocation(state: State, allocation: Allocation) -> Iterable[Key]:
     """Forget an allocation."""
     # First, because it may still be live, and have gathered shares.
-    yield from close_allocation(state, known)
-    del state.allocations[known.id]
-    state.runs_of.discard(known.experiment_id, known.id)
-    state.runs_without_trial.discard(known.experiment_id, known.id)
+    yield from close_allocation(state, allocation)
+    del state.allocations[allocation.id]
+    state.runs_of.discard(allocation.experiment_id, allocation.id)
+    state.runs_without_trial.discard(allocation.experiment_id, allocation.id)
 
 
 def put_share(state: State, allocation_id: str, peers: int, share: Share) -> Iterable[Key]:
@@ -208,59 +209,59 @@ def put_share(state: State, allocation_id: str, peers: int, share: Share) -> Ite
 
     Once an all-gather is complete, every member has received the one before it, which is dropped.
     """
-    known = state.gatherings.get(allocation_id) or Gathering(peers)
-    number, size = known.joined + 1, len(msgspec.json.encode(share.data))
+    gathering = state.gatherings.get(allocation_id) or Gathering(peers)
+    number, size = gathering.joined + 1, len(msgspec.json.encode(share.data))
     state.shares[share_key(allocation_id, number)] = share
     state.joined[request_key(allocation_id, share.request_id)] = number
     yield "shares", share_key(allocation_id, number)
     # Rounds are counted, not named: a member sends a new request id in each round.
-    is_complete = number % known.peers == 0
+    is_complete = number % gathering.peers == 0
     changed = replace(
-        known,
+        gathering,
         joined=number,
-        size_bytes=known.size_bytes + size,
-        round_bytes=0 if is_complete else known.round_bytes + size,
-        kept_bytes=known.kept_bytes + size,
+        size_bytes=gathering.size_bytes + size,
+        round_bytes=0 if is_complete else gathering.round_bytes + size,
+        kept_bytes=gathering.kept_bytes + size,
     )
     yield from _store_gathering(state, allocation_id, changed)
     if is_complete:
-        yield from _drop_shares(state, allocation_id, number - known.peers)
+        yield from _drop_shares(state, allocation_id, number - gathering.peers)
 
 
 def _drop_shares(state: State, allocation_id: str, last_number: int) -> Iterable[Key]:
-    known, size = state.gatherings[allocation_id], 0
-    for number in range(known.kept_from, last_number + 1):
+    gathering, size = state.gatherings[allocation_id], 0
+    for number in range(gathering.kept_from, last_number + 1):
         share = state.shares.pop(share_key(allocation_id, number))
         size += len(msgspec.json.encode(share.data))
         state.joined.pop(request_key(allocation_id, share.request_id), None)
         yield "shares", share_key(allocation_id, number)
     remaining = replace(
-        known, kept_from=max(known.kept_from, last_number + 1), kept_bytes=known.kept_bytes - size
+        gathering, kept_from=max(gathering.kept_from, last_number + 1), kept_bytes=gathering.kept_bytes - size
     )
     yield from _store_gathering(state, allocation_id, remaining)
 
 
 def _store_gathering(state: State, allocation_id: str, changed: Gathering) -> Iterable[Key]:
-    known = state.gatherings.get(allocation_id) or Gathering(changed.peers)
+    previous = state.gatherings.get(allocation_id) or Gathering(changed.peers)
     state.gatherings[allocation_id] = changed
     size = state.gathered.get("all", Gathered()).size_bytes
-    state.gathered["all"] = Gathered(size + changed.kept_bytes - known.kept_bytes)
+    state.gathered["all"] = Gathered(size + changed.kept_bytes - previous.kept_bytes)
     yield "gatherings", allocation_id
     yield "gathered", "all"
 
 
 def drop_gathering(state: State, allocation_id: str) -> Iterable[Key]:
     """Forget what the members of an allocation gathered."""
-    known = state.gatherings.get(allocation_id)
-    if known is not None:
-        yield from _drop_shares(state, allocation_id, known.joined)
+    gathering = state.gatherings.get(allocation_id)
+    if gathering is not None:
+        yield from _drop_shares(state, allocation_id, gathering.joined)
         del state.gatherings[allocation_id]
 
 
 def put_model(state: State, changed: Model) -> Iterable[Key]:
     """Store a model."""
-    known = state.models.get(changed.id)
-    before = (known.workspace_id, known.id) if known else None
+    previous = state.models.get(changed.id)
+    before = (previous.workspace_id, previous.id) if previous else None
     state.models_in.swap(before, (changed.workspace_id, changed.id))
     state.models[changed.id] = changed
     yield "models", changed.id
@@ -268,9 +269,9 @@ def put_model(state: State, changed: Model) -> Iterable[Key]:
 
 def drop_model(state: State, id: int) -> Iterable[Key]:
     """Forget a model with its versions."""
-    known = state.models.pop(id, None)
-    if known is not None:
-        state.models_in.discard(known.workspace_id, id)
+    model = state.models.pop(id, None)
+    if model is not None:
+        state.models_in.discard(model.workspace_id, id)
         yield "models", id
         for version_id in list(state.versions_of.ids(id)):
             yield from drop_version(state, version_id)
@@ -286,6 +287,6 @@ def put_version(state: State, changed: ModelVersion) -> Iterable[Key]:
 
 def drop_version(state: State, id: int) -> Iterable[Key]:
     """Forget a version of a model."""
-    known = state.versions.pop(id)
-    state.versions_of.discard(known.model_id, known.number, id)
+    version = state.versions.pop(id)
+    state.versions_of.discard(version.model_id, version.number, id)
     yield "versions", id

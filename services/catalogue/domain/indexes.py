@@ -24,13 +24,17 @@ def build_indexes(state: State) -> None:
     state.task_trials = PagedTable({}, lambda task_id: _load_task(state, task_id))
     # `dict.keys` does not load anything: the tables' own methods would page in every experiment.
     add_to_indexes(state, [(name, id) for name in PAGED_TABLES for id in dict.keys(getattr(state, name))])
-    state.live_of = SortedKeys((one.experiment_id, id) for id, one in state.live.items())
-    state.versions_of = SortedKeys((one.model_id, one.number, id) for id, one in state.versions.items())
-    state.sources_of_trial = SortedKeys((one.trial_id, key) for key, one in state.sources.items())
-    state.trials_using = SortedKeys((one.checkpoint, one.trial_id) for one in state.sources.values())
-    state.experiments_in = SortedKeys((one.project_id, one.id) for one in state.experiments.values())
-    state.project_of = {one.id: one.project_id for one in state.experiments.values()}
-    state.models_in = SortedKeys((one.workspace_id, id) for id, one in state.models.items())
+    state.live_of = SortedKeys((live.experiment_id, id) for id, live in state.live.items())
+    state.versions_of = SortedKeys(
+        (version.model_id, version.number, id) for id, version in state.versions.items()
+    )
+    state.sources_of_trial = SortedKeys((source.trial_id, key) for key, source in state.sources.items())
+    state.trials_using = SortedKeys((source.checkpoint, source.trial_id) for source in state.sources.values())
+    state.experiments_in = SortedKeys(
+        (experiment.project_id, experiment.id) for experiment in state.experiments.values()
+    )
+    state.project_of = {experiment.id: experiment.project_id for experiment in state.experiments.values()}
+    state.models_in = SortedKeys((model.workspace_id, id) for id, model in state.models.items())
     state.joined = {}
     for key, share in state.shares.items():
         allocation_id, _, number = key.rpartition("#")
@@ -102,10 +106,10 @@ def ranked_trial_entry(state: State, trial: Trial) -> IndexEntry | None:
     )
 
 
-def ranked_validation_entry(state: State, one: Validation) -> IndexEntry:
+def ranked_validation_entry(state: State, validation: Validation) -> IndexEntry:
     """A validation's key in the ranking of its trial's validations."""
-    experiment = state.experiments[state.trials[one.trial_id].experiment_id]
-    return one.trial_id, signed_metric(experiment, one.metric), one.run, one.steps
+    experiment = state.experiments[state.trials[validation.trial_id].experiment_id]
+    return validation.trial_id, signed_metric(experiment, validation.metric), validation.run, validation.steps
 
 
 def signed_metric(experiment: Experiment, metric: float) -> float:

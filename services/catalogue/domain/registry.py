@@ -18,7 +18,7 @@ replace = msgspec.structs.replace
 def model_set(state: State, recorded: Recorded) -> Iterable[Key]:
     """A model was created or changed."""
     event: checkpoints.ModelSet = recorded.event
-    known = state.models.get(event.model_id)
+    previous = state.models.get(event.model_id)
     changed = Model(
         id=event.model_id,
         name=event.name,
@@ -29,9 +29,9 @@ def model_set(state: State, recorded: Recorded) -> Iterable[Key]:
         notes=event.notes,
         archived=event.archived,
         workspace_id=event.workspace_id,
-        created_at=known.created_at if known else recorded.at,
+        created_at=previous.created_at if previous else recorded.at,
         changed_at=recorded.at,
-        versions=known.versions if known else 0,
+        versions=previous.versions if previous else 0,
     )
     return put_model(state, changed)
 
@@ -47,7 +47,7 @@ def version_set(state: State, recorded: Recorded) -> Iterable[Key]:
     model = state.models.get(event.model_id)
     if model is None:
         return
-    known = state.versions.get(event.version_id)
+    previous = state.versions.get(event.version_id)
     changed = ModelVersion(
         id=event.version_id,
         model_id=model.id,
@@ -59,11 +59,11 @@ def version_set(state: State, recorded: Recorded) -> Iterable[Key]:
         notes=event.notes,
         metadata=event.metadata,
         labels=event.labels,
-        created_at=known.created_at if known else recorded.at,
+        created_at=previous.created_at if previous else recorded.at,
         changed_at=recorded.at,
     )
     yield from put_version(state, changed)
-    versions = model.versions if known else model.versions + 1
+    versions = model.versions if previous else model.versions + 1
     yield from put_model(state, replace(model, versions=versions, changed_at=recorded.at))
 
 

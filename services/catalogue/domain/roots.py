@@ -50,17 +50,19 @@ def _members(state: State, root: str) -> Iterable[Key]:
 
 def _is_over(state: State, root: str) -> bool:
     id = int(root.removeprefix(SUBMISSION))
-    known = state.experiments.get(id)
-    if known is None:
+    experiment = state.experiments.get(id)
+    if experiment is None:
         return True
     # A deletion task may still run after the experiment has ended, and its events change checkpoints.
-    if known.ended_at is None or known.state == "DELETING" or state.live_of.first(id) is not None:
+    if experiment.ended_at is None or experiment.state == "DELETING" or state.live_of.first(id) is not None:
         return False
     if root.startswith(SUBMISSION):
         return True
     trials = (get_loaded(state.trials, trial_id) for trial_id in state.trials_of.ids(id))
     # Metrics judges reports after a trial has ended; until then each judgement would load everything again.
-    return state.open_trials.first(id) is None and all(one is not None and one.settled for one in trials)
+    return state.open_trials.first(id) is None and all(
+        trial is not None and trial.settled for trial in trials
+    )
 
 
 ROOTS: Roots[State] = Roots(

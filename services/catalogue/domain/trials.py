@@ -40,8 +40,8 @@ def created(state: State, recorded: Recorded) -> Iterable[Key]:
 def stopping(state: State, recorded: Recorded) -> Iterable[Key]:
     """A person stopped a trial."""
     event: searcher.TrialStopping = recorded.event
-    known = state.trials[event.trial_id]
-    return put_trial(state, replace(known, own=event.to, state=event.to, reason=event.reason))
+    trial_record = state.trials[event.trial_id]
+    return put_trial(state, replace(trial_record, own=event.to, state=event.to, reason=event.reason))
 
 
 def ended(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -64,30 +64,32 @@ def ended(state: State, recorded: Recorded) -> Iterable[Key]:
 def settled(state: State, recorded: Recorded) -> Iterable[Key]:
     """All reports of a trial have been judged."""
     event: metrics.Settled = recorded.event
-    known = state.trials.get(event.trial_id)
-    return put_trial(state, replace(known, settled=True)) if known is not None else ()
+    trial_record = state.trials.get(event.trial_id)
+    return put_trial(state, replace(trial_record, settled=True)) if trial_record is not None else ()
 
 
 def operation_answered(state: State, recorded: Recorded) -> Iterable[Key]:
     """The search method answered an operation, with the next one or with nothing to do."""
     event: searcher.OperationSet | searcher.TrialIdled = recorded.event
-    known = state.trials[event.trial_id]
+    trial_record = state.trials[event.trial_id]
     last_seq = event.seq - 1 if isinstance(event, searcher.OperationSet) else event.seq
-    return put_trial(state, replace(known, answered=last_seq)) if last_seq > known.answered else ()
+    return (
+        put_trial(state, replace(trial_record, answered=last_seq)) if last_seq > trial_record.answered else ()
+    )
 
 
 def run_ended(state: State, recorded: Recorded) -> Iterable[Key]:
     """A run ended, and its trial continues."""
     event: searcher.RunEnded = recorded.event
-    known = state.trials[event.trial_id]
-    return put_trial(state, replace(known, restarts=event.restarts, reason=event.reason))
+    trial_record = state.trials[event.trial_id]
+    return put_trial(state, replace(trial_record, restarts=event.restarts, reason=event.reason))
 
 
 def status_set(state: State, recorded: Recorded) -> Iterable[Key]:
     """A script set the text about what it is doing."""
     event: trial.StatusSet = recorded.event
-    known = state.trials.get(event.trial_id)
+    trial_record = state.trials.get(event.trial_id)
     # A text of an earlier run may arrive after the next one has begun.
-    if known is None or known.run != event.run:
+    if trial_record is None or trial_record.run != event.run:
         return ()
-    return put_trial(state, replace(known, runner_state=event.status))
+    return put_trial(state, replace(trial_record, runner_state=event.status))

@@ -20,7 +20,7 @@ def registered(state: State, recorded: Recorded) -> Iterable[Key]:
     connected = state.workers.get(event.worker_id)
     if connected is not None and worker.is_different_worker(event, connected.instance, connected.host):
         return
-    known = connected or state.away.pop(event.worker_id, None)
+    previous = connected or state.away.pop(event.worker_id, None)
     state.workers[event.worker_id] = Worker(
         id=event.worker_id,
         instance=event.instance,
@@ -31,8 +31,8 @@ def registered(state: State, recorded: Recorded) -> Iterable[Key]:
         slots=event.slots,
         launcher=event.launcher,
         registered_at=recorded.at,
-        switch=known.switch if known else Switch(),
-        slot_switches=known.slot_switches if known else {},
+        switch=previous.switch if previous else Switch(),
+        slot_switches=previous.slot_switches if previous else {},
     )
     yield "workers", event.worker_id
     yield "away", event.worker_id
@@ -41,10 +41,10 @@ def registered(state: State, recorded: Recorded) -> Iterable[Key]:
 def left(state: State, recorded: Recorded) -> Iterable[Key]:
     """A worker left or was lost."""
     id = recorded.event.worker_id
-    known = state.workers.pop(id, None)
-    if known is not None:
+    worker_record = state.workers.pop(id, None)
+    if worker_record is not None:
         why = getattr(recorded.event, "reason", "it was stopped")
-        state.away[id] = replace(known, gone_at=recorded.at, gone_why=why)
+        state.away[id] = replace(worker_record, gone_at=recorded.at, gone_why=why)
         yield "workers", id
         yield "away", id
 
@@ -59,17 +59,17 @@ def forgotten(state: State, recorded: Recorded) -> Iterable[Key]:
 def switched(state: State, recorded: Recorded) -> Iterable[Key]:
     """A worker was enabled or disabled."""
     event: scheduler.WorkerSwitched = recorded.event
-    known = state.workers.get(event.worker_id)
-    if known is not None:
-        state.workers[known.id] = replace(known, switch=Switch(event.enabled, event.draining))
-        yield "workers", known.id
+    worker_record = state.workers.get(event.worker_id)
+    if worker_record is not None:
+        state.workers[worker_record.id] = replace(worker_record, switch=Switch(event.enabled, event.draining))
+        yield "workers", worker_record.id
 
 
 def slot_switched(state: State, recorded: Recorded) -> Iterable[Key]:
     """A slot was enabled or disabled."""
     event: scheduler.SlotSwitched = recorded.event
-    known = state.workers.get(event.worker_id)
-    if known is not None:
-        switches = known.slot_switches | {event.slot_id: Switch(event.enabled, event.draining)}
-        state.workers[known.id] = replace(known, slot_switches=switches)
-        yield "workers", known.id
+    worker_record = state.workers.get(event.worker_id)
+    if worker_record is not None:
+        switches = worker_record.slot_switches | {event.slot_id: Switch(event.enabled, event.draining)}
+        state.workers[worker_record.id] = replace(worker_record, slot_switches=switches)
+        yield "workers", worker_record.id
