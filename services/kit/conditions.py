@@ -164,7 +164,7 @@ class Conditions:
         `details` are the broker's or database's own messages.
         """
         before, now = self._found.get(condition, {}), self._clock()
-        found = {
+        troubles = {
             about: Trouble(
                 condition,
                 about,
@@ -175,16 +175,16 @@ class Conditions:
             )
             for about, text in messages.items()
         }
-        self._found[condition] = found
+        self._found[condition] = troubles
         if condition == LOOP_BLOCKED:
             # Set by the watchdog, whose thread must not block on writing the log.
             return
-        for about in found.keys() - before.keys():
-            one = found[about]
+        for about in troubles.keys() - before.keys():
+            trouble = troubles[about]
             log.warning(
-                "condition.began", what=condition, about=about, message=one.message, detail=one.detail
+                "condition.began", what=condition, about=about, message=trouble.message, detail=trouble.detail
             )
-        for about in before.keys() - found.keys():
+        for about in before.keys() - troubles.keys():
             seconds = round(now - before[about].since, 1)
             log.info("condition.ended", what=condition, about=about, seconds=seconds)
 
@@ -192,14 +192,14 @@ class Conditions:
         """Everything that is wrong, oldest first."""
         # A copy, as other threads may add a condition meanwhile; the inner dicts are replaced and never
         # changed.
-        found = [one for by_about in list(self._found.values()) for one in by_about.values()]
-        return sorted(found, key=lambda one: (one.since, one.condition, one.about))
+        troubles = [trouble for by_about in list(self._found.values()) for trouble in by_about.values()]
+        return sorted(troubles, key=lambda trouble: (trouble.since, trouble.condition, trouble.about))
 
     def readings(self) -> Iterable[Reading]:
         """Prometheus readings of every condition, 0 if it does not hold."""
         # An alert on a series that does not exist never fires.
         values = dict.fromkeys(((kind, "") for kind in KINDS), 0.0)
-        values |= {(one.condition, one.about): 1.0 for one in self.current()}
+        values |= {(trouble.condition, trouble.about): 1.0 for trouble in self.current()}
         yield Reading("condition", "1 while the condition holds", ("condition", "about"), values)
 
 

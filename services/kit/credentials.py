@@ -83,12 +83,12 @@ class Authority:
     @classmethod
     def from_json(cls, text: str) -> Authority:
         """Load keys written by `to_json`. Keys that an earlier version did not have are generated."""
-        kept = json.loads(text)
-        if not isinstance(kept, dict):
-            raise TypeError(f"expected an object of keys, not {type(kept).__name__}")
+        keys = json.loads(text)
+        if not isinstance(keys, dict):
+            raise TypeError(f"expected an object of keys, not {type(keys).__name__}")
         for later in ("scripts_seed", "workers_seed", "worker_signing_seed"):
-            kept.setdefault(later, _new_seed(nkeys.PREFIX_BYTE_ACCOUNT))
-        return cls(**kept)
+            keys.setdefault(later, _new_seed(nkeys.PREFIX_BYTE_ACCOUNT))
+        return cls(**keys)
 
     def to_json(self) -> str:
         """Serialize the keys for a file that only its owner may read."""

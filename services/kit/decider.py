@@ -297,10 +297,12 @@ class Decider(Generic[S]):
         owner = self._rules.owner
         record = Decision(owner, self._positions[subjects.CONTROL], len(made.events), self._replica)
         body = codec.encode(record, id=made.batch, actor=owner, at=made.at)
-        spans = [self._span(one) for one in made.events]
+        spans = [self._span(decided) for decided in made.events]
         drafts = [Draft(subjects.decision(owner), body, made.batch)]
-        for one, span in zip(made.events, spans, strict=True):
-            drafts.append(Draft(codec.subject_of(one.event), one.body, one.id, span.header if span else ""))
+        for decided, span in zip(made.events, spans, strict=True):
+            drafts.append(
+                Draft(codec.subject_of(decided.event), decided.body, decided.id, span.header if span else "")
+            )
         # Before the append: if its answer is lost, the batch may still be read back, and `read_back` must
         # know it.
         self._unconfirmed[made.batch] = tuple(made.outcomes)
@@ -354,9 +356,9 @@ class Decider(Generic[S]):
     def _charge(self, made: Round) -> None:
         """Count what commands have added to the log."""
         payers = {pending.call.id: pending.payer for pending in made.waiting if pending.payer}
-        for one in made.events:
-            if payer := payers.get(one.cause):
-                self._budget.charge(payer, len(one.body) + OVERHEAD_BYTES, self._clock())
+        for decided in made.events:
+            if payer := payers.get(decided.cause):
+                self._budget.charge(payer, len(decided.body) + OVERHEAD_BYTES, self._clock())
 
     async def _on_refused(self, made: Round, reason: str) -> None:
         """Handle a round that the log explicitly refused: none of it is stored."""

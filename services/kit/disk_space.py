@@ -48,8 +48,10 @@ def space_at(path: Path) -> Space:
     while not existing.exists() and existing != existing.parent:
         existing = existing.parent
     # `f_bavail`, not `f_bfree`: the rest is reserved for root.
-    found = os.statvfs(existing)
-    return Space(path, found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize)
+    file_system = os.statvfs(existing)
+    return Space(
+        path, file_system.f_bavail * file_system.f_frsize, file_system.f_blocks * file_system.f_frsize
+    )
 
 
 def format_size(count: float) -> str:
@@ -136,9 +138,9 @@ class Disks:
 
 
 def _spaces(folders: Mapping[str, Path]) -> dict[str, Space]:
-    found = {}
+    spaces = {}
     for name, folder in folders.items():
         # An unavailable disk is not a full one; its users report it themselves.
         with contextlib.suppress(OSError):
-            found[name] = space_at(folder)
-    return found
+            spaces[name] = space_at(folder)
+    return spaces

@@ -75,8 +75,8 @@ def set_aside(path: Path, companions: Sequence[str] = ()) -> Path:
 
 def damaged_copies(path: Path, companions: Sequence[str] = ()) -> list[Path]:
     """Return the damaged copies of a file, oldest first."""
-    found = sorted(path.parent.glob(f"{path.name}{DAMAGED_MARK}*"))
-    return [one for one in found if not any(one.name.endswith(ending) for ending in companions)]
+    copies = sorted(path.parent.glob(f"{path.name}{DAMAGED_MARK}*"))
+    return [copy for copy in copies if not any(copy.name.endswith(ending) for ending in companions)]
 
 
 def _delete_old(path: Path, companions: Sequence[str]) -> None:

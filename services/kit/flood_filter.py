@@ -64,7 +64,7 @@ class FloodFilter:
     def keep(self, data: bytes) -> bytes:
         """Return what is kept of the next bytes."""
         self._begin_window()
-        data, at, kept = self._head + data, 0, []
+        data, at, pieces = self._head + data, 0, []
         self._head = b""
         while at < len(data):
             if not self._rest and not self._begin_frame(data, at):
@@ -72,10 +72,10 @@ class FloodFilter:
                 break
             end = min(at + self._rest, len(data))
             if self._keeps:
-                kept.append(data[at:end])
+                pieces.append(data[at:end])
             self._rest -= end - at
             at = end
-        return b"".join(kept)
+        return b"".join(pieces)
 
     def _begin_frame(self, data: bytes, at: int) -> bool:
         """Find the length of the frame at a position, and decide about it. False: its line is not whole."""
@@ -126,5 +126,5 @@ class FilteringParser(Parser):
 
     async def parse(self, data: bytes = b"") -> None:
         """Parse what the filter keeps."""
-        if kept := self._filter.keep(data):
-            await super().parse(kept)
+        if remaining := self._filter.keep(data):
+            await super().parse(remaining)

@@ -37,12 +37,12 @@ def pool_manager(
     """
 
     def connect(made: HTTPConnection) -> socket.socket:
-        found = _connect(made, addresses)
+        connected_socket = _connect(made, addresses)
         if within_s:
             limit = threading.Timer(within_s, _shut_down, (made,))
             limit.daemon = True
             limit.start()
-        return found
+        return connected_socket
 
     def answer(made: Any) -> Any:
         # It drops its socket when the response is the last one, so keep a reference.
@@ -63,9 +63,9 @@ def pool_manager(
     class SecurePool(HTTPSConnectionPool):
         ConnectionCls = Secure
 
-    found = urllib3.PoolManager(timeout=timeout, retries=retries, ssl_context=context)
-    found.pool_classes_by_scheme = {"http": PlainPool, "https": SecurePool}
-    return found
+    manager = urllib3.PoolManager(timeout=timeout, retries=retries, ssl_context=context)
+    manager.pool_classes_by_scheme = {"http": PlainPool, "https": SecurePool}
+    return manager
 
 
 def _shut_down(made: Any) -> None:
@@ -91,10 +91,12 @@ def _limit_error(answer: urllib3.HTTPResponse) -> urllib3.HTTPResponse:
 def _connect(made: HTTPConnection, addresses: Addresses) -> socket.socket:
     host, port = made.host.strip("[]"), made.port
     try:
-        known = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        address_entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise urllib3.exceptions.NewConnectionError(made, f"{host} cannot be resolved") from error
-    allowed = [str(one[4][0]) for one in known if addresses.is_allowed(host, port, str(one[4][0]))]
+    allowed = [
+        str(entry[4][0]) for entry in address_entries if addresses.is_allowed(host, port, str(entry[4][0]))
+    ]
     if not allowed:
         raise addresses.refusal(host)
     failure: OSError | None = None

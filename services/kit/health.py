@@ -146,12 +146,12 @@ class HealthPages:
         """Return status line and body of a page."""
         match path:
             case "/healthz":
-                return _page_of(one.line() for one in self._conditions.current())
+                return _page_of(trouble.line() for trouble in self._conditions.current())
             case "/readyz":
                 return _page_of(
-                    one.line()
-                    for one in self._conditions.current()
-                    if not KINDS[one.condition].serves_requests
+                    trouble.line()
+                    for trouble in self._conditions.current()
+                    if not KINDS[trouble.condition].serves_requests
                 )
             case "/livez":
                 # A process that only a restart can help exits on its own.
@@ -194,8 +194,10 @@ def _page_of(lines: Iterable[str]) -> tuple[str, bytes]:
 
 def deduplicate(troubles: Iterable[Trouble]) -> list[Trouble]:
     """Deduplicate troubles reported by several processes, keeping the earliest. Oldest first."""
-    found: dict[tuple[str, str, str], Trouble] = {}
-    for one in sorted(troubles, key=lambda one: one.since):
-        seen_by_all = not KINDS[one.condition].is_reported
-        found.setdefault((one.condition, one.about, "" if seen_by_all else one.program), one)
-    return list(found.values())
+    earliest: dict[tuple[str, str, str], Trouble] = {}
+    for trouble in sorted(troubles, key=lambda trouble: trouble.since):
+        seen_by_all = not KINDS[trouble.condition].is_reported
+        earliest.setdefault(
+            (trouble.condition, trouble.about, "" if seen_by_all else trouble.program), trouble
+        )
+    return list(earliest.values())

@@ -32,7 +32,7 @@ async def publish_health(connection: Client, conditions: Conditions, replica: st
     """Publish what is wrong with this process, while anything is, until cancelled."""
     subject, was_published = subjects.health_sign(conditions.program.split()[0], replica), False
     while True:
-        wrong = [one for one in conditions.current() if KINDS[one.condition].is_reported]
+        wrong = [trouble for trouble in conditions.current() if KINDS[trouble.condition].is_reported]
         # The empty report after the last one tells the others at once, instead of after `EXPIRY_S`.
         if wrong or was_published:
             with contextlib.suppress(*UNREACHABLE_ERRORS):
@@ -55,9 +55,9 @@ class HealthReports:
     def current(self) -> list[Trouble]:
         """Return what is wrong elsewhere, oldest first."""
         now = self._clock()
-        self._reports = {who: one for who, one in self._reports.items() if now - one[0] < EXPIRY_S}
-        found = [one for _, troubles in self._reports.values() for one in troubles]
-        return sorted(found, key=lambda one: one.since)
+        self._reports = {who: report for who, report in self._reports.items() if now - report[0] < EXPIRY_S}
+        troubles = [trouble for _, reported in self._reports.values() for trouble in reported]
+        return sorted(troubles, key=lambda trouble: trouble.since)
 
     async def _on_message(self, message: Msg) -> None:
         self.record(message.subject, message.data)
@@ -79,12 +79,12 @@ class HealthReports:
 
 
 def _valid_troubles(troubles: list[Trouble], program: str) -> Iterable[Trouble]:
-    for one in troubles[:MAX_TROUBLES]:
-        if one.condition in KINDS and KINDS[one.condition].is_reported:
+    for trouble in troubles[:MAX_TROUBLES]:
+        if trouble.condition in KINDS and KINDS[trouble.condition].is_reported:
             yield msgspec.structs.replace(
-                one,
+                trouble,
                 # A worker may publish under its own subject only, but write anything into the message.
                 program=program,
-                message=one.message[:MAX_MESSAGE_CHARACTERS],
-                about=one.about[:MAX_MESSAGE_CHARACTERS],
+                message=trouble.message[:MAX_MESSAGE_CHARACTERS],
+                about=trouble.about[:MAX_MESSAGE_CHARACTERS],
             )

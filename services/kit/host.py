@@ -160,14 +160,14 @@ async def _open_log(
     Stream settings are the intake's responsibility.
     """
     snapshot = _snapshot(service)
-    known, marks = await database.read(lambda c: (snapshot.furthest_positions(c), snapshot.marks(c)))
+    read_positions, marks = await database.read(lambda c: (snapshot.furthest_positions(c), snapshot.marks(c)))
     await ensure_streams(
         connection.jetstream(),
         replicas=settings.stream_replicas,
         keep_bytes=stream_limit(settings.stream_keep_mib, settings.log_disk),
         # Without an explicit limit, a start must not discard stored messages.
         shrink=settings.stream_keep_mib > 0,
-        known=known,
+        read_positions=read_positions,
         adjust=False,
     )
     return JetStreamLog(connection, marks)
@@ -310,8 +310,8 @@ async def _serve_requests(service: Service, parts: Parts, lease: Lease) -> None:
 
     async def answer(query: Any, stream: str, position: int) -> tuple[int, Any]:
         await runner.wait_for_position(position, stream=stream)
-        found = await runner.answer(query)
-        return runner.positions["CONTROL"], found
+        response = await runner.answer(query)
+        return runner.positions["CONTROL"], response
 
     def read(kind: type) -> Callable[[Any, str, int], Awaitable[tuple[int, Any]]]:
         async def reply(query: Any, stream: str, position: int) -> tuple[int, Any]:

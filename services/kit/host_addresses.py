@@ -9,7 +9,7 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 def split_list(text: str) -> list[str]:
     """Split a comma-separated list."""
-    return [one.strip() for one in text.split(",") if one.strip()]
+    return [entry.strip() for entry in text.split(",") if entry.strip()]
 
 
 def parse_address(text: str) -> Address | None:

@@ -17,20 +17,20 @@ def started(pid: int) -> int | None:
 def descendants(ancestor: int, session: int) -> set[int]:
     """Return live processes below `ancestor` or in `session`."""
     children: dict[int, list[int]] = {}
-    found: set[int] = set()
+    pids: set[int] = set()
     for pid in all_pids():
         fields = _stat(pid)
         if fields is not None:
             children.setdefault(int(fields[1]), []).append(pid)
             if int(fields[3]) == session:
-                found.add(pid)
+                pids.add(pid)
     # A process that has become a daemon is no descendant any more, but still in the session.
-    pending = [ancestor, *found]
+    pending = [ancestor, *pids]
     while pending:
-        below = [pid for pid in children.get(pending.pop(), ()) if pid not in found]
-        found.update(below)
+        below = [pid for pid in children.get(pending.pop(), ()) if pid not in pids]
+        pids.update(below)
         pending += below
-    return found
+    return pids
 
 
 def children() -> set[int]:

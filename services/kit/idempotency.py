@@ -35,7 +35,7 @@ class RequestResult(msgspec.Struct, frozen=True):
 
 def results_by_age(creations: Mapping[str, RequestResult]) -> SortedKeys:
     """Return the index `made_at` of a state's creations: (creation time, request id)."""
-    return SortedKeys((one.at, id) for id, one in creations.items())
+    return SortedKeys((result.at, id) for id, result in creations.items())
 
 
 def earlier_result(creations: Mapping[str, RequestResult], once: Once | None) -> RequestResult | None:
@@ -43,8 +43,8 @@ def earlier_result(creations: Mapping[str, RequestResult], once: Once | None) ->
 
     Raises `Refused` if its key was used for another one.
     """
-    known = creations.get(once.request_id) if once is not None else None
-    if known is not None and once is not None and known.digest != once.digest:
+    earlier = creations.get(once.request_id) if once is not None else None
+    if earlier is not None and once is not None and earlier.digest != once.digest:
         raise Refused(
             Problem(
                 "already_exists",
@@ -52,23 +52,25 @@ def earlier_result(creations: Mapping[str, RequestResult], once: Once | None) ->
                 "send the same request with it, or this one with a new key",
             )
         )
-    return known
+    return earlier
 
 
-def idempotent(rule: Callable[[S, Any, Call], Result], kept: type[Any]) -> Callable[[S, Any, Call], Result]:
-    """Wrap a command's rule to record the result of a keyed request as the owner's event `kept`."""
+def idempotent(
+    rule: Callable[[S, Any, Call], Result], event_type: type[Any]
+) -> Callable[[S, Any, Call], Result]:
+    """Wrap a command's rule to record the result of a keyed request as an `event_type` of the owner."""
 
     def keyed(state: S, command: Creation, call: Call) -> Result:
         if command.once is None:
             return rule(state, command, call)
-        known = earlier_result(getattr(state, FIELD), command.once)
-        if known is not None:
-            return Result(value=known.value)
+        earlier = earlier_result(getattr(state, FIELD), command.once)
+        if earlier is not None:
+            return Result(value=earlier.value)
         # The result is an event of the same decision: if the process dies in between, neither of the two is
         # there.
         result = rule(state, command, call)
         asked, reason = command.once, "the request carried an Idempotency-Key"
-        fact = kept(asked.request_id, asked.key, asked.digest, result.value, reason)
+        fact = event_type(asked.request_id, asked.key, asked.digest, result.value, reason)
         return Result([*result.events, fact], result.value)
 
     return keyed
@@ -77,8 +79,8 @@ def idempotent(rule: Callable[[S, Any, Call], Result], kept: type[Any]) -> Calla
 def fold_result(state: Any, recorded: Recorded) -> Iterable[Key]:
     """Fold a `CreationKept` event and forget some expired ones."""
     event, creations = recorded.event, getattr(state, FIELD)
-    known, id = creations.get(event.request_id), event.request_id
-    state.made_at.swap((known.at, id) if known else None, (recorded.at, id))
+    earlier, id = creations.get(event.request_id), event.request_id
+    state.made_at.swap((earlier.at, id) if earlier else None, (recorded.at, id))
     creations[id] = RequestResult(event.key, event.digest, event.value, recorded.at)
     yield FIELD, id
     # By the time of this event and not by the clock, so that every replica forgets the same keys.

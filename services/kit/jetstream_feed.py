@@ -141,8 +141,8 @@ class JetStreamFeed:
 
     def _record_mark(self) -> None:
         """Record the newest message, to recognise the log by it later."""
-        known = self._marks.get(self._stream)
-        if self._stored_at and (known is None or known.position < self.position):
+        mark = self._marks.get(self._stream)
+        if self._stored_at and (mark is None or mark.position < self.position):
             self._marks[self._stream] = Mark(self.position, self._stored_at)
 
     # -- consumer lifecycle

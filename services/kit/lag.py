@@ -133,22 +133,22 @@ class WorstLag:
     @property
     def completed(self) -> int:
         """Sum of the items done; grows with any of the measures."""
-        return sum(one.completed for one in self._measures)
+        return sum(measure.completed for measure in self._measures)
 
     @property
     def left(self) -> int:
         """Number of items known but not done."""
-        return max(one.left for one in self._measures)
+        return max(measure.left for measure in self._measures)
 
     @property
     def age_s(self) -> float:
         """Seconds for which the oldest item is overdue."""
-        return max(one.age_s for one in self._measures)
+        return max(measure.age_s for measure in self._measures)
 
     def restart_age(self) -> None:
         """Restart the age of what is left from now."""
-        for one in self._measures:
-            one.restart_age()
+        for measure in self._measures:
+            measure.restart_age()
 
 
 class LagMonitor:
@@ -165,17 +165,17 @@ class LagMonitor:
 
         Returns a message for each that is too far behind.
         """
-        for name, one in lag.items():
+        for name, measure in lag.items():
             if not enforced:
-                one.restart_age()
-            self._log_change(name, one, one.age_s)
+                measure.restart_age()
+            self._log_change(name, measure, measure.age_s)
         return {name: self._describe(name, lag[name]) for name in self._longest_s if name in lag}
 
-    def _describe(self, name: str, one: HasLag) -> str:
-        where = f"at position {self._position(name)} with {one.left} more behind it"
+    def _describe(self, name: str, measure: HasLag) -> str:
+        where = f"at position {self._position(name)} with {measure.left} more behind it"
         return f"folded events are not saved, {where}" if name == SAVING else f"{name} is not read, {where}"
 
-    def _log_change(self, name: str, one: HasLag, age_s: float) -> None:
+    def _log_change(self, name: str, measure: HasLag, age_s: float) -> None:
         seconds = round(max(age_s, self._longest_s.get(name, 0.0)), 1)
         if name in self._longest_s:
             self._longest_s[name] = seconds
@@ -185,4 +185,6 @@ class LagMonitor:
                 log.info("log.caught_up", what=name, position=self._position(name), seconds=seconds)
         elif 0 < self._limit_s < age_s:
             self._longest_s[name] = seconds
-            log.warning("log.lags", what=name, position=self._position(name), left=one.left, seconds=seconds)
+            log.warning(
+                "log.lags", what=name, position=self._position(name), left=measure.left, seconds=seconds
+            )

@@ -140,8 +140,8 @@ async def open_bucket(js: JetStreamContext, replicas: int, *, adjust: bool = Tru
         "allow_rollup_hdrs": True,
         "deny_delete": True,
     }
-    found = await request_with_retry(js._nc, f"STREAM.INFO.{name}", {})
-    if found.get("config", {}).get("storage") == "file":
+    answer = await request_with_retry(js._nc, f"STREAM.INFO.{name}", {})
+    if answer.get("config", {}).get("storage") == "file":
         # Created by an earlier version; the broker cannot change the storage type.
         await request_with_retry(js._nc, f"STREAM.DELETE.{name}", {})
     await ensure_stream(js, config, adjust=adjust)

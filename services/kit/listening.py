@@ -67,7 +67,9 @@ async def report_while_leading(
     while True:
         await asyncio.sleep(every_s)
         if parts.is_leader() and await _is_caught_up(parts, within_s):
-            await asyncio.gather(*(_command(parts, *one, within_s) for one in reports(parts.runner.state)))
+            await asyncio.gather(
+                *(_command(parts, *report, within_s) for report in reports(parts.runner.state))
+            )
         else:
             restart(parts.runner.state)
 

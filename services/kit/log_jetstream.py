@@ -97,7 +97,7 @@ class JetStreamLog:
         """Return the streams that recently refused to store anything, each with the reason."""
         now = time.monotonic()
         self._refusals = {
-            name: one for name, one in self._refusals.items() if now - one[0] < REFUSAL_MEMORY_S
+            name: refusal for name, refusal in self._refusals.items() if now - refusal[0] < REFUSAL_MEMORY_S
         }
         return {name: why for name, (_, why) in self._refusals.items()}
 
@@ -223,8 +223,8 @@ class JetStreamLog:
             raise OutcomeUnknown(f"stream {stream}: {answer['error'].get('description')}")
         if not is_from_leader(answer):
             raise OutcomeUnknown(f"stream {stream} has no leader to tell its end")
-        found: dict[str, Any] = answer["state"]
-        return found
+        state: dict[str, Any] = answer["state"]
+        return state
 
     async def _api_request(self, subject: str, body: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -258,7 +258,7 @@ async def ensure_streams(
     keep_days: float = 30.0,
     keep_bytes: int = 16 << 30,
     shrink: bool = True,
-    known: Mapping[str, int] | None = None,
+    read_positions: Mapping[str, int] | None = None,
     adjust: bool = True,
 ) -> None:
     """Create all streams that do not exist and, with `adjust`, update the others to these settings.
@@ -269,9 +269,9 @@ async def ensure_streams(
     of compressed streams did not recover after a kill (nats-server 2.15). CONTROL is kept until it is
     archived, ORDERS keeps the newest message per worker, and REPORTS and LOGS are bounded by age and size;
     without `shrink`, a stream that holds more than `keep_bytes` keeps its contents. WITNESS discards nothing:
-    when it is full it refuses messages, and the sender waits. `known` is the position up to which each stream
-    was read before. Raises `LogTruncated` if such a stream is gone, because a new one in its place would hide
-    the loss.
+    when it is full it refuses messages, and the sender waits. `read_positions` are the positions up to which
+    streams were read before. Raises `LogTruncated` if such a stream is gone, because a new one in its place
+    would hide the loss.
     """
     for stream, pattern in names.STREAM_SUBJECTS.items():
         config: dict[str, Any] = {
@@ -299,7 +299,7 @@ async def ensure_streams(
             held = 0 if shrink else await _stream_bytes(js, stream)
             most = max(keep_bytes, held)
             config |= {"max_age": int(keep_days * 86400) * NANOSECONDS, "max_bytes": most}
-        await ensure_stream(js, config, (known or {}).get(stream, 0), adjust=adjust)
+        await ensure_stream(js, config, (read_positions or {}).get(stream, 0), adjust=adjust)
 
 
 _WITNESS_CONFIG: dict[str, Any] = {
@@ -316,20 +316,20 @@ _WITNESS_CONFIG: dict[str, Any] = {
 
 async def _stream_bytes(js: JetStreamContext, stream: str) -> int:
     """Return the number of bytes in a stream; 0 if it does not exist."""
-    found = await request_with_retry(js._nc, f"STREAM.INFO.{stream}", {})
-    return int(found["state"]["bytes"]) if "state" in found else 0
+    answer = await request_with_retry(js._nc, f"STREAM.INFO.{stream}", {})
+    return int(answer["state"]["bytes"]) if "state" in answer else 0
 
 
 async def ensure_stream(
-    js: JetStreamContext, config: dict[str, Any], known: int = 0, *, adjust: bool = True
+    js: JetStreamContext, config: dict[str, Any], read_position: int = 0, *, adjust: bool = True
 ) -> None:
     """Create a stream or, with `adjust`, update it to these settings.
 
-    Raises RuntimeError with the broker's reason. `known` is the position up to which the stream was read;
-    raises `LogTruncated` if the stream is gone although it was read.
+    Raises RuntimeError with the broker's reason. `read_position` is the position up to which the stream
+    was read; raises `LogTruncated` if the stream is gone although it was read.
     """
     began = time.monotonic()
-    while problem := await _ensure_once(js, config, known, adjust):
+    while problem := await _ensure_once(js, config, read_position, adjust):
         # Services start together: the broker counts a stream's size once per concurrent request to create it.
         patience = FORMING_PATIENCE_S if problem.code in FORMING_ERRORS else REFUSAL_PATIENCE_S
         if time.monotonic() - began > patience:
@@ -347,25 +347,28 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 async def _ensure_once(
-    js: JetStreamContext, config: dict[str, Any], known: int, adjust: bool
+    js: JetStreamContext, config: dict[str, Any], read_position: int, adjust: bool
 ) -> Problem | None:
     name = config["name"]
-    found = await request_with_retry(js._nc, f"STREAM.INFO.{name}", {})
-    if "error" not in found:
-        return await _update_stream(js, config, found["config"]) if adjust else None
-    error = found["error"]
+    answer = await request_with_retry(js._nc, f"STREAM.INFO.{name}", {})
+    if "error" not in answer:
+        return await _update_stream(js, config, answer["config"]) if adjust else None
+    error = answer["error"]
     if error.get("err_code") != MISSING_STREAM:
         return Problem(f"stream {name}: {error.get('description')}", error.get("err_code", 0))
-    if known:
-        text = f"stream {name} is gone, but position {known} was read already. {recovery_advice(name, known)}"
+    if read_position:
+        text = (
+            f"stream {name} is gone, but position {read_position} was read already. "
+            f"{recovery_advice(name, read_position)}"
+        )
         return Problem(text, lost=True)
     return await _send_config(js, f"STREAM.CREATE.{name}", config)
 
 
 async def _update_stream(
-    js: JetStreamContext, config: dict[str, Any], found: dict[str, Any]
+    js: JetStreamContext, config: dict[str, Any], current_config: dict[str, Any]
 ) -> Problem | None:
-    if found.get("persist_mode") == "async":
+    if current_config.get("persist_mode") == "async":
         if config["num_replicas"] > 1:
             return Problem(
                 f"stream {config['name']} {LAZY_FLUSH_PROBLEM}; it cannot be replicated. {REMAKE_ADVICE}"
@@ -374,10 +377,10 @@ async def _update_stream(
             "stream.flushed_lazily", stream=config["name"], advice=f"It {LAZY_FLUSH_PROBLEM}. {REMAKE_ADVICE}"
         )
     # The broker leaves out what is zero or false, so those cannot be compared.
-    if all(found.get(key) == value for key, value in config.items() if value):
+    if all(current_config.get(key) == value for key, value in config.items() if value):
         return None
     # Over what it has: what an operator has set beside our settings, such as placement, stays.
-    return await _send_config(js, f"STREAM.UPDATE.{config['name']}", found | config)
+    return await _send_config(js, f"STREAM.UPDATE.{config['name']}", current_config | config)
 
 
 async def _send_config(js: JetStreamContext, subject: str, config: dict[str, Any]) -> Problem | None:

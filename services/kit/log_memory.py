@@ -38,9 +38,9 @@ class _AppendSignal:
     def notify(self) -> None:
         """Wake all waiters."""
         waiting, self._waiting = self._waiting, {}
-        for one in waiting:
-            if not one.done():
-                one.set_result(None)
+        for waiter in waiting:
+            if not waiter.done():
+                waiter.set_result(None)
 
     async def wait(self) -> None:
         """Wait for the next signal."""
@@ -125,9 +125,9 @@ class MemoryLog:
         yield MemoryFeed(self.streams[stream], self._append_signal, after, subjects, removed)
 
     async def last(self, subject: str) -> Stored | None:
-        found = self._last.get(subject)
+        message = self._last.get(subject)
         removed = self.removed_through[stream_of(subject)]
-        return None if found is None or found.position <= removed else found
+        return None if message is None or message.position <= removed else message
 
     async def bounds(self, stream: str) -> tuple[int, int]:
         return self.removed_through[stream] + 1, len(self.streams[stream])
@@ -160,11 +160,11 @@ class MemoryFeed:
         while True:
             if not self._filters:
                 _check_not_removed(self._position, self._removed_through())
-            found = self._read_next()
+            messages = self._read_next()
             caught_up = self._position == len(self._messages)
-            if found or not self._was_caught_up:
+            if messages or not self._was_caught_up:
                 self._was_caught_up = caught_up
-                return Batch(found, caught_up)
+                return Batch(messages, caught_up)
             if caught_up:
                 await self._append_signal.wait()
 

@@ -67,8 +67,8 @@ async def fetch_log_progress(
     Raises:
         nats.errors.Error: The broker cannot be reached.
     """
-    found = await asyncio.gather(*(_fetch(connection, owner, within_s) for owner in owners))
-    return dict(zip(owners, found, strict=True))
+    answers = await asyncio.gather(*(_fetch(connection, owner, within_s) for owner in owners))
+    return dict(zip(owners, answers, strict=True))
 
 
 async def _fetch(connection: Client, owner: str, within_s: float) -> list[ProcessProgress]:
@@ -82,12 +82,12 @@ async def _fetch(connection: Client, owner: str, within_s: float) -> list[Proces
 
 
 async def _replies(subscription: Subscription, within_s: float) -> list[ProcessProgress]:
-    found: list[ProcessProgress] = []
-    while len(found) < MAX_REPLICAS:
+    replies: list[ProcessProgress] = []
+    while len(replies) < MAX_REPLICAS:
         try:
-            message = await subscription.next_msg(timeout=QUIET_S if found else within_s)
-            found.append(msgspec.json.decode(message.data, type=ProcessProgress))
+            message = await subscription.next_msg(timeout=QUIET_S if replies else within_s)
+            replies.append(msgspec.json.decode(message.data, type=ProcessProgress))
         except (TimeoutError, msgspec.MsgspecError):
             # A reply without content is the broker's: nobody listens.
             break
-    return sorted(found, key=lambda one: (not one.leads, one.replica))
+    return sorted(replies, key=lambda reply: (not reply.leads, reply.replica))

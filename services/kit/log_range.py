@@ -24,17 +24,17 @@ async def read_range(
     is read, so use narrow filters or a short range. `predicate` selects among the messages read, before
     `keep` applies.
     """
-    found: deque[Stored] = deque(maxlen=keep)
+    messages: deque[Stored] = deque(maxlen=keep)
     async with log.read(stream, after=after, subjects=subjects) as feed:
         while True:
             batch = await feed.batch()
             for message in batch.messages:
                 if before is not None and message.position >= before:
-                    return list(found)
+                    return list(messages)
                 if predicate(message):
-                    found.append(message)
+                    messages.append(message)
             if batch.caught_up or _is_last(batch.messages, before):
-                return list(found)
+                return list(messages)
 
 
 def _is_last(messages: Sequence[Stored], before: int | None) -> bool:

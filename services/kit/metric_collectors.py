@@ -37,7 +37,7 @@ class EnvironmentMetrics:
             for stream, state in self._streams.items()
         }
         yield Reading("log_lag", "Events in the log that are not folded yet", ("stream",), lag)
-        seconds = {(stream,): one.age_s for stream, one in self._parts.runner.lag().items()}
+        seconds = {(stream,): measure.age_s for stream, measure in self._parts.runner.lag().items()}
         yield Reading(
             "log_lag_seconds", "Age of the oldest event that is not folded yet", ("stream",), seconds
         )
@@ -45,8 +45,8 @@ class EnvironmentMetrics:
             "unsaved_seconds", "Time for which saving is overdue", self._parts.saver.portions.lag.age_s
         )
         for name in ("messages", "bytes"):
-            found = {(stream,): float(state[name]) for stream, state in self._streams.items()}
-            yield Reading(f"stream_{name}", f"Size of a stream in {name}", ("stream",), found)
+            sizes = {(stream,): float(state[name]) for stream, state in self._streams.items()}
+            yield Reading(f"stream_{name}", f"Size of a stream in {name}", ("stream",), sizes)
         yield _one("database_bytes", "Size of the service's database", self._database_bytes)
         yield _one(
             "unsaved_events", "Events folded and not in the database yet", self._parts.saver.unsaved_events

@@ -65,16 +65,16 @@ def read_headers(block: bytes) -> dict[str, str] | None:
     If a name occurs twice, the last value wins; malformed headers are skipped. Returns None for no headers.
     """
     first, *lines = block[:MAX_BYTES].decode(errors="replace").split("\r\n", MAX_LINES)[:MAX_LINES]
-    found: dict[str, str] = {}
+    headers: dict[str, str] = {}
     status, _, description = first.removeprefix(STATUS_LINE).strip().partition(" ")
     if first.startswith(STATUS_LINE) and status.isascii() and status.isdecimal():
-        found = {"Status": status} | ({"Description": description} if description else {})
+        headers = {"Status": status} | ({"Description": description} if description else {})
     for line in lines:
         name, colon, value = line.partition(":")
         name = name.strip()
         if colon and name.isascii() and name.isprintable() and " " not in name:
-            found[name] = value.strip()
-    return found or None
+            headers[name] = value.strip()
+    return headers or None
 
 
 async def connect(servers: str | list[str], *, filter: FloodFilter | None = None, **options: Any) -> Client:

@@ -36,9 +36,9 @@ class ObjectStoreError(Exception):
         # The user chooses the address, so its answer may be a page of the cluster's network; only known codes
         # are shown.
         code = _CODE.search(str(error))
-        known = code is not None and code[1] in _SHOWN_CODES
+        is_shown = code is not None and code[1] in _SHOWN_CODES
         self.user_text = (
-            f"it answers {code[1]}" if code and known else "it does not answer as such a store does"
+            f"it answers {code[1]}" if code and is_shown else "it does not answer as such a store does"
         )
 
 

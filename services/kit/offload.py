@@ -84,8 +84,8 @@ class Offload:
         caller stops waiting, the job continues and keeps its place until it is finished.
         """
         # The job may outlive its caller, who closes the originals.
-        kept = [os.dup(file) for file in files]
-        work = asyncio.ensure_future(self._run_admitted(who, job, argument, kept))
+        duplicates = [os.dup(file) for file in files]
+        work = asyncio.ensure_future(self._run_admitted(who, job, argument, duplicates))
         self._tasks.add(work)
         work.add_done_callback(self._tasks.discard)
         # The caller may be gone, so retrieve the exception here.

@@ -31,18 +31,18 @@ class Layer(MutableMapping[Any, Any]):
         """Number of keys in `_changes` that `_base` does not show."""
 
     def _find(self, key: Any) -> Any:
-        found = self._changes.get(key, _NOTHING)
-        if found is not _NOTHING or key in self._deleted:
-            return found
-        found = self._base.get(key, _NOTHING)
-        if isinstance(found, _MUTABLE):
+        value = self._changes.get(key, _NOTHING)
+        if value is not _NOTHING or key in self._deleted:
+            return value
+        value = self._base.get(key, _NOTHING)
+        if isinstance(value, _MUTABLE):
             # An index: changes to it belong to this view.
-            found = self._changes[key] = found.copy()
-        return found
+            value = self._changes[key] = value.copy()
+        return value
 
     def __getitem__(self, key: Any) -> Any:
-        found = self._find(key)
-        return self._missing(key) if found is _NOTHING else found
+        value = self._find(key)
+        return self._missing(key) if value is _NOTHING else value
 
     def _missing(self, key: Any) -> Any:
         if isinstance(self._base, defaultdict) and self._base.default_factory is not None:
@@ -52,8 +52,8 @@ class Layer(MutableMapping[Any, Any]):
         raise KeyError(key)
 
     def get(self, key: Any, default: Any = None) -> Any:
-        found = self._find(key)
-        return default if found is _NOTHING else found
+        value = self._find(key)
+        return default if value is _NOTHING else value
 
     def __contains__(self, key: object) -> bool:
         return key in self._changes or (key in self._base and key not in self._deleted)
@@ -111,4 +111,4 @@ def view_of(state: S) -> S:
 
 @cache
 def _parts_of(state: Any) -> tuple[str, ...]:
-    return tuple(one.name for one in fields(state))
+    return tuple(field.name for field in fields(state))

@@ -80,11 +80,11 @@ class Pager(Generic[S]):
         self._loaded_roots, self._last_change = set(), {}
         self._empty_roots, self._absent_records = BoundedDict(MAX_KNOWN_ABSENT), BoundedDict(MAX_KNOWN_ABSENT)
         for table in self._roots.root_lookups:
-            known = getattr(state, table)
+            records = getattr(state, table)
             # The state was loaded with plain dictionaries; from here on a record that is looked up and not
             # there is loaded.
-            setattr(state, table, PagedTable(known, partial(self._load_root, table)))
-            for id in known:
+            setattr(state, table, PagedTable(records, partial(self._load_root, table)))
+            for id in records:
                 self._record_change((table, id), self._saver.portions.folded)
 
     def load_named(self, keys: Iterable[Key]) -> None:
@@ -133,12 +133,12 @@ class Pager(Generic[S]):
     async def load_for(self, messages: Iterable[Any]) -> None:
         """Have the records loaded that some events, commands or queries name, where there are such."""
         keys = list[Key]()
-        for one in messages:
-            id_field = self._roots.creation_events.get(type(one))
+        for message in messages:
+            id_field = self._roots.creation_events.get(type(message))
             if id_field is not None:
                 # Nobody has to ask the database for what was never there.
-                self._remember_absent([(self._roots.reference_fields[id_field], getattr(one, id_field))])
-            keys.extend(self._roots.referenced_keys(one))
+                self._remember_absent([(self._roots.reference_fields[id_field], getattr(message, id_field))])
+            keys.extend(self._roots.referenced_keys(message))
         await self.fetch(keys)
 
     async def fetch(self, keys: Iterable[Key]) -> None:
@@ -165,10 +165,10 @@ class Pager(Generic[S]):
         wanted = set(keys)
         missing = [key for key in wanted if self._may_need_loading(key)]
         read = await self._query(lambda s, c: s.records(c, missing)) if missing else Pages({})
-        found = {key: one for records in read.records.values() for key, one in records.items()}
+        stored = {key: record for records in read.records.values() for key, record in records.items()}
         # Records in memory may have changed since they were read.
         here = {key: get_loaded(getattr(self._state, key[0]), key[1]) for key in wanted}
-        return found | {key: one for key, one in here.items() if one is not None}
+        return stored | {key: record for key, record in here.items() if record is not None}
 
     def _remember_absent(self, keys: Iterable[Key]) -> None:
         """Remember which of these records do not exist, until folding creates them.

@@ -59,8 +59,8 @@ def is_outdated(password: Password) -> bool:
 
 def _verify(sent: str, stored: Password) -> bool:
     if not stored.hashed.startswith(_ARGON2_MARK):
-        found = hashlib.scrypt(_bytes(sent), salt=bytes.fromhex(stored.salt), **_SCRYPT)
-        return hmac.compare_digest(found.hex(), stored.hashed)
+        hashed = hashlib.scrypt(_bytes(sent), salt=bytes.fromhex(stored.salt), **_SCRYPT)
+        return hmac.compare_digest(hashed.hex(), stored.hashed)
     try:
         return _ARGON2.verify(stored.hashed, _bytes(sent))
     except (VerificationError, InvalidHashError):

@@ -40,10 +40,10 @@ def search(pattern: str) -> Search:
     options.never_nl = True
     options.never_capture = True
     try:
-        found: Search = re2.compile((_EACH_LINE + pattern).encode(), options).search
+        compiled_search: Search = re2.compile((_EACH_LINE + pattern).encode(), options).search
     except (re2.error, UnicodeError) as error:
         raise invalid(f"'{pattern}' is not a regular expression (RE2): {_reason(error)}") from None
-    return found
+    return compiled_search
 
 
 def name_matcher(pattern: str) -> Callable[[str], bool]:
@@ -65,10 +65,10 @@ def name_matcher(pattern: str) -> Callable[[str], bool]:
             return False
         # The earliest place of each part leaves the most room for the others: nothing is tried twice.
         for part in inner:
-            found = text.find(part, at, end)
-            if found < 0:
+            start = text.find(part, at, end)
+            if start < 0:
                 return False
-            at = found + len(part)
+            at = start + len(part)
         return True
 
     return matches

@@ -23,11 +23,11 @@ def portions_of(messages: Sequence[Stored], stop_before: int, at_most: int = 0) 
     """
     if not stop_before and not at_most and size_of(messages) <= PORTION_BYTES:
         return [messages]
-    found, start, size = list[Sequence[Stored]](), 0, 0
+    portions, start, size = list[Sequence[Stored]](), 0, 0
     for at, message in enumerate(messages):
         is_full = size + len(message.body) > PORTION_BYTES or at - start == at_most
         if at > start and (message.position == stop_before or is_full):
-            found.append(messages[start:at])
+            portions.append(messages[start:at])
             start, size = at, 0
         size += len(message.body)
-    return [*found, messages[start:]]
+    return [*portions, messages[start:]]

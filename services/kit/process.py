@@ -87,7 +87,7 @@ def _task_stack(task: asyncio.Task[Any]) -> str:
 
 def _first_attribute(of: object, *names: str) -> Any:
     """The first of an object's attributes that exists and is not None; else None."""
-    return next((found for name in names if (found := getattr(of, name, None)) is not None), None)
+    return next((attribute for name in names if (attribute := getattr(of, name, None)) is not None), None)
 
 
 def arm_dead_mans_switch(within_s: float) -> Callable[[], None]:

@@ -136,9 +136,11 @@ class _ReadingCollector(Collector):
         self._readings = readings
 
     def collect(self) -> Iterable[Metric]:
-        for one in self._readings():
-            family = GaugeMetricFamily(f"steadfast_{one.name}", one.help, labels=("owner", *one.labels))
-            for labels, value in one.values.items():
+        for reading in self._readings():
+            family = GaugeMetricFamily(
+                f"steadfast_{reading.name}", reading.help, labels=("owner", *reading.labels)
+            )
+            for labels, value in reading.values.items():
                 family.add_metric([self._owner, *labels], value)
             yield family
 

@@ -15,11 +15,11 @@ async def wait_until_readable(descriptor: int, within_s: float) -> bool:
     Returns:
         Whether it is readable; False after the maximum wait. The descriptor stays open.
     """
-    loop, found = asyncio.get_running_loop(), asyncio.Event()
-    loop.add_reader(descriptor, found.set)
+    loop, readable = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(descriptor, readable.set)
     try:
         async with asyncio.timeout(within_s):
-            await found.wait()
+            await readable.wait()
     except TimeoutError:
         return False
     finally:

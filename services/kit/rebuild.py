@@ -36,22 +36,22 @@ class Rebuild:
 
         CONTROL is kept forever, in the broker or the archive; its readers refuse a gap.
         """
-        known: Mapping[str, int] = await database.read(snapshot.positions)
+        positions: Mapping[str, int] = await database.read(snapshot.positions)
         others = await database.read(snapshot.other_fold_versions)
-        if others and not known:
+        if others and not positions:
             self._log_refold(max(others), snapshot.fold_version)
         rebuilt_for = await database.read(snapshot.rebuilt_for)
-        if rebuilt_for and not known:
+        if rebuilt_for and not positions:
             self._asked = True
             _, self._end = await journal.bounds(subjects.CONTROL)
-        for stream in set(streams) - known.keys() - {subjects.CONTROL}:
+        for stream in set(streams) - positions.keys() - {subjects.CONTROL}:
             try:
-                found = await journal.state(stream)
+                state = await journal.state(stream)
             except OutcomeUnknown:
                 continue
-            if (gone := int(found["first_seq"]) - 1) > 0:
+            if (gone := int(state["first_seq"]) - 1) > 0:
                 self._lost[stream] = gone
-                self._warn_lost(stream, gone, str(found.get("first_ts", "")))
+                self._warn_lost(stream, gone, str(state.get("first_ts", "")))
 
     def _log_refold(self, stored: int, mine: int) -> None:
         self._refold_note = (

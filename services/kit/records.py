@@ -23,6 +23,10 @@ def id_fields(event: Any) -> list[str]:
 def describe_history(owner: str, bad: Recorded, recent: Iterable[Recorded]) -> str:
     """Describe an event that cannot be folded, after those of the recent ones that share an id with it."""
     ids = {getattr(bad.event, name) for name in id_fields(bad.event)}
-    past = [one for one in recent if ids & {getattr(one.event, name) for name in id_fields(one.event)}]
-    lines = [f"  {one.position} {one.actor}: {one.event}" for one in past[-20:]]
+    past = [
+        recorded
+        for recorded in recent
+        if ids & {getattr(recorded.event, name) for name in id_fields(recorded.event)}
+    ]
+    lines = [f"  {recorded.position} {recorded.actor}: {recorded.event}" for recorded in past[-20:]]
     return "\n".join([f"{owner} cannot fold message {bad.position} of {bad.stream}; its history:", *lines])

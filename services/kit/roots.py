@@ -70,11 +70,11 @@ class Roots(Generic[S]):
             )
             self._fields_by_type[kind] = naming
         for name, table in naming:
-            found = getattr(message, name)
-            if isinstance(found, int | str):
-                yield table, found
-            elif isinstance(found, tuple | list):
-                yield from ((table, one) for one in found if isinstance(one, int | str))
+            reference = getattr(message, name)
+            if isinstance(reference, int | str):
+                yield table, reference
+            elif isinstance(reference, tuple | list):
+                yield from ((table, id) for id in reference if isinstance(id, int | str))
 
 
 class PageFault(Refused):
@@ -93,9 +93,9 @@ class PagedTable(dict[Any, Any]):
     Looking up a record that is not loaded loads its root; iteration shows what is loaded.
     """
 
-    def __init__(self, known: Mapping[Any, Any], load: Callable[[Any], bool]) -> None:
+    def __init__(self, records: Mapping[Any, Any], load: Callable[[Any], bool]) -> None:
         """`load` loads the record with an id and returns whether it exists. It may raise `PageFault`."""
-        super().__init__(known)
+        super().__init__(records)
         self._load = load
 
     def __missing__(self, id: Any) -> Any:
@@ -105,9 +105,9 @@ class PagedTable(dict[Any, Any]):
 
     def get(self, id: Any, default: Any = None) -> Any:
         """Return the record, loading it if necessary."""
-        found = super().get(id, _NOTHING)
-        if found is not _NOTHING:
-            return found
+        record = super().get(id, _NOTHING)
+        if record is not _NOTHING:
+            return record
         # `dict`'s own methods, as a missing record must not be loaded a second time.
         return super().__getitem__(id) if self._load(id) else default
 
@@ -138,8 +138,8 @@ def root_by_experiment_id(table: str) -> Callable[[Any, Any], Root | None]:
     """Return a root lookup for a table whose records have an `experiment_id`."""
 
     def find(state: Any, id: Any) -> Root | None:
-        known = get_loaded(getattr(state, table), id)
-        return None if known is None else str(known.experiment_id)
+        record = get_loaded(getattr(state, table), id)
+        return None if record is None else str(record.experiment_id)
 
     return find
 

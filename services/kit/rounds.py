@@ -97,20 +97,20 @@ class Round:
     def fits(self, more: Sequence[Decided]) -> bool:
         """Whether these events may still be added."""
         count = len(self.events) + len(more)
-        size = self._bytes + sum(len(one.body) for one in more)
+        size = self._bytes + sum(len(decided.body) for decided in more)
         return count <= 1 or (count <= MAX_EVENTS and size <= MAX_BYTES)
 
     def add(self, more: Iterable[Decided]) -> None:
         """Add events to the round."""
-        for one in more:
-            self.events.append(one)
-            self._bytes += len(one.body)
+        for decided in more:
+            self.events.append(decided)
+            self._bytes += len(decided.body)
 
     def fitting(self, more: list[Decided]) -> list[Decided]:
         """Return as many of these events as still fit."""
         count, size = 0, self._bytes
-        for count, one in enumerate(more, 1):
-            size += len(one.body)
+        for count, decided in enumerate(more, 1):
+            size += len(decided.body)
             number = len(self.events) + count
             if number > 1 and (number > MAX_EVENTS or size > MAX_BYTES):
                 return more[: count - 1]
@@ -142,17 +142,17 @@ class Rounds(Generic[S]):
 
     def from_due_times(self, state: S, now: float) -> Round:
         """Build a round from the due times that have passed."""
-        found = Round(self._new_id(), now)
+        new_round = Round(self._new_id(), now)
         for key, fact in self.timers.facts(state, now):
             try:
-                made = found.encode([fact], self._rules.owner, "")
+                made = new_round.encode([fact], self._rules.owner, "")
             except Exception as error:
                 self.timers.park(key, error)
                 continue
-            if not found.fits(made):
+            if not new_round.fits(made):
                 break
-            found.add(made)
-        return found
+            new_round.add(made)
+        return new_round
 
     def calls_for_decision(self, state: S, key: Key) -> bool:
         """Whether a record calls for a decision. One that cannot be decided on is parked, and does."""
@@ -169,26 +169,26 @@ class Rounds(Generic[S]):
 
         Records that need nothing are removed from it.
         """
-        found = Round(self._new_id(), now)
+        new_round = Round(self._new_id(), now)
         settled = []
         for key, cause in touched.items():
-            made = self._events_for(found, state, key, cause)
+            made = self._events_for(new_round, state, key, cause)
             if not made:
                 # Collected first: the loop runs over `touched`.
                 settled.append(key)
             # The key stays in `touched` although its events are added: it is settled only when `react`
             # returns nothing, once they have been read back. What did not fit follows then, too.
-            some = found.fitting(made)
-            found.add(some)
+            some = new_round.fitting(made)
+            new_round.add(some)
             if len(some) < len(made):
                 break
         for key in settled:
             del touched[key]
-        return found
+        return new_round
 
-    def _events_for(self, found: Round, state: S, key: Key, cause: str) -> list[Decided]:
+    def _events_for(self, new_round: Round, state: S, key: Key, cause: str) -> list[Decided]:
         try:
-            return found.encode(self._rules.react(state, key), self._rules.owner, cause)
+            return new_round.encode(self._rules.react(state, key), self._rules.owner, cause)
         except PageFault:
             raise
         except Exception as error:
@@ -206,27 +206,27 @@ class Rounds(Generic[S]):
 
     def from_commands(self, state: S, now: float, position: int, waiting: CommandQueue) -> Round:
         """Decide as many waiting commands as fit, each as if those before it were already in the log."""
-        found, ahead = Round(self._new_id(), now), PredictedState(self._rules, state, position)
+        new_round, ahead = Round(self._new_id(), now), PredictedState(self._rules, state, position)
         began = self._stopwatch()
         while (pending := waiting.pop()) is not None:
             # Its batch was read back after the answer had been lost. To decide it again would make it take
             # effect twice.
             if pending.stored is not None:
                 pending.succeed(*pending.stored)
-            elif not self._decide(found, ahead, pending, waiting):
+            elif not self._decide(new_round, ahead, pending, waiting):
                 waiting.put_back([pending])
                 break
-            if found.unfinished or ahead.is_unknown or self._stopwatch() - began > TIME_BUDGET_S:
+            if new_round.unfinished or ahead.is_unknown or self._stopwatch() - began > TIME_BUDGET_S:
                 break
-        if self._rules.reacts_ahead and not found.unfinished and not ahead.is_unknown:
+        if self._rules.reacts_ahead and not new_round.unfinished and not ahead.is_unknown:
             try:
-                self._react_ahead(found, ahead, began)
+                self._react_ahead(new_round, ahead, began)
             except PageFault:
-                waiting.put_back(found.waiting)
+                waiting.put_back(new_round.waiting)
                 raise
-        return found
+        return new_round
 
-    def _react_ahead(self, found: Round, ahead: PredictedState[S], began: float) -> None:
+    def _react_ahead(self, new_round: Round, ahead: PredictedState[S], began: float) -> None:
         """Add what the commands' events call for, as if these were in the log already.
 
         What does not fit, takes too long or fails is decided once they are read back, when each record that
@@ -236,68 +236,68 @@ class Rounds(Generic[S]):
             key = next(iter(ahead.touched))
             cause = ahead.touched.pop(key)
             try:
-                made = found.encode(self._rules.react(ahead.state, key), self._rules.owner, cause)
-                if not found.fits(made):
+                made = new_round.encode(self._rules.react(ahead.state, key), self._rules.owner, cause)
+                if not new_round.fits(made):
                     return
-                ahead.fold(made, self._rules.owner, found.at)
+                ahead.fold(made, self._rules.owner, new_round.at)
             except PageFault:
                 raise
             except Exception:
                 # Whoever decides on the real state says why, and parks the record.
                 return
-            found.add(made)
+            new_round.add(made)
 
     def _decide(
-        self, found: Round, ahead: PredictedState[S], pending: Pending, waiting: CommandQueue
+        self, new_round: Round, ahead: PredictedState[S], pending: Pending, waiting: CommandQueue
     ) -> bool:
         """Decide one command. Returns False if it must be the first of the next round."""
         # A command that fails after others may have failed because of the prediction. It is tried again
         # alone, on the real state, before it is blamed.
-        is_first = not found.events
+        is_first = not new_round.events
         try:
             rule = self._rules.commands[type(pending.command)]
             # The rule may read the predicted state only: events of this round are not yet in the real one.
             result = rule(ahead.state, pending.command, pending.call)
             actor = f"user:{pending.user}"
             # One event more than fits is enough to see that the command needs another round.
-            made = found.encode(result.events[: MAX_EVENTS + 1], actor, pending.call.id)
-            is_complete = found.fits(made)
+            made = new_round.encode(result.events[: MAX_EVENTS + 1], actor, pending.call.id)
+            is_complete = new_round.fits(made)
             if not is_complete and not is_first:
                 return False
             if not is_complete:
-                made = self._first_part(found, pending, made)
+                made = self._first_part(new_round, pending, made)
             # Before the round keeps the events: what this service itself cannot fold must not get into the
             # log, where it would stop every replica.
-            ahead.fold(made, actor, found.at)
+            ahead.fold(made, actor, new_round.at)
         except PageFault:
             # The state is about to be reloaded. The runner then answers all commands that are in the queue.
-            waiting.put_back([*found.waiting, pending])
+            waiting.put_back([*new_round.waiting, pending])
             raise
         except Refused as refusal:
-            found.outcomes.append(Outcome(pending, len(found.events), None, refusal))
+            new_round.outcomes.append(Outcome(pending, len(new_round.events), None, refusal))
             return True
         except Exception as error:
             if not is_first:
                 return False
-            found.outcomes.append(Outcome(pending, 0, None, self._failed(pending, error)))
+            new_round.outcomes.append(Outcome(pending, 0, None, self._failed(pending, error)))
             # The view may be changed in part, so nothing further can be decided in it.
             ahead.is_unknown = True
             return True
-        found.add(made)
+        new_round.add(made)
         if is_complete:
-            found.outcomes.append(Outcome(pending, len(found.events), result.value))
+            new_round.outcomes.append(Outcome(pending, len(new_round.events), result.value))
         else:
-            found.unfinished.append(pending)
+            new_round.unfinished.append(pending)
         return True
 
-    def _first_part(self, found: Round, pending: Pending, made: list[Decided]) -> list[Decided]:
+    def _first_part(self, new_round: Round, pending: Pending, made: list[Decided]) -> list[Decided]:
         """Return the part that fits into this round of a command that fills more than one."""
         pending.parts += 1
         if pending.parts > MAX_ROUNDS_PER_COMMAND:
             raise RuntimeError(
                 f"{type(pending.command).__name__} does not end after {MAX_ROUNDS_PER_COMMAND} rounds"
             )
-        return found.fitting(made)
+        return new_round.fitting(made)
 
     def _failed(self, pending: Pending, error: Exception) -> Refused:
         name, id = type(pending.command).__name__, pending.call.id
@@ -330,16 +330,16 @@ class PredictedState(Generic[S]):
         if made and self._view is None:
             # A round of refusals needs no view.
             self._view = view_of(self._base)
-        for one in made:
-            ahead = Recorded(self._next, one.event, one.id, actor, at, one.cause)
+        for decided in made:
+            ahead = Recorded(self._next, decided.event, decided.id, actor, at, decided.cause)
             for kind, key in self._rules.evolve(self.state, ahead):
                 if isinstance(key, str) and not is_name(key):
                     raise _unsavable_key(kind, key)
-                self.touched[kind, key] = one.id
+                self.touched[kind, key] = decided.id
             self._next += 1
 
 
 def _unsavable_key(kind: str, key: str) -> Refused:
     """Refuse a key that cannot be saved: every service must be able to store everything in the log."""
-    known = f"{kind} would have a name of {len(key)} characters, {key[:40]!r}..."
-    return invalid(f"{known}: at most {NAME_CHARACTERS} are allowed, without NUL; choose a shorter one")
+    problem = f"{kind} would have a name of {len(key)} characters, {key[:40]!r}..."
+    return invalid(f"{problem}: at most {NAME_CHARACTERS} are allowed, without NUL; choose a shorter one")

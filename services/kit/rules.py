@@ -127,7 +127,7 @@ class Rules(Generic[S]):
     def expire(self, state: S, now: float) -> Iterator[Any]:
         """Yield the facts for all times that have come, earliest first within each kind."""
         for kind in self.timers.values():
-            for at, id in takewhile(lambda one: one[0] <= now, kind.waiting(state)):
+            for at, id in takewhile(lambda entry: entry[0] <= now, kind.waiting(state)):
                 yield kind.fact(state, at, id)
 
 

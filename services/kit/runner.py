@@ -299,7 +299,7 @@ class Runner(Generic[S]):
         """Load what the events of a portion name. From here to the last of them nothing else is done."""
         while True:
             if self.pager is not None:
-                await self.pager.load_for(one.event for one in events)
+                await self.pager.load_for(recorded.event for recorded in events)
             if not self._narrowing.limit or not messages:
                 return
             if not await self._saver.save_all():

@@ -50,12 +50,12 @@ class Sealer:
         """Return the secret. Raises `CannotOpen`."""
         try:
             content = self._decrypt(base64url.decode(text.removeprefix(PREFIX)))
-            found = msgspec.json.decode(content, type=_Content)
+            unsealed = msgspec.json.decode(content, type=_Content)
         except (CryptoError, ValueError, binascii.Error, msgspec.MsgspecError) as error:
             raise CannotOpen("it was not sealed with this STEADFAST_SEALING_KEY") from error
-        if found.owner != owner:
+        if unsealed.owner != owner:
             raise CannotOpen(f"it is not sealed for {owner}")
-        return found.secret
+        return unsealed.secret
 
     def _decrypt(self, sealed: bytes) -> bytes:
         for box in self._boxes:

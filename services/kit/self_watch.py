@@ -172,7 +172,9 @@ class SelfWatch:
         set_condition(names.REBUILDING, {"": rebuilding} if rebuilding else {})
         self._check_folding(sources.failed())
         set_condition(
-            names.DECISIONS_PARKED, {one: f"nothing can be decided about {one}" for one in parked}, parked
+            names.DECISIONS_PARKED,
+            {record: f"nothing can be decided about {record}" for record in parked},
+            parked,
         )
         self._check_deciding(sources, now, look)
         self._check_reading(sources, now, look, ready=connected and not starting)
@@ -208,22 +210,22 @@ class SelfWatch:
             lag[subjects.CONTROL] = WorstLag(lag[subjects.CONTROL], self._control_lag)
         self.conditions.set_condition(names.LOG_LAGS, self._lag_monitor.check(lag, enforced=ready))
         self.progress = [
-            LogProgress(name, sources.position(name), one.left, one.age_s)
-            for name, one in lag.items()
+            LogProgress(name, sources.position(name), measure.left, measure.age_s)
+            for name, measure in lag.items()
             if name != SAVING or sources.saves()
         ]
-        for name, one in lag.items():
+        for name, measure in lag.items():
             moving = (
-                one.left > 0
+                measure.left > 0
                 and not sources.failing()
                 # Waiting for an administrator is no standstill that a restart could end (decision 68).
                 and sources.failed() is None
                 and self._could_progress(name, sources, report)
             )
-            progress = sources.position(name), one.completed
+            progress = sources.position(name), measure.completed
             still_s = self._stall_timers[name].update(now, has_work=moving, progress=progress)
             if 0 < self._settings.stuck_s * (SAVING_LIMIT_FACTOR if name == SAVING else 1) < still_s:
-                where = f"at position {sources.position(name)} with {one.left} more"
+                where = f"at position {sources.position(name)} with {measure.left} more"
                 self._exit(f"{name} has made no progress for {still_s:.0f} s {where}")
 
     def _could_progress(self, name: str, sources: WatchSources, report: ClusterReport | None) -> bool:

@@ -123,9 +123,9 @@ class Snapshot:
         connection: sa.Connection,
         keys: Iterable[Key],
         roots: Iterable[str],
-        known: Callable[[str], bool] = lambda _: False,
+        is_loaded: Callable[[str], bool] = lambda _: False,
     ) -> Pages:
-        """Load all records of the given roots and of the roots of the given keys, except `known` roots.
+        """Load all records of the given roots and of the roots of the given keys, except `is_loaded` roots.
 
         Ids with a lone surrogate are skipped: no database can store them, so nothing is stored under them.
         """
@@ -136,20 +136,20 @@ class Snapshot:
                     SNAPSHOTS.c.owner == self._row_owner, SNAPSHOTS.c.kind == kind, SNAPSHOTS.c.id.in_(ids)
                 )
                 wanted.update(root for root in connection.execute(query).scalars() if root is not None)
-        found = self._no_pages(connection)
+        pages = self._no_pages(connection)
         c = SNAPSHOTS.c
         columns = c.root, c.kind, c.id, c.body, c.position
-        for portion in id_batches(root for root in wanted if not known(root)):
+        for portion in id_batches(root for root in wanted if not is_loaded(root)):
             query = sa.select(*columns).where(self._in_roots(portion))
             for root, kind, id, body, position in connection.execute(query):
                 key, record = self._decode_row(kind, id, body)
-                found.last_save = max(found.last_save, position)
-                found.records.setdefault(root, {})[kind, key] = record
-        return found
+                pages.last_save = max(pages.last_save, position)
+                pages.records.setdefault(root, {})[kind, key] = record
+        return pages
 
     def records(self, connection: sa.Connection, keys: Iterable[Key]) -> Pages:
         """Load only these records, without the others under their roots."""
-        found = self._no_pages(connection)
+        pages = self._no_pages(connection)
         c = SNAPSHOTS.c
         for kind, some in groupby(sorted(keys, key=_by_kind), key=_by_kind):
             for ids in id_batches(filter(_is_valid_unicode, (str(id) for _, id in some))):
@@ -158,9 +158,9 @@ class Snapshot:
                 )
                 for root, id, body, position in connection.execute(query):
                     key, record = self._decode_row(kind, id, body)
-                    found.last_save = max(found.last_save, position)
-                    found.records.setdefault(root or "", {})[kind, key] = record
-        return found
+                    pages.last_save = max(pages.last_save, position)
+                    pages.records.setdefault(root or "", {})[kind, key] = record
+        return pages
 
     def keys_without_root(self, connection: sa.Connection, kinds: Iterable[str]) -> list[Key]:
         """Return records saved by a release without roots.
@@ -262,8 +262,8 @@ class Snapshot:
 
     def other_fold_versions(self, connection: sa.Connection) -> list[int]:
         """Return the other fold versions that have stored a state."""
-        found = connection.execute(sa.select(POSITIONS.c.owner).distinct()).scalars()
-        return sorted({_version(rows) for rows in found} - {self.fold_version})
+        row_owners = connection.execute(sa.select(POSITIONS.c.owner).distinct()).scalars()
+        return sorted({_version(rows) for rows in row_owners} - {self.fold_version})
 
     def delete_all(self, connection: sa.Connection, asked: int = 0) -> bool:
         """Delete what all versions have stored.
@@ -307,8 +307,8 @@ class Snapshot:
         rows = _row_owner(self.owner, version)
         # Without the request's row it would be served again when it is folded again; without the marks
         # another log would be taken for this one.
-        kept = SNAPSHOTS.c.kind.in_((MARKS_KIND, BEGUN))
-        connection.execute(sa.delete(SNAPSHOTS).where(SNAPSHOTS.c.owner == rows, ~kept))
+        retained = SNAPSHOTS.c.kind.in_((MARKS_KIND, BEGUN))
+        connection.execute(sa.delete(SNAPSHOTS).where(SNAPSHOTS.c.owner == rows, ~retained))
         connection.execute(sa.delete(POSITIONS).where(POSITIONS.c.owner == rows))
 
 

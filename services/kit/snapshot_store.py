@@ -130,11 +130,11 @@ class DatabaseSaver:
         """Save records again with their roots before any of those roots is evicted."""
         self._rootless_keys = strays
         # A record that is not loaded was saved by another replica since; the next start loads it.
-        known = {key: one for key in strays if (one := dict.get(getattr(self._state, key[0]), key[1]))}
-        if not known or self.roots is None:
+        loaded = {key: record for key in strays if (record := dict.get(getattr(self._state, key[0]), key[1]))}
+        if not loaded or self.roots is None:
             return
         portion = self.portions.add(dict(self.portions.positions))
-        for key, record in known.items():
+        for key, record in loaded.items():
             root = self.roots.root_of(self._state, key)
             self._unsaved.records.setdefault(key, UnsavedRecord(record, root, portion))
         self._has_unsaved.set()
@@ -143,12 +143,12 @@ class DatabaseSaver:
         """Return the records without roots, after loading the rest of the roots they belong to."""
         if self.roots is None:
             return []
-        found = {
+        roots = {
             key: self.roots.root_of(state, key)
             for key in self._snapshot.keys_without_root(connection, self.roots.root_lookups)
         }
-        strays = [key for key, root in found.items() if root is not None]
-        whole = {root for root in found.values() if root is not None}
+        strays = [key for key, root in roots.items() if root is not None]
+        whole = {root for root in roots.values() if root is not None}
         for records in self._snapshot.pages(connection, (), whole).records.values() if whole else ():
             away = [key for key in records if dict.get(getattr(state, key[0]), key[1]) is None]
             for table, id in away:
@@ -173,11 +173,11 @@ class DatabaseSaver:
                 await asyncio.sleep(FAILED_PAUSE_S)
 
     def pages_blocking(
-        self, keys: Collection[Key], roots: Collection[str], known: Callable[[str], bool]
+        self, keys: Collection[Key], roots: Collection[str], is_loaded: Callable[[str], bool]
     ) -> Pages:
         """Load the wanted records together with their roots (`Snapshot.pages`). Blocks the event loop."""
-        found = self._database.read_blocking(lambda c: self._snapshot.pages(c, keys, roots, known))
-        return self._add_folded_save(found)
+        pages = self._database.read_blocking(lambda c: self._snapshot.pages(c, keys, roots, is_loaded))
+        return self._add_folded_save(pages)
 
     async def query(self, question: Callable[[Snapshot, sa.Connection], Pages]) -> Pages:
         """Ask for records in a thread, retrying until the database answers."""
@@ -188,12 +188,12 @@ class DatabaseSaver:
                 log.warning("loading.failed", error=database_message(error))
                 await asyncio.sleep(FAILED_PAUSE_S)
 
-    def _add_folded_save(self, found: Pages) -> Pages:
-        if self._ends or found.rebuilt_for != self.rebuilds.rebuilt_for:
+    def _add_folded_save(self, pages: Pages) -> Pages:
+        if self._ends or pages.rebuilt_for != self.rebuilds.rebuilt_for:
             # What is not there now may be there once the log is folded again.
             raise UnreadableRecord("the database is being rebuilt from the log")
-        found.folded_save = self.portions.newest_folded_save()
-        return found
+        pages.folded_save = self.portions.newest_folded_save()
+        return pages
 
     def is_saved(self, portion: int) -> bool:
         """Whether everything up to a portion is in the database with its root, whichever replica wrote it."""

@@ -54,9 +54,14 @@ def set_aside_if_damaged(url: str, owner: str) -> str:
         # writing.
         log.warning("database.empty", owner=owner, now=REBUILD_NOTICE)
         return wrong
-    kept = set_aside(path, COMPANIONS)
+    damaged_copy = set_aside(path, COMPANIONS)
     log.error(
-        "database.damaged", owner=owner, reason=wrong, bytes=size, kept_as=str(kept), now=REBUILD_NOTICE
+        "database.damaged",
+        owner=owner,
+        reason=wrong,
+        bytes=size,
+        kept_as=str(damaged_copy),
+        now=REBUILD_NOTICE,
     )
     return wrong
 
@@ -117,14 +122,14 @@ def _content_problem(path: Path, unclean: bool) -> str:
     try:
         with contextlib.closing(sqlite3.connect(path, timeout=30, check_same_thread=False)) as connection:
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            found = _quick_check(connection) if unclean else "ok"
+            finding = _quick_check(connection) if unclean else "ok"
     except sqlite3.DatabaseError as error:
         code = getattr(error, "sqlite_errorcode", 0)
         if code & 0xFF in DAMAGE:
             return str(error)
         # A lock, a full disk, or missing permissions are not damage.
         return ""
-    return "" if found == "ok" else found
+    return "" if finding == "ok" else finding
 
 
 def _quick_check(connection: sqlite3.Connection) -> str:
@@ -132,7 +137,7 @@ def _quick_check(connection: sqlite3.Connection) -> str:
     timer = threading.Timer(CHECK_S, connection.interrupt)
     timer.start()
     try:
-        (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        (finding,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     except sqlite3.OperationalError as error:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_INTERRUPT:
             log.info("database.checked_in_part", seconds=CHECK_S)
@@ -142,4 +147,4 @@ def _quick_check(connection: sqlite3.Connection) -> str:
         timer.cancel()
         # The timer must not interrupt a connection that is closed by then.
         timer.join()
-    return " ".join(str(found).split())
+    return " ".join(str(finding).split())

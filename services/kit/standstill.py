@@ -104,15 +104,15 @@ class Standstill:
             return False
         # Added to, never replaced: the events come in log order, but `load_skipped` has read the newest of
         # them before.
-        self._skipped |= {(one.stream, one.position) for one in event.skipped}
+        self._skipped |= {(skipped.stream, skipped.position) for skipped in event.skipped}
         return event.position <= folded and (event.stream, event.position) not in self._passed
 
     def skips(self, stream: str, position: int) -> bool:
         """Whether an event that is to be folded now is to be skipped."""
-        found = (stream, position) in self._skipped
-        if found:
+        is_skipped = (stream, position) in self._skipped
+        if is_skipped:
             self._passed.add((stream, position))
-        return found
+        return is_skipped
 
     def stop_position(self, stream: str) -> int:
         """Return the position before which folding of a stream stops; 0 if there is none."""

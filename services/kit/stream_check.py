@@ -56,18 +56,18 @@ class StreamCheck:
         answer = await request(self._connection, f"STREAM.INFO.{self._stream}", {})
         if not is_from_leader(answer):
             raise ReadBroken(f"stream {self._stream} has no leader to tell its end")
-        found = await self._find_fault(answer, position)
-        if not found and (begins := describe_missing_start(self._stream, answer["state"], position)):
+        fault = await self._find_fault(answer, position)
+        if not fault and (begins := describe_missing_start(self._stream, answer["state"], position)):
             raise PositionRemoved(begins)
-        if not found:
+        if not fault:
             self._suspected_since = None
             return
         self._suspected_since = self._suspected_since or time.monotonic()
         alone = "error" not in answer and not (answer.get("cluster") or {}).get("replicas")
         # A broker that is alone knows its stream. Of several, the new leader may not have seen the end yet.
         if alone or time.monotonic() - self._suspected_since > CONFIRM_S:
-            raise LogTruncated(found)
-        raise ReadBroken(found)
+            raise LogTruncated(fault)
+        raise ReadBroken(fault)
 
     async def _find_fault(self, answer: dict[str, Any], position: int) -> str:
         if "error" in answer:

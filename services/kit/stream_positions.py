@@ -40,16 +40,17 @@ class StreamPositions:
         Raises `Refused`: after `within_s` seconds, if the service does not read the stream, or at once if it
         stands still before that position.
         """
-        known = self._positions.get(stream)
-        if known is None:
+        folded_position = self._positions.get(stream)
+        if folded_position is None:
             raise invalid(f"{self._owner} does not read {stream}")
         failed = self._standstill.failed
-        if failed is not None and position > known.position:
+        if failed is not None and position > folded_position.position:
             raise failed.refusal(self._owner)
         try:
             async with asyncio.timeout(within_s):
-                await known.wait_for_position(position)
+                await folded_position.wait_for_position(position)
         except TimeoutError:
             raise unavailable(
-                f"{self._owner} is at position {known.position} of {stream}, not yet at {position}; try again"
+                f"{self._owner} is at position {folded_position.position} of {stream}, "
+                f"not yet at {position}; try again"
             ) from None

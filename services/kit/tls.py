@@ -62,10 +62,10 @@ class RenewedContext(ssl.SSLContext):
 def _stamp(path: Path) -> tuple[int, ...]:
     """Return values that change when a file is written or replaced, also behind a link; empty if missing."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return ()
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def server_context(settings: ServiceSettings) -> ssl.SSLContext | None:
@@ -120,7 +120,7 @@ def broker_options(url: str, ca: Path | None) -> dict[str, Any]:
     Raises `BadSettings`. The TLS handshake comes first: if the client waited for the server to request TLS,
     an attacker in between could suppress the request.
     """
-    schemes = {one.strip().partition("://")[0] for one in url.split(",")}
+    schemes = {address.strip().partition("://")[0] for address in url.split(",")}
     if "tls" not in schemes:
         return {}
     if schemes != {"tls"}:

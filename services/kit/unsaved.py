@@ -71,14 +71,14 @@ class Unsaved:
     def discard_saved(self, stored: Mapping[str, int], portion: int) -> None:
         """Drop what another replica has saved: events up to `stored`, records up to `portion`."""
         self.events = [e for e in self.events if e.position > stored.get(e.stream, 0)]
-        self.records = {key: one for key, one in self.records.items() if one.portion > portion}
+        self.records = {key: unsaved for key, unsaved in self.records.items() if unsaved.portion > portion}
         self._sizes = {number: size for number, size in self._sizes.items() if number > portion}
         self.bytes = sum(self._sizes.values())
         # Which roots the next start leaves in the database is for the replica that writes there to say.
         self.evicted.clear()
 
     def record_values(self) -> dict[Key, Any]:
-        return {key: one.record for key, one in self.records.items()}
+        return {key: unsaved.record for key, unsaved in self.records.items()}
 
     def record_roots(self) -> dict[Key, str]:
-        return {key: one.root for key, one in self.records.items() if one.root is not None}
+        return {key: unsaved.root for key, unsaved in self.records.items() if unsaved.root is not None}

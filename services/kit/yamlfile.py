@@ -45,8 +45,8 @@ class _Loader(_Parser):  # type: ignore[misc]
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         _refuse_duplicates(node)
-        found: dict[Any, Any] = super().construct_mapping(node, deep)
-        return found
+        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
+        return mapping
 
 
 for _tag, _pattern, _first in _RULES:
@@ -223,13 +223,13 @@ def _refuse_explosion(root: yaml.Node) -> None:
         raise YamlProblem(f"it expands to more than {NODE_LIMIT} values once its aliases are followed")
 
 
-def _count(node: yaml.Node, known: dict[int, int]) -> int:
-    """Count the values under a node. `known` caches nodes that several aliases refer to."""
-    if id(node) not in known:
+def _count(node: yaml.Node, counts: dict[int, int]) -> int:
+    """Count the values under a node. `counts` caches nodes that several aliases refer to."""
+    if id(node) not in counts:
         # A node that contains itself counts as infinite.
-        known[id(node)] = NODE_LIMIT + 1
-        known[id(node)] = 1 + sum(_count(child, known) for child in _children(node))
-    return known[id(node)]
+        counts[id(node)] = NODE_LIMIT + 1
+        counts[id(node)] = 1 + sum(_count(child, counts) for child in _children(node))
+    return counts[id(node)]
 
 
 def _children(node: yaml.Node) -> list[yaml.Node]:

@@ -201,12 +201,12 @@ def test_a_service_that_knows_a_lost_log_does_not_create_it_again(broker, monkey
     async def work():
         async with connected(broker) as connection:
             js = connection.jetstream()
-            outcome = await refusal(ensure_streams(js, known={CONTROL: 7}))
+            outcome = await refusal(ensure_streams(js, read_positions={CONTROL: 7}))
             assert "stream CONTROL is gone, but position 7 was read already" in outcome
             assert await js.streams_info() == []
-            await ensure_streams(js, known={CONTROL: 0})
+            await ensure_streams(js, read_positions={CONTROL: 0})
             await write(connection, 7)
-            await ensure_streams(js, known={CONTROL: 7})
+            await ensure_streams(js, read_positions={CONTROL: 7})
 
     asyncio.run(work())
 
@@ -361,7 +361,7 @@ def test_an_intake_whose_inbox_alone_is_lost_says_how_to_go_on_and_that_is_so(br
             working.cancel()
             await asyncio.wait([working])
             await js.delete_stream(subjects.WITNESS)
-            gone = await refusal(ensure_streams(js, known={subjects.WITNESS: last}))
+            gone = await refusal(ensure_streams(js, read_positions={subjects.WITNESS: last}))
             await ensure_streams(js)
             found = await refusal(Relay(log).run())
             for text in (gone, found):

@@ -49,10 +49,10 @@ class ArchivedLog:
             await finish(feed.close())
 
     async def last(self, subject: str) -> Stored | None:
-        found = await self._stream.last(subject)
+        message = await self._stream.last(subject)
         # The newest announcement never leaves the stream, and `chain` itself begins by looking it up.
-        if found is not None or names.stream_of(subject) != names.CONTROL or subject == SEALED:
-            return found
+        if message is not None or names.stream_of(subject) != names.CONTROL or subject == SEALED:
+            return message
         return await self._segments.last(await self.chain(), subject)
 
     async def bounds(self, stream: str) -> tuple[int, int]:
@@ -169,11 +169,11 @@ class _ArchivedFeed:
     async def batch(self) -> Batch:
         while True:
             if self._archived_blocks is not None:
-                found = await self._next_archived()
-                if found is None:
+                messages = await self._next_archived()
+                if messages is None:
                     await self._switch_to_stream()
-                elif found:
-                    return Batch(found, False)
+                elif messages:
+                    return Batch(messages, False)
                 continue
             assert self._feed is not None  # noqa: S101 - for the type checker
             try:
@@ -191,11 +191,11 @@ class _ArchivedFeed:
             # A future of its own: a cancelled `anext` would end the generator, and the next call would find
             # the archive at its end.
             self._next = asyncio.ensure_future(self._next_block())
-        found = await asyncio.shield(self._next)
+        messages = await asyncio.shield(self._next)
         self._next = None
-        if found:
-            self._position = found[-1].position
-        return found
+        if messages:
+            self._position = messages[-1].position
+        return messages
 
     async def _next_block(self) -> list[Stored] | None:
         assert self._archived_blocks is not None  # noqa: S101 - for the type checker

@@ -38,8 +38,8 @@ async def fetch_saved_positions(
     connection: Client, owners: Collection[str], within_s: float = WITHIN_S
 ) -> dict[str, int]:
     """Return, per service, the saved position of its slowest process; 0 if none answered."""
-    found = await asyncio.gather(*(_fetch_position(connection, owner, within_s) for owner in owners))
-    return dict(zip(owners, found, strict=True))
+    positions = await asyncio.gather(*(_fetch_position(connection, owner, within_s) for owner in owners))
+    return dict(zip(owners, positions, strict=True))
 
 
 async def _fetch_position(connection: Client, owner: str, within_s: float) -> int:

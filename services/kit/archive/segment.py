@@ -150,7 +150,7 @@ class Writer:
         number = len(self._blocks)
         self._blocks.append(Block(self._open[0].position, self._size, len(frame), _block_digest(frame)))
         # A checksum takes a tenth of a name's place. Two roots that share one cost a block read in vain.
-        self._roots |= {(_checksum(subjects.root_of(one.subject)), number) for one in self._open}
+        self._roots |= {(_checksum(subjects.root_of(message.subject)), number) for message in self._open}
         self._target.write(frame)
         self._digest.update(frame)
         self._size += len(frame)
@@ -179,7 +179,9 @@ class MessageDigest:
 def pack_block(messages: Sequence[Stored]) -> bytes:
     """Serialize a block, not yet compressed."""
     columns = _Columns(
-        [one.subject for one in messages], [one.body for one in messages], [one.trace for one in messages]
+        [message.subject for message in messages],
+        [message.body for message in messages],
+        [message.trace for message in messages],
     )
     return _encode(columns)
 
@@ -239,11 +241,11 @@ class Index:
         """Return block numbers in ascending order. Some blocks may hold no message of the root."""
         wanted = _checksum(root).to_bytes(4, "big")
         at = bisect_left(range(self._count), wanted, key=lambda n: self._entry(n)[:4])
-        found = []
+        numbers = []
         while at < self._count and (entry := self._entry(at))[:4] == wanted:
-            found.append(int.from_bytes(entry[4:], "big"))
+            numbers.append(int.from_bytes(entry[4:], "big"))
             at += 1
-        return found
+        return numbers
 
     def _entry(self, number: int) -> bytes:
         return self._raw[number * ENTRY_BYTES : (number + 1) * ENTRY_BYTES]

@@ -56,23 +56,23 @@ class Segments:
 
         `head` is the digest of the newest header.
         """
-        found: list[Header] = []
+        headers: list[Header] = []
         while head:
             header = await self._header(head)
-            if found and header.last != found[-1].first - 1:
-                raise BadSegment(f"{header.name} is not the one before {found[-1].name}. {RESTORE}")
+            if headers and header.last != headers[-1].first - 1:
+                raise BadSegment(f"{header.name} is not the one before {headers[-1].name}. {RESTORE}")
             if header.last <= after:
                 break
-            found.append(header)
+            headers.append(header)
             head = header.before
-        return found[::-1]
+        return headers[::-1]
 
     async def messages(
         self, header: Header, after: int, filters: Sequence[str] = ()
     ) -> AsyncGenerator[list[Stored], None]:
         """Yield the messages above a position, block by block, reading the next block ahead."""
         numbers = list(block_numbers(header, after))
-        if roots := [subjects.root_of(one) for one in filters]:
+        if roots := [subjects.root_of(pattern) for pattern in filters]:
             wanted = set(numbers) if not all(roots) else await self._blocks_of(header, roots)
             numbers = [number for number in numbers if number in wanted]
         upcoming = asyncio.ensure_future(self._block(header, numbers[0])) if numbers else None
@@ -90,17 +90,17 @@ class Segments:
     async def last(self, headers: Sequence[Header], subject: str) -> Stored | None:
         """Return the newest message on a subject in these segments, which must start with the first one."""
         end = headers[-1].last if headers else 0
-        through, known = self._newest.pop(subject, (0, None))
+        through, location = self._newest.pop(subject, (0, None))
         # From the newest, and only as far back as this subject was searched before: what is older cannot
         # have changed.
         for header in reversed(headers):
             if header.last <= through:
                 break
             if (number := await self._last_in(header, subject)) is not None:
-                known = header, number
+                location = header, number
                 break
-        self._newest[subject] = end, known
-        return None if known is None else _newest_in(await self._block(*known), subject)
+        self._newest[subject] = end, location
+        return None if location is None else _newest_in(await self._block(*location), subject)
 
     async def store(self, header: Header, index: bytes, content: io.BufferedIOBase) -> str:
         """Store a segment in the archive and return the digest of its header. Idempotent."""
@@ -155,7 +155,7 @@ class Segments:
         except zstandard.ZstdError as error:
             raise BadSegment(f"the index of {header.name} cannot be read: {error}") from error
         self._indexes[header.index] = index
-        while sum(one.size for one in self._indexes.values()) > INDEX_BYTES and len(self._indexes) > 1:
+        while sum(cached.size for cached in self._indexes.values()) > INDEX_BYTES and len(self._indexes) > 1:
             self._indexes.popitem(last=False)
         return index
 
@@ -187,12 +187,12 @@ class Segments:
 
 
 def _newest_in(block: list[Stored], subject: str) -> Stored | None:
-    return next((one for one in reversed(block) if one.subject == subject), None)
+    return next((message for message in reversed(block) if message.subject == subject), None)
 
 
 def _filter_messages(block: list[Stored], after: int, filters: Sequence[str]) -> list[Stored]:
     if block[0].position <= after:
-        block = [one for one in block if one.position > after]
+        block = [message for message in block if message.position > after]
     if not filters:
         return block
-    return [one for one in block if any(matches(each, one.subject) for each in filters)]
+    return [message for message in block if any(matches(pattern, message.subject) for pattern in filters)]

@@ -112,11 +112,11 @@ def _account_request(
 
 def granted_permissions(grants: Iterable[Grant], workspace_id: int) -> frozenset[Permission]:
     """Return what roles permit in a workspace; for 0, in the cluster as a whole."""
-    found: frozenset[Permission] = frozenset()
+    permissions: frozenset[Permission] = frozenset()
     for grant in grants:
         if grant.workspace_id in (0, workspace_id) and grant.role in OF_ROLE:
-            found |= OF_ROLE[grant.role]
-    return found
+            permissions |= OF_ROLE[grant.role]
+    return permissions
 
 
 class Access(msgspec.Struct, frozen=True):
@@ -143,7 +143,7 @@ def access_of(lookup: RightsLookup, name: str) -> Access:
         return Access(False, _OF_PEOPLE - ADMINISTRATION - OWNED, OWNED)
     grants = list(lookup.grants(person.id)) if person is not None else []
     everywhere = EVERYBODY | granted_permissions(grants, 0)
-    spaces = {one.workspace_id for one in grants} - {0}
+    spaces = {grant.workspace_id for grant in grants} - {0}
     return Access(True, everywhere, workspaces={id: granted_permissions(grants, id) for id in sorted(spaces)})
 
 

@@ -103,7 +103,7 @@ def _change_job(command: commands.ChangeJob) -> Iterable[AccessRequest]:
 
 def _assign_roles(command: commands.AssignRoles) -> Iterable[AccessRequest]:
     """Nobody can grant more than they have: the granting user needs every permission of the role there."""
-    for grant in sorted({one.grant for one in (*command.add, *command.remove)}):
+    for grant in sorted({assignment.grant for assignment in (*command.add, *command.remove)}):
         kind: Any = "workspace" if grant.workspace_id else "cluster"
         yield AccessRequest("assign_roles", kind, grant.workspace_id)
         for permission in sorted(OF_ROLE.get(grant.role, ())):  # type: ignore[call-overload]
@@ -216,16 +216,18 @@ COMMANDS: dict[str, Needs] = {
 """Per command name."""
 
 
-def add_access_checks(rules: Mapping[Any, Rule[S]], known: Callable[[S], RightsLookup]) -> dict[Any, Rule[S]]:
+def add_access_checks(
+    rules: Mapping[Any, Rule[S]], lookup_of: Callable[[S], RightsLookup]
+) -> dict[Any, Rule[S]]:
     """Wrap an owner's commands so that each is decided only if the caller is allowed to ask for it.
 
-    `known` returns what the judge looks up in the owner's state. Raises `LookupError` for a command without a
-    row.
+    `lookup_of` returns what the judge looks up in the owner's state. Raises `LookupError` for a command
+    without a row.
     """
-    return {command: _add_access_check(command, rule, known) for command, rule in rules.items()}
+    return {command: _add_access_check(command, rule, lookup_of) for command, rule in rules.items()}
 
 
-def _add_access_check(command: Any, rule: Rule[S], known: Callable[[S], RightsLookup]) -> Rule[S]:
+def _add_access_check(command: Any, rule: Rule[S], lookup_of: Callable[[S], RightsLookup]) -> Rule[S]:
     needs = COMMANDS.get(command.__name__)
     if needs is None:
         raise LookupError(
@@ -236,7 +238,7 @@ def _add_access_check(command: Any, rule: Rule[S], known: Callable[[S], RightsLo
     def checked_rule(state: S, sent: Any, call: Call) -> Result:
         # In the owner's own state, of the moment of the decision: the gateway's check may be older than a
         # change of roles.
-        require(known(state), getattr(sent, "user", ""), needs(sent), script=call.script)
+        require(lookup_of(state), getattr(sent, "user", ""), needs(sent), script=call.script)
         return rule(state, sent, call)
 
     return checked_rule

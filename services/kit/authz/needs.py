@@ -37,17 +37,17 @@ SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 def _rows() -> dict[tuple[str, str], Row]:
-    found: dict[tuple[str, str], Row] = {}
+    rows: dict[tuple[str, str], Row] = {}
     for (permission, kind), block in ROUTES.items():
         for line in filter(None, map(str.split, block.split("\n"))):
             methods, path, reads = line[0], line[1], line[2:] == ["reads"]
             for method in methods.split(","):
                 route = method, path.replace("~", API, 1)
-                if route in found:
+                if route in rows:
                     # Otherwise the second entry would silently win, perhaps the weaker one.
                     raise ValueError(f"{method} {path} stands twice in the permission table")
-                found[route] = Row(permission, kind, reads or method in SAFE)
-    return found
+                rows[route] = Row(permission, kind, reads or method in SAFE)
+    return rows
 
 
 ROWS = _rows()

@@ -99,10 +99,10 @@ class Directory:
             return Target("", id)
         if kind == "project":
             return Target("", workspace_of(self._state, id))
-        found = id if kind == "experiment" else self._find(kind, id)
-        if isinstance(found, Target):
-            return found
-        home = self._state.homes.get(found or 0)
+        target_or_id = id if kind == "experiment" else self._find(kind, id)
+        if isinstance(target_or_id, Target):
+            return target_or_id
+        home = self._state.homes.get(target_or_id or 0)
         if home is None:
             return None
         return Target(home.owner, home.workspace_id or workspace_of(self._state, home.project_id))
@@ -159,9 +159,9 @@ def _task_forgotten(state: People, event: scheduler.TaskForgotten) -> Iterable[K
 
 
 def _experiment_moved(state: People, event: gateway.ExperimentMoved) -> Iterable[Key]:
-    known = state.homes.get(event.experiment_id)
-    if known is not None:
-        state.homes[event.experiment_id] = Home(known.owner, event.project_id)
+    home = state.homes.get(event.experiment_id)
+    if home is not None:
+        state.homes[event.experiment_id] = Home(home.owner, event.project_id)
         yield "homes", event.experiment_id
 
 

@@ -61,20 +61,20 @@ def holder(kind: Literal["user", "group"], id: int) -> str:
 
 def is_rbac(state: Roles) -> bool:
     """Whether access is decided by roles."""
-    known = state.judging.get(ALL)
-    return known is not None and known.mode == "rbac"
+    judging = state.judging.get(ALL)
+    return judging is not None and judging.mode == "rbac"
 
 
 def groups_of(state: Roles, user_id: int) -> tuple[int, ...]:
     """Return the ids of a user's groups."""
-    known = state.groups_of.get(user_id)
-    return known.ids if known is not None else ()
+    groups = state.groups_of.get(user_id)
+    return groups.ids if groups is not None else ()
 
 
 def grants_held_by(state: Roles, name: str) -> tuple[Grant, ...]:
     """Return the grants of a holder."""
-    known = state.roles.get(name)
-    return known.grants if known is not None else ()
+    held = state.roles.get(name)
+    return held.grants if held is not None else ()
 
 
 def grants_of(state: Roles, user_id: int) -> Iterator[Grant]:
@@ -86,8 +86,8 @@ def grants_of(state: Roles, user_id: int) -> Iterator[Grant]:
 
 def group_set(state: Roles, event: gateway.GroupSet, at: float = 0.0) -> Iterable[Key]:
     """Fold a group's creation or change of members."""
-    known = state.groups.get(event.group_id)
-    before, after = set(known.members) if known is not None else set(), set(event.members)
+    group = state.groups.get(event.group_id)
+    before, after = set(group.members) if group is not None else set(), set(event.members)
     state.groups[event.group_id] = Group(event.name, event.members, at)
     yield "groups", event.group_id
     yield from _join(state, event.group_id, sorted(after - before))
@@ -96,10 +96,10 @@ def group_set(state: Roles, event: gateway.GroupSet, at: float = 0.0) -> Iterabl
 
 def group_removed(state: Roles, event: gateway.GroupRemoved) -> Iterable[Key]:
     """Fold a group's removal."""
-    known = state.groups.pop(event.group_id, None)
-    if known is not None:
+    group = state.groups.pop(event.group_id, None)
+    if group is not None:
         yield "groups", event.group_id
-        yield from _leave(state, event.group_id, known.members)
+        yield from _leave(state, event.group_id, group.members)
 
 
 def _join(state: Roles, group_id: int, users: Iterable[int]) -> Iterable[Key]:
@@ -110,7 +110,7 @@ def _join(state: Roles, group_id: int, users: Iterable[int]) -> Iterable[Key]:
 
 def _leave(state: Roles, group_id: int, users: Iterable[int]) -> Iterable[Key]:
     for id in users:
-        left = tuple(one for one in groups_of(state, id) if one != group_id)
+        left = tuple(other_id for other_id in groups_of(state, id) if other_id != group_id)
         if left:
             state.groups_of[id] = GroupsOf(left)
         else:

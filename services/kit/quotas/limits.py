@@ -50,14 +50,14 @@ def limiting_holders(state: People, account: Account, what: What) -> tuple[str, 
     if not state.quotas:
         return ()
     holders = (*_holders_of_owner(state, account.owner), _holder_of_place(state, account.place))
-    return tuple(one for one in holders if limit_of(state, one, what) is not None)
+    return tuple(name for name in holders if limit_of(state, name, what) is not None)
 
 
 def limit_of(state: People, name: str, what: What) -> int | None:
     """Return a holder's limit; None for no limit."""
     quota = state.quotas.get(name)
-    found: int | None = getattr(quota, what) if quota is not None else None
-    return found
+    limit: int | None = getattr(quota, what) if quota is not None else None
+    return limit
 
 
 def all_limits(state: People, what: What) -> dict[str, int]:
@@ -71,17 +71,17 @@ def usage_of(state: People, usage: Usage, holders: Iterable[str] | None = None) 
 
     Iterates over all owners and projects with usage.
     """
-    found = dict.fromkeys(state.quotas if holders is None else holders, 0)
-    if found:
+    by_holder = dict.fromkeys(state.quotas if holders is None else holders, 0)
+    if by_holder:
         for owner, amount in usage.by_owner.items():
-            for one in _holders_of_owner(state, owner):
-                if one in found:
-                    found[one] += amount
+            for name in _holders_of_owner(state, owner):
+                if name in by_holder:
+                    by_holder[name] += amount
         for place, amount in usage.by_place.items():
-            one = _holder_of_place(state, place)
-            if one in found:
-                found[one] += amount
-    return found
+            name = _holder_of_place(state, place)
+            if name in by_holder:
+                by_holder[name] += amount
+    return by_holder
 
 
 def find_exceeded(
@@ -90,10 +90,10 @@ def find_exceeded(
     """Return the first holder that would exceed its limit, with its usage and its limit."""
     holders = limiting_holders(state, account, what)
     had = usage_of(state, usage, holders)
-    for one in holders:
-        limit = limit_of(state, one, what) or 0
-        if had[one] + more > limit:
-            return one, had[one], limit
+    for name in holders:
+        limit = limit_of(state, name, what) or 0
+        if had[name] + more > limit:
+            return name, had[name], limit
     return None
 
 
@@ -102,13 +102,13 @@ def check_jobs(state: People, usage: Usage, account: Account) -> None:
 
     Not 429, because clients retry that automatically, and a quota does not free up at any known time.
     """
-    found = find_exceeded(state, usage, account, "jobs", 1)
-    if found is not None:
-        one, had, limit = found
+    exceeded = find_exceeded(state, usage, account, "jobs", 1)
+    if exceeded is not None:
+        name, had, limit = exceeded
         raise Refused(
             Problem(
                 "permission_denied",
-                f"{describe_holder(state, one)} has {had} of the {limit} jobs (experiments and tasks that "
+                f"{describe_holder(state, name)} has {had} of the {limit} jobs (experiments and tasks that "
                 "have not ended) that its quota allows: wait until one of them ends, end one, or ask an "
                 "administrator for more. 'det quota list' shows the quotas",
             )
@@ -117,20 +117,20 @@ def check_jobs(state: People, usage: Usage, account: Account) -> None:
 
 def workspace_name(state: People, workspace_id: int) -> str:
     """Return the name of a workspace, or its id if the name is unknown."""
-    known = state.workspaces_called.get(workspace_id)
-    return known.name if known is not None else FIRST_WORKSPACE if workspace_id == 1 else str(workspace_id)
+    called = state.workspaces_called.get(workspace_id)
+    return called.name if called is not None else FIRST_WORKSPACE if workspace_id == 1 else str(workspace_id)
 
 
 def describe_holder(state: People, name: str) -> str:
     """Describe a holder, such as "workspace 'nlp'"."""
     kind, _, text = name.partition("-")
-    id, found = int(text), ""
+    id, display_name = int(text), ""
     if kind == "user":
-        builtin = {one.id: one.username for one in BUILT_IN.values()}
-        found = state.people[id].username if id in state.people else builtin.get(id, "")
+        builtin = {person.id: person.username for person in BUILT_IN.values()}
+        display_name = state.people[id].username if id in state.people else builtin.get(id, "")
     elif kind == "group" and id in state.groups:
-        found = state.groups[id].name
+        display_name = state.groups[id].name
     elif kind == "workspace":
-        known = state.workspaces_called.get(id)
-        found = known.name if known is not None else FIRST_WORKSPACE if id == 1 else ""
-    return f"{kind} '{found}'" if found else f"{kind} {id}"
+        called = state.workspaces_called.get(id)
+        display_name = called.name if called is not None else FIRST_WORKSPACE if id == 1 else ""
+    return f"{kind} '{display_name}'" if display_name else f"{kind} {id}"
