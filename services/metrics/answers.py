@@ -11,9 +11,11 @@ from services.metrics.domain import State
 
 def verdict(state: State, query: ReportVerdict) -> str:
     """Why the batch at a position was refused; "" if it was not."""
-    known = state.trials.get(query.trial_id)
-    found = [one.reason for one in known.refusals if one.position == query.position] if known else []
-    return "; ".join(found)
+    trial = state.trials.get(query.trial_id)
+    reasons = (
+        [refusal.reason for refusal in trial.refusals if refusal.position == query.position] if trial else []
+    )
+    return "; ".join(reasons)
 
 
 ANSWERS: dict[Any, Callable[[State, Any], Any]] = {ReportVerdict: verdict}

@@ -100,8 +100,8 @@ class Join(msgspec.Struct, frozen=True, tag="join"):
 
 def join(state: State, command: Join, call: Call) -> Result:
     """Record that the shard follows that number, once."""
-    known = sharing_of(state.sharing)
-    if command.shards != known.shards or command.shard in known.joined:
+    sharing = sharing_of(state.sharing)
+    if command.shards != sharing.shards or command.shard in sharing.joined:
         return Result()
     reason = "it reads its part alone from here on"
     return Result([ShardJoined(shard=command.shard, shards=command.shards, reason=reason)])

@@ -26,11 +26,11 @@ def page_limit(requested: int) -> int:
 
 def page_of(rows: Iterable[Any], size: Callable[[Any], int], limit: int) -> tuple[list[Any], bool]:
     """As many of `limit` rows as fit into one answer, at least one, and whether there are more."""
-    found: list[Any] = []
+    page: list[Any] = []
     total = 0
     for row in rows:
         total += size(row) + ROW_OVERHEAD_BYTES
-        if found and (len(found) == limit or total > PAGE_BYTES):
-            return found, True
-        found.append(row)
-    return found, False
+        if page and (len(page) == limit or total > PAGE_BYTES):
+            return page, True
+        page.append(row)
+    return page, False

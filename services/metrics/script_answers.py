@@ -11,12 +11,16 @@ from services.metrics.domain import State, shard_of_trial
 
 def unseen_refusals(state: State, trial_id: int, request: AskRefusals) -> Refusals | None:
     """The refusals of a run that its script has not seen; None if there are none."""
-    known = state.trials.get(trial_id)
+    trial = state.trials.get(trial_id)
     seen = request.seen.newest if request.seen is not None else 0
-    mine = [one for one in known.refusals if one.run == request.run and one.number > seen] if known else []
+    mine = (
+        [refusal for refusal in trial.refusals if refusal.run == request.run and refusal.number > seen]
+        if trial
+        else []
+    )
     if not mine:
         return Refusals() if request.seen is None else None
-    return Refusals(mine[-1].number, tuple(one.told for one in mine))
+    return Refusals(mine[-1].number, tuple(refusal.told for refusal in mine))
 
 
 def refusals_handler(runner: Runner[State], news: RecordWaiters, shard: int) -> ScriptHandler:

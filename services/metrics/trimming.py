@@ -52,8 +52,8 @@ async def _stored_lines(parts: Parts, settings: MetricsSettings, now: float) -> 
     query = StoredLines(before=now - settings.log_keep_days * DAY_S, now=now)
     if settings.metrics_shards == 1:
         return await parts.database.read(partial(stored_lines, query=query))
-    found: dict[str, Any] = (await parts.bus_client.query(query)).value
-    return found
+    stored: dict[str, Any] = (await parts.bus_client.query(query)).value
+    return stored
 
 
 def required_trim(connection: sa.Connection, settings: MetricsSettings, stored: dict[str, Any]) -> Trim:
@@ -78,10 +78,10 @@ async def drop_points(parts: Parts) -> None:
     while True:
         if parts.is_leader():
             now, through = time.time(), parts.runner.positions[subjects.REPORTS]
-            found = await parts.database.read(partial(find_silent_trials, before=now - days * DAY_S))
+            trial_ids = await parts.database.read(partial(find_silent_trials, before=now - days * DAY_S))
             # After the query, which awaits: the state may have been loaded anew meanwhile.
             state, shard = parts.runner.state, settings.metrics_shard
-            silent = tuple(id for id in found if shard_of_trial(state, id) == shard)
+            silent = tuple(id for id in trial_ids if shard_of_trial(state, id) == shard)
             if silent:
                 reason = f"the trial has ended, and its last report is older than {days:g} days"
                 await _send_command(parts, Drop(silent, through, reason), now)

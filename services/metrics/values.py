@@ -22,5 +22,5 @@ def as_number(value: Any) -> float | None:
 
 def as_finite(value: Any) -> float | None:
     """The value as a finite number; None for anything else."""
-    found = as_number(value)
-    return found if found is not None and math.isfinite(found) else None
+    number = as_number(value)
+    return number if number is not None and math.isfinite(number) else None

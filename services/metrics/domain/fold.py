@@ -52,10 +52,10 @@ def _fold_batch(state: State, event: JudgedBatch, position: int) -> Iterable[Key
 def _fold_log_lines(state: State, event: JudgedBatch, batch: LogLines, position: int) -> Iterable[Key]:
     key = source_key(batch)
     counted = batch.offset >= 0
-    known = state.sources.get(key) if counted else None
+    source = state.sources.get(key) if counted else None
     # A worker that did not get the acknowledgement sends a batch again, perhaps after the two minutes for
     # which the broker remembers ids.
-    is_new = not counted or known is None or batch.offset > known.offset
+    is_new = not counted or source is None or batch.offset > source.offset
     is_valid = is_new and not _is_deleted(state, batch.task_id)
     # A source's progress depends on LOGS alone, whenever the decision to trim its lines was made.
     event.expired = is_valid and position <= trimmed_through(state)
@@ -68,22 +68,22 @@ def _fold_log_lines(state: State, event: JudgedBatch, batch: LogLines, position:
 
 
 def _fold_reports(state: State, event: JudgedBatch, batch: ReportBatch, position: int) -> Iterable[Key]:
-    known = state.trials.get(batch.trial_id) or Trial(id=batch.trial_id)
-    event.accepted = known.is_new(batch) and batch.experiment_id not in state.gone
+    trial = state.trials.get(batch.trial_id) or Trial(id=batch.trial_id)
+    event.accepted = trial.is_new(batch) and batch.experiment_id not in state.gone
     if batch.experiment_id in state.gone:
         yield from _possibly_saved_keys(batch)
     if not event.accepted:
         return
-    free_groups = MAX_GROUPS_PER_TRIAL - state.groups_of.count(known.id)
-    judge = Judge(known, state.groups, free_groups, batch, position, event.size)
-    state.trials[known.id] = judge.judge_batch()
+    free_groups = MAX_GROUPS_PER_TRIAL - state.groups_of.count(trial.id)
+    judge = Judge(trial, state.groups, free_groups, batch, position, event.size)
+    state.trials[trial.id] = judge.judge_batch()
     # A rebuild reads the reports again, and must forget the same points.
-    event.keeps_points = position > dropped_through(state, known.id)
-    yield "trials", known.id
+    event.keeps_points = position > dropped_through(state, trial.id)
+    yield "trials", trial.id
     for key, group in judge.groups.items():
-        yield from state.put_group(known.id, key, group)
+        yield from state.put_group(trial.id, key, group)
     for finding in judge.findings:
-        key = finding_key(known.id, finding.number)
+        key = finding_key(trial.id, finding.number)
         state.findings[key] = finding
         yield "findings", key
     event.pieces, event.archive = judge.pieces, judge.archive
@@ -97,17 +97,17 @@ def _possibly_saved_keys(batch: ReportBatch) -> Iterable[Key]:
 
 
 def _decision_recorded(state: State, event: metrics.Validated | metrics.ReportRefused) -> Iterable[Key]:
-    known = state.trials.get(event.trial_id) or Trial(id=event.trial_id)
+    trial = state.trials.get(event.trial_id) or Trial(id=event.trial_id)
     # CONTROL and REPORTS are folded independently, so decisions may be read before the reports that they are
     # about.
-    stated = max(known.stated, event.number)
-    for number in range(known.stated + 1, stated + 1):
+    stated = max(trial.stated, event.number)
+    for number in range(trial.stated + 1, stated + 1):
         # If CONTROL was folded first, there is no finding here, but the replica that last saved may have had
         # one.
-        state.findings.pop(key := finding_key(known.id, number), None)
+        state.findings.pop(key := finding_key(trial.id, number), None)
         yield "findings", key
-    state.trials[known.id] = replace(known, stated=stated)
-    yield "trials", known.id
+    state.trials[trial.id] = replace(trial, stated=stated)
+    yield "trials", trial.id
 
 
 def _trial_ended(state: State, event: searcher.TrialEnded) -> Iterable[Key]:
@@ -162,18 +162,18 @@ def _delete_trials(state: State, experiment_id: int, trial_ids: Iterable[int]) -
 
 
 def _shards_set(state: State, event: metrics.ShardsSet) -> Iterable[Key]:
-    known = sharing_of(state.sharing)
+    sharing = sharing_of(state.sharing)
     # The number only grows: trials of an earlier stage stay where they are (decision 77).
-    if event.shards > known.shards:
+    if event.shards > sharing.shards:
         stage = Stage(event.shards, event.first_trial, event.first_experiment)
-        state.sharing[KEY] = Sharing((*known.stages, stage))
+        state.sharing[KEY] = Sharing((*sharing.stages, stage))
     yield "sharing", KEY
 
 
 def _shard_joined(state: State, event: metrics.ShardJoined) -> Iterable[Key]:
-    known = sharing_of(state.sharing)
-    if event.shards == known.shards and event.shard not in known.joined:
-        state.sharing[KEY] = replace(known, joined=(*known.joined, event.shard))
+    sharing = sharing_of(state.sharing)
+    if event.shards == sharing.shards and event.shard not in sharing.joined:
+        state.sharing[KEY] = replace(sharing, joined=(*sharing.joined, event.shard))
     yield "sharing", KEY
 
 

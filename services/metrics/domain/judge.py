@@ -45,7 +45,7 @@ class Judge:
 
     def __init__(
         self,
-        known: Trial,
+        trial: Trial,
         groups: Mapping[str, Group],
         free_groups: int,
         batch: ReportBatch,
@@ -62,19 +62,19 @@ class Judge:
         """The groups that changed, by their keys in the state."""
         self.findings: list[Finding] = []
         """Decisions to be recorded in CONTROL."""
-        self._known = known
+        self._trial = trial
         # The state's own table, which is only read here: the results are put back by the fold.
         self._groups = groups
         self._free_groups = free_groups
         self._batch = batch
         self._ledgers: dict[str, Ledger] = {}
         self._effort = Effort()
-        self._decided = known.decided
-        self._refused = known.refused
+        self._decided = trial.decided
+        self._refused = trial.refused
         # Messages, not points: that is what the stream and the fold have had to carry.
-        self._size = known.size + size
+        self._size = trial.size + size
         self._position = position
-        self._refusals = known.refusals
+        self._refusals = trial.refusals
         self._reports_before = 0
         self._has_training_reports = False
         """Whether an accepted report counts training steps."""
@@ -83,22 +83,22 @@ class Judge:
         """Judge every report. Returns the trial after them."""
         # A process of an earlier run may outlive it, or have been cut off with its host. Its steps would mix
         # with those of the current run.
-        if self._batch.run < self._known.run:
-            reason = f"invalid run id, {self._batch.run} (reported) != {self._known.run} (expected)"
-            self._refuse_batch(f"{reason}: a newer run of trial {self._known.id} reports now")
-            return self._judged(self._known)
+        if self._batch.run < self._trial.run:
+            reason = f"invalid run id, {self._batch.run} (reported) != {self._trial.run} (expected)"
+            self._refuse_batch(f"{reason}: a newer run of trial {self._trial.id} reports now")
+            return self._judged(self._trial)
         if self._size > MAX_REPORT_BYTES_PER_TRIAL:
             self._refuse_batch(
-                f"trial {self._known.id} has reported more than {MAX_REPORT_BYTES_PER_TRIAL >> 20} MiB, and "
+                f"trial {self._trial.id} has reported more than {MAX_REPORT_BYTES_PER_TRIAL >> 20} MiB, and "
                 "nothing further is stored. Report fewer metrics, or less often"
             )
-            return self._judged(self._known.after_batch(self._batch))
+            return self._judged(self._trial.after_batch(self._batch))
         for series in self._batch.series:
             self._judge_series(series)
-        found = self._judged(self._known.after_batch(self._batch))
+        trial = self._judged(self._trial.after_batch(self._batch))
         return replace(
-            found,
-            opened=self._batch.run if self._has_training_reports else self._known.opened,
+            trial,
+            opened=self._batch.run if self._has_training_reports else self._trial.opened,
             size=self._size,
             remembered=self._close_groups(),
         )
@@ -109,9 +109,9 @@ class Judge:
 
     def _close_groups(self) -> int:
         """Close the ledgers. Returns the sum of the weights of all groups of the trial."""
-        weight = self._known.remembered
+        weight = self._trial.remembered
         for name, ledger in self._ledgers.items():
-            key = group_key(self._known.id, name)
+            key = group_key(self._trial.id, name)
             before = self._groups.get(key)
             # Records of an earlier version have the weight 0, so the sum may fall below what is taken off.
             weight = max(0, weight - (before.weight if before is not None else 0))
@@ -165,7 +165,7 @@ class Judge:
         if is_training(series.group):
             # Only a run that reports training after an earlier one did makes anything outdated. The first
             # never does.
-            is_newer = 0 < self._known.opened < self._batch.run or self._follows_run_zero(series.group)
+            is_newer = 0 < self._trial.opened < self._batch.run or self._follows_run_zero(series.group)
             if is_newer and not self._has_training_reports:
                 self.archive = Archive(self._batch.run, series.group, series.steps[first])
             self._has_training_reports = True
@@ -177,15 +177,15 @@ class Judge:
 
     def _follows_run_zero(self, group: str) -> bool:
         """Whether the group has reports from before the first run, which `opened` does not count."""
-        known = self._groups.get(group_key(self._known.id, group))
-        return known is not None and known.run == 0 < self._batch.run
+        stored_group = self._groups.get(group_key(self._trial.id, group))
+        return stored_group is not None and stored_group.run == 0 < self._batch.run
 
     def _is_kept(self, group: str) -> bool:
         """Whether a group is known, or there is room for it."""
         if (
             group in self._ledgers
             or group in RESERVED_GROUPS
-            or group_key(self._known.id, group) in self._groups
+            or group_key(self._trial.id, group) in self._groups
         ):
             return True
         self._free_groups -= 1
@@ -193,9 +193,9 @@ class Judge:
 
     def _ledger(self, name: str) -> Ledger:
         if name not in self._ledgers:
-            known = self._groups.get(group_key(self._known.id, name))
-            fresh = known is None or known.run != self._batch.run
-            group = Group(run=self._batch.run) if known is None or fresh else known
+            stored_group = self._groups.get(group_key(self._trial.id, name))
+            fresh = stored_group is None or stored_group.run != self._batch.run
+            group = Group(run=self._batch.run) if stored_group is None or fresh else stored_group
             self._ledgers[name] = Ledger(group, self._effort)
         return self._ledgers[name]
 
@@ -216,7 +216,7 @@ class Judge:
         self._decided += 1
         metric = series.columns.get(self._batch.searcher_metric)
         decision = metrics.Validated(
-            trial_id=self._known.id,
+            trial_id=self._trial.id,
             number=self._decided,
             run=self._batch.run,
             steps_completed=series.steps[index],
@@ -235,7 +235,7 @@ class Judge:
         self._decided += 1
         steps = min(max(steps, -1), MAX_STEPS)
         decision = metrics.ReportRefused(
-            trial_id=self._known.id,
+            trial_id=self._trial.id,
             number=self._decided,
             run=self._batch.run,
             group=group,
@@ -248,7 +248,7 @@ class Judge:
 
     def _queue(self, finding: Finding) -> None:
         # If CONTROL was folded first, the decision is there already.
-        if finding.number > self._known.stated:
+        if finding.number > self._trial.stated:
             self.findings.append(finding)
 
 

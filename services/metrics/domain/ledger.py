@@ -75,8 +75,8 @@ class Ledger:
             # The same report again is no conflict: a client that got no answer sends it once more.
             if (steps, digest) in self._recent:
                 return "same"
-            known = self._kinds.values() if self._effort.allows(self._kinds.values()) else ()
-            earlier = [one for one in known if contains(one.steps, steps)]
+            candidates = self._kinds.values() if self._effort.allows(self._kinds.values()) else ()
+            earlier = [candidate for candidate in candidates if contains(candidate.steps, steps)]
             self._compare(self._kinds[kind], earlier)
             entry = "merged" if earlier else "new"
         self._remember(kind, steps, digest)
@@ -84,8 +84,8 @@ class Ledger:
 
     def extend(self, kind: KindKey, steps: list[int], digests: list[int]) -> None:
         """Record reports with growing steps beyond `highest`. `digests` are those of the newest reports."""
-        known = self._kinds[kind]
-        self._kinds[kind] = Kind(known.names, known.batched, extend(known.steps, steps))
+        previous = self._kinds[kind]
+        self._kinds[kind] = Kind(previous.names, previous.batched, extend(previous.steps, steps))
         self._highest = steps[-1]
         self._recent.extend(zip(steps[-len(digests) :], digests, strict=True))
 
@@ -94,34 +94,34 @@ class Ledger:
         """The highest step recorded so far."""
         return self._highest
 
-    def _compare(self, found: Kind, earlier: list[Kind]) -> None:
-        used_names = {name for known in earlier for name in known.names}
-        duplicate = next((name for name in found.names if name in used_names), None)
+    def _compare(self, kind: Kind, earlier: list[Kind]) -> None:
+        used_names = {name for earlier_kind in earlier for name in earlier_kind.names}
+        duplicate = next((name for name in kind.names if name in used_names), None)
         if duplicate is not None:
             raise Conflict(f"overwriting existing metric keys is not supported, conflicting key: {duplicate}")
-        if found.batched and any(known.batched for known in earlier):
+        if kind.batched and any(earlier_kind.batched for earlier_kind in earlier):
             raise Conflict("overwriting existing batch metrics is not supported")
 
     def _remember(self, kind: KindKey, steps: int, digest: int) -> None:
-        known = self._kinds[kind]
-        self._kinds[kind] = Kind(known.names, known.batched, add(known.steps, steps))
+        previous = self._kinds[kind]
+        self._kinds[kind] = Kind(previous.names, previous.batched, add(previous.steps, steps))
         self._highest = max(self._highest, steps)
         self._recent.append((steps, digest))
 
     def close(self, room: int) -> Group:
         """What must be remembered from now on, in at most `room` bytes: the newest kinds that fit."""
-        kept: list[Kind] = []
+        fitting_kinds: list[Kind] = []
         weight = 0
         for kind in reversed([kind for kind in self._kinds.values() if kind.steps][-KINDS:]):
             own = kind.weight
             if weight + own > room:
                 break
-            kept.append(kind)
+            fitting_kinds.append(kind)
             weight += own
         return Group(
             run=self._group.run,
             highest=self._highest,
-            kinds=tuple(reversed(kept)),
+            kinds=tuple(reversed(fitting_kinds)),
             recent=tuple(self._recent[-RECENT:]),
             weight=weight,
         )

@@ -185,14 +185,14 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
             return True
         if not batch.sender:
             return batch.number > self.batch
-        return all(known.batch < batch.number for known in self.senders if known.name == batch.sender)
+        return all(sender.batch < batch.number for sender in self.senders if sender.name == batch.sender)
 
     def after_batch(self, batch: ReportBatch) -> Trial:
         """The trial after a batch of its newest run was counted."""
         same = batch.run == self.run
         newest, senders = (self.batch, self.senders) if same else (0, ())
         if batch.number and batch.sender:
-            others = (known for known in senders if known.name != batch.sender)
+            others = (sender for sender in senders if sender.name != batch.sender)
             senders = (*others, Sender(batch.sender, batch.number))[-SENDERS:]
         elif batch.number:
             newest = batch.number
@@ -290,8 +290,8 @@ class State:
 
     def unrecorded(self, trial_id: int) -> range:
         """The numbers of a trial's decisions that are not in CONTROL yet."""
-        known = self.trials.get(trial_id)
-        return range(known.stated + 1, known.decided + 1) if known is not None else range(0)
+        trial = self.trials.get(trial_id)
+        return range(trial.stated + 1, trial.decided + 1) if trial is not None else range(0)
 
     def pending_findings(self, trial_id: int) -> Iterator[Finding]:
         """A trial's decisions that are not in CONTROL yet, in order."""
@@ -310,14 +310,14 @@ def shard_of_task(state: State, task_id: str) -> int:
 
 def trimmed_through(state: State) -> int:
     """The position of LOGS up to which lines are dropped."""
-    known = state.trimmed.get(subjects.LOGS)
-    return known.through if known else 0
+    trimmed = state.trimmed.get(subjects.LOGS)
+    return trimmed.through if trimmed else 0
 
 
 def dropped_through(state: State, trial_id: int) -> int:
     """The position of REPORTS up to which a trial's points are dropped."""
-    known = state.dropped.get(trial_id)
-    return known.through if known else 0
+    dropped = state.dropped.get(trial_id)
+    return dropped.through if dropped else 0
 
 
 def group_key(trial_id: int, group: str) -> str:

@@ -42,31 +42,36 @@ def log_cause(connection: sa.Connection, query: LogCause) -> dict[str, Any] | No
     where = C.task_id == query.task_id
     rows = connection.execute(sa.select(C.first_id, C.lines, C.kinds).where(where).order_by(C.last_id)).all()
     chunks = [(row.first_id, row.lines, read_kinds(row.kinds)) for row in rows]
-    newest = newest_failure(one for _, _, kind_stats in chunks for one in kind_stats)
+    newest = newest_failure(stats for _, _, kind_stats in chunks for stats in kind_stats)
     if newest is None:
         return None
     has_task_errors = any(
-        _is_from_task(one) for _, _, kind_stats in chunks for one in kind_stats if _has_error_in(one, newest)
+        _is_from_task(stats)
+        for _, _, kind_stats in chunks
+        for stats in kind_stats
+        if _has_error_in(stats, newest)
     )
     tail = _tail(connection, chunks, newest, task_only=has_task_errors)
     ranks = [_end_of_rank(rank, tail) for rank in sorted(set(tail.rank.tolist()))]
     cause = _first_failed(ranks) or _last_error(tail)
-    shown = [msgspec.structs.asdict(one) for one in ranks]
+    shown = [msgspec.structs.asdict(rank_end) for rank_end in ranks]
     return {"allocation_id": newest, **msgspec.structs.asdict(cause), "ranks": shown}
 
 
 def newest_failure(kind_stats: Iterable[KindStats]) -> str | None:
     """The allocation of the newest run that had an error."""
-    with_errors = [one for one in kind_stats if one.last_error is not None]
-    return max(with_errors, key=lambda one: one.last_error or 0).kind.allocation_id if with_errors else None
+    with_errors = [stats for stats in kind_stats if stats.last_error is not None]
+    return (
+        max(with_errors, key=lambda stats: stats.last_error or 0).kind.allocation_id if with_errors else None
+    )
 
 
-def _has_error_in(one: KindStats, allocation_id: str) -> bool:
-    return one.last_error is not None and one.kind.allocation_id == allocation_id
+def _has_error_in(stats: KindStats, allocation_id: str) -> bool:
+    return stats.last_error is not None and stats.kind.allocation_id == allocation_id
 
 
-def _is_from_task(one: KindStats) -> bool:
-    return one.kind.source == "task"
+def _is_from_task(stats: KindStats) -> bool:
+    return stats.kind.source == "task"
 
 
 class _Tail(msgspec.Struct, frozen=True):
@@ -90,20 +95,20 @@ def _tail(connection: sa.Connection, chunks: list[Any], allocation_id: str, *, t
     def parts() -> Iterator[tuple[Any, ...]]:
         line_count = 0
         for first_id, count, kind_stats in reversed(chunks):
-            kinds = [one.kind for one in kind_stats]
+            kinds = [stats.kind for stats in kind_stats]
             wanted = np.array([is_wanted(kind) for kind in kinds], bool)
             if not wanted.any() or line_count > MAX_LINES:
                 continue
             packed = connection.execute(sa.select(C.columns).where(C.first_id == first_id)).scalar_one()
-            found = read_columns(packed, count)
-            mine = wanted[found.kind]
+            columns = read_columns(packed, count)
+            mine = wanted[columns.kind]
             rank = np.array([-1 if kind.rank is None else kind.rank for kind in kinds], np.int64)
             worker = np.array([workers.setdefault(kind.worker_id, len(workers)) for kind in kinds], np.int64)
-            kind = found.kind[mine]
-            yield found.ids[mine], found.at[mine], rank[kind], worker[kind], found.errors[mine]
+            kind = columns.kind[mine]
+            yield columns.ids[mine], columns.at[mine], rank[kind], worker[kind], columns.errors[mine]
             line_count += int(mine.sum())
 
-    ids, at, rank, worker, errors = (np.concatenate(one[::-1]) for one in zip(*parts(), strict=True))
+    ids, at, rank, worker, errors = (np.concatenate(arrays[::-1]) for arrays in zip(*parts(), strict=True))
     return _Tail(ids, at, rank, worker, list(workers), errors)
 
 
@@ -135,9 +140,9 @@ def _first_failed(ranks: list[RankEnd]) -> RankEnd | None:
 
     Lines without a rank, such as a launcher's, say less than a failed rank's.
     """
-    failed = [one for one in ranks if one.line is not None]
-    named = [one for one in failed if one.rank is not None] or failed
-    return min(named, key=lambda one: (one.failed_at or 0.0, one.line or 0), default=None)
+    failed = [rank_end for rank_end in ranks if rank_end.line is not None]
+    named = [rank_end for rank_end in failed if rank_end.rank is not None] or failed
+    return min(named, key=lambda rank_end: (rank_end.failed_at or 0.0, rank_end.line or 0), default=None)
 
 
 def _last_error(tail: _Tail) -> RankEnd:

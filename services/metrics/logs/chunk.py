@@ -93,13 +93,15 @@ def lines_of_batch(batch: LogLines, position: int, first: int = 0) -> Lines:
     """The lines of the batch at a position of LOGS, numbered from `first` within it."""
     lines = _lines.decode(batch.lines)
     kind_ids: dict[tuple[str, str | None, int | None], int] = {}
-    found = [kind_ids.setdefault((line.stdtype, line.level, line.rank), len(kind_ids)) for line in lines]
+    kind_indexes = [
+        kind_ids.setdefault((line.stdtype, line.level, line.rank), len(kind_ids)) for line in lines
+    ]
     # A worker's clock may say anything, and the column has 64 bits.
     at = [round(min(max(line.at, -LATEST_S), LATEST_S) * MICROSECONDS) for line in lines]
     return Lines(
-        np.arange(len(found), dtype=np.int64) + (position * LINES_PER_BATCH + first),
+        np.arange(len(kind_indexes), dtype=np.int64) + (position * LINES_PER_BATCH + first),
         np.array(at, np.int64),
-        np.array(found, np.uint32),
+        np.array(kind_indexes, np.uint32),
         [_kind(batch, *key) for key in kind_ids],
         np.array([_is_error(line) for line in lines], bool),
         [replace_nul(line.text).encode() for line in lines],
@@ -203,7 +205,9 @@ def read_text(texts: bytes) -> bytes:
 
 def unpack(kinds: bytes, columns: bytes, texts: bytes, count: int) -> Lines:
     """The lines of a chunk."""
-    found = read_columns(columns, count)
+    unpacked = read_columns(columns, count)
     kind_stats = read_kinds(kinds)
     split = read_text(texts).split(LINE_SEPARATOR)
-    return Lines(found.ids, found.at, found.kind, [one.kind for one in kind_stats], found.errors, split)
+    return Lines(
+        unpacked.ids, unpacked.at, unpacked.kind, [stats.kind for stats in kind_stats], unpacked.errors, split
+    )

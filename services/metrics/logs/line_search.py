@@ -55,13 +55,13 @@ class Substring:
         return self._part in text
 
     def matching_lines(self, text: bytes, ends: Any) -> Any:
-        found = np.zeros(len(ends), bool)
+        matches = np.zeros(len(ends), bool)
         at = text.find(self._part)
         while at >= 0:
             line = int(ends.searchsorted(at))
-            found[line] = True
+            matches[line] = True
             at = text.find(self._part, int(ends[line]) + 1)
-        return found
+        return matches
 
 
 class Expression:
@@ -77,10 +77,10 @@ class Expression:
         return True
 
     def matching_lines(self, text: bytes, ends: Any) -> Any:
-        found = np.zeros(len(ends), bool)
+        matches = np.zeros(len(ends), bool)
         # As one text with line breaks, where `^`, `$` and `.` mean what they mean in a single line.
-        found[list(self._line_indexes(text.replace(LINE_SEPARATOR, b"\n"), ends))] = True
-        return found
+        matches[list(self._line_indexes(text.replace(LINE_SEPARATOR, b"\n"), ends))] = True
+        return matches
 
     def _line_indexes(self, text: bytes, ends: Any) -> Iterator[int]:
         match = self._search(text, 0)

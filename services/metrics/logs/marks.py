@@ -31,31 +31,31 @@ def marks(connection: sa.Connection, chunks: Sequence[Chunk]) -> list[list[int]]
     if not chunks:
         return []
     start, end = chunks[0].number, chunks[-1].number + chunks[-1].lines
-    found = np.zeros((PARTS, 2), np.int64)
+    counts = np.zeros((PARTS, 2), np.int64)
     for chunk in chunks:
-        errors = sum(one.count for one in chunk.kind_stats if one.first_error is not None)
-        warnings = sum(one.count for one in chunk.kind_stats if one.kind.level == "WARNING")
+        errors = sum(stats.count for stats in chunk.kind_stats if stats.first_error is not None)
+        warnings = sum(stats.count for stats in chunk.kind_stats if stats.kind.level == "WARNING")
         if not errors and not warnings:
             continue
         if chunk.lines <= (end - start) / PARTS:
             # It fits into one part or spans two neighbouring ones.
             part = _part_indexes(np.array([chunk.number]), start, end)[0]
-            found[part] += (warnings, errors)
+            counts[part] += (warnings, errors)
         else:
-            _add_lines(found, connection, chunk, start, end)
+            _add_lines(counts, connection, chunk, start, end)
     return [
-        [int(part), int(found[part][ERROR]), int(found[part][WARNING])]
-        for part in np.flatnonzero(found.any(1))
+        [int(part), int(counts[part][ERROR]), int(counts[part][WARNING])]
+        for part in np.flatnonzero(counts.any(1))
     ]
 
 
-def _add_lines(found: Any, connection: sa.Connection, chunk: Chunk, start: int, end: int) -> None:
+def _add_lines(counts: Any, connection: sa.Connection, chunk: Chunk, start: int, end: int) -> None:
     query = sa.select(CHUNKS.c.columns).where(CHUNKS.c.first_id == chunk.first_id)
     columns = read_columns(connection.execute(query).scalar_one(), chunk.lines)
-    warns = np.array([one.kind.level == "WARNING" for one in chunk.kind_stats], bool)[columns.kind]
+    warns = np.array([stats.kind.level == "WARNING" for stats in chunk.kind_stats], bool)[columns.kind]
     parts = _part_indexes(np.arange(chunk.lines) + chunk.number, start, end)
-    found[:, ERROR] += np.bincount(parts[columns.errors], minlength=PARTS)
-    found[:, WARNING] += np.bincount(parts[warns], minlength=PARTS)
+    counts[:, ERROR] += np.bincount(parts[columns.errors], minlength=PARTS)
+    counts[:, WARNING] += np.bincount(parts[warns], minlength=PARTS)
 
 
 def _part_indexes(numbers: Any, start: int, end: int) -> Any:

@@ -37,48 +37,48 @@ def log_fields(connection: sa.Connection, query: LogFields) -> dict[str, Any]:
     """The values of a task's line attributes with counts, and the lines that show a failure."""
     end = sa.func.max(C.number + C.lines), sa.func.max(C.last_id)
     totals = sa.select(sa.func.coalesce(sa.func.sum(C.lines), 0), *end)
-    kept, numbered, last = connection.execute(totals.where(C.task_id == query.task_id)).one()
+    line_count, numbered, last = connection.execute(totals.where(C.task_id == query.task_id)).one()
     chosen = sa.select(C.first_id, C.number, C.lines, C.kinds).where(C.task_id == query.task_id)
     chunks = [
         Chunk(*row[:3], read_kinds(row.kinds)) for row in connection.execute(chosen.order_by(C.last_id))
     ]
-    kind_stats = [one for chunk in chunks for one in chunk.kind_stats]
-    kinds = {one.kind for one in kind_stats}
+    kind_stats = [stats for chunk in chunks for stats in chunk.kind_stats]
+    kinds = {stats.kind for stats in kind_stats}
     return {
         "places": sorted({(kind.allocation_id, kind.worker_id) for kind in kinds}),
         "ranks": sorted({kind.rank for kind in kinds}, key=lambda rank: -1 if rank is None else rank),
         "stdtypes": sorted({kind.stdtype for kind in kinds}),
         "sources": sorted({kind.source for kind in kinds}),
         "levels": _counts(kind_stats),
-        "lines": int(kept),
+        "lines": int(line_count),
         "last_number": numbered or 0,
         "last_line": last,
-        "first_error": min((one.first_error for one in kind_stats if one.first_error), default=None),
+        "first_error": min((stats.first_error for stats in kind_stats if stats.first_error), default=None),
         "failing_line": _failing_line(kind_stats),
         "marks": marks(connection, chunks),
     }
 
 
 def _counts(kind_stats: Iterable[KindStats]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for one in kind_stats:
-        level = one.kind.level or ""
-        found[level] = found.get(level, 0) + one.count
-    return found
+    counts: dict[str, int] = {}
+    for stats in kind_stats:
+        level = stats.kind.level or ""
+        counts[level] = counts.get(level, 0) + stats.count
+    return counts
 
 
 def _failing_line(kind_stats: Iterable[KindStats]) -> int | None:
     """The last error of the lowest rank with an error, in the newest run that had any."""
-    with_errors = [one for one in kind_stats if one.last_error is not None]
+    with_errors = [stats for stats in kind_stats if stats.last_error is not None]
     if not with_errors:
         return None
     newest = newest_failure(with_errors)
-    mine = [one for one in with_errors if one.kind.allocation_id == newest]
+    mine = [stats for stats in with_errors if stats.kind.allocation_id == newest]
     # Messages of a launcher or the platform have no rank and say less than those of the rank that failed.
-    by_rank = [one for one in mine if one.kind.rank is not None] or mine
-    of_task = [one for one in by_rank if one.kind.source == "task"] or by_rank
-    lowest = min(one.kind.rank or 0 for one in of_task)
-    return max(one.last_error or 0 for one in of_task if (one.kind.rank or 0) == lowest)
+    by_rank = [stats for stats in mine if stats.kind.rank is not None] or mine
+    of_task = [stats for stats in by_rank if stats.kind.source == "task"] or by_rank
+    lowest = min(stats.kind.rank or 0 for stats in of_task)
+    return max(stats.last_error or 0 for stats in of_task if (stats.kind.rank or 0) == lowest)
 
 
 READS: dict[Any, Callable[[sa.Connection, Any], Any]] = {

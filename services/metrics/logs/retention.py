@@ -55,12 +55,12 @@ def excess_through(connection: sa.Connection, max_bytes: int) -> int:
     """The position of LOGS up to which lines must go so that the rest takes at most `max_bytes`."""
     if _stored_bytes(connection) <= max_bytes:
         return 0
-    kept = 0
+    kept_bytes = 0
     newest_first = sa.select(C.last_id, C.stored).order_by(C.last_id.desc())
     with connection.execute(newest_first.execution_options(yield_per=1000)) as rows:
         for row in rows:
-            kept += row.stored
-            if kept > max_bytes:
+            kept_bytes += row.stored
+            if kept_bytes > max_bytes:
                 return int(row.last_id) // LINES_PER_BATCH
     return 0
 

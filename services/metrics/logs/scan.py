@@ -57,15 +57,15 @@ class Scan:
 
     def lines(self) -> Iterator[Line]:
         """The lines of the page."""
-        found, size = 0, 0
+        line_count, size = 0, 0
         for row in self._chunks():
             for line in self._lines_of_chunk(row):
                 # Measured as JSON, where a control character takes six bytes.
                 size += len(_encode(line["text"])) + ROW_OVERHEAD_BYTES
-                if found == self._limit or (found and size > PAGE_BYTES):
+                if line_count == self._limit or (line_count and size > PAGE_BYTES):
                     self.more = True
                     return
-                found += 1
+                line_count += 1
                 self.cursor, self.number = line["id"], line["number"]
                 yield line
             down = self._query.descending
@@ -107,7 +107,7 @@ class Scan:
 
     def _lines_of_chunk(self, row: Any) -> Iterator[Line]:
         kinds = read_kinds(row.kinds)
-        wanted = np.array([_matches_filters(self._query, one.kind) for one in kinds], bool)
+        wanted = np.array([_matches_filters(self._query, stats.kind) for stats in kinds], bool)
         if not wanted.any():
             return
         packed = self._connection.execute(BODY, {"id": row.first_id}).one()

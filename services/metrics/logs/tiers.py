@@ -59,11 +59,11 @@ def full_chunk_ends(sizes: Sequence[int]) -> list[int]:
     """The ends of the full chunks into which lines of these sizes are split. The rest is not full."""
     lines, size = STEPS[-1], (STEPS[-1] - 1) * UNIT_BYTES
     totals = [0, *accumulate(sizes)]
-    found, start = list[int](), 0
+    ends, start = list[int](), 0
     while True:
         # The first end at which the chunk is heavy enough, by lines or by bytes.
         end = min(start + lines, bisect_right(totals, totals[start] + size))
         if end >= len(totals):
-            return found
-        found.append(end)
+            return ends
+        ends.append(end)
         start = end

@@ -17,11 +17,11 @@ def trigrams(text: bytes) -> bytes:
     return np.packbits(seen).tobytes()
 
 
-def can_contain(found: bytes, part: bytes) -> bool:
+def can_contain(bitmap: bytes, part: bytes) -> bool:
     """False if the text cannot contain the part. True for parts shorter than three bytes."""
     bits = _bit_numbers(part)
-    kept = np.frombuffer(found, np.uint8)
-    return bool(np.all(kept[bits >> 3] >> (7 - (bits & 7)) & 1))
+    bitmap_bytes = np.frombuffer(bitmap, np.uint8)
+    return bool(np.all(bitmap_bytes[bits >> 3] >> (7 - (bits & 7)) & 1))
 
 
 def _bit_numbers(text: bytes) -> Any:

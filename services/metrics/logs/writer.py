@@ -103,31 +103,31 @@ class LineWriter:
         upsert(self._connection, TASKS, counts)
 
     def _totals(self, task_ids: Iterable[str]) -> dict[str, int]:
-        found = dict.fromkeys(task_ids, 0)
-        for id_batch in id_batches(list(found)):
+        totals = dict.fromkeys(task_ids, 0)
+        for id_batch in id_batches(list(totals)):
             query = sa.select(TASKS.c.task_id, TASKS.c.lines).where(TASKS.c.task_id.in_(id_batch))
-            found |= {id: lines for id, lines in self._connection.execute(query)}
-        return found
+            totals |= {id: lines for id, lines in self._connection.execute(query)}
+        return totals
 
     def _open_chunks(self, task_ids: Iterable[str]) -> dict[str, list[Any]]:
         """The chunks of tasks that are not full, oldest first."""
-        found: list[Any] = []
+        chunk_rows: list[Any] = []
         for id_batch in id_batches(sorted(task_ids)):
             query = sa.select(C.task_id, C.first_id, C.weight).where(
                 C.task_id.in_(id_batch), C.tier < tiers.FULL
             )
-            found += self._connection.execute(query).mappings().all()
-        found.sort(key=lambda row: (row["task_id"], row["first_id"]))
-        return {id: list(rows) for id, rows in groupby(found, key=lambda row: str(row["task_id"]))}
+            chunk_rows += self._connection.execute(query).mappings().all()
+        chunk_rows.sort(key=lambda row: (row["task_id"], row["first_id"]))
+        return {id: list(rows) for id, rows in groupby(chunk_rows, key=lambda row: str(row["task_id"]))}
 
     def _pop_chunks(self, first_ids: Sequence[int]) -> dict[int, Any]:
         """Fetch and delete chunks that will be merged into others."""
-        found: dict[int, Any] = {}
+        chunk_rows: dict[int, Any] = {}
         for id_batch in id_batches(first_ids):
             query = sa.select(CHUNKS).where(C.first_id.in_(id_batch))
-            found |= {row["first_id"]: row for row in self._connection.execute(query).mappings()}
+            chunk_rows |= {row["first_id"]: row for row in self._connection.execute(query).mappings()}
         self._delete(first_ids)
-        return found
+        return chunk_rows
 
     def _delete(self, first_ids: Sequence[int]) -> None:
         for id_batch in id_batches(first_ids):
@@ -160,7 +160,7 @@ def _row(task_id: str, lines: Lines, number: int, *, full: bool) -> Row:
     weight = tiers.weight_of(len(lines), lines.size)
     kinds, columns, texts, text = pack(lines, full=full)
     # Only for chunks that are never written again: a map is 8 KiB, as much as many small chunks hold.
-    found = trigrams(text) if full else None
+    bitmap = trigrams(text) if full else None
     return {
         "first_id": int(lines.ids[0]),
         "last_id": int(lines.ids[-1]),
@@ -171,9 +171,9 @@ def _row(task_id: str, lines: Lines, number: int, *, full: bool) -> Row:
         "lines": len(lines),
         "first_at": int(lines.at.min()),
         "last_at": int(lines.at.max()),
-        "stored": len(kinds) + len(columns) + len(texts) + len(found or b""),
+        "stored": len(kinds) + len(columns) + len(texts) + len(bitmap or b""),
         "kinds": kinds,
         "columns": columns,
-        "trigrams": found,
+        "trigrams": bitmap,
         "texts": texts,
     }

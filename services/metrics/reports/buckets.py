@@ -28,17 +28,17 @@ HEADER = (C.reports,)
 
 def buckets(connection: sa.Connection, query: Buckets) -> list[dict[str, Any]]:
     """Curves by trial, group and name."""
-    found = []
+    curves = []
     for trial_id in dict.fromkeys(query.trial_ids):
         partitions = partitions_of(connection, [trial_id])
-        groups = by_group(one for one in partitions if query.group in (None, one.kind))
+        groups = by_group(partition for partition in partitions if query.group in (None, partition.kind))
         for group, members in groups.items():
             x = x_axis(connection, partitions, query.x, group)
             for name in query.names:
                 curve = _curve(connection, query, members, name, x)
                 if curve is not None:
-                    found.append({"trial_id": trial_id, "group": group, "name": name} | curve)
-    return found
+                    curves.append({"trial_id": trial_id, "group": group, "name": name} | curve)
+    return curves
 
 
 def _curve(
@@ -62,8 +62,8 @@ def _overlap_conditions(window: Window) -> tuple[Any, ...]:
 def _points(
     connection: sa.Connection, partitions: list[Partition], name: str, window: Window, *conditions: Any
 ) -> Cells:
-    found = read_points(connection, partitions, [name], *window, *conditions).with_any([name])
-    return reduced.points(found.steps, found.at, found.metrics[name][0].numbers)
+    points = read_points(connection, partitions, [name], *window, *conditions).with_any([name])
+    return reduced.points(points.steps, points.at, points.metrics[name][0].numbers)
 
 
 def _cells(connection: sa.Connection, partitions: list[Partition], name: str, window: Window) -> Cells:

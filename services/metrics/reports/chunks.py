@@ -54,9 +54,9 @@ def add(connection: sa.Connection, fresh: dict[int, Chunk]) -> None:
         level = _level_to_merge(unsealed.get(partition, {}), chunk)
         if level >= 0:
             chosen = sa.and_(C.partition_id == partition, C.level <= level, C.archived.is_(False))
-            found = list(_rows(connection, sa.select(CHUNKS).where(chosen).order_by(C.id)))
-            stale += [row["id"] for row in found]
-            chunk = merge([*(read_chunk(connection, row) for row in found), chunk])
+            rows = list(_rows(connection, sa.select(CHUNKS).where(chosen).order_by(C.id)))
+            stale += [row["id"] for row in rows]
+            chunk = merge([*(read_chunk(connection, row) for row in rows), chunk])
         new_chunks += [(partition, part, False) for part in chunk.split(chunk_capacity(len(chunk.columns)))]
     # Before the insertion: a merged chunk has the smallest id of its reports, which one of these has, too.
     _delete(connection, stale)
@@ -68,12 +68,12 @@ def _unsealed_counts(
 ) -> dict[int, dict[int, tuple[int, int]]]:
     """By partition and level: the number of unsealed chunks and of their reports."""
     counted = sa.select(C.partition_id, C.level, sa.func.count(), sa.func.sum(C.reports))
-    found: dict[int, dict[int, tuple[int, int]]] = {}
+    counts: dict[int, dict[int, tuple[int, int]]] = {}
     for id_batch in id_batches(partitions):
         query = counted.where(C.partition_id.in_(id_batch), C.level < SEALED, C.archived.is_(False))
         for partition, level, chunks, reports in connection.execute(query.group_by(C.partition_id, C.level)):
-            found.setdefault(partition, {})[level] = (chunks, int(reports))
-    return found
+            counts.setdefault(partition, {})[level] = (chunks, int(reports))
+    return counts
 
 
 def _level_to_merge(unsealed: dict[int, tuple[int, int]], fresh: Chunk) -> int:
@@ -126,11 +126,11 @@ def _column_rows(chunk: Chunk) -> Iterator[dict[str, Any]]:
     id = int(chunk.ids.min())
     for index, column in enumerate(chunk.columns):
         present = None if column.raw_values is None else column.is_number()
-        kept = cells.shrink(chunk.steps, chunk.at, column.numbers, present)
+        column_cells = cells.shrink(chunk.steps, chunk.at, column.numbers, present)
         yield {
             "chunk_id": id,
             "place": index,
-            "cells": cells.pack_values(kept),
+            "cells": cells.pack_values(column_cells),
             "body": pack_column(column),
         }
 
@@ -150,8 +150,8 @@ def read_partial_chunk(connection: sa.Connection, row: Any, indexes: Sequence[in
     query = sa.select(COLUMNS.c.place, COLUMNS.c.body).where(
         COLUMNS.c.chunk_id == row["id"], COLUMNS.c.place.in_(indexes)
     )
-    found: dict[int, Column] = {place: unpack_column(body) for place, body in connection.execute(query)}
-    return unpack(row["frame"], [found[place] for place in indexes])
+    columns: dict[int, Column] = {place: unpack_column(body) for place, body in connection.execute(query)}
+    return unpack(row["frame"], [columns[place] for place in indexes])
 
 
 def archive(connection: sa.Connection, partition: int, first: int) -> None:
@@ -178,13 +178,13 @@ def drop(connection: sa.Connection, partition: int, first_id: int) -> None:
     """Remove a partition's reports with smaller ids."""
     for row in _rows(connection, sa.select(CHUNKS).where(C.partition_id == partition, C.id < first_id)):
         newer = unpack_ids(row["frame"]) >= first_id
-        kept = (
+        remaining = (
             [(partition, read_chunk(connection, row).take(newer), bool(row["archived"]))]
             if newer.any()
             else []
         )
         _delete(connection, [row["id"]])
-        insert(connection, kept)
+        insert(connection, remaining)
 
 
 def _rows(connection: sa.Connection, query: sa.Select[Any]) -> Iterable[Any]:

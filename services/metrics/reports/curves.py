@@ -21,10 +21,10 @@ EPOCH = "epoch"
 
 def by_group(partitions: Iterable[Partition]) -> dict[str, list[Partition]]:
     """Partitions by group, sorted."""
-    found: dict[str, list[Partition]] = {}
+    groups: dict[str, list[Partition]] = {}
     for partition in partitions:
-        found.setdefault(partition.kind, []).append(partition)
-    return dict(sorted(found.items()))
+        groups.setdefault(partition.kind, []).append(partition)
+    return dict(sorted(groups.items()))
 
 
 def reported_steps(connection: sa.Connection, query: ReportedSteps) -> dict[str, Any]:
@@ -33,20 +33,20 @@ def reported_steps(connection: sa.Connection, query: ReportedSteps) -> dict[str,
     ids = [id for (id,) in connection.execute(trials)]
     partitions = partitions_of(connection, ids, query.group)
     points = read_points(connection, partitions, [query.metric], first=query.after + 1)
-    found = np.unique(points.with_any([query.metric]).steps)
-    page = found[:STEPS_PER_PAGE].tolist()
-    return {"steps": page, "more": len(page) < len(found)}
+    steps = np.unique(points.with_any([query.metric]).steps)
+    page = steps[:STEPS_PER_PAGE].tolist()
+    return {"steps": page, "more": len(page) < len(steps)}
 
 
 def series(connection: sa.Connection, query: Series) -> list[dict[str, Any]]:
     """Curves of trials by group. Each point has those of the metrics that were reported there."""
-    found = []
+    curves = []
     for trial_id in dict.fromkeys(query.trial_ids):
         for group, partitions in by_group(partitions_of(connection, [trial_id], query.group)).items():
             points = _curve(connection, query, partitions)
             if points:
-                found.append({"trial_id": trial_id, "group": group, "points": points})
-    return found
+                curves.append({"trial_id": trial_id, "group": group, "points": points})
+    return curves
 
 
 def _curve(connection: sa.Connection, query: Series, partitions: list[Partition]) -> list[Any]:
@@ -68,10 +68,10 @@ def _chosen_indexes(points: Points, query: Series) -> Any:
 
 
 def _to_answer(points: Points, names: list[str]) -> list[Any]:
-    epochs, known = points.metrics[EPOCH]
+    epochs, has_epoch = points.metrics[EPOCH]
     values = point_values(points, names)
     rows = zip(points.steps.tolist(), points.at.tolist(), values, strict=True)
     return [
-        (steps, at / MICROSECONDS, float(epochs.numbers[index]) if known[index] else None, found)
-        for index, (steps, at, found) in enumerate(rows)
+        (steps, at / MICROSECONDS, float(epochs.numbers[index]) if has_epoch[index] else None, metrics)
+        for index, (steps, at, metrics) in enumerate(rows)
     ]

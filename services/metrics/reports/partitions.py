@@ -33,13 +33,13 @@ def partitions_of(
     connection: sa.Connection, trial_ids: Sequence[int], kind: str | None = None
 ) -> list[Partition]:
     """Partitions of some trials, of one group or of all, by id."""
-    found = []
+    partitions = []
     for id_batch in id_batches(sorted(set(trial_ids))):
         query = sa.select(PARTITIONS).where(P.trial_id.in_(id_batch))
         if kind is not None:
             query = query.where(P.kind == kind)
-        found += [_partition(row) for row in connection.execute(query).mappings()]
-    return sorted(found, key=lambda partition: partition.id)
+        partitions += [_partition(row) for row in connection.execute(query).mappings()]
+    return sorted(partitions, key=lambda partition: partition.id)
 
 
 def _partition(row: Any) -> Partition:
@@ -54,12 +54,12 @@ def chunk_rows(
     columns: Sequence[Any] = (CHUNKS,),
 ) -> list[Any]:
     """Rows of CHUNKS, or some columns of them, by partition and steps."""
-    found: list[Any] = []
+    rows: list[Any] = []
     for id_batch in id_batches([partition.id for partition in partitions]):
         query = sa.select(*columns).where(C.partition_id.in_(id_batch), *conditions)
         order = query.order_by(C.partition_id, C.first_steps, C.id)
-        found += connection.execute(order).mappings().all()
-    return found
+        rows += connection.execute(order).mappings().all()
+    return rows
 
 
 def values_of(connection: sa.Connection, partition: Partition) -> Iterator[tuple[str, list[int], list[Any]]]:

@@ -38,10 +38,10 @@ class Points:
 
     def with_any(self, names: Sequence[str]) -> Points:
         """The points that have a number for at least one of these metrics."""
-        found = np.zeros(len(self.steps), np.bool_)
+        has_any = np.zeros(len(self.steps), np.bool_)
         for name in names:
-            found |= self.metrics[name][1]
-        return self if found.all() else self.take(found)
+            has_any |= self.metrics[name][1]
+        return self if has_any.all() else self.take(has_any)
 
 
 def read_points(
@@ -93,15 +93,15 @@ def _sort_points(parts: list[tuple[Partition, Chunk]], names: Sequence[str]) -> 
 
 
 def _metric(parts: list[tuple[Partition, Chunk]], names: Sequence[str], name: str) -> tuple[Column, Flags]:
-    found = []
+    columns = []
     for partition, chunk in parts:
         if name in partition.names:
-            index = [one for one in names if one in partition.names].index(name)
+            index = [candidate for candidate in names if candidate in partition.names].index(name)
             column = chunk.columns[index]
-            found.append((column, column.is_number()))
+            columns.append((column, column.is_number()))
         else:
-            found.append(_empty_metric(len(chunk)))
-    return join(column for column, _ in found), np.concatenate([has for _, has in found])
+            columns.append(_empty_metric(len(chunk)))
+    return join(column for column, _ in columns), np.concatenate([has for _, has in columns])
 
 
 def _join_added_keys(points: Points, runs: Integers, merges: Flags) -> Points:
@@ -129,15 +129,15 @@ def _origins(steps: Integers, runs: Integers, merges: Flags) -> Integers:
     first = np.full(int(group[-1]) + 1, len(runs))
     plain = np.flatnonzero(~merges)
     np.minimum.at(first, group[plain], plain)
-    found: Integers = np.where(merges & (first[group] < places), first[group], places)
-    return found
+    origins: Integers = np.where(merges & (first[group] < places), first[group], places)
+    return origins
 
 
 def point_values(points: Points, names: Sequence[str]) -> list[dict[str, Any]]:
     """The values of each point by name, only those that are numbers."""
-    found: list[dict[str, Any]] = [{} for _ in points.steps]
+    values: list[dict[str, Any]] = [{} for _ in points.steps]
     for name in names:
         column, has = points.metrics[name]
         for index in np.flatnonzero(has).tolist():
-            found[index][name] = column.value(index)
-    return found
+            values[index][name] = column.value(index)
+    return values

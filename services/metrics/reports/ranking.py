@@ -44,17 +44,17 @@ class Ranking:
         # What it adds to may still be among the collected rows.
         self.finish()
         same = (C.trial_id == row["trial_id"], C.run == row["run"], C.steps == row["steps"])
-        found = (
+        stored_row = (
             self._connection.execute(sa.select(VALIDATIONS).where(*same).order_by(C.id)).mappings().first()
         )
-        if found is None:
+        if stored_row is None:
             return
         # What was reported first wins.
-        both = msgspec.json.decode(row["metrics"]) | msgspec.json.decode(found["metrics"])
+        both = msgspec.json.decode(row["metrics"]) | msgspec.json.decode(stored_row["metrics"])
         changes: dict[str, Any] = {"metrics": msgspec.json.encode(both)}
         if row["ranked"]:
             changes |= {"ranked": True, "metric": row["metric"]}
-        self._connection.execute(sa.update(VALIDATIONS).where(C.id == found["id"]).values(**changes))
+        self._connection.execute(sa.update(VALIDATIONS).where(C.id == stored_row["id"]).values(**changes))
 
     def archive(self, trial_id: int, archive: Archive) -> None:
         """Archive what a new run has made outdated."""
@@ -107,8 +107,8 @@ def best_validation(connection: sa.Connection, query: BestValidation) -> float |
     """The best searcher metric over the trials of an experiment."""
     best = sa.func.min(C.metric) if query.smaller_is_better else sa.func.max(C.metric)
     chosen = sa.select(best).where(C.trial_id.in_(_trials(query.experiment_id)), C.archived.is_(False))
-    found: float | None = connection.execute(chosen).scalar()
-    return found
+    metric: float | None = connection.execute(chosen).scalar()
+    return metric
 
 
 def validation_history(connection: sa.Connection, query: ValidationHistory) -> list[dict[str, Any]]:
@@ -118,12 +118,12 @@ def validation_history(connection: sa.Connection, query: ValidationHistory) -> l
     )
     sign = 1 if query.smaller_is_better else -1
     best: float | None = None
-    found = []
+    history = []
     for row in stream_rows(connection, chosen.order_by(C.at, C.id)):
         if best is None or sign * row["metric"] < sign * best:
             best = row["metric"]
-            found.append(dict(row))
-    return found
+            history.append(dict(row))
+    return history
 
 
 def _trials(experiment_id: int) -> sa.Select[Any]:

@@ -44,8 +44,8 @@ class Row(msgspec.Struct, frozen=True):
 def reports(connection: sa.Connection, query: Reports) -> dict[str, Any]:
     """A page of reports in order of trial, run, steps."""
     limit = page_limit(query.limit)
-    found, more = page_of(_answer_rows(connection, query), _size, limit)
-    return {"rows": found, "more": more}
+    rows, more = page_of(_answer_rows(connection, query), _size, limit)
+    return {"rows": rows, "more": more}
 
 
 def _size(row: dict[str, Any]) -> int:
@@ -78,8 +78,10 @@ def report_window(connection: sa.Connection, query: ReportWindow) -> dict[str, A
     frames = chunk_rows(connection, base_partitions, live, columns=(C.frame,))
     steps = np.sort(np.concatenate([unpack_steps(row["frame"]) for row in frames]), kind="stable")
     first, last = int(steps[query.offset]), int(steps[end - 1])
-    found = list(_merge_rows(_stored_rows(connection, partitions, [live, *_between(first, last)], (-1, -1))))
-    within = [row for row in found if first <= row.steps <= last]
+    merged_rows = list(
+        _merge_rows(_stored_rows(connection, partitions, [live, *_between(first, last)], (-1, -1)))
+    )
+    within = [row for row in merged_rows if first <= row.steps <= last]
     # Training before validation at the same step, as they happened.
     within.sort(key=lambda row: (row.steps, row.partition.kind == VALIDATION))
     skipped = query.offset - int(np.searchsorted(steps, first, side="left"))
@@ -90,10 +92,10 @@ def report_window(connection: sa.Connection, query: ReportWindow) -> dict[str, A
 def _queried_partitions(
     connection: sa.Connection, trial_id: int, query: Reports | ReportWindow
 ) -> list[Partition]:
-    found = partitions_of(connection, [trial_id], query.group)
+    partitions = partitions_of(connection, [trial_id], query.group)
     if query.profiled or query.group is not None:
-        return found
-    return [partition for partition in found if is_training(partition.kind)]
+        return partitions
+    return [partition for partition in partitions if is_training(partition.kind)]
 
 
 def _between(first: int, last: int) -> tuple[Any, ...]:
@@ -186,19 +188,19 @@ def _merge_same_steps(rows: list[Row]) -> Iterable[Row]:
     """Rows of one run and steps. Those that add keys are merged into the rows they add to."""
     if not any(row.partition.merges for row in rows):
         return rows
-    found: list[Row] = []
+    merged_rows: list[Row] = []
     first: dict[str, int] = {}
     for row in rows:
         kind = row.partition.kind
         if row.partition.merges and kind in first:
-            base = found[first[kind]]
+            base = merged_rows[first[kind]]
             both = row.values | base.values
             batch_metrics = base.batch_metrics if row.batch_metrics is None else row.batch_metrics
-            found[first[kind]] = msgspec.structs.replace(base, values=both, batch_metrics=batch_metrics)
+            merged_rows[first[kind]] = msgspec.structs.replace(base, values=both, batch_metrics=batch_metrics)
         else:
-            first.setdefault(kind, len(found))
-            found.append(row)
-    return found
+            first.setdefault(kind, len(merged_rows))
+            merged_rows.append(row)
+    return merged_rows
 
 
 def _answer(row: Row) -> dict[str, Any]:

@@ -53,15 +53,19 @@ class Totals:
         their statistics nor their points are kept.
         """
         statistics = self._statistics_of(batch.trial_id, piece.group)
-        kept = {}
+        kept_columns = {}
         for name, values in piece.columns.items():
             if name in statistics or self._admits_name(batch, statistics, name):
                 statistics[name] = extend(statistics.get(name, Summary()), piece.steps, values)
-                kept[name] = values
+                kept_columns[name] = values
         trial = self._trial(batch)
         if is_training(piece.group):
             trial["total_batches"] = max(trial["total_batches"], *piece.steps)
-        return piece if len(kept) == len(piece.columns) else msgspec.structs.replace(piece, columns=kept)
+        return (
+            piece
+            if len(kept_columns) == len(piece.columns)
+            else msgspec.structs.replace(piece, columns=kept_columns)
+        )
 
     def _admits_name(self, batch: ReportBatch, statistics: Statistics, name: str) -> bool:
         """Whether there is room for a new name. The searcher metric and the charts' axis are always kept."""
@@ -77,7 +81,9 @@ class Totals:
         if trial_id not in self._names_left:
             stored = self._connection.execute(sa.select(C.kind, C.body).where(C.trial_id == trial_id))
             held = {kind: len(_names.decode(body)) for kind, body in stored}
-            mine = {kind: len(found) for (id, kind), found in self._statistics.items() if id == trial_id}
+            mine = {
+                kind: len(statistics) for (id, kind), statistics in self._statistics.items() if id == trial_id
+            }
             self._names_left[trial_id] = MAX_NAMES_PER_TRIAL - sum((held | mine).values())
         return self._names_left[trial_id]
 
@@ -88,8 +94,8 @@ class Totals:
         upsert(self._connection, TRIALS, list(self._trials.values()))
         self._write_homes()
         bodies = [
-            {"trial_id": trial_id, "kind": kind, "body": msgspec.json.encode(found)}
-            for (trial_id, kind), found in self._statistics.items()
+            {"trial_id": trial_id, "kind": kind, "body": msgspec.json.encode(statistics)}
+            for (trial_id, kind), statistics in self._statistics.items()
         ]
         upsert(self._connection, SUMMARIES, bodies)
         self._trials, self._statistics, self._names_left, self._outdated = {}, {}, {}, {}
@@ -114,8 +120,8 @@ class Totals:
     def _home(self, batch: ReportBatch) -> int:
         """The trial's experiment. That of a trial from before homes were recorded is the first claimed."""
         query = sa.select(HOMES.c.experiment_id).where(HOMES.c.trial_id == batch.trial_id)
-        found: int | None = self._connection.execute(query).scalar()
-        return batch.experiment_id if found is None else found
+        experiment_id: int | None = self._connection.execute(query).scalar()
+        return batch.experiment_id if experiment_id is None else experiment_id
 
     def recount(self, trial_id: int) -> None:
         """Have the statistics recomputed from the reports that are not archived."""
@@ -124,7 +130,9 @@ class Totals:
 
     def _recount(self, trial_id: int) -> None:
         # All of it: a minimum cannot be taken back from what an outdated run had added.
-        self._statistics = {key: found for key, found in self._statistics.items() if key[0] != trial_id}
+        self._statistics = {
+            key: statistics for key, statistics in self._statistics.items() if key[0] != trial_id
+        }
         self._connection.execute(sa.delete(SUMMARIES).where(C.trial_id == trial_id))
         for partition in partitions_of(self._connection, [trial_id]):
             # Over the whole partition at once, so that sums do not depend on the chunks.
@@ -136,8 +144,8 @@ class Totals:
     def _trial(self, batch: ReportBatch) -> dict[str, Any]:
         if batch.trial_id not in self._trials:
             query = sa.select(TRIALS).where(TRIALS.c.trial_id == batch.trial_id)
-            found = self._connection.execute(query).mappings().first()
-            self._trials[batch.trial_id] = dict(found) if found else self._new_trial(batch)
+            row = self._connection.execute(query).mappings().first()
+            self._trials[batch.trial_id] = dict(row) if row else self._new_trial(batch)
         return self._trials[batch.trial_id]
 
     def _new_trial(self, batch: ReportBatch) -> dict[str, Any]:
@@ -170,11 +178,14 @@ def trial_summaries(connection: sa.Connection, query: TrialSummaries) -> dict[st
     return fit_summaries({str(row["trial_id"]): _summary(connection, row) for row in rows.all()})
 
 
-def fit_summaries(found: dict[str, Any]) -> dict[str, Any]:
+def fit_summaries(summaries: dict[str, Any]) -> dict[str, Any]:
     """Summaries by trial, the largest shortened so that all fit into one answer."""
-    sizes = {id: _size(one) for id, one in found.items()}
+    sizes = {id: _size(summary) for id, summary in summaries.items()}
     max_bytes = _fair_size(sizes.values(), ANSWER_BYTES)
-    return {id: one if sizes[id] <= max_bytes else _shorten(one, max_bytes) for id, one in found.items()}
+    return {
+        id: summary if sizes[id] <= max_bytes else _shorten(summary, max_bytes)
+        for id, summary in summaries.items()
+    }
 
 
 def _size(value: Any) -> int:
@@ -208,8 +219,8 @@ def _shorten_validation(validation: dict[str, Any] | None, max_bytes: int) -> di
 
 def _shorten_groups(groups: dict[str, Any], max_bytes: int) -> dict[str, Any]:
     shown: dict[str, Any] = {}
-    for left, (group, found) in zip(range(len(groups), 0, -1), groups.items(), strict=True):
-        some = _fitting_values(found, max_bytes // left - _size(group))
+    for left, (group, values) in zip(range(len(groups), 0, -1), groups.items(), strict=True):
+        some = _fitting_values(values, max_bytes // left - _size(group))
         if some:
             shown[group] = some
             max_bytes -= _size({group: some})
@@ -241,9 +252,10 @@ def _summary(connection: sa.Connection, trial: Any) -> dict[str, Any]:
 
 def _public_summary(body: bytes) -> dict[str, Any]:
     # An earlier release kept any number of names.
-    found = _names.decode(body)
+    summaries = _names.decode(body)
     return {
-        name: _summary_decoder.decode(found[name]).to_public() for name in sorted(found)[:MAX_NAMES_PER_GROUP]
+        name: _summary_decoder.decode(summaries[name]).to_public()
+        for name in sorted(summaries)[:MAX_NAMES_PER_GROUP]
     }
 
 
@@ -269,34 +281,34 @@ def fit_names(*parts: Collection[tuple[str, str]]) -> dict[str, list[str]]:
     """Names by group. If all are too many for one answer, the largest parts contribute fewer."""
     sizes = [sum(map(_name_size, names)) for names in parts]
     max_bytes = _fair_size(sizes, ANSWER_BYTES)
-    found: dict[str, set[str]] = {}
+    names_by_group: dict[str, set[str]] = {}
     for size, names in zip(sizes, parts, strict=True):
         for kind, name in names if size <= max_bytes else _shortest_names(names, max_bytes):
-            found.setdefault(kind, set()).add(name)
-    return {kind: sorted(names) for kind, names in sorted(found.items())}
+            names_by_group.setdefault(kind, set()).add(name)
+    return {kind: sorted(names) for kind, names in sorted(names_by_group.items())}
 
 
-def _name_size(one: tuple[str, str]) -> int:
+def _name_size(name: tuple[str, str]) -> int:
     """Upper bound in bytes of a group and a name in an answer."""
-    return _size(one)
+    return _size(name)
 
 
 def _shortest_names(names: Iterable[tuple[str, str]], max_bytes: int) -> Iterable[tuple[str, str]]:
     """The shortest of an experiment's names, as many as fit."""
-    for one in sorted(names, key=lambda one: (_name_size(one), one)):
-        max_bytes -= _name_size(one)
+    for name in sorted(names, key=lambda name: (_name_size(name), name)):
+        max_bytes -= _name_size(name)
         if max_bytes < 0:
             return
-        yield one
+        yield name
 
 
 def trial_statistics(connection: sa.Connection, query: TrialStatistics) -> list[tuple[int, dict[str, Any]]]:
     """Trials that reported the metric, each with its statistics."""
-    found = []
+    rows = []
     for ids in id_batches(query.trial_ids):
         chosen = sa.select(C.trial_id, C.body).where(C.trial_id.in_(ids), C.kind == query.group)
         for trial_id, body in connection.execute(chosen):
             summary = _names.decode(body).get(query.name)
             if summary is not None:
-                found.append((trial_id, _summary_decoder.decode(summary).to_public()))
-    return found
+                rows.append((trial_id, _summary_decoder.decode(summary).to_public()))
+    return rows

@@ -81,19 +81,19 @@ def _sum(values: Sequence[Any]) -> float | None:
 
 def add(summary: Summary, steps: int, value: Any) -> Summary:
     """Add one value. The last value is the one with the highest steps."""
-    found = as_number(value)
+    number = as_number(value)
     last, last_steps = (value, steps) if steps >= summary.last_steps else (summary.last, summary.last_steps)
     count = summary.count + 1
-    if found is None or not summary.numeric:
+    if number is None or not summary.numeric:
         return Summary(count=count, last=last, last_steps=last_steps, numeric=False)
-    if not math.isfinite(found):
+    if not math.isfinite(number):
         return replace(summary, count=count, last=last, last_steps=last_steps)
     return Summary(
         count=count,
         finite=summary.finite + 1,
-        sum=max(-LARGEST, min(LARGEST, summary.sum + found)),
-        min=found if summary.min is None or found < summary.min else summary.min,
-        max=found if summary.max is None or found > summary.max else summary.max,
+        sum=max(-LARGEST, min(LARGEST, summary.sum + number)),
+        min=number if summary.min is None or number < summary.min else summary.min,
+        max=number if summary.max is None or number > summary.max else summary.max,
         last=last,
         last_steps=last_steps,
     )

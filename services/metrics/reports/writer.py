@@ -89,7 +89,9 @@ class ReportWriter:
     def _write_points(self) -> None:
         if self._new_partitions:
             self._connection.execute(sa.insert(PARTITIONS), self._new_partitions)
-        chunks.add(self._connection, {partition: _chunk(found) for partition, found in self._pending.items()})
+        chunks.add(
+            self._connection, {partition: _chunk(pending) for partition, pending in self._pending.items()}
+        )
         self._new_partitions, self._pending, self._partitions_left = [], {}, {}
         self._ranking.finish()
 
@@ -132,8 +134,8 @@ class ReportWriter:
                     P.trial_id == trial_id
                 )
             ).one()
-            mine = [one for one in self._new_partitions if one["trial_id"] == trial_id]
-            held += sum(len(one["names"]) for one in mine)
+            mine = [partition for partition in self._new_partitions if partition["trial_id"] == trial_id]
+            held += sum(len(partition["names"]) for partition in mine)
             self._partitions_left[trial_id] = (
                 MAX_PARTITIONS - count - len(mine),
                 MAX_NAMES_BYTES - held,
@@ -185,10 +187,10 @@ class ReportWriter:
             .distinct()
             .order_by(P.id)
         )
-        found = self._connection.execute(older).all()
-        for partition, steps in found:
+        outdated = self._connection.execute(older).all()
+        for partition, steps in outdated:
             chunks.archive(self._connection, partition, steps)
-        if found:
+        if outdated:
             self._ranking.archive(trial_id, archive)
             self._totals.recount(trial_id)
 
@@ -207,7 +209,9 @@ def _chunk(pending: PendingPieces) -> Chunk:
     names = sorted(pieces[0].columns)
     batched = None
     if any(piece.batch_metrics for piece in pieces):
-        batched = [one for piece in pieces for one in (piece.batch_metrics or [None] * len(piece.steps))]
+        batched = [
+            metrics for piece in pieces for metrics in (piece.batch_metrics or [None] * len(piece.steps))
+        ]
     return sort(
         Chunk(
             np.array([id for ids, _ in pending for id in ids], np.int64),

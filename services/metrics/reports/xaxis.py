@@ -53,9 +53,9 @@ def x_axis(connection: sa.Connection, partitions: Sequence[Partition], x: str, g
     same_group = [partition for partition in having if partition.kind == group]
     points = read_points(connection, same_group or having, [name])
     values = points.metrics[name][0].numbers
-    known = np.isfinite(values)
-    order = np.argsort(points.steps[known], kind="stable")
-    return _metric_axis(points.steps[known][order], values[known][order])
+    finite = np.isfinite(values)
+    order = np.argsort(points.steps[finite], kind="stable")
+    return _metric_axis(points.steps[finite][order], values[finite][order])
 
 
 def _steps_between(first: Bound, last: Bound) -> Window:

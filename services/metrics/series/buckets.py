@@ -42,12 +42,12 @@ def bucket(
 
 
 def _within(x: Floats, first: float | None, last: float | None) -> Flags:
-    found = np.isfinite(x)
+    within = np.isfinite(x)
     if first is not None:
-        found &= x >= first
+        within &= x >= first
     if last is not None:
-        found &= x <= last
-    return found
+        within &= x <= last
+    return within
 
 
 def _bucket_indexes(x: Floats, first: float | None, last: float | None, width: int) -> Integers:
@@ -59,8 +59,8 @@ def _bucket_indexes(x: Floats, first: float | None, last: float | None, width: i
 
 
 def _to_answer(buckets: Cells) -> dict[str, list[Any]]:
-    known = (buckets.finite > 0) & np.isfinite(buckets.sum)
-    mean = np.where(known, buckets.sum / np.maximum(buckets.finite, 1), np.nan)
+    has_mean = (buckets.finite > 0) & np.isfinite(buckets.sum)
+    mean = np.where(has_mean, buckets.sum / np.maximum(buckets.finite, 1), np.nan)
     return {
         "batches": buckets.steps.tolist(),
         "last": buckets.last.tolist(),

@@ -45,7 +45,7 @@ class Cells:
 
     def take(self, indexes: Array | slice) -> Cells:
         """Some of the cells."""
-        return Cells(*(getattr(self, one.name)[indexes] for one in fields(self)))
+        return Cells(*(getattr(self, field.name)[indexes] for field in fields(self)))
 
 
 def points(steps: Integers, at: Integers, values: Floats, present: Flags | None = None) -> Cells:
@@ -61,7 +61,7 @@ def join(parts: list[Cells]) -> Cells:
     """Concatenate cells."""
     if len(parts) == 1:
         return parts[0]
-    return Cells(*(np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(Cells)))
+    return Cells(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Cells)))
 
 
 def reduce(cells: Cells, starts: Integers) -> Cells:

@@ -69,7 +69,7 @@ def merge(chunks: Iterable[Chunk]) -> Chunk:
         return sort(parts[0])
     batch_metrics = None
     if any(part.batch_metrics is not None for part in parts):
-        batch_metrics = [one for part in parts for one in (part.batch_metrics or [None] * len(part))]
+        batch_metrics = [metrics for part in parts for metrics in (part.batch_metrics or [None] * len(part))]
     joined = Chunk(
         np.concatenate([part.ids for part in parts]),
         np.concatenate([part.steps for part in parts]),
@@ -147,9 +147,9 @@ def unpack_steps(frame: bytes) -> Integers:
 
 def unpack(frame: bytes, columns: Iterable[Column]) -> Chunk:
     """A chunk from its frame and the columns that are needed."""
-    found = _frame.decode(frame)
+    decoded = _frame.decode(frame)
     batch_metrics = (
-        None if found.batch_metrics is None else msgspec.json.decode(decompress_body(found.batch_metrics))
+        None if decoded.batch_metrics is None else msgspec.json.decode(decompress_body(decoded.batch_metrics))
     )
-    ids, steps, at = map(unpack_integers, (found.ids, found.steps, found.at))
+    ids, steps, at = map(unpack_integers, (decoded.ids, decoded.steps, decoded.at))
     return Chunk(ids, steps, at, tuple(columns), batch_metrics)

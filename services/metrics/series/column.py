@@ -41,11 +41,11 @@ class Column:
         """One value as reported."""
         if self.raw_values is not None:
             return self.raw_values[index]
-        found = float(self.numbers[index])
+        number = float(self.numbers[index])
         # A script that reports 3 reads 3 again, and not 3.0.
         if self.integer_mask is not None and self.integer_mask[index]:
-            return int(found)
-        return NON_FINITE_TEXTS.get(str(found), found)
+            return int(number)
+        return NON_FINITE_TEXTS.get(str(number), number)
 
     def values(self) -> list[Any]:
         """All values as reported."""
@@ -98,8 +98,8 @@ def _is_plain(value: Any) -> bool:
 
 
 def _float(value: Any) -> float:
-    found = as_number(value)
-    return np.nan if found is None else found
+    number = as_number(value)
+    return np.nan if number is None else number
 
 
 def join(columns: Iterable[Column]) -> Column:

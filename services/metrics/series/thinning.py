@@ -45,5 +45,5 @@ def _smallest(bucket: Integers, values: Floats, indexes: Integers) -> list[int]:
     lengths = np.diff(np.append(starts, len(bucket)))
     hits = np.flatnonzero(values == np.repeat(np.minimum.reduceat(values, starts), lengths))
     firsts = hits[np.unique(bucket[hits], return_index=True)[1]]
-    found: list[int] = indexes[firsts].tolist()
-    return found
+    smallest: list[int] = indexes[firsts].tolist()
+    return smallest

@@ -64,7 +64,7 @@ async def agree(parts: Parts, settings: MetricsSettings) -> None:
     changed = asyncio.Event()
 
     def listen(events: Sequence[Recorded]) -> None:
-        if any(isinstance(one.event, ShardsSet) for one in events):
+        if any(isinstance(recorded.event, ShardsSet) for recorded in events):
             changed.set()
 
     parts.runner.add_listener(listen)

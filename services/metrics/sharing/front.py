@@ -39,17 +39,17 @@ async def serve_all_shards(parts: Parts, kinds: Collection[type]) -> None:
 async def answer(bus_client: BusClient, sharing: Sharing, query: Any, stream: str, position: int) -> Answered:
     """Return the position and the value of the answer of all shards. Raises `Refused` if one is away."""
     asked = split(sharing, query)
-    found = await asyncio.gather(
+    raw_answers = await asyncio.gather(
         *(_ask(bus_client, shard, part, stream, position) for shard, part in asked.items())
     )
     # Passed on without being decoded: questions about one trial or task are the most frequent and the
     # largest.
-    if len(found) == 1:
-        return found[0].position, found[0].value
-    values = [msgspec.json.decode(one.value) for one in found]
+    if len(raw_answers) == 1:
+        return raw_answers[0].position, raw_answers[0].value
+    values = [msgspec.json.decode(raw_answer.value) for raw_answer in raw_answers]
     # Joining pages takes milliseconds, and this process also folds.
     joined = await asyncio.to_thread(join, query, values)
-    return max(one.position for one in found), joined
+    return max(raw_answer.position for raw_answer in raw_answers), joined
 
 
 async def _ask(bus_client: BusClient, shard: int, query: Any, stream: str, position: int) -> RawAnswer:

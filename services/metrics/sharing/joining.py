@@ -56,7 +56,7 @@ def join(query: Any, answers: Sequence[Any]) -> Any:
 
 
 def _summaries(query: TrialSummaries, answers: Sequence[Any]) -> Any:
-    return fit_summaries({id: one for answer in answers for id, one in answer.items()})
+    return fit_summaries({id: summary for answer in answers for id, summary in answer.items()})
 
 
 def _statistics(query: TrialStatistics, answers: Sequence[Any]) -> Any:
@@ -73,9 +73,9 @@ def _reports(query: Reports, answers: Sequence[Any]) -> Any:
     # What a shard has left begins after its last row; nothing beyond that may be told before it.
     ends = [_place(answer["rows"][-1]) for answer in answers if answer["more"]]
     rows = heapq.merge(*(answer["rows"] for answer in answers), key=_place)
-    known = [row for row in rows if not ends or _place(row) <= min(ends)]
-    found, more = page_of(known, _size, page_limit(query.limit))
-    return {"rows": found, "more": more or bool(ends)}
+    complete_rows = [row for row in rows if not ends or _place(row) <= min(ends)]
+    page, more = page_of(complete_rows, _size, page_limit(query.limit))
+    return {"rows": page, "more": more or bool(ends)}
 
 
 def _place(row: Any) -> tuple[int, ...]:
@@ -88,37 +88,39 @@ def _size(row: Any) -> int:
 
 def _steps(query: ReportedSteps, answers: Sequence[Any]) -> Any:
     ends = [answer["steps"][-1] for answer in answers if answer["more"]]
-    known = sorted({step for answer in answers for step in answer["steps"]})
+    steps = sorted({step for answer in answers for step in answer["steps"]})
     # Beyond the end of the shard that has more, steps of that shard may be missing in between.
-    page = [step for step in known if not ends or step <= min(ends)][:STEPS_PER_PAGE]
-    return {"steps": page, "more": bool(ends) or len(page) < len(known)}
+    page = [step for step in steps if not ends or step <= min(ends)][:STEPS_PER_PAGE]
+    return {"steps": page, "more": bool(ends) or len(page) < len(steps)}
 
 
 def _best(query: BestValidation, answers: Sequence[Any]) -> Any:
-    found = [answer for answer in answers if answer is not None]
-    return (min if query.smaller_is_better else max)(found, default=None)
+    metrics = [answer for answer in answers if answer is not None]
+    return (min if query.smaller_is_better else max)(metrics, default=None)
 
 
 def _history(query: ValidationHistory, answers: Sequence[Any]) -> Any:
     """What was better than all before it is so among what was better than all before it in its shard."""
     sign = 1 if query.smaller_is_better else -1
-    found: list[Any] = []
+    history: list[Any] = []
     for row in sorted((row for answer in answers for row in answer), key=lambda row: float(row["at"])):
-        if not found or sign * row["metric"] < sign * found[-1]["metric"]:
-            found.append(row)
-    return found
+        if not history or sign * row["metric"] < sign * history[-1]["metric"]:
+            history.append(row)
+    return history
 
 
 def _names(query: MetricNames, answers: Sequence[Any]) -> Any:
-    return fit_names({(group, name) for one in answers for group, names in one.items() for name in names})
+    return fit_names(
+        {(group, name) for answer in answers for group, names in answer.items() for name in names}
+    )
 
 
 def _stored(_: StoredLines, answers: Sequence[Any]) -> Any:
-    young = [one["first_young"] for one in answers if one["first_young"] is not None]
+    young = [answer["first_young"] for answer in answers if answer["first_young"] is not None]
     return {
-        "bytes": sum(one["bytes"] for one in answers),
+        "bytes": sum(answer["bytes"] for answer in answers),
         "first_young": min(young, default=None),
-        "last": max(one["last"] for one in answers),
+        "last": max(answer["last"] for answer in answers),
     }
 
 

@@ -94,12 +94,12 @@ def _convert_reports(connection: sa.Connection) -> None:
         ]
         if validations:
             connection.execute(sa.insert(_table("validations", VALIDATIONS)), validations)
-        found: dict[tuple[int, bool], list[tuple[Any, dict[str, Any]]]] = {}
+        members_by_strand: dict[tuple[int, bool], list[tuple[Any, dict[str, Any]]]] = {}
         for row in rows:
             metrics = msgspec.json.decode(row["metrics"])
             strand = _strand(connection, strands, row, sorted(metrics))
-            found.setdefault((strand, bool(row["archived"])), []).append((row, metrics))
-        for (strand, archived), members in found.items():
+            members_by_strand.setdefault((strand, bool(row["archived"])), []).append((row, metrics))
+        for (strand, archived), members in members_by_strand.items():
             parts = _chunk(members).split(chunks.chunk_capacity(len(members[0][1])))
             chunks.insert(connection, [(strand, part, archived) for part in parts])
 
@@ -116,15 +116,15 @@ def _read_batches(connection: sa.Connection) -> Iterator[list[Any]]:
 
 
 def _strand(
-    connection: sa.Connection, known: dict[tuple[Any, ...], int], row: Any, metrics: list[str]
+    connection: sa.Connection, strands: dict[tuple[Any, ...], int], row: Any, metrics: list[str]
 ) -> int:
     names = msgspec.json.encode(metrics)
     key = (row["trial_id"], row["run"], row["kind"], False, hashlib.blake2b(names, digest_size=16).digest())
-    if key not in known:
-        known[key] = row["id"]
+    if key not in strands:
+        strands[key] = row["id"]
         values = dict(zip(STRANDS.split(), (row["id"], *key, names), strict=True))
         connection.execute(sa.insert(_table("strands", STRANDS)).values(**values))
-    return known[key]
+    return strands[key]
 
 
 def _chunk(members: list[tuple[Any, dict[str, Any]]]) -> Chunk:
@@ -135,6 +135,6 @@ def _chunk(members: list[tuple[Any, dict[str, Any]]]) -> Chunk:
             np.array([row["steps"] for row, _ in members], np.int64),
             microseconds([row["at"] for row, _ in members]),
             tuple(column([metrics[name] for _, metrics in members]) for name in sorted(members[0][1])),
-            batched if any(one is not None for one in batched) else None,
+            batched if any(batch_metrics is not None for batch_metrics in batched) else None,
         )
     )

@@ -68,17 +68,17 @@ def _write(connection: sa.Connection, rows: Sequence[Any]) -> None:
     batches: dict[int, list[Any]] = {}
     for row in rows:
         batches.setdefault(row["id"] // LINES_PER_BATCH, []).append(row)
-    for position, found in batches.items():
-        one = found[0]
-        log_lines = [LogLine(r["at"], r["stdtype"], r["level"], r["rank"], r["text"]) for r in found]
+    for position, batch_rows in batches.items():
+        first_row = batch_rows[0]
+        log_lines = [LogLine(r["at"], r["stdtype"], r["level"], r["rank"], r["text"]) for r in batch_rows]
         batch = LogLines(
-            task_id=one["task_id"],
-            allocation_id=one["allocation_id"],
-            worker_id=one["worker_id"],
-            source=one["source"],
+            task_id=first_row["task_id"],
+            allocation_id=first_row["allocation_id"],
+            worker_id=first_row["worker_id"],
+            source=first_row["source"],
             offset=0,
             count=len(log_lines),
             lines=msgspec.Raw(msgspec.json.encode(log_lines)),
         )
-        writer.write(batch, position, first=one["id"] % LINES_PER_BATCH)
+        writer.write(batch, position, first=first_row["id"] % LINES_PER_BATCH)
     writer.finish()

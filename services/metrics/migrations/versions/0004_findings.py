@@ -26,10 +26,10 @@ def _convert_snapshot(connection: sa.Connection) -> None:
     """Convert the snapshot. REPORTS is kept only for a while, so not all reports could be judged again."""
     S = SNAPSHOTS.c
     trials = sa.select(S.owner, S.id, S.body).where(S.owner == "metrics", S.kind == "trials")
-    found = []
+    rows = []
     for owner, trial_id, body in connection.execute(trials):
         for finding in json.loads(body).get("pending", ()):
             id = f"{trial_id}#{finding['number']}"
-            found.append({"owner": owner, "kind": "findings", "id": id, "body": json.dumps(finding).encode()})
-    if found:
-        connection.execute(sa.insert(SNAPSHOTS), found)
+            rows.append({"owner": owner, "kind": "findings", "id": id, "body": json.dumps(finding).encode()})
+    if rows:
+        connection.execute(sa.insert(SNAPSHOTS), rows)
