@@ -60,9 +60,9 @@ async def _make_streams(settings: ServiceSettings, connection: Client, journal: 
     """Ensure that all streams exist. Raises `LogTruncated` if WITNESS is gone although it was read before."""
     keep = stream_limit(settings.stream_keep_mib, settings.log_disk)
     js, shrink = connection.jetstream(), settings.stream_keep_mib > 0
-    known = await _admitted(connection, journal)
+    admitted = await _admitted(connection, journal)
     replicas = settings.stream_replicas
-    await ensure_streams(js, replicas=replicas, keep_bytes=keep, shrink=shrink, read_positions=known)
+    await ensure_streams(js, replicas=replicas, keep_bytes=keep, shrink=shrink, read_positions=admitted)
 
 
 async def _admitted(connection: Client, journal: JetStreamLog) -> Mapping[str, int]:
@@ -82,7 +82,7 @@ def _lags(relay: Relay) -> dict[str, Lag]:
 
 
 def _readings(relay: Relay) -> Iterable[Reading]:
-    left = {(stream,): float(one.left) for stream, one in _lags(relay).items()}
+    left = {(stream,): float(lag.left) for stream, lag in _lags(relay).items()}
     yield Reading("log_lag", "Facts in WITNESS that are neither admitted nor refused yet", ("stream",), left)
-    seconds = {(stream,): one.age_s for stream, one in _lags(relay).items()}
+    seconds = {(stream,): lag.age_s for stream, lag in _lags(relay).items()}
     yield Reading("log_lag_seconds", "Age of the oldest of them", ("stream",), seconds)

@@ -174,8 +174,8 @@ class Edge:
         return self._budget.wait_s(sender, at)
 
     async def _store_lines(self, head: Head, message: Msg) -> None:
-        kept = forwarded_headers(subjects.LOGS, message.headers or {}) or {}
-        await self._store(subjects.logs(head.task_id), message, kept | {"Nats-Msg-Id": head.id})
+        headers = forwarded_headers(subjects.LOGS, message.headers or {}) or {}
+        await self._store(subjects.logs(head.task_id), message, headers | {"Nats-Msg-Id": head.id})
 
     async def _refuse(self, message: Msg, why: LinesRefused) -> None:
         self._measures.lines_refused()
@@ -209,8 +209,8 @@ class Edge:
 def forwarded_headers(subject: str, headers: Mapping[str, str]) -> dict[str, str] | None:
     """The headers of a message that are passed on; None if there are none."""
     names = ORDER_HEADERS if subject.startswith(ORDER_QUERIES) else COMMON_HEADERS
-    found = {name: headers[name] for name in names if _is_plain(headers.get(name, ""))}
-    return found or None
+    forwarded = {name: headers[name] for name in names if _is_plain(headers.get(name, ""))}
+    return forwarded or None
 
 
 def _is_plain(value: str) -> bool:

@@ -94,9 +94,9 @@ class Placements:
         if not isinstance(event, AllocationAssigned) or event.allocation_id != allocation_id:
             # Not cached, because it may be assigned later.
             return None
-        found = Run(event.task_id, frozenset(part.worker_id for part in event.parts))
-        self._cache[allocation_id] = found
-        return found
+        run = Run(event.task_id, frozenset(part.worker_id for part in event.parts))
+        self._cache[allocation_id] = run
+        return run
 
 
 def _is_token(text: str) -> bool:

@@ -196,22 +196,22 @@ class Relay:
 
     async def _admit_singly(self, messages: Sequence[Stored]) -> None:
         for message in messages:
-            found = await self._admit_checked(message)
-            if found is not None:
+            admitted = await self._admit_checked(message)
+            if admitted is not None:
                 began = time.perf_counter()
                 fence = Fence(self._subject, self._fence)
                 # Fenced on the intake's own decision, not on the fact's subject: a replica that was replaced
                 # is refused although it has decided nothing since.
-                self._newest_fact = await self._journal.append_batch([found.draft], fence=fence)
+                self._newest_fact = await self._journal.append_batch([admitted.draft], fence=fence)
                 self._measures.decided(1, time.perf_counter() - began)
             self.position = message.position
 
     async def _admit_together(self, messages: Sequence[Stored]) -> None:
         facts: list[Draft] = []
         for message in messages:
-            found = await self._admit_checked(message, facts)
-            if found is not None:
-                facts.append(found.draft)
+            admitted = await self._admit_checked(message, facts)
+            if admitted is not None:
+                facts.append(admitted.draft)
         to = messages[-1].position
         try:
             await self._decide(to, facts)
@@ -228,14 +228,14 @@ class Relay:
             at = self._clock()
             # First: what is not admitted anyway should cost as little as possible.
             self._check_budget(message, at)
-            found = admit(message, at)
-            if found.replaces is not None:
-                await self._check_newest(found, earlier_facts)
+            admitted = admit(message, at)
+            if admitted.replaces is not None:
+                await self._check_newest(admitted, earlier_facts)
         except NotAdmitted as error:
             self._measures.not_admitted(message.subject)
             self._refusals.say(message, str(error))
             return None
-        return found
+        return admitted
 
     def _check_budget(self, message: Stored, at: float) -> None:
         """Raise `NotAdmitted` if a sender states more than the log takes of one trial or worker."""
@@ -249,15 +249,15 @@ class Relay:
                 f"{share * BYTES_PER_S >> 10} KiB a second: it states facts too often, or too large ones"
             )
 
-    async def _check_newest(self, found: Admitted, earlier_facts: Sequence[Draft]) -> None:
+    async def _check_newest(self, admitted: Admitted, earlier_facts: Sequence[Draft]) -> None:
         """Raise `NotAdmitted` unless the fact replaces the newest message on its subject.
 
         Only the intake writes to these subjects, so what is newest now is still newest when the fact is
         stored.
         """
-        subject = found.draft.subject
+        subject = admitted.draft.subject
         last = await self._journal.last(subject)
-        if any(one.subject == subject for one in earlier_facts) or found.replaces != (
+        if any(fact.subject == subject for fact in earlier_facts) or admitted.replaces != (
             last.position if last else 0
         ):
             raise NotAdmitted("a newer message on its subject was admitted first")
