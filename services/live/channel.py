@@ -55,8 +55,8 @@ class PageReader:
     def pop_changed(self) -> list[str]:
         """Return and clear the changed topics."""
         self._has_changes.clear()
-        found, self._changed = sorted(self._changed), set()
-        return found
+        changed, self._changed = sorted(self._changed), set()
+        return changed
 
 
 class Live:
@@ -145,14 +145,14 @@ class Live:
         if after < self._past_starts_after:
             return sorted(reader.topics)
         # Reports have their own positions, which event ids do not cover.
-        found = {topic for topic in reader.topics if topic.endswith(SERIES)}
+        missed = {topic for topic in reader.topics if topic.endswith(SERIES)}
         for position, topics in reversed(self._past):
             if position <= after:
                 break
-            found |= reader.topics & topics
+            missed |= reader.topics & topics
         # What came while this waited is in `_past` by now, and must not be sent a second time.
         reader.pop_changed()
-        return sorted(found)
+        return sorted(missed)
 
     def _event(self, changed: list[str]) -> bytes:
         data = msgspec.json.encode({"topics": changed})

@@ -92,7 +92,7 @@ class BufferUsage:
 class Tail:
     """The new lines for one follower."""
 
-    def __init__(self, after: int, kept: BufferUsage) -> None:
+    def __init__(self, after: int, buffer_usage: BufferUsage) -> None:
         self.after = after
         """Everything behind this position of LOGS arrives, unless `overflowed`."""
         self.overflowed = False
@@ -101,7 +101,7 @@ class Tail:
         """True if nothing more will arrive."""
         self.failure: BaseException | None = None
         self._newest = after
-        self._kept = kept
+        self._buffer_usage = buffer_usage
         self._fresh: deque[LineBatch] = deque()
         self._changed = asyncio.Event()
 
@@ -110,12 +110,12 @@ class Tail:
         self._newest = fresh.position
         # Only one that has something waiting: otherwise a single slow follower would make all others read
         # again.
-        if len(self._fresh) >= MAX_BATCHES or (self._fresh and self._kept.bytes > MAX_BUFFERED_BYTES):
+        if len(self._fresh) >= MAX_BATCHES or (self._fresh and self._buffer_usage.bytes > MAX_BUFFERED_BYTES):
             self.overflowed = True
             self.clear()
         if not self.overflowed:
             self._fresh.append(fresh)
-            self._kept.add(fresh)
+            self._buffer_usage.add(fresh)
         self._changed.set()
 
     def clear(self) -> None:
@@ -137,7 +137,7 @@ class Tail:
         if not self._fresh:
             return None
         fresh = self._fresh.popleft()
-        self._kept.remove(fresh)
+        self._buffer_usage.remove(fresh)
         return fresh
 
     async def wait_for_batch(self, within_s: float) -> None:
@@ -244,7 +244,7 @@ async def messages_between(
             # from there.
             batch = await feed.batch()
         while True:
-            yield [one for one in batch.messages if through is None or one.position <= through]
+            yield [message for message in batch.messages if through is None or message.position <= through]
             last = batch.messages[-1].position if batch.messages else 0
             if batch.caught_up or (through is not None and last >= through):
                 return
@@ -259,13 +259,13 @@ class Tails:
         self.turns = Turns()
         self._catalogue = catalogue
         self._readers: dict[str, _Reader] = {}
-        self._kept = BufferUsage()
+        self._buffer_usage = BufferUsage()
         self._skipped = 0
 
     def readings(self) -> Iterable[Reading]:
         """Prometheus readings."""
-        kept = "Bytes of log lines buffered for followers"
-        yield Reading("log_tail_bytes", kept, (), {(): self._kept.bytes})
+        buffered = "Bytes of log lines buffered for followers"
+        yield Reading("log_tail_bytes", buffered, (), {(): self._buffer_usage.bytes})
         skipped = "Unreadable batches of log lines that were skipped"
         yield Reading("log_batches_skipped", skipped, (), {(): self._skipped})
 
@@ -288,7 +288,7 @@ class Tails:
             reader = self._readers[task_id] = _Reader(
                 self.journal, self._catalogue, task_id, is_over, self.read
             )
-        tail = Tail(reader.position, self._kept)
+        tail = Tail(reader.position, self._buffer_usage)
         # Before the wait: from the moment at which the reader is ready it hands out batches.
         reader.tails[tail] = None
         try:

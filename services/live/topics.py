@@ -21,8 +21,8 @@ def topics_of(state: State, key: Key) -> Iterator[str]:
         # A record that changed is either loaded or deleted.
         case "trials" if (trial := get_loaded(state.trials, id)) is not None:
             yield from (f"trial.{id}", f"experiment.{trial.experiment_id}")
-        case "checkpoints" if (one := get_loaded(state.checkpoints, id)) is not None:
-            yield from (f"trial.{one.trial_id}", f"experiment.{one.experiment_id}")
+        case "checkpoints" if (checkpoint := get_loaded(state.checkpoints, id)) is not None:
+            yield from (f"trial.{checkpoint.trial_id}", f"experiment.{checkpoint.experiment_id}")
         case "allocations" if (run := get_loaded(state.allocations, id)) is not None:
             yield from ("cluster", "queue", f"task.{run.task_id}")
         case "workers" | "away":

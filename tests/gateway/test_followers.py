@@ -173,11 +173,11 @@ def test_what_waits_for_all_who_are_slow_is_bounded(talking, reads, monkeypatch)
                 for id in ids:
                     await say(talking, number, "x" * 500, task=id)
                 await asyncio.sleep(0.001)
-                most = max(most, shared._kept.bytes)
+                most = max(most, shared._buffer_usage.bytes)
             assert any(one.overflowed for one in slow)
             # Who was told so holds nothing; the first batch of each is taken whatever there is.
             assert 0 < most < 3000 + 4 * 1000
-        assert shared._kept.bytes == 0
+        assert shared._buffer_usage.bytes == 0
 
     talking.run(work())
 
