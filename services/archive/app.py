@@ -61,7 +61,9 @@ def build_archiver(settings: Settings, connection: Client, stream: JetStreamLog,
 
     async def saved() -> Mapping[str, int]:
         # A shard that has never decided begins with an empty database, and reads the archive.
-        shards = [one for one in FURTHER_SHARDS if await stream.last(subjects.decision(one)) is not None]
+        shards = [
+            shard for shard in FURTHER_SHARDS if await stream.last(subjects.decision(shard)) is not None
+        ]
         return await fetch_saved_positions(connection, (*WITH_DATABASE, *shards))
 
     return Archiver(sealer, cutter, saved, interval_s=settings.archive_look_s, is_leader=lambda: lease.active)

@@ -105,11 +105,11 @@ class Cutter:
 
         For the intake, keep also what a successor would read.
         """
-        found = await self._stream.last(subjects.decision(owner))
-        if found is None:
+        message = await self._stream.last(subjects.decision(owner))
+        if message is None:
             return None
-        event = read_event(found).event
-        through = found.position - 1
+        event = read_event(message).event
+        through = message.position - 1
         # A new intake reads the facts since `seen` to find its position (`services/intake/relay.py`).
         if owner == subjects.INTAKE and isinstance(event, Decision):
             through = min(through, event.seen)

@@ -62,8 +62,8 @@ class Sealer:
 
     async def head(self) -> Head:
         """Return the newest segment. Raises `BadSegment` if the log announces it in an unknown format."""
-        found = await self._stream.last(SEALED)
-        return Head(found.position, decode_sealed(found)) if found is not None else Head()
+        message = await self._stream.last(SEALED)
+        return Head(message.position, decode_sealed(message)) if message is not None else Head()
 
     async def seal(self) -> Header | None:
         """Seal the next segment. Returns None if there are not enough events for one.
