@@ -45,16 +45,18 @@ def delete_checkpoints(state: State, command: DeleteCheckpoints, call: Call) -> 
     """Have tasks delete files. All checkpoints are validated before anything is decided."""
     targets: dict[int, list[str]] = {}
     for uuid in dict.fromkeys(command.uuids):
-        known = _checkpoint(state, uuid)
+        checkpoint = _checkpoint(state, uuid)
         # An empty list of patterns deletes nothing: such a task only lists the files, and may do so for a
         # version.
-        if known.versions and command.globs != ():
+        if checkpoint.versions and command.globs != ():
             raise failed_precondition(
                 f"checkpoint {uuid} is registered as a version of model '{_model_of(state, uuid)}': "
                 "remove the version first"
             )
-        if known.state != "DELETED" and not (known.going and _is_deleted_entirely(state, known)):
-            targets.setdefault(known.experiment_id, []).append(uuid)
+        if checkpoint.state != "DELETED" and not (
+            checkpoint.going and _is_deleted_entirely(state, checkpoint)
+        ):
+            targets.setdefault(checkpoint.experiment_id, []).append(uuid)
     events: list[DeletionRequested] = []
     reason = f"deleted by {command.user}" if command.globs is None else f"files deleted by {command.user}"
     for experiment_id, uuids in targets.items():
@@ -74,8 +76,8 @@ def _refuse_if_needed(state: State, experiment_id: int, uuids: Sequence[str]) ->
             )
 
 
-def _is_deleted_entirely(state: State, known: Checkpoint) -> bool:
-    task = state.deletions.get(known.task)
+def _is_deleted_entirely(state: State, checkpoint: Checkpoint) -> bool:
+    task = state.deletions.get(checkpoint.task)
     return task is not None and task.globs is None
 
 
@@ -86,11 +88,11 @@ def _model_of(state: State, uuid: str) -> str:
 
 def list_files(state: State, command: ListFiles, call: Call) -> Result:
     """Record the files that a deletion task found. Repeating the same list does nothing."""
-    known = _checkpoint(state, command.uuid)
+    checkpoint = _checkpoint(state, command.uuid)
     task = state.deletions.get(command.task_id)
     if task is None or command.uuid not in task.uuids:
         raise failed_precondition(f"task {command.task_id} does not delete checkpoint {command.uuid}")
-    if known.resources == command.resources:
+    if checkpoint.resources == command.resources:
         return Result()
     return Result([FilesListed(command.uuid, command.resources, f"seen by task {command.task_id}")])
 
@@ -103,26 +105,26 @@ def set_metadata(state: State, command: SetMetadata, call: Call) -> Result:
 
 
 def _checkpoint(state: State, uuid: str) -> Checkpoint:
-    known = state.checkpoints.get(uuid)
-    if known is None:
+    checkpoint = state.checkpoints.get(uuid)
+    if checkpoint is None:
         raise not_found("checkpoint", uuid)
-    return known
+    return checkpoint
 
 
 def set_model(state: State, command: SetModel, call: Call) -> Result:
     """Create a model, or change the given fields of one. Does nothing if they already have these values."""
     if command.model_id is None:
         id = state.totals.get("all", Totals()).models + 1
-        known = ModelSet(model_id=id, name="", user=command.user, reason=f"made by {command.user}")
+        before = ModelSet(model_id=id, name="", user=command.user, reason=f"made by {command.user}")
     else:
         id = command.model_id
-        known = replace(_model(state, id).told, reason=f"changed by {command.user}")
-    wanted = replace(known, **given_fields(command, *MODEL_FIELDS))
-    if wanted == known and known.name:
+        before = replace(_model(state, id).told, reason=f"changed by {command.user}")
+    wanted = replace(before, **given_fields(command, *MODEL_FIELDS))
+    if wanted == before and before.name:
         return Result(value=id)
-    if known.archived and wanted.archived:
-        raise failed_precondition(f"model '{known.name}' is archived; unarchive it first")
-    if wanted.name != known.name or not wanted.name:
+    if before.archived and wanted.archived:
+        raise failed_precondition(f"model '{before.name}' is archived; unarchive it first")
+    if wanted.name != before.name or not wanted.name:
         _check_name(state, id, wanted.name)
     return Result([wanted], id)
 
@@ -151,24 +153,24 @@ def set_version(state: State, command: SetVersion, call: Call) -> Result:
     if model.told.archived:
         raise failed_precondition(f"model '{model.told.name}' is archived; unarchive it first")
     if command.number is None:
-        known = _new_version(state, model, command)
+        version = _new_version(state, model, command)
     else:
-        known = replace(_version(state, model, command.number), reason=f"changed by {command.user}")
-    wanted = replace(known, **given_fields(command, *VERSION_FIELDS))
-    if wanted == known and known.version_id in state.versions:
-        return Result(value=known.version_id)
+        version = replace(_version(state, model, command.number), reason=f"changed by {command.user}")
+    wanted = replace(version, **given_fields(command, *VERSION_FIELDS))
+    if wanted == version and version.version_id in state.versions:
+        return Result(value=version.version_id)
     return Result([wanted], wanted.version_id)
 
 
 def _new_version(state: State, model: Model, command: SetVersion) -> VersionSet:
-    known = _checkpoint(state, command.checkpoint)
-    if known.going or known.state not in ("COMPLETED", "PARTIALLY_DELETED"):
-        raise failed_precondition(f"checkpoint {known.uuid} is deleted, or is being deleted")
+    checkpoint = _checkpoint(state, command.checkpoint)
+    if checkpoint.going or checkpoint.state not in ("COMPLETED", "PARTIALLY_DELETED"):
+        raise failed_precondition(f"checkpoint {checkpoint.uuid} is deleted, or is being deleted")
     return VersionSet(
         model_id=command.model_id,
         version_id=state.totals.get("all", Totals()).versions + 1,
         number=model.numbers + 1,
-        checkpoint=known.uuid,
+        checkpoint=checkpoint.uuid,
         user=command.user,
         reason=f"registered by {command.user}",
     )
@@ -176,22 +178,22 @@ def _new_version(state: State, model: Model, command: SetVersion) -> VersionSet:
 
 def remove_version(state: State, command: RemoveVersion, call: Call) -> Result:
     """Forget a version."""
-    found = _version(state, _model(state, command.model_id), command.number)
-    return Result([VersionRemoved(command.model_id, found.version_id, f"removed by {command.user}")])
+    version = _version(state, _model(state, command.model_id), command.number)
+    return Result([VersionRemoved(command.model_id, version.version_id, f"removed by {command.user}")])
 
 
 def _model(state: State, id: int) -> Model:
-    known = state.models.get(id)
-    if known is None:
+    model = state.models.get(id)
+    if model is None:
         raise not_found("model", id)
-    return known
+    return model
 
 
 def _version(state: State, model: Model, number: int) -> VersionSet:
-    found = state.version_numbers.first(model.told.model_id, number)
-    if found is None:
+    key = state.version_numbers.first(model.told.model_id, number)
+    if key is None:
         raise not_found(f"version of model '{model.told.name}'", number)
-    return state.versions[found[-1]]
+    return state.versions[key[-1]]
 
 
 COMMANDS: dict[Any, Callable[[State, Any, Call], Result]] = {

@@ -19,10 +19,10 @@ from services.kit.quotas import limits
 
 def checkpoints(state: State, query: Checkpoints) -> list[dict[str, Any]]:
     """Rows of the registry that match all filters, oldest first."""
-    found = sorted(_select(state, query), key=lambda c: c.order)
+    selected_checkpoints = sorted(_select(state, query), key=lambda c: c.order)
     return [
         _row(state, c)
-        for c in found
+        for c in selected_checkpoints
         if query.experiment_id in (None, c.experiment_id) and query.trial_id in (None, c.trial_id)
     ]
 
@@ -39,9 +39,9 @@ def _select(state: State, query: Checkpoints) -> Iterable[Checkpoint]:
 
 
 def _row(state: State, checkpoint: Checkpoint) -> dict[str, Any]:
-    found = validation_of(state, checkpoint)
+    validation = validation_of(state, checkpoint)
     row: dict[str, Any] = msgspec.to_builtins(checkpoint)
-    row["metric"] = found.metric if found else None
+    row["metric"] = validation.metric if validation else None
     row["size_bytes"] = checkpoint.size_bytes
     return row
 

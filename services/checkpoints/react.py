@@ -31,8 +31,12 @@ def react(state: State, key: tuple[str, Any]) -> Sequence[Any]:
     """Return the events that a record calls for; empty if there is nothing to do."""
     kind, id = key
     if kind == "experiments" and id in state.experiments:
-        known = state.experiments[id]
-        return _empty_experiment(state, known) if known.deleting else _apply_retention(state, known)
+        experiment = state.experiments[id]
+        return (
+            _empty_experiment(state, experiment)
+            if experiment.deleting
+            else _apply_retention(state, experiment)
+        )
     if kind == "deletions" and id in state.deletions:
         return _finish_deletion(state.deletions[id])
     return ()
@@ -106,8 +110,10 @@ def _empty_experiment(state: State, experiment: Experiment) -> Sequence[Any]:
 
 
 def _registered_reason(state: State, experiment: Experiment) -> str:
-    found = next(state.checkpoints_of_experiment(experiment.id, REGISTERED), None)
-    return f"its checkpoints are registered as model versions, such as {found.uuid}" if found else ""
+    checkpoint = next(state.checkpoints_of_experiment(experiment.id, REGISTERED), None)
+    return (
+        f"its checkpoints are registered as model versions, such as {checkpoint.uuid}" if checkpoint else ""
+    )
 
 
 def _dependent_reason(state: State, experiment: Experiment) -> str:
@@ -156,14 +162,14 @@ def validation_of(state: State, checkpoint: Checkpoint) -> Validation | None:
 
 
 def _candidate(state: State, checkpoint: Checkpoint) -> Candidate:
-    found = validation_of(state, checkpoint)
+    validation = validation_of(state, checkpoint)
     return Candidate(
         uuid=checkpoint.uuid,
         trial_id=checkpoint.trial_id,
         steps=checkpoint.steps_completed,
         stored=checkpoint.order,
-        metric=found.metric if found else None,
-        validated=found.number if found else 0,
+        metric=validation.metric if validation else None,
+        validated=validation.number if validation else 0,
     )
 
 

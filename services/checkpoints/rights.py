@@ -17,8 +17,8 @@ def directory(state: State) -> Directory:
         if kind == "checkpoint" and id in state.checkpoints:
             return state.checkpoints[id].experiment_id
         if kind == "model" and id in state.models:
-            known = state.models[id].told
-            return Target(known.user, known.workspace_id)
+            model = state.models[id].told
+            return Target(model.user, model.workspace_id)
         return None
 
     return Directory(state, find)

@@ -21,12 +21,12 @@ def storage_refusal(state: State, trial_id: int, request: AskStorage) -> str | N
         raise not_found("trial", trial_id)
     account = limits.account_of(state, trial.experiment_id)
     # A quota that is exactly used up accepts nothing more, however small.
-    found = limits.find_exceeded(
+    exceeded = limits.find_exceeded(
         state, state.storage_usage, account, "storage_bytes", max(1, request.size_bytes)
     )
-    if found is None:
+    if exceeded is None:
         return None
-    holder, used, limit = found
+    holder, used, limit = exceeded
     more = f", and this checkpoint would add {format_bytes(request.size_bytes)}" if request.size_bytes else ""
     return (
         f"{limits.describe_holder(state, holder)} stores {format_bytes(used)} of the {format_bytes(limit)} "

@@ -54,28 +54,30 @@ def _experiment_ended(state: State, recorded: Recorded) -> Iterable[Key]:
 
 def _experiment_activated(state: State, recorded: Recorded) -> Iterable[Key]:
     """An unmanaged experiment may continue after its end."""
-    known = state.experiments[recorded.event.experiment_id]
-    return state.put_experiment(replace(known, ended=False)) if known.ended else ()
+    experiment = state.experiments[recorded.event.experiment_id]
+    return state.put_experiment(replace(experiment, ended=False)) if experiment.ended else ()
 
 
 def _run_opened(state: State, recorded: Recorded) -> Iterable[Key]:
-    known = state.trials[recorded.event.trial_id]
-    if known.settled:
-        yield from state.put_trial(replace(known, settled=False))
-        yield from _change_unsettled(state, known, 1)
+    trial_record = state.trials[recorded.event.trial_id]
+    if trial_record.settled:
+        yield from state.put_trial(replace(trial_record, settled=False))
+        yield from _change_unsettled(state, trial_record, 1)
 
 
-def _change_unsettled(state: State, known: Trial, change: int) -> Iterable[Key]:
-    experiment = state.experiments[known.experiment_id]
+def _change_unsettled(state: State, trial_record: Trial, change: int) -> Iterable[Key]:
+    experiment = state.experiments[trial_record.experiment_id]
     return state.put_experiment(replace(experiment, unsettled=experiment.unsettled + change))
 
 
 def _experiment_revised(state: State, recorded: Recorded) -> Iterable[Key]:
     event: searcher.ExperimentRevised = recorded.event
-    known = state.experiments[event.experiment_id]
+    experiment = state.experiments[event.experiment_id]
     changed = {f: event.changes[key] for f, key in _RETENTION_SETTINGS.items() if key in event.changes}
-    retains = known.retains or bool(changed)
-    return state.put_experiment(replace(known, keep=replace(known.keep, **changed), retains=retains))
+    retains = experiment.retains or bool(changed)
+    return state.put_experiment(
+        replace(experiment, keep=replace(experiment.keep, **changed), retains=retains)
+    )
 
 
 _RETENTION_SETTINGS = {
@@ -86,16 +88,16 @@ _RETENTION_SETTINGS = {
 
 
 def _experiment_deleting(state: State, recorded: Recorded) -> Iterable[Key]:
-    known = state.experiments[recorded.event.experiment_id]
-    yield from state.put_experiment(replace(known, deleting=True, sweeps=0))
+    experiment = state.experiments[recorded.event.experiment_id]
+    yield from state.put_experiment(replace(experiment, deleting=True, sweeps=0))
     # Retry what could not be deleted before, since a person asks for it.
-    for found in list(state.checkpoints_of_experiment(known.id, FAILED)):
-        yield from state.put_checkpoint(replace(found, state="COMPLETED", tries=0))
+    for checkpoint in list(state.checkpoints_of_experiment(experiment.id, FAILED)):
+        yield from state.put_checkpoint(replace(checkpoint, state="COMPLETED", tries=0))
 
 
 def _experiment_emptied(state: State, recorded: Recorded) -> Iterable[Key]:
-    known = state.experiments[recorded.event.experiment_id]
-    return state.put_experiment(replace(known, deleting=False))
+    experiment = state.experiments[recorded.event.experiment_id]
+    return state.put_experiment(replace(experiment, deleting=False))
 
 
 def _trials_deleted(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -108,11 +110,11 @@ def _experiment_deleted(state: State, recorded: Recorded) -> Iterable[Key]:
     event: searcher.ExperimentDeleted = recorded.event
     if event.state != "DELETED":
         return
-    known = state.experiments[event.experiment_id]
+    experiment = state.experiments[event.experiment_id]
     # Logs from before `TrialsDeleted` leave the trials in place.
-    for id in list(state.trials_of.ids(known.id)):
+    for id in list(state.trials_of.ids(experiment.id)):
         yield from state.drop_trial(id)
-    yield from state.drop_experiment(known.id)
+    yield from state.drop_experiment(experiment.id)
 
 
 def _trial_created(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -124,35 +126,35 @@ def _trial_created(state: State, recorded: Recorded) -> Iterable[Key]:
 
 def _validated(state: State, recorded: Recorded) -> Iterable[Key]:
     event: metrics.Validated = recorded.event
-    known = state.trials.get(event.trial_id)
-    if known is None:
+    trial_record = state.trials.get(event.trial_id)
+    if trial_record is None:
         return
     # A later run that validates at the same steps replaces the earlier result.
-    found = Validation(event.metric, recorded.position)
-    yield from state.put_validation(known.id, event.steps_completed, found)
+    validation = Validation(event.metric, recorded.position)
+    yield from state.put_validation(trial_record.id, event.steps_completed, validation)
 
 
 def _settled(state: State, recorded: Recorded) -> Iterable[Key]:
-    known = state.trials.get(recorded.event.trial_id)
-    if known is None:
+    trial_record = state.trials.get(recorded.event.trial_id)
+    if trial_record is None:
         return
     # Retention ranks checkpoints only, and a trial may have a hundred thousand validations.
-    for steps in list(state.validations_without_checkpoint.ids(known.id)):
-        yield from state.drop_validation(known.id, steps)
-    yield from state.put_trial(replace(known, settled=True))
-    yield from _change_unsettled(state, known, 0 if known.settled else -1)
+    for steps in list(state.validations_without_checkpoint.ids(trial_record.id)):
+        yield from state.drop_validation(trial_record.id, steps)
+    yield from state.put_trial(replace(trial_record, settled=True))
+    yield from _change_unsettled(state, trial_record, 0 if trial_record.settled else -1)
 
 
 def _checkpoint_stored(state: State, recorded: Recorded) -> Iterable[Key]:
     event: trial.CheckpointStored = recorded.event
-    known = state.trials.get(event.trial_id)
+    trial_record = state.trials.get(event.trial_id)
     # The id comes from a script, and a task will use it as a path to delete.
-    if event.uuid in state.checkpoints or known is None or not ids.is_token(event.uuid):
+    if event.uuid in state.checkpoints or trial_record is None or not ids.is_token(event.uuid):
         return
     fresh = Checkpoint(
         uuid=event.uuid,
-        trial_id=known.id,
-        experiment_id=known.experiment_id,
+        trial_id=trial_record.id,
+        experiment_id=trial_record.experiment_id,
         task_id=event.task_id,
         allocation_id=event.allocation_id,
         at=recorded.at,
@@ -162,7 +164,7 @@ def _checkpoint_stored(state: State, recorded: Recorded) -> Iterable[Key]:
         steps_completed=event.steps_completed,
     )
     yield from state.put_checkpoint(fresh)
-    yield "experiments", known.experiment_id
+    yield "experiments", trial_record.experiment_id
 
 
 def _deletion_requested(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -184,25 +186,27 @@ def _deletion_requested(state: State, recorded: Recorded) -> Iterable[Key]:
         )
     )
     for uuid in event.losing:
-        known = state.checkpoints[uuid]
+        checkpoint = state.checkpoints[uuid]
         # Counted at the request, and not at its end: a worker that is lost may never report one.
-        deleting = replace(known, going=True, task=event.task_id, tries=known.tries + 1, reason=event.reason)
+        deleting = replace(
+            checkpoint, going=True, task=event.task_id, tries=checkpoint.tries + 1, reason=event.reason
+        )
         yield from state.put_checkpoint(deleting)
     yield "deletions", event.task_id
 
 
 def _allocation_ended(state: State, recorded: Recorded) -> Iterable[Key]:
     event: scheduler.AllocationEnded = recorded.event
-    trial = state.trials.get(event.trial_id) if event.trial_id is not None else None
-    if trial is not None and not state.experiments[trial.experiment_id].ran:
-        yield from state.put_experiment(replace(state.experiments[trial.experiment_id], ran=True))
+    trial_record = state.trials.get(event.trial_id) if event.trial_id is not None else None
+    if trial_record is not None and not state.experiments[trial_record.experiment_id].ran:
+        yield from state.put_experiment(replace(state.experiments[trial_record.experiment_id], ran=True))
     if event.kind != "CHECKPOINT_GC":
         return
     task_id = ids.task_of(event.allocation_id)
-    known = state.deletions.get(task_id)
-    if known is None or known.outcome is not None:
+    deletion = state.deletions.get(task_id)
+    if deletion is None or deletion.outcome is not None:
         return
-    state.deletions[task_id] = replace(known, outcome=event.outcome, reason=event.reason)
+    state.deletions[task_id] = replace(deletion, outcome=event.outcome, reason=event.reason)
     yield "deletions", task_id
 
 
@@ -220,38 +224,40 @@ def _deletion_finished(state: State, recorded: Recorded) -> Iterable[Key]:
         # A checkpoint that retention deleted calls for nothing more.
         yield "experiments", event.experiment_id
     for uuid in event.losing:
-        known = state.checkpoints[uuid]
+        checkpoint = state.checkpoints[uuid]
         # Another task may have been requested in the meantime; until that one is over, the deletion is in
         # progress.
-        known = replace(known, going=known.going and known.task != event.task_id, reason=event.reason)
+        checkpoint = replace(
+            checkpoint, going=checkpoint.going and checkpoint.task != event.task_id, reason=event.reason
+        )
         if event.deleted and event.globs is None:
-            known = replace(known, state="DELETED", resources={})
+            checkpoint = replace(checkpoint, state="DELETED", resources={})
         elif event.deleted:
-            known = replace(known, tries=0)
-        elif known.tries >= TRIES:
-            known = replace(known, state="ERROR")
-        yield from state.put_checkpoint(known)
+            checkpoint = replace(checkpoint, tries=0)
+        elif checkpoint.tries >= TRIES:
+            checkpoint = replace(checkpoint, state="ERROR")
+        yield from state.put_checkpoint(checkpoint)
 
 
 def _files_listed(state: State, recorded: Recorded) -> Iterable[Key]:
     event: checkpoints.FilesListed = recorded.event
-    known = state.checkpoints.get(event.uuid)
-    if known is None or known.state == "DELETED":
+    checkpoint = state.checkpoints.get(event.uuid)
+    if checkpoint is None or checkpoint.state == "DELETED":
         return
-    if known.resources and not event.resources:
+    if checkpoint.resources and not event.resources:
         # The list of its files stays on record, as clients of Determined expect.
-        yield from state.put_checkpoint(replace(known, state="DELETED"))
+        yield from state.put_checkpoint(replace(checkpoint, state="DELETED"))
         return
-    is_partial = any(path not in event.resources for path in known.resources)
-    new_state: CheckpointState = "PARTIALLY_DELETED" if is_partial else known.state
-    yield from state.put_checkpoint(replace(known, state=new_state, resources=event.resources))
+    is_partial = any(path not in event.resources for path in checkpoint.resources)
+    new_state: CheckpointState = "PARTIALLY_DELETED" if is_partial else checkpoint.state
+    yield from state.put_checkpoint(replace(checkpoint, state=new_state, resources=event.resources))
 
 
 def _metadata_set(state: State, recorded: Recorded) -> Iterable[Key]:
     event: checkpoints.MetadataSet = recorded.event
-    known = state.checkpoints.get(event.uuid)
-    if known is not None:
-        yield from state.put_checkpoint(replace(known, metadata=event.metadata))
+    checkpoint = state.checkpoints.get(event.uuid)
+    if checkpoint is not None:
+        yield from state.put_checkpoint(replace(checkpoint, metadata=event.metadata))
 
 
 def _experiment_moved(state: State, recorded: Recorded) -> Iterable[Key]:

@@ -16,21 +16,21 @@ replace = msgspec.structs.replace
 def model_set(state: State, recorded: Recorded) -> Iterable[Key]:
     """Create a model or change its description."""
     event: checkpoints.ModelSet = recorded.event
-    known = state.models.get(event.model_id)
-    if known is not None:
-        state.model_names.pop(known.told.name, None)
+    model = state.models.get(event.model_id)
+    if model is not None:
+        state.model_names.pop(model.told.name, None)
     state.model_names[event.name] = event.model_id
-    state.models[event.model_id] = replace(known, told=event) if known else Model(told=event)
+    state.models[event.model_id] = replace(model, told=event) if model else Model(told=event)
     yield "models", event.model_id
     yield from _record_ids(state, models=event.model_id)
 
 
 def model_removed(state: State, recorded: Recorded) -> Iterable[Key]:
     """Remove a model and its versions."""
-    known = state.models.pop(recorded.event.model_id, None)
-    if known is None:
+    model = state.models.pop(recorded.event.model_id, None)
+    if model is None:
         return
-    state.model_names.pop(known.told.name, None)
+    state.model_names.pop(model.told.name, None)
     yield "models", recorded.event.model_id
     for id in list(state.version_numbers.ids(recorded.event.model_id)):
         yield from _remove_version(state, id)
@@ -62,8 +62,8 @@ def version_removed(state: State, recorded: Recorded) -> Iterable[Key]:
 
 def _record_ids(state: State, *, models: int = 0, versions: int = 0) -> Iterable[Key]:
     """Record that ids were assigned, so that they are never reused."""
-    known = state.totals.get("all", Totals())
-    state.totals["all"] = Totals(max(known.models, models), max(known.versions, versions))
+    totals = state.totals.get("all", Totals())
+    state.totals["all"] = Totals(max(totals.models, models), max(totals.versions, versions))
     yield "totals", "all"
 
 
@@ -76,10 +76,10 @@ def _remove_version(state: State, version_id: int) -> Iterable[Key]:
 
 
 def _count_versions(state: State, uuid: str, change: int) -> Iterable[Key]:
-    known = state.checkpoints.get(uuid)
-    if known is None:
+    checkpoint = state.checkpoints.get(uuid)
+    if checkpoint is None:
         return
-    yield from state.put_checkpoint(replace(known, versions=known.versions + change))
+    yield from state.put_checkpoint(replace(checkpoint, versions=checkpoint.versions + change))
     if change < 0:
         # Retention may now delete the checkpoint.
-        yield "experiments", known.experiment_id
+        yield "experiments", checkpoint.experiment_id

@@ -39,10 +39,16 @@ def _members(state: State, root: str) -> Iterable[Key]:
 
 
 def _is_over(state: State, root: str) -> bool:
-    known = get_loaded(state.experiments, int(root))
-    if known is None or not known.ended or known.unsettled or known.deleting or known.sweeping:
+    experiment = get_loaded(state.experiments, int(root))
+    if (
+        experiment is None
+        or not experiment.ended
+        or experiment.unsettled
+        or experiment.deleting
+        or experiment.sweeping
+    ):
         return False
-    return state.checkpoints_by_status.first(known.id, DELETING) is None
+    return state.checkpoints_by_status.first(experiment.id, DELETING) is None
 
 
 def _index_entries(state: State, key: Key) -> Iterator[tuple[SortedKeys, tuple[Any, ...]]]:
@@ -52,10 +58,10 @@ def _index_entries(state: State, key: Key) -> Iterator[tuple[SortedKeys, tuple[A
     if name == "trials":
         yield state.trials_of, (state.trials[id].experiment_id, id)
     elif name == "checkpoints":
-        one = state.checkpoints[id]
-        yield state.checkpoints_by_status, status_index_key(one)
-        yield state.stored_by_trial, (one.trial_id, one.order, id)
-        yield state.checkpoint_steps, (one.trial_id, one.steps_completed, id)
+        checkpoint = state.checkpoints[id]
+        yield state.checkpoints_by_status, status_index_key(checkpoint)
+        yield state.stored_by_trial, (checkpoint.trial_id, checkpoint.order, id)
+        yield state.checkpoint_steps, (checkpoint.trial_id, checkpoint.steps_completed, id)
     elif name == "validations":
         yield state.validation_steps, parse_validation_key(id)
 

@@ -212,18 +212,24 @@ class State(People):
         self.storage_usage = Usage()
         for id, weight in self.weights.items():
             self.storage_usage.set(id, Account(weight.owner, weight.place), weight.size_bytes)
-        found = self.checkpoints.values()
+        checkpoints = self.checkpoints.values()
         self.trials_of = SortedKeys((trial.experiment_id, id) for id, trial in self.trials.items())
-        self.checkpoints_by_status = SortedKeys(status_index_key(one) for one in found)
-        self.stored_by_trial = SortedKeys((one.trial_id, one.order, one.uuid) for one in found)
-        self.checkpoint_steps = SortedKeys((one.trial_id, one.steps_completed, one.uuid) for one in found)
+        self.checkpoints_by_status = SortedKeys(status_index_key(checkpoint) for checkpoint in checkpoints)
+        self.stored_by_trial = SortedKeys(
+            (checkpoint.trial_id, checkpoint.order, checkpoint.uuid) for checkpoint in checkpoints
+        )
+        self.checkpoint_steps = SortedKeys(
+            (checkpoint.trial_id, checkpoint.steps_completed, checkpoint.uuid) for checkpoint in checkpoints
+        )
         self.validation_steps = SortedKeys(parse_validation_key(key) for key in self.validations)
         self.validations_without_checkpoint = SortedKeys(
             key for key in self.validation_steps if self.checkpoint_steps.first(*key) is None
         )
         origins = self.origins.items()
-        self.started_from = SortedKeys((one.checkpoint, id) for id, one in origins)
-        self.dependents = SortedKeys((one.experiment_id, id) for id, one in origins if one.experiment_id)
+        self.started_from = SortedKeys((origin.checkpoint, id) for id, origin in origins)
+        self.dependents = SortedKeys(
+            (origin.experiment_id, id) for id, origin in origins if origin.experiment_id
+        )
         self.version_numbers = SortedKeys((v.model_id, v.number, id) for id, v in self.versions.items())
         self.versions_of_checkpoint = SortedKeys((v.checkpoint, id) for id, v in self.versions.items())
         self.model_names = {model.told.name: id for id, model in self.models.items()}
@@ -240,19 +246,19 @@ class State(People):
 
     def _record_origin(self, id: int, experiment_id: int) -> Iterable[Key]:
         """Record whose checkpoint an experiment starts from; 0 if that is unknown."""
-        known = self.origins[id]
-        self.dependents.discard(known.experiment_id, id)
+        origin = self.origins[id]
+        self.dependents.discard(origin.experiment_id, id)
         if experiment_id:
             self.dependents.add(experiment_id, id)
-        self.origins[id] = Origin(known.checkpoint, experiment_id)
+        self.origins[id] = Origin(origin.checkpoint, experiment_id)
         yield "origins", id
 
     def drop_experiment(self, id: int) -> Iterable[Key]:
         """Forget an experiment whose trials are all forgotten."""
-        known = self.experiments.pop(id)
+        experiment = self.experiments.pop(id)
         yield "experiments", id
-        if known.source:
-            self.started_from.discard(known.source, id)
+        if experiment.source:
+            self.started_from.discard(experiment.source, id)
             origin = self.origins.pop(id)
             yield "origins", id
             if origin.experiment_id:
@@ -278,37 +284,39 @@ class State(People):
 
     def put_checkpoint(self, changed: Checkpoint) -> Iterable[Key]:
         """Store a checkpoint."""
-        known = self.checkpoints.get(changed.uuid)
+        before = self.checkpoints.get(changed.uuid)
         self.checkpoints[changed.uuid] = changed
         yield "checkpoints", changed.uuid
-        if known is None:
+        if before is None:
             self.stored_by_trial.add(changed.trial_id, changed.order, changed.uuid)
             self.checkpoint_steps.add(changed.trial_id, changed.steps_completed, changed.uuid)
             self.validations_without_checkpoint.discard(changed.trial_id, changed.steps_completed)
             # An experiment may have been created with the id of a checkpoint that is reported only now.
             for dependent in list(self.started_from.ids(changed.uuid)):
                 yield from self._record_origin(dependent, changed.experiment_id)
-        self.checkpoints_by_status.swap(status_index_key(known) if known else None, status_index_key(changed))
-        yield from self._adjust_totals(known, -1)
+        self.checkpoints_by_status.swap(
+            status_index_key(before) if before else None, status_index_key(changed)
+        )
+        yield from self._adjust_totals(before, -1)
         yield from self._adjust_totals(changed, 1)
 
-    def _drop_checkpoint(self, known: Checkpoint) -> Iterable[Key]:
-        del self.checkpoints[known.uuid]
-        yield "checkpoints", known.uuid
-        self.stored_by_trial.discard(known.trial_id, known.order, known.uuid)
-        self.checkpoint_steps.discard(known.trial_id, known.steps_completed, known.uuid)
-        self.checkpoints_by_status.discard(*status_index_key(known))
-        for dependent in list(self.started_from.ids(known.uuid)):
+    def _drop_checkpoint(self, checkpoint: Checkpoint) -> Iterable[Key]:
+        del self.checkpoints[checkpoint.uuid]
+        yield "checkpoints", checkpoint.uuid
+        self.stored_by_trial.discard(checkpoint.trial_id, checkpoint.order, checkpoint.uuid)
+        self.checkpoint_steps.discard(checkpoint.trial_id, checkpoint.steps_completed, checkpoint.uuid)
+        self.checkpoints_by_status.discard(*status_index_key(checkpoint))
+        for dependent in list(self.started_from.ids(checkpoint.uuid)):
             yield from self._record_origin(dependent, 0)
-        yield from self._adjust_totals(known, -1)
+        yield from self._adjust_totals(checkpoint, -1)
 
-    def _adjust_totals(self, one: Checkpoint | None, sign: int) -> Iterable[Key]:
-        if one is not None:
-            tally = self.tallies.get(one.state, Tally())
-            size = one.size_bytes
-            yield from self._add_usage(one.experiment_id, sign * size)
-            self.tallies[one.state] = Tally(tally.count + sign, tally.size_bytes + sign * size)
-            yield "tallies", one.state
+    def _adjust_totals(self, checkpoint: Checkpoint | None, sign: int) -> Iterable[Key]:
+        if checkpoint is not None:
+            tally = self.tallies.get(checkpoint.state, Tally())
+            size = checkpoint.size_bytes
+            yield from self._add_usage(checkpoint.experiment_id, sign * size)
+            self.tallies[checkpoint.state] = Tally(tally.count + sign, tally.size_bytes + sign * size)
+            yield "tallies", checkpoint.state
 
     def _add_usage(self, experiment_id: int, change: int) -> Iterable[Key]:
         if change:
@@ -360,22 +368,22 @@ class State(People):
         return (self.checkpoints[uuid] for key in keys for uuid in self.checkpoints_by_status.ids(*key))
 
 
-def deletion_status(one: Checkpoint) -> str:
+def deletion_status(checkpoint: Checkpoint) -> str:
     """One word that determines what may happen to a checkpoint.
 
     It is "registered" as a version of a model, or a task is deleting it ("going"), or it is simply "there".
     It is "gone" once deleted, or "failed" if all attempts to delete it failed.
     """
-    if one.versions:
+    if checkpoint.versions:
         return REGISTERED
-    if one.going:
+    if checkpoint.going:
         return DELETING
-    return {"DELETED": DELETED, "ERROR": FAILED}.get(one.state, STORED)
+    return {"DELETED": DELETED, "ERROR": FAILED}.get(checkpoint.state, STORED)
 
 
-def status_index_key(one: Checkpoint) -> tuple[int, str, int, str]:
+def status_index_key(checkpoint: Checkpoint) -> tuple[int, str, int, str]:
     """A checkpoint's place in `State.checkpoints_by_status`."""
-    return one.experiment_id, deletion_status(one), one.order, one.uuid
+    return checkpoint.experiment_id, deletion_status(checkpoint), checkpoint.order, checkpoint.uuid
 
 
 def validation_key(trial_id: int, steps: int) -> str:
