@@ -94,24 +94,24 @@ def try_webhook(state: State, command: TryWebhook, call: Call) -> Result:
 
 
 def _webhook(state: State, id: int) -> WebhookSet:
-    found = state.webhooks.get(id)
-    if found is None:
+    webhook = state.webhooks.get(id)
+    if webhook is None:
         raise not_found("webhook", id)
-    return found
+    return webhook
 
 
 def record_attempt(state: State, command: StateAttempt, call: Call) -> Result:
     """Record the result of an attempt. Ignored if it is already known or the webhook was removed."""
-    known = state.deliveries.get(command.delivery_id)
+    delivery = state.deliveries.get(command.delivery_id)
     # A replica that lost its lease may still report an attempt that its successor has repeated.
-    if known is None or known.state != "WAITING" or command.attempt != len(known.tries) + 1:
+    if delivery is None or delivery.state != "WAITING" or command.attempt != len(delivery.tries) + 1:
         return Result()
-    next_at = _next_at(known, command, call.at)
+    next_at = _next_at(delivery, command, call.at)
     return Result(
         [
             DeliveryTried(
                 delivery_id=command.delivery_id,
-                webhook_id=known.told.webhook_id,
+                webhook_id=delivery.told.webhook_id,
                 attempt=command.attempt,
                 status=command.status,
                 problem=command.problem,
@@ -123,9 +123,9 @@ def record_attempt(state: State, command: StateAttempt, call: Call) -> Result:
     )
 
 
-def _next_at(known: Delivery, command: StateAttempt, now: float) -> float | None:
+def _next_at(delivery: Delivery, command: StateAttempt, now: float) -> float | None:
     # Whoever tests a webhook waits for the answer, and tries again by hand.
-    is_final = command.final or known.told.occasion == "TEST" or command.attempt >= MAX_TRIES
+    is_final = command.final or delivery.told.occasion == "TEST" or command.attempt >= MAX_TRIES
     if not command.problem or is_final:
         return None
     return now + pause_s(command.attempt, command.chance)

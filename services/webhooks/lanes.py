@@ -83,27 +83,27 @@ class Lanes:
 
     async def run(self) -> None:
         """Deliver until cancelled."""
-        known = 0
+        news_count = 0
         try:
             while True:
                 wait_s = self._start_due() if self._is_leader() else MAX_WAIT_S
-                known = await self._wait_for_work(known, wait_s)
+                news_count = await self._wait_for_work(news_count, wait_s)
         finally:
             await cancel_and_wait(*self._busy.values())
 
-    async def _wait_for_work(self, known: int, wait_s: float) -> int:
+    async def _wait_for_work(self, news_count: int, wait_s: float) -> int:
         """Wait for news, for the end of a lane, or for as long; returns how much news there is."""
         if not self._busy:
             # As nearly always: the log goes by, and nobody is to be told of it.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait_s):
-                    return await self._runner.wait_for_change(known)
-            return known
-        news = asyncio.ensure_future(self._runner.wait_for_change(known))
+                    return await self._runner.wait_for_change(news_count)
+            return news_count
+        news = asyncio.ensure_future(self._runner.wait_for_change(news_count))
         try:
             waiting = {news, *self._busy.values()}
             await asyncio.wait(waiting, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
-            return news.result() if news.done() else known
+            return news.result() if news.done() else news_count
         finally:
             await cancel_and_wait(news)
 
@@ -124,8 +124,8 @@ class Lanes:
         return next_at - now
 
     def _due_delivery(self, webhook_id: int) -> Delivery | None:
-        found = self._runner.state.next_delivery(webhook_id)
-        return found if found is not None and (found.next_at or 0.0) <= self._clock() else None
+        delivery = self._runner.state.next_delivery(webhook_id)
+        return delivery if delivery is not None and (delivery.next_at or 0.0) <= self._clock() else None
 
     async def _deliver(self, webhook_id: int) -> None:
         """Make a webhook's due deliveries. A failure only pauses this lane; all others continue."""

@@ -36,17 +36,17 @@ def headers(kind: WebhookKind, due: DeliveryDue, sent: bytes, key: str, now: flo
 
     The signature is the hexadecimal HMAC-SHA256 of timestamp, comma and body.
     """
-    found = {
+    common_headers = {
         "Content-Type": "application/json",
         "User-Agent": "steadfast-webhooks",
         DELIVERY: due.delivery_id,
     }
     if kind == "SLACK":
-        return found
+        return common_headers
     at = str(int(now))
     # With the time, so that a receiver can refuse a document that somebody recorded and sends again.
     signed = hmac.new(key.encode(), f"{at},".encode() + sent, hashlib.sha256).hexdigest()
-    return found | {TIMESTAMP: at, SIGNATURE: signed}
+    return common_headers | {TIMESTAMP: at, SIGNATURE: signed}
 
 
 def _document(due: DeliveryDue) -> dict[str, Any]:

@@ -25,8 +25,8 @@ def deliveries(state: State, query: Deliveries) -> dict[str, Any]:
     """The deliveries of one webhook, newest first."""
     if query.webhook_id not in state.webhooks:
         raise not_found("webhook", query.webhook_id)
-    found = state.of_webhook.descending(query.webhook_id)
-    page = islice(found, query.offset, query.offset + query.limit)
+    keys = state.of_webhook.descending(query.webhook_id)
+    page = islice(keys, query.offset, query.offset + query.limit)
     rows = [_row(state.deliveries[key[-1]]) for key in page]
     return {"rows": rows, "total": state.of_webhook.count(query.webhook_id)}
 

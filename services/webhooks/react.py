@@ -41,27 +41,27 @@ def _decide_owed(state: State, owed: Owed) -> Sequence[Any]:
 
 
 def _experiment_facts(state: State, owed: Owed) -> ExperimentTold | None:
-    known = state.experiments.get(owed.experiment_id)
-    if known is None:
+    experiment = state.experiments.get(owed.experiment_id)
+    if experiment is None:
         return None
-    home = state.homes.get(known.id)
+    home = state.homes.get(experiment.id)
     project = home.project_id if home is not None else FIRST
     workspace = workspace_of(state, project)
     return ExperimentTold(
-        id=known.id,
+        id=experiment.id,
         state=owed.state,
-        name=known.name,
-        duration_s=max(0.0, owed.happened_at - known.created_at),
-        resource_pool=known.resource_pool,
-        slots_per_trial=known.slots_per_trial,
+        name=experiment.name,
+        duration_s=max(0.0, owed.happened_at - experiment.created_at),
+        resource_pool=experiment.resource_pool,
+        slots_per_trial=experiment.slots_per_trial,
         workspace=_name(state.workspaces_called.get(workspace), FIRST_WORKSPACE, workspace),
         project=_name(state.projects.get(project), FIRST_PROJECT, project),
     )
 
 
-def _name(found: Any, first: str, id: int) -> str:
-    if found is not None:
-        return str(found.name)
+def _name(record: Any, first: str, id: int) -> str:
+    if record is not None:
+        return str(record.name)
     return first if id == FIRST else ""
 
 

@@ -101,15 +101,15 @@ def _result_of_status(status: int) -> Result:
 
 def _describe_error(error: BaseException) -> str:
     """The error in words, without the address: its path may be a secret."""
-    found: Any = error
-    while isinstance(found, urllib3.exceptions.MaxRetryError) and found.reason is not None:
-        found = found.reason
-    if isinstance(found, urllib3.exceptions.NameResolutionError):
+    cause: Any = error
+    while isinstance(cause, urllib3.exceptions.MaxRetryError) and cause.reason is not None:
+        cause = cause.reason
+    if isinstance(cause, urllib3.exceptions.NameResolutionError):
         return "the receiver's name is not known"
-    if isinstance(found, urllib3.exceptions.NewConnectionError):
+    if isinstance(cause, urllib3.exceptions.NewConnectionError):
         return "the receiver could not be connected to"
-    if isinstance(found, urllib3.exceptions.SSLError | ssl.SSLError):
+    if isinstance(cause, urllib3.exceptions.SSLError | ssl.SSLError):
         return "the receiver's certificate was not accepted, or it does not speak TLS"
-    if isinstance(found, urllib3.exceptions.TimeoutError):
+    if isinstance(cause, urllib3.exceptions.TimeoutError):
         return LATE
     return "the connection to the receiver ended before it had answered"

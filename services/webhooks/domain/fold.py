@@ -54,10 +54,10 @@ def _experiment_created(state: State, recorded: Recorded) -> Iterable[Key]:
 
 def _experiment_revised(state: State, recorded: Recorded) -> Iterable[Key]:
     event: searcher.ExperimentRevised = recorded.event
-    known = state.experiments.get(event.experiment_id)
-    if known is not None and "name" in event.changes:
-        state.experiments[known.id] = replace(known, name=event.changes["name"])
-        yield "experiments", known.id
+    experiment = state.experiments.get(event.experiment_id)
+    if experiment is not None and "name" in event.changes:
+        state.experiments[experiment.id] = replace(experiment, name=event.changes["name"])
+        yield "experiments", experiment.id
 
 
 def _experiment_deleted(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -107,9 +107,9 @@ def _project_removed(state: State, recorded: Recorded) -> Iterable[Key]:
 def _webhook_set(state: State, recorded: Recorded) -> Iterable[Key]:
     event: webhooks.WebhookSet = recorded.event
     yield from state.put_webhook(event)
-    known = state.totals.get(TOTALS, Totals())
-    triggers = max((one.id for one in event.triggers), default=0)
-    state.totals[TOTALS] = Totals(max(known.webhooks, event.webhook_id), max(known.triggers, triggers))
+    totals = state.totals.get(TOTALS, Totals())
+    triggers = max((trigger.id for trigger in event.triggers), default=0)
+    state.totals[TOTALS] = Totals(max(totals.webhooks, event.webhook_id), max(totals.triggers, triggers))
     yield "totals", TOTALS
 
 
@@ -129,15 +129,15 @@ def _delivery_due(state: State, recorded: Recorded) -> Iterable[Key]:
 
 def _delivery_tried(state: State, recorded: Recorded) -> Iterable[Key]:
     event: webhooks.DeliveryTried = recorded.event
-    known = state.deliveries[event.delivery_id]
-    one = Try(
+    delivery = state.deliveries[event.delivery_id]
+    attempt = Try(
         attempt=event.attempt,
         at=recorded.at,
         status=event.status,
         problem=event.problem,
         took_s=event.took_s,
     )
-    changed = replace(known, tries=(*known.tries, one), next_at=event.next_at, reason=event.reason)
+    changed = replace(delivery, tries=(*delivery.tries, attempt), next_at=event.next_at, reason=event.reason)
     if event.problem:
         yield from state.put_delivery(changed)
     else:
@@ -146,8 +146,8 @@ def _delivery_tried(state: State, recorded: Recorded) -> Iterable[Key]:
 
 def _delivery_given_up(state: State, recorded: Recorded) -> Iterable[Key]:
     event: webhooks.DeliveryGivenUp = recorded.event
-    known = state.deliveries[event.delivery_id]
-    return _complete(state, replace(known, state="GIVEN_UP", next_at=None, reason=event.reason))
+    delivery = state.deliveries[event.delivery_id]
+    return _complete(state, replace(delivery, state="GIVEN_UP", next_at=None, reason=event.reason))
 
 
 def _complete(state: State, changed: Delivery) -> Iterable[Key]:

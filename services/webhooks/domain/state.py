@@ -108,24 +108,24 @@ class State(People):
     def __post_init__(self) -> None:
         """Build the indexes from the records."""
         self.made_at = results_by_age(self.creations)
-        listeners = [(one.state, id) for id, hook in self.webhooks.items() for one in hook.triggers]
+        listeners = [(trigger.state, id) for id, hook in self.webhooks.items() for trigger in hook.triggers]
         self.listeners = SortedKeys(listeners)
-        self.owed_to = SortedKeys((one.webhook_id, id) for id, one in self.owed.items())
+        self.owed_to = SortedKeys((owed.webhook_id, id) for id, owed in self.owed.items())
         self.waiting, self.over, self.of_webhook = SortedKeys(), SortedKeys(), SortedKeys()
-        for one in self.deliveries.values():
-            self._index(one)
+        for delivery in self.deliveries.values():
+            self._index(delivery)
 
     def put_webhook(self, webhook: WebhookSet) -> Iterable[Key]:
         """Store a webhook."""
         self.webhooks[webhook.webhook_id] = webhook
         yield "webhooks", webhook.webhook_id
-        for one in webhook.triggers:
-            self.listeners.add(one.state, webhook.webhook_id)
+        for trigger in webhook.triggers:
+            self.listeners.add(trigger.state, webhook.webhook_id)
 
     def drop_webhook(self, id: int) -> Iterable[Key]:
         """Forget a webhook and all its deliveries."""
-        for one in self.webhooks.pop(id).triggers:
-            self.listeners.discard(one.state, id)
+        for trigger in self.webhooks.pop(id).triggers:
+            self.listeners.discard(trigger.state, id)
         yield "webhooks", id
         for delivery_id in list(self.of_webhook.ids(id)):
             yield from self.drop_delivery(delivery_id)
@@ -140,17 +140,17 @@ class State(People):
 
     def drop_owed(self, id: str) -> Iterable[Key]:
         """Forget it, if it is known."""
-        known = self.owed.pop(id, None)
-        if known is not None:
-            self.owed_to.discard(known.webhook_id, id)
+        owed = self.owed.pop(id, None)
+        if owed is not None:
+            self.owed_to.discard(owed.webhook_id, id)
             yield "owed", id
 
     def put_delivery(self, changed: Delivery) -> Iterable[Key]:
         """Store a delivery."""
         id = changed.told.delivery_id
-        known = self.deliveries.get(id)
-        if known is not None:
-            self._unindex(known)
+        before = self.deliveries.get(id)
+        if before is not None:
+            self._unindex(before)
         self.deliveries[id] = changed
         self._index(changed)
         yield "deliveries", id
@@ -160,22 +160,22 @@ class State(People):
         self._unindex(self.deliveries.pop(id))
         yield "deliveries", id
 
-    def _index(self, one: Delivery) -> None:
-        webhook_id, id = one.told.webhook_id, one.told.delivery_id
-        self.of_webhook.add(webhook_id, one.order, id)
-        if one.state != "WAITING":
-            self.over.add(webhook_id, one.order, id)
-        elif one.next_at is not None:
-            self.waiting.add(webhook_id, one.next_at, one.order, id)
+    def _index(self, delivery: Delivery) -> None:
+        webhook_id, id = delivery.told.webhook_id, delivery.told.delivery_id
+        self.of_webhook.add(webhook_id, delivery.order, id)
+        if delivery.state != "WAITING":
+            self.over.add(webhook_id, delivery.order, id)
+        elif delivery.next_at is not None:
+            self.waiting.add(webhook_id, delivery.next_at, delivery.order, id)
 
-    def _unindex(self, one: Delivery) -> None:
-        webhook_id, id = one.told.webhook_id, one.told.delivery_id
-        self.of_webhook.discard(webhook_id, one.order, id)
-        self.over.discard(webhook_id, one.order, id)
-        if one.next_at is not None:
-            self.waiting.discard(webhook_id, one.next_at, one.order, id)
+    def _unindex(self, delivery: Delivery) -> None:
+        webhook_id, id = delivery.told.webhook_id, delivery.told.delivery_id
+        self.of_webhook.discard(webhook_id, delivery.order, id)
+        self.over.discard(webhook_id, delivery.order, id)
+        if delivery.next_at is not None:
+            self.waiting.discard(webhook_id, delivery.next_at, delivery.order, id)
 
     def next_delivery(self, webhook_id: int) -> Delivery | None:
         """A webhook's next delivery, which may not be due yet."""
-        found = self.waiting.first(webhook_id)
-        return self.deliveries[found[-1]] if found is not None else None
+        key = self.waiting.first(webhook_id)
+        return self.deliveries[key[-1]] if key is not None else None
