@@ -16,10 +16,10 @@ ADMINISTRATOR = Grant("ClusterAdmin")
 
 def by_id(state: People, id: int) -> Group:
     """The group with this id. Raises `Refused` (not found)."""
-    found = state.groups.get(id)
-    if found is None:
+    group = state.groups.get(id)
+    if group is None:
         raise not_found("group", id)
-    return found
+    return group
 
 
 def parse_holder(holder: str) -> tuple[str, int]:

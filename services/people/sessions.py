@@ -12,21 +12,25 @@ from services.people.tokens import BadToken, Session
 def check(state: People, session: Session, now: float) -> None:
     """Raise `BadToken` if the session has ended, or `Refused` (403) if its user is inactive."""
     user = users.by_any_name(state, session.user)
-    known = state.open_sessions.get(session.id)
-    until = known.until if known is not None else session.until
+    session_record = state.open_sessions.get(session.id)
+    until = session_record.until if session_record is not None else session.until
     if until <= now:
         raise BadToken("the token is too old")
     # A new password ends all sessions from before, since it may have been changed because somebody else knew
     # the old one.
-    if user is None or session.started_at < user.password_at or _is_closed(state, session, user, known):
+    if (
+        user is None
+        or session.started_at < user.password_at
+        or _is_closed(state, session, user, session_record)
+    ):
         raise BadToken("this session is closed")
     if not user.active:
         raise forbidden("user is not active")
 
 
-def _is_closed(state: People, session: Session, user: User, known: OpenSession | None) -> bool:
-    if known is not None:
-        return known.closed_at is not None
+def _is_closed(state: People, session: Session, user: User, session_record: OpenSession | None) -> bool:
+    if session_record is not None:
+        return session_record.closed_at is not None
     # An unknown session may be too new for this replica to have folded it, so it is accepted unless it began
     # before the floor, below which sessions have been forgotten.
     floor = state.session_floors.get(user.id)
@@ -35,10 +39,10 @@ def _is_closed(state: People, session: Session, user: User, known: OpenSession |
 
 def is_renewal_due(state: People, session: Session, now: float) -> bool:
     """Whether an active session should be extended, which happens once in the second half of its lifetime."""
-    known = state.open_sessions.get(session.id)
-    if known is None or known.closed_at is not None:
+    session_record = state.open_sessions.get(session.id)
+    if session_record is None or session_record.closed_at is not None:
         return False
-    return now < known.until < renewed_until(known.opened_at, now) - tokens.VALID_S / 2
+    return now < session_record.until < renewed_until(session_record.opened_at, now) - tokens.VALID_S / 2
 
 
 def renewed_until(opened_at: float, now: float) -> float:
@@ -48,8 +52,8 @@ def renewed_until(opened_at: float, now: float) -> float:
 
 def open_sessions_of(state: People, user_id: int) -> list[tuple[str, OpenSession]]:
     """The user's sessions that were not closed. They may have expired, which the caller must check."""
-    found = [(id, state.open_sessions[id]) for _, _, id in state.sessions_of.scan(user_id)]
-    return [(id, one) for id, one in found if one.closed_at is None]
+    sessions = [(id, state.open_sessions[id]) for _, _, id in state.sessions_of.scan(user_id)]
+    return [(id, session) for id, session in sessions if session.closed_at is None]
 
 
 def tokens_of(state: People, user_id: int) -> list[AccessToken]:

@@ -24,16 +24,16 @@ def administrators(state: People) -> Iterable[int]:
 
 def by_id(state: People, id: int) -> User:
     """The user with this id. Raises `Refused` (not found)."""
-    found = state.users.get(id) or BUILT_IN.get(id)
-    if found is None:
+    user = state.users.get(id) or BUILT_IN.get(id)
+    if user is None:
         raise not_found("user", id)
-    return found
+    return user
 
 
 def name_of(state: People, id: int) -> str | None:
     """The name of the user with this id; None if there is no such user."""
-    found = state.users.get(id) or BUILT_IN.get(id)
-    return found.username if found is not None else None
+    user = state.users.get(id) or BUILT_IN.get(id)
+    return user.username if user is not None else None
 
 
 def by_any_name(state: People, name: str) -> User | None:
@@ -48,46 +48,46 @@ def by_any_name(state: People, name: str) -> User | None:
 
 def next_id(state: People) -> int:
     """The id for the next new user."""
-    known = state.highest.get("users")
-    return max(known.id if known is not None else 0, *BUILT_IN) + 1
+    highest = state.highest.get("users")
+    return max(highest.id if highest is not None else 0, *BUILT_IN) + 1
 
 
 def by_name(state: People, name: str) -> User:
     """The user with this current name. Raises `Refused` (not found)."""
-    found = by_any_name(state, name)
-    if found is None or found.username != name:
+    user = by_any_name(state, name)
+    if user is None or user.username != name:
         raise not_found("user", name)
-    return found
+    return user
 
 
 def id_by_name(state: People, name: str) -> int:
     """The id of the user who has or had this name, or 0."""
-    found = by_any_name(state, name)
-    return found.id if found is not None else 0
+    user = by_any_name(state, name)
+    return user.id if user is not None else 0
 
 
 def agent_user_of(state: People, name: str) -> AgentUser | None:
     """The account that a user's tasks run as on worker hosts, if one is set."""
-    found = by_any_name(state, name)
-    return found.agent_user if found is not None else None
+    user = by_any_name(state, name)
+    return user.agent_user if user is not None else None
 
 
 def active_user(state: People, name: str) -> User | None:
     """The user who has or had this name, if active."""
-    found = by_any_name(state, name)
-    return found if found is not None and found.active else None
+    user = by_any_name(state, name)
+    return user if user is not None and user.active else None
 
 
 def names_of(state: People, names: Iterable[str], ids: Iterable[int]) -> list[str]:
     """Every current and former name of these users. Unknown users are kept as names that match nothing."""
-    known = {user.id: user for user in all_users(state)}
-    found: list[str] = []
+    users_by_id = {user.id: user for user in all_users(state)}
+    all_names: list[str] = []
     for name in names:
         user = by_any_name(state, name)
-        found += [user.username, *user.former] if user is not None else [name]
+        all_names += [user.username, *user.former] if user is not None else [name]
     for id in ids:
-        found += [known[id].username, *known[id].former] if id in known else [f"#{id}"]
-    return found
+        all_names += [users_by_id[id].username, *users_by_id[id].former] if id in users_by_id else [f"#{id}"]
+    return all_names
 
 
 def user_set_event(user: User, reason: str) -> UserSet:

@@ -27,54 +27,54 @@ def projects(state: People) -> Mapping[int, ProjectSet]:
 
 def next_id(state: People, kind: str) -> int:
     """The next id for "groups", "workspaces" or "projects". Ids are never reused."""
-    known = state.highest.get(kind)
-    return max(known.id if known is not None else 0, FIRST) + 1
+    highest = state.highest.get(kind)
+    return max(highest.id if highest is not None else 0, FIRST) + 1
 
 
 def workspace(state: People, id: int) -> WorkspaceSet:
     """The workspace with this id. Raises `Refused` (not found)."""
-    found = state.workspaces.get(id, WORKSPACE if id == FIRST else None)
-    if found is None:
+    workspace_record = state.workspaces.get(id, WORKSPACE if id == FIRST else None)
+    if workspace_record is None:
         raise not_found("workspace", id)
-    return found
+    return workspace_record
 
 
 def agent_user_of(state: People, workspace_id: int, username: str) -> AgentUser | None:
     """The account that a user's tasks run as on hosts: the workspace's, or else the user's own."""
-    known = state.workspaces.get(workspace_id)
-    if known is not None and known.agent_user is not None:
-        return known.agent_user
+    workspace_record = state.workspaces.get(workspace_id)
+    if workspace_record is not None and workspace_record.agent_user is not None:
+        return workspace_record.agent_user
     return users.agent_user_of(state, username)
 
 
 def project(state: People, id: int) -> ProjectSet:
     """The project with this id. Raises `Refused` (not found)."""
-    found = state.projects.get(id, PROJECT if id == FIRST else None)
-    if found is None:
+    project_record = state.projects.get(id, PROJECT if id == FIRST else None)
+    if project_record is None:
         raise not_found("project", id)
-    return found
+    return project_record
 
 
 def unarchived_project(state: People, id: int) -> ProjectSet:
     """The project with this id, if it accepts experiments. Raises `Refused`."""
-    found = project(state, id)
-    if found.archived or workspace(state, found.workspace_id).archived:
-        raise failed_precondition(f"project {id} '{found.name}' is archived, or its workspace is")
-    return found
+    project_record = project(state, id)
+    if project_record.archived or workspace(state, project_record.workspace_id).archived:
+        raise failed_precondition(f"project {id} '{project_record.name}' is archived, or its workspace is")
+    return project_record
 
 
 def workspace_named(state: People, name: str) -> WorkspaceSet:
     """The workspace with this name. Raises `Refused` (not found)."""
-    for one in workspaces(state).values():
-        if one.name == name:
-            return one
+    for workspace_record in workspaces(state).values():
+        if workspace_record.name == name:
+            return workspace_record
     raise not_found("workspace", name)
 
 
 def project_named(state: People, workspace_name: str, project_name: str) -> ProjectSet:
     """The project with this name in the workspace with this name. Raises `Refused` (not found)."""
     id = workspace_named(state, workspace_name).workspace_id
-    for one in projects(state).values():
-        if (one.workspace_id, one.name) == (id, project_name):
-            return one
+    for project_record in projects(state).values():
+        if (project_record.workspace_id, project_record.name) == (id, project_name):
+            return project_record
     raise not_found("project", project_name)

@@ -24,23 +24,23 @@ def set_group(state: People, command: SetGroup, call: Call) -> Result:
     """Create a group, or change the given fields of one. Has no effect if nothing changes."""
     if command.group_id is None:
         id = workspace_records.next_id(state, "groups")
-        known = GroupSet(group_id=id, name="", members=(), reason=f"made by {command.user}")
+        before = GroupSet(group_id=id, name="", members=(), reason=f"made by {command.user}")
     else:
-        id, found = command.group_id, groups.by_id(state, command.group_id)
+        id, group = command.group_id, groups.by_id(state, command.group_id)
         reason = f"changed by {command.user}"
-        known = GroupSet(group_id=id, name=found.name, members=found.members, reason=reason)
-    name = known.name if command.name is msgspec.UNSET else command.name
-    if name != known.name or command.group_id is None:
+        before = GroupSet(group_id=id, name=group.name, members=group.members, reason=reason)
+    name = before.name if command.name is msgspec.UNSET else command.name
+    if name != before.name or command.group_id is None:
         _check_name(state, id, name)
-    members = _members(state, known, command)
-    wanted = msgspec.structs.replace(known, name=name, members=members)
-    return Result([wanted] if wanted != known else [], id)
+    members = _members(state, before, command)
+    wanted = msgspec.structs.replace(before, name=name, members=members)
+    return Result([wanted] if wanted != before else [], id)
 
 
-def _members(state: People, known: GroupSet, command: SetGroup) -> tuple[int, ...]:
+def _members(state: People, before: GroupSet, command: SetGroup) -> tuple[int, ...]:
     for user_id in command.add:
         users.by_id(state, user_id)
-    members = ({*known.members} | {*command.add}) - {*command.remove}
+    members = ({*before.members} | {*command.add}) - {*command.remove}
     if len(members) > MAX_MEMBERS:
         raise invalid(f"a group may have at most {MAX_MEMBERS} members, not {len(members)}")
     return tuple(sorted(members))

@@ -36,7 +36,7 @@ def sign_in(state: People, command: SignIn, call: Call) -> Result:
     if not wanted.active:
         raise forbidden("user is not active")
     wanted = _with_rights(state, command, wanted)
-    known = SignedIn(
+    signed_in = SignedIn(
         user_id=wanted.user_id,
         issuer=command.issuer,
         subject=command.subject,
@@ -45,7 +45,7 @@ def sign_in(state: People, command: SignIn, call: Call) -> Result:
         reason=reason,
     )
     described = [wanted] if wanted != before else []
-    return Result([*described, known, *_memberships(state, command, wanted)], wanted.user_id)
+    return Result([*described, signed_in, *_memberships(state, command, wanted)], wanted.user_id)
 
 
 def _memberships(state: People, command: SignIn, user: UserSet) -> Iterable[GroupSet]:
@@ -60,10 +60,10 @@ def _memberships(state: People, command: SignIn, user: UserSet) -> Iterable[Grou
         members = {*before, user.user_id} if is_member else {*before} - {user.user_id}
         if len(members) > MAX_MEMBERS:
             raise failed_precondition(f"group '{name}' has {MAX_MEMBERS} members, and cannot have more")
-        kept = state.groups[id].name if id is not None else name
+        group_name = state.groups[id].name if id is not None else name
         yield GroupSet(
             group_id=fresh if id is None else id,
-            name=kept,
+            name=group_name,
             members=tuple(sorted(members)),
             reason=f"user '{user.username}' {user.reason}",
         )
@@ -105,13 +105,13 @@ def _new_account(command: SignIn, before: UserSet) -> UserSet:
     return msgspec.structs.replace(before, username=name, remote=True, display_name=command.display_name)
 
 
-def _with_rights(state: People, command: SignIn, known: UserSet) -> UserSet:
-    if command.admin is None or command.admin == known.admin:
-        return known
-    wanted = msgspec.structs.replace(known, admin=command.admin)
+def _with_rights(state: People, command: SignIn, before: UserSet) -> UserSet:
+    if command.admin is None or command.admin == before.admin:
+        return before
+    wanted = msgspec.structs.replace(before, admin=command.admin)
     try:
-        require_an_administrator(state, known, wanted)
+        require_an_administrator(state, before, wanted)
     except Refused:
         # The provider would remove the last administrator, so they keep that right and are not locked out.
-        return known
+        return before
     return wanted

@@ -31,8 +31,8 @@ def skip_event(state: People, command: SkipEvent, call: Call) -> Result:
         raise invalid(f"stream: '{command.stream[:80]}' is not folded; give one of {', '.join(FOLDED)}")
     if not command.reason.strip():
         raise invalid("reason: say why the event may be skipped; the audit shows it")
-    known = state.skips.get(command.owner)
-    before = known.skipped if known is not None else ()
+    newest_skip = state.skips.get(command.owner)
+    before = newest_skip.skipped if newest_skip is not None else ()
     skipped = with_skipped(command.owner, before, SkippedEvent(command.stream, command.position))
     decided = EventSkipped(
         owner=command.owner,

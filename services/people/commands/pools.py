@@ -26,12 +26,14 @@ def bind_pool(state: People, command: BindPool, call: Call) -> Result:
         raise invalid(f"'{command.pool[:80]}' is not a valid name of a resource pool")
     for id in command.workspaces:
         workspace_records.workspace(state, id)
-    known = state.bindings.get(command.pool)
-    before, given = set(known.workspaces) if known is not None else set(), set(command.workspaces)
+    bound = state.bindings.get(command.pool)
+    before, given = set(bound.workspaces) if bound is not None else set(), set(command.workspaces)
     wanted = {"add": before | given, "remove": before - given, "replace": given}[command.change]
     if command.change == "remove" and not given <= before:
-        one = workspace_records.workspace(state, min(given - before))
-        raise failed_precondition(f"resource pool '{command.pool}' is not bound to workspace '{one.name}'")
+        workspace = workspace_records.workspace(state, min(given - before))
+        raise failed_precondition(
+            f"resource pool '{command.pool}' is not bound to workspace '{workspace.name}'"
+        )
     if len(wanted) > MAX_BOUND_WORKSPACES:
         raise invalid(
             f"a resource pool may be bound to at most {MAX_BOUND_WORKSPACES} workspaces, not {len(wanted)}"
@@ -44,14 +46,14 @@ def bind_pool(state: People, command: BindPool, call: Call) -> Result:
 
 def unbind_workspace(state: People, workspace_id: int, reason: str) -> list[PoolBound]:
     """The events for a workspace that is removed. Raises `Refused` if a pool would be opened to everyone."""
-    found = []
+    events = []
     for pool, bound in state.bindings.items():
-        left = tuple(one for one in bound.workspaces if one != workspace_id)
+        left = tuple(id for id in bound.workspaces if id != workspace_id)
         if not left:
             raise failed_precondition(
                 f"resource pool '{pool}' is bound to workspace {workspace_id} alone: without it all "
                 "could use it. Bind it to another workspace first, or unbind it"
             )
         if left != bound.workspaces:
-            found.append(PoolBound(pool=pool, workspaces=left, reason=reason))
-    return found
+            events.append(PoolBound(pool=pool, workspaces=left, reason=reason))
+    return events

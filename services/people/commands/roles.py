@@ -26,8 +26,8 @@ MAX_GRANTS = 10_000
 
 def assign_roles(state: People, command: AssignRoles, call: Call) -> Result:
     """Assign and remove roles: all of them, or none."""
-    for one in (*command.add, *command.remove):
-        _check(state, one.holder, one.grant)
+    for assignment in (*command.add, *command.remove):
+        _check(state, assignment.holder, assignment.grant)
     add, remove = set(command.add), set(command.remove)
     if add & remove:
         raise invalid("the same role cannot be given and taken back in one request")
@@ -46,22 +46,26 @@ def assign_roles(state: People, command: AssignRoles, call: Call) -> Result:
     return Result(events)
 
 
-def _is_administration(one: Assignment) -> bool:
+def _is_administration(assignment: Assignment) -> bool:
     """Whether the assignment is stored in `UserSet`."""
-    return one.grant == ADMINISTRATOR and one.holder.startswith("user-")
+    return assignment.grant == ADMINISTRATOR and assignment.holder.startswith("user-")
 
 
 def _administrator_ids(assignments: set[Assignment]) -> set[int]:
     """The users whose administrator status these assignments set."""
-    return {groups.parse_holder(one.holder)[1] for one in assignments if _is_administration(one)}
+    return {
+        groups.parse_holder(assignment.holder)[1]
+        for assignment in assignments
+        if _is_administration(assignment)
+    }
 
 
 def _by_holder(assignments: set[Assignment]) -> dict[str, set[Grant]]:
-    found: dict[str, set[Grant]] = {}
-    for one in assignments:
-        if not _is_administration(one):
-            found.setdefault(one.holder, set()).add(one.grant)
-    return found
+    grants_by_holder: dict[str, set[Grant]] = {}
+    for assignment in assignments:
+        if not _is_administration(assignment):
+            grants_by_holder.setdefault(assignment.holder, set()).add(assignment.grant)
+    return grants_by_holder
 
 
 def _administrator_changes(state: People, add: set[int], remove: set[int], reason: str) -> Iterable[UserSet]:
@@ -72,9 +76,9 @@ def _administrator_changes(state: People, add: set[int], remove: set[int], reaso
             "no active administrator would be left: make another user an administrator first"
         )
     for id in sorted(add | remove):
-        known = users.by_id(state, id)
-        if known.admin is not (id in add):
-            described = users.user_set_event(known, reason)
+        user = users.by_id(state, id)
+        if user.admin is not (id in add):
+            described = users.user_set_event(user, reason)
             yield msgspec.structs.replace(described, admin=id in add)
 
 
@@ -94,11 +98,11 @@ def _check(state: People, name: str, grant: Grant) -> None:
 
 def remove_workspace_roles(state: People, id: int, reason: str) -> list[RolesSet]:
     """The role events for a workspace that is removed."""
-    found = []
+    role_events = []
     for name in groups.holders_in(state, id):
-        left = tuple(one for one in grants_held_by(state, name) if one.workspace_id != id)
-        found.append(RolesSet(name, left, reason))
-    return found
+        left = tuple(grant for grant in grants_held_by(state, name) if grant.workspace_id != id)
+        role_events.append(RolesSet(name, left, reason))
+    return role_events
 
 
 def creator_roles(state: People, user: str, workspace_id: int) -> list[RolesSet]:
@@ -115,8 +119,8 @@ def set_authz(state: People, command: SetAuthz, call: Call) -> Result:
     """Set the authorization mode. Has no effect if nothing changes."""
     if state.judging.get(ALL, Judging("basic")).mode == command.mode:
         return Result()
-    kept = _owner_grants(state) if command.mode == "rbac" else []
-    return Result([*kept, AuthzSet(command.mode, "the gateway's settings say so: STEADFAST_AUTHZ")])
+    role_events = _owner_grants(state) if command.mode == "rbac" else []
+    return Result([*role_events, AuthzSet(command.mode, "the gateway's settings say so: STEADFAST_AUTHZ")])
 
 
 def _owner_grants(state: People) -> list[RolesSet]:
@@ -126,15 +130,15 @@ def _owner_grants(state: People) -> list[RolesSet]:
     preparation. Administrators need no grant.
     """
     owned: dict[int, set[Grant]] = {}
-    for id, known in state.workspaces.items():
-        owner = users.by_any_name(state, known.owner)
+    for id, workspace in state.workspaces.items():
+        owner = users.by_any_name(state, workspace.owner)
         if owner is not None and not owner.admin:
             owned.setdefault(owner.id, set()).add(Grant("WorkspaceAdmin", id))
-    found = []
+    role_events = []
     for user_id, wanted in sorted(owned.items()):
         name = holder("user", user_id)
-        given = {one.workspace_id for one in grants_held_by(state, name)}
-        if missing := {one for one in wanted if one.workspace_id not in given}:
+        given = {grant.workspace_id for grant in grants_held_by(state, name)}
+        if missing := {grant for grant in wanted if grant.workspace_id not in given}:
             grants = tuple(sorted({*grants_held_by(state, name), *missing}))
-            found.append(RolesSet(name, grants, "the owner of a workspace administers it"))
-    return found
+            role_events.append(RolesSet(name, grants, "the owner of a workspace administers it"))
+    return role_events

@@ -40,11 +40,11 @@ def open_session(state: People, command: OpenSession, call: Call) -> Result:
 
 
 def _sessions_to_forget(state: People, user_id: int, now: float) -> list[SessionsForgotten]:
-    found = list(islice(state.sessions_of.scan(user_id), FORGOTTEN_AT_ONCE))
-    ended = [id for _, until, id in found if until <= now]
+    keys = list(islice(state.sessions_of.scan(user_id), FORGOTTEN_AT_ONCE))
+    ended = [id for _, until, id in keys if until <= now]
     room = MAX_SESSIONS - state.sessions_of.count(user_id) + len(ended)
     if room <= 0:
-        ended += [id for _, until, id in found if until > now][: 1 - room]
+        ended += [id for _, until, id in keys if until > now][: 1 - room]
     if not ended:
         return []
     # Their tokens are still signed. The floor keeps one of them from counting as a session that is too new to
@@ -56,16 +56,16 @@ def _sessions_to_forget(state: People, user_id: int, now: float) -> list[Session
 
 def renew_session(state: People, command: RenewSession, call: Call) -> Result:
     """Extend an active session. One that has ended stays ended."""
-    known = state.open_sessions.get(command.session_id)
-    if known is None or known.closed_at is not None or not call.at < known.until < command.until:
+    session = state.open_sessions.get(command.session_id)
+    if session is None or session.closed_at is not None or not call.at < session.until < command.until:
         return Result()
     return Result([SessionRenewed(command.session_id, command.until, "it is used")])
 
 
 def close_session(state: People, command: CloseSession, call: Call) -> Result:
     """Close a session, whose token is then refused. Closing it twice has no effect."""
-    known = state.open_sessions.get(command.session_id)
-    if command.session_id in state.sessions or (known is not None and known.closed_at is not None):
+    session = state.open_sessions.get(command.session_id)
+    if command.session_id in state.sessions or (session is not None and session.closed_at is not None):
         return Result()
     reason = f"revoked by {command.user}" if command.revoked else f"{command.user} logged out"
     return Result([SessionClosed(command.session_id, command.user, reason)])
@@ -78,18 +78,18 @@ def create_token(state: People, command: CreateToken, call: Call) -> Result:
     check_name("an API token", name, MAX_NAME_CHARACTERS)
     if not 0 < command.lives_s <= MAX_DAYS * 86400:
         raise invalid(f"the lifespan of an API token must be more than 0 and at most {MAX_DAYS} days")
-    known = [state.tokens[id] for _, _, id in state.tokens_of.scan(command.user_id)]
-    expired = [one for one in known if one.until <= call.at]
-    alive = [one for one in known if one.until > call.at]
-    if any(one.name == name for one in alive):
+    tokens = [state.tokens[id] for _, _, id in state.tokens_of.scan(command.user_id)]
+    expired = [token for token in tokens if token.until <= call.at]
+    alive = [token for token in tokens if token.until > call.at]
+    if any(token.name == name for token in alive):
         raise Refused(Problem("already_exists", f"there is an API token '{name}' already; revoke it first"))
     if len(alive) >= MAX_TOKENS:
         raise failed_precondition(f"there are {MAX_TOKENS} API tokens; revoke some")
-    fields = {one: getattr(command, one) for one in ("token_id", "user_id", "name", "scope", "digest")}
+    fields = {field: getattr(command, field) for field in ("token_id", "user_id", "name", "scope", "digest")}
     until, reason = call.at + command.lives_s, f"made by {command.user}"
     created = AccessToken(**fields, at=call.at, until=until, reason=reason)
     return Result(
-        [*(TokenRevoked(one.token_id, "it has expired") for one in expired), created], command.token_id
+        [*(TokenRevoked(token.token_id, "it has expired") for token in expired), created], command.token_id
     )
 
 

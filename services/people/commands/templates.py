@@ -24,22 +24,22 @@ def template_id(name: str) -> str:
 
 def set_template(state: People, command: SetTemplate, call: Call) -> Result:
     """Create or replace a template, as `replaces` allows. Has no effect if nothing changes."""
-    known = state.templates.get(template_id(command.name))
-    if known is None:
+    template = state.templates.get(template_id(command.name))
+    if template is None:
         check_name("a template", command.name, MAX_NAME_CHARACTERS)
-    if known is None and command.replaces:
+    if template is None and command.replaces:
         raise not_found("template", command.name)
-    if known is not None and command.replaces is False:
+    if template is not None and command.replaces is False:
         raise Refused(Problem("already_exists", f"template '{command.name}' exists already"))
-    if known is None and command.workspace_id is None and is_rbac(state):
+    if template is None and command.workspace_id is None and is_rbac(state):
         raise invalid(f"template '{command.name}': say which workspace it is for")
     workspace_id = command.workspace_id or (
-        known.workspace_id if known is not None else workspace_records.FIRST
+        template.workspace_id if template is not None else workspace_records.FIRST
     )
     workspace_records.workspace(state, workspace_id)
-    if known is not None and (known.config, known.workspace_id) == (command.config, workspace_id):
+    if template is not None and (template.config, template.workspace_id) == (command.config, workspace_id):
         return Result(value=command.name)
-    reason = f"{'changed' if known else 'made'} by {command.user}"
+    reason = f"{'changed' if template else 'made'} by {command.user}"
     return Result(
         [
             TemplateSet(

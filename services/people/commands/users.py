@@ -40,34 +40,34 @@ def set_user(state: People, command: SetUser, call: Call) -> Result:
     changes = given_fields(command, *USER_FIELDS)
     if command.user_id is None:
         id = users.next_id(state)
-        known = UserSet(user_id=id, username="", reason=f"made by {command.user}")
+        before = UserSet(user_id=id, username="", reason=f"made by {command.user}")
     else:
         id = command.user_id
-        known = users.user_set_event(users.by_id(state, id), f"changed by {command.user}")
-    _check_display_name(id, known.display_name, command.display_name)
+        before = users.user_set_event(users.by_id(state, id), f"changed by {command.user}")
+    _check_display_name(id, before.display_name, command.display_name)
     check_agent_user(command.agent_user)
-    wanted = _check_new_name(state, known, msgspec.structs.replace(known, **changes))
-    require_an_administrator(state, known, wanted)
-    events: list[UserSet | PasswordSet] = [wanted] if wanted != known else []
+    wanted = _check_new_name(state, before, msgspec.structs.replace(before, **changes))
+    require_an_administrator(state, before, wanted)
+    events: list[UserSet | PasswordSet] = [wanted] if wanted != before else []
     if command.password is not None:
         events.append(_password_set(id, command.password, wanted.reason))
     return Result(events, id)
 
 
-def require_an_administrator(state: People, known: UserSet, wanted: UserSet) -> None:
+def require_an_administrator(state: People, before: UserSet, wanted: UserSet) -> None:
     """Refuse a change that leaves no active administrator, as nobody could appoint another."""
-    if not (known.admin and known.active) or (wanted.admin and wanted.active):
+    if not (before.admin and before.active) or (wanted.admin and wanted.active):
         return
-    if all(id == known.user_id for id in users.administrators(state)):
+    if all(id == before.user_id for id in users.administrators(state)):
         raise failed_precondition(
-            f"user '{known.username}' is the last active administrator: "
+            f"user '{before.username}' is the last active administrator: "
             "make another user an administrator first"
         )
 
 
-def _check_display_name(id: int, known: str, wanted: str | msgspec.UnsetType) -> None:
+def _check_display_name(id: int, before: str, wanted: str | msgspec.UnsetType) -> None:
     """Only the built-in administrator may have the display name `admin`."""
-    if wanted is msgspec.UNSET or wanted == known or id == ADMIN:
+    if wanted is msgspec.UNSET or wanted == before or id == ADMIN:
         return
     if latin_look(wanted.strip()) == "admin":
         raise invalid(f"the display name '{wanted}' would be taken for the user 'admin': choose another one")
@@ -85,8 +85,8 @@ def check_agent_user(wanted: AgentUser | msgspec.UnsetType | None) -> None:
         raise invalid("agentUserGroup: agentUid and agentGid must be 0 or more")
 
 
-def _check_new_name(state: People, known: UserSet, wanted: UserSet) -> UserSet:
-    if known.username and wanted.username == known.username:
+def _check_new_name(state: People, before: UserSet, wanted: UserSet) -> UserSet:
+    if before.username and wanted.username == before.username:
         return wanted
     name = wanted.username
     check_name("a user", name, MAX_NAME_CHARACTERS, identity_problem)
@@ -95,7 +95,7 @@ def _check_new_name(state: People, known: UserSet, wanted: UserSet) -> UserSet:
         owner = users.by_any_name(state, taken)
         if owner is not None and owner.id != wanted.user_id:
             raise Refused(Problem("already_exists", f"the name '{taken}' belongs to user {owner.id}, or did"))
-    former = tuple(n for n in (*known.former, known.username) if n and n != name)
+    former = tuple(n for n in (*before.former, before.username) if n and n != name)
     return msgspec.structs.replace(wanted, former=former)
 
 
@@ -120,9 +120,9 @@ def reset_password(state: People, command: ResetPassword, call: Call) -> Result:
         raise invalid(f"the new password of user '{command.username}' is empty: choose one")
     user = users.by_name(state, command.username)
     reason = f"reset on the cluster's host by {command.by}"
-    known = users.user_set_event(user, reason)
-    wanted = msgspec.structs.replace(known, active=True, remote=False, admin=known.admin or command.admin)
-    changed = [wanted] if wanted != known else []
+    before = users.user_set_event(user, reason)
+    wanted = msgspec.structs.replace(before, active=True, remote=False, admin=before.admin or command.admin)
+    changed = [wanted] if wanted != before else []
     return Result([*changed, _password_set(user.id, command.password, reason)], user.id)
 
 
@@ -142,15 +142,20 @@ def _password_set(id: int, password: Password, reason: str) -> PasswordSet:
 
 def keep_settings(state: People, command: KeepSettings, call: Call) -> Result:
     """Store settings of pages for a user. Has no effect if nothing changes."""
-    known = state.settings.get(command.user_id)
-    before = known.settings if known is not None else ()
-    kept = {} if command.forget else {(one.storage_path, one.key): one for one in before}
-    for one in command.settings:
-        if not one.key:
+    stored_settings = state.settings.get(command.user_id)
+    before = stored_settings.settings if stored_settings is not None else ()
+    settings_by_key = (
+        {} if command.forget else {(setting.storage_path, setting.key): setting for setting in before}
+    )
+    for setting in command.settings:
+        if not setting.key:
             raise invalid("a setting needs a key")
-        kept[one.storage_path, one.key] = one
-    settings = tuple(kept.values())
-    if sum(len(one.storage_path) + len(one.key) + len(one.value) for one in settings) > MAX_SETTINGS_BYTES:
+        settings_by_key[setting.storage_path, setting.key] = setting
+    settings = tuple(settings_by_key.values())
+    if (
+        sum(len(setting.storage_path) + len(setting.key) + len(setting.value) for setting in settings)
+        > MAX_SETTINGS_BYTES
+    ):
         raise invalid(f"all settings of a user together may have {MAX_SETTINGS_BYTES} characters")
     if settings == before:
         return Result()
@@ -161,7 +166,7 @@ def keep_settings(state: People, command: KeepSettings, call: Call) -> Result:
 def view_project(state: People, command: ViewProject, call: Call) -> Result:
     """Remember that a user opened a project. Has no effect if it is the one that they opened last."""
     workspace_records.project(state, command.project_id)
-    known = state.recent_projects.get(command.user_id)
-    if known is not None and known.ids[:1] == (command.project_id,):
+    recent_projects = state.recent_projects.get(command.user_id)
+    if recent_projects is not None and recent_projects.ids[:1] == (command.project_id,):
         return Result()
     return Result([ProjectViewed(command.user_id, command.project_id, f"opened by {command.user}")])

@@ -43,42 +43,44 @@ def set_workspace(state: People, command: SetWorkspace, call: Call) -> Result:
     """Create a workspace, or change the given fields of one. Has no effect if nothing changes."""
     if command.workspace_id is None:
         id = workspace_records.next_id(state, "workspaces")
-        known = WorkspaceSet(workspace_id=id, name="", owner=command.user, reason=f"made by {command.user}")
+        workspace = WorkspaceSet(
+            workspace_id=id, name="", owner=command.user, reason=f"made by {command.user}"
+        )
     else:
         id = command.workspace_id
-        known = replace(workspace_records.workspace(state, id), reason=f"changed by {command.user}")
-    wanted = known
-    if command.name is not msgspec.UNSET and command.name != known.name:
+        workspace = replace(workspace_records.workspace(state, id), reason=f"changed by {command.user}")
+    wanted = workspace
+    if command.name is not msgspec.UNSET and command.name != workspace.name:
         _refuse_permanent(id, "workspace")
-        if known.archived and command.archived is not False:
-            raise _archived_error(f"workspace {id} '{known.name}'")
+        if workspace.archived and command.archived is not False:
+            raise _archived_error(f"workspace {id} '{workspace.name}'")
         holder = state.workspace_names.get(command.name.lower())
         # The permanent one is not in the state, and so not in its index of names.
         if command.name.lower() == workspace_records.UNCATEGORIZED.lower():
             holder = workspace_records.FIRST
         _check_name(command.name, None if holder == id else holder, "workspace")
         wanted = replace(wanted, name=command.name)
-    if command.archived is not msgspec.UNSET and command.archived != known.archived:
+    if command.archived is not msgspec.UNSET and command.archived != workspace.archived:
         _refuse_permanent(id, "workspace")
         wanted = replace(wanted, archived=command.archived)
     described = given_fields(command, *WORKSPACE_FIELDS)
-    if any(getattr(known, name) != value for name, value in described.items()):
+    if any(getattr(workspace, name) != value for name, value in described.items()):
         _refuse_permanent(id, "workspace")
-        if known.archived and wanted.archived:
-            raise _archived_error(f"workspace {id} '{known.name}'")
+        if workspace.archived and wanted.archived:
+            raise _archived_error(f"workspace {id} '{workspace.name}'")
         check_agent_user(described.get("agent_user"))
         _check_pools(state, replace(wanted, **described))
         wanted = replace(wanted, **described)
     # Not refused for an archived or permanent workspace: a pin belongs to the user who sets it.
     if command.pinned is not msgspec.UNSET:
-        others = tuple(user for user in known.pinned_by if user != command.user)
+        others = tuple(user for user in workspace.pinned_by if user != command.user)
         wanted = replace(wanted, pinned_by=(*others, command.user) if command.pinned else others)
     if not wanted.name:
         raise invalid("a workspace needs a name")
     role_events = (
         creator_roles(state, command.user, id) if command.workspace_id is None and is_rbac(state) else []
     )
-    return Result([wanted, *role_events] if wanted != known else [], id)
+    return Result([wanted, *role_events] if wanted != workspace else [], id)
 
 
 def _check_pools(state: People, wanted: WorkspaceSet) -> None:
@@ -111,20 +113,20 @@ def set_project(state: People, command: SetProject, call: Call) -> Result:
     if command.project_id is None:
         id = workspace_records.next_id(state, "projects")
         reason = f"made by {command.user}"
-        known = ProjectSet(project_id=id, workspace_id=0, name="", owner=command.user, reason=reason)
+        project = ProjectSet(project_id=id, workspace_id=0, name="", owner=command.user, reason=reason)
     else:
         id = command.project_id
-        known = replace(workspace_records.project(state, id), reason=f"changed by {command.user}")
+        project = replace(workspace_records.project(state, id), reason=f"changed by {command.user}")
     changes = given_fields(command, "workspace_id", "name", "description", "archived", "notes")
-    wanted = replace(known, **changes)
-    if wanted == known:
+    wanted = replace(project, **changes)
+    if wanted == project:
         return Result(value=id)
     if {"workspace_id", "name", "description", "archived"} & changes.keys():
         _refuse_permanent(id, "project")
     if command.project_id is not None:
-        _refuse_archived(state, known, wanted)
+        _refuse_archived(state, project, wanted)
     workspace = workspace_records.workspace(state, wanted.workspace_id)
-    if (wanted.name, wanted.workspace_id) != (known.name, known.workspace_id):
+    if (wanted.name, wanted.workspace_id) != (project.name, project.workspace_id):
         if workspace.archived:
             raise failed_precondition(f"workspace {workspace.workspace_id} is archived")
         holder = state.project_names.get((wanted.workspace_id, wanted.name.lower()))
@@ -157,13 +159,13 @@ def move_experiment(state: People, command: MoveExperiment, call: Call) -> Resul
     return Result([ExperimentMoved(id, command.project_id, f"moved by {command.user}")])
 
 
-def _refuse_archived(state: People, known: ProjectSet, wanted: ProjectSet) -> None:
+def _refuse_archived(state: People, project: ProjectSet, wanted: ProjectSet) -> None:
     """Raise `Refused` for a change to something archived, unless it unarchives it."""
-    space = workspace_records.workspace(state, known.workspace_id)
+    space = workspace_records.workspace(state, project.workspace_id)
     if space.archived:
         raise _archived_error(f"workspace {space.workspace_id} '{space.name}'")
-    if known.archived and wanted.archived:
-        raise _archived_error(f"project {known.project_id} '{known.name}'")
+    if project.archived and wanted.archived:
+        raise _archived_error(f"project {project.project_id} '{project.name}'")
 
 
 def _archived_error(what: str) -> Refused:

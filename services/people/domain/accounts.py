@@ -62,10 +62,10 @@ def session_opened(state: People, recorded: Recorded) -> Iterable[Key]:
 def session_renewed(state: People, recorded: Recorded) -> Iterable[Key]:
     """A session was extended."""
     event: gateway.SessionRenewed = recorded.event
-    known = state.open_sessions.get(event.session_id)
-    if known is None:
+    session = state.open_sessions.get(event.session_id)
+    if session is None:
         return ()
-    return put_session(state, event.session_id, replace(known, until=event.until))
+    return put_session(state, event.session_id, replace(session, until=event.until))
 
 
 def sessions_forgotten(state: People, recorded: Recorded) -> Iterable[Key]:
@@ -91,9 +91,9 @@ def token_revoked(state: People, recorded: Recorded) -> Iterable[Key]:
 def session_closed(state: People, recorded: Recorded) -> Iterable[Key]:
     """A user logged out, or a session was revoked."""
     event: gateway.SessionClosed = recorded.event
-    known = state.open_sessions.get(event.session_id)
-    if known is not None:
-        yield from put_session(state, event.session_id, replace(known, closed_at=recorded.at))
+    session = state.open_sessions.get(event.session_id)
+    if session is not None:
+        yield from put_session(state, event.session_id, replace(session, closed_at=recorded.at))
         return
     yield from close_unknown_session(state, event.session_id, event.user, recorded.at)
 
@@ -114,9 +114,9 @@ def template_removed(state: People, recorded: Recorded) -> Iterable[Key]:
 def user_set(state: People, recorded: Recorded) -> Iterable[Key]:
     """A user was created or changed."""
     event: gateway.UserSet = recorded.event
-    known = state.users.get(event.user_id) or User(id=event.user_id, username=event.username)
+    user = state.users.get(event.user_id) or User(id=event.user_id, username=event.username)
     changed = replace(
-        known,
+        user,
         username=event.username,
         former=event.former,
         admin=event.admin,
@@ -141,20 +141,20 @@ def signed_in(state: People, recorded: Recorded) -> Iterable[Key]:
 def password_set(state: People, recorded: Recorded) -> Iterable[Key]:
     """A user's password was changed."""
     event: gateway.PasswordSet = recorded.event
-    known = state.users.get(event.user_id) or BUILT_IN.get(event.user_id)
-    if known is None:
+    user = state.users.get(event.user_id) or BUILT_IN.get(event.user_id)
+    if user is None:
         return ()
     password = Password(event.salt, event.hashed)
-    return put_user(state, replace(known, password=password, password_at=recorded.at))
+    return put_user(state, replace(user, password=password, password_at=recorded.at))
 
 
 def password_renewed(state: People, recorded: Recorded) -> Iterable[Key]:
     """A user's unchanged password was rehashed."""
     event: gateway.PasswordRenewed = recorded.event
-    known = state.users.get(event.user_id)
-    if known is None:
+    user = state.users.get(event.user_id)
+    if user is None:
         return ()
-    return put_user(state, replace(known, password=Password(hashed=event.hashed)))
+    return put_user(state, replace(user, password=Password(hashed=event.hashed)))
 
 
 def workspace_set(state: People, recorded: Recorded) -> Iterable[Key]:
@@ -189,8 +189,8 @@ def settings_set(state: People, recorded: Recorded) -> Iterable[Key]:
 def project_viewed(state: People, recorded: Recorded) -> Iterable[Key]:
     """A user opened a project."""
     event: gateway.ProjectViewed = recorded.event
-    known = state.recent_projects.get(event.user_id, RecentProjects(()))
-    ids = (event.project_id, *(id for id in known.ids if id != event.project_id))
+    recent_projects = state.recent_projects.get(event.user_id, RecentProjects(()))
+    ids = (event.project_id, *(id for id in recent_projects.ids if id != event.project_id))
     state.recent_projects[event.user_id] = RecentProjects(ids[:MAX_RECENT_PROJECTS])
     yield "recent_projects", event.user_id
 

@@ -31,18 +31,18 @@ def group_removed(state: People, recorded: Recorded) -> Iterable[Key]:
 
 
 def _remove_group_name(state: People, id: int) -> None:
-    known = state.groups.get(id)
+    group = state.groups.get(id)
     # A log may hold two groups whose names differ in case only, from before that was refused. The name is the
     # other's then.
-    if known is not None and state.group_names.get(known.name.lower()) == id:
-        del state.group_names[known.name.lower()]
+    if group is not None and state.group_names.get(group.name.lower()) == id:
+        del state.group_names[group.name.lower()]
 
 
 def roles_set(state: People, recorded: Recorded) -> Iterable[Key]:
     """A holder's roles were changed."""
     event: gateway.RolesSet = recorded.event
-    before = {one.workspace_id for one in roles.grants_held_by(state, event.holder)}
-    after = {one.workspace_id for one in event.grants}
+    before = {grant.workspace_id for grant in roles.grants_held_by(state, event.holder)}
+    after = {grant.workspace_id for grant in event.grants}
     for id in before - after:
         state.granted_in.discard(id, event.holder)
     for id in after - before:

@@ -24,29 +24,29 @@ FORGOTTEN_AT_ONCE = 50
 def build_indexes(state: People) -> None:
     """Build all indexes of people from the records."""
     state.made_at = results_by_age(state.creations)
-    state.closed_at = SortedKeys((one.at, id) for id, one in state.sessions.items())
+    state.closed_at = SortedKeys((session.at, id) for id, session in state.sessions.items())
     state.experiments_in, state.project_of, state.models_in = SortedKeys(()), {}, SortedKeys(())
-    state.projects_in = SortedKeys((one.workspace_id, id) for id, one in state.projects.items())
-    state.sessions_of = SortedKeys(_session_key(id, one) for id, one in state.open_sessions.items())
-    state.tokens_of = SortedKeys((one.user_id, one.at, id) for id, one in state.tokens.items())
-    state.token_digests = {one.digest: id for id, one in state.tokens.items()}
-    state.subjects = {(one.issuer, one.subject): id for id, one in state.identities.items()}
+    state.projects_in = SortedKeys((project.workspace_id, id) for id, project in state.projects.items())
+    state.sessions_of = SortedKeys(_session_key(id, session) for id, session in state.open_sessions.items())
+    state.tokens_of = SortedKeys((token.user_id, token.at, id) for id, token in state.tokens.items())
+    state.token_digests = {token.digest: id for id, token in state.tokens.items()}
+    state.subjects = {(identity.issuer, identity.subject): id for id, identity in state.identities.items()}
     state.administrators = SortedKeys(
-        place for one in state.users.values() if (place := _admin_key(one)) is not None
+        place for user in state.users.values() if (place := _admin_key(user)) is not None
     )
     state.user_names = {}
     for user in state.users.values():
         _name_user(state, user)
-    state.group_names = {one.name.lower(): id for id, one in state.groups.items()}
+    state.group_names = {group.name.lower(): id for id, group in state.groups.items()}
     state.granted_in = SortedKeys(
-        (id, holder) for holder, one in state.roles.items() for id in {g.workspace_id for g in one.grants}
+        (id, holder) for holder, held in state.roles.items() for id in {g.workspace_id for g in held.grants}
     )
-    state.workspace_names = {one.name.lower(): id for id, one in state.workspaces.items()}
+    state.workspace_names = {workspace.name.lower(): id for id, workspace in state.workspaces.items()}
     state.project_names = {(p.workspace_id, p.name.lower()): id for id, p in state.projects.items()}
 
 
-def _session_key(id: str, one: OpenSession) -> IndexKey:
-    return one.user_id, one.forgettable_from, id
+def _session_key(id: str, session: OpenSession) -> IndexKey:
+    return session.user_id, session.forgettable_from, id
 
 
 def put_session(state: People, id: str, changed: OpenSession | None) -> Iterable[Key]:
@@ -63,8 +63,8 @@ def put_session(state: People, id: str, changed: OpenSession | None) -> Iterable
 
 def close_unknown_session(state: People, id: str, user: str, at: float) -> Iterable[Key]:
     """Remember that an otherwise unknown session is closed, and forget those whose tokens have expired."""
-    known = state.sessions.get(id)
-    state.closed_at.swap((known.at, id) if known else None, (at, id))
+    session = state.sessions.get(id)
+    state.closed_at.swap((session.at, id) if session else None, (at, id))
     state.sessions[id] = ClosedSession(user, at)
     yield "sessions", id
     yield from forget_closed_sessions(state, at)
@@ -97,8 +97,8 @@ def drop_token(state: People, id: str) -> Iterable[Key]:
 
 def put_user(state: People, changed: User) -> Iterable[Key]:
     """Store a user."""
-    known = state.users.get(changed.id)
-    state.administrators.swap(_admin_key(known) if known else None, _admin_key(changed))
+    before = state.users.get(changed.id)
+    state.administrators.swap(_admin_key(before) if before else None, _admin_key(changed))
     state.users[changed.id] = changed
     _name_user(state, changed)
     yield "users", changed.id
@@ -109,14 +109,14 @@ def _admin_key(user: User) -> IndexKey | None:
     return (user.id,) if user.admin and user.active else None
 
 
-def put_identity(state: People, user_id: int, known: KnownAs | None) -> Iterable[Key]:
+def put_identity(state: People, user_id: int, identity: KnownAs | None) -> Iterable[Key]:
     """Store a user's identity at a provider, or remove it."""
     before = state.identities.pop(user_id, None)
     if before is not None:
         del state.subjects[before.issuer, before.subject]
-    if known is not None:
-        state.identities[user_id] = known
-        state.subjects[known.issuer, known.subject] = user_id
+    if identity is not None:
+        state.identities[user_id] = identity
+        state.subjects[identity.issuer, identity.subject] = user_id
     yield "identities", user_id
 
 
@@ -144,9 +144,9 @@ def put_workspace(state: People, changed: WorkspaceSet) -> Iterable[Key]:
 
 def drop_workspace(state: People, id: int) -> Iterable[Key]:
     """Forget a workspace."""
-    known = state.workspaces.pop(id, None)
-    if known is not None and state.workspace_names.get(known.name.lower()) == id:
-        del state.workspace_names[known.name.lower()]
+    workspace = state.workspaces.pop(id, None)
+    if workspace is not None and state.workspace_names.get(workspace.name.lower()) == id:
+        del state.workspace_names[workspace.name.lower()]
     yield "workspaces", id
 
 
@@ -161,10 +161,10 @@ def put_project(state: People, changed: ProjectSet) -> Iterable[Key]:
 
 def drop_project(state: People, id: int) -> Iterable[Key]:
     """Forget a project."""
-    known = state.projects.pop(id, None)
-    if known is not None:
-        state.projects_in.discard(known.workspace_id, id)
-        name = known.workspace_id, known.name.lower()
+    project = state.projects.pop(id, None)
+    if project is not None:
+        state.projects_in.discard(project.workspace_id, id)
+        name = project.workspace_id, project.name.lower()
         if state.project_names.get(name) == id:
             del state.project_names[name]
     yield "projects", id

@@ -76,4 +76,6 @@ def _display_name(claim: Any) -> str:
 
 def _groups(claim: Any) -> frozenset[str]:
     listed = [claim] if isinstance(claim, str) else claim if isinstance(claim, list) else []
-    return frozenset(one for one in listed if isinstance(one, str) and 0 < len(one) <= MAX_GROUP_CHARACTERS)
+    return frozenset(
+        group for group in listed if isinstance(group, str) and 0 < len(group) <= MAX_GROUP_CHARACTERS
+    )

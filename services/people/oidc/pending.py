@@ -85,25 +85,25 @@ def session_id(key: bytes, pending: PendingSignIn) -> str:
     ).hexdigest()
 
 
-def seal(key: bytes, kept: PendingSignIn | Ticket) -> str:
+def seal(key: bytes, value: PendingSignIn | Ticket) -> str:
     """Seal a value as text that only the gateways can create or read."""
-    return base64url.encode(bytes(_box(key, type(kept)).encrypt(msgspec.json.encode(kept))))
+    return base64url.encode(bytes(_box(key, type(value)).encrypt(msgspec.json.encode(value))))
 
 
 def open_pending(key: bytes, text: str, now: float) -> PendingSignIn:
     """Open a sealed sign-in. Raises `Unusable`."""
-    found: PendingSignIn = _open(key, text, PendingSignIn)
-    if now - found.at > WITHIN_S:
+    pending: PendingSignIn = _open(key, text, PendingSignIn)
+    if now - pending.at > WITHIN_S:
         raise Unusable
-    return found
+    return pending
 
 
 def open_ticket(key: bytes, text: str, verifier: str, now: float) -> Ticket:
     """Open a sealed ticket. Raises `Unusable`, also if the caller is not the one who requested it."""
-    found: Ticket = _open(key, text, Ticket)
-    if found.until < now or not secrets.compare_digest(found.challenge, challenge_of(verifier)):
+    ticket: Ticket = _open(key, text, Ticket)
+    if ticket.until < now or not secrets.compare_digest(ticket.challenge, challenge_of(verifier)):
         raise Unusable
-    return found
+    return ticket
 
 
 def challenge_of(verifier: str) -> str:

@@ -112,9 +112,9 @@ class Provider:
             )
         try:
             header = jws.extract_compact(text.encode()).headers()
-            found = self._verify(text, header)
+            verified_claims = self._verify(text, header)
             claims = CodeIDToken(
-                found,
+                verified_claims,
                 header,
                 {
                     "iss": {"essential": True, "value": self._settings.oidc_issuer},
@@ -145,16 +145,16 @@ class Provider:
 
     def _userinfo_claims(self, metadata: Metadata, claims: dict[str, Any], token: Any) -> dict[str, Any]:
         """Claims that some providers only return from their userinfo endpoint."""
-        known = self._settings
-        wanted = (known.oidc_username_claim, known.oidc_display_name_claim, known.oidc_groups_claim)
+        settings = self._settings
+        wanted = (settings.oidc_username_claim, settings.oidc_display_name_claim, settings.oidc_groups_claim)
         missing = [name for name in (*wanted, "email_verified") if name not in claims]
         if not missing or not metadata.userinfo_endpoint or not isinstance(token, str):
             return {}
-        found = self._http.get(metadata.userinfo_endpoint, token).record()
+        userinfo = self._http.get(metadata.userinfo_endpoint, token).record()
         # The signed token says who it is. This answer is not signed, and must be about the same person.
-        if found.get("sub") != claims["sub"]:
+        if userinfo.get("sub") != claims["sub"]:
             raise NotAuthenticated("the provider returned another user's details than those it signed")
-        return {name: found[name] for name in missing if name in found}
+        return {name: userinfo[name] for name in missing if name in userinfo}
 
     def _metadata_and_keys(self, *, fresh: bool = False) -> CachedMetadata:
         with self._lock:
@@ -189,8 +189,8 @@ class Provider:
 def _auth_method(secret: str, metadata: Metadata) -> str:
     if not secret:
         return "none"
-    known = metadata.token_endpoint_auth_methods_supported
-    post = "client_secret_post" in known and "client_secret_basic" not in known
+    methods = metadata.token_endpoint_auth_methods_supported
+    post = "client_secret_post" in methods and "client_secret_basic" not in methods
     return "client_secret_post" if post else "client_secret_basic"
 
 

@@ -55,12 +55,12 @@ class Answer(msgspec.Struct, frozen=True):
         """The JSON object of a successful answer. Raises `ProviderUnavailable`."""
         self.raise_for_status()
         try:
-            found = self.json()
+            document = self.json()
         except ValueError:
-            found = None
-        if not isinstance(found, dict):
+            document = None
+        if not isinstance(document, dict):
             raise ProviderUnavailable(f"the provider's answer at {self.url} is not a JSON object")
-        return found
+        return document
 
 
 class ProviderClient:

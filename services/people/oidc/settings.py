@@ -95,5 +95,5 @@ def groups_of(text: str) -> frozenset[str]:
 
 def mapping_of(text: str) -> list[tuple[str, str]]:
     """Pairs of a group at the provider and the group here that its members join."""
-    pairs = (one.rpartition("=") for one in split_list(text))
+    pairs = (entry.rpartition("=") for entry in split_list(text))
     return [((there or here).strip(), here.strip()) for there, _, here in pairs]
