@@ -68,11 +68,11 @@ async def of_trial(call: Authenticated, trial_id: int, query: FromQuery[Checkpoi
 
 
 async def _list(call: UserCall, query: CheckpointsQuery, **of: int) -> Response:
-    found = await call.catalogue.read(_query(query, **of))
-    known = call.catalogue.state.checkpoints
-    records = [known[uuid] for uuid in found.ids if uuid in known]
+    page = await call.catalogue.read(_query(query, **of))
+    checkpoints = call.catalogue.state.checkpoints
+    records = [checkpoints[uuid] for uuid in page.ids if uuid in checkpoints]
     shown = await show_all(call, records)
-    return call.answer({"checkpoints": shown, "pagination": found.span.pagination})
+    return call.answer({"checkpoints": shown, "pagination": page.span.pagination})
 
 
 def _query(query: CheckpointsQuery, **of: int) -> Callable[[sa.Connection], IdPage]:
@@ -85,22 +85,24 @@ async def show_all(call: UserCall, records: Sequence[Checkpoint]) -> list[dict[s
     """Checkpoints with their validations, without those whose experiment was deleted meanwhile."""
     validations = await _validations(call, records)
     await call.catalogue.evicted.load(
-        key for one in records for key in (("submissions", one.experiment_id), ("checkpoints", one.uuid))
+        key
+        for record in records
+        for key in (("submissions", record.experiment_id), ("checkpoints", record.uuid))
     )
     state = call.catalogue.state
     return [
-        checkpoint(one, state, validation=validations.get((one.trial_id, one.steps)))
-        for one in records
-        if one.experiment_id in state.experiments
+        checkpoint(record, state, validation=validations.get((record.trial_id, record.steps)))
+        for record in records
+        if record.experiment_id in state.experiments
     ]
 
 
 async def _validations(call: UserCall, records: Sequence[Checkpoint]) -> dict[tuple[int, int], Report]:
-    trials = sorted({one.trial_id for one in records})
-    found = {}
+    trials = sorted({record.trial_id for record in records})
+    validations = {}
     async for rows in call.peers.reports(trials, VALIDATION, archived=False):
-        found.update({(row.trial_id, row.steps_completed): row for row in rows})
-    return found
+        validations.update({(row.trial_id, row.steps_completed): row for row in rows})
+    return validations
 
 
 @router.get("/checkpoints/{uuid}", **record_schema("checkpoint", records.Checkpoint))
@@ -109,15 +111,15 @@ async def get(call: Authenticated, uuid: str) -> Response:
     return call.answer({"checkpoint": await show(call, call.catalogue.checkpoint(uuid))})
 
 
-async def show(call: UserCall, one: Checkpoint) -> dict[str, Any]:
+async def show(call: UserCall, record: Checkpoint) -> dict[str, Any]:
     """One checkpoint with the metrics that its run reported at its step."""
     # The run that stored it: a later one may have reported other metrics at the same step.
-    run = int(one.allocation_id.rpartition(".")[2])
-    training = await report_at(call.peers, one.trial_id, run, "training", one.steps)
-    validation = await report_at(call.peers, one.trial_id, run, VALIDATION, one.steps)
+    run = int(record.allocation_id.rpartition(".")[2])
+    training = await report_at(call.peers, record.trial_id, run, "training", record.steps)
+    validation = await report_at(call.peers, record.trial_id, run, VALIDATION, record.steps)
     # The experiment may have been deleted meanwhile.
-    call.catalogue.experiment(one.experiment_id)
-    return checkpoint(one, call.catalogue.state, training=training, validation=validation)
+    call.catalogue.experiment(record.experiment_id)
+    return checkpoint(record, call.catalogue.state, training=training, validation=validation)
 
 
 @router.delete("/checkpoints")
@@ -144,13 +146,15 @@ async def _delete(call: UserCall, uuids: list[str], globs: tuple[str, ...] | Non
 @router.patch("/checkpoints")
 async def list_files(call: Authenticated, body: ListedCheckpoints) -> Response:
     """Report the files that a deletion task found. Only such a task may call this."""
-    allocation = call.session().allocation
-    known = call.catalogue.state.allocations.get(allocation)
+    allocation_id = call.session().allocation
+    allocation = call.catalogue.state.allocations.get(allocation_id)
     # What remains of the files decides the totals and quotas of others, so no user's word counts.
-    if known is None or known.kind != "CHECKPOINT_GC":
+    if allocation is None or allocation.kind != "CHECKPOINT_GC":
         raise forbidden("only a task that deletes checkpoints may report what is left of them")
-    for one in body.checkpoints:
-        command = ListFiles(uuid=one.uuid, resources=one.resources, task_id=known.task_id)
+    for listed_checkpoint in body.checkpoints:
+        command = ListFiles(
+            uuid=listed_checkpoint.uuid, resources=listed_checkpoint.resources, task_id=allocation.task_id
+        )
         await call.peers.command(command)
     return call.answer({})
 
@@ -176,13 +180,13 @@ def _storage_of(call: UserCall, experiment_id: int) -> dict[str, Any]:
 @root.get("/checkpoints/{uuid}")
 async def download(call: Authenticated, uuid: str) -> Response:
     """All files of a checkpoint as a tar archive, compressed unless `Accept` asks for a plain one."""
-    one = call.catalogue.checkpoint(uuid)
-    if one.state == "DELETED":
+    record = call.catalogue.checkpoint(uuid)
+    if record.state == "DELETED":
         raise not_found("checkpoint", uuid)
     accepted = call.request.headers.get("accept", "").partition(",")[0].partition(";")[0].strip()
     packed = ARCHIVES.get(accepted, True)
-    storage = _storage_of(call, one.experiment_id)
-    files = [File(name, size) for name, size in sorted(one.resources.items())]
+    storage = _storage_of(call, record.experiment_id)
+    files = [File(name, size) for name, size in sorted(record.resources.items())]
     downloads, who, backend = call.backend.limits.downloads, call.user.username, call.backend
     # The place is held until the last byte, and released here only if the answer never begins.
     await downloads.admission.acquire(who)
@@ -204,7 +208,7 @@ async def download(call: Authenticated, uuid: str) -> Response:
 
     name = f"{uuid}.tar.gz" if packed else f"{uuid}.tar"
     return Stream(
-        archiving.stream(downloads.threads, source, files, one.at, packed=packed),
+        archiving.stream(downloads.threads, source, files, record.at, packed=packed),
         call=call,
         release=release,
         media_type="application/gzip" if packed else "application/x-tar",

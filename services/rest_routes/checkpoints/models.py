@@ -41,19 +41,19 @@ def find(state: State, name_or_id: str) -> Model:
     number = ids.parse_number(name_or_id)
     if number is not None and number in state.models:
         return state.models[number]
-    for one in state.models.values():
-        if one.name == name_or_id:
-            return one
+    for model in state.models.values():
+        if model.name == name_or_id:
+            return model
     raise not_found("model", name_or_id)
 
 
 def find_version(state: State, name_or_id: str, number: int) -> ModelVersion:
     """A version of a model. Raises `Refused` (not found)."""
-    one = find(state, name_or_id)
-    found = state.versions_of.first(one.id, number)
-    if found is not None:
-        return state.versions[found[-1]]
-    raise not_found(f"version of model '{one.name}'", number)
+    model = find(state, name_or_id)
+    key = state.versions_of.first(model.id, number)
+    if key is not None:
+        return state.versions[key[-1]]
+    raise not_found(f"version of model '{model.name}'", number)
 
 
 def _shown(call: UserCall, id: int) -> Response:
@@ -82,17 +82,17 @@ class ModelsQuery(Paged, Users):
 @router.get("/models", **page_schema("models", records.Model))
 async def models(call: Authenticated, query: FromQuery[ModelsQuery]) -> Response:
     """A page of models."""
-    found = [present.model(one, call.catalogue.state) for one in _visible_models(call)]
-    found = [one for one in found if all(check(one) for check in _checks(call, query))]
-    found.sort(key=lambda one: (one[SORTS[query.sort_by]], one["id"]))
-    page, pagination = paging.cut(found, query.window)
+    entries = [present.model(model, call.catalogue.state) for model in _visible_models(call)]
+    entries = [entry for entry in entries if all(check(entry) for check in _checks(call, query))]
+    entries.sort(key=lambda entry: (entry[SORTS[query.sort_by]], entry["id"]))
+    page, pagination = paging.cut(entries, query.window)
     return call.answer({"models": page, "pagination": pagination})
 
 
 def _visible_models(call: UserCall) -> list[Model]:
     visibility = call.visibility
     return visibility.filter_visible(
-        lambda one: visibility.includes_workspace(one.workspace_id), call.catalogue.state.models.values()
+        lambda model: visibility.includes_workspace(model.workspace_id), call.catalogue.state.models.values()
     )
 
 
@@ -106,10 +106,10 @@ def _checks(call: UserCall, query: ModelsQuery) -> list[Any]:
     spaces |= {w.workspace_id for w in workspace_records.workspaces(state).values() if w.name in named}
     limited = bool(spaces or named)
     return [
-        lambda one: has_name(one["name"]) and description in one["description"].lower(),
-        lambda one: labels <= set(one["labels"]) and archived in (None, one["archived"]),
-        lambda one: id in (0, one["id"]) and (not limited or one["workspaceId"] in spaces),
-        lambda one: not wanted_users or one["username"] in wanted_users,
+        lambda entry: has_name(entry["name"]) and description in entry["description"].lower(),
+        lambda entry: labels <= set(entry["labels"]) and archived in (None, entry["archived"]),
+        lambda entry: id in (0, entry["id"]) and (not limited or entry["workspaceId"] in spaces),
+        lambda entry: not wanted_users or entry["username"] in wanted_users,
     ]
 
 
@@ -132,10 +132,10 @@ class LabelsQuery(Paged):
 @router.get("/model/labels")
 async def labels(call: Authenticated, query: FromQuery[LabelsQuery]) -> Response:
     """All labels of models, most used first."""
-    found_models = [one for one in _visible_models(call) if query.workspace_id in (0, one.workspace_id)]
-    used = Counter(label for one in found_models for label in one.labels)
-    found = [label for label, _ in sorted(used.items(), key=lambda item: (-item[1], item[0]))]
-    page, pagination = paging.cut(found, query.window)
+    found_models = [model for model in _visible_models(call) if query.workspace_id in (0, model.workspace_id)]
+    used = Counter(label for model in found_models for label in model.labels)
+    sorted_labels = [label for label, _ in sorted(used.items(), key=lambda item: (-item[1], item[0]))]
+    page, pagination = paging.cut(sorted_labels, query.window)
     return call.answer({"labels": page, "pagination": pagination})
 
 
@@ -144,8 +144,8 @@ async def registered(call: Authenticated) -> Response:
     """Checkpoints that are versions of models (our addition)."""
     state = call.catalogue.state
     held = (state.versions[id] for model in _visible_models(call) for id in state.versions_of.ids(model.id))
-    found = {one.checkpoint for one in held}
-    return call.answer({"checkpoints": sorted(found)})
+    checkpoint_uuids = {version.checkpoint for version in held}
+    return call.answer({"checkpoints": sorted(checkpoint_uuids)})
 
 
 @router.post("/models")
@@ -216,16 +216,16 @@ async def remove(call: Authenticated, name: str) -> Response:
 
 async def _shown_version(call: UserCall, id: int) -> Response:
     state = call.catalogue.state
-    one = state.versions.get(id)
-    if one is None:
+    version = state.versions.get(id)
+    if version is None:
         raise not_found("version with the id", id)
-    await call.catalogue.evicted.load([("checkpoints", one.checkpoint)])
-    known = state.checkpoints.get(one.checkpoint)
+    await call.catalogue.evicted.load([("checkpoints", version.checkpoint)])
+    checkpoint = state.checkpoints.get(version.checkpoint)
     # A model may be visible where the experiment of its checkpoint is not.
-    if known is not None and not call.visibility.includes_experiment(known.experiment_id):
-        known = None
-    shown_checkpoints = await checkpoints.show(call, known) if known is not None else {}
-    return call.answer({"modelVersion": present.version(one, state, shown_checkpoints)})
+    if checkpoint is not None and not call.visibility.includes_experiment(checkpoint.experiment_id):
+        checkpoint = None
+    shown_checkpoints = await checkpoints.show(call, checkpoint) if checkpoint is not None else {}
+    return call.answer({"modelVersion": present.version(version, state, shown_checkpoints)})
 
 
 class VersionsQuery(Paged):
@@ -239,18 +239,20 @@ class VersionsQuery(Paged):
 async def versions(call: Authenticated, name: str, query: FromQuery[VersionsQuery]) -> Response:
     """A page of the versions of a model."""
     state = call.catalogue.state
-    one = find(state, name)
-    found = [state.versions[id] for id in state.versions_of.ids(one.id)]
-    page, pagination = paging.cut(found, query.window)
+    model = find(state, name)
+    model_versions = [state.versions[id] for id in state.versions_of.ids(model.id)]
+    page, pagination = paging.cut(model_versions, query.window)
     await call.catalogue.evicted.load(("checkpoints", version.checkpoint) for version in page)
     held = [state.checkpoints[v.checkpoint] for v in page if v.checkpoint in state.checkpoints]
     visibility = call.visibility
-    held = visibility.filter_visible(lambda known: visibility.includes_experiment(known.experiment_id), held)
-    shown_checkpoints = {one["uuid"]: one for one in await checkpoints.show_all(call, held)}
+    held = visibility.filter_visible(
+        lambda checkpoint: visibility.includes_experiment(checkpoint.experiment_id), held
+    )
+    shown_checkpoints = {entry["uuid"]: entry for entry in await checkpoints.show_all(call, held)}
     shown = [
         present.version(version, state, shown_checkpoints.get(version.checkpoint, {})) for version in page
     ]
-    answer = {"model": present.model(one, state), "modelVersions": shown, "pagination": pagination}
+    answer = {"model": present.model(model, state), "modelVersions": shown, "pagination": pagination}
     return call.answer(answer)
 
 
@@ -275,16 +277,16 @@ async def get_version(call: Authenticated, name: str, number: int) -> Response:
 @router.patch("/models/{name}/versions/{number}")
 async def change_version(call: Authenticated, name: str, number: int, body: VersionBody) -> Response:
     """Change the given fields of a version."""
-    one = find_version(call.catalogue.state, name, number)
-    command = SetVersion(model_id=one.model_id, number=number, user=call.user.username, **body.changes())
+    version = find_version(call.catalogue.state, name, number)
+    command = SetVersion(model_id=version.model_id, number=number, user=call.user.username, **body.changes())
     await call.peers.command(command)
-    return await _shown_version(call, one.id)
+    return await _shown_version(call, version.id)
 
 
 @router.delete("/models/{name}/versions/{number}")
 async def remove_version(call: Authenticated, name: str, number: int) -> Response:
     """Delete a version. Its checkpoint becomes subject to the retention rules."""
-    one = find_version(call.catalogue.state, name, number)
-    command = RemoveVersion(model_id=one.model_id, number=number, user=call.user.username)
+    version = find_version(call.catalogue.state, name, number)
+    command = RemoveVersion(model_id=version.model_id, number=number, user=call.user.username)
     await call.peers.command(command)
     return call.answer({})

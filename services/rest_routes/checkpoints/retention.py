@@ -29,11 +29,11 @@ class KeepNumbersQuery(QueryModel):
 @root.get("/experiments/{experiment_id}/preview_gc")
 async def preview(call: Authenticated, experiment_id: int, query: FromQuery[KeepNumbersQuery]) -> Response:
     """The checkpoints that would be deleted if the experiment had ended and used these numbers."""
-    one = call.catalogue.experiment(experiment_id)
-    found = [query.save_experiment_best, query.save_trial_best, query.save_trial_latest]
-    if min(found) < 0:
+    experiment = call.catalogue.experiment(experiment_id)
+    keep_numbers = [query.save_experiment_best, query.save_trial_best, query.save_trial_latest]
+    if min(keep_numbers) < 0:
         raise invalid(f"{', '.join(KeepNumbersQuery.model_fields)} must not be below 0")
-    best, trial_best, trial_latest = found
+    best, trial_best, trial_latest = keep_numbers
     question = PreviewRetention(
         experiment_id=experiment_id, experiment_best=best, trial_best=trial_best, trial_latest=trial_latest
     )
@@ -41,18 +41,20 @@ async def preview(call: Authenticated, experiment_id: int, query: FromQuery[Keep
     deletable = [
         state.checkpoints[uuid] for uuid in await call.peers.query(question) if uuid in state.checkpoints
     ]
-    shown = [{**checkpoint(known, state), **_as_in_0_25(known)} for known in deletable]
-    return call.answer({"checkpoints": shown, "metric_name": one.metric})
+    shown = [{**checkpoint(record, state), **_as_in_0_25(record)} for record in deletable]
+    return call.answer({"checkpoints": shown, "metric_name": experiment.metric})
 
 
-def _as_in_0_25(one: Checkpoint) -> dict[str, Any]:
+def _as_in_0_25(record: Checkpoint) -> dict[str, Any]:
     """Additional names that 0.25 clients read only here."""
     return {
-        "TrialID": one.trial_id,
-        "ReportTime": format_time(one.at),
-        "UUID": one.uuid,
-        "StepsCompleted": one.metadata.get("steps_completed", 0),
-        "State": one.state,
-        "ValidationMetrics": {} if one.metric is None else {"avgMetrics": {"searcherMetric": one.metric}},
-        "Resources": one.resources,
+        "TrialID": record.trial_id,
+        "ReportTime": format_time(record.at),
+        "UUID": record.uuid,
+        "StepsCompleted": record.metadata.get("steps_completed", 0),
+        "State": record.state,
+        "ValidationMetrics": {}
+        if record.metric is None
+        else {"avgMetrics": {"searcherMetric": record.metric}},
+        "Resources": record.resources,
     }

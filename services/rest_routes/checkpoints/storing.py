@@ -47,8 +47,8 @@ async def refusal(call: Authenticated, trial_id: int, query: FromQuery[RefusalQu
     It is also empty while the answer is unknown, so that checkpoints never wait for it.
     """
     question = StorageRefusal(trial_id, query.size_bytes)
-    found = await query_or_empty(call.peers, question, call.catalogue.position)
-    return call.answer({"reason": found.get("reason", "")})
+    answer = await query_or_empty(call.peers, question, call.catalogue.position)
+    return call.answer({"reason": answer.get("reason", "")})
 
 
 @router.post("/checkpoints")
@@ -86,7 +86,7 @@ async def store(call: Authenticated, body: Stored) -> Response:
 
 def _allocation(call: UserCall, body: Stored) -> Allocation:
     """The run that stored the checkpoint: the one named, or else that of the token."""
-    known = run_of_script(call, body.task_id, body.allocation_id)
-    if known is None or (body.task_id and known.task_id != body.task_id):
+    allocation = run_of_script(call, body.task_id, body.allocation_id)
+    if allocation is None or (body.task_id and allocation.task_id != body.task_id):
         raise not_found(f"allocation of task '{body.task_id}'", body.allocation_id)
-    return known
+    return allocation
