@@ -46,8 +46,8 @@ class PeriodsQuery(QueryModel):
 @router.get("/resources/allocation/raw")
 async def raw(call: Authenticated, query: FromQuery[TimeRangeQuery]) -> Response:
     """Every run that held slots in a time range, and for how long within it."""
-    found = await _runs_in_range(call, query)
-    entries = await asyncio.to_thread(lambda: [resource_allocation.raw_entry(one) for one in found])
+    held_runs = await _runs_in_range(call, query)
+    entries = await asyncio.to_thread(lambda: [resource_allocation.raw_entry(run) for run in held_runs])
     return call.answer({"resourceEntries": entries})
 
 
@@ -67,7 +67,9 @@ async def allocations_as_csv(call: Authenticated, query: FromQuery[TimeRangeQuer
 async def aggregated(call: Authenticated, query: FromQuery[PeriodsQuery]) -> Response:
     """Slot seconds of each day or month (UTC) that has any, by user, label and resource pool."""
     period, sums = await _sums_by_period(call, query)
-    entries = [resource_allocation.sum_entry(first, one, period) for first, one in sums.items()]
+    entries = [
+        resource_allocation.sum_entry(first, period_sums, period) for first, period_sums in sums.items()
+    ]
     return call.answer({"resourceEntries": entries})
 
 
@@ -117,9 +119,9 @@ def _day(name: str, text: str, period: Period) -> date:
 
 
 async def _runs_between(call: UserCall, after: float, before: float) -> list[HeldRun]:
-    found = await call.catalogue.read(lambda connection: runs.runs_between(connection, after, before))
+    allocations = await call.catalogue.read(lambda connection: runs.runs_between(connection, after, before))
     return await resource_allocation.held_runs(
-        call.catalogue.state, found, after, before, time.time(), call.visibility.includes_allocation
+        call.catalogue.state, allocations, after, before, time.time(), call.visibility.includes_allocation
     )
 
 

@@ -56,8 +56,8 @@ async def pools_of(call: Authenticated, id: int, query: FromQuery[Paged]) -> Res
     """The names of the pools that a workspace may use."""
     workspace_records.workspace(call.catalogue.state, id)
     rows = await call.peers.pools()
-    found = sorted(row.name for row in rows if may_use(call.catalogue.state, row.name, id))
-    page, pagination = paging.cut(found, query.window)
+    pool_names = sorted(row.name for row in rows if may_use(call.catalogue.state, row.name, id))
+    page, pagination = paging.cut(pool_names, query.window)
     return call.answer({"resourcePools": page, "pagination": pagination})
 
 
@@ -66,7 +66,10 @@ async def _change(call: UserCall, name: str, body: BindingBody, change: Binding)
         # Unbinding also works for a pool that was removed from the configuration.
         await check_pool_exists(call, name)
     state = call.catalogue.state
-    named = [workspace_records.workspace_named(state, one).workspace_id for one in body.workspace_names or ()]
+    named = [
+        workspace_records.workspace_named(state, workspace_name).workspace_id
+        for workspace_name in body.workspace_names or ()
+    ]
     ids = tuple(dict.fromkeys([*(body.workspace_ids or ()), *named]))
     command = BindPool(pool=name, workspaces=ids, change=change, user=call.user.username)
     await call.peers.command(command)
@@ -75,7 +78,7 @@ async def _change(call: UserCall, name: str, body: BindingBody, change: Binding)
 
 async def check_pool_exists(call: UserCall, *names: Any) -> None:
     """Raise `Refused` (404) for a pool that is not configured and has no workers."""
-    known = {row.name for row in await call.peers.pools()}
+    pool_names = {row.name for row in await call.peers.pools()}
     for name in names:
-        if name not in known:
+        if name not in pool_names:
             raise not_found("resource pool", name)

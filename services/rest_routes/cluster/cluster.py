@@ -30,17 +30,19 @@ class AgentsQuery(Paged):
 @router.get("/agents", **page_schema("agents", records.Agent))
 async def agents(call: Authenticated, query: FromQuery[AgentsQuery]) -> Response:
     """All connected workers, by id or by registration time."""
-    found = [one for one in agent.agents(call.catalogue.state) if query.label in ("", one["label"])]
+    workers = [
+        worker for worker in agent.agents(call.catalogue.state) if query.label in ("", worker["label"])
+    ]
     if query.sort_by == "TIME":
-        found.sort(key=lambda one: (one["registeredTime"], one["id"]))
-    page, pagination = paging.cut(found, query.window)
+        workers.sort(key=lambda worker: (worker["registeredTime"], worker["id"]))
+    page, pagination = paging.cut(workers, query.window)
     return call.answer({"agents": page, "pagination": pagination})
 
 
 def _agent(call: UserCall, agent_id: str) -> dict[str, Any]:
-    for found in agent.agents(call.catalogue.state):
-        if found["id"] == agent_id:
-            return found
+    for worker in agent.agents(call.catalogue.state):
+        if worker["id"] == agent_id:
+            return worker
     raise not_found("agent", agent_id)
 
 
@@ -59,10 +61,10 @@ async def slots(call: Authenticated, agent_id: str) -> Response:
 @router.get("/agents/{agent_id}/slots/{slot_id}")
 async def slot(call: Authenticated, agent_id: str, slot_id: str) -> Response:
     """One slot."""
-    found = _agent(call, agent_id)["slots"].get(f"/agents/{agent_id}/slots/{slot_id}")
-    if found is None:
+    requested_slot = _agent(call, agent_id)["slots"].get(f"/agents/{agent_id}/slots/{slot_id}")
+    if requested_slot is None:
         raise not_found(f"slot of agent '{agent_id}'", slot_id)
-    return call.answer({"slot": found})
+    return call.answer({"slot": requested_slot})
 
 
 def _switch_command(call: UserCall, agent_id: str, enabled: bool, drain: bool) -> SwitchWorker:

@@ -56,8 +56,8 @@ def _forecast_input(row: Job, state: State, left: float | None) -> ForecastInput
 def _slots_per_trial(state: State, experiment_id: int) -> int | None:
     submission = state.submissions.get(experiment_id)
     resources = submission.config.get("resources") if submission else None
-    found: int | None = (resources or {}).get("slots_per_trial")
-    return found
+    slots_per_trial: int | None = (resources or {}).get("slots_per_trial")
+    return slots_per_trial
 
 
 def start_times(jobs: Iterable[ForecastInput], pools: Iterable[PoolRow]) -> dict[int, float]:
@@ -65,13 +65,13 @@ def start_times(jobs: Iterable[ForecastInput], pools: Iterable[PoolRow]) -> dict
 
     A job that its pool can never hold does not block the others.
     """
-    found: dict[int, float] = {}
+    starts: dict[int, float] = {}
     by_pool: dict[str, list[ForecastInput]] = {}
     for job in jobs:
         by_pool.setdefault(job.pool, []).append(job)
     for pool in pools:
-        found |= _pool_start_times(by_pool.get(pool.name, []), pool)
-    return found
+        starts |= _pool_start_times(by_pool.get(pool.name, []), pool)
+    return starts
 
 
 def unschedulable_jobs(jobs: Iterable[ForecastInput], pools: Iterable[PoolRow]) -> set[int]:
@@ -85,14 +85,16 @@ def unschedulable_experiments(
 ) -> set[int]:
     """The same of experiments, whose trials all need as many slots, without asking for the whole queue."""
     needs = (
-        ForecastInput(owner=one.id, pool=one.pool, needs=_slots_per_trial(state, one.id) or 0)
-        for one in waiting
+        ForecastInput(
+            owner=experiment.id, pool=experiment.pool, needs=_slots_per_trial(state, experiment.id) or 0
+        )
+        for experiment in waiting
     )
     return unschedulable_jobs(needs, pools)
 
 
 def _pool_start_times(jobs: list[ForecastInput], pool: PoolRow) -> dict[int, float]:
-    free, now, found = pool.slots - pool.slots_used, 0.0, {}
+    free, now, starts = pool.slots - pool.slots_used, 0.0, {}
     ends = [(job.left_s, job.holds) for job in jobs if job.holds and job.left_s is not None]
     heapify(ends)
     for job in jobs:
@@ -104,8 +106,8 @@ def _pool_start_times(jobs: list[ForecastInput], pool: PoolRow) -> dict[int, flo
         # The queue is in order: whoever is behind a job of unknown start has an unknown start, too.
         if free < job.needs:
             break
-        found[job.owner] = now
+        starts[job.owner] = now
         free -= job.needs
         if job.left_s is not None:
             heappush(ends, (now + job.left_s, job.needs))
-    return found
+    return starts

@@ -145,10 +145,10 @@ async def parked(call: Authenticated, query: FromQuery[ParkedQuery]) -> Response
     limit = query.limit
     if not 0 < limit <= MAX_UNREADABLE:
         raise invalid(f"limit must be 1 to {MAX_UNREADABLE}, not {limit}")
-    found = await call.catalogue.read(lambda connection: store.unreadable_messages(connection, limit + 1))
+    messages = await call.catalogue.read(lambda connection: store.unreadable_messages(connection, limit + 1))
     parked = call.backend.health.parked()
     standing = call.backend.health.standing()
-    passed = {"unreadable": found[:limit], "more": len(found) > limit}
+    passed = {"unreadable": messages[:limit], "more": len(messages) > limit}
     return call.answer(passed | {"parked": parked, "standing": standing})
 
 
@@ -165,8 +165,10 @@ async def skip_event(call: Authenticated, body: SkipBody) -> Response:
     place = body.program, body.stream, body.position
     standing = call.backend.health.standing()
     # Only an event that really stops a service may be skipped: any other place would silently lose a fact.
-    found = next((one for one in standing if (one["program"], one["stream"], one["position"]) == place), None)
-    if found is None:
+    standstill = next(
+        (entry for entry in standing if (entry["program"], entry["stream"], entry["position"]) == place), None
+    )
+    if standstill is None:
         raise failed_precondition(
             f"the {body.program[:80]} does not stand still at event {body.position} of {body.stream[:80]}; "
             "see 'det master parked' for what does"
@@ -175,8 +177,8 @@ async def skip_event(call: Authenticated, body: SkipBody) -> Response:
         owner=body.program,
         stream=body.stream,
         position=body.position,
-        subject=found["subject"],
-        error=found["error"],
+        subject=standstill["subject"],
+        error=standstill["error"],
         reason=body.reason,
         user=call.user.username,
     )
@@ -188,7 +190,9 @@ async def skip_event(call: Authenticated, body: SkipBody) -> Response:
 async def rebuilds(call: Authenticated) -> Response:
     """Which databases can be rebuilt from the log, and how far running rebuilds are (our addition)."""
     progress = call.backend.health.rebuilding()
-    return call.answer({"programs": [{"program": one, "progress": progress.get(one, "")} for one in REBUILT]})
+    return call.answer(
+        {"programs": [{"program": program, "progress": progress.get(program, "")} for program in REBUILT]}
+    )
 
 
 @router.post("/master/rebuild")
@@ -201,9 +205,9 @@ async def rebuild(call: Authenticated, body: RebuildBody) -> Response:
 @router.get("/master/positions", **response_schema(ServicesProgress))
 async def positions(call: Authenticated) -> Response:
     """How far each service has read the log, and how far behind it is (our addition)."""
-    found = await call.peers.log_progress((*OWNERS, *FURTHER_SHARDS))
+    progress = await call.peers.log_progress((*OWNERS, *FURTHER_SHARDS))
     # Without an answer, a shard may never have been there. Health names those that are missing.
-    shared = {one: answers for one, answers in found.items() if answers or one in OWNERS}
+    shared = {owner: answers for owner, answers in progress.items() if answers or owner in OWNERS}
     return call.answer(services_progress(shared))
 
 
@@ -211,10 +215,10 @@ async def positions(call: Authenticated) -> Response:
 async def archive(call: Authenticated) -> Response:
     """Which part of the log was moved out of the broker, and where to (our addition)."""
     try:
-        found = await archive_status(call.backend.journal)
+        status = await archive_status(call.backend.journal)
     except READ_ERRORS as error:
         raise unavailable(f"the archive cannot be read just now: {error}; try again") from error
-    return call.answer(msgspec.to_builtins(found))
+    return call.answer(msgspec.to_builtins(status))
 
 
 @router.get("/master/telemetry")
@@ -227,7 +231,7 @@ async def telemetry(call: Authenticated) -> Response:
 async def info(call: Anybody) -> Response:
     """The cluster's identity in the older form. Our addition `workers` counts the registered workers."""
     settings = call.backend.settings
-    found: dict[str, Any] = {
+    identity: dict[str, Any] = {
         "version": API_VERSION,
         "master_id": settings.cluster_id,
         "cluster_id": settings.cluster_id,
@@ -235,7 +239,7 @@ async def info(call: Anybody) -> Response:
         "telemetry": {"enabled": False, "segment_key": ""},
         "workers": len(call.catalogue.state.workers),
     }
-    return call.answer(found)
+    return call.answer(identity)
 
 
 @router.get("/master/health")

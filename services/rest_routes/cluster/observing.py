@@ -36,14 +36,14 @@ async def cluster_state(call: Authenticated) -> Response:
 
 
 def _readings(state: State, visibility: Visibility) -> Iterable[Reading]:
-    running = [one for one in live_allocations(state) if one.members]
-    running = visibility.filter_visible(lambda one: visibility.includes_run(one.id), running)
+    running = [run for run in live_allocations(state) if run.members]
+    running = visibility.filter_visible(lambda run: visibility.includes_run(run.id), running)
     held = {
-        (one.id, one.task_id, str(one.experiment_id), str(one.trial_id or ""), one.pool, part.worker_id): len(
+        (run.id, run.task_id, str(run.experiment_id), str(run.trial_id or ""), run.pool, part.worker_id): len(
             part.slots
         )
-        for one in running
-        for part in one.members
+        for run in running
+        for part in run.members
     }
     labels = ("allocation", "task", "experiment", "trial", "pool", "agent")
     yield Reading("allocation_slots", "Slots that a run holds on an agent", labels, held)

@@ -51,11 +51,11 @@ async def pools(call: Authenticated, query: FromQuery[PoolsQuery]) -> Response:
     rows = await call.peers.pools()
     if query.unbound:
         rows = [row for row in rows if row.name not in call.catalogue.state.bindings]
-    found = []
+    entries = []
     for row in rows:
         shown = agent.pool(row, call.catalogue.state, default=row.name == DEFAULT_POOL)
-        found.append(shown | {"stats": job.stats(row)})
-    page, pagination = paging.cut(found, query.window)
+        entries.append(shown | {"stats": job.stats(row)})
+    page, pagination = paging.cut(entries, query.window)
     return call.answer({"resourcePools": page, "pagination": pagination})
 
 
@@ -67,8 +67,8 @@ async def _jobs(call: UserCall, query: JobsQuery) -> tuple[list[dict[str, Any]],
     wanted = visibility.filter_visible(lambda row: visibility.includes_experiment(row.experiment_id), wanted)
     # Of all jobs, since the hidden ones take slots as well.
     estimates = await _estimates(call, rows)
-    found = job.jobs(wanted, call.catalogue.state, **estimates)
-    return paging.cut(found, query.window)
+    jobs = job.jobs(wanted, call.catalogue.state, **estimates)
+    return paging.cut(jobs, query.window)
 
 
 async def _estimates(call: UserCall, rows: list[Job]) -> dict[str, Any]:
@@ -76,7 +76,11 @@ async def _estimates(call: UserCall, rows: list[Job]) -> dict[str, Any]:
     state = call.catalogue.state
     progress = await call.peers.progress(row.experiment_id for row in rows if row.experiment_id > 0)
     standing = forecast.forecast_inputs(rows, state, progress, time.time())
-    ends = {one.owner: one.left_s for one in standing if one.left_s is not None}
+    ends = {
+        forecast_input.owner: forecast_input.left_s
+        for forecast_input in standing
+        if forecast_input.left_s is not None
+    }
     pools = await call.peers.pools()
     return {
         "progress": progress,
@@ -97,7 +101,7 @@ async def queue(call: Authenticated, query: FromQuery[JobsQuery]) -> Response:
 async def queue_v2(call: Authenticated, query: FromQuery[JobsQuery]) -> Response:
     """The jobs in queue order, each wrapped in `full`."""
     page, pagination = await _jobs(call, query)
-    return call.answer({"jobs": [{"full": one} for one in page], "pagination": pagination})
+    return call.answer({"jobs": [{"full": entry} for entry in page], "pagination": pagination})
 
 
 @router.get("/job-queues/stats")
@@ -108,7 +112,7 @@ async def stats(call: Authenticated, query: FromQuery[StatsQuery]) -> Response:
     for name in wanted:
         if name not in rows:
             raise not_found("resource pool", name)
-    found = [
+    pool_stats = [
         {
             "resourcePool": name,
             "stats": job.stats(row),
@@ -117,7 +121,7 @@ async def stats(call: Authenticated, query: FromQuery[StatsQuery]) -> Response:
         for name, row in rows.items()
         if not wanted or name in wanted
     ]
-    return call.answer({"results": found})
+    return call.answer({"results": pool_stats})
 
 
 class QueuePreview(TypedDict):
@@ -138,15 +142,15 @@ async def preview(call: Authenticated, body: QueueUpdate) -> Response:
     seen = call.visibility.includes_experiment
     if not seen(change.experiment_id):
         raise not_found("job", body.job_id)
-    found = await call.peers.query(queries.PreviewChange(change), position=call.catalogue.position)
+    effects = await call.peers.query(queries.PreviewChange(change), position=call.catalogue.position)
     rows = {row.experiment_id: row for row in await call.peers.jobs()}
-    rest = [row for id, row in rows.items() if id not in found["order"]]
-    ordered = [rows[id] for id in found["order"] if id in rows]
+    rest = [row for id, row in rows.items() if id not in effects["order"]]
+    ordered = [rows[id] for id in effects["order"] if id in rows]
     estimates = await _estimates(call, [*ordered, *rest])
     return call.answer(
         {
-            "starts": [ids.job_id(id) for id in found["starts"] if seen(id)],
-            "leaves": [ids.job_id(id) for id in found["leave"] if seen(id)],
+            "starts": [ids.job_id(id) for id in effects["starts"] if seen(id)],
+            "leaves": [ids.job_id(id) for id in effects["leave"] if seen(id)],
             "startsIn": estimates["starts"].get(change.experiment_id),
         }
     )
@@ -156,9 +160,9 @@ async def preview(call: Authenticated, body: QueueUpdate) -> Response:
 async def update(call: Authenticated, body: QueueUpdates) -> Response:
     """Apply changes in order. Failures are reported together; the other changes stay (scheduling spec, 6)."""
     refusals = []
-    for one in body.updates:
+    for queue_update in body.updates:
         try:
-            await call.peers.command(_change(one, call.user.username))
+            await call.peers.command(_change(queue_update, call.user.username))
         except Refused as refusal:
             refusals.append(refusal.problem)
     if refusals:

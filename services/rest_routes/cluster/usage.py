@@ -35,18 +35,22 @@ def _since(query: DaysQuery, default_days: int) -> float:
 
 
 async def _allocations_since(call: UserCall, since: float) -> list[Allocation]:
-    found: list[Allocation] = await call.catalogue.read(
+    allocations: list[Allocation] = await call.catalogue.read(
         lambda connection: runs.runs_between(connection, since)
     )
-    return found
+    return allocations
 
 
 @router.get("/cluster/slots")
 async def strips(call: Authenticated, query: FromQuery[DaysQuery]) -> Response:
     """What ran on each slot in recent days."""
-    found = await _allocations_since(call, _since(query, 1))
+    allocations = await _allocations_since(call, _since(query, 1))
     return call.answer(
-        {"slots": usage.slot_timelines(call.catalogue.state, found, call.visibility.includes_allocation)}
+        {
+            "slots": usage.slot_timelines(
+                call.catalogue.state, allocations, call.visibility.includes_allocation
+            )
+        }
     )
 
 
@@ -56,8 +60,8 @@ async def by_day(call: Authenticated, query: FromQuery[DaysQuery]) -> Response:
     # Whole days (UTC), the first one, too.
     first, now = usage_days.day_number(_since(query, 30)), time.time()
     used = await call.catalogue.read(lambda connection: runs.slot_seconds(connection, first, None, now))
-    found = usage.usage_by_day(call.catalogue.state, used)
-    return call.answer({"usage": found})
+    daily_usage = usage.usage_by_day(call.catalogue.state, used)
+    return call.answer({"usage": daily_usage})
 
 
 @router.get("/cluster/use")
@@ -66,8 +70,8 @@ async def use(call: Authenticated) -> Response:
     state, visibility = call.catalogue.state, call.visibility
     live = [run for run in live_allocations(state) if run.trial_id is not None and run.members]
     live = visibility.filter_visible(lambda run: visibility.includes_run(run.id), live)[:MAX_RUNS]
-    known = await call.peers.summaries(run.trial_id for run in live if run.trial_id is not None)
-    summaries = {id: one.summary for id, one in known.items()}
+    trial_summaries = await call.peers.summaries(run.trial_id for run in live if run.trial_id is not None)
+    summaries = {id: summary.summary for id, summary in trial_summaries.items()}
     return call.answer(
         {"uses": [run_usage(run, state, summaries.get(run.trial_id or 0, {})) for run in live]}
     )
@@ -77,11 +81,11 @@ async def use(call: Authenticated) -> Response:
 async def away(call: Authenticated, query: FromQuery[DaysQuery]) -> Response:
     """Workers that left or were lost in recent days."""
     since = _since(query, 7)
-    found = await _allocations_since(call, since - usage.LAST_RUN_MARGIN_S)
+    allocations = await _allocations_since(call, since - usage.LAST_RUN_MARGIN_S)
     return call.answer(
         {
             "agents": usage.departed_workers(
-                call.catalogue.state, found, since, call.visibility.includes_allocation
+                call.catalogue.state, allocations, since, call.visibility.includes_allocation
             )
         }
     )
