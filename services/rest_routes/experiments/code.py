@@ -105,8 +105,8 @@ async def _as_json(threads: Executor, file: BinaryIO) -> AsyncIterator[bytes]:
 @router.get("/experiments/{experiment_id}/file_tree")
 async def file_tree(call: Authenticated, experiment_id: int) -> Response:
     """All files and directories, nested."""
-    found = await _run_job(call, _context(call, experiment_id), TREE, None)
-    return call.answer({"files": msgspec.Raw(found)})
+    tree = await _run_job(call, _context(call, experiment_id), TREE, None)
+    return call.answer({"files": msgspec.Raw(tree)})
 
 
 @router.post("/experiments/{experiment_id}/file")
@@ -124,8 +124,8 @@ async def _run_job(call: UserCall, context: Context, job: Job, argument: Any) ->
     with tempfile.TemporaryFile() as copy:
         await contexts.run(who, _copy_context, call.backend.blobs, context.digest, copy)
         if context.size_bytes > SMALL_BYTES:
-            found: bytes = await call.backend.offload.run(who, job, argument, [copy.fileno()])
-            return found
+            content: bytes = await call.backend.offload.run(who, job, argument, [copy.fileno()])
+            return content
         return await contexts.run(who, IN_PROCESS[job], argument, copy.fileno())
 
 

@@ -42,14 +42,16 @@ async def events(call: Authenticated, experiment_id: int) -> Response:
     while True:
         # Before the query: what is folded while it is answered must end the wait.
         position = call.catalogue.position
-        found = await call.peers.query(query)
+        answer = await call.peers.query(query)
         left = deadline - asyncio.get_running_loop().time()
-        if found["state"] != "ACTIVE":
+        if answer["state"] != "ACTIVE":
             # Clients of 0.25 end their loop at this event, whatever else is unanswered.
-            gone = {"experimentState": f"STATE_{found['state']}"}
+            gone = {"experimentState": f"STATE_{answer['state']}"}
             return call.answer({"searcherEvents": [{"id": INACTIVE_ID, "experimentInactive": gone}]})
-        if found["events"] or left <= 0:
-            return call.answer({"searcherEvents": [_shown(one) for one in found["events"]]})
+        if answer["events"] or left <= 0:
+            return call.answer(
+                {"searcherEvents": [_shown(queued_event) for queued_event in answer["events"]]}
+            )
         # Progress of trials is not part of the folded state, so the searcher is asked again periodically.
         changed = _experiment_changed(call.catalogue, experiment_id, position)
         if not await wait_until(call, changed, min(left, PROGRESS_S)):
@@ -61,17 +63,17 @@ def _experiment_changed(catalogue: Catalogue, experiment_id: int, since: int) ->
     return Fact(lambda _: catalogue.position > since, ((EXPERIMENT_OR_TRIALS, experiment_id),))
 
 
-def _shown(one: Object) -> Object:
-    event = one["event"]
-    return {"id": one["id"], **_EVENTS[event["type"]](event)}
+def _shown(queued_event: Object) -> Object:
+    event = queued_event["event"]
+    return {"id": queued_event["id"], **_EVENTS[event["type"]](event)}
 
 
 _REASONS = {"INVALID_HP", "USER_REQUESTED_STOP", "USER_CANCELED"}
 
 
 def _reason(name: str) -> str:
-    known = "INVALID_HP" if name == "INIT_INVALID_HP" else name
-    return f"EXITED_REASON_{known if known in _REASONS else 'UNSPECIFIED'}"
+    reason = "INVALID_HP" if name == "INIT_INVALID_HP" else name
+    return f"EXITED_REASON_{reason if reason in _REASONS else 'UNSPECIFIED'}"
 
 
 _EVENTS: dict[str, Callable[[Object], Object]] = {
@@ -103,7 +105,7 @@ async def post(call: Authenticated, experiment_id: int) -> Response:
     id = trigger.get("id") if isinstance(trigger, dict) else None
     if not isinstance(listed, list) or not isinstance(id, int):
         raise invalid("searcherOperations must be a list, and triggeredByEvent must have the id of an event")
-    operations = tuple(_operation(index, one) for index, one in enumerate(listed))
+    operations = tuple(_operation(index, operation) for index, operation in enumerate(listed))
     user = call.user.username
     await call.peers.command(
         PostOperations(experiment_id=experiment_id, operations=operations, triggered_by=id, user=user)
@@ -116,9 +118,9 @@ def _field(body: Object, name: str) -> Any:
     return body.get(name, body.get(snake))
 
 
-def _operation(index: int, one: Any) -> CustomOperation:
+def _operation(index: int, operation: Any) -> CustomOperation:
     for name, read in _OPERATIONS.items():
-        given = _field(one, name) if isinstance(one, dict) else None
+        given = _field(operation, name) if isinstance(operation, dict) else None
         if isinstance(given, dict):
             try:
                 return read(given)
@@ -138,10 +140,10 @@ def _train(given: Object) -> CustomOperation:
 
 
 def _required_field(given: Object, name: str) -> Any:
-    found = _field(given, name)
-    if found is None:
+    value = _field(given, name)
+    if value is None:
         raise ValueError(f"{name} is missing")
-    return found
+    return value
 
 
 _OPERATIONS: dict[str, Callable[[Object], CustomOperation]] = {

@@ -49,7 +49,7 @@ async def events(call: Authenticated, query: FromQuery[EventsQuery]) -> Response
         raise invalid(f"owner must be one of {', '.join(OWNERS)}, not '{owner}'")
     where = [f"control.{owner}.>"] if owner else []
     explanation = await log_reader(call).latest_events(query.before or None, step_limit(query), where)
-    return call.answer({"steps": [step_json(one) for one in explanation.steps], "more": explanation.more})
+    return call.answer({"steps": [step_json(step) for step in explanation.steps], "more": explanation.more})
 
 
 @router.get("/events/{position}")
@@ -67,14 +67,14 @@ async def event(call: Authenticated, position: int) -> Response:
         "position": position,
         "subject": message.subject,
         "record": _masked(msgspec.json.decode(message.body)),
-        "steps": [step_json(one) for one in explanation.steps],
+        "steps": [step_json(step) for step in explanation.steps],
     }
     return call.answer(shown)
 
 
 def _masked(value: Any) -> Any:
     if isinstance(value, list):
-        return [_masked(one) for one in value]
+        return [_masked(item) for item in value]
     if not isinstance(value, dict):
         return value
     return {
@@ -87,16 +87,16 @@ def _masked(value: Any) -> Any:
 async def timeline(call: Authenticated, experiment_id: int) -> Response:
     """How an experiment spent its time, with the total seconds of each activity."""
     call.catalogue.experiment(experiment_id)
-    found = await log_reader(call).timeline(experiment_id)
+    periods = await log_reader(call).timeline(experiment_id)
     shown = [
         {
-            "what": one.what,
-            "since": format_time(one.since),
-            "until": format_optional_time(one.until),
-            "actor": one.actor,
-            "reason": one.reason,
-            "position": one.position,
+            "what": period.what,
+            "since": format_time(period.since),
+            "until": format_optional_time(period.until),
+            "actor": period.actor,
+            "reason": period.reason,
+            "position": period.position,
         }
-        for one in found
+        for period in periods
     ]
-    return call.answer({"stretches": shown, "seconds": totals(found, time.time())})
+    return call.answer({"stretches": shown, "seconds": totals(periods, time.time())})

@@ -100,10 +100,10 @@ def _warnings(ready: submit.CheckedSubmission) -> dict[str, list[str]]:
 
 async def show(call: UserCall, id: int) -> dict[str, Any]:
     """One experiment, with facts that only other services know."""
-    one = call.catalogue.experiment(id)
-    progress = {} if one.ended_at is not None else await call.peers.progress([id])
-    waiting_reason = await _waiting_reason(call, one)
-    unable = await unable_to_start(call, [one])
+    record = call.catalogue.experiment(id)
+    progress = {} if record.ended_at is not None else await call.peers.progress([id])
+    waiting_reason = await _waiting_reason(call, record)
+    unable = await unable_to_start(call, [record])
     trials = await load_for_display(call, [id])
     # The experiment may have been deleted meanwhile.
     return experiment(
@@ -120,21 +120,21 @@ async def load_for_display(call: UserCall, ids: Sequence[int], lean: bool = Fals
     """Load what experiments are shown with: their submissions, unless `lean`, and their trials' ids."""
     if not lean:
         await call.catalogue.evicted.load(("submissions", id) for id in ids)
-    found: dict[int, list[int]] = await call.catalogue.evicted.fetch_trial_ids(ids)
-    return found
+    trial_ids: dict[int, list[int]] = await call.catalogue.evicted.fetch_trial_ids(ids)
+    return trial_ids
 
 
 async def unable_to_start(call: UserCall, records: Iterable[Experiment]) -> set[int]:
     """Those among some experiments that wait for slots which their pool can never have."""
-    waiting = [one for one in records if experiment_state(one) == "QUEUED"]
+    waiting = [record for record in records if experiment_state(record) == "QUEUED"]
     pools = await pools_or_empty(call.peers) if waiting else []
     return forecast.unschedulable_experiments(waiting, call.catalogue.state, pools)
 
 
-async def _waiting_reason(call: UserCall, one: Experiment) -> str:
-    if experiment_state(one) != "QUEUED":
+async def _waiting_reason(call: UserCall, record: Experiment) -> str:
+    if experiment_state(record) != "QUEUED":
         return ""
-    reasons = await call.peers.waiting(one.id)
+    reasons = await call.peers.waiting(record.id)
     return next(iter(reasons.values()), "")
 
 
@@ -143,30 +143,32 @@ async def list_experiments(call: Authenticated, query: FromQuery[ExperimentsQuer
     """A page of experiments (REST spec, 3.2). Our addition `lean` leaves out their configurations."""
     experiment_filter, sort, window = _filter(call, query), query.sort_by, query.window
     if sort == listing.PROGRESS:
-        found = await _by_progress(call, experiment_filter, window)
+        page = await _by_progress(call, experiment_filter, window)
     else:
-        found = await call.catalogue.read(
+        page = await call.catalogue.read(
             lambda connection: listing.experiment_page(connection, experiment_filter, sort, window)
         )
     state = call.catalogue.state
-    known = state.experiments
-    progress = await call.peers.progress([id for id in found.ids if id in known and not known[id].ended_at])
-    unable = await unable_to_start(call, [known[id] for id in found.ids if id in known])
-    trials = await load_for_display(call, found.ids, query.lean)
+    experiments = state.experiments
+    progress = await call.peers.progress(
+        [id for id in page.ids if id in experiments and not experiments[id].ended_at]
+    )
+    unable = await unable_to_start(call, [experiments[id] for id in page.ids if id in experiments])
+    trials = await load_for_display(call, page.ids, query.lean)
     # Some may have been deleted since the list was read.
-    records = [known[id] for id in found.ids if id in known]
+    records = [experiments[id] for id in page.ids if id in experiments]
     shown = [
         experiment(
-            one,
+            record,
             state,
-            trials[one.id],
-            progress=progress.get(one.id),
-            can_start=one.id not in unable,
+            trials[record.id],
+            progress=progress.get(record.id),
+            can_start=record.id not in unable,
             lean=query.lean,
         )
-        for one in records
+        for record in records
     ]
-    return call.answer({"experiments": shown, "pagination": found.span.pagination})
+    return call.answer({"experiments": shown, "pagination": page.span.pagination})
 
 
 def _filter(call: UserCall, query: ExperimentsQuery) -> ExperimentFilter:
@@ -199,8 +201,10 @@ async def _by_progress(call: UserCall, experiment_filter: ExperimentFilter, wind
         return listing.all_experiment_ids(connection, experiment_filter)
 
     ids = await call.catalogue.read(everything)
-    known = call.catalogue.state.experiments
-    progress = await call.peers.progress([id for id in ids if id in known and not known[id].ended_at])
+    experiments = call.catalogue.state.experiments
+    progress = await call.peers.progress(
+        [id for id in ids if id in experiments and not experiments[id].ended_at]
+    )
     sign = -1 if window.descending else 1
     ids.sort(key=lambda id: (id not in progress, sign * progress.get(id, 0.0), sign * id))
     part = experiments_span(window, len(ids))
@@ -211,8 +215,10 @@ async def _by_progress(call: UserCall, experiment_filter: ExperimentFilter, wind
 async def get(call: Authenticated, experiment_id: int) -> Response:
     """One experiment, with its place in the queue while it has one."""
     answer = {"experiment": await show(call, experiment_id)}
-    known = None if call.catalogue.experiment(experiment_id).ended_at else await call.peers.job(experiment_id)
-    return call.answer(answer | ({"jobSummary": job.summary(known)} if known else {}))
+    job_row = (
+        None if call.catalogue.experiment(experiment_id).ended_at else await call.peers.job(experiment_id)
+    )
+    return call.answer(answer | ({"jobSummary": job.summary(job_row)} if job_row else {}))
 
 
 async def _change(call: UserCall, experiment_id: int, action: Action) -> Response:

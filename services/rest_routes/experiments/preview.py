@@ -33,7 +33,7 @@ async def _preview_search(call: UserCall, config: Any, seed: int | None = None) 
 @router.get("/experiment-config/fields")
 async def fields(call: Authenticated) -> Response:
     """Every field of a configuration with its type, default and allowed values, for editors."""
-    return call.answer({"fields": [msgspec.to_builtins(one) for one in expconf.outline()]})
+    return call.answer({"fields": [msgspec.to_builtins(field) for field in expconf.outline()]})
 
 
 @router.post("/preview-hp-search")
@@ -52,8 +52,8 @@ async def preview(call: Authenticated) -> Response:
 async def rungs(call: Authenticated, experiment_id: int) -> Response:
     """Which trials a halving search promoted and stopped, and at which value (our addition)."""
     call.catalogue.experiment(experiment_id)
-    found = await call.peers.query(queries.SearchRungs(experiment_id))
-    brackets = [[_rung(rung) for rung in bracket] for bracket in found["brackets"]]
+    answer = await call.peers.query(queries.SearchRungs(experiment_id))
+    brackets = [[_rung(rung) for rung in bracket] for bracket in answer["brackets"]]
     return call.answer({"brackets": brackets})
 
 

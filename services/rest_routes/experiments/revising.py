@@ -43,15 +43,15 @@ _JOB_FIELDS = {
 @router.patch("/experiments/{experiment_id}")
 async def revise(call: Authenticated, experiment_id: int) -> Response:
     """Change an experiment while it exists. All changes are validated before any is applied."""
-    one = call.catalogue.experiment(experiment_id)
+    experiment = call.catalogue.experiment(experiment_id)
     changes = _changes(await call.json())
-    config = present_config(one, call.catalogue.submission(experiment_id))
+    config = present_config(experiment, call.catalogue.submission(experiment_id))
     try:
         expconf.revise(config, {field: value for field, value in changes.items() if field != "notes"})
     except expconf.ConfigErrors as errors:
         raise invalid(str(errors)) from None
     if any(field in _JOB_FIELDS for field in changes):
-        _check_has_job(one)
+        _check_has_job(experiment)
     user = call.user.username
     share = {_JOB_FIELDS[field]: value for field, value in changes.items() if field in _JOB_FIELDS}
     rest = {field: value for field, value in changes.items() if field not in _JOB_FIELDS}
@@ -64,14 +64,14 @@ async def revise(call: Authenticated, experiment_id: int) -> Response:
     return call.answer({"experiment": await show(call, experiment_id)})
 
 
-def _check_has_job(one: Experiment) -> None:
-    if one.unmanaged:
+def _check_has_job(experiment: Experiment) -> None:
+    if experiment.unmanaged:
         raise failed_precondition(
-            f"experiment {one.id} is unmanaged: it has no slots, and no place in the queue"
+            f"experiment {experiment.id} is unmanaged: it has no slots, and no place in the queue"
         )
-    if one.ended_at is not None:
+    if experiment.ended_at is not None:
         raise failed_precondition(
-            f"experiment {one.id} is {one.state}: it has no place in the queue any more"
+            f"experiment {experiment.id} is {experiment.state}: it has no place in the queue any more"
         )
 
 
@@ -79,19 +79,19 @@ def _changes(body: Any) -> dict[str, Any]:
     """Dotted configuration fields and their new values; null unsets a field. Unknown fields are ignored."""
     if not isinstance(body, dict):
         raise invalid("the request: a JSON object is expected")
-    found: dict[str, Any] = {}
+    changes: dict[str, Any] = {}
     for group, names in _FIELDS.items():
         given = _field_value(body, group)
         if len(names) == 1:
-            found |= {group: given[0]} if given else {}
+            changes |= {group: given[0]} if given else {}
             continue
         inner = given[0] if given and given[0] is not None else {}
         if not isinstance(inner, dict):
             raise invalid(f"{group}: a JSON object is expected, not {inner!r}")
         for name in names:
             value = _field_value(inner, name)
-            found |= {f"{_snake(group)}.{_snake(name)}": value[0]} if value else {}
-    return found
+            changes |= {f"{_snake(group)}.{_snake(name)}": value[0]} if value else {}
+    return changes
 
 
 def _field_value(body: dict[str, Any], name: str) -> list[Any]:
@@ -224,5 +224,5 @@ async def _selected_ids(call: UserCall, body: Bulk) -> list[int]:
     def read(connection: sa.Connection) -> list[int]:
         return listing.all_experiment_ids(connection, experiment_filter)
 
-    found = await call.catalogue.read(read)
-    return [id for id in found if id not in filters.excluded_experiment_ids]
+    ids = await call.catalogue.read(read)
+    return [id for id in ids if id not in filters.excluded_experiment_ids]

@@ -90,29 +90,33 @@ async def find(call: Authenticated, query: FromQuery[SearchQuery]) -> Response:
 async def _rows(call: UserCall, page: list[Experiment], lean: bool) -> list[dict[str, Any]]:
     state = call.catalogue.state
     best = {} if lean else await _best_trials(call, page)
-    progress = await call.peers.progress([one.id for one in page if one.ended_at is None]) if lean else {}
+    progress = (
+        await call.peers.progress([record.id for record in page if record.ended_at is None]) if lean else {}
+    )
     unable = await unable_to_start(call, page)
-    trials = await load_for_display(call, [one.id for one in page], lean)
+    trials = await load_for_display(call, [record.id for record in page], lean)
     return [
         {
             "experiment": experiment(
-                one,
+                record,
                 state,
-                trials[one.id],
-                progress=progress.get(one.id),
-                can_start=one.id not in unable,
+                trials[record.id],
+                progress=progress.get(record.id),
+                can_start=record.id not in unable,
                 lean=lean,
             ),
-            "bestTrial": best.get(one.best_trial),
+            "bestTrial": best.get(record.best_trial),
         }
-        for one in page
-        if one.id in state.experiments
+        for record in page
+        if record.id in state.experiments
     ]
 
 
 async def _best_trials(call: UserCall, page: list[Experiment]) -> dict[int | None, Any]:
-    chosen = await call.catalogue.evicted.fetch_trials(one.best_trial for one in page if one.best_trial)
-    return {one["id"]: one for one in await show(call, list(chosen.trials.values()), chosen)}
+    chosen = await call.catalogue.evicted.fetch_trials(
+        record.best_trial for record in page if record.best_trial
+    )
+    return {trial["id"]: trial for trial in await show(call, list(chosen.trials.values()), chosen)}
 
 
 def _values(lookup: Lookup, wanted: list[str], id: int) -> dict[str, Any]:
@@ -132,13 +136,13 @@ async def columns(call: Authenticated, id: int) -> Response:
     state = call.catalogue.state
     if id:
         workspace_records.project(state, id)
-    found = [_fixed_column(column) for column in COLUMNS.values() if column.listed]
+    shown_columns = [_fixed_column(column) for column in COLUMNS.values() if column.listed]
     hparams = call.catalogue.hyperparameters.count(state, _projects(call, id))
-    found += [
+    shown_columns += [
         _column(f"{HPARAM}{name}", "UNSPECIFIED", "HYPERPARAMETERS", "text") for name in sorted(hparams)
     ]
     metrics = await _metrics(call, _newest_ids(call, id))
-    return call.answer({"columns": [*found, *metrics]})
+    return call.answer({"columns": [*shown_columns, *metrics]})
 
 
 def _projects(call: UserCall, project_id: int) -> Callable[[int], bool]:
@@ -151,8 +155,8 @@ def _newest_ids(call: UserCall, project_id: int) -> list[int]:
     """Ids of a project's newest visible experiments. Project 0 means all projects."""
     state, is_wanted = call.catalogue.state, _projects(call, project_id)
     newest_first = reversed(call.catalogue.experiment_ids.all(state))
-    found = (id for id in newest_first if is_wanted(state.experiments[id].project_id))
-    return list(islice(found, MAX_EXPERIMENTS))
+    ids = (id for id in newest_first if is_wanted(state.experiments[id].project_id))
+    return list(islice(ids, MAX_EXPERIMENTS))
 
 
 @router.get("/projects/{id}/experiments/metric-ranges")
@@ -161,14 +165,18 @@ async def metric_ranges(call: Authenticated, id: int) -> Response:
     state = call.catalogue.state
     if id:
         workspace_records.project(state, id)
-    trials = [representative_trial(state.experiments[one]) for one in _newest_ids(call, id)]
+    trials = [
+        representative_trial(state.experiments[experiment_id]) for experiment_id in _newest_ids(call, id)
+    ]
     trial_ids = [trial for trial in trials if trial is not None]
-    found: dict[str, list[float]] = {}
+    column_values: dict[str, list[float]] = {}
     for start in range(0, len(trial_ids), TRIALS_PER_QUERY):
         for summary in (await call.peers.summaries(trial_ids[start : start + TRIALS_PER_QUERY])).values():
             for name, value in _statistics(summary):
-                found.setdefault(name, []).append(value)
-    ranges = [{"metricsName": name, "min": min(all), "max": max(all)} for name, all in sorted(found.items())]
+                column_values.setdefault(name, []).append(value)
+    ranges = [
+        {"metricsName": name, "min": min(all), "max": max(all)} for name, all in sorted(column_values.items())
+    ]
     return call.answer({"ranges": ranges})
 
 
@@ -184,12 +192,12 @@ def _statistics(summary: Summary) -> Iterator[tuple[str, float]]:
 
 async def _metrics(call: UserCall, ids: list[int]) -> list[dict[str, str]]:
     """Metric columns of the newest experiments; empty while the metrics service is unavailable."""
-    found: dict[str, list[str]] = {}
+    metric_names: dict[str, list[str]] = {}
     with contextlib.suppress(Refused):
-        found = await call.peers.query(queries.MetricNames(ids)) if ids else {}
+        metric_names = await call.peers.query(queries.MetricNames(ids)) if ids else {}
     return [
         _column(f"{group}.{name}.{statistic}", "NUMBER", _LOCATIONS.get(group, "CUSTOM_METRIC"))
-        for group, names in found.items()
+        for group, names in metric_names.items()
         for name in names
         for statistic in STATISTICS
     ]

@@ -71,21 +71,21 @@ async def _create(call: UserCall, body: NewTrial, request_id: str) -> Response:
 
 async def _wait_for_trial(call: UserCall, experiment_id: int, task_id: str) -> Trial:
     """Wait for a trial's id, and return the trial."""
-    found: list[Trial] = []
+    matches: list[Trial] = []
 
     def holds(_: Any) -> bool:
-        known = call.catalogue.trial_of_task(task_id)
-        found.extend([known] if known is not None else [])
-        return known is not None
+        trial = call.catalogue.trial_of_task(task_id)
+        matches.extend([trial] if trial is not None else [])
+        return trial is not None
 
     await wait_until(call, Fact(holds, (("experiments", experiment_id),)), PATIENCE_S)
-    if not found:
+    if not matches:
         raise unavailable("the trial will be made, but the searcher does not answer; try again")
-    return found[-1]
+    return matches[-1]
 
 
-async def _show(call: UserCall, known: Trial) -> Response:
-    (shown,) = await trials.show(call, [known])
+async def _show(call: UserCall, trial: Trial) -> Response:
+    (shown,) = await trials.show(call, [trial])
     return call.answer({"trial": shown})
 
 

@@ -61,7 +61,7 @@ def log_reader(call: UserCall) -> Reader:
 
 async def _subject(call: UserCall, reader: Reader, kind: str, id: str) -> Subject:
     try:
-        found = find_subject(call.catalogue.state, kind, id)
+        subject = find_subject(call.catalogue.state, kind, id)
     except Refused:
         number = ids.parse_number(id)
         # The workspace of a deleted experiment is not known any more, so only those who see everything may
@@ -71,11 +71,11 @@ async def _subject(call: UserCall, reader: Reader, kind: str, id: str) -> Subjec
         if deleted is None:
             raise
         return deleted
-    if found.experiment_id > 0:
-        call.check_view("experiment", found.experiment_id)
+    if subject.experiment_id > 0:
+        call.check_view("experiment", subject.experiment_id)
     else:
-        call.check_view("run", *found.allocation_ids)
-    return found
+        call.check_view("run", *subject.allocation_ids)
+    return subject
 
 
 def step_limit(query: StepsQuery) -> int:
@@ -87,8 +87,8 @@ def step_limit(query: StepsQuery) -> int:
 
 
 def _trial_of(call: UserCall, allocation_id: str) -> int | None:
-    known = call.catalogue.state.allocations.get(allocation_id)
-    return known.trial_id if known else None
+    allocation = call.catalogue.state.allocations.get(allocation_id)
+    return allocation.trial_id if allocation else None
 
 
 async def _waits_for(call: UserCall, subject: Subject) -> str:
@@ -108,20 +108,20 @@ def _shown(subject: Subject, explanation: Explanation, waits_for: str) -> dict[s
         "subject": {"kind": subject.kind, "id": subject.id},
         "state": subject.state,
         "waitsFor": waits_for,
-        "steps": [step_json(one) for one in explanation.steps],
+        "steps": [step_json(step) for step in explanation.steps],
         "more": explanation.more,
     }
 
 
-def step_json(one: Step) -> dict[str, Any]:
+def step_json(step: Step) -> dict[str, Any]:
     return {
-        "position": one.position,
-        "name": one.name,
-        "time": format_time(one.at),
-        "actor": one.actor,
-        "what": one.what,
-        "reason": one.reason,
-        "about": {"kind": one.about.kind, "id": one.about.id},
-        "aside": one.aside,
-        "because": list(one.because),
+        "position": step.position,
+        "name": step.name,
+        "time": format_time(step.at),
+        "actor": step.actor,
+        "what": step.what,
+        "reason": step.reason,
+        "about": {"kind": step.about.kind, "id": step.about.id},
+        "aside": step.aside,
+        "because": list(step.because),
     }
