@@ -36,10 +36,10 @@ async def stream_changes(
     while True:
         # Check before asking, so that the final answer includes everything up to the end.
         over = is_over.holds(call.catalogue.state)
-        found = await fetch()
-        if found != last_sent:
-            last_sent = found
-            yield [found]
+        answer = await fetch()
+        if answer != last_sent:
+            last_sent = answer
+            yield [answer]
         if over:
             return
         with contextlib.suppress(TimeoutError):
@@ -53,8 +53,8 @@ def experiments_ended(ids: list[int]) -> Fact:
     """The fact that all of these experiments have ended or are gone."""
 
     def over(state: State) -> bool:
-        found = (state.experiments.get(id) for id in ids)
-        return all(one is None or one.ended_at is not None for one in found)
+        experiments = (state.experiments.get(id) for id in ids)
+        return all(experiment is None or experiment.ended_at is not None for experiment in experiments)
 
     return Fact(over, tuple(("experiments", id) for id in ids))
 
@@ -63,8 +63,8 @@ def trial_ended(id: int) -> Fact:
     """The fact that a trial has ended or is gone."""
 
     def over(state: State) -> bool:
-        known = state.trials.get(id)
-        return known is None or known.ended_at is not None
+        trial = state.trials.get(id)
+        return trial is None or trial.ended_at is not None
 
     return Fact(over, (("trials", id),))
 

@@ -51,18 +51,18 @@ async def _cause(call: UserCall, task_id: str) -> dict[str, Any] | None:
     if not behind:
         # The lines were trimmed since the first query.
         return None
-    found = cause.find_cause(behind, before[::-1])
-    previous_line = found.before
+    failure_cause = cause.find_cause(behind, before[::-1])
+    previous_line = failure_cause.before
     return {
         "allocationId": answer["allocation_id"],
         "agentId": answer["worker_id"] or None,
         "rankId": answer["rank"],
-        "words": cause.describe_error(cause.strip_formatting(found.error_line.text)),
-        "first": cause.short_line(found.first, format_time(found.first.at)),
-        "said": cause.short_line(found.error_line, format_time(found.error_line.at)),
-        "place": _location(found.location),
+        "words": cause.describe_error(cause.strip_formatting(failure_cause.error_line.text)),
+        "first": cause.short_line(failure_cause.first, format_time(failure_cause.first.at)),
+        "said": cause.short_line(failure_cause.error_line, format_time(failure_cause.error_line.at)),
+        "place": _location(failure_cause.location),
         "before": cause.short_line(previous_line, format_time(previous_line.at)) if previous_line else None,
-        "ranks": [_rank(one) for one in answer["ranks"]],
+        "ranks": [_rank(rank_end) for rank_end in answer["ranks"]],
     }
 
 
@@ -74,11 +74,11 @@ def _location(location: cause.CodeLocation | None) -> dict[str, Any] | None:
     )
 
 
-def _rank(one: dict[str, Any]) -> dict[str, Any]:
+def _rank(rank_end: dict[str, Any]) -> dict[str, Any]:
     return {
-        "rankId": one["rank"],
-        "agentId": one["worker_id"] or None,
-        "lastTimestamp": format_time(one["last_at"]),
-        "failedTimestamp": format_optional_time(one["failed_at"]),
-        "line": None if one["line"] is None else str(one["line"]),
+        "rankId": rank_end["rank"],
+        "agentId": rank_end["worker_id"] or None,
+        "lastTimestamp": format_time(rank_end["last_at"]),
+        "failedTimestamp": format_optional_time(rank_end["failed_at"]),
+        "line": None if rank_end["line"] is None else str(rank_end["line"]),
     }

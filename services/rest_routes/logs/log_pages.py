@@ -93,13 +93,13 @@ async def _page(call: UserCall, task_id: str, query: LogPageQuery) -> Response:
     if not 0 < query.limit <= MAX_PAGE:
         raise invalid(f"limit must be between 1 and {MAX_PAGE}, not {query.limit}")
     mark = patterns.search(query.mark) if query.mark else None
-    found = await call.peers.log_page(log_query(call, task_id, query), limit=query.limit)
+    page = await call.peers.log_page(log_query(call, task_id, query), limit=query.limit)
     return call.answer(
         {
-            "lines": [log.page_line(line, whole=query.whole, mark=mark) for line in found.lines],
-            "more": found.more,
-            "cursor": str(found.cursor),
-            "number": found.number,
+            "lines": [log.page_line(line, whole=query.whole, mark=mark) for line in page.lines],
+            "more": page.more,
+            "cursor": str(page.cursor),
+            "number": page.number,
         }
     )
 

@@ -60,7 +60,7 @@ async def fields_of_trial(call: Authenticated, trial_id: int, query: FromQuery[F
 async def fields_of_task(call: Authenticated, task_id: str, query: FromQuery[Followed]) -> Response:
     """The values by which a task's log can be filtered, updated with `follow` until it has ended."""
     trial = call.catalogue.trial_of_task(task_id)
-    end_fact = trial_ended(trial.id) if trial else runs_ended([one.id for one in runs_of(call, task_id)])
+    end_fact = trial_ended(trial.id) if trial else runs_ended([run.id for run in runs_of(call, task_id)])
     return _fields(call, task_id, end_fact, query)
 
 
@@ -100,11 +100,11 @@ def _stream(
 
 def _line_encoder(trial_id: int | None) -> Callable[[LogLine], bytes]:
     """Returns the encoder of a line: as a trial's, or as a task's."""
-    return lambda one: encode_line(log.line(one, trial_id))
+    return lambda line: encode_line(log.line(line, trial_id))
 
 
 async def _encode_pages(
     pages: AsyncIterator[follow.Lines], encode_record: Callable[[LogLine], bytes]
 ) -> AsyncIterator[bytes]:
     async for lines in pages:
-        yield b"".join([encode_record(one) for one in lines])
+        yield b"".join([encode_record(line) for line in lines])

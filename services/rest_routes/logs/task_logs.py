@@ -70,25 +70,27 @@ LogSource = tuple[str, str, str, str]
 
 
 def _group_by_source(call: UserCall, records: list[Record]) -> dict[LogSource, list[LogLine]]:
-    session, found = call.session(), dict[LogSource, list[LogLine]]()
+    session, lines_by_source = call.session(), dict[LogSource, list[LogLine]]()
     for record in records:
         allocation = _allocation(call, record, session.allocation)
         members = allocation.members
         agent = record.agent_id or (members[0].worker_id if members else "")
         log_source = (record.task_id, allocation.id, agent, record.source or "task")
-        found.setdefault(log_source, []).append(_line(record))
-    return found
+        lines_by_source.setdefault(log_source, []).append(_line(record))
+    return lines_by_source
 
 
 def _allocation(call: UserCall, record: Record, own: str) -> Any:
     """The run that a line belongs to. Raises `Refused` if it is unknown or another task's."""
-    known = run_of_script(call, record.task_id, record.allocation_id or "")
-    if known is None or known.task_id != record.task_id:
+    allocation = run_of_script(call, record.task_id, record.allocation_id or "")
+    if allocation is None or allocation.task_id != record.task_id:
         raise invalid(f"allocation '{record.allocation_id or own}' of task '{record.task_id}' is not known")
-    if own and own != known.id:
-        raise Refused(Problem("permission_denied", f"the token is that of {own}, the line of {known.id}"))
-    authorize(call.catalogue.state, call.session(), AccessRequest("speak", "run", known.id))
-    return known
+    if own and own != allocation.id:
+        raise Refused(
+            Problem("permission_denied", f"the token is that of {own}, the line of {allocation.id}")
+        )
+    authorize(call.catalogue.state, call.session(), AccessRequest("speak", "run", allocation.id))
+    return allocation
 
 
 def _line(record: Record) -> LogLine:
