@@ -33,17 +33,17 @@ async def live(call: Authenticated, query: FromQuery[LiveQuery]) -> Response:
     A client that reconnects sends the id of the last event it received, in the header `Last-Event-ID` or, if
     its topics are different, as `after`. Any replica then reports what has changed since.
     """
-    topics = [one for text in query.topics for one in text.split(",") if one]
+    topics = [topic for text in query.topics for topic in text.split(",") if topic]
     if not topics or len(topics) > MAX_TOPICS:
         raise invalid(
             f"topics: name 1 to {MAX_TOPICS}, such as topics=experiments,experiment.7,trial.12.series"
         )
-    for one in topics:
-        kind, _, id = one.removesuffix(SERIES).partition(".")
+    for topic in topics:
+        kind, _, id = topic.removesuffix(SERIES).partition(".")
         if kind in KINDS and id:
             call.check_view(KINDS[kind], id)
     last = call.request.headers.get("last-event-id", "")
-    known = last.isascii() and last.isdecimal() and len(last) < 19
-    after = int(last) if known else query.after
+    is_number = last.isascii() and last.isdecimal() and len(last) < 19
+    after = int(last) if is_number else query.after
     events = call.backend.live.events(topics, after=after if after >= 0 else None, recheck=call.recheck)
     return Stream(events, call=call, media_type="text/event-stream", headers=HEADERS)

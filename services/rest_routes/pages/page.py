@@ -42,9 +42,9 @@ UNPREFIXED_PATHS = (
 
 async def _live_fragment(call: ApiCall) -> str:
     state, visibility = call.catalogue.state, call.visibility
-    open_ids = [one.id for one in state.experiments.values() if one.ended_at is None]
+    open_ids = [experiment.id for experiment in state.experiments.values() if experiment.ended_at is None]
     reasons = call.backend.health.report(call.catalogue.position)["reasons"]
-    problems = [f"{one['message']}, since {one['since']}" for one in reasons]
+    problems = [f"{reason['message']}, since {reason['since']}" for reason in reasons]
     return status_page.fragment(state, visibility, await call.peers.progress(open_ids), problems)
 
 
@@ -71,7 +71,9 @@ async def asset(call: Anybody, name: str) -> Response:
 def _best_encoding(call: ApiCall) -> str:
     """The best encoding that both sides support: `br`, `gzip` or none."""
     accepted = call.request.headers.get("accept-encoding", "")
-    return next((one for one in ("br", "gzip") if re.search(rf"\b{one}\b{_NOT_REFUSED}", accepted)), "")
+    return next(
+        (encoding for encoding in ("br", "gzip") if re.search(rf"\b{encoding}\b{_NOT_REFUSED}", accepted)), ""
+    )
 
 
 @lru_cache(maxsize=256)

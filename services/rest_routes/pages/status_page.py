@@ -32,19 +32,19 @@ def fragment(
     state: State, visibility: Visibility, progress: Mapping[int, float], problems: Iterable[str] = ()
 ) -> str:
     """The part that changes. `problems` lists the cluster's problems, one sentence each."""
-    lines = "".join(f"<li>{escape(one)}" for one in problems)
+    lines = "".join(f"<li>{escape(problem)}" for problem in problems)
     head = f"<section class=ERROR><h2>Something is wrong</h2><ul>{lines}</ul></section>" if lines else ""
     return head + _content(state, visibility, progress)
 
 
 def _content(state: State, visibility: Visibility, progress: Mapping[int, float]) -> str:
     seen = visibility.filter_visible(
-        lambda one: visibility.includes_experiment(one.id), state.experiments.values()
+        lambda experiment: visibility.includes_experiment(experiment.id), state.experiments.values()
     )
-    newest = sorted(seen, key=lambda one: -one.id)[:NEWEST]
+    newest = sorted(seen, key=lambda experiment: -experiment.id)[:NEWEST]
     if not newest:
         return NOTHING_YET + _workers(state, visibility)
-    ranked = next((one for one in newest if one.best_trial is not None), None)
+    ranked = next((experiment for experiment in newest if experiment.best_trial is not None), None)
     best = _best_trials(state, ranked) if ranked is not None else ""
     return _experiments(newest, state, progress) + best + _workers(state, visibility)
 
@@ -53,21 +53,21 @@ def _experiments(newest: Iterable[Experiment], state: State, progress: Mapping[i
     head = ("ID", "Name", "State", "Progress", "#Trials", "Best trial", "#Best metric")
     rows = [
         (
-            str(one.id),
-            f"{escape(one.name)}<br><span class=soft>{escape(one.reason)}</span>",
-            _state(experiment_state(one)),
-            _progress(1.0 if one.state == "COMPLETED" else progress.get(one.id)),
-            _trials(one, state),
-            "" if one.best_trial is None else str(one.best_trial),
-            _metric(one.best_metric, one.metric),
+            str(experiment.id),
+            f"{escape(experiment.name)}<br><span class=soft>{escape(experiment.reason)}</span>",
+            _state(experiment_state(experiment)),
+            _progress(1.0 if experiment.state == "COMPLETED" else progress.get(experiment.id)),
+            _trials(experiment, state),
+            "" if experiment.best_trial is None else str(experiment.best_trial),
+            _metric(experiment.best_metric, experiment.metric),
         )
-        for one in newest
+        for experiment in newest
     ]
     return f"<section><h2>Experiments</h2>{_table(head, rows)}</section>"
 
 
-def _trials(one: Experiment, state: State) -> str:
-    return f"{one.trials - state.open_trials.count(one.id)} of {one.trials} ended"
+def _trials(experiment: Experiment, state: State) -> str:
+    return f"{experiment.trials - state.open_trials.count(experiment.id)} of {experiment.trials} ended"
 
 
 def _best_trials(state: State, experiment: Experiment) -> str:
@@ -89,9 +89,9 @@ def _best_trials(state: State, experiment: Experiment) -> str:
 
 def _workers(state: State, visibility: Visibility) -> str:
     users = {
-        (part.worker_id, slot): f"trial {one.trial_id}" if visibility.includes_run(one.id) else HIDDEN
-        for one in live_allocations(state)
-        for part in one.members
+        (part.worker_id, slot): f"trial {run.trial_id}" if visibility.includes_run(run.id) else HIDDEN
+        for run in live_allocations(state)
+        for part in run.members
         for slot in part.slots
     }
     head = ("Worker", "Slots", "#Used")
@@ -116,8 +116,8 @@ def _worker(worker: Worker, users: Mapping[tuple[str, int], str]) -> tuple[str, 
 def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     """A table of cells that are already HTML. `#` before a heading marks a numeric column."""
     heads = list(head)
-    kinds = [" class=num" if one.startswith("#") else "" for one in heads]
-    top = "".join(f"<th{kind}>{one.lstrip('#')}" for one, kind in zip(heads, kinds, strict=True))
+    kinds = [" class=num" if heading.startswith("#") else "" for heading in heads]
+    top = "".join(f"<th{kind}>{heading.lstrip('#')}" for heading, kind in zip(heads, kinds, strict=True))
     body = "".join(
         "<tr>" + "".join(f"<td{kind}>{cell}" for cell, kind in zip(row, kinds, strict=True)) for row in rows
     )
