@@ -60,9 +60,9 @@ async def recent(call: Authenticated, query: FromQuery[RecentQuery]) -> Response
     if query.limit < 0:
         raise invalid(f"limit must be 0 or more, not {query.limit}")
     state, visibility = call.catalogue.state, call.visibility
-    known = state.recent_projects.get(call.user.id)
-    ids = known.ids if known else ()
+    recent_projects = state.recent_projects.get(call.user.id)
+    ids = recent_projects.ids if recent_projects else ()
     there = workspace_records.projects(state)
     seen = [there[id] for id in ids if id in there and visibility.includes_project(id)]
-    shown = [present.project(one, state) for one in seen[: query.limit or MAX_RECENT_PROJECTS]]
+    shown = [present.project(project, state) for project in seen[: query.limit or MAX_RECENT_PROJECTS]]
     return call.answer({"projects": shown})

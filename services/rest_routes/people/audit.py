@@ -58,11 +58,11 @@ async def entries(call: Authenticated, query: FromQuery[AuditPageQuery]) -> Resp
     if not 0 < limit <= MAX_ENTRIES:
         raise invalid(f"limit must be 1 to {MAX_ENTRIES}, not {limit}")
     before, entry_filter = query.before or None, _filter(call, query)
-    found = await call.catalogue.read(
+    rows = await call.catalogue.read(
         # One more than asked for, to know whether there are more.
         lambda connection: audit.rows_before(connection, entry_filter, limit + 1, before)
     )
-    return call.answer({"entries": [_shown(row) for row in found[:limit]], "more": len(found) > limit})
+    return call.answer({"entries": [_shown(row) for row in rows[:limit]], "more": len(rows) > limit})
 
 
 @router.get("/master/audit/export")
@@ -106,10 +106,10 @@ async def _all_pages(call: UserCall, entry_filter: Filter) -> AsyncIterator[list
 
 
 async def _next_entries(call: UserCall, entry_filter: Filter, after: int) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = await call.catalogue.read(
+    rows: list[dict[str, Any]] = await call.catalogue.read(
         lambda connection: audit.rows_after(connection, entry_filter, MAX_ENTRIES, after)
     )
-    return found
+    return rows
 
 
 async def _csv(pages: AsyncIterator[list[dict[str, Any]]]) -> AsyncIterator[bytes]:

@@ -40,15 +40,15 @@ async def list_groups(call: Authenticated, query: FromQuery[Paged]) -> Response:
 async def search(call: Authenticated, body: GroupSearch) -> Response:
     """Groups by id: those with exactly this name, or those that a user belongs to."""
     state = call.catalogue.state
-    found = groups_of(state, body.user_id) if body.user_id else sorted(state.groups)
-    found = [id for id in found if body.name in ("", state.groups[id].name)]
-    page, pagination = paging.cut(list(found), Window(body.offset, body.limit))
+    group_ids = groups_of(state, body.user_id) if body.user_id else sorted(state.groups)
+    group_ids = [id for id in group_ids if body.name in ("", state.groups[id].name)]
+    page, pagination = paging.cut(list(group_ids), Window(body.offset, body.limit))
     shown = [present.summary(state, id) for id in page]
     return call.answer({"groups": shown, "pagination": pagination})
 
 
 @router.get("/groups/{group_id}")
-async def one(call: Authenticated, group_id: int) -> Response:
+async def get(call: Authenticated, group_id: int) -> Response:
     """A group and its members."""
     return _answer(call, group_id)
 

@@ -153,17 +153,17 @@ async def _complete_sign_in(call: ApiCall, query: CallbackQuery) -> Response:
 
 async def _sign_in_user(call: ApiCall, claims: dict[str, object]) -> User:
     backend = call.backend
-    found = identity(backend.settings, claims)
+    user_identity = identity(backend.settings, claims)
     command = SignIn(
-        issuer=found.issuer,
-        subject=found.subject,
-        username=found.username,
-        display_name=found.display_name,
-        groups=found.groups,
-        admin=found.admin,
+        issuer=user_identity.issuer,
+        subject=user_identity.subject,
+        username=user_identity.username,
+        display_name=user_identity.display_name,
+        groups=user_identity.groups,
+        admin=user_identity.admin,
         provision=backend.settings.oidc_provision,
-        managed=found.managed,
-        member_of=found.member_of,
+        managed=user_identity.managed,
+        member_of=user_identity.member_of,
     )
     return users.by_id(call.catalogue.state, await call.peers.command(command))
 

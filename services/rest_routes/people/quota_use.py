@@ -22,4 +22,6 @@ async def current_usage(peers: Peers, position: int) -> dict[str, Usage]:
     """The usage of each quota holder, including everything up to `position` in the log."""
     usage_queries = (queries.JobsUsed(), queries.StorageUsed())
     had, stored = await asyncio.gather(*(query_or_empty(peers, query, position) for query in usage_queries))
-    return {one: Usage(**had.get(one, {}), storage_bytes=stored.get(one)) for one in {*had, *stored}}
+    return {
+        holder: Usage(**had.get(holder, {}), storage_bytes=stored.get(holder)) for holder in {*had, *stored}
+    }

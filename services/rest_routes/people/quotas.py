@@ -24,12 +24,18 @@ router = APIRouter()
 async def list_quotas(call: Authenticated, query: FromQuery[Paged]) -> Response:
     """The quotas that apply to the user, with current usage. Administrators see all quotas."""
     state, id = call.catalogue.state, call.user.id
-    seen = {one for one in workspace_records.workspaces(state) if call.visibility.includes_workspace(one)}
+    seen = {
+        workspace_id
+        for workspace_id in workspace_records.workspaces(state)
+        if call.visibility.includes_workspace(workspace_id)
+    }
     everything = is_authorized(state, call.session(), AccessRequest("administer_cluster"))
-    found = [one for one in sorted(state.quotas) if everything or holders.applies_to(state, one, id, seen)]
-    page, pagination = paging.cut(found, query.window)
+    visible_holders = [
+        holder for holder in sorted(state.quotas) if everything or holders.applies_to(state, holder, id, seen)
+    ]
+    page, pagination = paging.cut(visible_holders, query.window)
     used = await quotas.current_usage(call.peers, call.catalogue.position) if page else {}
-    shown = [present.quota(state, one, used) for one in page]
+    shown = [present.quota(state, holder, used) for holder in page]
     return call.answer({"quotas": shown, "pagination": pagination})
 
 

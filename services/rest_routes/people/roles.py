@@ -52,12 +52,12 @@ async def search(call: Authenticated, body: RoleSearch) -> Response:
 @router.post("/roles/search/by-assignability")
 async def assignable(call: Authenticated, body: RoleSearch) -> Response:
     """The roles that can be assigned in a workspace, or in the whole cluster."""
-    found = [name for name in ROLE_IDS if not body.workspace_id or name not in CLUSTER_ROLES]
-    return _page(call, found, body)
+    names = [name for name in ROLE_IDS if not body.workspace_id or name not in CLUSTER_ROLES]
+    return _page(call, names, body)
 
 
-def _page(call: UserCall, found: list[Role], body: RoleSearch) -> Response:
-    page, pagination = paging.cut(found, Window(body.offset, body.limit))
+def _page(call: UserCall, names: list[Role], body: RoleSearch) -> Response:
+    page, pagination = paging.cut(names, Window(body.offset, body.limit))
     return call.answer({"roles": [present.role(name) for name in page], "pagination": pagination})
 
 
@@ -65,13 +65,15 @@ def _page(call: UserCall, found: list[Role], body: RoleSearch) -> Response:
 async def by_ids(call: Authenticated, body: RoleIds) -> Response:
     """Some roles with their assignments."""
     state = call.catalogue.state
-    administrators = (holder("user", one.id) for one in users.all_users(state) if one.admin)
+    administrators = (
+        holder("user", listed_user.id) for listed_user in users.all_users(state) if listed_user.admin
+    )
     names = sorted({*state.roles, *administrators})
     visible = _visible_grants(
         call, ((name, grant) for name in names for grant in present.grants_of(state, name))
     )
-    found = [present.role_with_assignments(state, _role(id), visible) for id in body.role_ids]
-    return call.answer({"roles": found})
+    roles = [present.role_with_assignments(state, _role(id), visible) for id in body.role_ids]
+    return call.answer({"roles": roles})
 
 
 @router.get("/roles/search/by-user/{user_id}")
@@ -111,15 +113,17 @@ async def in_workspace(call: Authenticated, workspace_id: int, query: FromQuery[
     workspace_records.workspace(state, workspace_id)
     names = list(groups.holders_in(state, workspace_id))
     assigned = [(n, g) for n in names for g in present.grants_of(state, n) if g.workspace_id == workspace_id]
-    kept = [groups.parse_holder(name) for name in names]
-    in_groups = [of_group.details(state, id) for kind, id in kept if kind == "group"]
-    directly = [user(users.by_id(state, id)) for kind, id in kept if kind == "user"]
+    holders = [groups.parse_holder(name) for name in names]
+    in_groups = [of_group.details(state, id) for kind, id in holders if kind == "group"]
+    directly = [user(users.by_id(state, id)) for kind, id in holders if kind == "user"]
     part = query.name.lower()
     roles = [name for name in ROLE_IDS if any(grant.role == name for _, grant in assigned)]
     return call.answer(
         {
-            "groups": [one for one in in_groups if part in one["name"].lower()],
-            "usersAssignedDirectly": [one for one in directly if part in one["username"].lower()],
+            "groups": [group for group in in_groups if part in group["name"].lower()],
+            "usersAssignedDirectly": [
+                assigned_user for assigned_user in directly if part in assigned_user["username"].lower()
+            ],
             "assignments": [present.role_with_assignments(state, name, assigned) for name in roles],
         }
     )
@@ -141,12 +145,12 @@ async def remove(call: Authenticated, body: AssignmentsBody) -> Response:
 
 def _assignments(body: AssignmentsBody) -> tuple[Assignment, ...]:
     of_users = (
-        Assignment(holder("user", one.user_id), _grant(one.role_assignment))
-        for one in body.user_role_assignments
+        Assignment(holder("user", assignment.user_id), _grant(assignment.role_assignment))
+        for assignment in body.user_role_assignments
     )
     of_groups = (
-        Assignment(holder("group", one.group_id), _grant(one.role_assignment))
-        for one in body.group_role_assignments
+        Assignment(holder("group", assignment.group_id), _grant(assignment.role_assignment))
+        for assignment in body.group_role_assignments
     )
     return (*of_users, *of_groups)
 
@@ -166,7 +170,7 @@ def _role(id: int) -> Role:
 def _visible_grants(call: UserCall, grants: Iterable[tuple[str, Grant]]) -> HolderGrants:
     """Leave out grants in workspaces that the user may not see."""
     seen: dict[int, Any] = {0: True}
-    found = []
+    visible = []
     for name, grant in grants:
         id = grant.workspace_id
         if id not in seen:
@@ -174,5 +178,5 @@ def _visible_grants(call: UserCall, grants: Iterable[tuple[str, Grant]]) -> Hold
                 call.catalogue.state, call.session(), AccessRequest("view", "workspace", id)
             )
         if seen[id]:
-            found.append((name, grant))
-    return found
+            visible.append((name, grant))
+    return visible

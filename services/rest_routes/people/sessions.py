@@ -34,9 +34,15 @@ async def list_sessions(call: Authenticated, user_id: int) -> Response:
     """A user's sessions, newest first. Those of other users are for administrators."""
     _check_owner(call, user_id)
     state, now = call.catalogue.state, time.time()
-    found = [(id, one) for id, one in sessions.open_sessions_of(state, user_id) if one.until > now]
-    found.sort(key=lambda pair: -pair[1].opened_at)
-    shown = [session(id, one, is_current=id == call.session_id) for id, one in found]
+    open_sessions = [
+        (id, open_session)
+        for id, open_session in sessions.open_sessions_of(state, user_id)
+        if open_session.until > now
+    ]
+    open_sessions.sort(key=lambda pair: -pair[1].opened_at)
+    shown = [
+        session(id, open_session, is_current=id == call.session_id) for id, open_session in open_sessions
+    ]
     return call.answer({"sessions": shown})
 
 
@@ -44,20 +50,20 @@ async def list_sessions(call: Authenticated, user_id: int) -> Response:
 async def revoke_others(call: Authenticated, user_id: int) -> Response:
     """Close all sessions of a user except the current one."""
     _check_owner(call, user_id)
-    found = [
+    session_ids = [
         id for id, _ in sessions.open_sessions_of(call.catalogue.state, user_id) if id != call.session_id
     ]
-    for id in found:
+    for id in session_ids:
         await _close(call, id)
-    return call.answer({"revoked": len(found)})
+    return call.answer({"revoked": len(session_ids)})
 
 
 @router.delete("/users/{user_id}/sessions/{session_id}")
 async def revoke_session(call: Authenticated, user_id: int, session_id: str) -> Response:
     """Close one session. Its token is refused from now on."""
     _check_owner(call, user_id)
-    known = call.catalogue.state.open_sessions.get(session_id)
-    if known is None or known.user_id != user_id:
+    open_session = call.catalogue.state.open_sessions.get(session_id)
+    if open_session is None or open_session.user_id != user_id:
         raise not_found("session", session_id)
     await _close(call, session_id)
     return call.answer({})
@@ -72,8 +78,10 @@ async def list_tokens(call: Authenticated, query: FromQuery[TokensQuery]) -> Res
     """The user's API tokens or, for administrators, those of another user (`userId`, `username`)."""
     owner = _token_owner(call, query.user_id, query.username)
     now = time.time()
-    found = [one for one in sessions.tokens_of(call.catalogue.state, owner.id) if one.until > now]
-    return call.answer({"tokenInfo": [access_token(one) for one in found]})
+    api_tokens = [
+        api_token for api_token in sessions.tokens_of(call.catalogue.state, owner.id) if api_token.until > now
+    ]
+    return call.answer({"tokenInfo": [access_token(api_token) for api_token in api_tokens]})
 
 
 @router.post("/tokens")
@@ -101,9 +109,9 @@ async def create_token(call: Authenticated, body: TokenBody) -> Response:
 @router.delete("/tokens/{token_id}")
 async def revoke_token(call: Authenticated, token_id: str) -> Response:
     """Revoke an API token: one's own, or any as an administrator."""
-    known = call.catalogue.state.tokens.get(token_id)
+    api_token = call.catalogue.state.tokens.get(token_id)
     call.require_login()
-    if known is None or not is_authorized(
+    if api_token is None or not is_authorized(
         call.catalogue.state, call.session(), AccessRequest("own_account", "token", token_id)
     ):
         # Not 403, which would say that a token of this id exists.
@@ -114,10 +122,10 @@ async def revoke_token(call: Authenticated, token_id: str) -> Response:
 
 def _check_owner(call: UserCall, user_id: int) -> User:
     """The user whose sessions are meant. Raises `Refused` (403) if the caller has no access to them."""
-    found = users.by_id(call.catalogue.state, user_id)
+    owner = users.by_id(call.catalogue.state, user_id)
     call.require_login()
     authorize(call.catalogue.state, call.session(), AccessRequest("own_account", "user", user_id))
-    return found
+    return owner
 
 
 def _token_owner(call: UserCall, user_id: int, username: str) -> User:

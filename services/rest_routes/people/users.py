@@ -28,8 +28,8 @@ SORTS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "USER_NAME": itemgetter("username"),
     "ADMIN": itemgetter("admin"),
     "ACTIVE": itemgetter("active"),
-    "MODIFIED_TIME": lambda one: one["modifiedAt"] or "",
-    "NAME": lambda one: one["displayName"] or one["username"],
+    "MODIFIED_TIME": lambda shown_user: shown_user["modifiedAt"] or "",
+    "NAME": lambda shown_user: shown_user["displayName"] or shown_user["username"],
 }
 
 
@@ -45,10 +45,14 @@ class UsersQuery(Paged):
 async def list_users(call: Authenticated, query: FromQuery[UsersQuery]) -> Response:
     """All users; if no order is given, by id."""
     part = query.name.lower()
-    found = [user(one) for one in users.all_users(call.catalogue.state)]
-    found = [one for one in found if part in one["username"].lower() or part in one["displayName"].lower()]
-    found.sort(key=lambda one: (SORTS[query.sort_by](one), one["id"]))
-    page, pagination = paging.cut(found, query.window)
+    shown_users = [user(listed_user) for listed_user in users.all_users(call.catalogue.state)]
+    shown_users = [
+        shown_user
+        for shown_user in shown_users
+        if part in shown_user["username"].lower() or part in shown_user["displayName"].lower()
+    ]
+    shown_users.sort(key=lambda shown_user: (SORTS[query.sort_by](shown_user), shown_user["id"]))
+    page, pagination = paging.cut(shown_users, query.window)
     return call.answer({"users": page, "pagination": pagination})
 
 
@@ -75,12 +79,12 @@ async def create(call: Authenticated, body: UserCreation) -> Response:
 @router.get("/users/setting")
 async def settings(call: Authenticated) -> Response:
     """The user's stored settings of pages."""
-    kept = call.catalogue.state.settings.get(call.user.id)
+    user_settings = call.catalogue.state.settings.get(call.user.id)
     return call.answer(
         {
             "settings": [
-                {"storagePath": one.storage_path, "key": one.key, "value": one.value}
-                for one in (kept.settings if kept is not None else ())
+                {"storagePath": setting.storage_path, "key": setting.key, "value": setting.value}
+                for setting in (user_settings.settings if user_settings is not None else ())
             ]
         }
     )
@@ -90,7 +94,7 @@ async def settings(call: Authenticated) -> Response:
 async def keep_settings(call: Authenticated, body: SettingsBody) -> Response:
     """Store settings of the user. Older ones with the same path and key are replaced."""
     given = [*body.settings, *([body.setting] if body.setting is not None else [])]
-    settings = tuple(Setting(one.storage_path, one.key, one.value) for one in given)
+    settings = tuple(Setting(setting.storage_path, setting.key, setting.value) for setting in given)
     return await _store_settings(call, settings, forget=False)
 
 
