@@ -16,8 +16,10 @@ DEVICE_TYPES = {"cuda": "TYPE_CUDA", "cpu": "TYPE_CPU", "rocm": "TYPE_ROCM"}
 
 def live_allocations(state: State) -> list[Allocation]:
     """Waiting and running allocations, in the order they were requested."""
-    found = [state.allocations[id] for id in state.live]
-    return sorted(found, key=lambda one: (one.requested_at, one.trial_id or 0, one.id))
+    allocations = [state.allocations[id] for id in state.live]
+    return sorted(
+        allocations, key=lambda allocation: (allocation.requested_at, allocation.trial_id or 0, allocation.id)
+    )
 
 
 def agents(state: State) -> list[dict[str, Any]]:
@@ -28,9 +30,9 @@ def agents(state: State) -> list[dict[str, Any]]:
 
 def _slot_holders(state: State) -> dict[tuple[str, int], Allocation]:
     return {
-        (part.worker_id, slot): one
-        for one in live_allocations(state)
-        for part in one.members
+        (part.worker_id, slot): allocation
+        for allocation in live_allocations(state)
+        for part in allocation.members
         for slot in part.slots
     }
 

@@ -71,7 +71,7 @@ def find_cause(lines: Sequence[LogLine], before: Sequence[LogLine]) -> Cause:
         None,
     )
     end, frames = (0, []) if start is None else _traceback(texts, start)
-    ours = [one for one in frames if not _LIBRARY_FILE.search(one.file)] or frames
+    ours = [frame for frame in frames if not _LIBRARY_FILE.search(frame.file)] or frames
     warned = [line for line in before if line.level in WARNING_LEVELS or "warning" in line.text[:80].lower()]
     preceding = (warned or list(before))[-1:]
     return Cause(lines[0], lines[end], ours[-1] if ours else None, preceding[0] if preceding else None)
@@ -83,8 +83,10 @@ def _traceback(texts: Sequence[str], start: int) -> tuple[int, list[CodeLocation
     at = start + 1
     while at < len(texts):
         text = texts[at]
-        if found := _FRAME.match(text):
-            frames.append(CodeLocation(found["file"], int(found["line"]), found["function"] or ""))
+        if frame_match := _FRAME.match(text):
+            frames.append(
+                CodeLocation(frame_match["file"], int(frame_match["line"]), frame_match["function"] or "")
+            )
         elif text and not text[0].isspace():
             following = _next_traceback(texts, at)
             if following is None:
@@ -103,11 +105,11 @@ def _next_traceback(texts: Sequence[str], end: int) -> int | None:
 
 def describe_error(text: str) -> str:
     """The error of a line in a few words; the exception's name if it is not a known kind."""
-    known = next((words for pattern, words in _KNOWN_ERRORS if pattern.search(text)), "")
-    if known:
-        return known
-    found = _ERROR_CLASS.search(text)
-    return found["name"] if found else ""
+    description = next((words for pattern, words in _KNOWN_ERRORS if pattern.search(text)), "")
+    if description:
+        return description
+    error_class = _ERROR_CLASS.search(text)
+    return error_class["name"] if error_class else ""
 
 
 def short_line(line: LogLine, at: str) -> dict[str, Any]:

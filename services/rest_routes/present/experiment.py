@@ -92,10 +92,10 @@ EMPTY_EXPERIMENT: dict[str, Any] = {
 """Used when an experiment is only validated; clients read these fields anyway."""
 
 
-def present_config(one: Experiment, submission: Submission) -> dict[str, Any]:
+def present_config(record: Experiment, submission: Submission) -> dict[str, Any]:
     """The completed configuration, with later changes applied. What has not changed is not copied."""
     config = dict(submission.config)
-    for field, value in one.changes.items():
+    for field, value in record.changes.items():
         *above, last = field.split(".")
         if above:
             config[above[0]] = {**config[above[0]], last: value}
@@ -107,9 +107,9 @@ def present_config(one: Experiment, submission: Submission) -> dict[str, Any]:
 def masked_original_config(submission: Submission) -> str:
     """The submitted text, with keys and passwords masked."""
     text = submission.original_config
-    found: list[str] = []
-    replace_secrets(submission.config, lambda where, value: found.append(value))
-    for secret in found:
+    secrets: list[str] = []
+    replace_secrets(submission.config, lambda where, value: secrets.append(value))
+    for secret in secrets:
         # Older texts hold secrets in clear text, as their configurations do.
         if isinstance(secret, str) and secret in text:
             text = text.replace(secret, MASK)

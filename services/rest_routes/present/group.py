@@ -11,12 +11,12 @@ from services.rest_routes.present.user import user
 
 def summary(state: State, id: int) -> dict[str, Any]:
     """A group as listed."""
-    known = groups.by_id(state, id)
-    return {"group": {"groupId": id, "name": known.name}, "numMembers": len(known.members)}
+    group = groups.by_id(state, id)
+    return {"group": {"groupId": id, "name": group.name}, "numMembers": len(group.members)}
 
 
 def details(state: State, id: int) -> dict[str, Any]:
     """A group with its members. Raises `Refused` (not found)."""
-    known = groups.by_id(state, id)
-    members = [user(users.by_id(state, member)) for member in known.members]
-    return {"groupId": id, "name": known.name, "users": members}
+    group = groups.by_id(state, id)
+    members = [user(users.by_id(state, member)) for member in group.members]
+    return {"groupId": id, "name": group.name, "users": members}

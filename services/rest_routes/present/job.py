@@ -26,7 +26,7 @@ def jobs(
 ) -> list[dict[str, Any]]:
     """Jobs of the queue. `waitsFor`, `canStart`, `startsIn` and `endsIn` (seconds) are our additions."""
     # Tasks without an experiment have jobs under their negated numbers.
-    tasks = {-one.number: one for one in state.tasks.values()}
+    tasks = {-task.number: task for task in state.tasks.values()}
     return [
         _job(row, state, tasks.get(row.experiment_id), progress.get(row.experiment_id, 0.0))
         | {

@@ -37,10 +37,10 @@ def line(record: LogLine, trial_id: int | None) -> dict[str, Any]:
     }
 
 
-def message(one: LogLine) -> str:
+def message(record: LogLine) -> str:
     """The formatted line."""
-    container = container_id(one.allocation_id, one.worker_id) if one.worker_id else ""
-    return format_line(format_time(one.at), container, one)
+    container = container_id(record.allocation_id, record.worker_id) if record.worker_id else ""
+    return format_line(format_time(record.at), container, record)
 
 
 def page_line(record: LogLine, *, whole: bool, mark: Search | None = None) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def page_line(record: LogLine, *, whole: bool, mark: Search | None = None) -> di
     """
     cut = not whole and len(record.text) > MAX_SHOWN_CHARACTERS
     text = record.text[:MAX_SHOWN_CHARACTERS] if cut else record.text
-    found = {
+    shown_line = {
         "id": str(record.id),
         "number": record.number,
         "timestamp": format_time(record.at),
@@ -62,18 +62,18 @@ def page_line(record: LogLine, *, whole: bool, mark: Search | None = None) -> di
         "stdtype": record.stdtype,
         "log": text,
     }
-    found |= {"length": len(record.text)} if cut else {}
-    return found if mark is None else found | {"hits": _hits(text, mark)}
+    shown_line |= {"length": len(record.text)} if cut else {}
+    return shown_line if mark is None else shown_line | {"hits": _hits(text, mark)}
 
 
 def _hits(text: str, mark: Search) -> list[tuple[int, int]]:
-    raw, at, found = text.encode(), 0, list[tuple[int, int]]()
-    while len(found) < MAX_HITS and at <= len(raw) and (hit := mark(raw, at)) is not None:
+    raw, at, hits = text.encode(), 0, list[tuple[int, int]]()
+    while len(hits) < MAX_HITS and at <= len(raw) and (hit := mark(raw, at)) is not None:
         # After an empty match, continue one position later.
         at = max(hit.end(), hit.start() + 1)
         if hit.end() > hit.start():
-            found.append((_utf16_length(raw[: hit.start()]), _utf16_length(raw[: hit.end()])))
-    return found
+            hits.append((_utf16_length(raw[: hit.start()]), _utf16_length(raw[: hit.end()])))
+    return hits
 
 
 def _utf16_length(raw: bytes) -> int:
@@ -81,36 +81,38 @@ def _utf16_length(raw: bytes) -> int:
     return len(raw.decode("utf-8", "ignore").encode("utf-16-le")) // 2
 
 
-def summary(found: dict[str, Any]) -> dict[str, object]:
+def summary(log_fields: dict[str, Any]) -> dict[str, object]:
     """The number of lines, the values by which they can be filtered, and where they show a failure."""
     names = {"lastLine": "last_line", "firstError": "first_error", "failingLine": "failing_line"}
-    ids = {name: found[key] for name, key in names.items()}
+    ids = {name: log_fields[key] for name, key in names.items()}
     return {
-        **fields(found),
-        "levels": {f"LOG_LEVEL_{level or 'UNSPECIFIED'}": count for level, count in found["levels"].items()},
-        "withoutRank": None in found["ranks"],
-        "lines": found["lines"],
-        "lastNumber": found["last_number"],
+        **fields(log_fields),
+        "levels": {
+            f"LOG_LEVEL_{level or 'UNSPECIFIED'}": count for level, count in log_fields["levels"].items()
+        },
+        "withoutRank": None in log_fields["ranks"],
+        "lines": log_fields["lines"],
+        "lastNumber": log_fields["last_number"],
         **{name: None if id is None else str(id) for name, id in ids.items()},
-        "marks": [{"part": part, "errors": bad, "warnings": odd} for part, bad, odd in found["marks"]],
+        "marks": [{"part": part, "errors": bad, "warnings": odd} for part, bad, odd in log_fields["marks"]],
     }
 
 
-def format_line(at: str, container: str, one: LogLine) -> str:
+def format_line(at: str, container: str, record: LogLine) -> str:
     """The formatted line, including the line end."""
-    rank = f" [rank={one.rank}]" if one.rank is not None else ""
-    level = f"{one.level}: " if one.level else ""
-    return f"[{at}] {container[:8] or ' ' * 8}{rank} || {level}{one.text}\n"
+    rank = f" [rank={record.rank}]" if record.rank is not None else ""
+    level = f"{record.level}: " if record.level else ""
+    return f"[{at}] {container[:8] or ' ' * 8}{rank} || {level}{record.text}\n"
 
 
-def fields(found: dict[str, Any]) -> dict[str, object]:
+def fields(log_fields: dict[str, Any]) -> dict[str, object]:
     """The values by which lines can be filtered, from the metrics service's answer."""
-    places = [(allocation, worker) for allocation, worker in found["places"] if worker]
+    places = [(allocation, worker) for allocation, worker in log_fields["places"] if worker]
     return {
-        "allocationIds": sorted({allocation for allocation, _ in found["places"] if allocation}),
+        "allocationIds": sorted({allocation for allocation, _ in log_fields["places"] if allocation}),
         "agentIds": sorted({worker for _, worker in places}),
         "containerIds": sorted({container_id(*place) for place in places}),
-        "rankIds": [rank for rank in found["ranks"] if rank is not None],
-        "stdtypes": found["stdtypes"],
-        "sources": found["sources"],
+        "rankIds": [rank for rank in log_fields["ranks"] if rank is not None],
+        "stdtypes": log_fields["stdtypes"],
+        "sources": log_fields["sources"],
     }

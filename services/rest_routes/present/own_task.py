@@ -25,7 +25,7 @@ def own_task(record: OwnTask, state: State) -> dict[str, Any]:
     run = state.allocations[ids.allocation_id(record.id, 1)]
     user = users.by_any_name(state, record.user)
     has_ended = run.ended_at is not None
-    found: dict[str, Any] = {
+    shown_task: dict[str, Any] = {
         "id": record.id,
         "description": record.name,
         "state": f"STATE_{SHOWN_STATES.get(run.state, run.state)}",
@@ -41,17 +41,17 @@ def own_task(record: OwnTask, state: State) -> dict[str, Any]:
     }
     if record.kind == "TENSORBOARD":
         shown = record.config["tensorboard"]["sources"]
-        found["experimentIds"] = [source["experiment_id"] for source in shown if source["whole"]]
-        found["trialIds"] = [id for source in shown if not source["whole"] for id in source["trial_ids"]]
+        shown_task["experimentIds"] = [source["experiment_id"] for source in shown if source["whole"]]
+        shown_task["trialIds"] = [id for source in shown if not source["whole"] for id in source["trial_ids"]]
     if record.kind == "SHELL":
         keys = record.config["shell"]
-        found |= {"publicKey": keys["public_key"], "hostKey": keys["host_key"], "addresses": []}
+        shown_task |= {"publicKey": keys["public_key"], "hostKey": keys["host_key"], "addresses": []}
         # The account that clients log in as. It is known once the shell responds.
         account = {"user": record.account or None, "group": None, "uid": None, "gid": None}
-        found["agentUserGroup"] = {"agentUid": None, "agentGid": None, **account}
+        shown_task["agentUserGroup"] = {"agentUid": None, "agentGid": None, **account}
     if record.kind in ("TENSORBOARD", "NOTEBOOK"):
-        found["serviceAddress"] = f"/proxy/{record.id}/" if record.address and not has_ended else ""
-    return found
+        shown_task["serviceAddress"] = f"/proxy/{record.id}/" if record.address and not has_ended else ""
+    return shown_task
 
 
 def notebook_preview(name: str, pool: str, user: str, workspace_id: int, now: float) -> dict[str, Any]:

@@ -41,40 +41,40 @@ def grants_of(state: State, name: str) -> tuple[Grant, ...]:
 
 def roles_of(grants: Iterable[Grant]) -> list[dict[str, Any]]:
     """The distinct roles among some grants."""
-    names = {one.role for one in grants}
+    names = {grant.role for grant in grants}
     return [role(name) for name in ROLE_IDS if name in names]
 
 
 def scopes(grants: Iterable[Grant]) -> list[dict[str, Any]]:
     """The workspaces in which each role is held."""
-    found = list(grants)
+    held_grants = list(grants)
     return [
         {
             "roleId": ROLE_IDS[name],
-            "scopeWorkspaceIds": sorted({g.workspace_id for g in found if g.role == name} - {0}),
-            "scopeCluster": Grant(name) in found,
+            "scopeWorkspaceIds": sorted({g.workspace_id for g in held_grants if g.role == name} - {0}),
+            "scopeCluster": Grant(name) in held_grants,
         }
         for name in ROLE_IDS
-        if any(g.role == name for g in found)
+        if any(g.role == name for g in held_grants)
     ]
 
 
 def role_with_assignments(state: State, name: Role, grants: Iterable[tuple[str, Grant]]) -> dict[str, Any]:
-    """A role with its assignments among `told`, pairs of a holder and a grant."""
-    found: dict[str, list[Any]] = {"groupRoleAssignments": [], "userRoleAssignments": []}
+    """A role with its assignments among `grants`, pairs of a holder and a grant."""
+    assignments: dict[str, list[Any]] = {"groupRoleAssignments": [], "userRoleAssignments": []}
     for who, grant in grants:
         if grant.role != name:
             continue
         kind, id = groups.parse_holder(who)
-        found[f"{kind}RoleAssignments"].append({f"{kind}Id": id, "roleAssignment": assignment(grant)})
-    return {"role": role(name), **found}
+        assignments[f"{kind}RoleAssignments"].append({f"{kind}Id": id, "roleAssignment": assignment(grant)})
+    return {"role": role(name), **assignments}
 
 
 def assignment(grant: Grant) -> dict[str, Any]:
     """A role assignment and its scope."""
-    known = next(name for name in ROLE_IDS if name == grant.role)
+    role_name = next(name for name in ROLE_IDS if name == grant.role)
     return {
-        "role": role(known),
+        "role": role(role_name),
         "scopeWorkspaceId": grant.workspace_id or None,
         "scopeCluster": not grant.workspace_id,
     }

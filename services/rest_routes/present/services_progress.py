@@ -9,24 +9,38 @@ from services.kit.log_progress import LogProgress, ProcessProgress
 from services.rest_routes.present import records
 
 
-def services_progress(found: Mapping[str, Sequence[ProcessProgress]]) -> records.ServicesProgress:
+def services_progress(
+    answers_by_program: Mapping[str, Sequence[ProcessProgress]],
+) -> records.ServicesProgress:
     """Present the answers of the processes by service; a service without one did not answer."""
     return {
-        "processes": [_process(program, one) for program, answers in found.items() for one in answers],
-        "silent": [program for program, answers in found.items() if not answers],
+        "processes": [
+            _process(program, process)
+            for program, answers in answers_by_program.items()
+            for process in answers
+        ],
+        "silent": [program for program, answers in answers_by_program.items() if not answers],
     }
 
 
 def _process(program: str, process: ProcessProgress) -> records.ProcessProgress:
-    saving = [_progress(one) for one in process.progress if one.name == SAVING]
+    saving = [_progress(stream) for stream in process.progress if stream.name == SAVING]
     return {
         "program": program,
         "replica": process.replica,
         "leads": process.leads,
-        "streams": [{"stream": one.name, **_progress(one)} for one in process.progress if one.name != SAVING],
+        "streams": [
+            {"stream": stream.name, **_progress(stream)}
+            for stream in process.progress
+            if stream.name != SAVING
+        ],
         "saved": saving[0] if saving else None,
     }
 
 
-def _progress(one: LogProgress) -> records.LogProgress:
-    return {"position": one.position, "behind": one.behind, "lateSeconds": round(one.late_s, 1)}
+def _progress(progress: LogProgress) -> records.LogProgress:
+    return {
+        "position": progress.position,
+        "behind": progress.behind,
+        "lateSeconds": round(progress.late_s, 1),
+    }

@@ -17,12 +17,12 @@ SHOWN_STATES = {"PENDING": "QUEUED", "ASSIGNED": "QUEUED"}
 
 def summaries(state: State, ranks: QueueOrder) -> dict[str, dict[str, Any]]:
     """Live allocations by id."""
-    return {one.id: _summary(one, ranks) for one in live_allocations(state)}
+    return {allocation.id: _summary(allocation, ranks) for allocation in live_allocations(state)}
 
 
 def raw_summaries(state: State, ranks: QueueOrder) -> dict[str, dict[str, Any]]:
     """Live allocations in the older form, for routes outside `/api/v1`."""
-    return {one.id: _raw_summary(one, ranks) for one in live_allocations(state)}
+    return {allocation.id: _raw_summary(allocation, ranks) for allocation in live_allocations(state)}
 
 
 def task_name(allocation: Allocation) -> str:
@@ -36,7 +36,7 @@ def task_name(allocation: Allocation) -> str:
 
 def container_locations(containers: Sequence[str], runs: Sequence[Allocation]) -> list[tuple[str, str]]:
     """The allocation and worker of each of these containers that belongs to one of these runs."""
-    places = [(one.id, part.worker_id) for one in runs for part in one.members]
+    places = [(run.id, part.worker_id) for run in runs for part in run.members]
     return [place for place in places if container_id(*place) in containers]
 
 
@@ -93,27 +93,27 @@ def task(task_id: str, runs: list[Allocation], state: State) -> dict[str, Any]:
     return {
         "taskId": task_id,
         "taskType": f"TASK_TYPE_{first.kind}",
-        "allocations": [_run(one, state) for one in runs],
+        "allocations": [_run(run, state) for run in runs],
         "startTime": format_time(trial.created_at if trial is not None else first.requested_at),
         "endTime": format_optional_time(ended),
     }
 
 
-def _is_ready(one: Allocation, state: State) -> bool:
+def _is_ready(run: Allocation, state: State) -> bool:
     """Whether a run is ready. A task served through the proxy is ready only once it responds there."""
-    known = state.tasks.get(one.task_id)
-    answers = known is None or known.kind == "COMMAND" or bool(known.address)
-    return answers and one.started_at is not None and one.ended_at is None
+    own_task = state.tasks.get(run.task_id)
+    answers = own_task is None or own_task.kind == "COMMAND" or bool(own_task.address)
+    return answers and run.started_at is not None and run.ended_at is None
 
 
-def _run(one: Allocation, state: State) -> dict[str, Any]:
+def _run(run: Allocation, state: State) -> dict[str, Any]:
     return {
-        "taskId": one.task_id,
-        "state": f"STATE_{SHOWN_STATES.get(one.state, one.state)}",
-        "isReady": _is_ready(one, state),
-        "startTime": format_optional_time(one.started_at),
-        "endTime": format_optional_time(one.ended_at),
-        "allocationId": one.id,
-        "agentIds": [part.worker_id for part in one.members],
-        "reason": one.reason,
+        "taskId": run.task_id,
+        "state": f"STATE_{SHOWN_STATES.get(run.state, run.state)}",
+        "isReady": _is_ready(run, state),
+        "startTime": format_optional_time(run.started_at),
+        "endTime": format_optional_time(run.ended_at),
+        "allocationId": run.id,
+        "agentIds": [part.worker_id for part in run.members],
+        "reason": run.reason,
     }

@@ -35,7 +35,9 @@ def trial(
         "wallClockTime": _wall_clock_s(_runs(record, state), now),
         "warmStartCheckpointUuid": record.warm_start,
         "taskIds": [record.task_id],
-        "summaryMetrics": {GROUP_NAMES.get(name, name): found for name, found in summary.summary.items()},
+        "summaryMetrics": {
+            GROUP_NAMES.get(name, name): statistics for name, statistics in summary.summary.items()
+        },
         "trialRunId": record.run,
     }
     return {**columns_json(COLUMNS, state, record), **extra_fields}
@@ -57,21 +59,21 @@ class ExtraFields(TypedDict):
     trialRunId: int
 
 
-def _runs(one: Trial, state: State) -> list[Allocation]:
-    numbers = range(1, one.run + 1)
-    found = (state.allocations.get(f"{one.task_id}.{run}") for run in numbers)
-    return [run for run in found if run is not None]
+def _runs(record: Trial, state: State) -> list[Allocation]:
+    numbers = range(1, record.run + 1)
+    allocations = (state.allocations.get(f"{record.task_id}.{run}") for run in numbers)
+    return [run for run in allocations if run is not None]
 
 
 def _wall_clock_s(runs: list[Allocation], now: float) -> float:
     return sum((run.ended_at or now) - run.started_at for run in runs if run.started_at is not None)
 
 
-def _best_checkpoint(one: Trial, state: State) -> Checkpoint | None:
+def _best_checkpoint(record: Trial, state: State) -> Checkpoint | None:
     """The newest checkpoint at the steps of the best validation."""
-    if one.best is None:
+    if record.best is None:
         return None
     newest_first = (
-        state.checkpoints[key[-1]] for key in state.checkpoints_at.descending(one.id, one.best.steps)
+        state.checkpoints[key[-1]] for key in state.checkpoints_at.descending(record.id, record.best.steps)
     )
-    return next((found for found in newest_first if found.state == "COMPLETED"), None)
+    return next((checkpoint for checkpoint in newest_first if checkpoint.state == "COMPLETED"), None)

@@ -50,15 +50,20 @@ def access_token(record: AccessToken) -> dict[str, Any]:
     }
 
 
-def agent_user(one: AgentUser | None) -> dict[str, Any] | None:
+def agent_user(record: AgentUser | None) -> dict[str, Any] | None:
     """The account that tasks run as on the worker hosts."""
-    if one is None:
+    if record is None:
         return None
-    return {"agentUid": one.uid, "agentGid": one.gid, "agentUser": one.user, "agentGroup": one.group}
+    return {
+        "agentUid": record.uid,
+        "agentGid": record.gid,
+        "agentUser": record.user,
+        "agentGroup": record.group,
+    }
 
 
 def access(allowed: Access) -> dict[str, Any]:
     """What a user may do: permissions of docs/rights.md."""
-    spaces = {str(id): sorted(found) for id, found in allowed.workspaces.items()}
+    spaces = {str(id): sorted(permissions) for id, permissions in allowed.workspaces.items()}
     everywhere, own = sorted(allowed.everywhere), sorted(allowed.own)
     return {"rbac": allowed.rbac, "everywhere": everywhere, "own": own, "workspaces": spaces}

@@ -37,7 +37,7 @@ def webhook(row: WebhookRow, sealer: Sealer | None) -> records.Webhook:
     return {
         "id": row.webhook_id,
         "url": unseal(sealer, row.url),
-        "triggers": [_trigger(row.webhook_id, one) for one in row.triggers],
+        "triggers": [_trigger(row.webhook_id, trigger) for trigger in row.triggers],
         "webhookType": f"WEBHOOK_TYPE_{row.kind}",
         "signingKey": unseal(sealer, row.signing_key),
         "username": row.user,
@@ -45,11 +45,11 @@ def webhook(row: WebhookRow, sealer: Sealer | None) -> records.Webhook:
     }
 
 
-def _trigger(webhook_id: int, one: Trigger) -> records.WebhookTrigger:
+def _trigger(webhook_id: int, trigger: Trigger) -> records.WebhookTrigger:
     return {
-        "id": one.id,
+        "id": trigger.id,
         "triggerType": STATE_CHANGE,
-        "condition": {"state": one.state},
+        "condition": {"state": trigger.state},
         "webhookId": webhook_id,
     }
 
@@ -66,16 +66,16 @@ def delivery(row: dict[str, Any]) -> records.WebhookDelivery:
         "time": format_time(row["happened_at"]),
         "state": row["state"],
         "nextAttempt": format_optional_time(row["next_at"]),
-        "attempts": [_attempt(one) for one in row["attempts"]],
+        "attempts": [_attempt(attempt) for attempt in row["attempts"]],
         "reason": row["reason"],
     }
 
 
-def _attempt(one: dict[str, Any]) -> records.WebhookAttempt:
+def _attempt(attempt: dict[str, Any]) -> records.WebhookAttempt:
     return {
-        "attempt": one["attempt"],
-        "time": format_time(one["at"]),
-        "status": one["status"],
-        "problem": one["problem"],
-        "seconds": one["took_s"],
+        "attempt": attempt["attempt"],
+        "time": format_time(attempt["at"]),
+        "status": attempt["status"],
+        "problem": attempt["problem"],
+        "seconds": attempt["took_s"],
     }

@@ -31,15 +31,15 @@ class ProjectLocation(TypedDict):
 
 def project_location(state: State, project_id: int) -> ProjectLocation:
     """The place of something in a project."""
-    found = state.projects.get(project_id, workspace_records.PROJECT)
-    parent_workspace = state.workspaces.get(found.workspace_id, workspace_records.WORKSPACE)
+    record = state.projects.get(project_id, workspace_records.PROJECT)
+    parent_workspace = state.workspaces.get(record.workspace_id, workspace_records.WORKSPACE)
     return {
-        "projectId": found.project_id,
-        "projectName": found.name,
-        "projectOwnerId": _user_id(state, found.owner),
+        "projectId": record.project_id,
+        "projectName": record.name,
+        "projectOwnerId": _user_id(state, record.owner),
         "workspaceId": parent_workspace.workspace_id,
         "workspaceName": parent_workspace.name,
-        "parentArchived": found.archived or parent_workspace.archived,
+        "parentArchived": record.archived or parent_workspace.archived,
     }
 
 
@@ -68,12 +68,14 @@ def workspace(record: WorkspaceSet, state: State, viewer: str) -> dict[str, Any]
     }
 
 
-def _storage(one: WorkspaceSet) -> dict[str, Any] | None:
+def _storage(record: WorkspaceSet) -> dict[str, Any] | None:
     """The checkpoint storage without its keys."""
-    if one.checkpoint_storage is None:
+    if record.checkpoint_storage is None:
         return None
-    found: dict[str, Any] = mask_secrets({"checkpoint_storage": one.checkpoint_storage})["checkpoint_storage"]
-    return found
+    masked_storage: dict[str, Any] = mask_secrets({"checkpoint_storage": record.checkpoint_storage})[
+        "checkpoint_storage"
+    ]
+    return masked_storage
 
 
 def project(record: ProjectSet, state: State) -> dict[str, Any]:
@@ -99,13 +101,13 @@ def project(record: ProjectSet, state: State) -> dict[str, Any]:
     }
 
 
-def notes(found: Iterable[Note]) -> list[dict[str, str]]:
+def notes(project_notes: Iterable[Note]) -> list[dict[str, str]]:
     """The notes of a project."""
-    return [{"name": note.name, "contents": note.contents} for note in found]
+    return [{"name": note.name, "contents": note.contents} for note in project_notes]
 
 
 def _experiments_in(state: State, project_ids: set[int]) -> list[Experiment]:
-    return [one for one in state.experiments.values() if one.project_id in project_ids]
+    return [experiment for experiment in state.experiments.values() if experiment.project_id in project_ids]
 
 
 def _user_id(state: State, name: str) -> int:
