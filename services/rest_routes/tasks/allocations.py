@@ -64,22 +64,22 @@ async def preemption(call: Authenticated, allocation_id: str, query: FromQuery[P
         return call.answer({"preempt": True})
 
     def leaves(state: State) -> bool:
-        known = state.allocations.get(allocation_id)
-        return known is None or known.asked_to_leave or known.ended_at is not None
+        allocation = state.allocations.get(allocation_id)
+        return allocation is None or allocation.asked_to_leave or allocation.ended_at is not None
 
     await wait_until(call, Fact(leaves, (("allocations", allocation_id),)), seconds)
-    known = call.catalogue.state.allocations.get(allocation_id)
-    return call.answer({"preempt": known is not None and known.asked_to_leave})
+    allocation = call.catalogue.state.allocations.get(allocation_id)
+    return call.answer({"preempt": allocation is not None and allocation.asked_to_leave})
 
 
 @router.post("/allocations/{allocation_id}/signals/ack_preemption")
 async def acknowledge(call: Authenticated, allocation_id: str) -> Response:
     """Announce that the coming exit is intended. The fact is stored before the answer."""
-    known = _live_allocation(call, allocation_id)
-    if known.trial_id is not None:
-        witness = Witness(call, known.trial_id)
-        fact = trial_events.PreemptionAcknowledged(known.trial_id, known.run)
-        await witness.record_fact(fact, f"ack-{known.trial_id}-{known.run}")
+    allocation = _live_allocation(call, allocation_id)
+    if allocation.trial_id is not None:
+        witness = Witness(call, allocation.trial_id)
+        fact = trial_events.PreemptionAcknowledged(allocation.trial_id, allocation.run)
+        await witness.record_fact(fact, f"ack-{allocation.trial_id}-{allocation.run}")
     return call.answer({})
 
 
@@ -119,8 +119,8 @@ async def daemon(call: Authenticated, allocation_id: str, resources_id: str) -> 
 @router.get("/allocations/{allocation_id}/resources/{resources_id}/rendezvous")
 async def rendezvous(call: Authenticated, allocation_id: str, resources_id: str) -> Response:
     """The addresses of all members, once all of them have started."""
-    known = _live_allocation(call, allocation_id)
-    rank = _rank(known, resources_id)
+    allocation = _live_allocation(call, allocation_id)
+    rank = _rank(allocation, resources_id)
 
     def complete(state: State) -> bool:
         now = state.allocations.get(allocation_id)
@@ -134,10 +134,10 @@ async def rendezvous(call: Authenticated, allocation_id: str, resources_id: str)
         # The client's library repeats a request after a 503, and the wait goes on without holding one
         # connection for hours.
         raise unavailable(f"allocation {allocation_id} is not complete yet; ask again", retry_after_s=1)
-    state, parts = call.catalogue.state, sorted(known.members, key=lambda part: part.rank)
+    state, parts = call.catalogue.state, sorted(allocation.members, key=lambda part: part.rank)
     workers = [state.workers.get(part.worker_id) or state.away.get(part.worker_id) for part in parts]
     info = {
-        "addresses": [one.address if one else "" for one in workers],
+        "addresses": [worker.address if worker else "" for worker in workers],
         "rank": rank,
         "slots": [len(part.slots) for part in parts],
     }
@@ -179,33 +179,35 @@ async def _gather(call: UserCall, allocation_id: str, body: AllGather) -> Respon
     )
 
     def full(state: State) -> bool:
-        known = state.gatherings.get(allocation_id)
+        gathering = state.gatherings.get(allocation_id)
         number = state.joined.get(request_key(allocation_id, body.request_uuid))
-        return known is None or number is None or known.joined >= _last_share_number(known, number)
+        return (
+            gathering is None or number is None or gathering.joined >= _last_share_number(gathering, number)
+        )
 
     await wait_until(call, Fact(full, (("gatherings", allocation_id),)), RENDEZVOUS_PATIENCE_S)
     _live_allocation(call, allocation_id)
     return call.answer({"data": _gathered_data(call.catalogue.state, allocation_id, body.request_uuid)})
 
 
-def _last_share_number(known: Gathering, number: int) -> int:
+def _last_share_number(gathering: Gathering, number: int) -> int:
     """The number of the last share in the all-gather that share `number` belongs to."""
-    return number + (-number) % known.peers
+    return number + (-number) % gathering.peers
 
 
 def _gathered_data(state: State, allocation_id: str, request_id: str) -> list[Any]:
     """The data of the all-gather that a request belongs to. Raises `Refused`."""
-    known = state.gatherings.get(allocation_id)
+    gathering = state.gatherings.get(allocation_id)
     number = state.joined.get(request_key(allocation_id, request_id))
-    if known is None or number is None:
+    if gathering is None or number is None:
         raise failed_precondition(
             f"the all-gather of request {request_id} has ended: its data is kept until the next one of "
             f"allocation {allocation_id} is complete"
         )
-    last = _last_share_number(known, number)
-    if known.joined < last:
-        raise unavailable(f"not all {known.peers} members are there yet; ask again", retry_after_s=1)
-    numbers = range(last - known.peers + 1, last + 1)
+    last = _last_share_number(gathering, number)
+    if gathering.joined < last:
+        raise unavailable(f"not all {gathering.peers} members are there yet; ask again", retry_after_s=1)
+    numbers = range(last - gathering.peers + 1, last + 1)
     return [state.shares[share_key(allocation_id, number)].data for number in numbers]
 
 
@@ -228,13 +230,13 @@ def _live_allocation(call: UserCall, allocation_id: str) -> Allocation:
     if "." not in allocation_id:
         raise invalid(f"'{allocation_id}' is not an allocation id, which looks like <task id>.<run>")
     outside = unmanaged_run(call, allocation_id)
-    known: Allocation | None = outside or call.catalogue.state.allocations.get(allocation_id)
+    allocation: Allocation | None = outside or call.catalogue.state.allocations.get(allocation_id)
     # A run outside the cluster that was stopped here must still be told to leave.
     stopped = outside is not None and outside.asked_to_leave
-    if known is None or (known.ended_at is not None and not stopped):
+    if allocation is None or (allocation.ended_at is not None and not stopped):
         raise not_found("live allocation", allocation_id)
     session = call.session()
     # One run's script must not make another run leave, not even of the same owner.
     if session.allocation and session.allocation != allocation_id:
         raise Refused(Problem("permission_denied", f"the token is that of {session.allocation}"))
-    return known
+    return allocation

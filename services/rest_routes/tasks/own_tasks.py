@@ -40,20 +40,20 @@ router = APIRouter()
 
 
 def _find(state: State, kind: OwnKind, id: str) -> OwnTask:
-    known = state.tasks.get(id)
-    if known is None or known.kind != kind:
+    task = state.tasks.get(id)
+    if task is None or task.kind != kind:
         raise not_found(NOUNS[kind], id)
-    return known
+    return task
 
 
 def _shown(call: UserCall, kind: OwnKind, id: str, **more: Any) -> Response:
     state = call.catalogue.state
-    one = _find(state, kind, id)
-    shown = own_task(one, state)
+    task = _find(state, kind, id)
+    shown = own_task(task, state)
     if kind == "SHELL" and _may_control(call, id):
-        keys = secrets.unseal_config(one.config, one.user, call.backend.sealer)["shell"]
+        keys = secrets.unseal_config(task.config, task.user, call.backend.sealer)["shell"]
         shown["privateKey"] = keys["private_key"]
-    return call.answer({NOUNS[kind]: shown, "config": _public_config(one.config), **more})
+    return call.answer({NOUNS[kind]: shown, "config": _public_config(task.config), **more})
 
 
 def _public_config(config: dict[str, Any]) -> dict[str, Any]:
@@ -160,13 +160,13 @@ def _add(kind: OwnKind) -> None:
         """All current and past tasks of this kind; if no order is given, as they were started."""
         state, space = call.catalogue.state, query.workspace_id
         wanted = users.names_of(state, query.users, query.user_ids)
-        own = [one for one in state.tasks.values() if one.kind == kind]
+        own = [task for task in state.tasks.values() if task.kind == kind]
         visibility = call.visibility
-        own = visibility.filter_visible(lambda one: visibility.includes_workspace(one.workspace_id), own)
-        own = [one for one in own if not wanted or one.user in wanted]
-        own = [one for one in own if space in (0, one.workspace_id)]
-        own.sort(key=lambda one: (getattr(one, SORTS[query.sort_by]), one.number))
-        page, pagination = paging.cut([own_task(one, state) for one in own], query.window)
+        own = visibility.filter_visible(lambda task: visibility.includes_workspace(task.workspace_id), own)
+        own = [task for task in own if not wanted or task.user in wanted]
+        own = [task for task in own if space in (0, task.workspace_id)]
+        own.sort(key=lambda task: (getattr(task, SORTS[query.sort_by]), task.number))
+        page, pagination = paging.cut([own_task(task, state) for task in own], query.window)
         return call.answer({f"{noun}s": page, "pagination": pagination})
 
     async def get(call: Authenticated, id: str) -> Response:
@@ -203,8 +203,8 @@ for _kind in NOUNS:
 @router.put("/notebooks/{id}/report_idle")
 async def report_idle(call: Authenticated, id: str, body: IdleReport) -> Response:
     """Report whether a notebook is in use. One that is idle for its whole `idle_timeout` is stopped."""
-    known = _find(call.catalogue.state, "NOTEBOOK", id)
-    within_s = idle_timeout_s(known.config)
+    notebook = _find(call.catalogue.state, "NOTEBOOK", id)
+    within_s = idle_timeout_s(notebook.config)
     if within_s is not None:
         user = call.user.username
         await call.peers.command(StateIdle(task_id=id, idle=body.idle, within_s=within_s, user=user))

@@ -97,12 +97,12 @@ def _call_of_ticket(call: ApiCall, task_id: str, ticket: str) -> UserCall:
         raise unauthenticated(str(error)) from None
     scope, of_people = call.request.scope, {b"authorization", b"cookie", ALLOCATION_TOKEN_HEADER.encode()}
     # The session is the ticket's alone. Otherwise a header that the task's page sets would decide who asks.
-    headers = [one for one in scope["headers"] if one[0] not in of_people]
+    headers = [header for header in scope["headers"] if header[0] not in of_people]
     headers.append((b"authorization", f"Bearer {token}".encode()))
-    found = UserCall(Request({**scope, "headers": headers}, call.request.receive))
+    user_call = UserCall(Request({**scope, "headers": headers}, call.request.receive))
     # Routes are checked before they run, but with the request's own session, which here is nobody.
-    authorize(call.catalogue.state, found.session(), AccessRequest("view", "page", task_id))
-    return found
+    authorize(call.catalogue.state, user_call.session(), AccessRequest("view", "page", task_id))
+    return user_call
 
 
 async def _forward_http(call: UserCall, task_id: str, path: bytes, ticket: str) -> Response:
@@ -221,11 +221,11 @@ def _check_shell_key_access(call: ApiCall, task_id: str) -> ApiCall:
     access.
     """
     state = call.catalogue.state
-    known = state.tasks.get(task_id)
-    if call.backend.settings.shell_needs_session or known is None or known.kind != "SHELL":
+    task = state.tasks.get(task_id)
+    if call.backend.settings.shell_needs_session or task is None or task.kind != "SHELL":
         raise unauthenticated("not logged in; run 'det user login'")
     try:
-        require(Directory(state), known.user, [AccessRequest("control_task", "task", task_id)])
+        require(Directory(state), task.user, [AccessRequest("control_task", "task", task_id)])
     except Refused:
         raise unauthenticated("the owner of this shell has lost access to it; run 'det user login'") from None
     return call
@@ -233,8 +233,8 @@ def _check_shell_key_access(call: ApiCall, task_id: str) -> ApiCall:
 
 def _check_control_right(call: UserCall, task_id: str) -> None:
     """Require more than view access for tasks that act for their owner. Raises `Refused` (403)."""
-    known = call.catalogue.state.tasks.get(task_id)
-    if known is not None and known.kind in OWNER_RIGHTS_KINDS:
+    task = call.catalogue.state.tasks.get(task_id)
+    if task is not None and task.kind in OWNER_RIGHTS_KINDS:
         call.check_permission("control_task", "task", task_id)
 
 
@@ -254,8 +254,8 @@ def _target(request: Request, path: bytes) -> bytes:
 def _headers(call: ApiCall, task_id: str, *, page: bool) -> task_pages.Headers:
     """The headers for the task. A task that only the gateway may call also gets a credential."""
     headers = task_pages.request_headers(call.request.headers.items(), page=page)
-    key, known = call.backend.task_key, call.catalogue.state.tasks.get(task_id)
-    if key is not None and known is not None and known.kind in KEYED_KINDS:
+    key, task = call.backend.task_key, call.catalogue.state.tasks.get(task_id)
+    if key is not None and task is not None and task.kind in KEYED_KINDS:
         token = task_tokens.issue(key, ids.allocation_id(task_id, 1))
         headers.append((page_key.HEADER, page_key.credential(token)))
     return headers
@@ -263,12 +263,12 @@ def _headers(call: ApiCall, task_id: str, *, page: bool) -> task_pages.Headers:
 
 def _address(call: ApiCall, task_id: str) -> str:
     state = call.catalogue.state
-    known: OwnTask | None = state.tasks.get(task_id)
+    task: OwnTask | None = state.tasks.get(task_id)
     allocation = ids.allocation_id(task_id, 1)
-    if known is None or allocation not in state.live:
+    if task is None or allocation not in state.live:
         raise not_found("live task", task_id)
-    if not known.address:
+    if not task.address:
         raise unavailable(f"task {task_id} does not answer HTTP yet; try again")
     # Old events hold addresses that were not validated.
-    check_task_address(state, allocation, known.address)
-    return known.address
+    check_task_address(state, allocation, task.address)
+    return task.address

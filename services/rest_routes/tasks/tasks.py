@@ -25,9 +25,9 @@ async def list_tasks(call: Authenticated) -> Response:
     return call.answer({"allocationIdToSummary": _seen(call, task.summaries(call.catalogue.state, ranks))})
 
 
-def _seen(call: UserCall, found: dict[str, Any]) -> dict[str, Any]:
+def _seen(call: UserCall, summaries: dict[str, Any]) -> dict[str, Any]:
     visibility = call.visibility
-    return {id: found[id] for id in visibility.filter_visible(visibility.includes_run, found)}
+    return {id: summaries[id] for id in visibility.filter_visible(visibility.includes_run, summaries)}
 
 
 @root.get("/tasks")
@@ -56,10 +56,10 @@ async def get(call: Authenticated, task_id: str) -> Response:
 
 def runs_of(call: UserCall, task_id: str) -> list[Allocation]:
     """The runs of a task in order, at least one. Raises `Refused` (not found)."""
-    found: list[Allocation] = []
+    runs: list[Allocation] = []
     allocations = call.catalogue.state.allocations
-    while (one := allocations.get(f"{task_id}.{len(found) + 1}")) is not None:
-        found.append(one)
-    if not found:
+    while (run := allocations.get(f"{task_id}.{len(runs) + 1}")) is not None:
+        runs.append(run)
+    if not runs:
         raise not_found("task", task_id)
-    return found
+    return runs

@@ -155,9 +155,9 @@ class Witness:
 def run_of_script(call: UserCall, task_id: str, allocation_id: str = "") -> Allocation | None:
     """The run that a script means: the one named, else its token's, else its unmanaged task's newest."""
     id = allocation_id or call.session().allocation
-    found = call.catalogue.state.allocations.get(id) if id else unmanaged_run(call, task_id)
-    known: Allocation | None = found
-    return known
+    allocation = call.catalogue.state.allocations.get(id) if id else unmanaged_run(call, task_id)
+    run: Allocation | None = allocation
+    return run
 
 
 def unmanaged_run(call: UserCall, task_id: str) -> Allocation | None:
@@ -165,8 +165,8 @@ def unmanaged_run(call: UserCall, task_id: str) -> Allocation | None:
     state, trial = call.catalogue.state, call.catalogue.trial_of_task(task_id)
     if trial is None or not state.experiments[trial.experiment_id].unmanaged:
         return None
-    known: Allocation | None = state.allocations.get(trial.allocation_id or "")
-    return known
+    run: Allocation | None = state.allocations.get(trial.allocation_id or "")
+    return run
 
 
 def _check_nesting(body: bytes) -> None:
@@ -181,8 +181,8 @@ async def was_preempted(journal: Any, allocation_id: str) -> bool:
 
 async def last_event(journal: Any, record: type, key: object) -> Any:
     """The newest event of a kind about a thing; None if there is none."""
-    found = await last_record(journal, record, key)
-    return found.event if found is not None else None
+    recorded = await last_record(journal, record, key)
+    return recorded.event if recorded is not None else None
 
 
 async def last_record(journal: Any, record: type, key: object) -> Recorded | None:
