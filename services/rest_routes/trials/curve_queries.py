@@ -60,7 +60,7 @@ class WindowQuery(QueryModel):
 
 async def fetch_curves(peers: Peers, trial_ids: list[int], selection: CurveSelection) -> list[Curve]:
     """Curves by trial and group. Raises `Refused` while the metrics service is unavailable."""
-    found: list[Curve] = []
+    curves: list[Curve] = []
     points = selection.limit if selection.nearest is None else 1
     for some in split_ids(trial_ids, max(1, MAX_POINTS // (points * max(1, len(selection.names))))):
         query = queries.Series(
@@ -72,8 +72,8 @@ async def fetch_curves(peers: Peers, trial_ids: list[int], selection: CurveSelec
             limit=selection.limit,
             nearest=selection.nearest,
         )
-        found += msgspec.convert(await peers.query(query), list[Curve])
-    return found
+        curves += msgspec.convert(await peers.query(query), list[Curve])
+    return curves
 
 
 def split_ids(ids: list[int], size: int) -> Iterator[list[int]]:
@@ -84,19 +84,19 @@ def split_ids(ids: list[int], size: int) -> Iterator[list[int]]:
 
 async def reported_batches(peers: Peers, experiment_id: int, group: str, metric: str) -> list[int]:
     """All batches at which any trial of an experiment reported a metric."""
-    found: list[int] = []
+    batches: list[int] = []
     more = True
     while more:
-        after = found[-1] if found else -1
+        after = batches[-1] if batches else -1
         query = queries.ReportedSteps(experiment_id=experiment_id, group=group, metric=metric, after=after)
         answer = await peers.query(query)
-        found += answer["steps"]
+        batches += answer["steps"]
         more = answer["more"]
-    return found
+    return batches
 
 
 def best_trials(state: State, experiment: Experiment, most: int) -> list[Trial]:
     """Up to `most` trials by searcher metric, best first, followed by those without one, oldest first."""
     ranked = (state.trials[id] for id in state.ranked_trials.ids(experiment.id))
     others = (state.trials[id] for id in state.trials_of.ids(experiment.id))
-    return list(islice(chain(ranked, (one for one in others if one.best is None)), most))
+    return list(islice(chain(ranked, (trial for trial in others if trial.best is None)), most))

@@ -88,29 +88,29 @@ async def time_series(call: Authenticated, query: FromQuery[CurvesQuery]) -> Res
     trials = [call.catalogue.trial(id) for id in ids]
     call.check_view("trial", *ids)
     first, last, limit = query.filtered_window()
-    found: dict[int, list[dict[str, Any]]] = {id: [] for id in ids}
+    metrics_by_trial: dict[int, list[dict[str, Any]]] = {id: [] for id in ids}
     for group, names in _names(query):
-        for one in await curves.fetch_curves(
+        for trial_curve in await curves.fetch_curves(
             call.peers, ids, CurveSelection(names, group, first, last, limit)
         ):
-            found[one.trial_id].append(curve.metrics(one))
-    shown = [{"trial": one, "metrics": found[one["id"]]} for one in await show(call, trials)]
+            metrics_by_trial[trial_curve.trial_id].append(curve.metrics(trial_curve))
+    shown = [{"trial": trial, "metrics": metrics_by_trial[trial["id"]]} for trial in await show(call, trials)]
     return call.answer({"trials": shown})
 
 
 def _names(query: CurvesQuery) -> list[tuple[str | None, list[str]]]:
     """Metric names by group; None stands for every group."""
-    found: dict[str | None, list[str]] = {}
+    names_by_group: dict[str | None, list[str]] = {}
     for id in query.metric_ids:
         group, dot, name = id.partition(".")
         if not (group and dot and name):
             raise invalid(f"metricIds are written group.name, as validation.loss; '{id}' is not")
-        found.setdefault(group, []).append(name)
+        names_by_group.setdefault(group, []).append(name)
     if query.metric_names:
-        found.setdefault(query.metric_group or None, []).extend(query.metric_names)
-    if not found:
+        names_by_group.setdefault(query.metric_group or None, []).extend(query.metric_names)
+    if not names_by_group:
         raise invalid("metricNames or metricIds must name at least one metric")
-    return list(found.items())
+    return list(names_by_group.items())
 
 
 @router.get("/experiments/{experiment_id}/validation-history")
@@ -135,8 +135,8 @@ async def metric_names(call: Authenticated, query: FromQuery[MetricNamesQuery]) 
     searched = sorted({call.catalogue.experiment(id).metric for id in ids})
 
     async def ask() -> dict[str, Any]:
-        found = await call.peers.query(queries.MetricNames(ids))
-        names = [{"group": group, "name": name} for group, names in found.items() for name in names]
+        names_by_group = await call.peers.query(queries.MetricNames(ids))
+        names = [{"group": group, "name": name} for group, names in names_by_group.items() for name in names]
         return {"searcherMetrics": searched, "metricNames": names}
 
     return call.stream(stream_changes(call, ask, experiments_ended(ids), period_s(query)))
@@ -173,17 +173,17 @@ async def snapshot(call: Authenticated, experiment_id: int, query: FromQuery[Sna
 
     async def ask() -> dict[str, Any]:
         trial_ids = list(call.catalogue.state.trials_of.ids(experiment_id))
-        found = await curves.fetch_curves(call.peers, trial_ids, selection)
-        return {"trials": [_snapshot_row(call, one, name) for one in found]}
+        trial_curves = await curves.fetch_curves(call.peers, trial_ids, selection)
+        return {"trials": [_snapshot_row(call, trial_curve, name) for trial_curve in trial_curves]}
 
     return call.stream(stream_changes(call, ask, experiments_ended([experiment_id]), period_s(query)))
 
 
-def _snapshot_row(call: UserCall, found: Curve, name: str) -> dict[str, Any]:
-    batches, _, _, values = found.points[0]
-    hparams = call.catalogue.trial(found.trial_id).hparams
+def _snapshot_row(call: UserCall, trial_curve: Curve, name: str) -> dict[str, Any]:
+    batches, _, _, values = trial_curve.points[0]
+    hparams = call.catalogue.trial(trial_curve.trial_id).hparams
     return {
-        "trialId": found.trial_id,
+        "trialId": trial_curve.trial_id,
         "hparams": hparams,
         "metric": values[name],
         "batchesProcessed": batches,
@@ -206,18 +206,20 @@ async def sample(call: Authenticated, experiment_id: int, query: FromQuery[Sampl
     async def ask() -> dict[str, Any]:
         experiment = call.catalogue.experiment(experiment_id)
         trials = curves.best_trials(call.catalogue.state, experiment, most)
-        found = await curves.fetch_curves(call.peers, [one.id for one in trials], selection)
-        ids = [one.id for one in trials]
+        trial_curves = await curves.fetch_curves(call.peers, [trial.id for trial in trials], selection)
+        ids = [trial.id for trial in trials]
         moved = {
             "promotedTrials": [id for id in ids if id not in before],
             "demotedTrials": [id for id in before if id not in ids],
         }
         before[:] = ids
-        return {"trials": _sampled(trials, found), **moved}
+        return {"trials": _sampled(trials, trial_curves), **moved}
 
     return call.stream(stream_changes(call, ask, experiments_ended([experiment_id]), period_s(query)))
 
 
-def _sampled(trials: list[Trial], found: list[Curve]) -> list[dict[str, Any]]:
-    data = {one.trial_id: curve.data(one) for one in found}
-    return [{"trialId": one.id, "hparams": one.hparams, "data": data.get(one.id, [])} for one in trials]
+def _sampled(trials: list[Trial], trial_curves: list[Curve]) -> list[dict[str, Any]]:
+    data = {trial_curve.trial_id: curve.data(trial_curve) for trial_curve in trial_curves}
+    return [
+        {"trialId": trial.id, "hparams": trial.hparams, "data": data.get(trial.id, [])} for trial in trials
+    ]

@@ -86,7 +86,7 @@ def _check(batch: Batch) -> None:
 def _series(batch: Batch) -> Series:
     labels = batch.labels
     name = f"{labels.name}.{labels.gpu_uuid}" if labels.gpu_uuid else labels.name
-    at = [one.timestamp() for one in batch.timestamps] or [time.time()] * len(batch.values)
+    at = [timestamp.timestamp() for timestamp in batch.timestamps] or [time.time()] * len(batch.values)
     return Series(
         group=REPORTED[labels.metric_type],
         steps=list(batch.batches),
@@ -111,12 +111,12 @@ async def available(call: Authenticated, trial_id: int, query: FromQuery[Followe
     async def ask() -> dict[str, Any]:
         summary = (await call.peers.summaries([trial_id])).get(trial_id)
         groups = summary.summary if summary is not None else {}
-        found = [
+        labels = [
             _labels(trial_id, kind, name)
             for kind, group in GROUPS.items()
             for name in sorted(groups.get(group, {}))
         ]
-        return {"labels": found}
+        return {"labels": labels}
 
     end = trial_ended(trial_id) if query.follow else ALREADY_ENDED
     return call.stream(stream_changes(call, ask, end, period_s(query)))
@@ -138,9 +138,9 @@ async def series(call: Authenticated, trial_id: int, query: FromQuery[SeriesQuer
     async def pages() -> AsyncIterator[list[object]]:
         for group in groups:
             async for rows in call.peers.reports([trial_id], group, archived=False):
-                known = [row for row in rows if name in row.metrics]
-                if known:
-                    yield [{"batch": _batch(trial_id, TYPES[group], name, known)}]
+                matching_rows = [row for row in rows if name in row.metrics]
+                if matching_rows:
+                    yield [{"batch": _batch(trial_id, TYPES[group], name, matching_rows)}]
 
     return call.stream(pages())
 

@@ -94,8 +94,8 @@ def _encode_non_finite(metric: Any) -> Any:
 
 async def _wait_for_searcher(call: UserCall, trial_id: int, seq: int) -> None:
     def holds(state: Any) -> bool:
-        known = state.trials.get(trial_id)
-        return known is None or known.answered >= seq or known.ended_at is not None
+        trial = state.trials.get(trial_id)
+        return trial is None or trial.answered >= seq or trial.ended_at is not None
 
     await wait_until(call, Fact(holds, (("trials", trial_id),)), ANSWER_PATIENCE_S)
     if not holds(call.catalogue.state):

@@ -61,7 +61,7 @@ async def series(call: Authenticated, query: FromQuery[SeriesQuery]) -> Response
     first, last = query.first, query.last
     if first is not None and last is not None and last < first:
         raise invalid(f"from and to must be a range, not {first} to {last}")
-    found: list[dict[str, Any]] = []
+    shown_series: list[dict[str, Any]] = []
     # One query at a time, since each occupies a reader of the metrics service.
     for some in curves.split_ids(ids, max(1, MAX_BUCKETS_PER_QUERY // (width * len(names)))):
         buckets = queries.Buckets(
@@ -74,8 +74,8 @@ async def series(call: Authenticated, query: FromQuery[SeriesQuery]) -> Response
             width=width,
         )
         rows = await call.peers.query(buckets)
-        found += [{NAMES.get(name, name): value for name, value in row.items()} for row in rows]
-    return call.answer({"series": found})
+        shown_series += [{NAMES.get(name, name): value for name, value in row.items()} for row in rows]
+    return call.answer({"series": shown_series})
 
 
 @router.get("/trials/{trial_id}/metrics/export")

@@ -90,12 +90,12 @@ async def of_checkpoint(call: Authenticated, uuid: str, query: FromQuery[Sources
 async def of_version(call: Authenticated, name: str, number: int, query: FromQuery[SourcesQuery]) -> Response:
     """The trials that use a version of a model as such, and what they reported."""
     version = find_version(call.catalogue.state, name, number)
-    found = [
-        one
-        for one in _using(call, version.checkpoint)
-        if (one.model_id, one.version) == (version.model_id, version.number)
+    sources = [
+        source
+        for source in _using(call, version.checkpoint)
+        if (source.model_id, source.version) == (version.model_id, version.number)
     ]
-    return await _answer(call, query, found)
+    return await _answer(call, query, sources)
 
 
 def _using(call: UserCall, uuid: str) -> list[TrialSource]:
@@ -104,28 +104,29 @@ def _using(call: UserCall, uuid: str) -> list[TrialSource]:
 
 
 async def _answer(call: UserCall, query: SourcesQuery, sources: Iterable[TrialSource]) -> Response:
-    found = [one for one in sources if query.trial_source_info_type in ("", one.kind)][-MAX_TRIALS:]
-    await call.catalogue.evicted.load(("trials", one.trial_id) for one in found)
+    newest = [source for source in sources if query.trial_source_info_type in ("", source.kind)][-MAX_TRIALS:]
+    await call.catalogue.evicted.load(("trials", source.trial_id) for source in newest)
     state, visibility = call.catalogue.state, call.visibility
-    known = [one for one in found if one.trial_id in state.trials]
-    known = visibility.filter_visible(
-        lambda one: visibility.includes_experiment(state.trials[one.trial_id].experiment_id), known
+    remaining_sources = [source for source in newest if source.trial_id in state.trials]
+    remaining_sources = visibility.filter_visible(
+        lambda source: visibility.includes_experiment(state.trials[source.trial_id].experiment_id),
+        remaining_sources,
     )
-    reports = await _reports(call, [one.trial_id for one in known])
-    return call.answer({"data": [_shown(one, reports[one.trial_id]) for one in known]})
+    reports = await _reports(call, [source.trial_id for source in remaining_sources])
+    return call.answer({"data": [_shown(source, reports[source.trial_id]) for source in remaining_sources]})
 
 
 async def _reports(call: UserCall, trial_ids: list[int]) -> dict[int, list[dict[str, Any]]]:
     """Reports of trials, at most `MAX_REPORTS` together."""
-    found: dict[int, list[dict[str, Any]]] = {id: [] for id in trial_ids}
+    reports_by_trial: dict[int, list[dict[str, Any]]] = {id: [] for id in trial_ids}
     count = 0
     async for rows in call.peers.reports(trial_ids, None, archived=False):
         for row in rows[: MAX_REPORTS - count]:
-            found[row.trial_id].append(present_report(row))
+            reports_by_trial[row.trial_id].append(present_report(row))
         count += len(rows)
         if count >= MAX_REPORTS:
             break
-    return found
+    return reports_by_trial
 
 
 def _shown(source: TrialSource, reports: list[dict[str, Any]]) -> dict[str, Any]:

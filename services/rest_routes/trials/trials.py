@@ -38,37 +38,37 @@ async def of_experiment(call: Authenticated, experiment_id: int, query: FromQuer
     """A page of an experiment's trials. Our addition `lean` leaves out the statistics of metrics."""
     smaller = call.catalogue.experiment(experiment_id).smaller_is_better
     states, sort, window = query.states, query.sort_by, query.window
-    found = await call.catalogue.read(
+    id_page = await call.catalogue.read(
         lambda connection: listing.trial_page(
             connection, experiment_id, states, sort, window, smaller_is_better=smaller
         )
     )
     # No more than the page, of an experiment that is not in memory, either.
-    page = await call.catalogue.evicted.fetch_trials(found.ids)
-    shown = await show(call, [page.trials[id] for id in found.ids if id in page.trials], page)
+    page = await call.catalogue.evicted.fetch_trials(id_page.ids)
+    shown = await show(call, [page.trials[id] for id in id_page.ids if id in page.trials], page)
     if query.lean:
-        shown = [{**one, "summaryMetrics": {}} for one in shown]
-    return call.answer({"trials": shown, "pagination": found.span.pagination})
+        shown = [{**shown_trial, "summaryMetrics": {}} for shown_trial in shown]
+    return call.answer({"trials": shown, "pagination": id_page.span.pagination})
 
 
 async def show(call: UserCall, records: Sequence[Trial], of: State | None = None) -> list[dict[str, Any]]:
     """Trials, with facts that only other services know; `of` holds their runs and checkpoints."""
-    summaries = await call.peers.summaries([one.id for one in records if one.run])
+    summaries = await call.peers.summaries([record.id for record in records if record.run])
     waiting = {}
     # The scheduler is asked only if something waits, because most lists show what runs or has ended.
-    if any(trial_state(one) == "QUEUED" for one in records):
-        experiments = {one.experiment_id for one in records}
+    if any(trial_state(record) == "QUEUED" for record in records):
+        experiments = {record.experiment_id for record in records}
         waiting = await call.peers.waiting(experiments.pop() if len(experiments) == 1 else None)
     state, now = of or call.catalogue.state, time.time()
     return [
         trial(
-            one,
+            record,
             state,
-            summaries.get(one.id, Summary()),
+            summaries.get(record.id, Summary()),
             now=now,
-            waiting_reason=waiting.get(one.allocation_id or "", ""),
+            waiting_reason=waiting.get(record.allocation_id or "", ""),
         )
-        for one in records
+        for record in records
     ]
 
 

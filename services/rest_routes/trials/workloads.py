@@ -44,9 +44,14 @@ async def workloads(
 
 
 def _checkpoints(call: UserCall, trial: Trial, query: WorkloadsQuery) -> list[Checkpoint]:
-    found = (call.catalogue.checkpoint(uuid) for uuid in call.catalogue.state.checkpoints_of.ids(trial.id))
+    checkpoints = (
+        call.catalogue.checkpoint(uuid) for uuid in call.catalogue.state.checkpoints_of.ids(trial.id)
+    )
     hidden = "DELETED" if query.remove_deleted_checkpoints else None
-    return sorted((one for one in found if one and one.state != hidden), key=lambda one: one.steps)
+    return sorted(
+        (checkpoint for checkpoint in checkpoints if checkpoint and checkpoint.state != hidden),
+        key=lambda checkpoint: checkpoint.steps,
+    )
 
 
 async def _by_batches(
@@ -68,7 +73,10 @@ async def _by_batches(
         start, end = span.total - span.end, span.total - span.start
     before = max(0, start - len(checkpoints))
     reports = await report_window(call.peers, trial.id, group, before, min(end, count))
-    steps, saved = [one.steps_completed for one in reports], [one.steps for one in checkpoints]
+    steps, saved = (
+        [report.steps_completed for report in reports],
+        [checkpoint.steps for checkpoint in checkpoints],
+    )
     positioned: list[tuple[int, Workload]] = []
     for number, report in enumerate(reports):
         positioned.append(
@@ -78,8 +86,10 @@ async def _by_batches(
         # If the checkpoint's batch was not read, this place still falls outside the page on the correct side.
         position = number + before + bisect_right(steps, checkpoint.steps)
         positioned.append((position, {"checkpoint": checkpoint_workload(checkpoint)}))
-    found = [one for position, one in sorted(positioned, key=lambda one: one[0]) if start <= position < end]
-    return found[::-1] if span.window.descending else found
+    page = [
+        shown for position, shown in sorted(positioned, key=lambda entry: entry[0]) if start <= position < end
+    ]
+    return page[::-1] if span.window.descending else page
 
 
 def _shown(query: WorkloadsQuery, report: Report) -> Workload:
@@ -105,9 +115,11 @@ async def _by_metric(
                     ranked.append((float(value), row.steps_completed, shown))
                 else:
                     others.append((row.steps_completed, shown))
-    others += [(one.steps, {"checkpoint": checkpoint_workload(one)}) for one in checkpoints]
-    ranked.sort(key=lambda one: one[:2], reverse=window.descending)
-    others.sort(key=lambda one: one[0], reverse=window.descending)
-    found = [shown for *_, shown in ranked] + [shown for _, shown in others]
-    part = paging.span(window, len(found))
-    return found[part.start : part.end], part.pagination
+    others += [
+        (checkpoint.steps, {"checkpoint": checkpoint_workload(checkpoint)}) for checkpoint in checkpoints
+    ]
+    ranked.sort(key=lambda entry: entry[:2], reverse=window.descending)
+    others.sort(key=lambda entry: entry[0], reverse=window.descending)
+    ordered = [shown for *_, shown in ranked] + [shown for _, shown in others]
+    part = paging.span(window, len(ordered))
+    return ordered[part.start : part.end], part.pagination
