@@ -44,19 +44,27 @@ class TemplatesQuery(Paged):
 async def templates(call: Authenticated, query: FromQuery[TemplatesQuery]) -> Response:
     """All templates, by name."""
     part = query.name.lower()
-    known = sorted(call.catalogue.state.templates.values(), key=lambda one: one.name)
+    stored_templates = sorted(
+        call.catalogue.state.templates.values(), key=lambda stored_template: stored_template.name
+    )
     visibility = call.visibility
-    known = visibility.filter_visible(lambda one: visibility.includes_workspace(one.workspace_id), known)
-    found = [_shown(one) for one in known if part in one.name.lower()]
-    page, pagination = paging.cut(found, query.window)
+    stored_templates = visibility.filter_visible(
+        lambda stored_template: visibility.includes_workspace(stored_template.workspace_id), stored_templates
+    )
+    shown = [
+        _shown(stored_template)
+        for stored_template in stored_templates
+        if part in stored_template.name.lower()
+    ]
+    page, pagination = paging.cut(shown, query.window)
     return call.answer({"templates": page, "pagination": pagination})
 
 
 def _template(call: UserCall, name: str) -> dict[str, Any]:
-    known = call.catalogue.state.templates.get(template_id(name))
-    if known is None:
+    stored_template = call.catalogue.state.templates.get(template_id(name))
+    if stored_template is None:
         raise not_found("template", name)
-    return {"template": _shown(known)}
+    return {"template": _shown(stored_template)}
 
 
 @router.get("/templates/{name:path}", **record_schema("template", records.Template))
@@ -67,19 +75,19 @@ async def template(call: Authenticated, name: str) -> Response:
 
 def _seal_template(backend: Backend, name: str, config: dict[str, Any]) -> dict[str, Any]:
     """Seal a template for the log. Masked secrets are taken from the existing template of that name."""
-    known, owner = backend.catalogue.state.templates.get(template_id(name)), secrets.template_owner(name)
-    former_config = secrets.unseal_config(known.config, owner, backend.sealer) if known is not None else {}
+    former, owner = backend.catalogue.state.templates.get(template_id(name)), secrets.template_owner(name)
+    former_config = secrets.unseal_config(former.config, owner, backend.sealer) if former is not None else {}
     full_config = secrets.unmask(config, expconf.secrets_of(former_config))
-    if full_config == former_config and known is not None:
+    if full_config == former_config and former is not None:
         # Sealing again would make it look changed.
-        return known.config
+        return former.config
     return secrets.seal_config(full_config, owner, backend.sealer)
 
 
 async def _set(
     call: UserCall, name: str, config: Any, replaces: bool | None, workspace_id: int = 0
 ) -> Response:
-    known = template_id(name) in call.catalogue.state.templates
+    exists = template_id(name) in call.catalogue.state.templates
     full_config = await configuration.check_template(call.backend, call.user.username, name, config)
     full_config = _seal_template(call.backend, name, full_config)
     command = SetTemplate(
@@ -88,7 +96,7 @@ async def _set(
         user=call.user.username,
         replaces=replaces,
         # None leaves a known template in its workspace.
-        workspace_id=workspace_id or (None if known else workspace_records.FIRST),
+        workspace_id=workspace_id or (None if exists else workspace_records.FIRST),
     )
     return call.answer(_template(call, await call.create(command)))
 

@@ -33,7 +33,7 @@ def creation_command(backend: Backend, request: WebhookBody, user: str) -> SetWe
         host=host,
         url=_seal(backend.sealer, request.url),
         signing_key=_seal(backend.sealer, key),
-        states=tuple(_state(one) for one in request.triggers),
+        states=tuple(_state(trigger) for trigger in request.triggers),
         user=user,
     )
 
@@ -59,8 +59,8 @@ def _kind(name: str) -> WebhookKind:
     for kind in KINDS:
         if kind == short:
             return kind
-    known = ", ".join(f"WEBHOOK_TYPE_{kind}" for kind in KINDS)
-    raise invalid(f"webhookType: '{name}' is not one of {known}")
+    accepted = ", ".join(f"WEBHOOK_TYPE_{kind}" for kind in KINDS)
+    raise invalid(f"webhookType: '{name}' is not one of {accepted}")
 
 
 def _state(trigger: WebhookTrigger) -> TriggerState:
@@ -73,8 +73,8 @@ def _state(trigger: WebhookTrigger) -> TriggerState:
     for state in TRIGGER_STATES:
         if state == short:
             return state
-    known = ", ".join(TRIGGER_STATES)
-    raise invalid(f"triggers: condition.state is '{trigger.condition.state}', and must be one of {known}")
+    accepted = ", ".join(TRIGGER_STATES)
+    raise invalid(f"triggers: condition.state is '{trigger.condition.state}', and must be one of {accepted}")
 
 
 def _seal(sealer: Sealer | None, text: str) -> str:

@@ -46,9 +46,9 @@ class Tested(TypedDict):
 
 
 async def _all(call: UserCall) -> list[records.Webhook]:
-    found = await call.peers.query(Webhooks(), position=call.catalogue.position)
+    rows = await call.peers.query(Webhooks(), position=call.catalogue.position)
     return [
-        present.webhook(row, call.backend.sealer) for row in msgspec.convert(found, list[present.WebhookRow])
+        present.webhook(row, call.backend.sealer) for row in msgspec.convert(rows, list[present.WebhookRow])
     ]
 
 
@@ -62,20 +62,20 @@ async def list_webhooks(call: Authenticated) -> Response:
 async def create(call: Authenticated, body: WebhookBody) -> Response:
     """Create a webhook: a URL that is notified when experiments change state."""
     id = await call.create(webhooks.creation_command(call.backend, body, call.user.username))
-    return await _one(call, id)
+    return await _webhook(call, id)
 
 
 @router.get("/webhooks/{webhook_id}", **record_schema("webhook", records.Webhook))
-async def one(call: Authenticated, webhook_id: int) -> Response:
+async def get(call: Authenticated, webhook_id: int) -> Response:
     """One webhook (our addition)."""
-    return await _one(call, webhook_id)
+    return await _webhook(call, webhook_id)
 
 
-async def _one(call: UserCall, id: int) -> Response:
-    found = next((hook for hook in await _all(call) if hook["id"] == id), None)
-    if found is None:
+async def _webhook(call: UserCall, id: int) -> Response:
+    webhook = next((hook for hook in await _all(call) if hook["id"] == id), None)
+    if webhook is None:
         raise not_found("webhook", id)
-    return call.answer({"webhook": found})
+    return call.answer({"webhook": webhook})
 
 
 @router.delete("/webhooks/{webhook_id}")
@@ -105,9 +105,9 @@ async def _first_attempt(call: UserCall, delivery_id: str, after: int) -> Delive
         async with asyncio.timeout(TEST_TIMEOUT_S), reading as feed:
             while True:
                 for message in (await feed.batch()).messages:
-                    found = read_event(message).event
-                    if isinstance(found, DeliveryTried):
-                        return found
+                    event = read_event(message).event
+                    if isinstance(event, DeliveryTried):
+                        return event
     except TimeoutError:
         raise unavailable(
             f"the test was not sent within {TEST_TIMEOUT_S:.0f} s; look at the deliveries of the webhook"
@@ -123,7 +123,7 @@ async def deliveries(call: Authenticated, webhook_id: int, query: FromQuery[Page
         raise invalid(f"offset must not be {query.offset}: deliveries are listed from the newest one on")
     limit = min(query.limit, MAX_ROWS) if query.limit > 0 else DEFAULT_ROWS
     deliveries_query = Deliveries(webhook_id=webhook_id, offset=query.offset, limit=limit)
-    found = await call.peers.query(deliveries_query, position=call.catalogue.position)
-    part = paging.span(Window(query.offset, limit), found["total"])
-    shown = [present.delivery(row) for row in found["rows"]]
+    answer = await call.peers.query(deliveries_query, position=call.catalogue.position)
+    part = paging.span(Window(query.offset, limit), answer["total"])
+    shown = [present.delivery(row) for row in answer["rows"]]
     return call.answer({"deliveries": shown, "pagination": part.pagination})

@@ -82,17 +82,21 @@ def _project(call: UserCall, id: int) -> Response:
     return call.answer({"project": present.project(workspace_records.project(state, id), state)})
 
 
-def _page(call: UserCall, query: PlacesQuery, noun: str, found: list[dict[str, Any]]) -> Response:
+def _page(call: UserCall, query: PlacesQuery, noun: str, places: list[dict[str, Any]]) -> Response:
     name, archived, window = query.name.lower(), query.archived, query.window
     exactly = query.name_case_sensitive
-    found = [one for one in found if name in one["name"].lower() and archived in (None, one["archived"])]
-    found = [one for one in found if exactly in ("", one["name"])]
+    places = [
+        place for place in places if name in place["name"].lower() and archived in (None, place["archived"])
+    ]
+    places = [place for place in places if exactly in ("", place["name"])]
     owners = users.names_of(call.catalogue.state, query.users, query.user_ids)
-    found = [one for one in found if not owners or one["username"] in owners]
+    places = [place for place in places if not owners or place["username"] in owners]
     by = query.sort_field
     # Pinned workspaces come first in both directions.
-    found.sort(key=lambda one: (one.get("pinned", False) is window.descending, one[by] or "", one["id"]))
-    page, pagination = paging.cut(found, window)
+    places.sort(
+        key=lambda place: (place.get("pinned", False) is window.descending, place[by] or "", place["id"])
+    )
+    page, pagination = paging.cut(places, window)
     return call.answer({noun: page, "pagination": pagination})
 
 
@@ -102,12 +106,12 @@ async def workspaces(call: Authenticated, query: FromQuery[WorkspacesQuery]) -> 
     state, viewer = call.catalogue.state, call.user.username
     visibility = call.visibility
     seen = visibility.filter_visible(
-        lambda one: visibility.includes_workspace(one.workspace_id),
+        lambda workspace: visibility.includes_workspace(workspace.workspace_id),
         workspace_records.workspaces(state).values(),
     )
-    found = [present.workspace(one, state, viewer) for one in seen]
-    found = [one for one in found if query.pinned in (None, one["pinned"])]
-    return _page(call, query, "workspaces", found)
+    shown = [present.workspace(workspace, state, viewer) for workspace in seen]
+    shown = [place for place in shown if query.pinned in (None, place["pinned"])]
+    return _page(call, query, "workspaces", shown)
 
 
 @router.post("/workspaces")
@@ -131,8 +135,8 @@ async def _change_workspace(call: UserCall, id: int, **changes: Any) -> None:
 @router.patch("/workspaces/{id}")
 async def change_workspace(call: Authenticated, id: int, body: WorkspaceBody) -> Response:
     """Change a workspace's name, checkpoint storage, default pools or agent user."""
-    known = workspace_records.workspace(call.catalogue.state, id)
-    changes = await _requested_fields(call, body, known)
+    workspace = workspace_records.workspace(call.catalogue.state, id)
+    changes = await _requested_fields(call, body, workspace)
     if body.name is not None:
         changes["name"] = body.name
     if changes:
@@ -141,22 +145,22 @@ async def change_workspace(call: Authenticated, id: int, body: WorkspaceBody) ->
 
 
 async def _requested_fields(
-    call: UserCall, body: WorkspaceBody, known: WorkspaceSet | None
+    call: UserCall, body: WorkspaceBody, workspace: WorkspaceSet | None
 ) -> dict[str, Any]:
     """The requested storage, agent user and pools. An empty value clears the existing one."""
     pools = {"default_compute_pool": body.default_compute_pool, "default_aux_pool": body.default_aux_pool}
-    found: dict[str, Any] = {name: pool for name, pool in pools.items() if pool is not None}
-    if any(found.values()):
-        await check_pool_exists(call, *filter(None, found.values()))
+    fields: dict[str, Any] = {name: pool for name, pool in pools.items() if pool is not None}
+    if any(fields.values()):
+        await check_pool_exists(call, *filter(None, fields.values()))
     if body.agent_user_group is not None:
         empty = body.agent_user_group == AgentUserBody()
-        found["agent_user"] = None if empty else agent_user(body.agent_user_group)
+        fields["agent_user"] = None if empty else agent_user(body.agent_user_group)
     if body.checkpoint_storage_config is not None:
-        found["checkpoint_storage"] = _storage(call, body.checkpoint_storage_config, known)
-    return found
+        fields["checkpoint_storage"] = _storage(call, body.checkpoint_storage_config, workspace)
+    return fields
 
 
-def _storage(call: UserCall, given: dict[str, Any], known: WorkspaceSet | None) -> dict[str, Any] | None:
+def _storage(call: UserCall, given: dict[str, Any], workspace: WorkspaceSet | None) -> dict[str, Any] | None:
     """The storage for the log, with its keys sealed. Raises `Refused` (400) if it is invalid."""
     if not given:
         return None
@@ -165,14 +169,14 @@ def _storage(call: UserCall, given: dict[str, Any], known: WorkspaceSet | None) 
     except expconf.ConfigErrors as errors:
         raise invalid(f"checkpointStorageConfig: {errors}") from None
     sealer, owner = call.backend.sealer, secrets.WORKSPACES_OWNER
-    former = {"checkpoint_storage": known.checkpoint_storage} if known is not None else {}
+    former = {"checkpoint_storage": workspace.checkpoint_storage} if workspace is not None else {}
     before = secrets.unseal_config(former, owner, sealer) if former.get("checkpoint_storage") else {}
     full_config = secrets.unmask(full_config, expconf.secrets_of(before))
     if full_config == before:
         # Sealing again would make it look changed.
         return former["checkpoint_storage"]
-    found: dict[str, Any] = secrets.seal_config(full_config, owner, sealer)["checkpoint_storage"]
-    return found
+    sealed_storage: dict[str, Any] = secrets.seal_config(full_config, owner, sealer)["checkpoint_storage"]
+    return sealed_storage
 
 
 @router.delete("/workspaces/{id}")
@@ -205,8 +209,8 @@ async def projects(call: Authenticated, id: int, query: FromQuery[ProjectsQuery]
     """The projects of a workspace."""
     state = call.catalogue.state
     workspace_records.workspace(state, id)
-    own = [one for one in workspace_records.projects(state).values() if one.workspace_id == id]
-    return _page(call, query, "projects", [present.project(one, state) for one in own])
+    own = [project for project in workspace_records.projects(state).values() if project.workspace_id == id]
+    return _page(call, query, "projects", [present.project(project, state) for project in own])
 
 
 @router.post("/workspaces/{id}/projects")
@@ -270,8 +274,8 @@ async def move_project(call: Authenticated, id: int, body: ProjectMove) -> Respo
 @router.post("/projects/{id}/notes")
 async def add_note(call: Authenticated, id: int, body: NoteBody) -> Response:
     """Add a note to a project."""
-    known = workspace_records.project(call.catalogue.state, id).notes
-    notes = (*known, Note(body.name, body.contents))
+    former_notes = workspace_records.project(call.catalogue.state, id).notes
+    notes = (*former_notes, Note(body.name, body.contents))
     await call.create(SetProject(project_id=id, notes=notes, user=call.user.username))
     return _notes(call, id)
 
