@@ -43,9 +43,9 @@ class Facts:
 
     def on_folded(self, events: Iterable[Recorded]) -> None:
         """Remember folded events. They must come in log order."""
-        for one in events:
-            if type(one.event) in self._recent:
-                self._remember(one.event)
+        for recorded in events:
+            if type(recorded.event) in self._recent:
+                self._remember(recorded.event)
 
     async def last(self, kind: type[Any], key: object) -> Any:
         """Return the newest event of a kind. Raises `MissingFact`."""
@@ -87,21 +87,21 @@ async def read_briefing(facts: Facts, allocation_id: str, gang: Gang) -> Briefin
     stored = await facts.newest_message(subjects.control(codec.name_of(AllocationAssigned), allocation_id))
     assigned: AllocationAssigned = _decode_event(stored)
     if assigned.kind == "CHECKPOINT_GC":
-        found = await _deletion_briefing(facts, assigned, gang)
+        briefing = await _deletion_briefing(facts, assigned, gang)
     elif assigned.kind == "TRIAL":
-        found = await _trial_briefing(facts, assigned, gang)
+        briefing = await _trial_briefing(facts, assigned, gang)
     else:
-        found = await _task_briefing(facts, assigned, gang)
-    return msgspec.structs.replace(found, trace=stored.trace)
+        briefing = await _task_briefing(facts, assigned, gang)
+    return msgspec.structs.replace(briefing, trace=stored.trace)
 
 
 async def _trial_briefing(facts: Facts, assigned: AllocationAssigned, gang: Gang) -> Briefing:
-    found: tuple[ExperimentCreated, TrialCreated, RunRequested] = await asyncio.gather(
+    events: tuple[ExperimentCreated, TrialCreated, RunRequested] = await asyncio.gather(
         facts.last(ExperimentCreated, assigned.experiment_id),
         facts.last(TrialCreated, assigned.trial_id),
         facts.last(RunRequested, assigned.trial_id),
     )
-    experiment, trial, run = found
+    experiment, trial, run = events
     return Briefing(
         assigned=assigned,
         user=experiment.user,
@@ -122,11 +122,11 @@ async def _trial_briefing(facts: Facts, assigned: AllocationAssigned, gang: Gang
 
 
 async def _deletion_briefing(facts: Facts, assigned: AllocationAssigned, gang: Gang) -> Briefing:
-    found: tuple[ExperimentCreated, DeletionRequested] = await asyncio.gather(
+    events: tuple[ExperimentCreated, DeletionRequested] = await asyncio.gather(
         facts.last(ExperimentCreated, assigned.experiment_id),
         facts.last(DeletionRequested, assigned.task_id),
     )
-    experiment, deletion = found
+    experiment, deletion = events
     # Deletion runs as the user who wrote the files, with no additional rights.
     return Briefing(
         assigned=assigned,

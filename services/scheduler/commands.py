@@ -63,8 +63,8 @@ class GiveUp(msgspec.Struct, frozen=True, tag="give_up"):
 
 def give_up(state: State, command: GiveUp, call: Call) -> Result:
     """Declare the part over, unless its end was reported in the meantime. A lost part never comes back."""
-    known = state.allocations.get(command.allocation_id)
-    parts = known.members if known is not None else ()
+    allocation = state.allocations.get(command.allocation_id)
+    parts = allocation.members if allocation is not None else ()
     # A part whose worker has returned reports its own end.
     if not any(m.worker_id == command.worker_id and m.lost and not m.over for m in parts):
         return Result()
@@ -113,8 +113,8 @@ def switch_slot(state: State, command: SwitchSlot, call: Call) -> Result:
     if all(slot.id != command.slot_id for slot in worker.slots):
         raise not_found("slot", f"{worker.id}/{command.slot_id}")
     draining = command.drain and not command.enabled
-    known = worker.slot_switch(command.slot_id)
-    if (known.enabled, known.draining) == (command.enabled, draining):
+    switch = worker.slot_switch(command.slot_id)
+    if (switch.enabled, switch.draining) == (command.enabled, draining):
         return Result()
     return Result(
         [
@@ -171,8 +171,8 @@ def stop_task(state: State, command: StopTask, call: Call) -> Result:
     """Stop a task. Does nothing if it is over or already stopping."""
     if command.task_id not in state.tasks:
         raise not_found("task", command.task_id)
-    known = state.allocations.get(ids.allocation_id(command.task_id, 1))
-    if known is None or known.stop:
+    allocation = state.allocations.get(ids.allocation_id(command.task_id, 1))
+    if allocation is None or allocation.stop:
         return Result()
     return Result([scheduler.TaskStopRequested(command.task_id, f"killed by {command.user}")])
 
@@ -184,8 +184,8 @@ def state_idle(state: State, command: StateIdle, call: Call) -> Result:
     """
     if command.task_id not in state.tasks:
         raise not_found("task", command.task_id)
-    known = state.allocations.get(ids.allocation_id(command.task_id, 1))
-    if known is None or known.leaving or known.late or bool(known.idle_s) == command.idle:
+    allocation = state.allocations.get(ids.allocation_id(command.task_id, 1))
+    if allocation is None or allocation.leaving or allocation.late or bool(allocation.idle_s) == command.idle:
         return Result()
     if command.within_s <= 0:
         raise invalid(f"task {command.task_id} has no idle_timeout, so reporting it idle has no effect")
@@ -204,26 +204,26 @@ def mark_daemon(state: State, command: MarkDaemon, call: Call) -> Result:
 
     Does nothing if it is the only other part left, or is already marked.
     """
-    known = _live_allocation(state, command.allocation_id)
-    member = next((m for m in known.members if m.rank == command.rank), None)
+    allocation = _live_allocation(state, command.allocation_id)
+    member = next((m for m in allocation.members if m.rank == command.rank), None)
     if member is None:
-        raise not_found("resources", f"{known.id}-{command.rank}")
-    others = [m for m in known.members if m.rank != command.rank and not m.daemon]
+        raise not_found("resources", f"{allocation.id}-{command.rank}")
+    others = [m for m in allocation.members if m.rank != command.rank and not m.daemon]
     if member.daemon or not others:
         return Result()
     reason = f"requested by part {command.rank}"
-    return Result([scheduler.DaemonMarked(allocation_id=known.id, rank=command.rank, reason=reason)])
+    return Result([scheduler.DaemonMarked(allocation_id=allocation.id, rank=command.rank, reason=reason)])
 
 
 def ask_to_leave(state: State, command: AskToLeave, call: Call) -> Result:
     """Ask an allocation to save its work and exit. Does nothing if it was already asked."""
-    known = _live_allocation(state, command.allocation_id)
-    if known.leaving or known.state == "PENDING":
+    allocation = _live_allocation(state, command.allocation_id)
+    if allocation.leaving or allocation.state == "PENDING":
         return Result()
     return Result(
         [
             scheduler.PreemptRequested(
-                allocation_id=known.id,
+                allocation_id=allocation.id,
                 reason=f"its host asks it to leave, according to {command.user}",
                 within_s=PREEMPTION_DEADLINE_S,
             )
@@ -232,10 +232,10 @@ def ask_to_leave(state: State, command: AskToLeave, call: Call) -> Result:
 
 
 def _live_allocation(state: State, allocation_id: str) -> Allocation:
-    known = state.allocations.get(allocation_id)
-    if known is None:
+    allocation = state.allocations.get(allocation_id)
+    if allocation is None:
         raise not_found("live allocation", allocation_id)
-    return known
+    return allocation
 
 
 def _switch_reason(command: SwitchWorker | SwitchSlot) -> str:

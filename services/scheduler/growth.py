@@ -43,9 +43,9 @@ class _PoolView:
     def __init__(self, state: State, pool: str, provider: Provider, decision: Decision) -> None:
         self._state, self._pool, self._provider = state, pool, provider
         self._supply = state.supplies.get(pool) or Supply(pool=pool)
-        placed = {share.agent_id for one in decision.allocate for share in one.shares}
-        known = (one for id in placed if (one := state.provisioned.get(id)) is not None)
-        self._assigned_now = {one.id for one in known if one.standing in SPARE}
+        placed = {share.agent_id for placement in decision.allocate for share in placement.shares}
+        placed_workers = (worker for id in placed if (worker := state.provisioned.get(id)) is not None)
+        self._assigned_now = {worker.id for worker in placed_workers if worker.standing in SPARE}
         """Spare workers that get work in this very pass."""
         self._live = state.count_provisioned(pool, "taken", *SPARE)
         self._spare = state.count_provisioned(pool, *SPARE) - len(self._assigned_now)
@@ -62,7 +62,7 @@ class _PoolView:
         settings = self._state.pools[self._pool].settings
         return demand_of(
             self._state.index.books[self._pool],
-            placed={one.allocation_id for one in decision.allocate},
+            placed={placement.allocation_id for placement in decision.allocate},
             slots_per_instance=self._provider.slots_per_instance,
             max_zero_slot=settings.max_aux_containers_per_agent,
             stop_at=self._spare + max(self._addable, 0),
@@ -76,22 +76,22 @@ class _PoolView:
 
     def dismiss_ended(self) -> Iterable[Any]:
         """Dismiss workers of which nothing is left."""
-        for one in self._workers_in("over"):
+        for worker in self._workers_in("over"):
             yield scheduler.WorkerDismissed(
-                worker_id=one.id,
+                worker_id=worker.id,
                 pool=self._pool,
-                reason=_end_reason(one),
-                failed=not one.was_here and not one.released,
+                reason=_end_reason(worker),
+                failed=not worker.was_here and not worker.released,
             )
 
     def release_failing(self) -> Iterable[Any]:
         """Give back workers that must go whether or not the queue could use them."""
-        for one in self._workers_in("failing"):
+        for worker in self._workers_in("failing"):
             yield scheduler.WorkerReleased(
-                worker_id=one.id,
+                worker_id=worker.id,
                 pool=self._pool,
-                reason=_failure_reason(one, self._provider.notice_s),
-                failed=one.too_short or (one.late and not one.was_here),
+                reason=_failure_reason(worker, self._provider.notice_s),
+                failed=worker.too_short or (worker.late and not worker.was_here),
             )
 
     def request_missing(self) -> Iterable[Any]:
@@ -124,33 +124,35 @@ class _PoolView:
         """Give back workers that have not been needed for long."""
         surplus = self._spare - self._demand.instances
         count = max(0, min(surplus, self._live - self._provider.min_instances))
-        idle = [one for one in self._workers_in("idle") if one.id not in self._assigned_now]
-        for one in idle[:count]:
-            yield scheduler.WorkerReleased(worker_id=one.id, pool=self._pool, reason=self._idle_reason(one))
+        idle = [worker for worker in self._workers_in("idle") if worker.id not in self._assigned_now]
+        for worker in idle[:count]:
+            yield scheduler.WorkerReleased(
+                worker_id=worker.id, pool=self._pool, reason=self._idle_reason(worker)
+            )
 
-    def _idle_reason(self, one: Provisioned) -> str:
-        did = "it had no work" if one.here else "it is not there yet, and nothing waits for it any more,"
+    def _idle_reason(self, worker: Provisioned) -> str:
+        did = "it had no work" if worker.here else "it is not there yet, and nothing waits for it any more,"
         return f"{did} for {self._provider.max_idle_s:g} s (max_idle_agent_period)"
 
 
-def _end_reason(one: Provisioned) -> str:
-    if one.phase == "over":
-        return one.detail or "its engine says that it has ended"
+def _end_reason(worker: Provisioned) -> str:
+    if worker.phase == "over":
+        return worker.detail or "its engine says that it has ended"
     return "its engine does not list it any more"
 
 
-def _failure_reason(one: Provisioned, notice_s: float) -> str:
+def _failure_reason(worker: Provisioned, notice_s: float) -> str:
     """Why a worker must be given back."""
-    if one.ending:
-        end = f"{one.detail or one.id} ends at {format_time(one.ends_at)}"
-        if one.too_short:
+    if worker.ending:
+        end = f"{worker.detail or worker.id} ends at {format_time(worker.ends_at)}"
+        if worker.too_short:
             return (
                 f"its engine gives it less time than notice_period, {notice_s:g} s, so that no task could "
                 f"use it: {end}. Set a longer time limit or a shorter notice_period"
             )
         return f"its engine takes its host away soon: {end}"
-    seen = "was out of touch for too long" if one.was_here else "did not register in time"
-    return f"it {seen} (max_agent_starting_period); its engine says {one.phase}: {one.detail}"
+    seen = "was out of touch for too long" if worker.was_here else "did not register in time"
+    return f"it {seen} (max_agent_starting_period); its engine says {worker.phase}: {worker.detail}"
 
 
 def format_time(at: float) -> str:

@@ -66,7 +66,7 @@ class HeartbeatMonitor:
     def readings(self, state: State) -> Iterable[Reading]:
         """The time since the last heartbeat of each worker that should be here."""
         now = since_boot()
-        here = [(one.id, one.session) for one in state.workers.values() if one.presence == "here"]
+        here = [(worker.id, worker.session) for worker in state.workers.values() if worker.presence == "here"]
         newest = {id: self._last_heartbeats.get(id, {}).get(session) for id, session in here}
         ages = {(id,): now - at for id, at in newest.items() if at is not None}
         yield Reading("heartbeat_age_seconds", "Time since the last heartbeat", ("worker",), ages)
@@ -120,7 +120,11 @@ class HeartbeatMonitor:
         }
         self._unregistered_since = since
         listening_since = self._listening.since
-        return sorted(one for one, at in since.items() if now - max(at, listening_since) > self._patience_s)
+        return sorted(
+            worker_session
+            for worker_session, at in since.items()
+            if now - max(at, listening_since) > self._patience_s
+        )
 
     def _host_can_know(self, allocation_id: str, worker_id: str) -> bool:
         """Whether the host can know that the part is lost.

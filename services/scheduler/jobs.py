@@ -25,9 +25,9 @@ replace = msgspec.structs.replace
 
 def change_job(state: State, command: ChangeJob, call: Call) -> Result:
     """Apply all given changes to a job, or none of them."""
-    known = _find_job(state, command.experiment_id)
+    current_job = _find_job(state, command.experiment_id)
     job = job_after_change(state, command, call.at)
-    if job == known:
+    if job == current_job:
         return Result()
     return Result(
         [
@@ -38,7 +38,7 @@ def change_job(state: State, command: ChangeJob, call: Call) -> Result:
                 weight=job.weight,
                 max_slots=job.max_slots,
                 position=job.position,
-                reason=f"{_changed_fields(known, job)} changed by {command.user}",
+                reason=f"{_changed_fields(current_job, job)} changed by {command.user}",
             )
         ]
     )
@@ -84,8 +84,8 @@ def _apply_pool(state: State, job: Job, command: ChangeJob) -> Job:
 
 def unknown_pool(state: State, name: str) -> Refused:
     """The refusal of a pool that is not configured and has no workers."""
-    known = ", ".join(sorted(state.pools)) or "none"
-    return Refused(Problem("not_found", f"resource pool '{name}' not found; there are: {known}"))
+    pool_names = ", ".join(sorted(state.pools)) or "none"
+    return Refused(Problem("not_found", f"resource pool '{name}' not found; there are: {pool_names}"))
 
 
 def _apply_priority(job: Job, command: ChangeJob) -> Job:
@@ -145,7 +145,7 @@ def _neighbours(state: State, anchor: Job, job: Job) -> Iterable[QueuedJob]:
     ):
         others = (state.jobs[key[-1]] for key in neighbours if key[-1] != job.experiment_id)
         # The anchor itself and the next job.
-        yield from (_queued_job(one) for one in islice(others, 2))
+        yield from (_queued_job(other) for other in islice(others, 2))
 
 
 def _queue_id(job: Job) -> str:

@@ -21,20 +21,20 @@ def readings(state: State) -> Iterable[Reading]:
     yield Reading("queue_length", "Requests that wait for slots", ("pool",), waiting)
     running = {(pool,): len(book.running) for pool, book in state.index.books.items()}
     yield Reading("allocations_running", "Requests that hold slots", ("pool",), running)
-    workers = Counter((one.pool, one.presence) for one in state.workers.values())
+    workers = Counter((worker.pool, worker.presence) for worker in state.workers.values())
     yield Reading("workers", "Workers by presence", ("pool", "presence"), workers)
 
 
 def _slots(state: State) -> Counter[tuple[str, str]]:
-    found = Counter[tuple[str, str]]()
+    slot_counts = Counter[tuple[str, str]]()
     for pool in state.pools:
-        found.update({(pool, kind): 0 for kind in ("used", "free", "disabled")})
+        slot_counts.update({(pool, kind): 0 for kind in ("used", "free", "disabled")})
     for worker in state.workers.values():
         if worker.presence == "here":
             for slot, taken in _slots_in_use(state, worker).items():
                 usable = worker.switch.open and worker.slot_switch(slot).open
-                found[worker.pool, "used" if taken else "free" if usable else "disabled"] += 1
-    return found
+                slot_counts[worker.pool, "used" if taken else "free" if usable else "disabled"] += 1
+    return slot_counts
 
 
 def _slots_in_use(state: State, worker: Worker) -> dict[int, bool]:

@@ -58,8 +58,13 @@ IssueToken = Callable[[str], str]
 def parts_on(state: State, worker_id: str) -> list[tuple[Allocation, Member]]:
     """The allocations on a worker that are not over, in the order of assignment."""
     held = [state.allocations[id] for id in state.occupancy.held_on(worker_id)]
-    found = [(one, m) for one in held for m in one.members if m.worker_id == worker_id and not m.over]
-    return sorted(found, key=lambda pair: (pair[0].assigned, pair[0].id))
+    parts = [
+        (allocation, m)
+        for allocation in held
+        for m in allocation.members
+        if m.worker_id == worker_id and not m.over
+    ]
+    return sorted(parts, key=lambda pair: (pair[0].assigned, pair[0].id))
 
 
 def reason_to_end(allocation: Allocation, member: Member) -> str:
@@ -75,27 +80,27 @@ def trim_to_message(orders: WorkerOrders, published: WorkerOrders | None) -> Wor
     """
     bare = msgspec.structs.replace(orders, allocations=())
     briefed = (
-        {one.allocation_id for one in published.allocations if one.briefing}
+        {entry.allocation_id for entry in published.allocations if entry.briefing}
         if published is not None
         else set()
     )
-    size, briefings, kept, position = len(_ENCODER.encode(bare)), 0, set[str](), orders.position
-    for one in sorted(
+    size, briefings, kept_ids, position = len(_ENCODER.encode(bare)), 0, set[str](), orders.position
+    for entry in sorted(
         # Entries without a briefing first: they are short, and an order to end must not wait.
         orders.allocations,
-        key=lambda one: (bool(one.briefing), one.allocation_id not in briefed),
+        key=lambda entry: (bool(entry.briefing), entry.allocation_id not in briefed),
     ):
-        needed = len(_ENCODER.encode(one)) + 1
-        waits = one.briefing and one.allocation_id not in briefed and briefings + needed > BRIEFINGS_BYTES
+        needed = len(_ENCODER.encode(entry)) + 1
+        waits = entry.briefing and entry.allocation_id not in briefed and briefings + needed > BRIEFINGS_BYTES
         if waits or size + needed > EVENT_BYTES:
             # A worker ends runs that its orders, up to their position, do not contain. So they must not claim
             # to be complete beyond an entry that is left out.
-            position = min(position, one.position - 1)
+            position = min(position, entry.position - 1)
             continue
-        kept.add(one.allocation_id)
+        kept_ids.add(entry.allocation_id)
         size += needed
-        briefings += needed if one.briefing else 0
-    kept_entries = tuple(one for one in orders.allocations if one.allocation_id in kept)
+        briefings += needed if entry.briefing else 0
+    kept_entries = tuple(entry for entry in orders.allocations if entry.allocation_id in kept_ids)
     return msgspec.structs.replace(orders, allocations=kept_entries, position=position)
 
 
@@ -107,14 +112,15 @@ def has_same_effect(orders: WorkerOrders, published: WorkerOrders) -> bool:
         published.refused,
     ):
         return False
-    before = {one.allocation_id: one for one in published.allocations}
+    before = {entry.allocation_id: entry for entry in published.allocations}
     return len(before) == len(orders.allocations) and all(
-        (known := before.get(one.allocation_id)) is not None
+        (published_entry := before.get(entry.allocation_id)) is not None
         # The same id at another position is a run of a log that is gone.
-        and (known.position, known.end, known.lost) == (one.position, one.end, one.lost)
-        and (one.briefing is None or one.briefing == known.briefing)
-        and one.problem in ("", known.problem)
-        for one in orders.allocations
+        and (published_entry.position, published_entry.end, published_entry.lost)
+        == (entry.position, entry.end, entry.lost)
+        and (entry.briefing is None or entry.briefing == published_entry.briefing)
+        and entry.problem in ("", published_entry.problem)
+        for entry in orders.allocations
     )
 
 
@@ -173,13 +179,13 @@ class OrdersWriter:
             self._wake.set()
 
     def _on_allocation_changed(self, state: State, id: str) -> None:
-        known = state.allocations.get(id)
-        workers = {member.worker_id for member in known.members} if known is not None else set()
+        allocation = state.allocations.get(id)
+        workers = {member.worker_id for member in allocation.members} if allocation is not None else set()
         for worker_id in sorted(workers | self._workers_of.pop(id, set())):
             self._outdated[worker_id] = None
         if workers:
             self._workers_of[id] = workers
-        if known is None or all(m.started or m.over for m in known.members):
+        if allocation is None or all(m.started or m.over for m in allocation.members):
             self._briefings.pop(id, None)
 
     async def run(self) -> None:
@@ -277,12 +283,12 @@ class OrdersWriter:
         return True
 
     async def _newest_orders(self, worker_id: str) -> tuple[int, WorkerOrders | None]:
-        known = self._published.get(worker_id)
-        if known is None:
+        newest_orders = self._published.get(worker_id)
+        if newest_orders is None:
             stored = await self._journal.last(subjects.orders(worker_id))
-            known = (0, None) if stored is None else (stored.position, _decode(stored.body))
-            self._published[worker_id] = known
-        return known
+            newest_orders = (0, None) if stored is None else (stored.position, _decode(stored.body))
+            self._published[worker_id] = newest_orders
+        return newest_orders
 
     async def _build_orders(self, worker_id: str, published: WorkerOrders | None) -> WorkerOrders | None:
         state: State = self._runner.state
@@ -297,7 +303,7 @@ class OrdersWriter:
         missing_briefings = {
             a.id: gang_of(state, a) for a, m in parts if not m.started and not reason_to_end(a, m)
         }
-        found = dict(
+        briefings = dict(
             zip(
                 missing_briefings,
                 await asyncio.gather(
@@ -307,7 +313,7 @@ class OrdersWriter:
             )
         )
         standing = [
-            _build_standing(allocation, member, found.get(allocation.id)) for allocation, member in parts
+            _build_standing(allocation, member, briefings.get(allocation.id)) for allocation, member in parts
         ]
         return trim_to_message(
             WorkerOrders(
@@ -326,31 +332,31 @@ class OrdersWriter:
     async def _load_briefing(self, id: str, gang: Gang) -> Briefing | str:
         if id in self._briefings:
             return self._briefings[id]
-        found: Briefing | str
+        briefing: Briefing | str
         try:
-            found = await read_briefing(self._facts, id, gang)
-            found = msgspec.structs.replace(found, token=self._issue_token(id))
+            briefing = await read_briefing(self._facts, id, gang)
+            briefing = msgspec.structs.replace(briefing, token=self._issue_token(id))
         except MissingFact as error:
-            found = str(error)
+            briefing = str(error)
         # It may have ended while the briefing was read. Nothing would remove it from here then.
         if id in self._runner.state.allocations:
-            self._briefings[id] = found
-        return found
+            self._briefings[id] = briefing
+        return briefing
 
 
-def _build_standing(allocation: Allocation, member: Member, found: Briefing | str | None) -> Standing:
-    more: dict[str, Any] = {"problem": found} if isinstance(found, str) else {"briefing": found}
-    one = Standing(
+def _build_standing(allocation: Allocation, member: Member, briefing: Briefing | str | None) -> Standing:
+    more: dict[str, Any] = {"problem": briefing} if isinstance(briefing, str) else {"briefing": briefing}
+    standing = Standing(
         allocation_id=allocation.id,
         position=allocation.assigned,
         end=reason_to_end(allocation, member),
         lost=member.lost,
         **more,
     )
-    if len(_ENCODER.encode(one)) < BRIEFINGS_BYTES:
-        return one
+    if len(_ENCODER.encode(standing)) < BRIEFINGS_BYTES:
+        return standing
     return msgspec.structs.replace(
-        one, briefing=None, problem="the description of what to run is too large for one message"
+        standing, briefing=None, problem="the description of what to run is too large for one message"
     )
 
 

@@ -43,11 +43,11 @@ def read_pools(path: Path) -> ConfigurePools:
     return command
 
 
-def _parse_pools(found: Mapping[str, Any], problems: list[str]) -> ConfigurePools:
-    problems += _unknown_fields("", found, {"resource_pools", "scheduler", _TASK_DEFAULTS})
+def _parse_pools(content: Mapping[str, Any], problems: list[str]) -> ConfigurePools:
+    problems += _unknown_fields("", content, {"resource_pools", "scheduler", _TASK_DEFAULTS})
     pools: dict[str, PoolSettings] = {}
     descriptions: dict[str, str] = {}
-    listed = found.get("resource_pools") or [{"pool_name": "default"}]
+    listed = content.get("resource_pools") or [{"pool_name": "default"}]
     if not isinstance(listed, list) or not all(isinstance(pool, dict) for pool in listed):
         problems.append("resource_pools: expected a list of mappings, one per pool")
         listed = []
@@ -56,7 +56,7 @@ def _parse_pools(found: Mapping[str, Any], problems: list[str]) -> ConfigurePool
         name = pool.get("pool_name") or ""
         problems += _unknown_fields(f"{at}.", pool, {*_POOL_FIELDS, _OLD_AUX_FIELD, _TASK_DEFAULTS})
         problems += _name_problems(at, name, pools)
-        scheduler = pool.get("scheduler") or found.get("scheduler") or {}
+        scheduler = pool.get("scheduler") or content.get("scheduler") or {}
         aux = pool.get("max_aux_containers_per_agent", pool.get(_OLD_AUX_FIELD))
         given = {} if aux is None else {"max_aux_containers_per_agent": aux}
         given |= {name: pool[name] for name in _ON_LOST_FIELDS if name in pool}
@@ -98,7 +98,8 @@ def _name_problems(at: str, name: str, seen: Mapping[str, Any]) -> Iterable[str]
         yield f"{at}.pool_name: '{name}' is given twice"
 
 
-def _unknown_fields(at: str, found: Mapping[str, Any], known: set[str]) -> Iterable[str]:
+def _unknown_fields(at: str, fields: Mapping[str, Any], allowed: set[str]) -> Iterable[str]:
     return [
-        f"{at}{name} is not a field; there are: {', '.join(sorted(known))}" for name in found.keys() - known
+        f"{at}{name} is not a field; there are: {', '.join(sorted(allowed))}"
+        for name in fields.keys() - allowed
     ]

@@ -26,8 +26,12 @@ def preview(state: State, query: PreviewChange) -> dict[str, list[int]]:
     current_book = state.index.books[job.pool]
     changed_book = _book_with(current_book, job)
     before, after = decide(current_book), decide(changed_book)
-    starts = {one.allocation_id for one in after.allocate} - {one.allocation_id for one in before.allocate}
-    leaves = {one.allocation_id for one in after.release} - {one.allocation_id for one in before.release}
+    starts = {placement.allocation_id for placement in after.allocate} - {
+        placement.allocation_id for placement in before.allocate
+    }
+    leaves = {release.allocation_id for release in after.release} - {
+        release.allocation_id for release in before.release
+    }
     return {
         "order": _order_with(state, job),
         "starts": _experiment_ids(state, starts),
@@ -37,8 +41,11 @@ def preview(state: State, query: PreviewChange) -> dict[str, list[int]]:
 
 def _order_with(state: State, job: Job) -> list[int]:
     """The listed jobs of its pool in order, if this one is as given."""
-    jobs = (job if one.experiment_id == job.experiment_id else one for one, _ in listed(state, job.pool))
-    return [one.experiment_id for one in sorted(jobs, key=job_queue_key)]
+    jobs = (
+        job if listed_job.experiment_id == job.experiment_id else listed_job
+        for listed_job, _ in listed(state, job.pool)
+    )
+    return [listed_job.experiment_id for listed_job in sorted(jobs, key=job_queue_key)]
 
 
 def _experiment_ids(state: State, allocations: Iterable[str]) -> list[int]:
@@ -56,7 +63,7 @@ def _book_with(book: Book, job: Job) -> Book:
         book.settings,
         agents=book.agents.values(),
         groups=book.groups | {mine: group_of(job)},
-        running=[_with_request(one, with_position(one.request)) for one in book.running.values()],
+        running=[_with_request(running, with_position(running.request)) for running in book.running.values()],
         waiting=map(with_position, book.waiting.values()),
     )
     # Slots that are reserved for a trial between two runs count for its group, in the preview as well.
@@ -65,5 +72,5 @@ def _book_with(book: Book, job: Job) -> Book:
     return changed_book
 
 
-def _with_request(one: Running, request: Request) -> Running:
-    return replace(one, request=request)
+def _with_request(running: Running, request: Request) -> Running:
+    return replace(running, request=request)

@@ -41,8 +41,10 @@ def read_provider(at: str, given: Any) -> tuple[Provider | None, list[str]]:
         return None, []
     if not isinstance(given, dict):
         return None, [f"{at}: expected a mapping with `type`, one of {', '.join(ENGINES)}"]
-    known = ", ".join(sorted(_FIELDS))
-    problems = [f"{at}.{name} is not a field; there are: {known}" for name in given if name not in _FIELDS]
+    field_names = ", ".join(sorted(_FIELDS))
+    problems = [
+        f"{at}.{name} is not a field; there are: {field_names}" for name in given if name not in _FIELDS
+    ]
     problems += [
         f"{at}.{name}: the type of this pool is {given.get('type')}: remove it, or change the type"
         for name in ENGINES

@@ -19,10 +19,10 @@ def report_workers(state: State, command: ReportWorkers, call: Call) -> Result:
     if command.pool not in state.pools:
         raise unknown_pool(state, command.pool)
     events: list[Any] = []
-    known = state.supplies.get(command.pool) or Supply(pool=command.pool)
+    supply = state.supplies.get(command.pool) or Supply(pool=command.pool)
     reason = f"reported by {command.user}"
     # Engines are asked every few seconds; only what is new becomes an event (decision 55).
-    if known.problem != command.problem:
+    if supply.problem != command.problem:
         events.append(scheduler.EngineReported(pool=command.pool, problem=command.problem, reason=reason))
     for seen in command.workers:
         known_worker = state.provisioned.get(seen.worker_id)
@@ -44,8 +44,12 @@ def report_workers(state: State, command: ReportWorkers, call: Call) -> Result:
     return Result(events)
 
 
-def _has_changed(seen: SeenWorker, one: Provisioned) -> bool:
-    return (seen.phase, seen.detail, seen.ends_at) != (one.phase, one.detail, one.ends_at)
+def _has_changed(seen: SeenWorker, known_worker: Provisioned) -> bool:
+    return (seen.phase, seen.detail, seen.ends_at) != (
+        known_worker.phase,
+        known_worker.detail,
+        known_worker.ends_at,
+    )
 
 
 def provisioning(state: State, query: Provisioning) -> list[dict[str, Any]]:
@@ -66,9 +70,9 @@ def _pool_row(state: State, name: str) -> dict[str, Any]:
     }
 
 
-def _worker_row(one: Provisioned) -> dict[str, Any]:
+def _worker_row(worker: Provisioned) -> dict[str, Any]:
     names = ("id", "number", "phase", "detail", "ends_at", "released", "here", "busy")
-    return {name: getattr(one, name) for name in names}
+    return {name: getattr(worker, name) for name in names}
 
 
 def describe_supply(state: State, pool: str) -> str:

@@ -96,10 +96,10 @@ class WaitExplainer:
 
     def _called(self, allocation_id: str) -> str:
         """How users know an allocation: `trial 12 of experiment 3`, `a notebook`. They see no ids."""
-        one = self._state.allocations[allocation_id]
-        if one.trial_id is not None:
-            return f"trial {one.trial_id} of experiment {one.experiment_id}"
-        return CALLED[one.kind]
+        allocation = self._state.allocations[allocation_id]
+        if allocation.trial_id is not None:
+            return f"trial {allocation.trial_id} of experiment {allocation.experiment_id}"
+        return CALLED[allocation.kind]
 
 
 def jobs(state: State, query: Jobs) -> list[dict[str, Any]]:

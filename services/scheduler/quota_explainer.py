@@ -28,11 +28,11 @@ class QuotaExplainer:
             return ""
         holders = limits.limiting_holders(self._state, placed.account, "slots")
         request, free = placed.request, self._describe_free(placed)
-        for one in holders:
-            if request.slots > self._limit(one):
+        for holder in holders:
+            if request.slots > self._limit(holder):
                 return (
-                    f"It needs {format_slots(request.slots)}, and {self._holder_name(one)} may hold "
-                    f"{format_slots(self._limit(one))} at once: it waits until that quota is raised."
+                    f"It needs {format_slots(request.slots)}, and {self._holder_name(holder)} may hold "
+                    f"{format_slots(self._limit(holder))} at once: it waits until that quota is raised."
                 )
         return (
             self._explain_too_large(placed)
@@ -41,22 +41,22 @@ class QuotaExplainer:
         )
 
     def _explain_full(self, request: Request, holders: tuple[str, ...], free: str) -> str:
-        for one in holders:
-            if self._used(one) + request.slots > self._limit(one):
+        for holder in holders:
+            if self._used(holder) + request.slots > self._limit(holder):
                 return (
-                    f"{self._capitalized_name(one)} holds {self._used(one)} of its "
-                    f"{format_slots(self._limit(one))}, and it needs {request.slots} more; {free}."
+                    f"{self._capitalized_name(holder)} holds {self._used(holder)} of its "
+                    f"{format_slots(self._limit(holder))}, and it needs {request.slots} more; {free}."
                 )
         return ""
 
     def _explain_behind(self, holders: tuple[str, ...], free: str) -> str:
-        for one in holders:
-            ids = self._gate.reserved.get(one, ())
+        for holder in holders:
+            ids = self._gate.reserved.get(holder, ())
             if ids:
                 more = f" and {len(ids) - MAX_SHOWN} more" if len(ids) > MAX_SHOWN else ""
                 return (
-                    f"{self._capitalized_name(one)} holds {self._used(one)} of its "
-                    f"{format_slots(self._limit(one))}, and the rest is "
+                    f"{self._capitalized_name(holder)} holds {self._used(holder)} of its "
+                    f"{format_slots(self._limit(holder))}, and the rest is "
                     f"kept for {', '.join(ids[:MAX_SHOWN])}{more}, ahead in the queue; {free}."
                 )
         return "It is within its quotas, and takes its place in the queue with the next pass."

@@ -15,14 +15,14 @@ from services.scheduler.domain import State
 
 def leave_answer(state: State, trial_id: int, ask: AskLeave) -> Leave | None:
     """Whether a run of the trial should exit. None if that is not new, or the run is not (yet) known."""
-    known = state.allocations.get(ask.allocation_id)
+    allocation = state.allocations.get(ask.allocation_id)
     # It waits as if there were no news: this replica may not have read of the run yet.
-    if known is None or known.trial_id != trial_id:
+    if allocation is None or allocation.trial_id != trial_id:
         return None
-    found = Leave(known.asked_to_leave)
+    answer = Leave(allocation.asked_to_leave)
     # Never back from "leave" to "stay": a replica that is behind must not take the request back
     # (decision 27).
-    return found if ask.seen is None or (found.leave and not ask.seen.leave) else None
+    return answer if ask.seen is None or (answer.leave and not ask.seen.leave) else None
 
 
 def leave_handler(runner: Runner[State], news: RecordWaiters) -> ScriptHandler:
@@ -37,10 +37,10 @@ def leave_handler(runner: Runner[State], news: RecordWaiters) -> ScriptHandler:
 
 def holder_answer(state: State, worker_id: str) -> Holder | None:
     """Return which worker has an id, or had it last."""
-    known = state.workers.get(worker_id)
-    if known is None:
+    worker = state.workers.get(worker_id)
+    if worker is None:
         return None
-    return Holder(known.presence == "here", known.instance, known.host, known.address)
+    return Holder(worker.presence == "here", worker.instance, worker.host, worker.address)
 
 
 def holder_handler(runner: Runner[State]) -> Callable[[Msg], Awaitable[tuple[int, Any]]]:

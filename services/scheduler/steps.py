@@ -92,8 +92,8 @@ def _release_reason(state: State, allocation: Allocation) -> str:
 
 def _describe_given_back(state: State, members: Sequence[Member]) -> str:
     """Why the pool is giving back the first worker of these that it gives back, or "" if none is."""
-    found = (state.provisioned.get(member.worker_id) for member in members)
-    given_back = next((one for one in found if one is not None and one.released), None)
+    workers = (state.provisioned.get(member.worker_id) for member in members)
+    given_back = next((worker for worker in workers if worker is not None and worker.released), None)
     return f"{given_back.id} is given back: {given_back.released}" if given_back else ""
 
 

@@ -37,23 +37,25 @@ def evolve(state: State, recorded: Recorded) -> Iterable[Key]:
 
 def _stop_requested(state: State, recorded: Recorded) -> Iterable[Key]:
     event: searcher.StopRequested = recorded.event
-    known = state.allocations.get(event.allocation_id)
-    if known is None:
+    allocation = state.allocations.get(event.allocation_id)
+    if allocation is None:
         return
     stop = "die" if event.kill else "leave"
-    yield from state.put_allocation(replace(known, stop=stop, stop_reason=event.reason, stop_at=recorded.at))
-    yield from state.touch_pool(known.pool)
+    yield from state.put_allocation(
+        replace(allocation, stop=stop, stop_reason=event.reason, stop_at=recorded.at)
+    )
+    yield from state.touch_pool(allocation.pool)
 
 
 def _assigned(state: State, recorded: Recorded) -> Iterable[Key]:
     event: scheduler.AllocationAssigned = recorded.event
-    known = state.allocations[event.allocation_id]
+    allocation = state.allocations[event.allocation_id]
     # The worker may have left between the decision and its place in the log, since facts of others come
     # in between.
     members = tuple(_member(state, part, fenced=event.fence_s > 0) for part in event.parts)
     yield from state.put_allocation(
         replace(
-            known,
+            allocation,
             state="ASSIGNED",
             members=members,
             assigned=recorded.position,
@@ -61,7 +63,7 @@ def _assigned(state: State, recorded: Recorded) -> Iterable[Key]:
             fence_s=event.fence_s,
         )
     )
-    yield from state.touch_pool(known.pool)
+    yield from state.touch_pool(allocation.pool)
     for part in event.parts:
         yield from provisioned.refresh_worker(state, part.worker_id, recorded.at)
 
@@ -80,42 +82,44 @@ def _member(state: State, part: scheduler.Part, *, fenced: bool) -> Member:
 
 def _preempt_requested(state: State, recorded: Recorded) -> Iterable[Key]:
     event: scheduler.PreemptRequested = recorded.event
-    known = state.allocations.get(event.allocation_id)
-    if known is None:
+    allocation = state.allocations.get(event.allocation_id)
+    if allocation is None:
         return
     by = recorded.at + event.within_s if event.deadline_at is None else event.deadline_at
-    yield from state.put_deadline(known.id, Deadline(by))
-    yield from state.put_allocation(replace(known, state="TERMINATING", asked_to_leave=True, idle_s=0.0))
+    yield from state.put_deadline(allocation.id, Deadline(by))
+    yield from state.put_allocation(replace(allocation, state="TERMINATING", asked_to_leave=True, idle_s=0.0))
 
 
 def _task_stop_requested(state: State, recorded: Recorded) -> Iterable[Key]:
     event: scheduler.TaskStopRequested = recorded.event
-    known = state.allocations.get(ids.allocation_id(event.task_id, 1))
-    if known is None:
+    allocation = state.allocations.get(ids.allocation_id(event.task_id, 1))
+    if allocation is None:
         return ()
-    return state.put_allocation(replace(known, stop="die", stop_reason=event.reason, stop_at=recorded.at))
+    return state.put_allocation(
+        replace(allocation, stop="die", stop_reason=event.reason, stop_at=recorded.at)
+    )
 
 
 def _task_idled(state: State, recorded: Recorded) -> Iterable[Key]:
     event: scheduler.TaskIdled = recorded.event
-    known = state.allocations.get(ids.allocation_id(event.task_id, 1))
+    allocation = state.allocations.get(ids.allocation_id(event.task_id, 1))
     # An allocation that was already asked to exit keeps the deadline it has for that.
-    if known is None or known.asked_to_leave or known.late:
+    if allocation is None or allocation.asked_to_leave or allocation.late:
         return
     if event.idle:
-        yield from state.put_deadline(known.id, Deadline(recorded.at + event.within_s))
+        yield from state.put_deadline(allocation.id, Deadline(recorded.at + event.within_s))
     else:
-        yield from state.drop_deadline(known.id)
-    yield from state.put_allocation(replace(known, idle_s=event.within_s if event.idle else 0.0))
+        yield from state.drop_deadline(allocation.id)
+    yield from state.put_allocation(replace(allocation, idle_s=event.within_s if event.idle else 0.0))
 
 
 def _daemon_marked(state: State, recorded: Recorded) -> Iterable[Key]:
     event: scheduler.DaemonMarked = recorded.event
-    known = state.allocations.get(event.allocation_id)
-    if known is None:
+    allocation = state.allocations.get(event.allocation_id)
+    if allocation is None:
         return ()
-    members = tuple(replace(m, daemon=True) if m.rank == event.rank else m for m in known.members)
-    return state.put_allocation(replace(known, members=members))
+    members = tuple(replace(m, daemon=True) if m.rank == event.rank else m for m in allocation.members)
+    return state.put_allocation(replace(allocation, members=members))
 
 
 def _deadline_passed(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -127,13 +131,13 @@ def _deadline_passed(state: State, recorded: Recorded) -> Iterable[Key]:
 
 def _kill_requested(state: State, recorded: Recorded) -> Iterable[Key]:
     event: scheduler.KillRequested = recorded.event
-    known = state.allocations.get(event.allocation_id)
-    if known is None:
+    allocation = state.allocations.get(event.allocation_id)
+    if allocation is None:
         return ()
-    no_part_ended = not any(member.over or member.lost for member in known.members)
+    no_part_ended = not any(member.over or member.lost for member in allocation.members)
     return state.put_allocation(
         replace(
-            known,
+            allocation,
             state="TERMINATING",
             killed=event.reason or "killed",
             killed_from=recorded.position,
@@ -143,21 +147,21 @@ def _kill_requested(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def _ended(state: State, recorded: Recorded) -> Iterable[Key]:
-    known = state.allocations[recorded.event.allocation_id]
+    allocation = state.allocations[recorded.event.allocation_id]
     # Before the workers are looked at again: whether one is busy follows from what it still holds.
-    yield from state.drop_allocation(known)
-    yield from queue.task_ended(state, known, recorded.at)
-    for member in known.members:
+    yield from state.drop_allocation(allocation)
+    yield from queue.task_ended(state, allocation, recorded.at)
+    for member in allocation.members:
         yield from provisioned.refresh_worker(state, member.worker_id, recorded.at)
     # Nothing else runs a second time. Without the pause, the slots of a trial that restarts would go to
     # whoever waits, and the trial to the end of the queue.
-    if known.trial_id is not None and known.slots:
+    if allocation.trial_id is not None and allocation.slots:
         yield from state.put_pause(
             Pause(
-                trial_id=known.trial_id,
-                experiment_id=known.experiment_id,
-                pool=known.pool,
-                slots=known.slots,
+                trial_id=allocation.trial_id,
+                experiment_id=allocation.experiment_id,
+                pool=allocation.pool,
+                slots=allocation.slots,
                 due_at=recorded.at + PAUSE_S,
             )
         )
@@ -189,15 +193,16 @@ def _limits_changed(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def _change_member(state: State, event: Any, **changes: Any) -> Iterable[Key]:
-    known = state.allocations.get(event.allocation_id)
-    if known is None:
+    allocation = state.allocations.get(event.allocation_id)
+    if allocation is None:
         return ()
     members = tuple(
-        replace(m, **changes) if m.worker_id == event.worker_id and not m.over else m for m in known.members
+        replace(m, **changes) if m.worker_id == event.worker_id and not m.over else m
+        for m in allocation.members
     )
-    if known.state == "ASSIGNED" and all(m.started or m.over for m in members):
-        known = replace(known, state="RUNNING")
-    return state.put_allocation(replace(known, members=members))
+    if allocation.state == "ASSIGNED" and all(m.started or m.over for m in members):
+        allocation = replace(allocation, state="RUNNING")
+    return state.put_allocation(replace(allocation, members=members))
 
 
 _FOLDS: dict[type, Callable[[State, Recorded], Iterable[Key]]] = {

@@ -215,7 +215,9 @@ class Gate:
         if pool in self._limited:
             for key, line in self._lines.items():
                 if key[0] == pool and key[2] in self._limited_lanes:
-                    yield from (one for one in line.requests() if one.allocation_id not in self._admitted)
+                    yield from (
+                        request for request in line.requests() if request.allocation_id not in self._admitted
+                    )
 
     def not_admitted_request(self, id: str) -> ChargedRequest | None:
         """Return the request if it waits and is not admitted, otherwise None."""

@@ -22,15 +22,15 @@ def registered(state: State, recorded: Recorded) -> Iterable[Key]:
     Parts that it no longer holds, or that ran on slots it no longer offers, are lost.
     """
     event: worker.WorkerRegistered = recorded.event
-    known = state.workers.get(event.worker_id)
+    stored_worker = state.workers.get(event.worker_id)
     if (
-        known is not None
-        and known.presence == "here"
-        and is_different_worker(event, known.instance, known.host)
+        stored_worker is not None
+        and stored_worker.presence == "here"
+        and is_different_worker(event, stored_worker.instance, stored_worker.host)
     ):
         # The known worker stays: its orders will name the refused session, so that the other one hears of
         # it (decision 4).
-        yield from state.put_worker(replace(known, refused=event.session))
+        yield from state.put_worker(replace(stored_worker, refused=event.session))
         return
     offered = {slot.id for slot in event.slots}
     # First, because it creates a pool that is named here for the first time, and the index looks its
@@ -47,21 +47,22 @@ def registered(state: State, recorded: Recorded) -> Iterable[Key]:
             version=event.version,
             slots=event.slots,
             registered_at=recorded.at,
-            switch=known.switch if known else Switch(),
-            slot_switches=known.slot_switches if known else {},
+            switch=stored_worker.switch if stored_worker else Switch(),
+            slot_switches=stored_worker.slot_switches if stored_worker else {},
             # Permanent: an engine may start the worker late or twice, when the pool no longer knows it.
             released=provisioned.is_released(state, event.worker_id)
-            or (known is not None and known.released),
-            shrunk=known is not None and (known.shrunk or any(s.id not in offered for s in known.slots)),
+            or (stored_worker is not None and stored_worker.released),
+            shrunk=stored_worker is not None
+            and (stored_worker.shrunk or any(s.id not in offered for s in stored_worker.slots)),
         )
     )
-    kept = set(event.running)
+    running_ids = set(event.running)
     # A worker with another folder or on another host knows nothing about the parts that ran before.
-    is_same_folder = known is None or known.instance == event.instance
+    is_same_folder = stored_worker is None or stored_worker.instance == event.instance
     for id in state.occupancy.held_on(event.worker_id):
         allocation = state.allocations[id]
         # What was assigned behind that position the worker has not read yet: it will still start it.
-        not_reported = id not in kept and allocation.assigned <= event.reads_after
+        not_reported = id not in running_ids and allocation.assigned <= event.reads_after
         if not_reported or not _slots_on(allocation, event.worker_id) <= offered:
             yield from _mark_lost(state, allocation, event.worker_id, over=not_reported and is_same_folder)
     yield from provisioned.refresh_worker(state, event.worker_id, recorded.at)
@@ -70,47 +71,49 @@ def registered(state: State, recorded: Recorded) -> Iterable[Key]:
 def left_or_lost(state: State, recorded: Recorded) -> Iterable[Key]:
     """A worker left or was declared lost; its parts are lost."""
     event: scheduler.WorkerLost | worker.WorkerLeft = recorded.event
-    known = state.workers.get(event.worker_id)
+    stored_worker = state.workers.get(event.worker_id)
     # A goodbye may still be under way when the same worker has been started again.
-    if known is None or (isinstance(event, worker.WorkerLeft) and event.session != known.session):
+    if stored_worker is None or (
+        isinstance(event, worker.WorkerLeft) and event.session != stored_worker.session
+    ):
         return
     left = isinstance(event, worker.WorkerLeft)
     presence: Presence = "left" if left else "lost"
-    yield from state.put_worker(replace(known, presence=presence, gone_at=recorded.at))
-    for id in state.occupancy.held_on(known.id):
-        yield from _mark_lost(state, state.allocations[id], known.id, over=left)
-    yield from provisioned.refresh_worker(state, known.id, recorded.at)
+    yield from state.put_worker(replace(stored_worker, presence=presence, gone_at=recorded.at))
+    for id in state.occupancy.held_on(stored_worker.id):
+        yield from _mark_lost(state, state.allocations[id], stored_worker.id, over=left)
+    yield from provisioned.refresh_worker(state, stored_worker.id, recorded.at)
 
 
 def forgotten(state: State, recorded: Recorded) -> Iterable[Key]:
     """Forget a worker that has been away for long, unless it has come back in the meantime."""
-    known = state.workers.get(recorded.event.worker_id)
-    if known is None or known.presence == "here":
+    stored_worker = state.workers.get(recorded.event.worker_id)
+    if stored_worker is None or stored_worker.presence == "here":
         return
-    del state.workers[known.id]
-    state.workers_in.discard(known.pool, known.id)
-    state.absent_workers.discard(known.known_until, known.id)
-    state.occupancy.drop_worker(known.id)
-    state.index.drop_worker(known.id)
-    yield "workers", known.id
+    del state.workers[stored_worker.id]
+    state.workers_in.discard(stored_worker.pool, stored_worker.id)
+    state.absent_workers.discard(stored_worker.known_until, stored_worker.id)
+    state.occupancy.drop_worker(stored_worker.id)
+    state.index.drop_worker(stored_worker.id)
+    yield "workers", stored_worker.id
 
 
 def switched(state: State, recorded: Recorded) -> Iterable[Key]:
     """A person enabled or disabled a worker."""
     event: scheduler.WorkerSwitched = recorded.event
-    known = state.workers.get(event.worker_id)
-    if known is not None:
-        yield from _put_switched(state, replace(known, switch=Switch(event.enabled, event.draining)))
-        yield from provisioned.refresh_worker(state, known.id, recorded.at)
+    stored_worker = state.workers.get(event.worker_id)
+    if stored_worker is not None:
+        yield from _put_switched(state, replace(stored_worker, switch=Switch(event.enabled, event.draining)))
+        yield from provisioned.refresh_worker(state, stored_worker.id, recorded.at)
 
 
 def slot_switched(state: State, recorded: Recorded) -> Iterable[Key]:
     """A person enabled or disabled a slot."""
     event: scheduler.SlotSwitched = recorded.event
-    known = state.workers.get(event.worker_id)
-    if known is not None:
-        switches = known.slot_switches | {event.slot_id: Switch(event.enabled, event.draining)}
-        yield from _put_switched(state, replace(known, slot_switches=switches))
+    stored_worker = state.workers.get(event.worker_id)
+    if stored_worker is not None:
+        switches = stored_worker.slot_switches | {event.slot_id: Switch(event.enabled, event.draining)}
+        yield from _put_switched(state, replace(stored_worker, slot_switches=switches))
 
 
 def _put_switched(state: State, changed: Worker) -> Iterable[Key]:

@@ -30,8 +30,8 @@ MAX_BACKOFF_S = 900.0
 
 def is_released(state: State, worker_id: str) -> bool:
     """Whether a worker is being given back."""
-    known = state.provisioned.get(worker_id)
-    return known is not None and bool(known.released)
+    requested_worker = state.provisioned.get(worker_id)
+    return requested_worker is not None and bool(requested_worker.released)
 
 
 def is_busy(state: State, worker_id: str) -> bool:
@@ -57,12 +57,12 @@ def wanted(state: State, recorded: Recorded) -> Iterable[Key]:
 def reported(state: State, recorded: Recorded) -> Iterable[Key]:
     """An engine reported something new about a worker."""
     event: scheduler.ProvisionReported = recorded.event
-    known = state.provisioned.get(event.worker_id)
-    if known is None:
+    requested_worker = state.provisioned.get(event.worker_id)
+    if requested_worker is None:
         return
-    settings = _settings(state, known.pool)
+    settings = _settings(state, requested_worker.pool)
     changes: dict[str, Any] = {"phase": event.phase, "detail": event.detail, "ends_at": event.ends_at}
-    if event.phase != known.phase:
+    if event.phase != requested_worker.phase:
         missing = event.phase == "missing"
         changes |= {
             "gone": event.phase == "over",
@@ -70,44 +70,49 @@ def reported(state: State, recorded: Recorded) -> Iterable[Key]:
         }
     # From its first report on and never again: an engine that alternates between two phases must not
     # extend the time.
-    if event.phase == "running" and not known.here and not known.start_by and not known.late:
+    if (
+        event.phase == "running"
+        and not requested_worker.here
+        and not requested_worker.start_by
+        and not requested_worker.late
+    ):
         changes["start_by"] = recorded.at + settings.max_starting_s
     if event.phase == "queued":
         # It waits for a host, possibly for a second time. It cannot register before it has one.
         changes |= {"start_by": 0.0, "late": False}
-    if event.ends_at != known.ends_at:
+    if event.ends_at != requested_worker.ends_at:
         notice = max(event.ends_at - settings.notice_s, recorded.at) if event.ends_at else 0.0
-        begins = event.phase == "running" and known.phase != "running"
+        begins = event.phase == "running" and requested_worker.phase != "running"
         changes |= {"notice_by": notice, "ending": False, "too_short": begins and notice == recorded.at}
-    yield from state.put_provisioned(replace(known, **changes))
+    yield from state.put_provisioned(replace(requested_worker, **changes))
 
 
 def refresh_worker(state: State, worker_id: str, at: float) -> Iterable[Key]:
     """Update a worker's record after the worker itself, or what runs on it, may have changed."""
-    known = state.provisioned.get(worker_id)
-    if known is None:
+    requested_worker = state.provisioned.get(worker_id)
+    if requested_worker is None:
         return
     worker = state.workers.get(worker_id)
     here = worker is not None and worker.presence == "here"
     busy = is_busy(state, worker_id)
-    settings = _settings(state, known.pool)
+    settings = _settings(state, requested_worker.pool)
     closed = here and worker is not None and not worker.switch.open
     changes: dict[str, Any] = {"here": here, "busy": busy, "closed": closed}
-    if here and not known.here:
+    if here and not requested_worker.here:
         changes |= {"was_here": True, "start_by": 0.0, "late": False}
-    if known.here and not here:
+    if requested_worker.here and not here:
         changes["start_by"] = at + settings.max_starting_s
     if busy:
         changes |= {"idle_by": 0.0, "idle": False}
-    elif known.busy or (here and not known.here):
+    elif requested_worker.busy or (here and not requested_worker.here):
         changes |= {"idle_by": at + settings.max_idle_s, "idle": False}
-    supply = state.supplies.get(known.pool)
+    supply = state.supplies.get(requested_worker.pool)
     # One that is being given back shows nothing about the next.
-    proves_pool = here and not known.here and not known.released
+    proves_pool = here and not requested_worker.here and not requested_worker.released
     if proves_pool and supply is not None:
-        changes["forgiven"] = max(known.forgiven, supply.failures)
-    changed = replace(known, **changes)
-    if changed != known:
+        changes["forgiven"] = max(requested_worker.forgiven, supply.failures)
+    changed = replace(requested_worker, **changes)
+    if changed != requested_worker:
         yield from state.put_provisioned(changed)
     # A worker that registers proves that the engine works, so the pool need not hold back any longer.
     if proves_pool and supply is not None:
@@ -117,31 +122,33 @@ def refresh_worker(state: State, worker_id: str, at: float) -> Iterable[Key]:
 def time_passed(state: State, recorded: Recorded) -> Iterable[Key]:
     """A time that a worker waited for has come; stop waiting for it."""
     event: scheduler.WorkerTimePassed = recorded.event
-    known = state.provisioned.get(event.worker_id)
-    if known is None:
+    requested_worker = state.provisioned.get(event.worker_id)
+    if requested_worker is None:
         return
     clocks = {"start_by": "late", "idle_by": "idle", "gone_by": "gone", "notice_by": "ending"}
     # All that are due by then: the index holds only the earliest of them.
-    passed = [clock for clock in clocks if 0.0 < getattr(known, clock) <= event.due_at]
+    passed = [clock for clock in clocks if 0.0 < getattr(requested_worker, clock) <= event.due_at]
     changes = {clock: 0.0 for clock in passed} | {clocks[clock]: True for clock in passed}
-    yield from state.put_provisioned(replace(known, **changes))
+    yield from state.put_provisioned(replace(requested_worker, **changes))
 
 
 def released(state: State, recorded: Recorded) -> Iterable[Key]:
     """A worker is being given back: it gets no new work."""
     event: scheduler.WorkerReleased = recorded.event
-    known = state.provisioned.get(event.worker_id)
-    if known is None:
+    requested_worker = state.provisioned.get(event.worker_id)
+    if requested_worker is None:
         return
     yield from state.put_provisioned(
-        replace(known, released=event.reason, idle_by=0.0, start_by=0.0, notice_by=0.0)
+        replace(requested_worker, released=event.reason, idle_by=0.0, start_by=0.0, notice_by=0.0)
     )
     if event.worker_id in state.workers:
         yield from state.put_worker(replace(state.workers[event.worker_id], released=True))
     for id in state.occupancy.held_on(event.worker_id):
         yield "allocations", id
     if event.failed:
-        yield from _record_failure(state, known.pool, event.reason, recorded.at, known.forgiven)
+        yield from _record_failure(
+            state, requested_worker.pool, event.reason, recorded.at, requested_worker.forgiven
+        )
 
 
 def dismissed(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -164,12 +171,12 @@ def retry_due(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def _record_failure(state: State, pool: str, reason: str, at: float, forgiven: int = 0) -> Iterable[Key]:
-    known = _supply(state, pool)
-    failures = max(known.failures, forgiven)
+    supply = _supply(state, pool)
+    failures = max(supply.failures, forgiven)
     # The exponent is bounded because a pool may fail for years, and a power beyond a float's range
     # raises an error in the fold.
     pause = min(MIN_BACKOFF_S * 2 ** min(failures, 16), MAX_BACKOFF_S)
-    failed = replace(known, failures=failures + 1, failure=reason, retry_at=at + pause)
+    failed = replace(supply, failures=failures + 1, failure=reason, retry_at=at + pause)
     return state.put_supply(failed)
 
 
@@ -179,5 +186,5 @@ def _supply(state: State, pool: str) -> Supply:
 
 def _settings(state: State, pool: str) -> scheduler.Provider:
     """The pool's provider settings. If they were removed, the workers requested earlier get the defaults."""
-    known = state.pools.get(pool)
-    return (known.settings.provider if known else None) or scheduler.Provider(type="process")
+    stored_pool = state.pools.get(pool)
+    return (stored_pool.settings.provider if stored_pool else None) or scheduler.Provider(type="process")

@@ -55,14 +55,14 @@ def experiment_ended(state: State, recorded: Recorded) -> Iterable[Key]:
 def job_changed(state: State, recorded: Recorded) -> Iterable[Key]:
     """A person changed a job's place or share."""
     event: scheduler.JobChanged = recorded.event
-    known = state.jobs.get(event.experiment_id)
-    if known is None:
+    job = state.jobs.get(event.experiment_id)
+    if job is None:
         return
     yield from state.touch_pool(event.pool)
     yield from state.put_job(
         Job(
-            experiment_id=known.experiment_id,
-            submitted_at=known.submitted_at,
+            experiment_id=job.experiment_id,
+            submitted_at=job.submitted_at,
             pool=event.pool,
             priority=event.priority,
             weight=event.weight,
@@ -147,24 +147,24 @@ def task_submitted(state: State, recorded: Recorded) -> Iterable[Key]:
 
 def task_ended(state: State, allocation: Allocation, at: float) -> Iterable[Key]:
     """Remove the job of a task that has ended: a task runs only once."""
-    known = state.tasks.get(allocation.task_id)
-    if known is not None:
-        yield from _put_task(state, allocation.task_id, OwnTask(known.number, over=True, ended_at=at))
-        yield from state.drop_job(ids.owner_of_task(known.number))
+    task = state.tasks.get(allocation.task_id)
+    if task is not None:
+        yield from _put_task(state, allocation.task_id, OwnTask(task.number, over=True, ended_at=at))
+        yield from state.drop_job(ids.owner_of_task(task.number))
 
 
 def task_forgotten(state: State, recorded: Recorded) -> Iterable[Key]:
     """Forget a task that ended long ago."""
     id = recorded.event.task_id
-    known = state.tasks.pop(id, None)
-    if known is not None:
-        state.ended_tasks.discard(known.ended_at, id)
+    task = state.tasks.pop(id, None)
+    if task is not None:
+        state.ended_tasks.discard(task.ended_at, id)
         yield "tasks", id
 
 
 def _put_task(state: State, id: str, task: OwnTask) -> Iterable[Key]:
-    known = state.tasks.get(id)
-    before = (known.ended_at, id) if known is not None and known.over else None
+    previous_task = state.tasks.get(id)
+    before = (previous_task.ended_at, id) if previous_task is not None and previous_task.over else None
     state.ended_tasks.swap(before, (task.ended_at, id) if task.over else None)
     state.tasks[id] = task
     yield "tasks", id

@@ -68,7 +68,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     def known_until(self) -> float | None:
         """When it may be forgotten unless it comes back; None while it is here."""
         switches = (self.switch, *self.slot_switches.values())
-        kept_s = WORKERS_KEPT_S if all(one.open for one in switches) else CLOSED_WORKERS_KEPT_S
+        kept_s = WORKERS_KEPT_S if all(switch.open for switch in switches) else CLOSED_WORKERS_KEPT_S
         return None if self.presence == "here" else self.gone_at + kept_s
 
     def slot_switch(self, slot_id: int) -> Switch:

@@ -76,7 +76,7 @@ class State(Supplies, Bindings):
         self.pauses_due = SortedKeys((pause.due_at, id) for id, pause in self.pauses.items())
         self.workers_in = SortedKeys((worker.pool, id) for id, worker in self.workers.items())
         self.job_order = SortedKeys(job_queue_key(job) for job in self.jobs.values())
-        self.ended_tasks = SortedKeys((one.ended_at, id) for id, one in self.tasks.items() if one.over)
+        self.ended_tasks = SortedKeys((task.ended_at, id) for id, task in self.tasks.items() if task.over)
         places = map(_absence_key, self.workers.values())
         self.absent_workers = SortedKeys(place for place in places if place is not None)
         self.build_supply_indexes()
@@ -90,8 +90,8 @@ class State(Supplies, Bindings):
 
     def put_job(self, job: Job) -> Iterable[Key]:
         """Store a job, and move its requests to its current place."""
-        known = self.jobs.get(job.experiment_id)
-        self.job_order.swap(job_queue_key(known) if known else None, job_queue_key(job))
+        previous_job = self.jobs.get(job.experiment_id)
+        self.job_order.swap(job_queue_key(previous_job) if previous_job else None, job_queue_key(job))
         self.jobs[job.experiment_id] = job
         self.owed.set(job.experiment_id, account_of(self, job.experiment_id), 1)
         yield "jobs", job.experiment_id
@@ -123,9 +123,11 @@ class State(Supplies, Bindings):
 
     def put_worker(self, worker: Worker) -> Iterable[Key]:
         """Store a worker."""
-        known = self.workers.get(worker.id)
-        self.workers_in.swap((known.pool, known.id) if known else None, (worker.pool, worker.id))
-        self.absent_workers.swap(_absence_key(known), _absence_key(worker))
+        previous_worker = self.workers.get(worker.id)
+        self.workers_in.swap(
+            (previous_worker.pool, previous_worker.id) if previous_worker else None, (worker.pool, worker.id)
+        )
+        self.absent_workers.swap(_absence_key(previous_worker), _absence_key(worker))
         self.workers[worker.id] = worker
         self.index.put_worker(worker)
         yield "workers", worker.id
@@ -159,17 +161,17 @@ class State(Supplies, Bindings):
 
     def drop_deadline(self, allocation_id: str) -> Iterable[Key]:
         """Drop the deadline of an allocation."""
-        known = self.deadlines.pop(allocation_id, None)
-        if known is not None:
-            self.due.discard(known.due_at, allocation_id)
+        deadline = self.deadlines.pop(allocation_id, None)
+        if deadline is not None:
+            self.due.discard(deadline.due_at, allocation_id)
             yield "deadlines", allocation_id
 
     def put_pause(self, pause: Pause) -> Iterable[Key]:
         """Store a trial's pause between two runs."""
-        known = self.pauses.get(pause.trial_id)
-        before = (known.experiment_id, known.trial_id) if known else None
+        previous_pause = self.pauses.get(pause.trial_id)
+        before = (previous_pause.experiment_id, previous_pause.trial_id) if previous_pause else None
         self.paused.swap(before, (pause.experiment_id, pause.trial_id))
-        due_before = (known.due_at, known.trial_id) if known else None
+        due_before = (previous_pause.due_at, previous_pause.trial_id) if previous_pause else None
         self.pauses_due.swap(due_before, (pause.due_at, pause.trial_id))
         self.pauses[pause.trial_id] = pause
         self.index.put_pause(pause, self.jobs.get(pause.experiment_id))

@@ -36,15 +36,21 @@ class Supplies(People):
         """Build the indexes from the records."""
         asked_for = self.provisioned.values()
         self.provisioned_by_standing = SortedKeys(map(_standing_key, asked_for))
-        self.provisioned_due = SortedKeys((one.due_at, one.id) for one in asked_for if one.due_at)
-        waiting = (one for one in self.supplies.values() if one.retry_at)
-        self.retries_due = SortedKeys((one.retry_at, one.pool) for one in waiting)
+        self.provisioned_due = SortedKeys((worker.due_at, worker.id) for worker in asked_for if worker.due_at)
+        waiting = (supply for supply in self.supplies.values() if supply.retry_at)
+        self.retries_due = SortedKeys((supply.retry_at, supply.pool) for supply in waiting)
 
     def put_provisioned(self, worker: Provisioned) -> Iterable[Key]:
         """Store a requested worker."""
-        known = self.provisioned.get(worker.id)
-        self.provisioned_by_standing.swap(_standing_key(known) if known else None, _standing_key(worker))
-        due_before = (known.due_at, known.id) if known and known.due_at else None
+        previous_worker = self.provisioned.get(worker.id)
+        self.provisioned_by_standing.swap(
+            _standing_key(previous_worker) if previous_worker else None, _standing_key(worker)
+        )
+        due_before = (
+            (previous_worker.due_at, previous_worker.id)
+            if previous_worker and previous_worker.due_at
+            else None
+        )
         self.provisioned_due.swap(due_before, (worker.due_at, worker.id) if worker.due_at else None)
         self.provisioned[worker.id] = worker
         yield "provisioned", worker.id
@@ -52,17 +58,21 @@ class Supplies(People):
 
     def drop_provisioned(self, id: str) -> Iterable[Key]:
         """Forget a requested worker."""
-        known = self.provisioned.pop(id, None)
-        if known is not None:
-            self.provisioned_by_standing.discard(*_standing_key(known))
-            self.provisioned_due.discard(known.due_at, id)
+        worker = self.provisioned.pop(id, None)
+        if worker is not None:
+            self.provisioned_by_standing.discard(*_standing_key(worker))
+            self.provisioned_due.discard(worker.due_at, id)
             yield "provisioned", id
-            yield "pools", known.pool
+            yield "pools", worker.pool
 
     def put_supply(self, supply: Supply) -> Iterable[Key]:
         """Store what is known about a pool's provisioning."""
-        known = self.supplies.get(supply.pool)
-        before = (known.retry_at, known.pool) if known and known.retry_at else None
+        previous_supply = self.supplies.get(supply.pool)
+        before = (
+            (previous_supply.retry_at, previous_supply.pool)
+            if previous_supply and previous_supply.retry_at
+            else None
+        )
         self.retries_due.swap(before, (supply.retry_at, supply.pool) if supply.retry_at else None)
         self.supplies[supply.pool] = supply
         yield "supplies", supply.pool
@@ -75,7 +85,7 @@ class Supplies(People):
         return sum(self.provisioned_by_standing.count(pool, standing) for standing in standings)
 
 
-def _standing_key(one: Provisioned) -> tuple[str, str, bool, int, str]:
+def _standing_key(worker: Provisioned) -> tuple[str, str, bool, int, str]:
     # Absent before present, and the newest first: whoever gives workers back takes from the front
     # (`growth._workers_in`).
-    return one.pool, one.standing, one.here, -one.number, one.id
+    return worker.pool, worker.standing, worker.here, -worker.number, worker.id

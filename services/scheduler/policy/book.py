@@ -131,13 +131,13 @@ class Book:
         With 0 slots the reservation is dropped: it is known what became of the run.
         """
         # The group may have changed since: the reservation is released where it was made.
-        known, held = self.expected.pop(id, (group, 0))
+        previous_group, held = self.expected.pop(id, (group, 0))
         if slots:
             self.expected[id] = group, slots
             self._queue_of(group).expected += slots
         if held:
-            self.queues[known].expected -= held
-            self._remove_if_empty(known)
+            self.queues[previous_group].expected -= held
+            self._remove_if_empty(previous_group)
         self.idle_pass.invalidate()
 
     def leave(self, allocation_id: str) -> None:

@@ -157,8 +157,8 @@ class Explainer:
             sentence += f", at most {max(empty)} on one agent"
         asked = [id for id, running in book.leaving.items() if running.request.slots]
         asked += [release.allocation_id for release in self._decision.release]
-        told = f"{self._join_names(asked)} {_was_or_were(asked)} asked to leave"
-        return f"{sentence}; {told}." if asked else f"{sentence}."
+        clause = f"{self._join_names(asked)} {_was_or_were(asked)} asked to leave"
+        return f"{sentence}; {clause}." if asked else f"{sentence}."
 
     def _join_names(self, ids: Sequence[str], count: int = 0) -> str:
         """What users call the first few, and how many more there are."""

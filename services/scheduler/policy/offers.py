@@ -106,8 +106,8 @@ class Offers:
 
 def offers_of(book: Book) -> Offers:
     """The offers of a pass over a book as it is."""
-    known = book.idle_pass.facts()
-    return known if isinstance(known, Offers) else Offers(book)
+    facts = book.idle_pass.facts()
+    return facts if isinstance(facts, Offers) else Offers(book)
 
 
 def capacity_of(book: Book) -> int:

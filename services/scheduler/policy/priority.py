@@ -71,9 +71,9 @@ class _Pass:
             return blocked or not self._book.pool.fits(request)
         if self._mixed or self._book.leaving or self._book.pool.fits(request):
             return False
-        known = self._hopeless.get(size_of(request))
+        hopeless_rank = self._hopeless.get(size_of(request))
         rank = priority, request.position
-        return (known is not None and known <= rank) or not self._victims.any_behind(rank)
+        return (hopeless_rank is not None and hopeless_rank <= rank) or not self._victims.any_behind(rank)
 
     def _run_level(self, priority: int) -> None:
         queues = (self._book.queues[name] for name in self._book.levels[priority])

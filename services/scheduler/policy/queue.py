@@ -62,14 +62,14 @@ def move(
     `now` (seconds) bounds a move to the very end. Raises `UnknownJob`, or `CannotMove` if no position is left
     between the two neighbours.
     """
-    known = {job.job_id: job for job in jobs}
+    jobs_by_id = {job.job_id: job for job in jobs}
     for id in (job_id, anchor_id):
-        if id not in known:
+        if id not in jobs_by_id:
             raise UnknownJob(f"job {id} is not in the queue of this resource pool")
-    job, anchor = known[job_id], known[anchor_id]
+    job, anchor = jobs_by_id[job_id], jobs_by_id[anchor_id]
     if job == anchor:
         return job
-    beyond = neighbour(list(known.values()), job_id, anchor_id, ahead=ahead)
+    beyond = neighbour(list(jobs_by_id.values()), job_id, anchor_id, ahead=ahead)
     moved = msgspec.structs.replace(job, priority=anchor.priority)
     end = HEAD if ahead else _end_position(anchor, now)
     limit = end if beyond is None else beyond.position
