@@ -47,7 +47,7 @@ def post_operations(state: State, command: PostOperations, call: Call) -> Result
         checked.check(operation)
     # Work for a trial that has just ended is dropped, and not refused: the client could not know, and would
     # lose the whole post.
-    kept = tuple(
+    applicable_operations = tuple(
         operation
         for operation in command.operations
         if is_applicable(state, command.experiment_id, operation)
@@ -57,7 +57,7 @@ def post_operations(state: State, command: PostOperations, call: Call) -> Result
             searcher.OperationsPosted(
                 experiment_id=command.experiment_id,
                 triggered_by=command.triggered_by,
-                operations=kept,
+                operations=applicable_operations,
                 reason=f"posted by {command.user} for event {command.triggered_by}",
             )
         ]
@@ -133,13 +133,13 @@ class _OperationChecker:
         self._created.add(id)
 
     def _require_open(self, id: str) -> None:
-        known = find_trial(self._state, self._experiment_id, id)
-        if known is None and id not in self._created:
+        trial = find_trial(self._state, self._experiment_id, id)
+        if trial is None and id not in self._created:
             raise Refused(Problem("not_found", f"no such trial: {id}"))
-        over = known is not None and not is_applicable(self._state, self._experiment_id, CloseTrial(id))
-        if id in self._closed or (known is not None and known.closed and not over):
+        over = trial is not None and not is_applicable(self._state, self._experiment_id, CloseTrial(id))
+        if id in self._closed or (trial is not None and trial.closed and not over):
             raise failed_precondition(f"trial {id} is closed")
 
     def _is_complete(self, id: str) -> bool:
-        known = find_trial(self._state, self._experiment_id, id)
-        return known is None or known.complete
+        trial = find_trial(self._state, self._experiment_id, id)
+        return trial is None or trial.complete

@@ -73,10 +73,10 @@ class HeartbeatMonitor:
 
     def _find_silent_runs(self, state: State, at: float, now: float) -> Iterable[ReportScriptSilent]:
         for _, id in state.silence_deadlines.up_to(at):
-            known = state.trials[id]
-            silent_s = now - max(self._last_heartbeat_at(id, known.run), self._listening.since)
-            if silent_s > known.patience_s:
-                yield ReportScriptSilent(id, known.run, silent_s)
+            trial = state.trials[id]
+            silent_s = now - max(self._last_heartbeat_at(id, trial.run), self._listening.since)
+            if silent_s > trial.patience_s:
+                yield ReportScriptSilent(id, trial.run, silent_s)
 
     def _last_heartbeat_at(self, trial_id: int, run: int) -> float:
         heard_run, at = self._last_heartbeats.get(trial_id, (0, 0.0))

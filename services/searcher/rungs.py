@@ -32,21 +32,21 @@ def search_rungs(state: State, query: SearchRungs) -> dict[str, Any]:
         brackets = (method,)
 
     def trial_id_of(request_id: str) -> int | None:
-        known = state.tasks.get(trial_task_id(experiment.id, request_id))
-        return known.id if known is not None else None
+        named = state.tasks.get(trial_task_id(experiment.id, request_id))
+        return named.id if named is not None else None
 
     return {"brackets": [_rungs(bracket, trial_id_of) for bracket in brackets]}
 
 
 def _rungs(bracket: AshaSearch, trial_id_of: Callable[[str], int | None]) -> list[dict[str, Any]]:
-    found = []
+    rows = []
     for index, rung in enumerate(bracket.rungs):
         is_top = index == len(bracket.rungs) - 1
         # Nobody climbs from the top, so results lie there as they came.
         entries = sorted(rung.entries, key=lambda entry: entry.metric) if is_top else rung.entries
-        known = ((trial_id_of(entry.request_id), entry) for entry in entries)
-        shown = islice(((id, entry) for id, entry in known if id is not None), MAX_ENTRIES)
-        found.append(
+        entries_with_ids = ((trial_id_of(entry.request_id), entry) for entry in entries)
+        shown = islice(((id, entry) for id, entry in entries_with_ids if id is not None), MAX_ENTRIES)
+        rows.append(
             {
                 "length": rung.length,
                 "waiting": rung.outstanding,
@@ -57,7 +57,7 @@ def _rungs(bracket: AshaSearch, trial_id_of: Callable[[str], int | None]) -> lis
                 ],
             }
         )
-    return found
+    return rows
 
 
 def _metric(bracket: AshaSearch, entry: Entry) -> float | None:

@@ -19,20 +19,20 @@ from services.searcher.domain import State, Trial
 
 def new_operations(state: State, trial_id: int, request: AskOperations) -> Operations | None:
     """What a run has not been told yet; None if there is nothing new or the run is not known yet."""
-    known = state.trials.get(trial_id)
+    trial = state.trials.get(trial_id)
     # This replica may be behind. The script waits, and asks again, perhaps another replica.
-    if known is None or known.run < request.run:
+    if trial is None or trial.run < request.run:
         return None
     # Told once and then never again: a superseded run that goes on asking gets no operations of the run that
     # replaced it.
-    if known.run > request.run:
+    if trial.run > request.run:
         return None if request.seen is not None and request.seen.over else Operations(over=True)
-    if known.announced_seq != known.seq:
+    if trial.announced_seq != trial.seq:
         # The next operation is about to be announced.
         return None
-    found = Operations(known.seq, known.length, known.idled_seq)
+    operations = Operations(trial.seq, trial.length, trial.idled_seq)
     seen = request.seen
-    return found if seen is None or found.seq > seen.seq or found.idled > seen.idled else None
+    return operations if seen is None or operations.seq > seen.seq or operations.idled > seen.idled else None
 
 
 def operations_handler(runner: Runner[State], news: RecordWaiters) -> ScriptHandler:
@@ -71,9 +71,9 @@ def checkpoint_metadata_handler(runner: Runner[State], bus_client: BusClient) ->
             experiment.source_checkpoint if experiment else None,
         }
         own_checkpoints = [
-            one
-            for one in rows
-            if one["experiment_id"] == trial.experiment_id or one["uuid"] in source_checkpoints
+            checkpoint
+            for checkpoint in rows
+            if checkpoint["experiment_id"] == trial.experiment_id or checkpoint["uuid"] in source_checkpoints
         ]
         return own_checkpoints[0]["metadata"] if own_checkpoints else None
 
@@ -81,7 +81,7 @@ def checkpoint_metadata_handler(runner: Runner[State], bus_client: BusClient) ->
 
 
 def _get_trial(state: State, trial_id: int) -> Trial:
-    known = state.trials.get(trial_id)
-    if known is None:
+    trial = state.trials.get(trial_id)
+    if trial is None:
         raise not_found("trial", trial_id)
-    return known
+    return trial

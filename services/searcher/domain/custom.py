@@ -56,8 +56,8 @@ def _operation(posted: CreateTrial | TrainTo | CloseTrial | ShutDown) -> Operati
 
 def find_trial(state: State, experiment_id: int, request_id: str) -> Trial | None:
     """The trial with the request id that a client uses for it."""
-    known = state.tasks.get(ids.trial_task_id(experiment_id, request_id))
-    return state.trials.get(known.id) if known is not None else None
+    named = state.tasks.get(ids.trial_task_id(experiment_id, request_id))
+    return state.trials.get(named.id) if named is not None else None
 
 
 def is_applicable(state: State, experiment_id: int, operation: CustomOperation) -> bool:

@@ -99,9 +99,9 @@ def _state_changed(to: Life | None = None) -> Callable[[State, Any], Iterable[Ke
     def fold(state: State, event: Any) -> Iterable[Key]:
         # `ExperimentStopping` names its state `to`, and `ExperimentEnded` names it `state`.
         target = to or getattr(event, "to", None) or event.state
-        known = state.experiments[event.experiment_id]
-        yield from state.put_experiment(replace(known, state=target, reason=event.reason))
-        yield from state.review_trials(known.id)
+        experiment = state.experiments[event.experiment_id]
+        yield from state.put_experiment(replace(experiment, state=target, reason=event.reason))
+        yield from state.review_trials(experiment.id)
 
     return fold
 
@@ -110,8 +110,10 @@ def _operations_posted(state: State, event: searcher.OperationsPosted) -> Iterab
     id = event.experiment_id
     # Again, although the command has checked them: trials may have ended between the command and this
     # position.
-    kept = [one for one in event.operations if is_applicable(state, id, one)]
-    state.searches[id], operations = apply_post(state.searches[id], kept, event.triggered_by)
+    applicable_operations = [
+        operation for operation in event.operations if is_applicable(state, id, operation)
+    ]
+    state.searches[id], operations = apply_post(state.searches[id], applicable_operations, event.triggered_by)
     return apply_operations(state, id, operations)
 
 
@@ -124,9 +126,9 @@ def _trial_requested(state: State, event: searcher.TrialRequested) -> Iterable[K
 
 
 def _kill_forced(state: State, event: searcher.ExperimentKillForced) -> Iterable[Key]:
-    known = state.experiments[event.experiment_id]
-    yield from state.put_experiment(replace(known, forced=True))
-    yield from state.review_trials(known.id)
+    experiment = state.experiments[event.experiment_id]
+    yield from state.put_experiment(replace(experiment, forced=True))
+    yield from state.review_trials(experiment.id)
 
 
 def _experiment_archived(state: State, event: searcher.ExperimentArchived) -> Iterable[Key]:
@@ -134,16 +136,16 @@ def _experiment_archived(state: State, event: searcher.ExperimentArchived) -> It
 
 
 def _experiment_deleting(state: State, event: searcher.ExperimentDeleting) -> Iterable[Key]:
-    known = state.experiments[event.experiment_id]
-    return state.put_experiment(replace(known, state="DELETING", reason=event.reason, emptied=None))
+    experiment = state.experiments[event.experiment_id]
+    return state.put_experiment(replace(experiment, state="DELETING", reason=event.reason, emptied=None))
 
 
 def _experiment_emptied(state: State, event: checkpoints.ExperimentEmptied) -> Iterable[Key]:
-    known = state.experiments.get(event.experiment_id)
+    experiment = state.experiments.get(event.experiment_id)
     # A deletion that failed, and was asked for again, may be answered twice.
-    if known is None or known.state != "DELETING":
+    if experiment is None or experiment.state != "DELETING":
         return ()
-    return state.put_experiment(replace(known, emptied=event.emptied, reason=event.reason))
+    return state.put_experiment(replace(experiment, emptied=event.emptied, reason=event.reason))
 
 
 def _trials_deleted(state: State, event: searcher.TrialsDeleted) -> Iterable[Key]:
@@ -154,38 +156,40 @@ def _trials_deleted(state: State, event: searcher.TrialsDeleted) -> Iterable[Key
 
 
 def _experiment_deleted(state: State, event: searcher.ExperimentDeleted) -> Iterable[Key]:
-    known = state.experiments[event.experiment_id]
+    experiment = state.experiments[event.experiment_id]
     if event.state != "DELETED":
-        yield from state.put_experiment(replace(known, state=event.state, reason=event.reason))
+        yield from state.put_experiment(replace(experiment, state=event.state, reason=event.reason))
         return
-    state.searches.pop(known.id, None)
-    yield "searches", known.id
-    named = state.request_keys.get(known.request_key)
-    if named is not None and named.id == known.id:
+    state.searches.pop(experiment.id, None)
+    yield "searches", experiment.id
+    named = state.request_keys.get(experiment.request_key)
+    if named is not None and named.id == experiment.id:
         # A repeated request with this key needs an experiment that exists.
-        del state.request_keys[known.request_key]
-        yield "request_keys", known.request_key
+        del state.request_keys[experiment.request_key]
+        yield "request_keys", experiment.request_key
     # Old logs list all trials here.
     for trial_id in event.trial_ids:
         yield from state.drop_trial(trial_id)
-    yield from state.drop_experiment(known.id)
+    yield from state.drop_experiment(experiment.id)
 
 
 def _trial_created(state: State, event: searcher.TrialCreated) -> Iterable[Key]:
-    known = state.trials[event.trial_id]
-    if known.request_id != event.request_id or known.seed != event.seed:
+    stored_trial = state.trials[event.trial_id]
+    if stored_trial.request_id != event.request_id or stored_trial.seed != event.seed:
         raise ValueError(f"trial {event.trial_id} was not created as the search method now says")
-    yield from state.put_trial(replace(known, announced=True, hparams=event.hparams))
+    yield from state.put_trial(replace(stored_trial, announced=True, hparams=event.hparams))
     # With the hyperparameters of the event, which a method may not propose again (decision 7).
     yield from advance(state, event.experiment_id, MethodTrialCreated(event.request_id, event.hparams))
 
 
 def _operation_set(state: State, event: searcher.OperationSet) -> Iterable[Key]:
-    known = state.trials[event.trial_id]
+    stored_trial = state.trials[event.trial_id]
     # The method may be ahead of the log, with an operation that is not announced yet, but never behind it.
-    if known.seq < event.seq or (known.seq == event.seq and known.length != event.length):
+    if stored_trial.seq < event.seq or (
+        stored_trial.seq == event.seq and stored_trial.length != event.length
+    ):
         raise ValueError(f"operation {event.seq} of trial {event.trial_id} differs from what the search says")
-    return state.put_trial(replace(known, announced_seq=event.seq))
+    return state.put_trial(replace(stored_trial, announced_seq=event.seq))
 
 
 def _trial_idled(state: State, event: searcher.TrialIdled) -> Iterable[Key]:
@@ -193,10 +197,10 @@ def _trial_idled(state: State, event: searcher.TrialIdled) -> Iterable[Key]:
 
 
 def _run_requested(state: State, event: searcher.RunRequested) -> Iterable[Key]:
-    known = state.trials[event.trial_id]
+    stored_trial = state.trials[event.trial_id]
     return state.put_trial(
         replace(
-            known,
+            stored_trial,
             # What the previous run said about itself says nothing about this one.
             run=event.run,
             allocation_id=event.allocation_id,
@@ -223,98 +227,105 @@ def _trial_stopping(state: State, event: searcher.TrialStopping) -> Iterable[Key
 
 
 def _trial_ended(state: State, event: searcher.TrialEnded) -> Iterable[Key]:
-    known = state.trials[event.trial_id]
-    is_unmanaged = state.experiments[known.experiment_id].unmanaged
+    stored_trial = state.trials[event.trial_id]
+    is_unmanaged = state.experiments[stored_trial.experiment_id].unmanaged
     ended_trial = replace(
-        known,
+        stored_trial,
         state=event.state,
         # A script that runs elsewhere may run again and answer then.
-        complete=known.complete if is_unmanaged else True,
+        complete=stored_trial.complete if is_unmanaged else True,
         closed=True,
         exit=None,
         allocation_id=None,
         restarts=event.restarts,
         # A lost run that reports how it ended is no longer lost.
-        overdue=known.overdue and known.state not in TERMINAL,
+        overdue=stored_trial.overdue and stored_trial.state not in TERMINAL,
         heard=False,
     )
-    yield from state.drop_timer(known.id)
+    yield from state.drop_timer(stored_trial.id)
     yield from state.put_trial(ended_trial)
     if event.early_exit is not None:
         # Before the end, as two steps: a method replaces a trial with invalid hyperparameters only if it
         # hears of the exit first.
-        exited = TrialExitedEarly(known.request_id, event.early_exit)
-        yield from advance(state, known.experiment_id, exited)
-    yield from advance(state, known.experiment_id, TrialClosed(known.request_id))
+        exited = TrialExitedEarly(stored_trial.request_id, event.early_exit)
+        yield from advance(state, stored_trial.experiment_id, exited)
+    yield from advance(state, stored_trial.experiment_id, TrialClosed(stored_trial.request_id))
 
 
 def _allocation_ended(state: State, event: scheduler.AllocationEnded) -> Iterable[Key]:
     yield from jobs.task_ended(state, event)
-    known = state.trials.get(event.trial_id or 0)
+    stored_trial = state.trials.get(event.trial_id or 0)
     # An earlier run that ends late, such as on a worker that was given up, does not end the present one.
-    if known is None or known.allocation_id != event.allocation_id:
+    if stored_trial is None or stored_trial.allocation_id != event.allocation_id:
         return
     ended = Exit(event.outcome, event.exit_code, event.reason, event.permanent, event.asked_to_leave)
-    yield from state.drop_timer(known.id)
-    yield from state.put_trial(replace(known, allocation_id=None, exit=ended))
+    yield from state.drop_timer(stored_trial.id)
+    yield from state.put_trial(replace(stored_trial, allocation_id=None, exit=ended))
 
 
 def _reporting_trial(state: State, event: Any) -> Trial | None:
     """The trial that a script reports about, if the script belongs to the trial's current run."""
-    known = state.trials.get(event.trial_id)
-    if known is None or known.run != event.run:
+    stored_trial = state.trials.get(event.trial_id)
+    if stored_trial is None or stored_trial.run != event.run:
         return None
     # A lost script may have gone on without a connection, and its results count when they arrive.
-    return known if known.state not in TERMINAL or is_lost(known) else None
+    return stored_trial if stored_trial.state not in TERMINAL or is_lost(stored_trial) else None
 
 
 def _operation_completed(state: State, event: trial.OperationCompleted) -> Iterable[Key]:
-    known = _reporting_trial(state, event)
-    if known is None or known.complete or event.seq != known.seq or event.length != known.length:
+    stored_trial = _reporting_trial(state, event)
+    if (
+        stored_trial is None
+        or stored_trial.complete
+        or event.seq != stored_trial.seq
+        or event.length != stored_trial.length
+    ):
         return
     # Before the step: what the method asks for next sets it to false again.
-    yield from state.put_trial(replace(known, complete=True, made_progress=True))
-    completed = ValidationCompleted(known.request_id, event.metric, event.length)
-    yield from advance(state, known.experiment_id, completed)
+    yield from state.put_trial(replace(stored_trial, complete=True, made_progress=True))
+    completed = ValidationCompleted(stored_trial.request_id, event.metric, event.length)
+    yield from advance(state, stored_trial.experiment_id, completed)
 
 
 def _trial_progressed(state: State, event: trial.Progressed) -> Iterable[Key]:
-    known = _reporting_trial(state, event)
-    if known is None:
+    stored_trial = _reporting_trial(state, event)
+    if stored_trial is None:
         return
-    if known.patience_s:
-        yield from state.put_trial(replace(known, units=event.units))
-    yield from advance(state, known.experiment_id, TrialProgress(known.request_id, event.units))
+    if stored_trial.patience_s:
+        yield from state.put_trial(replace(stored_trial, units=event.units))
+    yield from advance(state, stored_trial.experiment_id, TrialProgress(stored_trial.request_id, event.units))
 
 
 def _trial_exited_early(state: State, event: trial.ExitedEarly, at: float) -> Iterable[Key]:
-    known = _reporting_trial(state, event)
+    stored_trial = _reporting_trial(state, event)
     # The first of several ranks counts; the others exit because of it.
-    if known is None or known.early is not None:
+    if stored_trial is None or stored_trial.early is not None:
         return
-    yield from state.put_trial(replace(known, early=event.reason))
-    if known.allocation_id is not None and event.reason in GIVING_UP_REASONS:
-        yield from state.put_timer(known.id, Timer(known.run, at + EXIT_GRACE_S))
+    yield from state.put_trial(replace(stored_trial, early=event.reason))
+    if stored_trial.allocation_id is not None and event.reason in GIVING_UP_REASONS:
+        yield from state.put_timer(stored_trial.id, Timer(stored_trial.run, at + EXIT_GRACE_S))
 
 
 def _trial_overdue(state: State, event: searcher.TrialOverdue) -> Iterable[Key]:
     yield from state.drop_timer(event.trial_id)
-    known = state.trials.get(event.trial_id)
-    if known is not None and known.run == event.run:
-        yield from state.put_trial(replace(known, overdue=True))
+    stored_trial = state.trials.get(event.trial_id)
+    if stored_trial is not None and stored_trial.run == event.run:
+        yield from state.put_trial(replace(stored_trial, overdue=True))
 
 
 def _preemption_acknowledged(state: State, event: trial.PreemptionAcknowledged) -> Iterable[Key]:
-    known = _reporting_trial(state, event)
-    return () if known is None else state.put_trial(replace(known, acknowledged=True))
+    stored_trial = _reporting_trial(state, event)
+    return () if stored_trial is None else state.put_trial(replace(stored_trial, acknowledged=True))
 
 
 def _checkpoint_stored(state: State, event: trial.CheckpointStored) -> Iterable[Key]:
-    known = _reporting_trial(state, event)
-    if known is None:
+    stored_trial = _reporting_trial(state, event)
+    if stored_trial is None:
         return ()
-    stored = replace(known, checkpoint=event.uuid, steps_completed=event.steps_completed, made_progress=True)
-    return state.put_trial(stored)
+    changed_trial = replace(
+        stored_trial, checkpoint=event.uuid, steps_completed=event.steps_completed, made_progress=True
+    )
+    return state.put_trial(changed_trial)
 
 
 _FOLDS: dict[type, Callable[[State, Any], Iterable[Key]]] = {

@@ -24,15 +24,15 @@ def task_submitted(state: State, event: scheduler.TaskSubmitted) -> Iterable[Key
 def task_ended(state: State, event: scheduler.AllocationEnded) -> Iterable[Key]:
     """Count one job less: a task runs only once."""
     task_id = ids.task_of(event.allocation_id)
-    known = state.open_tasks.pop(task_id, None)
-    if known is not None:
-        state.open_jobs.remove(known.owner)
+    task = state.open_tasks.pop(task_id, None)
+    if task is not None:
+        state.open_jobs.remove(task.owner)
         yield "open_tasks", task_id
 
 
 def experiment_moved(state: State, event: gateway.ExperimentMoved) -> Iterable[Key]:
     """Another workspace's quota now counts the experiment."""
-    known = state.experiments.get(event.experiment_id)
-    if known is not None:
-        state.update_open_jobs(known)
+    experiment = state.experiments.get(event.experiment_id)
+    if experiment is not None:
+        state.update_open_jobs(experiment)
     return ()

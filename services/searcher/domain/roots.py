@@ -16,29 +16,37 @@ def _task_root(state: State, id: str) -> str:
 
 
 def _request_key_root(state: State, key: str) -> str | None:
-    known = get_loaded(state.request_keys, key)
-    return None if known is None else str(known.id)
+    named = get_loaded(state.request_keys, key)
+    return None if named is None else str(named.id)
 
 
 def _members(state: State, root: str) -> Iterable[Key]:
     """All records of an experiment; empty after it was deleted."""
     id = int(root)
     yield from loaded_keys(state, id, "experiments", "searches", "homes")
-    known = get_loaded(state.experiments, id)
-    named = get_loaded(state.request_keys, known.request_key) if known is not None else None
-    if known is not None and named is not None and named.id == id:
-        yield "request_keys", known.request_key
+    experiment = get_loaded(state.experiments, id)
+    named = get_loaded(state.request_keys, experiment.request_key) if experiment is not None else None
+    if experiment is not None and named is not None and named.id == id:
+        yield "request_keys", experiment.request_key
     for trial in state.trials_of(id):
         yield "trials", trial.id
         yield "tasks", trial.task_id
 
 
 def _is_over(state: State, root: str) -> bool:
-    known = get_loaded(state.experiments, int(root))
+    experiment = get_loaded(state.experiments, int(root))
     # `called`: its trials are still being told of its end, a portion at a time.
-    if known is None or known.state not in OVER or known.state == "DELETING" or known.called is not None:
+    if (
+        experiment is None
+        or experiment.state not in OVER
+        or experiment.state == "DELETING"
+        or experiment.called is not None
+    ):
         return False
-    return not state.has_live_trials(known.id) and state.trials_by_status.first(known.id, HEARD) is None
+    return (
+        not state.has_live_trials(experiment.id)
+        and state.trials_by_status.first(experiment.id, HEARD) is None
+    )
 
 
 def _index(state: State, keys: Collection[Key]) -> None:

@@ -219,8 +219,8 @@ class State(People, Bindings):
         for id, timer in self.timers.items():
             self._timer_index(id).add(timer.due_at, id)
 
-    def _update_tallies(self, name: str, known: Life | None, now: Life | None) -> Iterable[Key]:
-        for state, change in ((known, -1), (now, 1)) if known != now else ():
+    def _update_tallies(self, name: str, before: Life | None, now: Life | None) -> Iterable[Key]:
+        for state, change in ((before, -1), (now, 1)) if before != now else ():
             if state is not None:
                 key = f"{name} {state}"
                 tally = self.tallies.get(key, Tally(0))
@@ -229,9 +229,11 @@ class State(People, Bindings):
 
     def put_experiment(self, changed: Experiment) -> Iterable[Key]:
         """Store an experiment."""
-        known = self.experiments.get(changed.id)
+        previous_experiment = self.experiments.get(changed.id)
         yield from self._update_tallies(
-            "experiments", known.state if known is not None else None, changed.state
+            "experiments",
+            previous_experiment.state if previous_experiment is not None else None,
+            changed.state,
         )
         self.update_open_jobs(changed)
         self.experiments[changed.id] = changed
@@ -258,11 +260,16 @@ class State(People, Bindings):
         """Store a new trial, without looking for an existing one."""
         return self._store_trial(None, fresh)
 
-    def _store_trial(self, known: Trial | None, changed: Trial) -> Iterable[Key]:
+    def _store_trial(self, previous_trial: Trial | None, changed: Trial) -> Iterable[Key]:
         self.trials[changed.id] = changed
         yield "trials", changed.id
-        yield from self._update_tallies("trials", known.state if known is not None else None, changed.state)
-        before, now = _status_key(known) if known is not None else None, _status_key(changed)
+        yield from self._update_tallies(
+            "trials", previous_trial.state if previous_trial is not None else None, changed.state
+        )
+        before, now = (
+            _status_key(previous_trial) if previous_trial is not None else None,
+            _status_key(changed),
+        )
         if before != now:
             self.trials_by_status.swap(before, now)
             yield from self._review_next(changed.experiment_id, 1)
@@ -271,12 +278,12 @@ class State(People, Bindings):
         """Forget a trial."""
         # First, because the record determines where its timer is.
         timers = tuple(self.drop_timer(id))
-        known = self.trials.pop(id)
-        yield from self._update_tallies("trials", known.state, None)
-        self.trials_by_status.discard(*_status_key(known))
-        del self.tasks[known.task_id]
+        trial = self.trials.pop(id)
+        yield from self._update_tallies("trials", trial.state, None)
+        self.trials_by_status.discard(*_status_key(trial))
+        del self.tasks[trial.task_id]
         yield "trials", id
-        yield "tasks", known.task_id
+        yield "tasks", trial.task_id
         yield from timers
 
     def review_trials(self, experiment_id: int) -> Iterable[Key]:
@@ -284,33 +291,37 @@ class State(People, Bindings):
         return self._review_next(experiment_id, MAX_TRIALS_PER_PASS, from_start=True)
 
     def _review_next(self, experiment_id: int, count: int, *, from_start: bool = False) -> Iterable[Key]:
-        known = self.experiments[experiment_id]
-        if known.called is None and not from_start:
+        experiment = self.experiments[experiment_id]
+        if experiment.called is None and not from_start:
             return
-        after = None if from_start else known.called
-        batch = list(islice(self._trials_to_review(known, after), count))
+        after = None if from_start else experiment.called
+        batch = list(islice(self._trials_to_review(experiment, after), count))
         # A full portion means that there may be more; each of its trials that changes has the next one
         # reviewed.
         last = (batch[-1][1], batch[-1][2]) if len(batch) == count else None
-        if last != known.called:
-            yield from self.put_experiment(msgspec.structs.replace(known, called=last))
+        if last != experiment.called:
+            yield from self.put_experiment(msgspec.structs.replace(experiment, called=last))
         for _, _, id in batch:
             yield "trials", id
 
     def _trials_to_review(
-        self, known: Experiment, after: tuple[str, int] | None
+        self, experiment: Experiment, after: tuple[str, int] | None
     ) -> Iterator[tuple[Any, ...]]:
         """The places of trials that are to be called after the last one that was."""
         # Its trials need no slots, so being active asks nothing of them.
-        if known.unmanaged and known.state == "ACTIVE":
+        if experiment.unmanaged and experiment.state == "ACTIVE":
             return iter(())
-        state: Life = "STOPPING_KILLED" if known.forced and known.state in STOPPING else known.state
+        state: Life = (
+            "STOPPING_KILLED" if experiment.forced and experiment.state in STOPPING else experiment.state
+        )
         statuses = STATUSES_TO_REVIEW.get(state, ())
         if after is None or after[0] not in statuses:
-            return chain.from_iterable(self.trials_by_status.scan(known.id, status) for status in statuses)
+            return chain.from_iterable(
+                self.trials_by_status.scan(experiment.id, status) for status in statuses
+            )
         first_status, *later_statuses = statuses[statuses.index(after[0]) :]
-        rest = (self.trials_by_status.scan(known.id, status) for status in later_statuses)
-        return chain(self.trials_by_status.scan(known.id, first_status, after=after[1]), *rest)
+        rest = (self.trials_by_status.scan(experiment.id, status) for status in later_statuses)
+        return chain(self.trials_by_status.scan(experiment.id, first_status, after=after[1]), *rest)
 
     def trials_of(self, experiment_id: int, *statuses: str) -> Iterator[Trial]:
         """The trials of an experiment with these standings, by id within each. All without `statuses`."""
@@ -334,9 +345,9 @@ class State(People, Bindings):
 
     def drop_timer(self, trial_id: int) -> Iterable[Key]:
         """Drop the timer of a trial."""
-        known = self.timers.pop(trial_id, None)
-        if known is not None:
-            self._timer_index(trial_id).discard(known.due_at, trial_id)
+        timer = self.timers.pop(trial_id, None)
+        if timer is not None:
+            self._timer_index(trial_id).discard(timer.due_at, trial_id)
             yield "timers", trial_id
 
     def _timer_index(self, trial_id: int) -> SortedKeys:

@@ -16,9 +16,9 @@ replace = msgspec.structs.replace
 
 def fold_run_opened(state: State, event: searcher.RunOpened, at: float) -> Iterable[Key]:
     """Its script runs, for the first time or again. An operation that it never answered is open again."""
-    known = state.trials[event.trial_id]
+    stored_trial = state.trials[event.trial_id]
     reopened = replace(
-        known,
+        stored_trial,
         state="ACTIVE",
         run=event.run,
         # Only started again by hand, so each run but the first is a restart, without a limit.
@@ -30,20 +30,20 @@ def fold_run_opened(state: State, event: searcher.RunOpened, at: float) -> Itera
         early=None,
     )
     yield from state.put_trial(reopened)
-    yield from state.put_timer(known.id, Timer(event.run, at + event.patience_s))
+    yield from state.put_timer(stored_trial.id, Timer(event.run, at + event.patience_s))
 
 
 def fold_heartbeat(state: State, event: trial.Heartbeat, at: float) -> Iterable[Key]:
     """Its script is alive, even if it was declared lost."""
-    known = state.trials.get(event.trial_id)
-    if known is None or known.run != event.run or not known.patience_s:
+    stored_trial = state.trials.get(event.trial_id)
+    if stored_trial is None or stored_trial.run != event.run or not stored_trial.patience_s:
         return
-    if known.state not in TERMINAL:
-        yield from state.put_timer(known.id, Timer(known.run, at + known.patience_s))
-    elif is_lost(known):
-        yield from state.put_trial(replace(known, heard=True))
+    if stored_trial.state not in TERMINAL:
+        yield from state.put_timer(stored_trial.id, Timer(stored_trial.run, at + stored_trial.patience_s))
+    elif is_lost(stored_trial):
+        yield from state.put_trial(replace(stored_trial, heard=True))
 
 
-def is_lost(known: Trial) -> bool:
+def is_lost(stored_trial: Trial) -> bool:
     """Whether a trial ended only because its script was silent, and so may be heard again."""
-    return known.patience_s > 0 and known.overdue and known.state == "ERROR"
+    return stored_trial.patience_s > 0 and stored_trial.overdue and stored_trial.state == "ERROR"

@@ -90,11 +90,11 @@ class Ranking(msgspec.Struct, frozen=True, array_like=True):
     def without_trial(self, request_id: str) -> Ranking:
         """The ranking without the results of one trial."""
         for number, run in enumerate(self.runs):
-            kept = [entry for entry in run if entry.request_id != request_id]
-            if len(kept) < len(run):
+            remaining = [entry for entry in run if entry.request_id != request_id]
+            if len(remaining) < len(run):
                 # A run may only be empty if it is the only one: the others are found by their first entry.
-                parts = [kept] if kept or len(self.runs) == 1 else []
-                return self._replace_run(number, *parts, count_change=len(kept) - len(run))
+                parts = [remaining] if remaining or len(self.runs) == 1 else []
+                return self._replace_run(number, *parts, count_change=len(remaining) - len(run))
         return self
 
     def _replace_run(self, number: int, *parts: list[Entry], count_change: int) -> Ranking:
