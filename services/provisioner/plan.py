@@ -53,13 +53,15 @@ def plan(desired: DesiredPool, seen: Sequence[ListedWorker]) -> Plan:
 
     The engine must have been listed before `desired` was queried.
     """
-    wanted = {one.id: one for one in desired.workers}
+    wanted = {worker.id: worker for worker in desired.workers}
     by_id: dict[str, list[ListedWorker]] = {}
-    for one in seen:
-        by_id.setdefault(one.worker_id, []).append(one)
+    for listed_worker in seen:
+        by_id.setdefault(listed_worker.worker_id, []).append(listed_worker)
     stop, report = list[ListedWorker](), list[SeenWorker]()
     for id, listed in by_id.items():
-        alive = sorted((one for one in listed if one.phase != "over"), key=_preference)
+        alive = sorted(
+            (listed_worker for listed_worker in listed if listed_worker.phase != "over"), key=_preference
+        )
         if id not in wanted:
             # Newer than anything in this answer: another provisioner has started it in the meantime.
             stop += alive if 0 < _number(id, desired.pool) <= desired.newest else ()
@@ -70,19 +72,23 @@ def plan(desired: DesiredPool, seen: Sequence[ListedWorker]) -> Plan:
         if wanted[id].released and not wanted[id].busy:
             stop += alive[:1]
         report += _changes(wanted[id], (alive or listed)[0])
-    unlisted = [one for one in desired.workers if one.id not in by_id]
-    report += [news for one in unlisted for news in _unlisted_reports(one)]
+    unlisted = [worker for worker in desired.workers if worker.id not in by_id]
+    report += [news for worker in unlisted for news in _unlisted_reports(worker)]
     return Plan(
-        start=tuple(one.id for one in unlisted if one.phase == "wanted" and not one.released),
+        start=tuple(worker.id for worker in unlisted if worker.phase == "wanted" and not worker.released),
         stop=tuple(stop),
-        forget=tuple(one for one in seen if one.phase == "over" and one.worker_id not in wanted),
+        forget=tuple(
+            listed_worker
+            for listed_worker in seen
+            if listed_worker.phase == "over" and listed_worker.worker_id not in wanted
+        ),
         report=tuple(report),
     )
 
 
-def _preference(one: ListedWorker) -> tuple[bool, str]:
+def _preference(worker: ListedWorker) -> tuple[bool, str]:
     """Of several instances started for one id, keep the running one, else the one with the first handle."""
-    return one.phase != "running", one.handle
+    return worker.phase != "running", worker.handle
 
 
 def _number(id: str, pool: str) -> int:

@@ -32,7 +32,7 @@ async def reconcile_pool(
     # After the engine: a worker that is wanted and not listed has then not been started.
     desired = await query_desired()
     todo = plan(desired, seen)
-    reports = {one.worker_id: one for one in todo.report}
+    reports = {report.worker_id: report for report in todo.report}
     problem = ""
     try:
         await _execute(engine, todo, reports)
@@ -50,10 +50,10 @@ async def reconcile_pool(
 
 async def _execute(engine: Engine, todo: Plan, reports: dict[str, SeenWorker]) -> None:
     # Before the starts, since what is given back may be what the new ones need.
-    for one in todo.stop:
-        await engine.stop(one)
-    for one in todo.forget:
-        await engine.forget(one)
+    for worker in todo.stop:
+        await engine.stop(worker)
+    for worker in todo.forget:
+        await engine.forget(worker)
     for id in todo.start[:MAX_STARTS]:
         try:
             reports[id] = SeenWorker(worker_id=id, phase="queued", detail=await engine.start(id))

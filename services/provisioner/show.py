@@ -33,12 +33,16 @@ def main() -> None:
 
 def _scripts(pools: Path, pool: str | None, worker_id: str | None) -> Iterator[str]:
     settings = replace(load(Settings, os.environ), pools=pools)
-    found = {n: one for n, one in load_engines(settings, pools).items() if isinstance(one, SlurmEngine)}
-    wanted = [pool] if pool else [*found]
-    if not wanted or not set(wanted) <= found.keys():
+    engines = {
+        name: engine
+        for name, engine in load_engines(settings, pools).items()
+        if isinstance(engine, SlurmEngine)
+    }
+    wanted = [pool] if pool else [*engines]
+    if not wanted or not set(wanted) <= engines.keys():
         which = f" '{pool}'" if pool else ""
         raise BadSettings(f"{pools} has no pool{which} whose provider is slurm")
-    yield from (found[name].script(worker_id or f"{name}-by-hand") for name in wanted)
+    yield from (engines[name].script(worker_id or f"{name}-by-hand") for name in wanted)
 
 
 if __name__ == "__main__":

@@ -87,9 +87,9 @@ class KubernetesEngine:
 
     async def _list(self, api: AsyncClient) -> Sequence[ListedWorker]:
         listed = api.list(Pod, labels=selector(self._cluster_id, self._pool), chunk_size=PAGE)
-        found = [worker_of_pod(one) async for one in listed]
+        workers = [worker_of_pod(listed_pod) async for listed_pod in listed]
         self._version = listed.resourceVersion or ""
-        return [one for one in found if one is not None]
+        return [worker for worker in workers if worker is not None]
 
     async def wait_for_change(self) -> None:
         """Return when a pod of this pool may have changed since the last look. Raises `EngineUnavailable`."""
@@ -156,8 +156,8 @@ class KubernetesEngine:
     def _client(self) -> AsyncClient:
         chosen = self._settings
         # Read for each request: a service account's token is replaced in its file about every hour.
-        found = KubeConfig.from_file(chosen.kubeconfig) if chosen.kubeconfig else KubeConfig.from_env()
-        config = found.get(chosen.context or None)
+        kubeconfig = KubeConfig.from_file(chosen.kubeconfig) if chosen.kubeconfig else KubeConfig.from_env()
+        config = kubeconfig.get(chosen.context or None)
         timeout = httpx2.Timeout(chosen.request_timeout_s)
         return AsyncClient(config, namespace=chosen.namespace or None, timeout=timeout)
 
@@ -168,14 +168,14 @@ class KubernetesEngine:
             self._not_before = time.monotonic() + min(float(asked), MAX_WAIT_S)
 
 
-def _unknown_fields(given: Any, kept: Any, at: str) -> Iterator[str]:
+def _unknown_fields(given: Any, recognized: Any, at: str) -> Iterator[str]:
     """Paths of settings that are not fields of Kubernetes."""
-    if isinstance(given, Mapping) and isinstance(kept, Mapping):
+    if isinstance(given, Mapping) and isinstance(recognized, Mapping):
         for name, value in given.items():
-            if name in kept:
-                yield from _unknown_fields(value, kept[name], f"{at}.{name}")
+            if name in recognized:
+                yield from _unknown_fields(value, recognized[name], f"{at}.{name}")
             elif value:
                 yield f"{at}.{name}"
-    if isinstance(given, list) and isinstance(kept, list):
-        for number, (one, other) in enumerate(zip(given, kept, strict=False)):
-            yield from _unknown_fields(one, other, f"{at}[{number}]")
+    if isinstance(given, list) and isinstance(recognized, list):
+        for number, (item, recognized_item) in enumerate(zip(given, recognized, strict=False)):
+            yield from _unknown_fields(item, recognized_item, f"{at}[{number}]")

@@ -155,23 +155,23 @@ def _container_security(settings: KubernetesSettings) -> dict[str, Any]:
 
 def _volumes(settings: KubernetesSettings) -> list[dict[str, Any]]:
     home = {"sizeLimit": settings.home_size} if settings.home_size else {}
-    found: list[dict[str, Any]] = [{"name": name, "emptyDir": home} for name in ("home", "tasks")]
+    volumes: list[dict[str, Any]] = [{"name": name, "emptyDir": home} for name in ("home", "tasks")]
     if settings.shm_size:
-        found.append({"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": settings.shm_size}})
+        volumes.append({"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": settings.shm_size}})
     if settings.keys_secret:
         # 0400, or readable by the group for a worker that is not root.
         mode = 0o400 if settings.run_tasks_as else 0o440
-        found.append({"name": "keys", "secret": {"secretName": settings.keys_secret, "defaultMode": mode}})
-    return [*found, *settings.volumes]
+        volumes.append({"name": "keys", "secret": {"secretName": settings.keys_secret, "defaultMode": mode}})
+    return [*volumes, *settings.volumes]
 
 
 def _mounts(settings: KubernetesSettings) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = [
+    mounts: list[dict[str, Any]] = [
         {"name": "home", "mountPath": HOME},
         {"name": "tasks", "mountPath": TASKS},
     ]
     if settings.shm_size:
-        found.append({"name": "shm", "mountPath": SHM})
+        mounts.append({"name": "shm", "mountPath": SHM})
     if settings.keys_secret:
-        found.append({"name": "keys", "mountPath": KEYS, "readOnly": True})
-    return [*found, *settings.mounts]
+        mounts.append({"name": "keys", "mountPath": KEYS, "readOnly": True})
+    return [*mounts, *settings.mounts]

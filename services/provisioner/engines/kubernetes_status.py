@@ -88,34 +88,34 @@ def _statuses(pod: Pod) -> list[ContainerStatus]:
 
 
 def _permanent_failures(pod: Pod) -> Iterator[str]:
-    for one in _statuses(pod):
-        waiting = one.state.waiting if one.state else None
+    for container_status in _statuses(pod):
+        waiting = container_status.state.waiting if container_status.state else None
         if waiting and waiting.reason in NEVER_STARTS:
             yield _join_message(waiting.reason, waiting.message)
 
 
 def _waiting_reasons(pod: Pod) -> Iterator[str]:
     yield from (_join_message(*_strip_counts(text)) for text in _conditions(pod, "PodScheduled", "False"))
-    for one in _statuses(pod):
-        if one.state and one.state.waiting:
-            yield _join_message(one.state.waiting.reason, one.state.waiting.message)
+    for container_status in _statuses(pod):
+        if container_status.state and container_status.state.waiting:
+            yield _join_message(container_status.state.waiting.reason, container_status.state.waiting.message)
 
 
 def _end_reasons(pod: Pod) -> Iterator[str]:
     if pod.status:
         yield _join_message(pod.status.reason, pod.status.message)
     yield from _conditions(pod, "DisruptionTarget", "True")
-    for one in _statuses(pod):
-        ended = one.state.terminated if one.state else None
+    for container_status in _statuses(pod):
+        ended = container_status.state.terminated if container_status.state else None
         if ended:
             last = ((ended.message or "").strip().splitlines() or [""])[-1]
             yield _join_message(f"{ended.reason or 'ended'}, exit status {ended.exitCode}", last)
 
 
 def _conditions(pod: Pod, type: str, status: str) -> Iterator[str]:
-    for one in (pod.status and pod.status.conditions) or []:
-        if one.type == type and one.status == status:
-            yield _join_message(one.reason, one.message)
+    for condition in (pod.status and pod.status.conditions) or []:
+        if condition.type == type and condition.status == status:
+            yield _join_message(condition.reason, condition.message)
 
 
 def _strip_counts(text: str) -> tuple[str, None]:

@@ -50,8 +50,8 @@ class SlurmEngine:
             output = await self._run(*states, SLURM_TIME_FORMAT="%s")
         except CommandFailed as error:
             raise EngineUnavailable(f"squeue: {error}") from None
-        found = (self._parse_job(line) for line in output.splitlines())
-        return [one for one in found if one is not None]
+        workers = (self._parse_job(line) for line in output.splitlines())
+        return [worker for worker in workers if worker is not None]
 
     def _parse_job(self, line: str) -> ListedWorker | None:
         number, state, end, reason, name = (line.split("|", 4) + [""] * 5)[:5]
@@ -77,8 +77,8 @@ class SlurmEngine:
         if reason == "JobLaunchFailure":
             return "; its node's slurmd.log says why (the folder of slurm.output must exist there)"
         if reason in FAILED_BY_ITSELF:
-            kept = self._settings.output.replace("%j", number)
-            return f"; what it printed: {kept}" if kept else "; set slurm.output to keep what it prints"
+            path = self._settings.output.replace("%j", number)
+            return f"; what it printed: {path}" if path else "; set slurm.output to keep what it prints"
         return ""
 
     async def wait_for_change(self) -> None:
