@@ -181,9 +181,9 @@ class UserCall(ApiCall):
         once = await self._idempotency_key()
         # Asked here first, which saves a round. The owner compares once more, since two requests may come at
         # the same time.
-        known = earlier_result(self.catalogue.state.creations, once)
-        if known is not None:
-            return known.value
+        previous_result = earlier_result(self.catalogue.state.creations, once)
+        if previous_result is not None:
+            return previous_result.value
         return await self.peers.command(msgspec.structs.replace(command, once=once))
 
     async def _idempotency_key(self) -> Once | None:

@@ -89,13 +89,13 @@ _TABLES = {
 
 
 def _named_id(request: Request, kind: Kind) -> str | None:
-    found = (request.path_params.get(name) for name in PARAMETER.get(kind, ()))
-    return next((text for text in found if text is not None), None)
+    values = (request.path_params.get(name) for name in PARAMETER.get(kind, ()))
+    return next((text for text in values if text is not None), None)
 
 
 def _check_own_run(state: State, session: tokens.Session, kind: Kind, id: str | None) -> None:
     """Restrict a script to its own run, whatever else its owner may act for."""
-    known = state.allocations[session.allocation]
-    own = {"run": known.id, "trial": str(known.trial_id)}.get(kind)
+    allocation = state.allocations[session.allocation]
+    own = {"run": allocation.id, "trial": str(allocation.trial_id)}.get(kind)
     if own is not None and id != own and Directory(state).target(kind, id) is not None:
-        raise forbidden(f"the token is that of {known.id}, which does not belong to {kind} {id}")
+        raise forbidden(f"the token is that of {allocation.id}, which does not belong to {kind} {id}")

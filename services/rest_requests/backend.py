@@ -73,9 +73,9 @@ class Backend:
     @cached_property
     def roots(self) -> Roots:
         """The locations where this gateway probes and reads checkpoints."""
-        known = self.settings
-        keys = [known.token_key, known.task_key, known.sealing_key]
-        return roots_of(known, [*keys, known.blobs, sqlite_file(known.database_url)], self.storage)
+        settings = self.settings
+        keys = [settings.token_key, settings.task_key, settings.sealing_key]
+        return roots_of(settings, [*keys, settings.blobs, sqlite_file(settings.database_url)], self.storage)
 
     @cached_property
     def addresses(self) -> Addresses:
@@ -104,14 +104,14 @@ class Backend:
     @cached_property
     def provider(self) -> Provider | None:
         """The external sign-in provider, if configured. Raises `BadSettings`."""
-        known = check_settings(self.settings)
-        if known is None:
+        oidc_settings = check_settings(self.settings)
+        if oidc_settings is None:
             return None
         # Imports signature libraries that most gateways never need.
         from services.people.oidc.provider import Provider
 
-        addresses = Addresses([known.oidc_issuer], self.settings.reachable)
-        return Provider(known, ProviderClient(addresses, known.tls_ca))
+        addresses = Addresses([oidc_settings.oidc_issuer], self.settings.reachable)
+        return Provider(oidc_settings, ProviderClient(addresses, oidc_settings.tls_ca))
 
     @cached_property
     def heartbeats(self) -> HeartbeatThrottle:
@@ -121,8 +121,8 @@ class Backend:
     @cached_property
     def limits(self) -> Limits:
         """Limits on concurrent work."""
-        known = self.settings
-        return Limits(known.streams, known.streams_each, known.requests_each, known.requests_rate)
+        settings = self.settings
+        return Limits(settings.streams, settings.streams_each, settings.requests_each, settings.requests_rate)
 
     @cached_property
     def offload(self) -> Offload:

@@ -145,8 +145,8 @@ class ModelBody(Body):
 
     def changes(self) -> dict[str, Any]:
         """The fields to set, as passed to the command."""
-        found = self.model_dump(exclude={"workspace_id", "workspace_name"})
-        return {name: value for name, value in found.items() if value is not None}
+        fields = self.model_dump(exclude={"workspace_id", "workspace_name"})
+        return {name: value for name, value in fields.items() if value is not None}
 
 
 class ModelMove(Body):
@@ -167,8 +167,8 @@ class VersionBody(Body):
 
     def changes(self) -> dict[str, Any]:
         """The fields to set, as passed to the command."""
-        found = self.model_dump(exclude={"checkpoint_uuid"})
-        return {name: value for name, value in found.items() if value is not None}
+        fields = self.model_dump(exclude={"checkpoint_uuid"})
+        return {name: value for name, value in fields.items() if value is not None}
 
 
 class FilePath(Body):

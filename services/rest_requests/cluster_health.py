@@ -44,7 +44,7 @@ class ClusterHealth:
             "status": DOWN if any(map(_stops_cluster, troubles)) else DEGRADED if troubles else UP,
             "position": position,
             # Pages say it earlier than `log_lags`, which takes a gateway out of service.
-            "lateSeconds": round(max((one.age_s for one in self._lag().values()), default=0.0), 1),
+            "lateSeconds": round(max((lag.age_s for lag in self._lag().values()), default=0.0), 1),
             "time": _timestamp(time.time()),
             "database": parts["database"],
             "parts": parts,
@@ -67,7 +67,7 @@ class ClusterHealth:
     def _troubles(self, *conditions: str) -> list[Trouble]:
         """Every problem in the cluster once, or those with one of some conditions."""
         troubles = deduplicate([*self._conditions.current(), *self._signs.current()])
-        return [one for one in troubles if not conditions or one.condition in conditions]
+        return [trouble for trouble in troubles if not conditions or trouble.condition in conditions]
 
 
 def _stops_cluster(trouble: Trouble) -> bool:

@@ -17,9 +17,9 @@ class HeartbeatThrottle:
 
     def is_due(self, trial_id: int, run: int, now: float) -> bool:
         """Whether the next heartbeat should be passed on. `now` is in seconds of a monotonic clock."""
-        known, at = self._last.get(trial_id, (0, 0.0))
+        last_run, at = self._last.get(trial_id, (0, 0.0))
         # A new run at once: its first heartbeat says that the script is back.
-        return known != run or now - at > MIN_INTERVAL_S
+        return last_run != run or now - at > MIN_INTERVAL_S
 
     def record_sent(self, trial_id: int, run: int, now: float) -> None:
         """Record that a heartbeat was passed on. Only the most recent `MAX_TRIALS` trials are remembered."""

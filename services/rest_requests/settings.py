@@ -131,12 +131,12 @@ def default_storage(settings: Settings) -> dict[str, Any] | None:
     if text.startswith("/"):
         return {"type": "shared_fs", "host_path": text}
     try:
-        found = yamlfile.parse(text)
+        storage = yamlfile.parse(text)
     except yamlfile.YamlProblem as error:
         raise BadSettings(f"STEADFAST_CHECKPOINTS: {error}") from error
-    if not isinstance(found, dict):
+    if not isinstance(storage, dict):
         raise BadSettings("STEADFAST_CHECKPOINTS is neither an absolute directory nor a map in YAML")
-    return found
+    return storage
 
 
 def blob_store(settings: Settings) -> blobs.BlobStore:
@@ -154,10 +154,10 @@ def blob_store(settings: Settings) -> blobs.BlobStore:
 
 def disks(settings: Settings, storage: dict[str, Any] | None) -> Disks:
     """The disks of this host that experiments fill, keyed by what they hold."""
-    found = {"log": settings.log_disk} if settings.log_disk else {}
+    paths = {"log": settings.log_disk} if settings.log_disk else {}
     database = sqlite_file(settings.database_url)
-    found |= {"database": database} if database else {}
-    found |= {"experiments' code": Path(settings.blobs)} if settings.blobs.startswith("/") else {}
+    paths |= {"database": database} if database else {}
+    paths |= {"experiments' code": Path(settings.blobs)} if settings.blobs.startswith("/") else {}
     if storage and settings.checkpoints_probe and storage["type"] in ("shared_fs", "directory"):
-        found["checkpoints"] = directory_of(storage)
-    return Disks(found, settings.disk_reserve_mib)
+        paths["checkpoints"] = directory_of(storage)
+    return Disks(paths, settings.disk_reserve_mib)

@@ -104,8 +104,8 @@ async def prefetch_first(parts: AsyncIterator[T]) -> AsyncIterator[T]:
 
 async def _prepend(first: T, others: AsyncIterator[T]) -> AsyncIterator[T]:
     yield first
-    async for one in others:
-        yield one
+    async for part in others:
+        yield part
 
 
 def _close_if_expected(scope: Scope, error: BaseException) -> bool:

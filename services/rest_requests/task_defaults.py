@@ -56,9 +56,9 @@ class TaskDefaults:
         return {"cluster": self._cluster, "pools": self._pools}
 
     @classmethod
-    def from_dict(cls, found: Object) -> TaskDefaults:
+    def from_dict(cls, defaults: Object) -> TaskDefaults:
         """Read what `to_dict` returned."""
-        return cls(found["cluster"], found["pools"])
+        return cls(defaults["cluster"], defaults["pools"])
 
 
 @lru_cache
@@ -87,20 +87,20 @@ def _partial(prefix: str, holder: Mapping[str, Any], problems: list[str]) -> Obj
     if not isinstance(block, dict):
         problems.append(f"{name}: a map is expected")
         return {}
-    known = CONFIG_PATHS.keys() | IGNORED_FIELDS
+    allowed_fields = CONFIG_PATHS.keys() | IGNORED_FIELDS
     problems += [
-        f"{name}.{field} is not a field; there are: {', '.join(sorted(known))}"
-        for field in block.keys() - known
+        f"{name}.{field} is not a field; there are: {', '.join(sorted(allowed_fields))}"
+        for field in block.keys() - allowed_fields
     ]
-    found: Object = {}
+    config: Object = {}
     for field in CONFIG_PATHS.keys() & block.keys():
         *above, last = CONFIG_PATHS[field]
-        inner = found
+        inner = config
         for part in above:
             inner = inner.setdefault(part, {})
         inner[last] = block[field]
     try:
-        return expconf.merge(found, {})
+        return expconf.merge(config, {})
     except expconf.ConfigErrors as errors:
         problems.append(f"{name}: {errors}")
         return {}
