@@ -63,10 +63,10 @@ def pack(items: Sequence[ContextItem]) -> Iterator[tuple[Context, BinaryIO]]:
 
 def check_file_count(body: mmap.mmap) -> None:
     """Refuse a request with too many files before it is parsed into objects."""
-    found, at = 0, body.find(PATH_KEY)
+    count, at = 0, body.find(PATH_KEY)
     while at >= 0:
-        found += 1
-        if found > MAX_FILES:
+        count += 1
+        if count > MAX_FILES:
             raise invalid(f"the context holds more than {MAX_FILES} files; see .detignore")
         at = body.find(PATH_KEY, at + 1)
 

@@ -29,15 +29,23 @@ def collect(backend: Backend, workspace_id: int = workspace_records.FIRST, *, fi
     `workspace_id` is the experiment's workspace if its configuration names none or, with `fixed`, in any
     case.
     """
-    known = backend.catalogue.state.workspaces
+    workspaces = backend.catalogue.state.workspaces
     # Of all workspaces: which one the configuration names is known only to whoever parses it, perhaps in
     # another process.
-    named = {one.name: workspace_storage(backend, id) for id, one in known.items() if one.checkpoint_storage}
+    named = {
+        workspace.name: workspace_storage(backend, id)
+        for id, workspace in workspaces.items()
+        if workspace.checkpoint_storage
+    }
     return {
         "tasks": read(backend.settings.pools).to_dict(),
         "workspaces": None if fixed else named,
         "here": workspace_storage(backend, workspace_id),
-        "pools": {one.name: pools for one in known.values() if any(pools := _default_pools(one))},
+        "pools": {
+            workspace.name: pools
+            for workspace in workspaces.values()
+            if any(pools := _default_pools(workspace))
+        },
         "pools_here": default_pools(backend.catalogue.state, workspace_id),
         "cluster": backend.storage,
     }
@@ -45,38 +53,40 @@ def collect(backend: Backend, workspace_id: int = workspace_records.FIRST, *, fi
 
 def workspace_storage(backend: Backend, workspace_id: int) -> Object | None:
     """The checkpoint storage of a workspace, with its keys; None if it has none of its own."""
-    known = backend.catalogue.state.workspaces.get(workspace_id)
-    if known is None or known.checkpoint_storage is None:
+    workspace = backend.catalogue.state.workspaces.get(workspace_id)
+    if workspace is None or workspace.checkpoint_storage is None:
         return None
-    whole = {"checkpoint_storage": known.checkpoint_storage}
-    found: Object = secrets.unseal_config(whole, secrets.WORKSPACES_OWNER, backend.sealer)[
+    whole = {"checkpoint_storage": workspace.checkpoint_storage}
+    storage: Object = secrets.unseal_config(whole, secrets.WORKSPACES_OWNER, backend.sealer)[
         "checkpoint_storage"
     ]
-    return found
+    return storage
 
 
-def defaults_for(found: Object, *written: object) -> list[Object]:
+def defaults_for(collected: Object, *written: object) -> list[Object]:
     """The defaults for `written`, which is a configuration followed by its template."""
-    maps = [one for one in written if isinstance(one, Mapping)]
-    name = next((one["workspace"] for one in maps if one.get("workspace")), None)
-    by_name = isinstance(name, str) and found["workspaces"] is not None
-    own = found["workspaces"].get(name) if by_name else found["here"]
-    pool = pool_for(found, *written)
-    storages = [{"checkpoint_storage": one} for one in (own, found["cluster"]) if one is not None]
-    tasks = TaskDefaults.from_dict(found["tasks"]).for_pool(pool)
+    maps = [config for config in written if isinstance(config, Mapping)]
+    name = next((config["workspace"] for config in maps if config.get("workspace")), None)
+    by_name = isinstance(name, str) and collected["workspaces"] is not None
+    own = collected["workspaces"].get(name) if by_name else collected["here"]
+    pool = pool_for(collected, *written)
+    storages = [
+        {"checkpoint_storage": storage} for storage in (own, collected["cluster"]) if storage is not None
+    ]
+    tasks = TaskDefaults.from_dict(collected["tasks"]).for_pool(pool)
     return [*([tasks] if tasks else []), *storages]
 
 
-def pool_for(found: Object, *written: object) -> str:
+def pool_for(collected: Object, *written: object) -> str:
     """The pool that is named, or else the workspace's default for tasks with or without slots."""
-    maps = [one for one in written if isinstance(one, Mapping)]
+    maps = [config for config in written if isinstance(config, Mapping)]
     given = next(
-        (pool for one in maps if isinstance(pool := _resource(one, "resource_pool"), str) and pool), ""
+        (pool for config in maps if isinstance(pool := _resource(config, "resource_pool"), str) and pool), ""
     )
-    name = next((one["workspace"] for one in maps if one.get("workspace")), None)
-    by_name = isinstance(name, str) and found["workspaces"] is not None
-    own = found["pools"].get(name, ("", "")) if by_name else found["pools_here"]
-    slots = next((n for one in maps if (n := _resource(one, "slots_per_trial")) is not None), 1)
+    name = next((config["workspace"] for config in maps if config.get("workspace")), None)
+    by_name = isinstance(name, str) and collected["workspaces"] is not None
+    own = collected["pools"].get(name, ("", "")) if by_name else collected["pools_here"]
+    slots = next((n for config in maps if (n := _resource(config, "slots_per_trial")) is not None), 1)
     return given or pick_pool(own, slots)
 
 
@@ -91,8 +101,8 @@ def default_pools(state: State, workspace_id: int) -> tuple[str, str]:
     return _default_pools(state.workspaces.get(workspace_id, workspace_records.WORKSPACE))
 
 
-def _default_pools(one: WorkspaceSet) -> tuple[str, str]:
-    return one.default_compute_pool, one.default_aux_pool
+def _default_pools(workspace: WorkspaceSet) -> tuple[str, str]:
+    return workspace.default_compute_pool, workspace.default_aux_pool
 
 
 def _resource(config: Mapping[str, Any], name: str) -> Any:

@@ -56,10 +56,10 @@ async def complete(
         "name": expconf.random_name(random.choice),
     }
     if _is_small(text, template):
-        found = complete_in_process(**given)
+        completed = complete_in_process(**given)
     else:
-        found = await backend.offload.run(who, COMPLETE, given)
-    return found["config"], found["text"]
+        completed = await backend.offload.run(who, COMPLETE, given)
+    return completed["config"], completed["text"]
 
 
 def _is_small(text: str, template: dict[str, Any] | None) -> bool:
@@ -104,8 +104,8 @@ async def check_template(backend: Backend, who: str, name: str, config: Any) -> 
     try:
         if size <= SMALL_BYTES:
             return check_template_in_process(config)
-        found: dict[str, Any] = await backend.offload.run(who, MERGE, config)
-        return found
+        template: dict[str, Any] = await backend.offload.run(who, MERGE, config)
+        return template
     except Refused as refusal:
         if refusal.problem.code != "invalid_argument":
             raise
@@ -118,8 +118,8 @@ def check_template_in_process(config: Any) -> dict[str, Any]:
         expconf.merge(config, {})
     except expconf.ConfigErrors as errors:
         raise invalid(str(errors)) from None
-    found: dict[str, Any] = config
-    return found
+    template: dict[str, Any] = config
+    return template
 
 
 async def check_task(backend: Backend, who: str, config: dict[str, Any]) -> None:

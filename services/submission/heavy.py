@@ -35,15 +35,15 @@ def read(kind: str, body: int, packed: int) -> dict[str, Any]:
         archive.check_file_count(text)
         parsed = read_body(shape, text.read())
     items = getattr(parsed, files)
-    found: dict[str, Any] = {
+    answer: dict[str, Any] = {
         "fields": parsed.model_dump(exclude={files}, exclude_unset=True),
         "context": None,
     }
     if items:
         with archive.pack(items) as (context, source), open(packed, "wb", closefd=False) as target:
             shutil.copyfileobj(source, target, 1 << 20)
-            found["context"] = msgspec.to_builtins(context)
-    return found
+            answer["context"] = msgspec.to_builtins(context)
+    return answer
 
 
 def complete(given: dict[str, Any]) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def tree(_: object, packed: int) -> bytes:
     tops: list[dict[str, Any]] = []
     below: dict[str, list[dict[str, Any]]] = {"": tops}
     with _opened(packed) as members:
-        for member in sorted(members, key=lambda one: one.name):
+        for member in sorted(members, key=lambda entry: entry.name):
             parent, _slash, name = member.name.rpartition("/")
             inner: list[dict[str, Any]] = []
             node = {

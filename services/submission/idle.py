@@ -41,6 +41,6 @@ def idle_type(config: Mapping[str, Any]) -> str:
     """The kind of activity that keeps a notebook alive. Raises `Refused` (400)."""
     given = config.get("notebook_idle_type") or IDLE_TYPES[0]
     if given not in IDLE_TYPES:
-        wrong, known = str(given)[:50], ", ".join(IDLE_TYPES)
-        raise invalid(f"config.notebook_idle_type is {wrong!r}: one of {known} is expected")
+        wrong, allowed = str(given)[:50], ", ".join(IDLE_TYPES)
+        raise invalid(f"config.notebook_idle_type is {wrong!r}: one of {allowed} is expected")
     return str(given)

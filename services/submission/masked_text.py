@@ -23,10 +23,10 @@ def masked_text(text: str, written: Any) -> str:
     secrets = secrets_of(written) if isinstance(written, dict) else {}
     if not secrets:
         return text
-    found = _replacements(yamlfile.node_of(text), (), set(secrets))
+    replacements = _replacements(yamlfile.node_of(text), (), set(secrets))
     # Replace from the end, so that earlier positions stay valid. An anchored secret is written once but found
     # several times, hence the set.
-    for start, end, shown in sorted(set(found), reverse=True):
+    for start, end, shown in sorted(set(replacements), reverse=True):
         properties = _PROPERTIES.match(text, start, end)
         begin = properties.end() if properties is not None else start
         tail = "\n" if text[begin:end].endswith("\n") else ""

@@ -85,33 +85,33 @@ def apply_task_defaults(config: dict[str, Any], backend: Backend, pool: str) -> 
     pool_defaults = copy.deepcopy(read(backend.settings.pools).for_pool(pool))
     if not pool_defaults:
         return config
-    found = _merge(pool_defaults, config)
+    merged = _merge(pool_defaults, config)
     default_variables = (pool_defaults.get("environment") or {}).get("environment_variables")
     own = (config.get("environment") or {}).get("environment_variables") or []
     if default_variables and isinstance(own, list):
-        found["environment"]["environment_variables"] = {
+        merged["environment"]["environment_variables"] = {
             kind: [*default_variables[kind], *own] for kind in default_variables
         }
-    return found
+    return merged
 
 
 def _template(name: str, backend: Backend) -> dict[str, Any]:
     if not name:
         return {}
-    known = backend.catalogue.state.templates.get(template_id(name))
-    if known is None:
+    template = backend.catalogue.state.templates.get(template_id(name))
+    if template is None:
         raise not_found("template", name)
     return secrets.unseal_config(
-        copy.deepcopy(known.config), secrets.template_owner(known.name), backend.sealer
+        copy.deepcopy(template.config), secrets.template_owner(template.name), backend.sealer
     )
 
 
 def _merge(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    found = dict(under)
+    merged = dict(under)
     for key, value in over.items():
-        both = isinstance(value, dict) and isinstance(found.get(key), dict)
-        found[key] = _merge(found[key], value) if both else value
-    return found
+        both = isinstance(value, dict) and isinstance(merged.get(key), dict)
+        merged[key] = _merge(merged[key], value) if both else value
+    return merged
 
 
 def _entrypoint(config: dict[str, Any], kind: OwnKind) -> list[str]:

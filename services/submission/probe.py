@@ -45,7 +45,7 @@ def probe(storage: dict[str, Any], roots: Roots | None, addresses: Addresses) ->
 
 def _probe_directory(path: Path, *, make: bool) -> None:
     # What is missing is noted before it is made: the probe must leave behind only what was there.
-    missing = [one for one in (path, *path.parents) if not one.exists()] if make else []
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()] if make else []
     try:
         if make:
             path.mkdir(parents=True, exist_ok=True)

@@ -35,7 +35,7 @@ def cluster_secrets(config: Mapping[str, Any], storage: Mapping[str, Any] | None
     return secrets_of({"checkpoint_storage": storage})
 
 
-def unmask(config: Mapping[str, Any], *known: SecretsByPath, other_owner: str = "") -> dict[str, Any]:
+def unmask(config: Mapping[str, Any], *known_secrets: SecretsByPath, other_owner: str = "") -> dict[str, Any]:
     """Replace each mask by its secret. Raises `Refused` (400) if the secret is not known.
 
     `other_owner` is for the error message: the other user whose secret a mask may stand for.
@@ -48,9 +48,9 @@ def unmask(config: Mapping[str, Any], *known: SecretsByPath, other_owner: str = 
             raise invalid(f"{name}: a sealed secret is not accepted; give the secret itself")
         if not is_masked(value):
             return value
-        for one in known:
-            if one.get(path) is not None:
-                return one[path]
+        for secrets in known_secrets:
+            if secrets.get(path) is not None:
+                return secrets[path]
         other = f": it is {other_owner}'s, and is not passed on" if other_owner else ""
         raise invalid(
             f"{name} is masked, and the secret behind it is not known here{other}. Give the secret itself"

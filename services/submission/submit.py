@@ -59,7 +59,7 @@ class SubmittedCode:
     @property
     def size_bytes(self) -> int:
         """Its stored size in bytes, or slightly more."""
-        return self.packed.size_bytes if self.packed else sum(len(one.content) for one in self.items)
+        return self.packed.size_bytes if self.packed else sum(len(item.content) for item in self.items)
 
     async def store(self, backend: Backend, who: str, *, only_check: bool = False) -> Context | None:
         """Store the code and return its context, or None if the request carried no code.
@@ -94,11 +94,11 @@ async def receive(call: UserCall, kind: str) -> AsyncIterator[tuple[Any, Submitt
         code = SubmittedCode()
         with tempfile.TemporaryFile() as packed:
             handles = [body.file.fileno(), packed.fileno()]
-            found = await backend.offload.run(who, READ, kind, handles)
-            if found["context"] is not None:
-                code.packed = msgspec.convert(found["context"], Context)
+            answer = await backend.offload.run(who, READ, kind, handles)
+            if answer["context"] is not None:
+                code.packed = msgspec.convert(answer["context"], Context)
                 code.file = cast(BinaryIO, packed)
-            yield shape.model_validate(found["fields"]), code
+            yield shape.model_validate(answer["fields"]), code
 
 
 async def check_submission(
@@ -179,19 +179,19 @@ def check_template(call: UserCall, name: str) -> None:
     if not name:
         return
     call.check_view("template", name)
-    known = call.catalogue.state.templates.get(template_id(name))
+    template = call.catalogue.state.templates.get(template_id(name))
     # What runs with the secrets can read them, so to see the template is not enough.
-    if known is not None and secrets_of(known.config):
-        call.check_permission("create_task", "workspace", known.workspace_id)
+    if template is not None and secrets_of(template.config):
+        call.check_permission("create_task", "workspace", template.workspace_id)
 
 
 def _template(request: CreateExperiment, backend: Backend) -> dict[str, Any] | None:
     if not request.template:
         return None
-    known = backend.catalogue.state.templates.get(template_id(request.template))
-    if known is None:
+    template = backend.catalogue.state.templates.get(template_id(request.template))
+    if template is None:
         raise invalid(f"template '{request.template}' not found")
-    return secrets.unseal_config(known.config, secrets.template_owner(known.name), backend.sealer)
+    return secrets.unseal_config(template.config, secrets.template_owner(template.name), backend.sealer)
 
 
 async def _capacity_warnings(backend: Backend, config: dict[str, Any], workspace_id: int) -> list[str]:

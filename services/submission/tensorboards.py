@@ -27,22 +27,22 @@ def order(call: UserCall, body: TaskBody, config: dict[str, Any]) -> dict[str, A
     """
     idle_s = idle_timeout_s(config) or call.backend.settings.tensorboard_timeout
     state = call.catalogue.state
-    found = []
+    sources = []
     for id in dict.fromkeys(body.experiment_ids):
         if id not in state.experiments:
             raise not_found("experiment", id)
         trials = list(state.trials_of.ids(id))
-        found.append(_source(call, id, trials, whole=True))
+        sources.append(_source(call, id, trials, whole=True))
     for trial_id in dict.fromkeys(body.trial_ids):
         if trial_id not in state.trials:
             raise not_found("trial", trial_id)
-        found.append(_source(call, state.trials[trial_id].experiment_id, [trial_id], whole=False))
-    if not found:
+        sources.append(_source(call, state.trials[trial_id].experiment_id, [trial_id], whole=False))
+    if not sources:
         raise invalid("experimentIds, trialIds: name at least one experiment or trial")
-    if sum(len(source["trial_ids"]) for source in found) > MAX_TRIALS:
+    if sum(len(source["trial_ids"]) for source in sources) > MAX_TRIALS:
         raise invalid(f"a TensorBoard shows at most {MAX_TRIALS} trials: select fewer with trialIds")
     args = body.config.get("tensorboard_args") or []
-    return {"sources": found, "args": args, "idle_s": idle_s, "keyed": call.backend.task_key is not None}
+    return {"sources": sources, "args": args, "idle_s": idle_s, "keyed": call.backend.task_key is not None}
 
 
 def _source(call: UserCall, experiment_id: int, trial_ids: list[int], *, whole: bool) -> dict[str, Any]:
@@ -53,20 +53,20 @@ def _source(call: UserCall, experiment_id: int, trial_ids: list[int], *, whole: 
 def _storage(call: UserCall, experiment_id: int) -> dict[str, Any]:
     """The storage of an experiment, with its keys if they are the user's or shared with them."""
     state, backend = call.catalogue.state, call.backend
-    known, config = state.experiments[experiment_id], state.submissions[experiment_id].config
-    clear = secrets.unseal_config(config, known.user, backend.sealer)
+    experiment, config = state.experiments[experiment_id], state.submissions[experiment_id].config
+    clear = secrets.unseal_config(config, experiment.user, backend.sealer)
     storage: dict[str, Any] = clear["checkpoint_storage"]
-    if users.id_by_name(state, known.user) == users.id_by_name(state, call.user.username):
+    if users.id_by_name(state, experiment.user) == users.id_by_name(state, call.user.username):
         return storage
     whole = {"checkpoint_storage": storage}
-    shared = (_workspace_storage(call, workspace_of(state, known)), backend.storage)
-    known_secrets = [secrets.cluster_secrets(whole, one) for one in shared]
+    shared = (_workspace_storage(call, workspace_of(state, experiment)), backend.storage)
+    known_secrets = [secrets.cluster_secrets(whole, shared_storage) for shared_storage in shared]
     try:
         passed: dict[str, Any] = secrets.unmask(mask_secrets(whole), *known_secrets)["checkpoint_storage"]
     except Refused:
         raise invalid(
-            f"experiment {experiment_id} is in a storage of its own, whose keys are {known.user}'s and are "
-            f"not passed on: ask {known.user} to start the TensorBoard, and open that one"
+            f"experiment {experiment_id} is in a storage of its own, whose keys are {experiment.user}'s and "
+            f"are not passed on: ask {experiment.user} to start the TensorBoard, and open that one"
         ) from None
     return passed
 
