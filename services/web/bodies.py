@@ -20,8 +20,8 @@ Shape = TypeVar("Shape", bound=BaseModel)
 def describe_faults(problems: Iterable[Mapping[str, Any]], *, skip: int = 0) -> str:
     """Describe validation errors with their paths, whose first `skip` parts are omitted."""
     some = list(islice(problems, MAX_FAULTS + 1))
-    found = [f"{_path(one['loc'][skip:])}: {_message(one)}" for one in some[:MAX_FAULTS]]
-    return "; ".join([*found, "and more"] if len(some) > MAX_FAULTS else found)
+    faults = [f"{_path(problem['loc'][skip:])}: {_message(problem)}" for problem in some[:MAX_FAULTS]]
+    return "; ".join([*faults, "and more"] if len(some) > MAX_FAULTS else faults)
 
 
 def _message(problem: Mapping[str, Any]) -> str:

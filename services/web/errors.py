@@ -158,9 +158,9 @@ async def _invalid(request: Request, error: RequestValidationError) -> Response:
 
 
 def _faults(error: RequestValidationError) -> str:
-    queried = [one for one in error.errors() if one["type"] == FAULT]
-    others = [one for one in error.errors() if one["type"] != FAULT]
-    described = [f"{snake_case(one['loc'][-1])} {one['msg']}" for one in queried]
+    queried = [fault for fault in error.errors() if fault["type"] == FAULT]
+    others = [fault for fault in error.errors() if fault["type"] != FAULT]
+    described = [f"{snake_case(fault['loc'][-1])} {fault['msg']}" for fault in queried]
     return "; ".join([*described, *([describe_faults(others, skip=1)] if others else [])])
 
 

@@ -109,8 +109,8 @@ class Limits:
             *(lane.admission for lane in self._lanes),
         ]
         for name, help, counts in (
-            ("places_taken", "Places taken, by kind of work", {(one.what,): one.active for one in kinds}),
-            ("places_wanted", "Waiting for a place, by kind", {(one.what,): one.queued for one in kinds}),
+            ("places_taken", "Places taken, by kind of work", {(kind.what,): kind.active for kind in kinds}),
+            ("places_wanted", "Waiting for a place, by kind", {(kind.what,): kind.queued for kind in kinds}),
         ):
             yield Reading(name, help, ("kind",), counts)
         yield from self.pacing.readings()

@@ -79,9 +79,9 @@ class LoginLimiter:
 
     def counts_of(self, name: str, site: str, pair: str) -> list[tuple[TokenBucket, str]]:
         """Return the counts that apply to a name from a site."""
-        found = [(self._by_address, site), (self._by_pair, pair)]
+        counts = [(self._by_address, site), (self._by_pair, pair)]
         # Attackers that try a name from everywhere must not lock its owner out of their own machine.
-        return found if pair in self._known_pairs else [*found, (self._by_name, name)]
+        return counts if pair in self._known_pairs else [*counts, (self._by_name, name)]
 
     def record_success(self, pair: str) -> None:
         """Remember that this name has logged in from that address."""

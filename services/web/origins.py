@@ -49,7 +49,7 @@ class OriginMiddleware:
     def __init__(self, app: ASGIApp, settings: HostSettings) -> None:
         self._app = app
         self._names = HostNames([settings.host, socket.gethostname(), *split_list(settings.allowed_hosts)])
-        self._origins = {one.lower().rstrip("/") for one in split_list(settings.allowed_origins)}
+        self._origins = {origin.lower().rstrip("/") for origin in split_list(settings.allowed_origins)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -90,10 +90,12 @@ class HostNames:
 
     def __init__(self, names: Iterable[str]) -> None:
         """`*.example.org` matches all names below a domain, `*` matches any."""
-        found = [one.lower() for one in names]
-        self._any = "*" in found
-        self._names = {"localhost", *found}
-        self._above = tuple([".localhost", *(one[1:] for one in found if one.startswith("*."))])
+        patterns = [name.lower() for name in names]
+        self._any = "*" in patterns
+        self._names = {"localhost", *patterns}
+        self._above = tuple(
+            [".localhost", *(pattern[1:] for pattern in patterns if pattern.startswith("*."))]
+        )
 
     def foreign_host(self, connection: HTTPConnection) -> str | None:
         """Return the host name of a request if it is foreign, else None. No name at all is accepted."""
@@ -102,8 +104,8 @@ class HostNames:
             # HTTP/1.0, as used by probes; browsers always send a host.
             return None
         # With two hosts a proxy may decide by one and this gateway by the other.
-        known = len(hosts) == 1 and self._is_known(hosts[0])
-        return None if known else ", ".join(hosts)[:200]
+        is_known = len(hosts) == 1 and self._is_known(hosts[0])
+        return None if is_known else ", ".join(hosts)[:200]
 
     def _is_known(self, host: str) -> bool:
         match = _HOST.fullmatch(host)

@@ -19,7 +19,7 @@ class Proxies:
     def __init__(self, text: str) -> None:
         """Parse comma-separated addresses and networks. Raises `BadSettings`."""
         try:
-            self._networks = [ipaddress.ip_network(one, strict=False) for one in split_list(text)]
+            self._networks = [ipaddress.ip_network(network, strict=False) for network in split_list(text)]
         except ValueError as error:
             raise BadSettings(f"STEADFAST_TRUSTED_PROXIES: {error}") from None
 
@@ -33,8 +33,8 @@ class Proxies:
             return address
         # From the right: each proxy appends what it has seen, and everything to the left may be invented by
         # the client.
-        for one in reversed(_forwarded(connection)):
-            address = one
+        for forwarded_address in reversed(_forwarded(connection)):
+            address = forwarded_address
             if not self._is_proxy(address):
                 break
         return address
@@ -53,19 +53,19 @@ class Proxies:
 
 def site_of(address: str) -> str:
     """Return what counts as one client: an IPv4 address, or the network of an IPv6 address."""
-    known = parse_address(address)
-    if not isinstance(known, ipaddress.IPv6Address):
+    parsed = parse_address(address)
+    if not isinstance(parsed, ipaddress.IPv6Address):
         return address
-    if known.ipv4_mapped is not None:
-        return str(known.ipv4_mapped)
-    return str(ipaddress.ip_network((known, IPV6_SITE), strict=False))
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return str(ipaddress.ip_network((parsed, IPV6_SITE), strict=False))
 
 
 def _forwarded(connection: HTTPConnection) -> list[str]:
     """Return the addresses added by proxies, nearest last, after the last malformed one."""
-    found: list[str] = []
-    for one in reversed(split_list(",".join(connection.headers.getlist("x-forwarded-for")))):
-        if parse_address(one) is None:
+    addresses: list[str] = []
+    for address in reversed(split_list(",".join(connection.headers.getlist("x-forwarded-for")))):
+        if parse_address(address) is None:
             break
-        found.append(one)
-    return found[::-1]
+        addresses.append(address)
+    return addresses[::-1]

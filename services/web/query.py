@@ -94,23 +94,23 @@ def _single_value(read: Callable[[str], Any], schema: dict[str, Any]) -> Any:
 
 def _integer(text: str) -> int:
     try:
-        found = int(text)
+        number = int(text)
     except ValueError:
         _fault(f"must be a whole number, not '{text[:40]}'")
     # Larger numbers would fail in the database, as an error of the gateway.
-    if not -MAX_INT64 <= found <= MAX_INT64:
+    if not -MAX_INT64 <= number <= MAX_INT64:
         _fault(f"must be a number of 64 bits, not {text[:40]}")
-    return found
+    return number
 
 
 def _number(text: str) -> float:
     try:
-        found = float(text)
+        number = float(text)
     except ValueError:
-        found = math.nan
-    if not math.isfinite(found):
+        number = math.nan
+    if not math.isfinite(number):
         _fault(f"must be a number, not '{text[:40]}'")
-    return found
+    return number
 
 
 def _instant(text: str) -> float:
@@ -140,24 +140,24 @@ def _order(value: Any) -> bool:
     return _ORDERS[order]
 
 
-def enum_names(name: str, given: Iterable[str], prefix: str, known: Iterable[str]) -> list[str]:
+def enum_names(name: str, given: Iterable[str], prefix: str, allowed: Iterable[str]) -> list[str]:
     """Strip the prefix from enum values. "Unspecified" counts as absent.
 
     Raises `Refused` for unknown values.
     """
     try:
-        return _strip_prefixes(given, prefix, tuple(known))
+        return _strip_prefixes(given, prefix, tuple(allowed))
     except PydanticCustomError as error:
         raise invalid(f"{name} {error.message()}") from None
 
 
-def _strip_prefixes(given: Iterable[str], prefix: str, known: tuple[str, ...]) -> list[str]:
-    found = [text.removeprefix(prefix) for text in given]
-    found = [one for one in found if one not in _UNSPECIFIED]
-    for one in found:
-        if one not in known:
-            _fault(f"must be {prefix} and one of {', '.join(known)}, not '{one[:40]}'")
-    return found
+def _strip_prefixes(given: Iterable[str], prefix: str, allowed: tuple[str, ...]) -> list[str]:
+    values = [text.removeprefix(prefix) for text in given]
+    values = [value for value in values if value not in _UNSPECIFIED]
+    for value in values:
+        if value not in allowed:
+            _fault(f"must be {prefix} and one of {', '.join(allowed)}, not '{value[:40]}'")
+    return values
 
 
 def _some_integers(values: list[str]) -> list[int]:
@@ -186,27 +186,27 @@ Order = Annotated[
 """Whether the order is descending."""
 
 
-def enum_values(prefix: str, known: Iterable[str]) -> Any:
+def enum_values(prefix: str, allowed: Iterable[str]) -> Any:
     """Annotate a `list[str]` as enum values that are written with a prefix and read without it."""
-    all = tuple(known)
-    items = {"type": "string", "enum": [prefix + one for one in ("UNSPECIFIED", *all)]}
+    all = tuple(allowed)
+    items = {"type": "string", "enum": [prefix + value for value in ("UNSPECIFIED", *all)]}
     schema = WithJsonSchema({"type": "array", "items": items})
     return _ValidatorWithSchema(
-        PlainValidator(functools.partial(_strip_prefixes, prefix=prefix, known=all)), schema
+        PlainValidator(functools.partial(_strip_prefixes, prefix=prefix, allowed=all)), schema
     )
 
 
-def enum_value(prefix: str, known: Iterable[str]) -> Any:
+def enum_value(prefix: str, allowed: Iterable[str]) -> Any:
     """Annotate a `str` as an enum value that is written with a prefix and read without it."""
-    all = tuple(known)
+    all = tuple(allowed)
 
     def check(value: str) -> str:
-        found = _strip_prefixes([value], prefix, all)
-        if not found:
+        values = _strip_prefixes([value], prefix, all)
+        if not values:
             raise PydanticUseDefault
-        return found[0]
+        return values[0]
 
-    schema = WithJsonSchema({"type": "string", "enum": [prefix + one for one in ("UNSPECIFIED", *all)]})
+    schema = WithJsonSchema({"type": "string", "enum": [prefix + value for value in ("UNSPECIFIED", *all)]})
     return _ValidatorWithSchema(PlainValidator(check), schema)
 
 

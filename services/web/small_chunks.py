@@ -55,7 +55,7 @@ class JoiningChunkedReader(ChunkedReader):
 
 def _whole_chunks(buf: ReceiveBuffer) -> list[bytes]:
     """Take the complete chunks from the buffer."""
-    found: list[bytes] = []
+    chunks: list[bytes] = []
     data, at = bytes(buf), 0
     while head := NEXT_CHUNK.match(data, at):
         begin = head.end()
@@ -63,11 +63,11 @@ def _whole_chunks(buf: ReceiveBuffer) -> list[bytes]:
         if end == begin or end > len(data):
             # The last chunk, or one that has not arrived completely.
             break
-        found.append(data[begin:end])
+        chunks.append(data[begin:end])
         at = end
     if at:
         buf.maybe_extract_at_most(at)
-    return found
+    return chunks
 
 
 # The table holds readers and, for bodies, tables of readers; its declared type does not distinguish them.

@@ -79,11 +79,13 @@ stand-ins last while the page is open."""
 
 def request_headers(headers: Iterable[tuple[str, str]], *, page: bool) -> Headers:
     """Return the headers of a request that a task may see."""
-    kept = _end_to_end_headers(headers, WITHHELD_HEADERS)
-    if page and any(name == "accept" and "text/html" in value for name, value in kept):
+    forwarded = _end_to_end_headers(headers, WITHHELD_HEADERS)
+    if page and any(name == "accept" and "text/html" in value for name, value in forwarded):
         # A compressed page could not be rewritten here.
-        kept = [one for one in kept if one[0] != "accept-encoding"] + [("accept-encoding", "identity")]
-    return kept
+        forwarded = [header for header in forwarded if header[0] != "accept-encoding"] + [
+            ("accept-encoding", "identity")
+        ]
+    return forwarded
 
 
 def response_headers(headers: Iterable[tuple[str, str]], *, page: bool) -> Headers:
@@ -93,8 +95,12 @@ def response_headers(headers: Iterable[tuple[str, str]], *, page: bool) -> Heade
         # The page becomes longer by what is inserted.
         unwanted |= {name for name, _ in CORS_HEADERS} | {"content-length"}
     # A task that allowed any origin with credentials would open the gateway's own address to all pages.
-    kept = [one for one in _end_to_end_headers(headers, unwanted) if not one[0].startswith("access-control-")]
-    return kept + ISOLATION_HEADERS + (CORS_HEADERS if page else [])
+    forwarded = [
+        header
+        for header in _end_to_end_headers(headers, unwanted)
+        if not header[0].startswith("access-control-")
+    ]
+    return forwarded + ISOLATION_HEADERS + (CORS_HEADERS if page else [])
 
 
 def _end_to_end_headers(headers: Iterable[tuple[str, str]], unwanted: set[str]) -> Headers:
@@ -107,9 +113,9 @@ def _end_to_end_headers(headers: Iterable[tuple[str, str]], unwanted: set[str]) 
 
 def is_page(headers: Headers) -> bool:
     """Whether an answer is uncompressed HTML."""
-    found = dict(headers)
-    readable = found.get("content-encoding", "identity") == "identity"
-    return found.get("content-type", "").startswith("text/html") and readable
+    by_name = dict(headers)
+    readable = by_name.get("content-encoding", "identity") == "identity"
+    return by_name.get("content-type", "").startswith("text/html") and readable
 
 
 async def rewrite_links(content: AsyncIterator[bytes], own: bytes, where: bytes) -> AsyncIterator[bytes]:
@@ -132,13 +138,13 @@ async def insert_polyfills(content: AsyncIterator[bytes]) -> AsyncIterator[bytes
             yield chunk
             continue
         buffer += chunk
-        found = HEAD.search(buffer, searched)
-        if found is None and len(buffer) < MAX_HEAD_SEARCH_BYTES:
+        head = HEAD.search(buffer, searched)
+        if head is None and len(buffer) < MAX_HEAD_SEARCH_BYTES:
             # The last tag may continue in the next chunk; what is before it is not searched again.
             searched = max(searched, buffer.rfind(b"<"))
             continue
-        at = found.end() if found else 0
-        yield buffer[:at] + (POLYFILLS if found else b"") + buffer[at:]
+        at = head.end() if head else 0
+        yield buffer[:at] + (POLYFILLS if head else b"") + buffer[at:]
         buffer = None
     if buffer:
         yield buffer

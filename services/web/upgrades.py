@@ -90,8 +90,10 @@ async def _handshake(
         elif isinstance(event, h11.InformationalResponse):
             if event.status_code == 101:
                 # Any other header, such as a cookie, would be set for the gateway's own address.
-                kept = [(name, value) for name, value in as_text(event.headers) if name in FORWARDED_HEADERS]
-                return UpgradedConnection(reader, writer, kept, http_connection.trailing_data[0])
+                forwarded = [
+                    (name, value) for name, value in as_text(event.headers) if name in FORWARDED_HEADERS
+                ]
+                return UpgradedConnection(reader, writer, forwarded, http_connection.trailing_data[0])
         elif isinstance(event, h11.Response):
             raise UpgradeRefused(event.status_code)
         else:
