@@ -88,4 +88,4 @@ def step(history: History, recorded: Recorded, *, aside: bool = False, because: 
 def newest_steps(history: History, newest: int) -> Explanation:
     """Everything that was read, oldest first, limited to the `newest` events."""
     events = history.events
-    return Explanation([step(history, one) for one in events[-newest:]], len(events) > newest)
+    return Explanation([step(history, recorded) for recorded in events[-newest:]], len(events) > newest)

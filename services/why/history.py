@@ -98,11 +98,11 @@ class History:
         # The cause of a person's command is the command itself, which is no event.
         if not recorded.cause or recorded.actor.startswith("user:"):
             return None
-        found = self._by_id.get(recorded.cause)
-        if found is None:
+        causing_event = self._by_id.get(recorded.cause)
+        if causing_event is None:
             cause = Cause(recorded.cause, recorded.position)
             self.missing |= {cause} - self._read.keys()
-        return found
+        return causing_event
 
 
 def about(event: Any) -> About:

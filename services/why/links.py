@@ -34,8 +34,8 @@ def causes(history: History, recorded: Recorded) -> Links:
     return find(history, recorded)
 
 
-def _as_links(found: Recorded | None) -> Links:
-    return [Link(found)] if found else []
+def _as_links(recorded: Recorded | None) -> Links:
+    return [Link(recorded)] if recorded else []
 
 
 def _no_causes(_: History, __: Recorded) -> Links:
@@ -47,10 +47,10 @@ def _recorded_cause(history: History, recorded: Recorded) -> Links:
 
 
 def _trigger(history: History, recorded: Recorded, types: tuple[type, ...]) -> Links:
-    found = history.cause(recorded)
+    cause = history.cause(recorded)
     # Something was free by then, which explains the moment and not the decision, so its own causes are
     # another story.
-    return [Link(found, aside=True)] if found and type(found.event) in types else []
+    return [Link(cause, aside=True)] if cause and type(cause.event) in types else []
 
 
 def experiment_entity(id: int) -> Entity:
@@ -107,10 +107,10 @@ def _newest_of_trial_or_experiment(*types: type) -> Callable[[History, Recorded]
 
 def experiment_of(history: History, trial_id: int) -> int | None:
     """The experiment of a trial, once the trial's events have been read."""
-    found = history.find_newest(
+    created = history.find_newest(
         [Entity("trial", trial_id)], (searcher.TrialCreated,), where=lambda e: e.trial_id == trial_id
     )
-    return found.event.experiment_id if found else None
+    return created.event.experiment_id if created else None
 
 
 def entities_of_allocation(allocation_id: str, history: History) -> list[Entity]:
@@ -141,8 +141,8 @@ def _newest_of_run(
             return event.worker_id in history.workers_of.get(id, ())
         return getattr(event, "trial_id", None) == owner
 
-    found = history.find_newest(entities_of_allocation(id, history), types, before=before, where=matches)
-    return found if found and found.position > after else None
+    newest = history.find_newest(entities_of_allocation(id, history), types, before=before, where=matches)
+    return newest if newest and newest.position > after else None
 
 
 def _allocation_ended(history: History, recorded: Recorded) -> Links:
@@ -171,9 +171,9 @@ def _allocation_exited(history: History, recorded: Recorded) -> Links:
     )
     # An earlier run of the same trial had its own requests.
     after = start.position if start else 0
-    found = _newest_of_run(history, id, exit_causes, recorded.position, after)
+    exit_cause = _newest_of_run(history, id, exit_causes, recorded.position, after)
     return _as_links(
-        found or _newest_of_run(history, id, (worker.AllocationStarted,), recorded.position) or start
+        exit_cause or _newest_of_run(history, id, (worker.AllocationStarted,), recorded.position) or start
     )
 
 
@@ -241,8 +241,8 @@ def _search_request(history: History, recorded: Recorded) -> Links:
 
 def _other_trial_event(history: History, recorded: Recorded) -> Links:
     """Another trial's event that let the search decide about this one."""
-    found = _trigger(history, recorded, _SEARCH_INPUTS)
-    return [link for link in found if link.to.event.trial_id != recorded.event.trial_id]
+    links = _trigger(history, recorded, _SEARCH_INPUTS)
+    return [link for link in links if link.to.event.trial_id != recorded.event.trial_id]
 
 
 def _trial_created(history: History, recorded: Recorded) -> Links:
@@ -252,8 +252,8 @@ def _trial_created(history: History, recorded: Recorded) -> Links:
 
 def _experiment_activated(history: History, recorded: Recorded) -> Links:
     """An activation at submission is caused by it. A later one is a person's own act."""
-    found = _newest_of_experiment(searcher.ExperimentCreated)(history, recorded)
-    return [link for link in found if link.to.cause == recorded.cause and recorded.cause]
+    links = _newest_of_experiment(searcher.ExperimentCreated)(history, recorded)
+    return [link for link in links if link.to.cause == recorded.cause and recorded.cause]
 
 
 def _checkpoint_stored(history: History, recorded: Recorded) -> Links:
@@ -302,7 +302,7 @@ def _run_ended(history: History, recorded: Recorded) -> Links:
         _newest_of_run(history, link.to.event.allocation_id, (scheduler.AllocationEnded,), recorded.position)
         for link in requests
     ]
-    return [Link(found) for found in ended if found]
+    return [Link(end) for end in ended if end]
 
 
 POOL_WORKER_EVENTS = (

@@ -88,10 +88,10 @@ class Reader:
             first, last = await self._journal.bounds(subjects.CONTROL)
             if not first <= position <= last:
                 return None
-            found = await read_range(
+            messages = await read_range(
                 self._journal, subjects.CONTROL, after=position - 1, before=position + 1, keep=1
             )
-        return found[0] if found else None
+        return messages[0] if messages else None
 
     async def latest_events(self, before: int | None, newest: int, where: Sequence[str]) -> Explanation:
         """The newest events before a position, oldest first, looking back a limited distance.
@@ -99,7 +99,7 @@ class Reader:
         The events of a rarely active owner are far apart, so each read covers twice the distance of the one
         before.
         """
-        found: list[Recorded] = []
+        events: list[Recorded] = []
         async with _read_timeout():
             _, last = await self._journal.bounds(subjects.CONTROL)
             end = min(before or last + 1, last + 1)
@@ -107,13 +107,13 @@ class Reader:
             for distance in (SEARCH_WINDOW * 2**look for look in range(MAX_OWNER_READS if where else 1)):
                 until, start = start + 1, max(start - distance, 0)
                 # One more than is shown, to know whether there are more.
-                left = newest + 1 - len(found)
-                found[:0] = await self._read(
+                left = newest + 1 - len(events)
+                events[:0] = await self._read(
                     where, after=start, before=until, keep=left, wanted=_is_no_decision
                 )
-                if start == 0 or len(found) > newest:
+                if start == 0 or len(events) > newest:
                     break
-        self._history.add(Cause("", end), found)
+        self._history.add(Cause("", end), events)
         explanation = newest_steps(self._history, newest)
         return Explanation(explanation.steps, start > 0 or explanation.more)
 
@@ -136,10 +136,10 @@ class Reader:
                 _filters(subject), before=before, keep=keep, wanted=_concerns_subject(subject)
             )
         (id,) = subject.allocation_ids
-        found = await self._allocation(id)
+        events = await self._allocation(id)
         if subject.trial_id is not None:
-            found += await self._read([subjects.decisions_about_trial(subject.trial_id)])
-        run_events = [r for r in found if getattr(r.event, "allocation_id", id) == id]
+            events += await self._read([subjects.decisions_about_trial(subject.trial_id)])
+        run_events = [r for r in events if getattr(r.event, "allocation_id", id) == id]
         run = id.rpartition(".")[2]
         run_events = [
             r
@@ -152,20 +152,20 @@ class Reader:
         """Read the missing things and causes into the history."""
         self._reads += len(missing)
         async with _read_timeout():
-            found = await asyncio.gather(*(self._load(one) for one in missing))
-        for one, events in zip(missing, found, strict=True):
-            self._history.add(one, events)
-            if isinstance(one, Entity) and one.kind == "allocation":
+            loaded = await asyncio.gather(*(self._load(what) for what in missing))
+        for what, events in zip(missing, loaded, strict=True):
+            self._history.add(what, events)
+            if isinstance(what, Entity) and what.kind == "allocation":
                 # After the events were added: those of a deleted run know its trial, and the catalogue does
                 # not any more.
-                self._history.trial_of.setdefault(str(one.id), self._trial_of(str(one.id)))
+                self._history.trial_of.setdefault(str(what.id), self._trial_of(str(what.id)))
 
     async def _load(self, what: Missing) -> list[Recorded]:
         if isinstance(what, Cause):
-            found = await self._read(
+            events = await self._read(
                 (), after=max(what.before - CAUSE_SEARCH_DISTANCE, 0), before=what.before
             )
-            return [one for one in found if one.id == what.id]
+            return [recorded for recorded in events if recorded.id == what.id]
         match what.kind:
             case "experiment":
                 return await self._read(subjects.history_of_experiment(int(what.id)))
@@ -183,23 +183,23 @@ class Reader:
 
     async def _allocation(self, id: str) -> list[Recorded]:
         """The scheduler's decisions about an allocation, and its workers' events while it ran."""
-        found = await self._read([subjects.decisions_about_allocation(id)])
-        assigned = next((r for r in found if type(r.event) is scheduler.AllocationAssigned), None)
+        events = await self._read([subjects.decisions_about_allocation(id)])
+        assigned = next((r for r in events if type(r.event) is scheduler.AllocationAssigned), None)
         if assigned is None:
-            return found
+            return events
         hosts = {part.worker_id for part in assigned.event.parts}
         filters = [subject for host in hosts for subject in subjects.run_events_of_worker(host)]
-        first, last = assigned.position, found[-1].position
-        has_ended = type(found[-1].event) is scheduler.AllocationEnded
+        first, last = assigned.position, events[-1].position
+        has_ended = type(events[-1].event) is scheduler.AllocationEnded
         near_start = min(first + SEARCH_WINDOW, last) if has_ended else first + SEARCH_WINDOW
         # Not all in between: a worker of a long run has thousands of events about other runs.
         windows = [(first, near_start), (max(last - SEARCH_WINDOW, first + SEARCH_WINDOW - 1), last)]
         for after, before in windows:
             if after < before:
-                found += await self._read(
+                events += await self._read(
                     filters, after=after, before=before, wanted=_mentions_allocation(id)
                 )
-        return found
+        return events
 
     async def _read(
         self,
@@ -210,7 +210,7 @@ class Reader:
         keep: int = MAX_EVENTS_PER_ENTITY,
         wanted: Callable[[Stored], bool] = lambda _: True,
     ) -> list[Recorded]:
-        found = await read_range(
+        messages = await read_range(
             self._journal,
             subjects.CONTROL,
             after=after,
@@ -219,7 +219,7 @@ class Reader:
             keep=keep,
             predicate=wanted,
         )
-        return [recorded for message in found if (recorded := decode(message)) is not None]
+        return [recorded for message in messages if (recorded := decode(message)) is not None]
 
 
 @contextlib.asynccontextmanager

@@ -65,8 +65,8 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
 
 def current_state_events(history: History, subject: Subject) -> list[Recorded]:
     """The events that produced the subject's current state. Unread things are noted in `history.missing`."""
-    found = _FINDERS[subject.kind](history, subject)
-    return [one for one in found if one is not None]
+    events = _FINDERS[subject.kind](history, subject)
+    return [recorded for recorded in events if recorded is not None]
 
 
 def _experiment(history: History, subject: Subject) -> list[Recorded | None]:
@@ -92,7 +92,13 @@ def _trial(history: History, subject: Subject) -> list[Recorded | None]:
     ]
     if experiment_of(history, id) is not None and subject.state != "ACTIVE":
         newest += _stopping_decisions(history, subject)
-    return [max((one for one in newest if one), key=lambda one: one.position, default=None)]
+    return [
+        max(
+            (recorded for recorded in newest if recorded),
+            key=lambda recorded: recorded.position,
+            default=None,
+        )
+    ]
 
 
 def _stopping_decisions(history: History, subject: Subject) -> list[Recorded | None]:
@@ -126,7 +132,7 @@ def _job(history: History, subject: Subject) -> list[Recorded | None]:
     changed = history.find_newest(
         [experiment_entity(id)], (scheduler.JobChanged,), where=lambda e: e.experiment_id == id
     )
-    runs = [_run_or_request(history, one) for one in subject.allocation_ids]
+    runs = [_run_or_request(history, allocation) for allocation in subject.allocation_ids]
     return [*_experiment(history, subject), changed, *runs]
 
 
@@ -152,9 +158,11 @@ def _pool(history: History, subject: Subject) -> list[Recorded | None]:
     """The newest events of the pool, and of each worker that it requested."""
     entities = [Entity("pool", subject.id)]
     kinds = (scheduler.PoolConfigured, scheduler.EngineReported, gateway.PoolBound)
-    found = [history.find_newest(entities, (kind,), where=lambda e: e.pool == subject.id) for kind in kinds]
+    pool_events = [
+        history.find_newest(entities, (kind,), where=lambda e: e.pool == subject.id) for kind in kinds
+    ]
     newest = {r.event.worker_id: r for r in history.events if _is_requested_by(r.event, subject.id)}
-    return [*found, *newest.values()]
+    return [*pool_events, *newest.values()]
 
 
 def _is_requested_by(event: Any, pool: str) -> bool:

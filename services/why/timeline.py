@@ -36,19 +36,19 @@ class _Status(msgspec.Struct):
 
 def timeline(events: Iterable[Recorded]) -> list[Period]:
     """The periods of an experiment from submission to end, in order and without gaps."""
-    found: list[Period] = []
+    periods: list[Period] = []
     status, running = _Status(), set[str]()
     for recorded in events:
         _apply_event(status, running, recorded.event)
         what = _current_activity(status, running)
-        if found and found[-1].until is None:
-            if what == found[-1].what:
+        if periods and periods[-1].until is None:
+            if what == periods[-1].what:
                 continue
-            found[-1] = msgspec.structs.replace(found[-1], until=recorded.at)
-        if what is not None and (not found or found[-1].what != what):
-            found.append(_start_period(what, recorded))
+            periods[-1] = msgspec.structs.replace(periods[-1], until=recorded.at)
+        if what is not None and (not periods or periods[-1].what != what):
+            periods.append(_start_period(what, recorded))
     # Several events of one batch have the same time, and leave periods without length.
-    return [one for one in found if one.until is None or one.until > one.since]
+    return [period for period in periods if period.until is None or period.until > period.since]
 
 
 def _start_period(what: Activity, recorded: Recorded) -> Period:
@@ -91,7 +91,7 @@ def _apply_event(status: _Status, running: set[str], event: object) -> None:
 
 def totals(periods: Iterable[Period], now: float) -> dict[str, float]:
     """Total seconds of each activity."""
-    found: dict[str, float] = {}
-    for one in periods:
-        found[one.what] = found.get(one.what, 0.0) + (one.until or now) - one.since
-    return found
+    seconds: dict[str, float] = {}
+    for period in periods:
+        seconds[period.what] = seconds.get(period.what, 0.0) + (period.until or now) - period.since
+    return seconds
