@@ -82,11 +82,11 @@ def _serve_forks(control: socket.socket) -> str:
 
 
 def _receive_request(control: socket.socket) -> tuple[bytes, list[int], int, object]:
-    found = socket.recv_fds(control, REQUEST_BYTES, 2)
-    if len(found[1]) != 2:
+    received = socket.recv_fds(control, REQUEST_BYTES, 2)
+    if len(received[1]) != 2:
         # The supervisor is gone; exit, which also ends all forks.
         os._exit(0)
-    return found
+    return received
 
 
 def _send_process(answer: int, pid: int) -> None:

@@ -52,8 +52,8 @@ class MasterFile:
         for name, why in self.unused.items():
             by_reason.setdefault(why, []).append(name)
         return [
-            f"Note: {', '.join(found)} {'has' if len(found) == 1 else 'have'} no effect: {why}"
-            for why, found in by_reason.items()
+            f"Note: {', '.join(unused)} {'has' if len(unused) == 1 else 'have'} no effect: {why}"
+            for why, unused in by_reason.items()
         ]
 
 
@@ -71,18 +71,20 @@ def load(path: Path) -> MasterFile:
 def read(content: Any) -> MasterFile:
     """Interpret the content of a file. Raises `CannotStart` with every problem, one per line."""
     problems: list[str] = []
-    found = dict(_find_settings("", "", content, problems))
-    settings = dict(_variables(found, problems)) | dict(_timeouts(found, problems))
-    port = found.get("port")
+    values_by_path = dict(_find_settings("", "", content, problems))
+    settings = dict(_variables(values_by_path, problems)) | dict(_timeouts(values_by_path, problems))
+    port = values_by_path.get("port")
     if port is not None and not (type(port) is int and 0 < port <= LAST_PORT):
         problems.append(f"port must be 1 to {LAST_PORT}, not {port!r}")
     if problems:
         raise CannotStart("\n".join(f"  {problem}" for problem in problems))
     unused = {
-        setting_path: why for setting_path in found if (why := names.why_unused(_setting_name(setting_path)))
+        setting_path: why
+        for setting_path in values_by_path
+        if (why := names.why_unused(_setting_name(setting_path)))
     }
     settings |= _storage(content, unused)
-    kind = found.get("resource_manager.type", "agent")
+    kind = values_by_path.get("resource_manager.type", "agent")
     unused |= {} if kind == "agent" else {f"resource_manager.type: {kind}": names.NO_SUCH_MANAGER}
     return MasterFile(port, settings, _pools(content, unused), unused)
 
@@ -99,11 +101,11 @@ def _find_settings(
             problems.append(f'{setting_path} is not a setting of a master; did you mean "{hint}"?')
         yield setting_path, value
     elif isinstance(value, list) and names.has_children(f"{name}[]"):
-        for number, one in enumerate(value):
-            yield from _find_settings(f"{setting_path}[{number}]", f"{name}[]", one, problems)
+        for number, element in enumerate(value):
+            yield from _find_settings(f"{setting_path}[{number}]", f"{name}[]", element, problems)
     elif isinstance(value, dict) and not names.has_children(f"{name}[]"):
-        for key, one in value.items():
-            yield from _find_settings(_join(setting_path, key), _join(name, key), one, problems)
+        for key, child in value.items():
+            yield from _find_settings(_join(setting_path, key), _join(name, key), child, problems)
     elif value is not None:
         kind = "list" if names.has_children(f"{name}[]") else "map"
         problems.append(f"{setting_path or 'the file'}: a {kind} is expected, not {value!r}")
@@ -119,9 +121,9 @@ def _setting_name(setting_path: str) -> str:
     return head + "".join(f"[{member.lstrip('0123456789')}" for member in members)
 
 
-def _variables(found: Mapping[str, Any], problems: list[str]) -> Iterator[tuple[str, str]]:
+def _variables(values_by_path: Mapping[str, Any], problems: list[str]) -> Iterator[tuple[str, str]]:
     for name, (variable, values) in _VARIABLES.items():
-        value = found.get(name)
+        value = values_by_path.get(name)
         if value is None:
             continue
         if not isinstance(value, str) or (values is not None and value not in values):
@@ -132,9 +134,9 @@ def _variables(found: Mapping[str, Any], problems: list[str]) -> Iterator[tuple[
             yield variable, values[value] if values else value
 
 
-def _timeouts(found: Mapping[str, Any], problems: list[str]) -> Iterator[tuple[str, str]]:
+def _timeouts(values_by_path: Mapping[str, Any], problems: list[str]) -> Iterator[tuple[str, str]]:
     for name, variable in _TIMEOUTS.items():
-        value = found.get(name)
+        value = values_by_path.get(name)
         if type(value) is int and 0 < value <= LONGEST_S:
             yield variable, str(value)
         elif value is not None:
@@ -148,12 +150,12 @@ def _storage(content: Mapping[str, Any], unused: dict[str, str]) -> dict[str, st
     if kind is not None and kind not in names.SUPPORTED_STORAGES:
         unused[f"checkpoint_storage of type {kind}"] = names.NO_SUCH_STORAGE
         return {}
-    kept = _supported("checkpoint_storage", storage)
-    return {"STEADFAST_CHECKPOINTS": json.dumps(kept)} if kept else {}
+    supported = _supported("checkpoint_storage", storage)
+    return {"STEADFAST_CHECKPOINTS": json.dumps(supported)} if supported else {}
 
 
 def _pools(content: Mapping[str, Any], unused: dict[str, str]) -> dict[str, Any]:
-    found = {
+    sections = {
         "scheduler": _supported("resource_manager.scheduler", _map(content, "resource_manager", "scheduler")),
         "task_container_defaults": _supported(
             "task_container_defaults", _map(content, "task_container_defaults")
@@ -162,19 +164,19 @@ def _pools(content: Mapping[str, Any], unused: dict[str, str]) -> dict[str, Any]
             _pool(number, pool, unused) for number, pool in enumerate(content.get("resource_pools") or ())
         ],
     }
-    return {name: value for name, value in found.items() if value}
+    return {name: value for name, value in sections.items() if value}
 
 
 def _pool(number: int, pool: Mapping[str, Any] | None, unused: dict[str, str]) -> dict[str, Any]:
-    found = _supported("resource_pools[]", pool or {})
+    supported = _supported("resource_pools[]", pool or {})
     for part in ("scheduler", "task_container_defaults", "provider"):
         inner = _supported(f"resource_pools[].{part}", _map(pool or {}, part))
-        found |= {part: inner} if inner else {}
-    kind = _map(found, "provider").get("type")
-    if "provider" in found and kind not in names.SUPPORTED_PROVIDERS:
-        del found["provider"]
+        supported |= {part: inner} if inner else {}
+    kind = _map(supported, "provider").get("type")
+    if "provider" in supported and kind not in names.SUPPORTED_PROVIDERS:
+        del supported["provider"]
         unused[f"resource_pools[{number}].provider of type {kind}"] = names.NO_SUCH_PROVIDER
-    return found
+    return supported
 
 
 def _supported(parent: str, values: Mapping[str, Any]) -> dict[str, Any]:

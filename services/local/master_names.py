@@ -207,7 +207,7 @@ def why_unused(name: str) -> str:
 
 def has_children(name: str) -> bool:
     """Whether settings exist below a name: it is a map or, with a trailing `[]`, a list element."""
-    return any(one.startswith((f"{name}.", f"{name}[]")) for one in (*SUPPORTED, *UNUSED))
+    return any(setting.startswith((f"{name}.", f"{name}[]")) for setting in (*SUPPORTED, *UNUSED))
 
 
 def suggest(name: str) -> str:
@@ -215,9 +215,9 @@ def suggest(name: str) -> str:
     parent, _, last = name.rpartition(".")
     start = f"{parent}." if parent else ""
     siblings = {
-        one[len(start) :].partition(".")[0].removesuffix("[]")
-        for one in (*SUPPORTED, *UNUSED)
-        if one.startswith(start)
+        setting[len(start) :].partition(".")[0].removesuffix("[]")
+        for setting in (*SUPPORTED, *UNUSED)
+        if setting.startswith(start)
     }
     near = get_close_matches(last, sorted(siblings), n=1)
     return start + near[0] if near else ""

@@ -71,7 +71,9 @@ def _render(args: argparse.Namespace, home: Home) -> int:
     if plan is None:
         print(f"no cluster '{home.name}' here: the script has the settings of this shell", file=sys.stderr)
     programs = [] if plan is None else Cluster(plan, home).programs()
-    environment = next((one.environment for one in programs if one.name == PROVISIONER), os.environ)
+    environment = next(
+        (program.environment for program in programs if program.name == PROVISIONER), os.environ
+    )
     words = [args.pools, *([args.pool] if args.pool else [])]
     words += ["--worker-id", args.worker_id] if args.worker_id else []
     command = [sys.executable, "-P", "-m", "services.provisioner.show", *words]

@@ -35,8 +35,8 @@ async def skip(journal: Log, owner: str, stream: str, position: int, reason: str
     if not first <= position <= last:
         raise CannotSkip(f"{stream} holds no event {position}: it has those from {first} to {last}")
     stored = await journal.last(subjects.control("gateway.event.skipped", owner))
-    known = read_event(stored).event if stored is not None else None
-    before = known.skipped if isinstance(known, EventSkipped) else ()
+    previous = read_event(stored).event if stored is not None else None
+    before = previous.skipped if isinstance(previous, EventSkipped) else ()
     try:
         skipped = with_skipped(owner, before, SkippedEvent(stream, position))
     except Refused as error:
