@@ -103,7 +103,7 @@ TABLE: dict[str, str] = {
 }
 
 
-def told(name: str) -> str | None:
+def explanation(name: str) -> str | None:
     """Return why a name is missing and what to do, or None if 0.25 did not have it either."""
     if name not in TABLE:
         return None
@@ -113,7 +113,7 @@ def told(name: str) -> str | None:
 def attribute(module: str, name: str) -> AttributeError:
     """Return the error that a module's `__getattr__` raises."""
     return AttributeError(
-        told(f"{module}.{name}") or f"module {module!r} has no attribute {name!r}", name=name
+        explanation(f"{module}.{name}") or f"module {module!r} has no attribute {name!r}", name=name
     )
 
 
@@ -140,7 +140,7 @@ class _Refusing(importlib.abc.Loader):
         return None
 
     def exec_module(self, module: ModuleType) -> None:
-        raise ImportError(told(module.__name__), name=module.__name__)
+        raise ImportError(explanation(module.__name__), name=module.__name__)
 
 
 class _Finder(importlib.abc.MetaPathFinder):

@@ -35,14 +35,14 @@ def integer(name: str, value: Any, at_least: int | None = None, at_most: int | N
     try:
         if isinstance(value, bool):
             raise TypeError
-        found = operator.index(value)
+        converted = operator.index(value)
     except TypeError:
         raise TypeError(wrong(name, "an integer", value)) from None
-    if at_least is not None and found < at_least:
-        raise ValueError(f"{name} must be at least {at_least}, not {found}")
-    if at_most is not None and found > at_most:
-        raise ValueError(f"{name} must be at most {at_most}, not {found}")
-    return found
+    if at_least is not None and converted < at_least:
+        raise ValueError(f"{name} must be at least {at_least}, not {converted}")
+    if at_most is not None and converted > at_most:
+        raise ValueError(f"{name} must be at most {at_most}, not {converted}")
+    return converted
 
 
 def number(name: str, value: Any) -> float:
@@ -86,5 +86,5 @@ def member(name: str, value: Any, kind: type[Kind]) -> Kind:
     try:
         return kind(value)
     except ValueError:
-        known = ", ".join(f"{kind.__name__}.{one.name}" for one in kind)
-        raise ValueError(wrong(name, f"one of {known}", value)) from None
+        choices = ", ".join(f"{kind.__name__}.{choice.name}" for choice in kind)
+        raise ValueError(wrong(name, f"one of {choices}", value)) from None

@@ -31,5 +31,5 @@ class Counters(msgspec.Struct):
         if stored.get("trial_id") != self.trial_id:
             return None
         # A checkpoint of another release may lack fields, or have ones that this release does not know.
-        known = {name: stored[name] for name in self.__struct_fields__ if name in stored}
-        return msgspec.structs.replace(self, **known)
+        counters = {name: stored[name] for name in self.__struct_fields__ if name in stored}
+        return msgspec.structs.replace(self, **counters)

@@ -86,12 +86,12 @@ class Settings:
 
     def number(self, name: str) -> int:
         """Return the trial's id, experiment id or seed. Raises InternalException off cluster."""
-        found = {
+        numbers = {
             "trial id": self.trial_id,
             "experiment id": self.experiment_id,
             "trial seed": self.trial_seed,
         }
-        value = found[name]
+        value = numbers[name]
         if value is None:
             raise InternalException(f"the {name} is known on a cluster only")
         return value

@@ -38,8 +38,8 @@ def commit_of(model_dir: Path) -> dict[str, str]:
         raise Failure(
             f"files in {model_dir} differ from the commit; commit them or leave out --git:\n{changed}"
         )
-    told = _git(model_dir, "log", "-1", "--format=%H%n%cn <%ce>%n%cI")
-    commit, committer, date = told.splitlines()
+    log_entry = _git(model_dir, "log", "-1", "--format=%H%n%cn <%ce>%n%cI")
+    commit, committer, date = log_entry.splitlines()
     remote = _remote_of(model_dir)
     return {"gitRemote": remote, "gitCommit": commit, "gitCommitter": committer, "gitCommitDate": date}
 

@@ -26,12 +26,12 @@ def read_config(path: Path, what: str = "configuration") -> tuple[str, Config]:
     """
     text = read_text(path)
     try:
-        found = yamlfile.parse(text, str(path))
+        config = yamlfile.parse(text, str(path))
     except yamlfile.YamlProblem as error:
         raise Failure(str(error)) from error
-    if not isinstance(found, dict):
-        raise Failure(f"{path}, line 1, column 1: a {what} is a map of fields, not {_kind(found)}")
-    return text, found
+    if not isinstance(config, dict):
+        raise Failure(f"{path}, line 1, column 1: a {what} is a map of fields, not {_kind(config)}")
+    return text, config
 
 
 def _kind(value: Any) -> str:

@@ -13,11 +13,11 @@ from determined.transport.rest import Session
 def read_log_cause(session: Session, trial_id: int) -> str:
     """Return which error a trial's log names first, on which rank and where; empty if there is none."""
     try:
-        found: dict[str, Any] | None = session.get(f"/api/v1/trials/{trial_id}/logs/cause")["cause"]
+        cause: dict[str, Any] | None = session.get(f"/api/v1/trials/{trial_id}/logs/cause")["cause"]
     except errors.BadRequestException:
         # The explanation is an extra: its absence must not hide the state, which is already known.
         return ""
-    return output.harmless(format_log_cause(trial_id, found)) if found else ""
+    return output.harmless(format_log_cause(trial_id, cause)) if cause else ""
 
 
 def read_log_cause_of_experiment(session: Session, experiment_id: int) -> str:

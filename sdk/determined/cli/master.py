@@ -95,7 +95,7 @@ def parked(session: Session, args: argparse.Namespace) -> None:
         print("\nEvents that a service cannot process, at which it stands still:")
         output.table(
             ("Service", "Since", "Stream", "Position", "Subject", "Error"),
-            [_standing_row(one) for one in standing],
+            [_standing_row(event) for event in standing],
         )
 
 
@@ -123,7 +123,9 @@ def rebuild(session: Session, args: argparse.Namespace) -> None:
     """Make a service rebuild its database from the log, or list what can be rebuilt."""
     if args.program is None:
         programs = session.get("/api/v1/master/rebuild")["programs"]
-        output.table(("Service", "Rebuild"), [(one["program"], one["progress"] or "-") for one in programs])
+        output.table(
+            ("Service", "Rebuild"), [(program["program"], program["progress"] or "-") for program in programs]
+        )
         return
     question = (
         f"The {args.program} starts again with an empty database and folds the whole log. Until it is done, "

@@ -56,11 +56,16 @@ def _path(args: argparse.Namespace) -> str:
 def list_workspaces(session: Session, args: argparse.Namespace) -> None:
     """List the workspaces a pool is bound to."""
     ids = read_all(session, _path(args), "workspaceIds")
-    known = {one["id"]: one["name"] for one in read_all(session, "/api/v1/workspaces", "workspaces")}
+    workspace_names = {
+        workspace["id"]: workspace["name"]
+        for workspace in read_all(session, "/api/v1/workspaces", "workspaces")
+    }
     if not ids:
         print(f"Resource pool {args.pool_name} is not bound to any workspace visible to you.")
         return
-    output.table(["Resource Pool", "Workspace"], [[args.pool_name, known.get(id, id)] for id in ids])
+    output.table(
+        ["Resource Pool", "Workspace"], [[args.pool_name, workspace_names.get(id, id)] for id in ids]
+    )
 
 
 _POOL = arg("pool_name", help="name of the resource pool")

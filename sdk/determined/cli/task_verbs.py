@@ -216,7 +216,9 @@ def _list(kind: Kind) -> Run:
             return
         spaces = {entry["id"]: entry["name"] for entry in session.get("/api/v1/workspaces")["workspaces"]}
         if args.json:
-            output.print_json([{**one, "workspaceName": spaces.get(one.get("workspaceId"))} for one in tasks])
+            output.print_json(
+                [{**entry, "workspaceName": spaces.get(entry.get("workspaceId"))} for entry in tasks]
+            )
         else:
             rows = [_row(kind, entry, spaces) for entry in tasks]
             output.table(_headers(kind), rows, as_csv=args.csv)

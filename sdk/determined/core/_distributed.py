@@ -29,8 +29,8 @@ def announce_rank() -> None:
     """Show the other ranks of this host that this one runs, if it is one that was started by hand."""
     # By their bytes: a template for warm starts imports this for many ranks, and must not read what differs
     # for each of them. Those ranks have a launcher and need not be announced.
-    known: Any = getattr(os, "environb", {})
-    named = {name: os.fsdecode(known.get(name.encode(), b"")) for name in _OF_RANKS}
+    environment: Any = getattr(os, "environb", {})
+    named = {name: os.fsdecode(environment.get(name.encode(), b"")) for name in _OF_RANKS}
     if _is_by_hand(named):
         # By name, because it needs fcntl, which Windows lacks.
         importlib.import_module("determined.core._presence").announce()

@@ -18,18 +18,18 @@ class MetricNames:
 
     def reported(self, group: str, names: Iterable[str]) -> None:
         """Warn once if a group has too many names, and once if there are too many groups."""
-        known = self._names.get(group)
+        group_names = self._names.get(group)
         # Fast path for almost all calls: a report should take only microseconds.
-        if known is not None and known.issuperset(names):
+        if group_names is not None and group_names.issuperset(names):
             return
         if group in self._full:
             return
-        if known is None and group not in RESERVED_GROUPS and len(self._names) >= MAX_GROUPS_PER_TRIAL:
+        if group_names is None and group not in RESERVED_GROUPS and len(self._names) >= MAX_GROUPS_PER_TRIAL:
             self._warn_of_groups(group)
             return
-        known = self._names.setdefault(group, set())
-        known.update(names)
-        if len(known) > MAX_NAMES_PER_GROUP:
+        group_names = self._names.setdefault(group, set())
+        group_names.update(names)
+        if len(group_names) > MAX_NAMES_PER_GROUP:
             self._full.add(group)
             logger.warning(
                 "the %s metrics of this trial have more than %d names: further names are neither stored nor "

@@ -188,9 +188,9 @@ def main(args: Sequence[str] | None = None) -> int:
 
 def _name_first(address: str) -> None:
     notes = _pids.notes_of(address)
-    found = None if notes is None else _ends.first_cause(notes)
-    if found is not None:
-        print(f"rank {found[0]} {_child.ending(found[1])}", file=sys.stderr, flush=True)
+    cause = None if notes is None else _ends.first_cause(notes)
+    if cause is not None:
+        print(f"rank {cause[0]} {_child.ending(cause[1])}", file=sys.stderr, flush=True)
 
 
 def _remove_files(address: str) -> None:

@@ -248,10 +248,10 @@ class TrialReference:
         return [_checkpoint.from_wire(self._session, checkpoint) for checkpoint in checkpoints]
 
     def _own_checkpoint(self, uuid: str) -> Checkpoint:
-        found = _checkpoint.get(self._session, uuid)
-        if found.training is None or found.training.trial_id != self.id:
+        checkpoint = _checkpoint.get(self._session, uuid)
+        if checkpoint.training is None or checkpoint.training.trial_id != self.id:
             raise NotFoundException(f"trial {self.id} has no checkpoint {uuid}")
-        return found
+        return checkpoint
 
     def _completed(self) -> list[Checkpoint]:
         return self._checkpoints(states=CheckpointState.COMPLETED.value)

@@ -58,10 +58,10 @@ def _json(name: str, value: Any) -> None:
     if value is None:
         return
     _arguments.mapping(name, value, "a dict of name to value, or None")
-    for key, one in value.items():
+    for key, entry in value.items():
         _arguments.text(f"a name in {name}", key)
         try:
-            json.dumps(one)
+            json.dumps(entry)
         except (TypeError, ValueError, RecursionError):
             expected = "a value that JSON has: text, a number, true or false, None, a list or a dict"
-            raise TypeError(_arguments.wrong(f"{name}[{key!r}]", expected, one)) from None
+            raise TypeError(_arguments.wrong(f"{name}[{key!r}]", expected, entry)) from None

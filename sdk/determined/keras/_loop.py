@@ -257,7 +257,9 @@ class KerasLoop(BoundaryLoop):
         if not shares:
             raise RuntimeError("the validation data is empty: its loader gave no batch")
         total = sum(number for _, number in shares)
-        return {name: sum(one[name] * n for one, n in shares) / total for name in shares[0][0]}
+        return {
+            name: sum(rank_metrics[name] * n for rank_metrics, n in shares) / total for name in shares[0][0]
+        }
 
     # -- the end
 

@@ -110,7 +110,7 @@ def relay(rank: int, command: Sequence[str], redirect: bool = True) -> int:
     # Removed, so that a launcher inside the script does not write to them.
     notes = os.environ.pop(_ends.FILE, "")
 
-    def told(number: int) -> None:
+    def on_signal(number: int) -> None:
         if number == signal.SIGTERM:
             _ends.note(notes, rank, _ends.TOLD_TO_END)
             if notes:
@@ -119,7 +119,7 @@ def relay(rank: int, command: Sequence[str], redirect: bool = True) -> int:
     pipes = [os.pipe(), os.pipe()]
     output = pipes[0][1], pipes[1][1]
     try:
-        child = _child.passing_on(lambda: _begun(command, output), told)
+        child = _child.passing_on(lambda: _begun(command, output), on_signal)
     except OSError as error:
         return _child.not_started(command, error)
     finally:

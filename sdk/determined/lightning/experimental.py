@@ -110,16 +110,16 @@ class DetLogger(Logger):  # type: ignore[misc]
 
     def _new_metrics(self, metrics: Mapping[str, Any], group: str, steps: int) -> dict[str, Any]:
         """The metrics of a group that were not reported at this step, and the epoch with them."""
-        before, known = self._reported.get(group, (-1, set()))
-        known = known if before == steps else set()
+        before, reported = self._reported.get(group, (-1, set()))
+        reported = reported if before == steps else set()
         of_group = {
             name
             for name in metrics
             if name == "epoch" or name.startswith(_VALIDATION) == (group == "validation")
         }
-        new = {name: float(metrics[name]) for name in of_group - known}
+        new = {name: float(metrics[name]) for name in of_group - reported}
         if new.keys() - {"epoch"}:
-            self._reported[group] = steps, known | new.keys()
+            self._reported[group] = steps, reported | new.keys()
         return new
 
     @rank_zero_only  # type: ignore[untyped-decorator, unused-ignore]

@@ -154,21 +154,21 @@ class SearchRunner(abc.ABC):
         model_dir: str | None,
         includes: Sequence[str | Path] | None,
         once: uuid.UUID,
-        kept: Callable[[], tuple[int, Wire] | None],
+        restore: Callable[[], tuple[int, Wire] | None],
     ) -> int:
-        """Continue the search that `kept` restores, or start one. Returns the experiment's id.
+        """Continue the search that `restore` returns, or start one. Returns the experiment's id.
 
         With the same `once`, the experiment is created only once, even if an earlier process was killed
         before it saved the result.
         """
         with open_session() as session:
-            found = kept()
-            if found is None:
+            restored = restore()
+            if restored is None:
                 id, prior = create_experiment(session, exp_config, model_dir, includes, once), None
                 # At once: a process killed before the first event must create no second experiment.
                 self.save_state(id, [])
             else:
-                id, prior = found
+                id, prior = restored
             self.run_experiment(id, session, prior)
         return id
 

@@ -55,7 +55,9 @@ class ObjectStoreBucket:
 
     def sizes(self, prefix: str) -> Resources:
         with _translated(prefix):
-            return {one["path"]: one["size"] for some in obstore.list(self._store, prefix) for one in some}
+            return {
+                entry["path"]: entry["size"] for some in obstore.list(self._store, prefix) for entry in some
+            }
 
     def read(self, key: str) -> bytes:
         with _translated(key):
@@ -95,8 +97,8 @@ class _Ranges:
     @contextlib.contextmanager
     def get(self, key: str, offset: int, length: int) -> Iterator[Body]:
         with _translated(f"object {key}"):
-            found = obstore.get(self._store, key, options={"range": (offset, offset + length)})
-        yield _Content(found)
+            response = obstore.get(self._store, key, options={"range": (offset, offset + length)})
+        yield _Content(response)
 
     def close(self) -> None:
         """Do nothing."""
@@ -105,9 +107,9 @@ class _Ranges:
 class _Content:
     """Implements `Body`."""
 
-    def __init__(self, found: "GetResult") -> None:
-        self.origin = Origin(found.meta["size"], found.meta["e_tag"] or "")
-        self._chunks = iter(found.stream(min_chunk_size=_CHUNK_BYTES))
+    def __init__(self, response: "GetResult") -> None:
+        self.origin = Origin(response.meta["size"], response.meta["e_tag"] or "")
+        self._chunks = iter(response.stream(min_chunk_size=_CHUNK_BYTES))
         self._left = memoryview(b"")
 
     def readinto(self, buffer: memoryview, /) -> int:

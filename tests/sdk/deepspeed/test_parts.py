@@ -87,9 +87,9 @@ def test_metrics_are_of_ranks_that_report():
 
 def test_metrics_that_do_not_fit():
     with pytest.raises(InvalidExperimentException, match=r"train_batch\(\) must return a dict"):
-        metrics.kept(torch.tensor(1.0), "train_batch", [])
+        metrics.detached(torch.tensor(1.0), "train_batch", [])
     with pytest.raises(InvalidExperimentException, match=r"\['b'\] after \['a'\]"):
-        metrics.kept({"b": 1}, "train_batch", [{"a": 1}])
+        metrics.detached({"b": 1}, "train_batch", [{"a": 1}])
     with pytest.raises(InvalidExperimentException, match="different names"):
         metrics.of_all_ranks(None, group_of([[{"a": 1}], [{"b": 1}]]), True)
     with pytest.raises(RuntimeError, match="empty"):

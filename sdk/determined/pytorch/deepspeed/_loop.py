@@ -97,7 +97,7 @@ class DeepSpeedLoop(BoundaryLoop):
         once = context.use_pipeline_parallel or context._manual
         for _ in range(1 if once else self._micro):
             given = self._trial.train_batch(self._batches, epoch_idx=epoch, batch_idx=index)
-            self._calls.append(_metrics.kept(given, "train_batch", self._calls))
+            self._calls.append(_metrics.detached(given, "train_batch", self._calls))
         self._check_engines()
         self._counters.batches_trained = index + 1
         if (index + 1) % length == 0:
@@ -137,7 +137,7 @@ class DeepSpeedLoop(BoundaryLoop):
         calls: _metrics.Calls = []
         for index in range(self._evaluations(most_batches)):
             given = self._trial.evaluate_batch(batches, index)
-            calls.append(_metrics.kept(given, "evaluate_batch", calls))
+            calls.append(_metrics.detached(given, "evaluate_batch", calls))
         self._callbacks.tell("on_validation_epoch_end", calls)
         metrics = _metrics.mean_of_calls(calls if self._reports else None, self._distributed)
         metrics |= self._context._reducers.reduce_validation(self._distributed.allgather)

@@ -14,7 +14,7 @@ from determined.pytorch._window import plain
 Calls = list[dict[str, Any]]
 
 
-def kept(given: Any, hook: str, before: Calls) -> dict[str, Any]:
+def detached(given: Any, hook: str, before: Calls) -> dict[str, Any]:
     """Return the metrics of one call, without gradients.
 
     Raises:
