@@ -91,16 +91,16 @@ def visible_devices(slots: Sequence[Slot], *, counted: bool = False) -> str:
     if counted:
         return ",".join(map(str, range(len(uuids))))
     indices = {gpu.uuid: str(gpu.number) for gpu in _nvidia()} if uuids else {}
-    known = all(uuid in indices for uuid in uuids)
+    all_indexed = all(uuid in indices for uuid in uuids)
     # Numbers and UUIDs cannot be mixed.
-    return ",".join(indices[uuid] if known else uuid for uuid in uuids)
+    return ",".join(indices[uuid] if all_indexed else uuid for uuid in uuids)
 
 
 def _is_visible(visible: str | None, gpu: _Gpu) -> bool:
     if visible is None:
         return True
     names = [name.strip() for name in visible.split(",") if name.strip()]
-    return str(gpu.number) in names or any(gpu.uuid.startswith(one) for one in names if not one.isdigit())
+    return str(gpu.number) in names or any(gpu.uuid.startswith(name) for name in names if not name.isdigit())
 
 
 class _Gpu(NamedTuple):

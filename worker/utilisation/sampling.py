@@ -55,7 +55,7 @@ class Sampler:
         now = self._clock()
         seconds = max(now - self._at, 1e-9)
         seen = {
-            key: process for pid in pids if (found := self._read_process(pid)) for key, process in (found,)
+            key: process for pid in pids if (entry := self._read_process(pid)) for key, process in (entry,)
         }
         metrics = dict[str, float]()
         for key, process in seen.items():

@@ -105,5 +105,5 @@ def _set_at(word: bytes, before: bytes, after: bytes) -> str | None:
     return "" if renamed and _ENDS_LINE.match(after) else None
 
 
-def _name(found: re.Match[bytes] | None) -> str:
-    return "" if found is None else (found[1] or found[2]).decode("utf-8", "replace")
+def _name(match: re.Match[bytes] | None) -> str:
+    return "" if match is None else (match[1] or match[2]).decode("utf-8", "replace")

@@ -54,32 +54,32 @@ _succeeded: list[bool] = []
 
 def watchful() -> list[object]:
     """Objects that do something when they are freed."""
-    return [one for one in gc.get_objects() if hasattr(type(one), "__del__")]
+    return [item for item in gc.get_objects() if hasattr(type(item), "__del__")]
 
 
 def spare_openssl() -> None:
     """Have OpenSSL not free its memory at exit, which would copy it first. Call it before OpenSSL is used."""
-    found = importlib.util.find_spec("_hashlib")
+    spec = importlib.util.find_spec("_hashlib")
     try:
-        openssl = ctypes.CDLL(found.origin if found is not None else None)
+        openssl = ctypes.CDLL(spec.origin if spec is not None else None)
         openssl.OPENSSL_init_crypto(ctypes.c_uint64(NO_ATEXIT), None)
     except (OSError, AttributeError):
         # An interpreter without OpenSSL, or with one that cannot.
         return
 
 
-def install(known: list[object]) -> None:
+def install(earlier: list[object]) -> None:
     """Have the forks of this process end in this way. Call it after everything is loaded, before `gc.freeze`.
 
-    `known` are watchful objects from before anything was loaded. If there are others, forks end as any
+    `earlier` are watchful objects from before anything was loaded. If there are others, forks end as any
     process.
     """
     hook = getattr(sys, "__interactivehook__", None)
     if not isinstance(hook, Function):
         return
-    before = set(map(id, known))
-    fast = all(id(one) in before for one in watchful())
-    reports_leaks = any(type(one).__module__ == "nanobind" for one in gc.get_objects())
+    before = set(map(id, earlier))
+    fast = all(id(item) in before for item in watchful())
+    reports_leaks = any(type(item).__module__ == "nanobind" for item in gc.get_objects())
     # The interpreter drops this function, which only a prompt calls, after it has called all functions of
     # `atexit`, when no other thread can run any more, and before it drops modules. A copy, because its module
     # refers to it, too.
@@ -159,15 +159,15 @@ def _end_own_modules() -> bool:
     # The interpreter's collections do not call these any more.
     gc.callbacks.clear()
     # What was frozen is not among these.
-    made = [one for one in gc.get_objects() if issubclass(type(one), Module)]
-    names, left = _names(made), [weakref.ref(one) for one in made]
+    made = [module for module in gc.get_objects() if issubclass(type(module), Module)]
+    names, left = _names(made), [weakref.ref(module) for module in made]
     made.clear()
     for name in names:
         sys.modules[name] = None  # type: ignore[assignment]
     gc.collect()
-    kept = [module for ref in reversed(left) if (module := ref()) is not None]
-    _close_generators(kept)
-    _empty(kept)
+    remaining = [module for ref in reversed(left) if (module := ref()) is not None]
+    _close_generators(remaining)
+    _empty(remaining)
     return _something_matters()
 
 
@@ -180,9 +180,9 @@ def _close_generators(modules: list[Any]) -> None:
     for module in modules:
         for value in list(vars(module).values()):
             is_context = issubclass(type(value), contextlib.ContextDecorator)
-            one: Any = getattr(value, "__dict__", {}).get("gen") if is_context else value
-            if type(one) is Generator and not one.gi_running:
-                _close(one)
+            generator: Any = getattr(value, "__dict__", {}).get("gen") if is_context else value
+            if type(generator) is Generator and not generator.gi_running:
+                _close(generator)
 
 
 def _close(generator: Any) -> None:
@@ -196,31 +196,31 @@ def _close(generator: Any) -> None:
 
 def _names(modules: list[Any]) -> list[str]:
     """Under which names they are in `sys.modules`, in its order, but the main program's first."""
-    wanted = {vars(one).get("__name__"): one for one in modules}
-    wanted = {name: one for name, one in wanted.items() if sys.modules.get(name) is one}
+    wanted = {vars(module).get("__name__"): module for module in modules}
+    wanted = {name: module for name, module in wanted.items() if sys.modules.get(name) is module}
     names = ["__main__"] if wanted.pop("__main__", None) else []
-    newest, found = reversed(sys.modules), []
+    newest, reversed_names = reversed(sys.modules), []
     # Not all of them: to look at a name copies it into this process.
     while wanted:
         name = next(newest)
         if wanted.pop(name, None) is not None:
-            found.append(name)
-    return [*names, *reversed(found)]
+            reversed_names.append(name)
+    return [*names, *reversed(reversed_names)]
 
 
 def _something_matters() -> bool:
     """Whether something of the script is left whose end may be seen from outside of its process."""
     try:
-        return any(_may_matter(one) for one in gc.get_objects() if type(one) is not _Ending)
+        return any(_may_matter(item) for item in gc.get_objects() if type(item) is not _Ending)
     except Exception:
         # A class may compute its attributes, and fail.
         return True
 
 
-def _may_matter(one: Any) -> bool:
-    kind: Any = type(one)
+def _may_matter(item: Any) -> bool:
+    kind: Any = type(item)
     if hasattr(kind, "__del__"):
-        return kind.__module__ != "_io" or not one.closed
+        return kind.__module__ != "_io" or not item.closed
     # A type of a compiled library may do anything when it is freed.
     top = str(kind.__module__).partition(".")[0]
     if top in WRITING:

@@ -36,9 +36,9 @@ def find(script: Mapping[str, Any] | None, without: Collection[str]) -> list[str
         _print_names(script, write)
     os.close(write)
     with open(read, "rb") as names:
-        found = names.read().decode().split("\n")
+        imported = names.read().decode().split("\n")
     os.waitpid(pid, 0)
-    return [name for name in found if name and re.split("[.:]", name)[0] not in without]
+    return [name for name in imported if name and re.split("[.:]", name)[0] not in without]
 
 
 def _print_names(script: Mapping[str, Any], write: int) -> NoReturn:
