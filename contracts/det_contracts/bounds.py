@@ -65,12 +65,12 @@ def limit_problem(fact: object) -> str:
     Args:
         fact: A fact stated by a trial, of any kind.
     """
-    found = (
+    problems = (
         too_large(field, getattr(fact, field), most)
         for kind, field, most in SCRIPT_FIELDS
         if type(fact) is kind
     )
-    return next(filter(None, found), "")
+    return next(filter(None, problems), "")
 
 
 def too_large(field: str, value: Any, most: int) -> str:
@@ -114,8 +114,8 @@ def _check(field: str, value: Any) -> None:
 def _check_all(field: str, values: tuple[Any, ...] | list[Any]) -> None:
     if field == "labels" and len(values) > LABELS:
         raise _limit_error(field, f"{len(values):,} entries", f"{LABELS:,}")
-    for one in values:
-        _check(field, one)
+    for value in values:
+        _check(field, value)
 
 
 def _check_object(field: str, value: Mapping[Any, Any]) -> None:

@@ -132,8 +132,9 @@ def decode(body: bytes, position: int, stream: str = subjects.CONTROL) -> Record
         record = _record(envelope)
     except (msgspec.MsgspecError, UnicodeError, KeyError, TypeError, RecursionError) as error:
         raise BadRecord(f"message {position} of {stream} cannot be read: {error}") from error
-    known = envelope
-    return Recorded(position, record, known.id, known.actor, known.at, known.cause, stream, known.witness)
+    return Recorded(
+        position, record, envelope.id, envelope.actor, envelope.at, envelope.cause, stream, envelope.witness
+    )
 
 
 def read(subject: str, body: bytes, position: int, stream: str = subjects.CONTROL) -> Recorded:

@@ -114,20 +114,24 @@ def store_arguments(storage: Mapping[str, Any], environment: Mapping[str, str]) 
     `environment` may hold STORAGE_EMULATOR_HOST, the address of a stand-in for Google's store.
     """
     if storage["type"] == "gcs":
-        found: dict[str, Any] = {"bucket": storage["bucket"]}
+        arguments: dict[str, Any] = {"bucket": storage["bucket"]}
         if stand_in := environment.get("STORAGE_EMULATOR_HOST"):
             url = stand_in if "://" in stand_in else f"http://{stand_in}"
             # It gets nobody's credentials.
-            found |= {"base_url": url.rstrip("/"), "credential_provider": _stand_in_token}
-        return found
+            arguments |= {"base_url": url.rstrip("/"), "credential_provider": _stand_in_token}
+        return arguments
     account = azure_account(storage)
-    found = {"container_name": storage["container"], "account_name": account.name, "endpoint": account.url}
+    arguments = {
+        "container_name": storage["container"],
+        "account_name": account.name,
+        "endpoint": account.url,
+    }
     # Variables of the environment must not redirect what the configuration says.
-    found |= {"use_emulator": False, "use_fabric_endpoint": False}
+    arguments |= {"use_emulator": False, "use_fabric_endpoint": False}
     if account.credential:
         # A provider is used instead of whatever keys the environment holds.
-        found["credential_provider"] = account.signed_with
-    return found
+        arguments["credential_provider"] = account.signed_with
+    return arguments
 
 
 def _stand_in_token() -> dict[str, Any]:
