@@ -30,13 +30,13 @@ def field_docs(record: type) -> dict[str, str]:
     (tree,) = ast.parse(inspect.getsource(record)).body
     if not isinstance(tree, ast.ClassDef):
         raise TypeError(f"{record} is not written as a class")
-    found, last = {}, ""
+    texts, last = {}, ""
     for node in tree.body:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             last = node.target.id
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and last:
-            found[last] = " ".join(str(node.value.value).split())
-    return found
+            texts[last] = " ".join(str(node.value.value).split())
+    return texts
 
 
 def type_name(kind: typing.Any) -> str:
@@ -57,15 +57,15 @@ def record_text(record: type) -> str:
 
 def nested_records(records: typing.Iterable[type]) -> list[type]:
     """The records that fields of these records contain, at any depth, by name."""
-    found: dict[str, type] = {}
+    by_name: dict[str, type] = {}
     waiting = [hint for record in records for hint in typing.get_type_hints(record).values()]
     while waiting:
         hint = waiting.pop()
         waiting += typing.get_args(hint)
-        if isinstance(hint, type) and issubclass(hint, msgspec.Struct) and hint.__name__ not in found:
-            found[hint.__name__] = hint
+        if isinstance(hint, type) and issubclass(hint, msgspec.Struct) and hint.__name__ not in by_name:
+            by_name[hint.__name__] = hint
             waiting += typing.get_type_hints(hint).values()
-    return [found[name] for name in sorted(found)]
+    return [by_name[name] for name in sorted(by_name)]
 
 
 def messages() -> str:

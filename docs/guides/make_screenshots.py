@@ -94,24 +94,24 @@ def fill(cluster: Any, folder: Path) -> dict[str, int]:
     (core / "large.yaml").write_text(TOO_LARGE)
     (core / "distributed.py").write_text(DISTRIBUTED)
     (core / "distributed.yaml").write_text(DISTRIBUTED_CONFIG)
-    found = {
+    ids = {
         "search": cluster.create("adaptive.yaml", digits),
         "single": cluster.create("const.yaml", digits),
         "checkpoints": cluster.create("2_checkpoints.yaml", core),
         "failed": cluster.create("fail.yaml", core),
         "distributed": cluster.create("distributed.yaml", core),
     }
-    for id in found.values():
+    for id in ids.values():
         cluster.wait_for_end(id, within_s=900)
-    cluster.api("PATCH", f"experiments/{found['search']}", json={"labels": ["digits", "sweep"]})
-    cluster.api("PATCH", f"experiments/{found['single']}", json={"labels": ["digits"]})
-    register(cluster, found["search"])
-    file_away(cluster, found["search"], found["single"], found["distributed"])
+    cluster.api("PATCH", f"experiments/{ids['search']}", json={"labels": ["digits", "sweep"]})
+    cluster.api("PATCH", f"experiments/{ids['single']}", json={"labels": ["digits"]})
+    register(cluster, ids["search"])
+    file_away(cluster, ids["search"], ids["single"], ids["distributed"])
     for _ in range(6):
-        found["running"] = cluster.create("long.yaml", core)
+        ids["running"] = cluster.create("long.yaml", core)
     cluster.tell(cluster.create("long.yaml", core), "pause")
     cluster.create("large.yaml", core)
-    return found
+    return ids
 
 
 def file_away(cluster: Any, *experiments: int) -> None:
@@ -129,8 +129,8 @@ def register(cluster: Any, experiment: int) -> None:
     cluster.api("POST", "models", json={"name": "digits", "description": "reads handwritten digits"})
     best = {"sortBy": "SORT_BY_SEARCHER_METRIC", "orderBy": "ORDER_BY_DESC", "states": "STATE_COMPLETED"}
     page = cluster.get(f"experiments/{experiment}/checkpoints", **best)
-    for one in reversed(page["checkpoints"][:VERSIONS]):
-        cluster.api("POST", "models/digits/versions", json={"checkpointUuid": one["uuid"]})
+    for checkpoint in reversed(page["checkpoints"][:VERSIONS]):
+        cluster.api("POST", "models/digits/versions", json={"checkpointUuid": checkpoint["uuid"]})
 
 
 def pages(cluster: Any, ids: dict[str, int]) -> dict[str, str]:

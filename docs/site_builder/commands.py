@@ -50,11 +50,11 @@ def _of_verb(verb: Verb, depth: int, above: str) -> Iterator[str]:
         yield ""
 
 
-def _of_argument(one: Arg, parser: argparse.ArgumentParser) -> str:
-    action = parser.add_argument(*one.names, **one.options)
+def _of_argument(argument: Arg, parser: argparse.ArgumentParser) -> str:
+    action = parser.add_argument(*argument.names, **argument.options)
     value = "" if action.nargs == 0 else f" {_value(action)}"
     names = (
-        ", ".join(f"`{name}{value}`" for name in one.names)
+        ", ".join(f"`{name}{value}`" for name in argument.names)
         if action.option_strings
         else f"`{_value(action)}`"
     )

@@ -40,19 +40,19 @@ class Row(NamedTuple):
 
 def command_rows() -> list[Row]:
     """Every command of 0.25; *same* means: the same names, arguments and options, and perhaps more."""
-    told = json.loads((VECTORS / "commands-0.25.json").read_text())
-    return [_command(name, one) for name, one in told.items() if one["verb"]]
+    commands = json.loads((VECTORS / "commands-0.25.json").read_text())
+    return [_command(name, command) for name, command in commands.items() if command["verb"]]
 
 
-def _command(name: str, told: dict[str, Any]) -> Row:
+def _command(name: str, command: dict[str, Any]) -> Row:
     ours = _find(name.split())
     if not isinstance(ours, Verb) or ours.anything:
         return Row(name, ABSENT)
-    lacking = sorted(set(told["names"]) - set(ours.names.split()))
-    flags = {flag for one in _arguments(ours) for flag in one.names if flag.startswith("-")}
-    lacking += [one for one in told.get("options", []) if not set(one.split()) <= flags]
-    positional = [one for one in _arguments(ours) if not one.names[0].startswith("-")]
-    if len(positional) < len(told.get("positionals", [])):
+    lacking = sorted(set(command["names"]) - set(ours.names.split()))
+    flags = {flag for argument in _arguments(ours) for flag in argument.names if flag.startswith("-")}
+    lacking += [option for option in command.get("options", []) if not set(option.split()) <= flags]
+    positional = [argument for argument in _arguments(ours) if not argument.names[0].startswith("-")]
+    if len(positional) < len(command.get("positionals", [])):
         lacking.append("positional arguments")
     return Row(name, DIFFERS, f"without {', '.join(lacking)}") if lacking else Row(name, SAME)
 
@@ -62,10 +62,10 @@ def _find(words: Iterable[str]) -> Noun | Verb | None:
     for word in words:
         if isinstance(node, Verb):
             return node
-        found = [child for child in node.children if word in child.names.split()]
-        if not found:
+        matches = [child for child in node.children if word in child.names.split()]
+        if not matches:
             return None
-        node = found[0]
+        node = matches[0]
     return node
 
 
@@ -79,7 +79,7 @@ def route_rows() -> list[Row]:
     app = FastAPI()
     app.include_router(surface())
     paths = document(app)["paths"]
-    ours = {(method.upper(), _blank(path)) for path, found in paths.items() for method in found}
+    ours = {(method.upper(), _blank(path)) for path, operations in paths.items() for method in operations}
     rows = []
     for method, path in json.loads((VECTORS / "rest-0.25.json").read_text()):
         key = method, _blank(path)
@@ -95,13 +95,13 @@ def _blank(path: str) -> str:
 def field_rows() -> list[Row]:
     """Every field of the configuration that 0.25 has."""
     seen: dict[str, Row] = {}
-    for one in configuration.rows(EXPERIMENT):
-        if one.path in remarks.OUR_FIELDS or one.branch in remarks.OUR_SEARCHERS:
+    for field in configuration.rows(EXPERIMENT):
+        if field.path in remarks.OUR_FIELDS or field.branch in remarks.OUR_SEARCHERS:
             continue
-        meaning = configuration.meaning(one.path, one.branch)
+        meaning = configuration.meaning(field.path, field.branch)
         unused = meaning == NOT_USED or "not used here" in meaning
-        seen[one.path] = Row(
-            one.path, DIFFERS if unused else SAME, "taken, and has no effect" if unused else ""
+        seen[field.path] = Row(
+            field.path, DIFFERS if unused else SAME, "taken, and has no effect" if unused else ""
         )
     return list(seen.values())
 
@@ -115,10 +115,10 @@ KINDS = {
 }
 
 
-def remark(row: Row, known: dict[str, str]) -> str:
+def remark(row: Row, remarks_by_start: dict[str, str]) -> str:
     """Why a row is as it is: the remark of its name or path, or of the longest beginning that has one."""
-    fits = [start for start in known if _begins(row.name, start)]
-    return known[max(fits, key=len)] if fits else ""
+    fits = [start for start in remarks_by_start if _begins(row.name, start)]
+    return remarks_by_start[max(fits, key=len)] if fits else ""
 
 
 def _begins(name: str, start: str) -> bool:
@@ -138,9 +138,10 @@ def page() -> str:
     return "\n".join(parts)
 
 
-def _table(rows: list[Row], known: dict[str, str]) -> str:
+def _table(rows: list[Row], remarks_by_start: dict[str, str]) -> str:
     cells = [
-        f"| `{row.name}` | {row.state} | {_cell('; '.join(filter(None, (row.found, remark(row, known)))))} |"
+        f"| `{row.name}` | {row.state} | "
+        f"{_cell('; '.join(filter(None, (row.found, remark(row, remarks_by_start)))))} |"
         for row in rows
     ]
     return "| 0.25 | here | remarks |\n|---|---|---|\n" + "\n".join(cells) + "\n"

@@ -109,8 +109,8 @@ def _bounds(low: int, high: int) -> str:
     return f", at least {low}" if high == Integer().high else f", {low} to {high}"
 
 
-def _plural(one: str) -> str:
-    first, _, rest = one.partition(",")
+def _plural(singular: str) -> str:
+    first, _, rest = singular.partition(",")
     return (first if first == "anything" else f"{first}s") + (f" ({rest.strip()})" if rest else "")
 
 

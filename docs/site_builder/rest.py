@@ -32,9 +32,9 @@ Who may ask for what: [rights by route](../rights-table.md).
 def page() -> str:
     """The whole reference as Markdown."""
     lines = [INTRODUCTION]
-    for noun, found in sorted(_by_noun().items()):
+    for noun, routes in sorted(_by_noun().items()):
         lines += [f"## {noun}\n", "| | path | does | asked by |", "|---|---|---|---|"]
-        lines += [_row(method, path, operation) for path, method, operation in found]
+        lines += [_row(method, path, operation) for path, method, operation in routes]
         lines.append("")
     return "\n".join(lines)
 
@@ -42,17 +42,17 @@ def page() -> str:
 def _by_noun() -> dict[str, list[tuple[str, str, dict[str, Any]]]]:
     app = FastAPI()
     app.include_router(surface())
-    found: dict[str, list[tuple[str, str, dict[str, Any]]]] = {}
+    routes: dict[str, list[tuple[str, str, dict[str, Any]]]] = {}
     for path, operations in document(app)["paths"].items():
         for method in METHODS:
             if method in operations and path.startswith(API):
                 noun = path.removeprefix(API).split("/")[0]
-                found.setdefault(noun, []).append((path, method, operations[method]))
-    return found
+                routes.setdefault(noun, []).append((path, method, operations[method]))
+    return routes
 
 
 def _row(method: str, path: str, operation: dict[str, Any]) -> str:
     does = operation["description"].split("\n\n")[0]
-    asked = [one["name"] for one in operation.get("parameters", []) if one["in"] == "query"]
+    asked = [parameter["name"] for parameter in operation.get("parameters", []) if parameter["in"] == "query"]
     cells = method.upper(), f"`~/{path.removeprefix(API)}`", " ".join(does.split()), ", ".join(asked)
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

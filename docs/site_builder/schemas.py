@@ -20,8 +20,13 @@ def schemas() -> dict[str, Any]:
     app = FastAPI()
     app.include_router(surface())
     whole = document(app)
-    found = dict(sorted(whole["components"]["schemas"].items()))
-    return {"openapi": whole["openapi"], "info": whole["info"], "paths": {}, "components": {"schemas": found}}
+    records = dict(sorted(whole["components"]["schemas"].items()))
+    return {
+        "openapi": whole["openapi"],
+        "info": whole["info"],
+        "paths": {},
+        "components": {"schemas": records},
+    }
 
 
 if __name__ == "__main__":

@@ -77,18 +77,18 @@ def meaning(record: type, name: str) -> str:
 
 def _texts(record: type) -> dict[str, str]:
     (tree,) = ast.parse(inspect.getsource(record)).body
-    found, last = {}, ""
+    texts, last = {}, ""
     for node in getattr(tree, "body", []):
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             last = node.target.id
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and last:
-            found[last] = " ".join(str(node.value.value).split())
-    return found
+            texts[last] = " ".join(str(node.value.value).split())
+    return texts
 
 
 def _row(record: type, field: dataclasses.Field[Any]) -> str:
     hint = typing.get_type_hints(record)[field.name]
-    kinds = [one for one in typing.get_args(hint) if one is not type(None)] or [hint]
+    kinds = [kind for kind in typing.get_args(hint) if kind is not type(None)] or [hint]
     text = meaning(record, field.name).replace("|", "\\|")
     return f"| `{PREFIX}{field.name.upper()}` | {KINDS[kinds[0]]} | {_default(field)} | {text} |"
 

@@ -74,22 +74,26 @@ def _write(place: Path, text: str) -> None:
 
 
 def _links(text: str) -> list[str]:
-    return [found.group() for found in LINK.finditer(CODE.sub("", text)) if "://" not in found.group()]
+    return [match.group() for match in LINK.finditer(CODE.sub("", text)) if "://" not in match.group()]
 
 
 def _linked_files(text: str, page: Path) -> set[Path]:
     targets = {(page.parent / link).resolve() for link in _links(text)}
-    return {one for one in targets if one.is_file() and one.suffix != ".md" and one.is_relative_to(ROOT)}
+    return {
+        target
+        for target in targets
+        if target.is_file() and target.suffix != ".md" and target.is_relative_to(ROOT)
+    }
 
 
 def _with_pages_of_folders(text: str, page: Path) -> str:
     """A link to a folder leads to its README or index; one to a folder without either, to nothing."""
 
-    def lead(found: re.Match[str]) -> str:
-        folder = page.parent / found.group()
+    def lead(match: re.Match[str]) -> str:
+        folder = page.parent / match.group()
         if not folder.is_dir():
-            return found.group()
+            return match.group()
         inside = [name for name in ("README.md", "index.md") if (folder / name).exists()]
-        return f"{found.group().rstrip('/')}/{inside[0]}" if inside else found.group()
+        return f"{match.group().rstrip('/')}/{inside[0]}" if inside else match.group()
 
     return LINK.sub(lead, text)

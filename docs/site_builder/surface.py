@@ -89,8 +89,8 @@ def _rows(module: str, names: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
         if path in _absent.TABLE:
             yield name, "not there", _absent.TABLE[path]
         elif differ:
-            said = "; ".join(f"`{m.rpartition('.')[2]}`: {why}" for m, why in differ.items())
-            yield name, "differs", said
+            differences = "; ".join(f"`{m.rpartition('.')[2]}`: {why}" for m, why in differ.items())
+            yield name, "differs", differences
 
 
 def _is_listed(name: str, surface: dict[str, dict[str, Any]]) -> bool:

@@ -21,11 +21,11 @@ TEST_IMAGES = 297
 
 def digits(train):
     """Images (64,) with values from 0 to 1 and their labels, from scikit-learn."""
-    found = load_digits()
-    order = np.random.RandomState(0).permutation(len(found.target))
+    dataset = load_digits()
+    order = np.random.RandomState(0).permutation(len(dataset.target))
     part = order[TEST_IMAGES:] if train else order[:TEST_IMAGES]
     return TensorDataset(
-        torch.tensor(found.data[part] / 16, dtype=torch.float32), torch.tensor(found.target[part])
+        torch.tensor(dataset.data[part] / 16, dtype=torch.float32), torch.tensor(dataset.target[part])
     )
 
 
