@@ -43,6 +43,8 @@ ROOMS = {
     "services.catalogue": {"services.people", "services.why"},
 }  # fmt: skip
 """Parts that are made of others; these are libraries and no processes."""
+VAGUE = {"found", "kept", "known", "one", "said", "told", "wish"}
+"""Names that say the grammar of a sentence, and not what a variable holds."""
 MOST_LINES = 400
 MOST_PUBLIC_METHODS = 12
 LARGE_CLASSES = {
@@ -68,6 +70,8 @@ class Facts(NamedTuple):
     """The last name of everything that it calls."""
     classes: tuple[tuple[str, list[str]], ...]
     """Each class and its public methods."""
+    vague_names: tuple[str, ...]
+    """Variables and parameters with one of the `VAGUE` names, and their lines."""
 
 
 @functools.cache
@@ -79,6 +83,7 @@ def facts(path):
         frozenset(name for node in nodes for name in imported(node)),
         frozenset(called(node.func) for node in nodes if isinstance(node, ast.Call)),
         tuple((node.name, public_methods(node)) for node in classes),
+        tuple(vague_names(nodes)),
     )
 
 
@@ -95,6 +100,25 @@ def called(function):
         case ast.Name(id=name) | ast.Attribute(attr=name):
             return name
     return ""
+
+
+def vague_names(nodes):
+    """Fields of records are left out: they are stored and sent."""
+    fields = {
+        statement.target
+        for node in nodes
+        if isinstance(node, ast.ClassDef)
+        for statement in node.body
+        if isinstance(statement, ast.AnnAssign)
+    }
+    for node in nodes:
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()) if name in VAGUE and node not in fields:
+                yield f"{name} in line {node.lineno}"
+            case ast.arg(arg=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) if (
+                name in VAGUE
+            ):
+                yield f"{name} in line {node.lineno}"
 
 
 def public_methods(node):
@@ -217,6 +241,27 @@ def test_the_table_of_measures_is_printed():
     assert int(files_of_it) == len(files("worker"))
     assert int(functions) > 400
     assert re.fullmatch(r"\d+ / \d+ / \d+", lengths)
+
+
+def test_variables_are_named_for_what_they_hold():
+    faults = [(path, name) for path in SOURCES for name in facts(path).vague_names]
+    assert faults == [], listed(faults)
+
+
+def test_a_vague_name_is_found():
+    source = """
+class Answer(Struct):
+    found: int = 0
+
+def read(known, *, kept=None):
+    found: list[int] = [one for one in known]
+    for told, trial in found:
+        trial.found = told
+"""
+    names = sorted(vague_names(list(ast.walk(ast.parse(source)))))
+    assert names == [
+        "found in line 6", "kept in line 5", "known in line 5", "one in line 6", "told in line 7",
+    ]  # fmt: skip
 
 
 PROGRAMS = ["services.gateway", "services.metrics", "worker", "services.searcher", "services.scheduler"]
