@@ -296,10 +296,10 @@ async def ensure_streams(
         elif stream == names.WITNESS:
             config |= _WITNESS_CONFIG | {"max_bytes": keep_bytes}
         else:
-            held = 0 if shrink else await _stream_bytes(js, stream)
-            most = max(keep_bytes, held)
-            config |= {"max_age": int(keep_days * 86400) * NANOSECONDS, "max_bytes": most}
-        await ensure_stream(js, config, (read_positions or {}).get(stream, 0), adjust=adjust)
+            config |= {"max_age": int(keep_days * 86400) * NANOSECONDS, "max_bytes": keep_bytes}
+        read_position = (read_positions or {}).get(stream, 0)
+        may_shrink = shrink or stream == names.WITNESS
+        await ensure_stream(js, config, read_position, adjust=adjust, shrink=may_shrink)
 
 
 _WITNESS_CONFIG: dict[str, Any] = {
@@ -314,22 +314,22 @@ _WITNESS_CONFIG: dict[str, Any] = {
 """Untrusted clients write here, so batches, roll-ups and TTLs stay disabled, as they are by default."""
 
 
-async def _stream_bytes(js: JetStreamContext, stream: str) -> int:
-    """Return the number of bytes in a stream; 0 if it does not exist."""
-    answer = await request_with_retry(js._nc, f"STREAM.INFO.{stream}", {})
-    return int(answer["state"]["bytes"]) if "state" in answer else 0
-
-
 async def ensure_stream(
-    js: JetStreamContext, config: dict[str, Any], read_position: int = 0, *, adjust: bool = True
+    js: JetStreamContext,
+    config: dict[str, Any],
+    read_position: int = 0,
+    *,
+    adjust: bool = True,
+    shrink: bool = True,
 ) -> None:
     """Create a stream or, with `adjust`, update it to these settings.
 
-    Raises RuntimeError with the broker's reason. `read_position` is the position up to which the stream
-    was read; raises `LogTruncated` if the stream is gone although it was read.
+    Without `shrink`, `max_bytes` does not go below what the stream holds. Raises RuntimeError with the
+    broker's reason. `read_position` is the position up to which the stream was read; raises `LogTruncated`
+    if the stream is gone although it was read.
     """
     began = time.monotonic()
-    while problem := await _ensure_once(js, config, read_position, adjust):
+    while problem := await _ensure_once(js, config, read_position, adjust, shrink):
         # Services start together: the broker counts a stream's size once per concurrent request to create it.
         patience = FORMING_PATIENCE_S if problem.code in FORMING_ERRORS else REFUSAL_PATIENCE_S
         if time.monotonic() - began > patience:
@@ -347,11 +347,13 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 async def _ensure_once(
-    js: JetStreamContext, config: dict[str, Any], read_position: int, adjust: bool
+    js: JetStreamContext, config: dict[str, Any], read_position: int, adjust: bool, shrink: bool
 ) -> Problem | None:
     name = config["name"]
     answer = await request_with_retry(js._nc, f"STREAM.INFO.{name}", {})
     if "error" not in answer:
+        if not shrink and config["max_bytes"] > 0:
+            config = config | {"max_bytes": max(config["max_bytes"], answer["state"]["bytes"])}
         return await _update_stream(js, config, answer["config"]) if adjust else None
     error = answer["error"]
     if error.get("err_code") != MISSING_STREAM:

@@ -5,10 +5,11 @@ Field names are camelCase or snake_case, and unknown fields are ignored (REST sp
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar
 
 import msgspec
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, model_validator
 from pydantic.alias_generators import to_camel
 
 Long = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
@@ -16,6 +17,15 @@ Long = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
 T = TypeVar("T")
 BoundedList = Annotated[list[T], Field(max_length=1000)]
 """A list of what one request may assign or remove. It is bounded: each item costs its owner work."""
+
+
+def in_utc(at: datetime) -> datetime:
+    """Return a time with a time zone: UTC if it has none, as in queries, wherever the gateway runs."""
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+Instant = Annotated[datetime, AfterValidator(in_utc)]
+"""A point in time, always with a time zone."""
 
 
 class Body(BaseModel):

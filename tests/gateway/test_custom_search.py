@@ -79,6 +79,11 @@ def test_other_searches_have_no_such_events(custom):
         ([{"createTrial": {"requestId": "a", "hyperparams": "[1]"}}], "searcherOperations[0].createTrial"),
         ([{"createTrial": {"requestId": "a", "hyperparams": "{"}}], "searcherOperations[0].createTrial"),
         ([{"trialOperation": {"validateAfter": {"requestId": "a", "length": "far"}}}], "trialOperation"),
+        ([{"trialOperation": {"validateAfter": "a"}}], "validateAfter must be a JSON object"),
+        (
+            [{"trialOperation": {"validateAfter": {"requestId": "a", "length": 1e300}}}],
+            "length must be at most",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_refused(custom, operations, message):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import msgspec
 import pytest
 
@@ -47,6 +49,17 @@ def test_series_become_metrics_of_their_group(running):
     assert (two.group, two.columns) == ("profile.timing", {"dataloader": [1.5, 2.5]})
 
 
+def test_a_time_without_a_zone_is_in_utc_wherever_the_gateway_runs(running, monkeypatch):
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setenv("TZ", "America/New_York")
+        time.tzset()
+        body = {"batches": [batch(timestamps=["2026-01-01T00:00:00", "2025-12-31T19:00:01-05:00"])]}
+        running.post("/api/v1/trials/profiler/metrics", body)
+    time.tzset()
+    (report,) = reported(running)
+    assert report.series[0].at == [1767225600.0, 1767225601.0]
+
+
 def test_what_workers_see_of_processes_has_a_group_of_its_own(running):
     seen = batch(name="cpu_cores.rank0", gpuUuid="", metricType="PROFILER_METRIC_TYPE_PROCESS")
     running.post("/api/v1/trials/profiler/metrics", {"batches": [seen]})
@@ -61,7 +74,8 @@ def test_what_workers_see_of_processes_has_a_group_of_its_own(running):
     [
         ({"batches": [1]}, 400, "differ in length"),
         ({"timestamps": ["2026-01-01T00:00:00Z"]}, 400, "differ in length"),
-        ({"batches": [-1, 2]}, 400, "must not be below 0"),
+        ({"batches": [1, 2**53 + 1]}, 400, "must be from 0 to 9007199254740992"),
+        ({"batches": [-1, 2]}, 400, "must be from 0 to 9007199254740992"),
         ({"name": ""}, 400, "labels.name"),
         ({"metricType": "X"}, 400, "labels.metricType"),
         ({"trialId": 9}, 404, "trial '9' not found"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from det_contracts import queries
+from det_contracts.events import gateway as people
 from det_contracts.events import searcher
 from services.catalogue import trial_sources
 from services.catalogue.domain.state import State
@@ -135,6 +136,24 @@ def test_a_trial_names_so_many_and_an_answer_holds_so_many(used, monkeypatch):
     assert trials(used) == {2: ("FINE_TUNING", 2), 3: ("INFERENCE", 0)}
     monkeypatch.setattr(routes, "MAX_TRIALS", 1)
     assert list(trials(used)) == [3]
+
+
+def test_the_most_that_are_listed_are_of_those_that_a_user_may_see(used, monkeypatch):
+    monkeypatch.setattr(routes, "MAX_TRIALS", 1)
+    used.log_in("admin")
+    used.post("/api/v1/workspaces", {"name": "Vision"})
+    used.post("/api/v1/workspaces/2/projects", {"name": "Digits"})
+    used.given(story.created(4), story.trial_created(4, 4), people.ExperimentMoved(4, 2, "tried"))
+    use(used, trial=2)
+    use(used, trial=4)
+    assert list(trials(used)) == [4]
+    used.given(
+        people.UserSet(user_id=8, username="vera", reason="made"),
+        people.AuthzSet("rbac", "tried"),
+        people.RolesSet("user-8", (people.Grant("Viewer", 1),), "tried"),
+    )
+    used.log_in("vera")
+    assert list(trials(used)) == [2]
 
 
 def test_a_deleted_experiment_takes_its_uses_along(used):

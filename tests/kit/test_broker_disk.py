@@ -2,9 +2,12 @@
 
 import asyncio
 import json
+import types
 
 import pytest
 
+from det_contracts import subjects as names
+from services.kit import log_jetstream
 from services.kit.log_jetstream import ensure_streams
 from tests.fixtures.broker import RealBroker
 
@@ -88,3 +91,24 @@ def test_a_smaller_limit_throws_away_only_what_was_asked_for(broker):
     assert shrunk[0] < 10
     assert shrunk[1] == 2000
     assert grown[1] == 1 << 20
+
+
+def test_a_stream_that_does_not_answer_is_not_taken_for_an_empty_one(monkeypatch):
+    """While a stream has no leader, nobody knows how much it holds; a smaller limit would discard that."""
+    no_leader = {"error": {"err_code": 10118, "description": "stream has no leader"}}
+    sent = []
+
+    async def answer(nc, subject, request):
+        if subject.startswith("STREAM.INFO."):
+            sent.append(subject)
+            first = len(sent) == 1
+            return no_leader if first else {"config": {"max_bytes": 9000}, "state": {"bytes": 5000}}
+        sent.append(request["max_bytes"])
+        return {}
+
+    monkeypatch.setattr(log_jetstream, "request_with_retry", answer)
+    monkeypatch.setattr(log_jetstream, "RETRY_S", 0)
+    monkeypatch.setattr(names, "STREAM_SUBJECTS", {"REPORTS": "reports.>"})
+    connection = types.SimpleNamespace(_nc=None)
+    asyncio.run(ensure_streams(connection, keep_bytes=2000, shrink=False))
+    assert sent == ["STREAM.INFO.REPORTS", "STREAM.INFO.REPORTS", 5000]

@@ -20,6 +20,7 @@ from det_contracts.custom_search import (
     ShutDown,
     TrainTo,
 )
+from det_contracts.limits import MAX_EXACT_INTEGER
 from det_contracts.problems import invalid
 from services.catalogue.catalogue import Catalogue
 from services.catalogue.waiters import EXPERIMENT_OR_TRIALS, Fact
@@ -136,7 +137,12 @@ def _create(given: Object) -> CustomOperation:
 
 def _train(given: Object) -> CustomOperation:
     wanted = _required_field(given, "validateAfter")
-    return TrainTo(str(_required_field(wanted, "requestId")), int(_required_field(wanted, "length")))
+    if not isinstance(wanted, dict):
+        raise TypeError("validateAfter must be a JSON object")
+    length = int(_required_field(wanted, "length"))
+    if length > MAX_EXACT_INTEGER:
+        raise ValueError(f"length must be at most {MAX_EXACT_INTEGER}")
+    return TrainTo(str(_required_field(wanted, "requestId")), length)
 
 
 def _required_field(given: Object, name: str) -> Any:

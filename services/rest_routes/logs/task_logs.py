@@ -19,6 +19,7 @@ from services.catalogue.rights import authorize
 from services.kit.authz.access_check import AccessRequest
 from services.kit.log import Draft
 from services.rest_requests.api_call import Authenticated, UserCall
+from services.rest_requests.body import in_utc
 from services.rest_routes.tasks.witness import append_to_log, run_of_script
 
 LINES_PER_MESSAGE = 1000
@@ -94,7 +95,7 @@ def _allocation(call: UserCall, record: Record, own: str) -> Any:
 
 
 def _line(record: Record) -> LogLine:
-    at = record.timestamp.timestamp() if record.timestamp else time.time()
+    at = in_utc(record.timestamp).timestamp() if record.timestamp else time.time()
     level = (record.level or "").removeprefix("LOG_LEVEL_") or None
     # Scripts outside the cluster send `rank`, and send 0 even if they are the only process.
     rank = record.rank_id if record.rank_id is not None else record.rank or None

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator
-from datetime import datetime
 from typing import Any
 
 from fastapi import APIRouter
 from pydantic import Field
 from starlette.responses import Response
 
+from det_contracts.limits import MAX_EXACT_INTEGER
 from det_contracts.problems import invalid
 from det_contracts.reports import Series
 from services.catalogue.api_values import format_time
 from services.catalogue.peers import Report
 from services.rest_requests.api_call import Authenticated
-from services.rest_requests.body import Body
+from services.rest_requests.body import Body, Instant
 from services.rest_routes.change_stream import ALREADY_ENDED, period_s, stream_changes, trial_ended
 from services.rest_routes.tasks.witness import Witness
 from services.web.query import Followed, FromQuery, QueryModel
@@ -48,7 +48,7 @@ class Batch(Body):
 
     values: list[float] = Field(default_factory=list, max_length=MAX_VALUES)
     batches: list[int] = Field(default_factory=list, max_length=MAX_VALUES)
-    timestamps: list[datetime] = Field(default_factory=list, max_length=MAX_VALUES)
+    timestamps: list[Instant] = Field(default_factory=list, max_length=MAX_VALUES)
     labels: Labels = Labels()
 
 
@@ -79,8 +79,8 @@ def _check(batch: Batch) -> None:
         raise invalid("labels.name is missing: the name of the series")
     if len(batch.values) != len(batch.batches) or len(batch.timestamps) not in (0, len(batch.values)):
         raise invalid(f"series '{batch.labels.name}': values, batches and timestamps differ in length")
-    if any(not 0 <= steps < 2**53 for steps in batch.batches):
-        raise invalid(f"series '{batch.labels.name}': batches must not be below 0")
+    if any(not 0 <= steps <= MAX_EXACT_INTEGER for steps in batch.batches):
+        raise invalid(f"series '{batch.labels.name}': batches must be from 0 to {MAX_EXACT_INTEGER}")
 
 
 def _series(batch: Batch) -> Series:

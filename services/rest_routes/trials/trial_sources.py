@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter
@@ -104,16 +104,30 @@ def _using(call: UserCall, uuid: str) -> list[TrialSource]:
 
 
 async def _answer(call: UserCall, query: SourcesQuery, sources: Iterable[TrialSource]) -> Response:
-    newest = [source for source in sources if query.trial_source_info_type in ("", source.kind)][-MAX_TRIALS:]
-    await call.catalogue.evicted.load(("trials", source.trial_id) for source in newest)
-    state, visibility = call.catalogue.state, call.visibility
-    remaining_sources = [source for source in newest if source.trial_id in state.trials]
-    remaining_sources = visibility.filter_visible(
-        lambda source: visibility.includes_experiment(state.trials[source.trial_id].experiment_id),
-        remaining_sources,
-    )
+    chosen = [source for source in sources if query.trial_source_info_type in ("", source.kind)]
+    remaining_sources = await _newest_visible(call, chosen)
     reports = await _reports(call, [source.trial_id for source in remaining_sources])
     return call.answer({"data": [_shown(source, reports[source.trial_id]) for source in remaining_sources]})
+
+
+async def _newest_visible(call: UserCall, sources: Sequence[TrialSource]) -> list[TrialSource]:
+    """The newest `MAX_TRIALS` of sources whose trials the caller may see, oldest first."""
+    newest: list[TrialSource] = []
+    for end in range(len(sources), 0, -MAX_TRIALS):
+        batch = sources[max(end - MAX_TRIALS, 0) : end]
+        await call.catalogue.evicted.load(("trials", source.trial_id) for source in batch)
+        newest = [*_visible(call, batch), *newest][-MAX_TRIALS:]
+        if len(newest) == MAX_TRIALS:
+            break
+    return newest
+
+
+def _visible(call: UserCall, sources: Sequence[TrialSource]) -> list[TrialSource]:
+    state, visibility = call.catalogue.state, call.visibility
+    return visibility.filter_visible(
+        lambda source: visibility.includes_experiment(state.trials[source.trial_id].experiment_id),
+        [source for source in sources if source.trial_id in state.trials],
+    )
 
 
 async def _reports(call: UserCall, trial_ids: list[int]) -> dict[int, list[dict[str, Any]]]:
