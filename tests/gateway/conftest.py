@@ -65,9 +65,9 @@ def talking(gateway):
     gateway.stored_through = None
 
     def page(query):
-        kept = gateway.journal.streams[subjects.LOGS]
-        through = len(kept) if gateway.stored_through is None else gateway.stored_through
-        lines = [line for stored in kept[:through] for line in lines_of(stored)]
+        messages = gateway.journal.streams[subjects.LOGS]
+        through = len(messages) if gateway.stored_through is None else gateway.stored_through
+        lines = [line for stored in messages[:through] for line in lines_of(stored)]
         lines = [line for line in lines if line["task_id"] == query.task_id]
         wanted = [line for line in lines if line["id"] > query.after_id and query.text in line["text"]]
         wanted = [line for line in wanted if not query.levels or line["level"] in query.levels]

@@ -207,11 +207,11 @@ class Harness:
         """Wait until records and tables show the whole log."""
         self.run(self.catalogue.wait_for_position(len(self.journal.streams["CONTROL"])))
 
-    def said(self, kind: type) -> list[Any]:
+    def events_of(self, kind: type) -> list[Any]:
         """The facts of a kind in the log, once all that was stated is there."""
         self.run(self._admitted())
-        found = [codec.decode(m.body, m.position) for m in self._stream()]
-        return [one.event for one in found if isinstance(one.event, kind)]
+        records = [codec.decode(m.body, m.position) for m in self._stream()]
+        return [record.event for record in records if isinstance(record.event, kind)]
 
     async def _admitted(self) -> None:
         while self.relay.position < len(self.journal.streams[subjects.WITNESS]):
@@ -246,8 +246,8 @@ class Harness:
 
     def send(self, method: str, path: str, body: Any = None, **options: Any) -> httpx.Response:
         content = body if isinstance(body, bytes) else None if body is None else json.dumps(body).encode()
-        found: httpx.Response = self.run(self.client.request(method, path, content=content, **options))
-        return found
+        answer: httpx.Response = self.run(self.client.request(method, path, content=content, **options))
+        return answer
 
     def get(self, path: str, **params: Any) -> Any:
         answer = self.send("GET", path, params=params)

@@ -27,9 +27,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.server.headers.append(dict(self.headers))
         self._answer(self.server.lies.get(self.path, self.server.token))
 
-    def _answer(self, said):
+    def _answer(self, reply):
         self.server.asked.append(self.path)
-        status, body = (200, said() if callable(said) else said) if said is not None else (404, {})
+        status, body = (200, reply() if callable(reply) else reply) if reply is not None else (404, {})
         if isinstance(body, tuple):
             status, body = body
         text = body if isinstance(body, bytes) else json.dumps(body).encode()
@@ -89,8 +89,8 @@ class LyingProvider:
             "iat": now,
             "nonce": expected_nonce,
         }
-        found = truth | {"preferred_username": "ann", "name": "Ann A."} | claims
-        self.claims = {name: value for name, value in found.items() if value is not None}
+        all_claims = truth | {"preferred_username": "ann", "name": "Ann A."} | claims
+        self.claims = {name: value for name, value in all_claims.items() if value is not None}
 
     def _token(self):
         return {"access_token": "a", "token_type": "Bearer", "id_token": self.sign()}
@@ -106,9 +106,9 @@ class LyingProvider:
 
     def signed_with_the_public_key(self):
         """As if that were a secret that both sides share."""
-        said = f"{_part({'alg': 'HS256', 'kid': 'one'})}.{_part(self.claims)}"
-        signature = hmac.digest(self.key.as_pem(private=False), said.encode(), "sha256")
-        return f"{said}.{base64.urlsafe_b64encode(signature).rstrip(b'=').decode()}"
+        signing_input = f"{_part({'alg': 'HS256', 'kid': 'one'})}.{_part(self.claims)}"
+        signature = hmac.digest(self.key.as_pem(private=False), signing_input.encode(), "sha256")
+        return f"{signing_input}.{base64.urlsafe_b64encode(signature).rstrip(b'=').decode()}"
 
     def close(self):
         self.server.over.set()

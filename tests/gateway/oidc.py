@@ -12,9 +12,9 @@ START, CALLBACK = "/api/v1/auth/oidc/start", "/api/v1/auth/oidc/callback"
 
 @pytest.fixture(scope="module")
 def liar():
-    found = LyingProvider()
-    yield found
-    found.close()
+    provider = LyingProvider()
+    yield provider
+    provider.close()
 
 
 @pytest.fixture(autouse=True)
@@ -34,13 +34,13 @@ def made(tmp_path, liar):
     def make(**settings):
         folder = tmp_path / str(len(harnesses))
         folder.mkdir()
-        known = {"oidc_issuer": liar.url, "oidc_client_id": CLIENT, "oidc_client_secret": "hush"}
-        harnesses.append(Harness(folder, **known | settings))
+        defaults = {"oidc_issuer": liar.url, "oidc_client_id": CLIENT, "oidc_client_secret": "hush"}
+        harnesses.append(Harness(folder, **defaults | settings))
         return harnesses[-1]
 
     yield make
-    for one in harnesses:
-        one.close()
+    for harness in harnesses:
+        harness.close()
 
 
 @pytest.fixture
@@ -74,5 +74,5 @@ def refused(gateway, answer, status=401):
     """The text of a page that says why somebody is not signed in."""
     assert answer.status_code == status, answer.text
     assert "auth" not in gateway.client.cookies
-    assert gateway.said(SessionOpened) == []
+    assert gateway.events_of(SessionOpened) == []
     return answer.text

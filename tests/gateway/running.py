@@ -23,8 +23,8 @@ def eventually(look, what, within_s=60):
     deadline = time.monotonic() + within_s
     while True:
         with contextlib.suppress(httpx.TransportError):
-            if found := look():
-                return found
+            if result := look():
+                return result
         assert time.monotonic() < deadline, f"waited in vain for {what}"
         time.sleep(0.02)
 
@@ -92,7 +92,7 @@ class Running:
     def consumers(self, stream: str) -> int:
         answer = httpx.get(f"http://127.0.0.1:{self.monitor_port}/jsz?streams=true")
         streams = answer.json()["account_details"][0]["stream_detail"]
-        return int(next(one["state"]["consumer_count"] for one in streams if one["name"] == stream))
+        return int(next(detail["state"]["consumer_count"] for detail in streams if detail["name"] == stream))
 
     def close(self) -> None:
         self.client.close()

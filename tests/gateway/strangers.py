@@ -202,8 +202,8 @@ def path_of(template):
     """A route's path with the names of Olga's things in it."""
     noun = template.removeprefix("/api/v1").split("/")[1]
 
-    def value(found):
-        name = found[1].partition(":")[0]
+    def value(match):
+        name = match[1].partition(":")[0]
         if noun == "users" and name == "id":
             return VALUES["user_id"]
         if noun == "proxy" and name == "task_id":

@@ -15,7 +15,7 @@ def projects(gateway):
     names = ("first", "second", "third")
     made = [gateway.post(f"/api/v1/workspaces/{space}/projects", {"name": name}) for name in names]
     gateway.log_in("determined")
-    return [one["project"]["id"] for one in made]
+    return [answer["project"]["id"] for answer in made]
 
 
 def view(gateway, id):
@@ -25,7 +25,7 @@ def view(gateway, id):
 
 
 def recent(gateway, **query):
-    return [one["id"] for one in gateway.get(RECENT, **query)["projects"]]
+    return [project["id"] for project in gateway.get(RECENT, **query)["projects"]]
 
 
 def test_projects_opened_last_come_first(gateway, projects):
@@ -44,7 +44,7 @@ def test_projects_opened_last_come_first(gateway, projects):
 def test_opening_the_same_project_again_is_no_event(gateway, projects):
     for _ in range(3):
         view(gateway, projects[0])
-    assert len(gateway.said(ProjectViewed)) == 1
+    assert len(gateway.events_of(ProjectViewed)) == 1
 
 
 def test_a_deleted_project_is_left_out(gateway, projects):
@@ -82,4 +82,4 @@ def test_only_the_newest_are_remembered(gateway):
 def test_what_cannot_be_remembered_is_refused(gateway, status, body):
     gateway.refused(status, "POST", VIEWED, body)
     gateway.refused(400, "GET", f"{RECENT}?limit=-1")
-    assert gateway.said(ProjectViewed) == []
+    assert gateway.events_of(ProjectViewed) == []

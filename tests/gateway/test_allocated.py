@@ -87,8 +87,8 @@ def test_days_and_months_are_added_up_by_user_label_and_pool(used):
         "byAgentLabel": {},
     }
     months = {"startDate": "2023-08", "endDate": "2023-09", "period": f"{PERIOD}MONTHLY"}
-    found = used.get(f"/api/v1{SUMMED}", **months)["resourceEntries"]
-    assert [(one["periodStart"], one["seconds"]) for one in found] == [
+    entries = used.get(f"/api/v1{SUMMED}", **months)["resourceEntries"]
+    assert [(entry["periodStart"], entry["seconds"]) for entry in entries] == [
         ("2023-08-01", DAY / 2),
         ("2023-09-01", DAY / 2),
     ]
@@ -140,7 +140,7 @@ def test_a_label_is_no_formula_of_a_spreadsheet(gateway):
 
 
 @pytest.mark.parametrize(
-    ("path", "params", "said"),
+    ("path", "params", "reason"),
     [
         (RAW, {}, "timestampAfter and timestampBefore are needed"),
         (RAW, {"timestampAfter": "yesterday", "timestampBefore": "now"}, "must be a time like"),
@@ -154,10 +154,10 @@ def test_a_label_is_no_formula_of_a_spreadsheet(gateway):
         (SUMMED, {"startDate": "2023-08-01", "endDate": "2023-08-01", "period": "WEEKLY"}, "DAILY, MONTHLY"),
     ],
 )
-def test_invalid_times_are_rejected_with_a_reason(used, path, params, said):
-    assert said in used.refused(400, "GET", f"/api/v1{path}", params=params)
+def test_invalid_times_are_rejected_with_a_reason(used, path, params, reason):
+    assert reason in used.refused(400, "GET", f"/api/v1{path}", params=params)
     answer = used.send("GET", path, params=params)
-    assert (answer.status_code, said in answer.text) == (400, True)
+    assert (answer.status_code, reason in answer.text) == (400, True)
 
 
 def test_where_roles_decide_it_takes_the_right_to_read_the_log(used):

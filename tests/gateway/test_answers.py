@@ -82,7 +82,7 @@ def test_answers_have_the_shapes_that_the_document_says(filled):
     paths = dict(shaped(spec))
     assert len(paths) >= 22
     for path, schema in paths.items():
-        answer = filled.get(re.sub(r"{(\w+)}", lambda found: IDS[found[1]], path))
+        answer = filled.get(re.sub(r"{(\w+)}", lambda match: IDS[match[1]], path))
         # Or else its records would not be looked at.
         assert all(answer.values()), path
         jsonschema.Draft202012Validator(schema | {"components": spec["components"]}).validate(answer)

@@ -121,8 +121,8 @@ def test_it_dies_with_its_owners_account(gateway):
 def test_others_tokens_are_for_administrators(gateway):
     mine = make(gateway)["tokenInfo"]["id"]
     gateway.log_in("admin")
-    assert [one["id"] for one in gateway.get(TOKENS, username="determined")["tokenInfo"]] == [mine]
-    assert [one["id"] for one in gateway.get(TOKENS, userId=2)["tokenInfo"]] == [mine]
+    assert [token["id"] for token in gateway.get(TOKENS, username="determined")["tokenInfo"]] == [mine]
+    assert [token["id"] for token in gateway.get(TOKENS, userId=2)["tokenInfo"]] == [mine]
     theirs = make(gateway)["tokenInfo"]["id"]
     assert "made by its owner" in gateway.refused(400, "POST", TOKENS, {"name": "x", "userId": 2})
     gateway.log_in()

@@ -39,10 +39,12 @@ def queried(gateway):
     spec = document(application(gateway.backend))
     return {
         re.sub(r"\{[^}]*\}", "{}", path): {
-            one["name"] for one in found["get"].get("parameters", []) if one["in"] == "query"
+            parameter["name"]
+            for parameter in methods["get"].get("parameters", [])
+            if parameter["in"] == "query"
         }
-        for path, found in spec["paths"].items()
-        if "get" in found
+        for path, methods in spec["paths"].items()
+        if "get" in methods
     }
 
 
@@ -55,8 +57,8 @@ def test_every_parameter_of_the_published_client_is_read(gateway):
     assert all(names & set(ASKED[path]) for path, names in LEFT_OUT.items()), "an exception names nothing"
 
 
-def ids(found):
-    return [one["id"] for one in found]
+def ids(records):
+    return [record["id"] for record in records]
 
 
 @pytest.fixture
@@ -100,14 +102,14 @@ def test_experiments_by_their_ids(filed, query, wanted):
     ],
 )
 def test_projects_in_each_order(filed, sort, wanted):
-    found = filed.get("/api/v1/workspaces/3/projects", sortBy=f"SORT_BY_{sort}")["projects"]
-    assert ids(found) == wanted
-    found = filed.get("/api/v1/workspaces/3/projects", sortBy=f"SORT_BY_{sort}", orderBy="ORDER_BY_DESC")
-    assert ids(found["projects"]) == wanted[::-1]
+    projects = filed.get("/api/v1/workspaces/3/projects", sortBy=f"SORT_BY_{sort}")["projects"]
+    assert ids(projects) == wanted
+    answer = filed.get("/api/v1/workspaces/3/projects", sortBy=f"SORT_BY_{sort}", orderBy="ORDER_BY_DESC")
+    assert ids(answer["projects"]) == wanted[::-1]
 
 
 def test_projects_tell_when_their_last_experiment_began(filed):
-    shown = {one["id"]: one for one in filed.get("/api/v1/workspaces/3/projects")["projects"]}
+    shown = {project["id"]: project for project in filed.get("/api/v1/workspaces/3/projects")["projects"]}
     assert shown[3]["lastExperimentStartedAt"] is None
     assert shown[2]["lastExperimentStartedAt"] > shown[4]["lastExperimentStartedAt"]
 
@@ -131,7 +133,7 @@ def test_users_by_name_and_in_each_order(filed):
         filed.post("/api/v1/users", {"user": {"username": name, "displayName": shown, "active": True}})
 
     def names(**query):
-        return [one["username"] for one in filed.get("/api/v1/users", **query)["users"]]
+        return [user["username"] for user in filed.get("/api/v1/users", **query)["users"]]
 
     assert names() == ["admin", "determined", "zoe", "bob"]
     assert (names(name="AN"), names(name="o")) == (["zoe"], ["zoe", "bob"])
@@ -148,8 +150,8 @@ def test_tasks_in_each_order(gateway):
     ]
 
     def texts(sort):
-        found = gateway.get("/api/v1/commands", sortBy=f"SORT_BY_{sort}")["commands"]
-        return [one["description"] for one in found]
+        commands = gateway.get("/api/v1/commands", sortBy=f"SORT_BY_{sort}")["commands"]
+        return [command["description"] for command in commands]
 
     assert (texts("DESCRIPTION"), texts("START_TIME")) == (["a", "b", "c"], ["b", "c", "a"])
     by_id = gateway.get("/api/v1/commands", sortBy="SORT_BY_ID")["commands"]

@@ -39,24 +39,24 @@ def entries(gateway, **params):
 
 
 def test_each_command_that_changed_something_has_an_entry(busy):
-    found = [one for one in entries(busy) if one["event"] != "gateway.session.opened"]
-    assert [(one["username"], one["event"]) for one in found] == [
+    changes = [entry for entry in entries(busy) if entry["event"] != "gateway.session.opened"]
+    assert [(entry["username"], entry["event"]) for entry in changes] == [
         ("determined", "gateway.workspace.set"),
         ("determined", "gateway.project.set"),
         ("determined", "gateway.workspace.set"),
         ("admin", "gateway.user.password_set"),
         ("admin", "gateway.user.set"),
     ]
-    assert found[0]["about"] == "workspace 2"
-    assert (found[0]["what"], found[0]["reason"]) == (ARCHIVED, "changed by determined")
-    assert found[0]["time"].endswith("Z")
-    assert "secret" not in json.dumps(found)
+    assert changes[0]["about"] == "workspace 2"
+    assert (changes[0]["what"], changes[0]["reason"]) == (ARCHIVED, "changed by determined")
+    assert changes[0]["time"].endswith("Z")
+    assert "secret" not in json.dumps(changes)
 
 
 def test_who_logged_in_is_named(busy):
     opened = entries(busy, event="gateway.session.opened")
-    found = {one["username"]: one["what"] for one in opened}
-    assert found == {name: f"user {name} logged in from 127.0.0.1" for name in ("admin", "determined")}
+    sentences = {entry["username"]: entry["what"] for entry in opened}
+    assert sentences == {name: f"user {name} logged in from 127.0.0.1" for name in ("admin", "determined")}
 
 
 def test_what_nobody_asked_for_is_no_entry(busy):
@@ -96,7 +96,7 @@ def test_all_of_it_is_taken_away(busy, monkeypatch):
     lines = [json.loads(line) for line in busy.send("GET", f"{URL}/export?format=json").text.splitlines()]
     assert lines[::-1][:2] == whole
     rows = list(csv.DictReader(io.StringIO(busy.send("GET", f"{URL}/export").text)))
-    assert [int(row["position"]) for row in rows] == [one["position"] for one in lines]
+    assert [int(row["position"]) for row in rows] == [line["position"] for line in lines]
     assert not any(cell.startswith(("=", "+", "-", "@")) for row in rows for cell in row.values())
     assert "format" in busy.refused(400, "GET", f"{URL}/export", params={"format": "xml"})
 
@@ -114,21 +114,25 @@ def test_a_rebuilt_table_is_the_same(busy, tmp_path):
 
 def test_what_came_of_no_command_is_no_entry(busy):
     busy.given(WorkspaceSet(workspace_id=9, name="x", owner="ann", reason="made by ann"))
-    assert all(one["about"] != "workspace 9" for one in entries(busy)), "that was nobody's command"
+    assert all(entry["about"] != "workspace 9" for entry in entries(busy)), "that was nobody's command"
 
 
 @pytest.mark.parametrize("owner", [searcher, scheduler, checkpoints, webhooks, gateway_events])
 def test_what_is_remembered_of_a_request_is_no_entry_beside_what_it_made(owner):
     """Of every owner: it would say once more, in words of programs, what the entry before it says."""
-    kept = owner.CreationKept("r-1", "a-key", "digest", 7, "the request carried an Idempotency-Key")
+    creation = owner.CreationKept("r-1", "a-key", "digest", 7, "the request carried an Idempotency-Key")
     moved = gateway_events.ExperimentMoved(7, 1, "moved by ann")
-    found = rows([Recorded(at, event, str(at), "user:ann", 1.0) for at, event in enumerate((kept, moved), 1)])
-    assert [row["event"] for row in found] == ["gateway.experiment.moved"]
+    audit_rows = rows(
+        [Recorded(at, event, str(at), "user:ann", 1.0) for at, event in enumerate((creation, moved), 1)]
+    )
+    assert [row["event"] for row in audit_rows] == ["gateway.experiment.moved"]
 
 
 def test_a_change_is_described_with_singular_and_plural_fields():
     changes = ({"labels": ["a"]}, {"labels": ["a"], "notes": "b"}, {})
-    sentences = [describe(searcher.ExperimentRevised(7, one, "asked"), History()).what for one in changes]
+    sentences = [
+        describe(searcher.ExperimentRevised(7, change, "asked"), History()).what for change in changes
+    ]
     assert sentences == [
         "experiment 7 was changed: labels",
         "experiment 7 was changed: labels, notes",

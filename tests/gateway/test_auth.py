@@ -97,14 +97,14 @@ def test_tokens_cannot_be_changed():
 
 
 def test_an_expired_session_must_log_in_again(gateway):
-    for age, told in ((1, None), (tokens.VALID_S + 1, "the token is too old; run 'det user login'")):
+    for age, message in ((1, None), (tokens.VALID_S + 1, "the token is too old; run 'det user login'")):
         token = tokens.issue(KEY, tokens.new_session("determined", time.time() - age))
         gateway.client.headers["Authorization"] = f"Bearer {token}"
-        if told is None:
+        if message is None:
             assert gateway.get("/api/v1/me")["user"]["username"] == "determined"
         else:
-            assert gateway.refused(401, "GET", "/api/v1/me") == told
-            assert gateway.refused(401, "POST", "/api/v1/experiments/1/kill") == told
+            assert gateway.refused(401, "GET", "/api/v1/me") == message
+            assert gateway.refused(401, "POST", "/api/v1/experiments/1/kill") == message
 
 
 def test_users_are_listed_and_found(gateway):

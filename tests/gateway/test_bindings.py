@@ -49,17 +49,17 @@ def test_a_pool_is_everybodys_until_it_is_bound_and_again_when_nobody_is_left(la
     assert (pools(lab, 2), pools(lab, 3)) == (["default", "gpu", "quiet"], ["default", "quiet"])
     assert bind(lab, workspaceIds=[3, 3], workspaceNames=None) == [2, 3]
     assert bind(lab, "PUT", workspaceIds=[3]) == [3]
-    before = len(lab.said(events.PoolBound))
+    before = len(lab.events_of(events.PoolBound))
     assert bind(lab, "PUT", workspaceNames=["vision"]) == [3]
-    assert len(lab.said(events.PoolBound)) == before, "what is so already is no event"
+    assert len(lab.events_of(events.PoolBound)) == before, "what is so already is no event"
     assert bind(lab, "DELETE", workspaceIds=[3]) == []
     assert "gpu" in pools(lab, 2)
 
 
 def test_a_list_of_bindings_comes_in_pages(lab):
     bind(lab, workspaceIds=[1, 2, 3])
-    found = lab.get(PATH, limit=1, offset=1)
-    assert (found["workspaceIds"], found["pagination"]["total"]) == ([2], 3)
+    page = lab.get(PATH, limit=1, offset=1)
+    assert (page["workspaceIds"], page["pagination"]["total"]) == ([2], 3)
 
 
 def test_pools_that_are_bound_can_be_left_out_of_the_list(lab):
@@ -70,7 +70,7 @@ def test_pools_that_are_bound_can_be_left_out_of_the_list(lab):
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "body", "status", "said"),
+    ("method", "path", "body", "status", "reason"),
     [
         ("POST", PATH.replace("gpu", "default"), {"workspaceIds": [2]}, 412, "default resource pool cannot"),
         ("POST", PATH.replace("gpu", "none"), {"workspaceIds": [2]}, 404, "resource pool 'none' not found"),
@@ -82,12 +82,12 @@ def test_pools_that_are_bound_can_be_left_out_of_the_list(lab):
         ("GET", "/api/v1/workspaces/9/available-resource-pools", None, 404, "workspace"),
     ],
 )
-def test_what_makes_no_sense_is_refused(lab, method, path, body, status, said):
+def test_what_makes_no_sense_is_refused(lab, method, path, body, status, reason):
     answer = lab.send(method, path, body)
     message = answer.json()["error"]["error"]
-    assert said in message, message
+    assert reason in message, message
     assert answer.status_code in (status, 400), answer.text
-    assert lab.said(events.PoolBound) == []
+    assert lab.events_of(events.PoolBound) == []
 
 
 def test_only_administrators_bind(lab):

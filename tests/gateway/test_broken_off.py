@@ -15,22 +15,22 @@ LAST_CHUNK = b"0\r\n\r\n"
 
 
 @pytest.fixture
-def said(capfd, caplog):
+def read_output(capfd, caplog):
     """All that the gateway says on its way."""
     return lambda: "".join(capfd.readouterr()) + caplog.text
 
 
-def check(answer, said):
+def check(answer, output):
     head, _, body = answer.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 200")
     assert b"transfer-encoding: chunked" in head.lower()
     assert not body.endswith(LAST_CHUNK)
-    assert "answer.broken_off" in said
-    assert "Traceback" not in said, said[-3000:]
+    assert "answer.broken_off" in output
+    assert "Traceback" not in output, output[-3000:]
 
 
 @pytest.mark.parametrize("claimed", [900_000, 10**12])
-def test_a_checkpoint_that_is_larger_by_what_was_said_than_its_files(gateway, tmp_path, said, claimed):
+def test_a_checkpoint_that_is_larger_by_what_was_said_than_its_files(gateway, tmp_path, read_output, claimed):
     folder = tmp_path / "checkpoints" / UUID
     folder.mkdir(parents=True)
     (folder / "model.pt").write_bytes(b"weights" * 100_000)
@@ -38,7 +38,7 @@ def test_a_checkpoint_that_is_larger_by_what_was_said_than_its_files(gateway, tm
     gateway.given(story.created(1, checkpoint_storage=storage), story.trial_created(1))
     fact = msgspec.structs.replace(story.stored(1, UUID, 10), resources={"model.pt": claimed})
     gateway.given(fact)
-    check(got(gateway, f"/checkpoints/{UUID}", b"Accept: application/x-tar\r\n"), said())
+    check(got(gateway, f"/checkpoints/{UUID}", b"Accept: application/x-tar\r\n"), read_output())
 
 
 @pytest.fixture
@@ -69,11 +69,11 @@ ROW = {
 }
 
 
-def test_an_export_whose_owner_goes_away(gateway, pages, said):
+def test_an_export_whose_owner_goes_away(gateway, pages, read_output):
     pages.append({"rows": [ROW], "more": True})
     answer = got(gateway, EXPORT)
     assert b"training" in answer
-    check(answer, said())
+    check(answer, read_output())
 
 
 def test_an_export_whose_owner_is_away_does_not_begin(gateway, pages):

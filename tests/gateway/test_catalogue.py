@@ -131,8 +131,8 @@ def test_the_migration_makes_the_tables_that_the_code_means(tmp_path):
         "snapshots": database.SNAPSHOTS,
     }
     for name, table in meant.items():
-        found = {column["name"]: column["nullable"] for column in inspector.get_columns(name)}
-        assert found == {column.name: bool(column.nullable) for column in table.columns}
+        nullable = {column["name"]: column["nullable"] for column in inspector.get_columns(name)}
+        assert nullable == {column.name: bool(column.nullable) for column in table.columns}
         indexed = {tuple(index["column_names"]) for index in inspector.get_indexes(name)}
         assert indexed == {tuple(column.name for column in index.columns) for index in table.indexes}
     opened.close()

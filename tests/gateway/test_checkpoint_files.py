@@ -124,17 +124,17 @@ def test_files_are_deleted_and_the_task_reports_what_is_left(stored):
         )
     )
     tell(stored, "1.gc-1.1", {"sub/": "0", "sub/x.txt": "1"})
-    one = stored.get(f"/api/v1/checkpoints/{UUID}")["checkpoint"]
-    assert one["state"] == "STATE_PARTIALLY_DELETED"
-    assert one["resources"] == {"sub/": "0", "sub/x.txt": "1"}
+    checkpoint = stored.get(f"/api/v1/checkpoints/{UUID}")["checkpoint"]
+    assert checkpoint["state"] == "STATE_PARTIALLY_DELETED"
+    assert checkpoint["resources"] == {"sub/": "0", "sub/x.txt": "1"}
     assert stored.get("/api/v1/experiments/1")["experiment"]["checkpointSize"] == "1"
     stored.given(
         checkpoints.DeletionFinished(
             task_id="1.gc-1", experiment_id=1, uuids=(UUID,), deleted=True, reason="", globs=("*.pt",)
         )
     )
-    known = stored.catalogue.checkpoint(UUID)
-    assert (known.state, known.going) == ("PARTIALLY_DELETED", False)
+    record = stored.catalogue.checkpoint(UUID)
+    assert (record.state, record.going) == ("PARTIALLY_DELETED", False)
 
 
 def test_of_what_is_removed_file_by_file_the_list_stays(stored):
@@ -144,8 +144,8 @@ def test_of_what_is_removed_file_by_file_the_list_stays(stored):
     gone = checkpoints.DeletionFinished(
         task_id="1.gc-1", experiment_id=1, uuids=(UUID,), deleted=True, reason="", globs=("**/*",)
     )
-    one = stored.given(gone).get(f"/api/v1/checkpoints/{UUID}")["checkpoint"]
-    assert (one["state"], one["resources"]) == ("STATE_DELETED", files)
+    checkpoint = stored.given(gone).get(f"/api/v1/checkpoints/{UUID}")["checkpoint"]
+    assert (checkpoint["state"], checkpoint["resources"]) == ("STATE_DELETED", files)
     experiment = stored.get("/api/v1/experiments/1")["experiment"]
     assert (experiment["checkpointSize"], experiment["checkpointCount"]) == ("0", 0)
 

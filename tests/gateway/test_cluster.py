@@ -30,7 +30,7 @@ def test_slots_show_what_is_on_them(busy):
     assert free["device"] == {"id": 0, "brand": "a processor", "uuid": "u-0", "type": "TYPE_CPU"}
     assert taken["container"]["state"] == "STATE_RUNNING"
     assert list(agent["containers"]) == [taken["container"]["id"]]
-    (task,) = [one for one in busy.get("/tasks").values() if one["resources"]]
+    (task,) = [task for task in busy.get("/tasks").values() if task["resources"]]
     assert task["resources"][0]["container_id"] == taken["container"]["id"]
     assert task["name"] == "Trial 1 (Experiment 1)"
 
@@ -68,14 +68,14 @@ def test_a_scheduler_of_an_earlier_release_sends_the_whole_queue_at_once(busy, m
 
 def test_workers_go_when_they_leave_or_are_lost(busy):
     busy.given(story.worker_here("w-2"), story.worker_here("w-3"), at=1_600_000_000.0)
-    assert [one["id"] for one in busy.get("/api/v1/agents", sortBy="SORT_BY_TIME")["agents"]] == [
+    assert [agent["id"] for agent in busy.get("/api/v1/agents", sortBy="SORT_BY_TIME")["agents"]] == [
         "w-2",
         "w-3",
         "w-1",
     ]
     assert busy.get("/info")["workers"] == 3
     busy.given(worker.WorkerLeft("w-2", "s-1"), scheduler.WorkerLost("w-3", "silent for 25 s"))
-    assert [one["id"] for one in busy.get("/api/v1/agents")["agents"]] == ["w-1"]
+    assert [agent["id"] for agent in busy.get("/api/v1/agents")["agents"]] == ["w-1"]
 
 
 def test_the_pool_counts_slots_and_jobs(busy):
@@ -113,10 +113,10 @@ def test_the_queue_is_in_order_of_priority_then_submission(busy):
 
 
 def test_tasks_are_what_waits_or_runs(busy):
-    found = busy.get("/api/v1/tasks")["allocationIdToSummary"]
-    assert list(found) == ["1.r1.1", "1.r2.1"]
-    assert found["1.r1.1"]["slotsNeeded"] == 1
-    assert found["1.r2.1"]["resources"] == []
+    allocations = busy.get("/api/v1/tasks")["allocationIdToSummary"]
+    assert list(allocations) == ["1.r1.1", "1.r2.1"]
+    assert allocations["1.r1.1"]["slotsNeeded"] == 1
+    assert allocations["1.r2.1"]["resources"] == []
     assert list(busy.get("/tasks")) == ["1.r1.1", "1.r2.1"]
     busy.given(story.allocation_ended(1))
     assert list(busy.get("/tasks")) == ["1.r2.1"]
@@ -192,9 +192,9 @@ def test_there_is_one_workspace_with_one_project(busy):
 
 
 def test_the_master_says_who_it_is(gateway):
-    found = gateway.get("/api/v1/master")
-    assert (found["version"], found["clusterId"], found["clusterName"]) == ("0.25.0", "c-1", "test")
-    assert (found["rbacEnabled"], found["userManagementEnabled"]) == (False, True)
+    master = gateway.get("/api/v1/master")
+    assert (master["version"], master["clusterId"], master["clusterName"]) == ("0.25.0", "c-1", "test")
+    assert (master["rbacEnabled"], master["userManagementEnabled"]) == (False, True)
     raw = gateway.get("/info")
     assert (raw["version"], raw["cluster_id"], raw["master_id"]) == ("0.25.0", "c-1", "c-1")
     assert gateway.get("/api/v1/master/telemetry") == {"enabled": False}

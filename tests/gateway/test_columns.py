@@ -13,7 +13,7 @@ from services.catalogue.store import EXPERIMENTS
 from services.rest_routes.present.answers import record_shape
 from tests.gateway import stories as story
 
-QUEUED = Column("queuedRuns", "Waiting runs", INTEGER, lambda one: one.queued)
+QUEUED = Column("queuedRuns", "Waiting runs", INTEGER, lambda experiment: experiment.queued)
 
 
 @pytest.fixture
@@ -25,16 +25,16 @@ def one_more(gateway, monkeypatch):
     return gateway
 
 
-def found(gateway, **params):
+def search_ids(gateway, **params):
     rows = gateway.get("/api/v1/experiments-search", lean=True, **params)["experiments"]
     return [row["experiment"]["id"] for row in rows]
 
 
 def test_one_more_row_is_one_more_column(one_more):
     leaf = {"kind": "field", "columnName": "queuedRuns", "operator": ">", "value": 0}
-    assert found(one_more, filter=json.dumps({"filterGroup": leaf})) == [2]
-    assert found(one_more, sort="queuedRuns=desc,id=asc") == [2, 1, 3]
-    answer = {one["column"]: one for one in one_more.get("/api/v1/projects/1/columns")["columns"]}
+    assert search_ids(one_more, filter=json.dumps({"filterGroup": leaf})) == [2]
+    assert search_ids(one_more, sort="queuedRuns=desc,id=asc") == [2, 1, 3]
+    answer = {column["column"]: column for column in one_more.get("/api/v1/projects/1/columns")["columns"]}
     assert answer["queuedRuns"] == {
         "column": "queuedRuns",
         "location": "LOCATION_TYPE_EXPERIMENT",
@@ -52,7 +52,7 @@ def test_one_more_row_is_one_more_column(one_more):
 def test_a_row_that_says_how_0_25_calls_its_order_can_be_ordered_by():
     columns = columns_by_name([*experiments.COLUMNS.values()])
     assert sort_columns(columns, EXPERIMENTS).keys() == EXPERIMENT_SORTS.keys()
-    without = {name: one for name, one in columns.items() if one.sort != "NUM_TRIALS"}
+    without = {name: column for name, column in columns.items() if column.sort != "NUM_TRIALS"}
     assert EXPERIMENT_SORTS.keys() - sort_columns(without, EXPERIMENTS).keys() == {"NUM_TRIALS"}
 
 
@@ -60,8 +60,10 @@ def test_a_row_that_says_how_0_25_calls_its_order_can_be_ordered_by():
 def test_no_two_columns_are_called_the_same(columns):
     """Filters take a column's name and its key in JSON alike."""
     for column in columns.values():
-        assert [one.name for one in columns.values() if column.name in (one.name, one.key)] == [column.name]
-    keys = [one.key for one in columns.values() if one.key]
+        assert [other.name for other in columns.values() if column.name in (other.name, other.key)] == [
+            column.name
+        ]
+    keys = [column.key for column in columns.values() if column.key]
     assert len(keys) == len(set(keys))
 
 

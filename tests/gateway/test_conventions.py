@@ -173,14 +173,14 @@ def test_every_list_has_a_direction(gateway, noun, answer, key):
     settings = scheduler.PoolSettings()
     gateway.given(scheduler.PoolConfigured(pool="other", settings=settings, reason="configured"))
     gateway.given(
-        *(one for id in (1, 2) for one in (story.trial_created(id, id), story.run_requested(id, id)))
+        *(event for id in (1, 2) for event in (story.trial_created(id, id), story.run_requested(id, id)))
     )
     gateway.post("/api/v1/workspaces", {"name": "vision"})
     for name in ("a", "b"):
         gateway.post("/api/v1/templates", {"name": name, "config": {}})
 
     def listed(**params):
-        return [one[key] for one in gateway.get(f"/api/v1/{noun}", **params)[answer]]
+        return [item[key] for item in gateway.get(f"/api/v1/{noun}", **params)[answer]]
 
     up = listed()
     assert len(up) == 2

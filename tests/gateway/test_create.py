@@ -134,7 +134,7 @@ def test_every_error_of_a_configuration_names_its_path(open_gateway):
 
 
 @pytest.mark.parametrize(
-    ("config", "said"),
+    ("config", "reason"),
     [
         ("a: [1,\nb: 2", "line 2, column 5"),
         ("name: x\nname: y", "line 2, column 1: found duplicate key 'name'"),
@@ -149,13 +149,13 @@ def test_every_error_of_a_configuration_names_its_path(open_gateway):
         (YAML + "data: {x: '" + "a" * (1 << 20) + "'}", "larger than"),
     ],
 )
-def test_configurations_that_cannot_be_are_400(open_gateway, config, said):
-    assert said in _refusal(open_gateway, config)
+def test_configurations_that_cannot_be_are_400(open_gateway, config, reason):
+    assert reason in _refusal(open_gateway, config)
     assert open_gateway.peers.commands == []
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "reason"),
     [
         ({"modelDefinition": [_item("../out.py")]}, "lies outside of it"),
         ({"modelDefinition": [_item("/etc/passwd")]}, "lies outside of it"),
@@ -168,8 +168,8 @@ def test_configurations_that_cannot_be_are_400(open_gateway, config, said):
         ({"modelDefinition": "x"}, "modelDefinition"),
     ],
 )
-def test_impossible_requests_get_400(open_gateway, body, said):
-    assert said in _refusal(open_gateway, **body)
+def test_impossible_requests_get_400(open_gateway, body, reason):
+    assert reason in _refusal(open_gateway, **body)
     assert open_gateway.peers.commands == []
 
 
@@ -193,19 +193,19 @@ OTHER = "11111111-2222-3333-4444-555555555555"
 
 
 @pytest.mark.parametrize(
-    ("source", "found"),
+    ("source", "checkpoint"),
     [
         ({"source_trial_id": 1}, OTHER),
         ({"source_checkpoint_uuid": UUID}, UUID),
         ({"source_trial_id": 1, "source_checkpoint_uuid": UUID}, OTHER),
     ],
 )
-def test_a_warm_start_is_resolved_at_submit(open_gateway, source, found):
+def test_a_warm_start_is_resolved_at_submit(open_gateway, source, checkpoint):
     open_gateway.given(story.created(1), story.trial_created(1), *story.running(1))
     open_gateway.given(story.stored(1, UUID, 10), story.stored(1, OTHER, 20))
     lines = "".join(f"  {name}: {value}\n" for name, value in source.items())
     _submit(open_gateway, YAML + lines)
-    assert open_gateway.peers.commands[0].source_checkpoint == found
+    assert open_gateway.peers.commands[0].source_checkpoint == checkpoint
     open_gateway.given(story.deleted(OTHER))
     _submit(open_gateway, YAML + "  source_trial_id: 1\n")
     assert open_gateway.peers.commands[1].source_checkpoint == UUID
@@ -227,7 +227,7 @@ def test_a_warm_start_while_a_task_is_at_the_checkpoint(open_gateway, globs, usa
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "reason"),
     [
         ("source_trial_id: 1", "no checkpoint found for source trial 1"),
         ("source_trial_id: 99", "no checkpoint found for source trial 99"),
@@ -235,9 +235,9 @@ def test_a_warm_start_while_a_task_is_at_the_checkpoint(open_gateway, globs, usa
         (f"source_checkpoint_uuid: {UUID}", f"no checkpoint found with UUID {UUID}"),
     ],
 )
-def test_a_warm_start_from_nothing_is_400(open_gateway, line, said):
+def test_a_warm_start_from_nothing_is_400(open_gateway, line, reason):
     open_gateway.given(story.created(1), story.trial_created(1))
-    assert said in _refusal(open_gateway, f"{YAML}  {line}\n")
+    assert reason in _refusal(open_gateway, f"{YAML}  {line}\n")
 
 
 def test_a_refused_storage_is_reported_at_submission(open_gateway, tmp_path):
@@ -267,5 +267,13 @@ def test_what_runs_runs_as_the_account_that_its_owner_is_linked_with(open_gatewa
     open_gateway.log_in("determined")
     _submit(open_gateway)
     open_gateway.post("/api/v1/commands", {"config": {"entrypoint": "true", "resources": {"slots": 0}}})
-    made = [one for one in open_gateway.peers.commands if isinstance(one, CreateExperiment | SubmitTask)]
-    assert [one.agent_user for one in made] == [None, AgentUser(7, 8, "d", "g"), AgentUser(7, 8, "d", "g")]
+    made = [
+        command
+        for command in open_gateway.peers.commands
+        if isinstance(command, CreateExperiment | SubmitTask)
+    ]
+    assert [command.agent_user for command in made] == [
+        None,
+        AgentUser(7, 8, "d", "g"),
+        AgentUser(7, 8, "d", "g"),
+    ]

@@ -41,14 +41,14 @@ def curves(gateway):
     gateway.given(story.created(1), searcher.ExperimentActivated(1, "go"))
     gateway.given(*(story.trial_created(id, lr=0.1 * id) for id in (1, 2, 3)))
     gateway.given(story.validated(1, 100, 0.5), story.validated(3, 100, 0.2))
-    found = Reported()
-    found.rows = [
+    reported = Reported()
+    reported.rows = [
         {"trial_id": id, "group": group, "points": [point(50, loss=0.9), point(100, loss=0.1 * id)]}
         for id in (1, 3)
         for group in ("training", "validation")
     ]
-    gateway.peers.values[queries.Series] = found
-    gateway.curves = found
+    gateway.peers.values[queries.Series] = reported
+    gateway.curves = reported
     return gateway
 
 
@@ -59,8 +59,8 @@ def end(gateway, id=1):
 
 def test_time_series_come_with_their_trials(curves):
     curves.curves.rows[0]["points"][1] = [100, 1_700_000_100.5, 2.0, {"loss": "NaN"}]
-    found = curves.get(SERIES, trialIds=[1, 2], metricNames="loss", group="training", maxDatapoints=50)
-    first, second = found["trials"]
+    series = curves.get(SERIES, trialIds=[1, 2], metricNames="loss", group="training", maxDatapoints=50)
+    first, second = series["trials"]
     assert (first["trial"]["id"], first["trial"]["hparams"]) == (1, {"lr": 0.1})
     assert first["metrics"] == [
         {
@@ -88,17 +88,17 @@ def test_time_series_come_with_their_trials(curves):
 
 
 def test_time_series_of_ids_and_of_all_groups(curves):
-    found = curves.get(SERIES, trial_ids=3, metric_ids=["validation.loss", "mine.a.b"], startBatches=10)
-    assert [one["group"] for one in found["trials"][0]["metrics"]] == ["validation"]
+    series = curves.get(SERIES, trial_ids=3, metric_ids=["validation.loss", "mine.a.b"], startBatches=10)
+    assert [metrics["group"] for metrics in series["trials"][0]["metrics"]] == ["validation"]
     asked = [(query.group, query.names, query.first) for query in curves.curves.asked]
     assert asked == [("validation", ["loss"], 10), ("mine", ["a.b"], 10)]
-    found = curves.get(SERIES, trialIds=3, metricNames="loss")
-    assert [one["group"] for one in found["trials"][0]["metrics"]] == ["training", "validation"]
+    series = curves.get(SERIES, trialIds=3, metricNames="loss")
+    assert [metrics["group"] for metrics in series["trials"][0]["metrics"]] == ["training", "validation"]
 
 
 def test_what_is_asked_in_the_older_spelling(curves):
-    found = curves.get(SERIES, trialIds=3, metricNames="loss", metricType="METRIC_TYPE_VALIDATION")
-    (metrics,) = found["trials"][0]["metrics"]
+    series = curves.get(SERIES, trialIds=3, metricNames="loss", metricType="METRIC_TYPE_VALIDATION")
+    (metrics,) = series["trials"][0]["metrics"]
     assert (metrics["group"], metrics["type"]) == ("validation", "METRIC_TYPE_VALIDATION")
     window = {
         "timeSeriesFilter.name": "batches",
@@ -109,16 +109,16 @@ def test_what_is_asked_in_the_older_spelling(curves):
         "endBatches": 60,
     }
     curves.get(SERIES, trialIds=3, metricNames="loss", group="mine", **window)
-    assert [(one.group, one.first, one.last) for one in curves.curves.asked[1:]] == [("mine", 10, 49)]
+    assert [(query.group, query.first, query.last) for query in curves.curves.asked[1:]] == [("mine", 10, 49)]
     end(curves)
     for path in ("trials-sample", "trials-snapshot"):
         curves.curves.asked.clear()
         curves.lines(f"{STREAM}/{path}", metricName="loss", metricType="METRIC_TYPE_TRAINING")
-        assert {one.group for one in curves.curves.asked} == {"training"}, path
+        assert {query.group for query in curves.curves.asked} == {"training"}, path
 
 
 @pytest.mark.parametrize(
-    ("params", "status", "said"),
+    ("params", "status", "reason"),
     [
         (
             {"trialIds": 1, "metricNames": "loss", "timeSeriesFilter.name": "epoch"},
@@ -133,8 +133,8 @@ def test_what_is_asked_in_the_older_spelling(curves):
         ({"trialIds": 9, "metricNames": "loss"}, 404, "trial '9' not found"),
     ],
 )
-def test_questions_about_series_that_make_no_sense(curves, params, status, said):
-    assert said in curves.refused(status, "GET", SERIES, params=params)
+def test_questions_about_series_that_make_no_sense(curves, params, status, reason):
+    assert reason in curves.refused(status, "GET", SERIES, params=params)
 
 
 def test_the_history_is_what_metrics_tells(curves):
@@ -209,10 +209,10 @@ def test_a_snapshot_shows_all_trials_at_about_one_batch(curves):
 def test_a_sample_holds_the_best_trials_first(curves):
     end(curves)
     (line,) = curves.lines(f"{STREAM}/trials-sample", metricName="loss", maxTrials=2, maxDatapoints=7)
-    found = line["result"]
-    assert [one["trialId"] for one in found["trials"]] == [3, 1]
-    assert [one["batches"] for one in found["trials"][0]["data"]] == [50, 100]
-    assert (found["promotedTrials"], found["demotedTrials"]) == ([3, 1], [])
+    sample = line["result"]
+    assert [trial["trialId"] for trial in sample["trials"]] == [3, 1]
+    assert [entry["batches"] for entry in sample["trials"][0]["data"]] == [50, 100]
+    assert (sample["promotedTrials"], sample["demotedTrials"]) == ([3, 1], [])
     assert curves.curves.asked[0].limit == 7
 
 
@@ -229,14 +229,14 @@ def test_a_stream_tells_what_changed_until_the_experiment_ends(curves, monkeypat
 
     query = curves.peers.query
 
-    async def asked(one, **options):
-        if isinstance(one, queries.MetricNames):
-            curves.peers.values[queries.MetricNames] = await answer(one)
-        return await query(one, **options)
+    async def asked(question, **options):
+        if isinstance(question, queries.MetricNames):
+            curves.peers.values[queries.MetricNames] = await answer(question)
+        return await query(question, **options)
 
     curves.peers.query = asked
     path = "/api/v1/experiments/metrics-stream/metric-names"
     lines = curves.lines(path, ids=1)
-    names = [[one["name"] for one in line["result"]["metricNames"]] for line in lines]
+    names = [[metric["name"] for metric in line["result"]["metricNames"]] for line in lines]
     assert names == [["a"], ["a", "b"]]
     assert len(received) >= 3

@@ -21,10 +21,10 @@ def custom(gateway):
     """One custom experiment, ACTIVE; the searcher's rules answer and obey."""
 
     def state():
-        found = RULES.state()
+        folded = RULES.state()
         for message in gateway.journal.streams["CONTROL"]:
-            list(RULES.evolve(found, codec.decode(message.body, message.position)))
-        return found
+            list(RULES.evolve(folded, codec.decode(message.body, message.position)))
+        return folded
 
     async def obey(command):
         result = RULES.commands[type(command)](state(), command, Call("c", 0.0))

@@ -41,8 +41,8 @@ def during(number, users):
         await iterations(2 * EVERY)
         before = counted.copy()
         await iterations(number)
-        for one in senders:
-            one.cancel()
+        for sender in senders:
+            sender.cancel()
         await asyncio.wait(senders)
         assert not any(turns._waiting.values()) or turns._armed
         return counted - before
@@ -66,8 +66,8 @@ def test_one_that_goes_takes_no_turn_of_another():
         turns = DataTurns()
         gone = [asyncio.ensure_future(turns.take("ann")) for _ in range(100)]
         await asyncio.sleep(0)
-        for one in gone:
-            one.cancel()
+        for waiter in gone:
+            waiter.cancel()
         last = asyncio.ensure_future(turns.take("bob"))
         await iterations(2 * EVERY)
         assert last.done()
@@ -114,15 +114,15 @@ def test_pages_and_uploads_take_turns(gateway, board, turns):
 
 
 def test_tunnels_take_turns_in_both_directions(front, turns):
-    one = front("notebook")
+    notebook = front("notebook")
 
     async def talk():
-        async with one.joined("x") as socket:
+        async with notebook.joined("x") as socket:
             # What could be packed would be, and be little.
             await socket.send(os.urandom(1_000_000))
             assert len(await socket.recv()) == 1_000_000
 
-    one.gateway.run(talk())
+    notebook.gateway.run(talk())
     assert turns["determined"] >= 2 * 1_000_000 // 65_536
 
 
@@ -171,10 +171,10 @@ def test_code_that_is_taken_away_many_times_at_once_arrives_whole_or_is_refused_
         )
 
     answers = large.run(all_at_once())
-    whole = [one for one in answers if one.status_code == 200]
-    assert all(one.content == MEGABYTES for one in whole)
+    whole = [answer for answer in answers if answer.status_code == 200]
+    assert all(answer.content == MEGABYTES for answer in whole)
     # Four at once, and sixteen wait for their turn.
     assert len(whole) == 20
-    assert {one.status_code for one in answers} == {200, 429}
+    assert {answer.status_code for answer in answers} == {200, 429}
     assert large.backend.limits.code_downloads.active == 0
     assert large.send("GET", "/experiments/2/model_def").status_code == 200

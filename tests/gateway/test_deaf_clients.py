@@ -64,8 +64,8 @@ class Front:
         return self
 
     async def __aexit__(self, *error):
-        for one in self._clients:
-            one.transport.abort()
+        for client in self._clients:
+            client.transport.abort()
         self._serving.cancel()
         await asyncio.wait([self._serving])
 
@@ -203,8 +203,8 @@ async def flooding(socket):
 def test_web_sockets_that_nobody_reads_are_closed_and_others_go_on(gateway, monkeypatch, impatient):
     monkeypatch.setattr("services.catalogue.gathers.TASK_PORTS", range(1024, 2**16))
     gateway.given(story.worker_here(slots=4))
-    one = gateway.post("/api/v1/notebooks", {"config": {}})["notebook"]
-    gateway.given(story.placed(f"{one['id']}.1", "NOTEBOOK"))
+    notebook = gateway.post("/api/v1/notebooks", {"config": {}})["notebook"]
+    gateway.given(story.placed(f"{notebook['id']}.1", "NOTEBOOK"))
     upgrade = (
         "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
         "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
@@ -214,8 +214,10 @@ def test_web_sockets_that_nobody_reads_are_closed_and_others_go_on(gateway, monk
     async def work():
         async with serve_websockets(flooding, "127.0.0.1", 0) as task, Front(gateway) as front:
             where = f"127.0.0.1:{task.sockets[0].getsockname()[1]}"
-            await gateway.append(facts.Served(f"{one['id']}.1", where, "the task said so", account="ann"))
-            path = f"/proxy/{one['id']}/x"
+            await gateway.append(
+                facts.Served(f"{notebook['id']}.1", where, "the task said so", account="ann")
+            )
+            path = f"/proxy/{notebook['id']}/x"
             for _ in range(count):
                 await front.ask(path, upgrade)
             reader = await front.ask(path, upgrade, address="127.0.0.2")

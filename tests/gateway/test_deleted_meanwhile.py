@@ -59,11 +59,11 @@ def delete_while_it_waits(gateway, at):
 
 
 def paths(gateway):
-    found = document(application(gateway.backend))["paths"].items()
-    known = [
-        path for path, methods in found if "get" in methods and not any(word in path for word in FOLLOWS)
+    operations = document(application(gateway.backend))["paths"].items()
+    path_templates = [
+        path for path, methods in operations if "get" in methods and not any(word in path for word in FOLLOWS)
     ]
-    return [re.sub(r"{(\w+)(:path)?}", lambda m: PLACES.get(m[1], "1"), path) for path in known]
+    return [re.sub(r"{(\w+)(:path)?}", lambda m: PLACES.get(m[1], "1"), path) for path in path_templates]
 
 
 @pytest.mark.parametrize("at", [1, 2])

@@ -39,9 +39,9 @@ def full(gateway, tmp_path):
     ],
 )
 def test_what_is_new_is_refused_and_nothing_of_it_stored(full, tmp_path, path, body, what):
-    said = full.refused(507, "POST", path, body)
-    assert said.startswith(f"{what} is refused: the disk of the log has ")
-    assert f"free at {tmp_path}" in said
+    message = full.refused(507, "POST", path, body)
+    assert message.startswith(f"{what} is refused: the disk of the log has ")
+    assert f"free at {tmp_path}" in message
     assert full.peers.commands == []
     assert not (tmp_path / "blobs").exists()
 
@@ -74,8 +74,8 @@ def test_the_size_of_the_code_counts(gateway, tmp_path, monkeypatch):
 
 def test_its_own_storage_is_looked_at_too(gateway, tmp_path):
     object.__setattr__(gateway.backend, "disks", Disks({}, NO_DISK_HAS_MIB))
-    said = gateway.refused(507, "POST", "/api/v1/experiments", EXPERIMENT)
-    assert "the disk of the checkpoints has " in said
+    message = gateway.refused(507, "POST", "/api/v1/experiments", EXPERIMENT)
+    assert "the disk of the checkpoints has " in message
 
 
 def test_too_little_room_is_a_condition_until_there_is_more(tmp_path):

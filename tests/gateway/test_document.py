@@ -16,7 +16,7 @@ def spec(gateway):
 def queried(spec, path):
     """Schemas of what GET takes behind the question mark, by name."""
     parameters = spec["paths"][path]["get"].get("parameters", [])
-    return {one["name"]: one["schema"] for one in parameters if one["in"] == "query"}
+    return {parameter["name"]: parameter["schema"] for parameter in parameters if parameter["in"] == "query"}
 
 
 def test_it_says_what_may_be_asked_for(spec):
@@ -34,14 +34,17 @@ def test_it_says_what_may_be_asked_for(spec):
     assert queried(spec, "/experiments/{experiment_id}/preview_gc").keys() == {
         "saveExperimentBest", "saveTrialBest", "saveTrialLatest",
     }  # fmt: skip
-    assert sum(bool(queried(spec, path)) for path, found in spec["paths"].items() if "get" in found) > 45
+    assert sum(bool(queried(spec, path)) for path, methods in spec["paths"].items() if "get" in methods) > 45
 
 
 def test_it_is_served_to_anybody_and_names_are_unique(gateway):
     gateway.client.headers.pop("Authorization", None)
-    found = gateway.get("/api/v1/openapi.json")
-    operations = [one for methods in found["paths"].values() for one in methods.values()]
-    ids = [one["operationId"] for one in operations]
+    openapi = gateway.get("/api/v1/openapi.json")
+    operations = [operation for methods in openapi["paths"].values() for operation in methods.values()]
+    ids = [operation["operationId"] for operation in operations]
     assert len(ids) == len(set(ids)) > 180
-    assert all("422" not in one["responses"] and "default" in one["responses"] for one in operations)
+    assert all(
+        "422" not in operation["responses"] and "default" in operation["responses"]
+        for operation in operations
+    )
     assert "REST API" in gateway.send("GET", "/docs").text

@@ -27,7 +27,13 @@ def ran(gateway):
 
 def test_how_an_experiment_spent_its_time(ran):
     answer = ran.get("/api/v1/experiments/1/timeline")
-    assert [one["what"] for one in answer["stretches"]] == ["waited", "ran", "paused", "waited", "ran"]
+    assert [stretch["what"] for stretch in answer["stretches"]] == [
+        "waited",
+        "ran",
+        "paused",
+        "waited",
+        "ran",
+    ]
     assert answer["seconds"] == {"waited": 15.0, "ran": 30.0, "paused": 30.0}
     assert answer["stretches"][2]["reason"] == "paused by ann"
     assert answer["stretches"][-1]["until"] is not None
@@ -43,14 +49,14 @@ def test_time_that_lasts_has_no_end(gateway):
 
 def test_the_newest_events_of_the_cluster_page_by_page(ran):
     newest = ran.get("/api/v1/events", limit=2)
-    assert [one["name"] for one in newest["steps"]] == [
+    assert [step["name"] for step in newest["steps"]] == [
         "searcher.trial.ended",
         "searcher.experiment.ended",
     ], newest
     assert newest["more"]
     before = ran.get("/api/v1/events", limit=1, before=newest["steps"][0]["position"])
     assert before["steps"][0]["position"] < newest["steps"][0]["position"]
-    names = [one["name"] for one in ran.get("/api/v1/events", owner="worker")["steps"]]
+    names = [step["name"] for step in ran.get("/api/v1/events", owner="worker")["steps"]]
     assert names
     assert all(name.startswith("worker.") for name in names)
     assert "owner must be one of" in ran.refused(400, "GET", "/api/v1/events", params={"owner": "mars"})
@@ -59,20 +65,20 @@ def test_the_newest_events_of_the_cluster_page_by_page(ran):
 def test_users_are_named(gateway):
     gateway.log_in("admin")
     made = gateway.post("/api/v1/users", {"user": {"username": "ann"}, "password": "secret"})["user"]
-    steps = [one["what"] for one in gateway.get("/api/v1/events")["steps"]]
+    steps = [step["what"] for step in gateway.get("/api/v1/events")["steps"]]
     assert "user ann got a new password" in steps
     assert not [what for what in steps if f"user {made['id']} " in what]
 
 
 def test_what_one_owner_stated_is_found_behind_much_of_others(ran, monkeypatch):
     monkeypatch.setattr("services.why.reader.SEARCH_WINDOW", 4)
-    known = ran.get("/api/v1/events", owner="worker", limit=1000)["steps"]
+    steps = ran.get("/api/v1/events", owner="worker", limit=1000)["steps"]
     ran.given(*(searcher.ExperimentPaused(1, f"again {n}") for n in range(40)))
     answer = ran.get("/api/v1/events", owner="worker", limit=1000)
-    assert answer["steps"] == known
+    assert answer["steps"] == steps
     assert not answer["more"]
     newest = ran.get("/api/v1/events", owner="worker", limit=1)
-    assert (newest["steps"], newest["more"]) == (known[-1:], True)
+    assert (newest["steps"], newest["more"]) == (steps[-1:], True)
     # Where there is nothing far and wide, it is said that more may lie further back.
     monkeypatch.setattr("services.why.reader.MAX_OWNER_READS", 2)
     assert ran.get("/api/v1/events", owner="worker") == {"steps": [], "more": True}

@@ -34,19 +34,19 @@ REQUIRED = [
 
 def test_an_experiment_has_what_clients_require(gateway):
     gateway.given(story.created(1, labels=["b", "a"], description="first"))
-    found = gateway.get("/api/v1/experiments/1")["experiment"]
-    assert {name for name in REQUIRED if found.get(name) is None} == set()
-    assert found["state"] == "STATE_PAUSED"
-    assert found["stateReason"] == "submitted by determined"
-    assert found["startTime"] == "2023-11-14T22:13:20.000000Z"
-    assert found["endTime"] is None
-    assert found["searcherType"] == "single"
-    assert found["labels"] == ["a", "b"]
-    assert found["jobId"] == "experiment-1"
-    assert found["checkpointSize"] == "0"
-    assert found["forkedFrom"] is None
-    assert found["originalConfig"].startswith("# as written")
-    assert found["config"]["max_restarts"] == 5
+    experiment = gateway.get("/api/v1/experiments/1")["experiment"]
+    assert {name for name in REQUIRED if experiment.get(name) is None} == set()
+    assert experiment["state"] == "STATE_PAUSED"
+    assert experiment["stateReason"] == "submitted by determined"
+    assert experiment["startTime"] == "2023-11-14T22:13:20.000000Z"
+    assert experiment["endTime"] is None
+    assert experiment["searcherType"] == "single"
+    assert experiment["labels"] == ["a", "b"]
+    assert experiment["jobId"] == "experiment-1"
+    assert experiment["checkpointSize"] == "0"
+    assert experiment["forkedFrom"] is None
+    assert experiment["originalConfig"].startswith("# as written")
+    assert experiment["config"]["max_restarts"] == 5
 
 
 def test_secrets_are_masked_in_both_forms_of_the_configuration(gateway):
@@ -59,9 +59,9 @@ def test_secrets_are_masked_in_both_forms_of_the_configuration(gateway):
         original_config="secret_key: s3cr3t-9  # keep\n",
         reason="",
     )
-    found = gateway.given(event).get("/api/v1/experiments/1")["experiment"]
-    assert found["config"]["checkpoint_storage"]["secret_key"] == "********"
-    assert found["originalConfig"] == "secret_key: ********  # keep\n"
+    experiment = gateway.given(event).get("/api/v1/experiments/1")["experiment"]
+    assert experiment["config"]["checkpoint_storage"]["secret_key"] == "********"
+    assert experiment["originalConfig"] == "secret_key: ********  # keep\n"
 
 
 def test_active_is_shown_as_what_its_allocations_do(gateway):
@@ -118,8 +118,8 @@ def test_an_action_is_seen_by_the_next_request(gateway):
     gateway.given(story.created(1))
     gateway.peers.on_command = lambda command: gateway.append(searcher.ExperimentActivated(1, "go"))
     gateway.post("/api/v1/experiments/1/activate")
-    found = gateway.get("/api/v1/experiments", states="STATE_ACTIVE")
-    assert [one["id"] for one in found["experiments"]] == [1]
+    answer = gateway.get("/api/v1/experiments", states="STATE_ACTIVE")
+    assert [experiment["id"] for experiment in answer["experiments"]] == [1]
 
 
 def test_refusals_of_the_owner_reach_the_client(gateway):
@@ -143,7 +143,7 @@ def test_refusals_of_the_owner_reach_the_client(gateway):
 
 
 def _ids(gateway, **params):
-    return [one["id"] for one in gateway.get("/api/v1/experiments", **params)["experiments"]]
+    return [experiment["id"] for experiment in gateway.get("/api/v1/experiments", **params)["experiments"]]
 
 
 @pytest.fixture
@@ -221,10 +221,10 @@ def test_the_list_can_be_sorted_by_progress(five):
 )
 def test_the_list_of_experiments_has_its_own_paging(five, params, ids, bounds):
     answer = five.get("/api/v1/experiments", **params)
-    assert [one["id"] for one in answer["experiments"]] == ids
-    found = answer["pagination"]
-    assert (found["startIndex"], found["endIndex"]) == bounds
-    assert found["total"] == 5
+    assert [experiment["id"] for experiment in answer["experiments"]] == ids
+    pagination = answer["pagination"]
+    assert (pagination["startIndex"], pagination["endIndex"]) == bounds
+    assert pagination["total"] == 5
 
 
 GO_ON = ("duration", "runningTime", "slotHours")
@@ -234,8 +234,10 @@ GO_ON = ("duration", "runningTime", "slotHours")
 def test_a_lean_list_has_no_configurations(five):
     whole, lean = (five.get("/api/v1/experiments", lean=lean)["experiments"] for lean in ("false", "true"))
     left_out, goes_on = {"config": {}, "originalConfig": ""}, dict.fromkeys(GO_ON, 0)
-    assert [one | left_out | goes_on for one in whole] == [one | goes_on for one in lean]
-    assert all(one["config"]["searcher"] for one in whole)
+    assert [experiment | left_out | goes_on for experiment in whole] == [
+        experiment | goes_on for experiment in lean
+    ]
+    assert all(experiment["config"]["searcher"] for experiment in whole)
 
 
 def test_a_list_is_cut_at_a_hundred_unless_asked_for_more(gateway):
@@ -258,8 +260,8 @@ def test_bad_questions_are_400(five):
 
 def test_the_best_trial_is_found_and_found_again_after_a_rollback(gateway):
     def best():
-        found = gateway.get("/api/v1/experiments/1")["experiment"]
-        return found["bestTrialId"], found["bestTrialSearcherMetric"]
+        experiment = gateway.get("/api/v1/experiments/1")["experiment"]
+        return experiment["bestTrialId"], experiment["bestTrialSearcherMetric"]
 
     path = "/api/v1/experiments/1/searcher/best_searcher_validation_metric"
     gateway.given(story.created(1), story.trial_created(1), story.trial_created(2))
@@ -288,12 +290,12 @@ def test_larger_may_be_better(gateway):
 def test_checkpoints_are_counted_and_sorted(gateway):
     gateway.given(story.created(1), story.created(2), story.trial_created(1), *story.running(1))
     gateway.given(story.stored(1, "a" * 8, 100), story.stored(1, "b" * 8, 200), story.stored(1, "b" * 8, 200))
-    found = gateway.get("/api/v1/experiments/1")["experiment"]
-    assert (found["checkpointCount"], found["checkpointSize"]) == (2, "10000000000")
+    experiment = gateway.get("/api/v1/experiments/1")["experiment"]
+    assert (experiment["checkpointCount"], experiment["checkpointSize"]) == (2, "10000000000")
     assert _ids(gateway, sortBy="SORT_BY_CHECKPOINT_SIZE", orderBy="ORDER_BY_DESC") == [1, 2]
     gateway.given(story.deleted("a" * 8))
-    found = gateway.get("/api/v1/experiments/1")["experiment"]
-    assert (found["checkpointCount"], found["checkpointSize"]) == (1, "5000000000")
+    experiment = gateway.get("/api/v1/experiments/1")["experiment"]
+    assert (experiment["checkpointCount"], experiment["checkpointSize"]) == (1, "5000000000")
 
 
 def test_the_code_can_be_read_back(gateway):

@@ -52,8 +52,8 @@ def follower(gateway, rendered=None):
     )
 
 
-async def whole(one):
-    return [json.loads(text) for text in b"".join([page async for page in one.lines()]).splitlines()]
+async def whole(log_follower):
+    return [json.loads(text) for text in b"".join([page async for page in log_follower.lines()]).splitlines()]
 
 
 async def attached(gateway, count):
@@ -79,9 +79,9 @@ def test_a_log_is_read_and_written_once_for_all_who_follow_it(talking, reads):
         await end(talking)
         return await asyncio.gather(*tasks)
 
-    found = talking.run(work())
+    received = talking.run(work())
     expected = ["old", *(f"line {number}" for number in range(1, 11))]
-    assert all(lines == expected for lines in found)
+    assert all(lines == expected for lines in received)
     # Once while it grew, and once more at its end.
     assert len(reads) == 2
     assert len(rendered) == len(set(rendered)) == 10
@@ -149,19 +149,19 @@ def test_what_cannot_be_read_ends_nobodys_stream(talking, body):
         await damage()
         await say(talking, 3, "last")
         await end(talking)
-        found = await asyncio.gather(*tasks)
-        return found, await whole(follower(talking))
+        received = await asyncio.gather(*tasks)
+        return received, await whole(follower(talking))
 
-    found, after = talking.run(work())
-    assert [*found, after] == [["stored", "in the log", "live", "last"]] * 4
-    skipped = {one.name: one.values for one in talking.backend.followed_logs.tails.readings()}
+    received, after = talking.run(work())
+    assert [*received, after] == [["stored", "in the log", "live", "last"]] * 4
+    skipped = {reading.name: reading.values for reading in talking.backend.followed_logs.tails.readings()}
     assert skipped["log_batches_skipped"][()] >= 3
 
 
 def test_what_waits_for_all_who_are_slow_is_bounded(talking, reads, monkeypatch):
     """Also where each of them follows another log."""
     monkeypatch.setattr(tails, "MAX_BUFFERED_BYTES", 3000)
-    talking.given(*(one for id in (2, 3, 4) for one in (story.trial_created(id), *story.running(id))))
+    talking.given(*(event for id in (2, 3, 4) for event in (story.trial_created(id), *story.running(id))))
     shared = talking.backend.followed_logs.tails
 
     async def work():
@@ -174,7 +174,7 @@ def test_what_waits_for_all_who_are_slow_is_bounded(talking, reads, monkeypatch)
                     await say(talking, number, "x" * 500, task=id)
                 await asyncio.sleep(0.001)
                 most = max(most, shared._buffer_usage.bytes)
-            assert any(one.overflowed for one in slow)
+            assert any(tail.overflowed for tail in slow)
             # Who was told so holds nothing; the first batch of each is taken whatever there is.
             assert 0 < most < 3000 + 4 * 1000
         assert shared._buffer_usage.bytes == 0
@@ -186,11 +186,11 @@ def test_those_who_are_woken_together_go_on_a_few_at_a_time():
     async def work():
         turns, done, each = Turns(), [], []
 
-        async def one():
+        async def take_turn():
             await turns.take()
             done.append(None)
 
-        tasks = [asyncio.create_task(one()) for _ in range(500)]
+        tasks = [asyncio.create_task(take_turn()) for _ in range(500)]
         gone = [tasks[n] for n in range(100, 200)]
         await asyncio.sleep(0)
         for task in gone:

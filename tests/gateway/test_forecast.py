@@ -29,8 +29,8 @@ def test_no_start_time_is_forecast_where_none_is_known():
 
 def test_who_waits_begins_after_those_before_it():
     jobs = [job(1, holds=1, left_s=10.0), job(2, holds=3, left_s=90.0), job(3, needs=4), job(4, needs=1)]
-    found = start_times(jobs, [pool(4, 4)])
-    assert found == {3: 90.0}, "the one behind it would need to know how long that runs"
+    starts = start_times(jobs, [pool(4, 4)])
+    assert starts == {3: 90.0}, "the one behind it would need to know how long that runs"
 
 
 def test_what_can_never_start_stands_in_nobodys_way():
@@ -54,15 +54,15 @@ def test_the_queue_says_when_and_a_preview_says_what_a_move_would_do(gateway):
     gateway.given(story.worker_here(), large, story.created(2), story.created(3))
     for id in (1, 2, 3):
         gateway.given(story.trial_created(id, id), story.run_requested(id, id, slots=64 if id == 1 else 1))
-    jobs = {one["jobId"]: one for one in gateway.get("/api/v1/job-queues")["jobs"]}
+    jobs = {queued_job["jobId"]: queued_job for queued_job in gateway.get("/api/v1/job-queues")["jobs"]}
     assert jobs["experiment-1"]["startsIn"] is None, "its pool can never hold it"
     assert not jobs["experiment-1"]["canStart"]
     assert jobs["experiment-2"]["canStart"]
     assert jobs["experiment-2"]["startsIn"] == 0
     assert jobs["experiment-2"]["endsIn"] is None
     body = {"jobId": "experiment-3", "aheadOf": "experiment-2"}
-    found = gateway.send("POST", "/api/v1/job-queues/preview", body).json()
-    assert found["startsIn"] == 0
+    preview = gateway.send("POST", "/api/v1/job-queues/preview", body).json()
+    assert preview["startsIn"] == 0
     assert gateway.peers.commands == [], "nothing was asked for"
     message = gateway.refused(404, "POST", "/api/v1/job-queues/preview", {"jobId": "nonsense", "priority": 3})
     assert "job 'nonsense' not found" in message
@@ -74,15 +74,18 @@ def test_an_experiment_says_like_the_queue_that_it_cannot_start(gateway):
     for id in (1, 2):
         gateway.given(story.trial_created(id, id), story.run_requested(id, id, slots=64 if id == 1 else 1))
         gateway.given(searcher.ExperimentActivated(experiment_id=id, reason="go"))
-    queue = {int(one["entityId"]): one["canStart"] for one in gateway.get("/api/v1/job-queues")["jobs"]}
+    queue = {
+        int(queued_job["entityId"]): queued_job["canStart"]
+        for queued_job in gateway.get("/api/v1/job-queues")["jobs"]
+    }
     assert queue == {1: False, 2: True}
     everyone = queue | {3: True}
     single = {id: gateway.get(f"/api/v1/experiments/{id}")["experiment"] for id in everyone}
-    assert {id: one["canStart"] for id, one in single.items()} == everyone
+    assert {id: experiment["canStart"] for id, experiment in single.items()} == everyone
     listed = gateway.get("/api/v1/experiments", lean="true")["experiments"]
-    assert {one["id"]: one["canStart"] for one in listed} == everyone
-    found = gateway.get("/api/v1/experiments-search", lean="true")["experiments"]
-    assert {one["experiment"]["id"]: one["experiment"]["canStart"] for one in found} == everyone
+    assert {experiment["id"]: experiment["canStart"] for experiment in listed} == everyone
+    rows = gateway.get("/api/v1/experiments-search", lean="true")["experiments"]
+    assert {row["experiment"]["id"]: row["experiment"]["canStart"] for row in rows} == everyone
 
 
 def test_time_left_goes_by_the_time_that_it_ran_without_its_pauses(gateway):

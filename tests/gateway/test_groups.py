@@ -42,27 +42,31 @@ def space(admin, name="Vision"):
 
 def test_a_group_is_made_and_changed(admin):
     made = make(admin, users=[3])
-    assert (made["groupId"], made["name"], [one["username"] for one in made["users"]]) == (2, "team", ["ann"])
+    assert (made["groupId"], made["name"], [user["username"] for user in made["users"]]) == (
+        2,
+        "team",
+        ["ann"],
+    )
     changed = admin.send("PUT", f"{GROUPS}/2", {"name": "crew", "addUsers": [4], "removeUsers": [3]}).json()
-    assert (changed["group"]["name"], [one["id"] for one in changed["group"]["users"]]) == ("crew", [4])
+    assert (changed["group"]["name"], [user["id"] for user in changed["group"]["users"]]) == ("crew", [4])
     assert admin.get(f"{GROUPS}/2") == changed
-    before = len(admin.said(GroupSet))
+    before = len(admin.events_of(GroupSet))
     assert admin.send("PUT", f"{GROUPS}/2", {"name": "crew", "addUsers": [4]}).json() == changed
-    assert len(admin.said(GroupSet)) == before, "what is so already is no event"
+    assert len(admin.events_of(GroupSet)) == before, "what is so already is no event"
 
 
 def test_groups_are_found_by_name_and_by_member(admin):
     make(admin, "team", [3])
     make(admin, "crew", [3, 4])
-    found = admin.post(f"{GROUPS}/search", {"offset": 0, "limit": 500})
-    assert [(one["group"]["name"], one["numMembers"]) for one in found["groups"]] == [
+    page = admin.post(f"{GROUPS}/search", {"offset": 0, "limit": 500})
+    assert [(row["group"]["name"], row["numMembers"]) for row in page["groups"]] == [
         ("team", 1),
         ("crew", 2),
     ]
-    assert found["pagination"]["total"] == 2
+    assert page["pagination"]["total"] == 2
     for by, names in (({"name": "crew"}, ["crew"]), ({"userId": 3}, ["team", "crew"]), ({"userId": 2}, [])):
         groups = admin.post(f"{GROUPS}/search", {"limit": 5, **by})["groups"]
-        assert [one["group"]["name"] for one in groups] == names
+        assert [row["group"]["name"] for row in groups] == names
 
 
 def test_names_and_members_are_checked(admin):
@@ -91,17 +95,17 @@ def test_a_group_that_goes_takes_its_roles_along_and_its_id_is_not_given_again(a
     assert admin.send("DELETE", f"{GROUPS}/2").status_code == 200
     state = admin.catalogue.state
     assert (state.groups, state.roles, groups_of(state, 3), list(holders_in(state, 0))) == ({}, {}, (), [])
-    assert [one.group_id for one in admin.said(GroupRemoved)] == [2]
+    assert [event.group_id for event in admin.events_of(GroupRemoved)] == [2]
     assert make(admin)["groupId"] == 3
 
 
 def test_every_role_is_listed_with_what_it_permits(admin):
-    found = admin.post("/api/v1/roles/search", {"limit": 499})["roles"]
-    assert {one["name"] for one in found} == set(ROLES)
-    viewer = next(one for one in found if one["name"] == "Viewer")
-    assert {one["name"].split()[0] for one in viewer["permissions"]} == {"view"}
+    roles = admin.post("/api/v1/roles/search", {"limit": 499})["roles"]
+    assert {role["name"] for role in roles} == set(ROLES)
+    viewer = next(role for role in roles if role["name"] == "Viewer")
+    assert {permission["name"].split()[0] for permission in viewer["permissions"]} == {"view"}
     here = admin.post("/api/v1/roles/search/by-assignability", {"workspaceId": 1})["roles"]
-    assert {one["name"] for one in found} - {one["name"] for one in here} == {
+    assert {role["name"] for role in roles} - {role["name"] for role in here} == {
         "ClusterAdmin",
         "WorkspaceCreator",
     }
@@ -112,26 +116,26 @@ def test_roles_are_given_and_taken_back(admin):
     make(admin, users=[3])
     give(admin, "Editor", group=2, workspace=here)
     give(admin, "Viewer", user=3)
-    found = admin.get("/api/v1/roles/search/by-user/3")["roles"]
-    assert [(one["role"]["name"], len(one["groupRoleAssignments"])) for one in found] == [
+    held_roles = admin.get("/api/v1/roles/search/by-user/3")["roles"]
+    assert [(row["role"]["name"], len(row["groupRoleAssignments"])) for row in held_roles] == [
         ("Viewer", 0),
         ("Editor", 1),
     ]
     of_group = admin.get("/api/v1/roles/search/by-group/2")
     assert of_group["assignments"] == [{"roleId": 5, "scopeWorkspaceIds": [here], "scopeCluster": False}]
     there = admin.get(f"/api/v1/roles/workspace/{here}")
-    assert [one["name"] for one in there["groups"]] == ["team"]
+    assert [group["name"] for group in there["groups"]] == ["team"]
     editors = admin.post("/api/v1/roles/search/by-ids", {"roleIds": [5]})["roles"]
-    assert [one["groupId"] for one in editors[0]["groupRoleAssignments"]] == [2]
+    assert [assignment["groupId"] for assignment in editors[0]["groupRoleAssignments"]] == [2]
     admin.log_in("ann")
     mine = admin.get("/api/v1/permissions/summary")
-    assert {one["name"] for one in mine["roles"]} == {"Viewer", "Editor"}
+    assert {role["name"] for role in mine["roles"]} == {"Viewer", "Editor"}
     admin.log_in("admin")
     give(admin, "Editor", group=2, workspace=here, verb="remove")
     assert grants_held_by(admin.catalogue.state, "group-2") == ()
-    assert len(admin.said(RolesSet)) == 3
+    assert len(admin.events_of(RolesSet)) == 3
     give(admin, "Editor", group=2, workspace=here, verb="remove")
-    assert len(admin.said(RolesSet)) == 3, "what is so already is no event"
+    assert len(admin.events_of(RolesSet)) == 3, "what is so already is no event"
 
 
 def test_what_cannot_be_given_is_refused_whole(admin):
@@ -144,15 +148,15 @@ def test_what_cannot_be_given_is_refused_whole(admin):
     assert "scopeCluster" in admin.refused(400, "POST", "/api/v1/roles/add-assignments", body)
     body["userRoleAssignments"][0]["roleAssignment"] = {"role": {"roleId": 99}}
     assert "role '99' not found" in admin.refused(404, "POST", "/api/v1/roles/add-assignments", body)
-    assert admin.said(RolesSet) == []
+    assert admin.events_of(RolesSet) == []
 
 
 def test_an_administrator_holds_clusteradmin_and_the_other_way_round(admin):
-    found = admin.get("/api/v1/roles/search/by-user/1")["roles"]
-    assert [one["role"]["name"] for one in found] == ["ClusterAdmin"]
+    held_roles = admin.get("/api/v1/roles/search/by-user/1")["roles"]
+    assert [row["role"]["name"] for row in held_roles] == ["ClusterAdmin"]
     give(admin, "ClusterAdmin", user=3)
     assert admin.get("/api/v1/users/3")["user"]["admin"] is True
-    assert admin.said(RolesSet) == [], "one fact, told once"
+    assert admin.events_of(RolesSet) == [], "one fact, told once"
     give(admin, "ClusterAdmin", user=1, verb="remove")
     assert admin.get("/api/v1/users/1")["user"]["admin"] is False
 
@@ -172,7 +176,7 @@ def test_a_workspace_takes_the_roles_in_it_along(admin):
     give(admin, "Editor", group=2, workspace=here)
     give(admin, "Viewer", group=2)
     assert admin.send("DELETE", f"/api/v1/workspaces/{here}").status_code == 200
-    assert [one.role for one in grants_held_by(admin.catalogue.state, "group-2")] == ["Viewer"]
+    assert [grant.role for grant in grants_held_by(admin.catalogue.state, "group-2")] == ["Viewer"]
     assert list(holders_in(admin.catalogue.state, here)) == []
 
 
@@ -181,7 +185,7 @@ def test_whoever_makes_a_workspace_administers_it_where_roles_count(admin):
     admin.given(AuthzSet("rbac", "tried"))
     admin.log_in("ann")
     here = space(admin)
-    assert [one.role for one in grants_held_by(admin.catalogue.state, "user-3")] == [
+    assert [grant.role for grant in grants_held_by(admin.catalogue.state, "user-3")] == [
         "WorkspaceAdmin",
         "WorkspaceCreator",
     ]

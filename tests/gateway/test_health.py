@@ -79,7 +79,7 @@ def test_what_other_processes_say_of_themselves_counts(gateway):
     assert report["status"] == "degraded"
     wrong = {name: state for name, state in report["parts"].items() if state != "up"}
     assert wrong == {"metrics": "degraded", "workers": "degraded"}
-    assert {one["program"] for one in report["reasons"]} == {"metrics", "worker x"}
+    assert {reason["program"] for reason in report["reasons"]} == {"metrics", "worker x"}
     gateway.signs.record(subjects.health_sign("metrics", "x"), b"[]")
     gateway.signs.record(subjects.health_sign("worker", "x"), b"[]")
     assert health_report(gateway)[1]["status"] == "up"

@@ -50,14 +50,14 @@ def test_a_large_configuration_is_completed_as_a_small_one(gateway, elsewhere, m
     monkeypatch.setattr(configuration, "SMALL_BYTES", 1 << 20)
     near = posted(gateway, LARGE).json()["config"]
     assert len(elsewhere) == 1
-    for one in (far, near):
-        del one["name"], one["reproducibility"]
+    for config in (far, near):
+        del config["name"], config["reproducibility"]
     assert far == near
     assert len(far["hyperparameters"]) == 301
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "reason"),
     [
         (LARGE + "key1: 1\nkey1: 2", "found duplicate key 'key1'"),
         (YAML + "data: [" + "[" * 100_000, "nested too deeply"),
@@ -65,9 +65,9 @@ def test_a_large_configuration_is_completed_as_a_small_one(gateway, elsewhere, m
         (LARGE + "\nresources: 7", "<config>.resources"),
     ],
 )
-def test_errors_of_a_large_configuration_are_reported(gateway, elsewhere, text, said):
+def test_errors_of_a_large_configuration_are_reported(gateway, elsewhere, text, reason):
     message = gateway.refused(400, "POST", PATH, {"config": text, "validateOnly": True})
-    assert said in message
+    assert reason in message
     assert elsewhere == [("determined", "complete")]
 
 
@@ -92,20 +92,20 @@ def test_a_large_context_is_stored_as_a_small_one_and_is_one_request(gateway, el
     assert far.context == near.context
     assert far.once == near.once
     with gateway.backend.blobs.open(far.context.digest) as stored, tarfile.open(fileobj=stored) as packed:
-        assert [one.name for one in packed] == ["a.py", "data/b.bin"]
+        assert [member.name for member in packed] == ["a.py", "data/b.bin"]
 
 
 @pytest.mark.parametrize(
-    ("files", "said"),
+    ("files", "reason"),
     [
         ([file("../x", bytes(400_000))], "lies outside of it"),
         ([file("x", bytes(400_000)) | {"content": "?" * 400_000}], "is not base64"),
         ([{"path": "x" * 400_000, "mode": "?"}], "modelDefinition.0.mode"),
     ],
 )
-def test_errors_of_a_large_context_are_reported(gateway, elsewhere, files, said):
+def test_errors_of_a_large_context_are_reported(gateway, elsewhere, files, reason):
     body = {"config": YAML, "modelDefinition": files}
-    assert said in gateway.refused(400, "POST", PATH, body)
+    assert reason in gateway.refused(400, "POST", PATH, body)
     assert elsewhere == [("determined", "read")]
 
 
@@ -158,8 +158,8 @@ def test_a_body_has_so_much_time(gateway, monkeypatch):
 
 def test_one_user_has_so_many_large_requests_at_once(gateway, elsewhere):
     held = [gateway.backend.limits.uploads.acquire("determined") for _ in range(4)]
-    for one in held:
-        gateway.run(one)
+    for acquisition in held:
+        gateway.run(acquisition)
     answer = posted(gateway, YAML, [file("x", bytes(400_000))])
     assert answer.status_code == 429
     assert int(answer.headers["Retry-After"]) > 0
@@ -182,8 +182,8 @@ def test_passwords_are_checked_in_threads_of_their_own(gateway):
             for _ in range(30)
         ]
         answers = await asyncio.gather(*wrong)
-        return sorted({one.status_code for one in answers}), [
-            one for one in answers if one.status_code == 429
+        return sorted({answer.status_code for answer in answers}), [
+            answer for answer in answers if answer.status_code == 429
         ]
 
     statuses, busy = gateway.run(work())
@@ -197,9 +197,9 @@ def test_a_large_context_is_looked_through_elsewhere(gateway, elsewhere):
     gateway.post(PATH, {"config": YAML, "modelDefinition": files})
     elsewhere.clear()
     tree = gateway.get(f"{PATH}/1/file_tree")["files"]
-    assert [one["path"] for one in tree] == ["noise.bin", "src/train.py"]
-    found = gateway.post(f"{PATH}/1/file", {"path": "src/train.py"})["file"]
-    assert base64.b64decode(found) == b"x = 1\n"
+    assert [entry["path"] for entry in tree] == ["noise.bin", "src/train.py"]
+    content = gateway.post(f"{PATH}/1/file", {"path": "src/train.py"})["file"]
+    assert base64.b64decode(content) == b"x = 1\n"
     assert elsewhere == [("determined", "tree"), ("determined", "one_file")]
     whole = base64.b64decode(gateway.get(f"{PATH}/1/model_def")["b64Tgz"])
     with tarfile.open(fileobj=io.BytesIO(whole)) as packed:

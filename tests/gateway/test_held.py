@@ -28,28 +28,30 @@ def change(state, id, held):
 @given(before=CHANGES, after=CHANGES)
 def test_they_follow_every_change(before, after):
     state = SimpleNamespace(experiments={})
-    names, ordered = HeldNames(lambda one: one.labels), OrderedIds()
+    names, ordered = HeldNames(lambda experiment: experiment.labels), OrderedIds()
 
     def check():
         assert ordered.all(state) == sorted(state.experiments)
         for project in (1, 2):
-            mine = (one for one in state.experiments.values() if one.project_id == project)
-            found = Counter(label for one in mine for label in one.labels)
-            assert names.count(state, project.__eq__) == found
+            mine = (
+                experiment for experiment in state.experiments.values() if experiment.project_id == project
+            )
+            expected = Counter(label for experiment in mine for label in experiment.labels)
+            assert names.count(state, project.__eq__) == expected
 
     for id, held in before:
         change(state, id, held)
     check()
     for id, held in after:
         change(state, id, held)
-        for kept in (names, ordered):
-            kept.on_records_changed([("experiments", id), ("trials", id)])
+        for index in (names, ordered):
+            index.on_records_changed([("experiments", id), ("trials", id)])
         check()
 
 
 def test_a_request_looks_at_what_has_changed_alone():
     state, seen = SimpleNamespace(experiments={}), []
-    names = HeldNames(lambda one: seen.append(one.id) or one.labels)
+    names = HeldNames(lambda experiment: seen.append(experiment.id) or experiment.labels)
     for id in range(1, 101):
         change(state, id, (1, ("a",)))
     assert names.count(state, {1}.__contains__) == {"a": 100}
@@ -61,7 +63,7 @@ def test_a_request_looks_at_what_has_changed_alone():
 
 
 def test_another_state_begins_anew():
-    names, ordered = HeldNames(lambda one: one.labels), OrderedIds()
+    names, ordered = HeldNames(lambda experiment: experiment.labels), OrderedIds()
     for id in (1, 2):
         state = SimpleNamespace(experiments={})
         change(state, id, (1, ("a",)))
@@ -73,9 +75,9 @@ def test_what_is_asked_again_after_changes_is_current(gateway):
     def asked():
         labels = gateway.get("/api/v1/experiment/labels")["labels"]
         columns = gateway.get("/api/v1/projects/1/columns")["columns"]
-        found = gateway.get("/api/v1/experiments-search")["experiments"]
-        hparams = [one["column"] for one in columns if one["column"].startswith("hp.")]
-        return labels, hparams, [row["experiment"]["id"] for row in found]
+        rows = gateway.get("/api/v1/experiments-search")["experiments"]
+        hparams = [column["column"] for column in columns if column["column"].startswith("hp.")]
+        return labels, hparams, [row["experiment"]["id"] for row in rows]
 
     gateway.given(story.created(1, labels=["good"], hyperparameters={"lr": {"type": "const", "val": 0.1}}))
     assert asked() == (["good"], ["hp.lr"], [1])

@@ -119,10 +119,10 @@ def test_nothing_behind_a_request_that_ends_in_two_places_is_a_request(gateway):
 @pytest.mark.parametrize("count", [300, pytest.param(20_000, marks=pytest.mark.full)])
 def test_bytes_that_are_changed_at_random(gateway, count):
     chance = random.Random(count)
-    known = [one for one in REQUESTS.values() if 0 < len(one) < 4_000]
+    originals = [original for original in REQUESTS.values() if 0 < len(original) < 4_000]
     answered = 0
     for _ in range(count):
-        request = bytearray(chance.choice(known))
+        request = bytearray(chance.choice(originals))
         for _ in range(chance.randrange(1, 8)):
             at = chance.randrange(len(request))
             new = bytes(chance.choices((*range(256), 10, 13, 32, 58), k=chance.randrange(4)))

@@ -41,14 +41,16 @@ def gateway(gateway):
 
 def operations(gateway):
     """Method, path and schema of every request that has a body."""
-    found = document(application(gateway.backend))
-    schemas = found["components"]["schemas"]
-    for path, methods in found["paths"].items():
-        for method, one in methods.items():
-            body = one.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
+    spec = document(application(gateway.backend))
+    schemas = spec["components"]["schemas"]
+    for path, methods in spec["paths"].items():
+        for method, operation in methods.items():
+            body = (
+                operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
+            )
             if body is not None:
-                known = schemas.get(body.get("$ref", "").rpartition("/")[2], {})
-                yield method.upper(), re.sub(r"{\w+(:path)?}", "1", path), list(known.get("properties", {}))
+                schema = schemas.get(body.get("$ref", "").rpartition("/")[2], {})
+                yield method.upper(), re.sub(r"{\w+(:path)?}", "1", path), list(schema.get("properties", {}))
 
 
 SOME_BODIES = ("surrogates as keys", "depth inside", "large numbers", "null characters", "not a number")

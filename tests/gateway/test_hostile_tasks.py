@@ -146,11 +146,11 @@ class Front:
 @pytest.fixture
 def front(gateway, monkeypatch):
     monkeypatch.setattr("services.catalogue.gathers.TASK_PORTS", range(1024, 2**16))
-    one = Front(gateway)
-    gateway.run(one.open())
+    gateway_front = Front(gateway)
+    gateway.run(gateway_front.open())
     gateway.settle()
-    yield one
-    gateway.run(one.close())
+    yield gateway_front
+    gateway.run(gateway_front.close())
 
 
 class Tried:
@@ -160,19 +160,19 @@ class Tried:
         self._front, self._capfd, self._caplog = front, capfd, caplog
         self.failures = []
 
-    def one(self, name, headers=b"\r\n", path=b"", answer=OK_ANSWER):
+    def send(self, name, headers=b"\r\n", path=b"", answer=OK_ANSWER):
         self._front.answer = answer
-        told = self._front.asked(headers, path)
+        response = self._front.asked(headers, path)
         self._front.answer = OK_ANSWER
-        if any(told.startswith(b"HTTP/1.1 50%d" % n) for n in (0, 2, 4)):
-            self.failures.append((name, told[:300]))
+        if any(response.startswith(b"HTTP/1.1 50%d" % n) for n in (0, 2, 4)):
+            self.failures.append((name, response[:300]))
         if not self._front.asked().endswith(b"ok"):
             self.failures.append((name, "nobody is answered any more"))
-        said = "".join(self._capfd.readouterr()) + self._caplog.text
+        output = "".join(self._capfd.readouterr()) + self._caplog.text
         self._caplog.clear()
-        if any(word in said for word in ("request.failed", "Traceback", "never retrieved")):
-            self.failures.append((name, said[-1500:]))
-        return told
+        if any(word in output for word in ("request.failed", "Traceback", "never retrieved")):
+            self.failures.append((name, output[-1500:]))
+        return response
 
 
 @pytest.fixture
@@ -182,23 +182,23 @@ def tried(front, capfd, caplog):
 
 def test_no_answer_of_a_task_is_a_failure(tried):
     for name, answer in ANSWERS.items():
-        tried.one(name, answer=answer)
+        tried.send(name, answer=answer)
     assert tried.failures == []
 
 
 def test_no_agreement_of_a_task_is_a_failure(tried):
     for name, answer in AGREEMENTS.items():
-        tried.one(name, UPGRADE + b"\r\n", answer=answer)
+        tried.send(name, UPGRADE + b"\r\n", answer=answer)
     assert tried.failures == []
 
 
 def test_no_request_for_a_task_is_a_failure(tried):
     for name, headers in REQUESTS.items():
-        tried.one(name, headers)
+        tried.send(name, headers)
     assert tried.failures == []
 
 
 def test_no_address_of_a_task_is_a_failure(tried):
     for name, path in PATHS.items():
-        tried.one(name, path=path)
+        tried.send(name, path=path)
     assert tried.failures == []

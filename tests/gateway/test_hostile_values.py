@@ -49,8 +49,8 @@ def huge(id, uuid):
 def test_sizes_that_no_disk_has_are_saved(database):
     trial = [story.trial_created(1), *story.running(1)]
     saved(database, story.created(1), *trial, huge(1, "a"), huge(1, "b"))
-    (found,) = rows(database, TRIALS)
-    assert found["checkpoint_bytes"] > 0
+    (trial_row,) = rows(database, TRIALS)
+    assert trial_row["checkpoint_bytes"] > 0
     assert len(rows(database, CHECKPOINTS)) == 2
 
 
@@ -63,8 +63,8 @@ def test_texts_of_people_are_saved_whatever_is_in_them(database, text):
         searcher.ExperimentPaused(1, text),
         actor=f"user:{text[:128]}",
     )
-    (found,) = rows(database, EXPERIMENTS)
-    assert found["name"].replace("\u2400", "\0") == text
+    (experiment_row,) = rows(database, EXPERIMENTS)
+    assert experiment_row["name"].replace("\u2400", "\0") == text
     assert len(rows(database, audit.AUDIT)) == 2
 
 
@@ -74,5 +74,5 @@ def test_records_are_looked_for_under_any_text(database, text):
     saved(database, story.created(1))
     snapshot = Snapshot("gateway", RULES.state, RULES.fold_version)
     with database.engine.connect() as connection:
-        found = snapshot.pages(connection, [("checkpoints", text), ("allocations", text)], [text, "1"])
-        assert snapshot.pages(connection, [], ["1"]).records == found.records
+        pages = snapshot.pages(connection, [("checkpoints", text), ("allocations", text)], [text, "1"])
+        assert snapshot.pages(connection, [], ["1"]).records == pages.records

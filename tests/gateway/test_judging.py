@@ -12,7 +12,7 @@ from services.rest_requests.settings import Settings
 
 def state_it(gateway, wanted):
     gateway.run(apply(Settings(authz=wanted), gateway.catalogue, gateway.backend.peers))
-    return [one.mode for one in gateway.said(AuthzSet)]
+    return [event.mode for event in gateway.events_of(AuthzSet)]
 
 
 def test_settings_are_stated_once_and_hold_until_others_are(gateway):
@@ -39,7 +39,7 @@ def test_owners_of_workspaces_administer_them_when_roles_begin_to_count(gateway)
     # What was given for the time when roles count is what is wanted.
     gateway.given(RolesSet("user-4", (Grant("Editor", made["five"]),), "tried"))
     state_it(gateway, "rbac")
-    held = {name: set(one.grants) for name, one in gateway.catalogue.state.roles.items()}
+    held = {name: set(held_roles.grants) for name, held_roles in gateway.catalogue.state.roles.items()}
     administers = {name: Grant("WorkspaceAdmin", id) for name, id in made.items()}
     assert held == {
         "user-3": {Grant("Viewer"), administers["one"], administers["two"]},
@@ -50,10 +50,10 @@ def test_owners_of_workspaces_administer_them_when_roles_begin_to_count(gateway)
     gateway.log_in("eve")
     assert gateway.send("PATCH", f"/api/v1/workspaces/{made['one']}", {"name": "x"}).status_code == 404
     # Told once: going back and forth changes nothing more.
-    before = len(gateway.said(RolesSet))
+    before = len(gateway.events_of(RolesSet))
     for mode in ("basic", "rbac"):
         state_it(gateway, mode)
-    assert len(gateway.said(RolesSet)) == before
+    assert len(gateway.events_of(RolesSet)) == before
 
 
 def test_another_word_is_refused(gateway):

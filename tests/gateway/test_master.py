@@ -168,7 +168,7 @@ def test_an_administrator_has_a_service_skip_the_event_at_which_it_stands(gatewa
     assert "does not stand still at event 42" in gateway.refused(400, "POST", path, body | {"position": 42})
     assert "reason: say why" in gateway.refused(400, "POST", path, body | {"reason": " "})
     gateway.post(path, body)
-    (stated,) = gateway.said(EventSkipped)
+    (stated,) = gateway.events_of(EventSkipped)
     assert (stated.owner, stated.position, stated.error) == ("searcher", 41, "KeyError(7)")
     assert stated.reason == "asked for by admin: bug 45"
     assert "the searcher skips event 41 of CONTROL already" in gateway.refused(400, "POST", path, body)
@@ -176,14 +176,17 @@ def test_an_administrator_has_a_service_skip_the_event_at_which_it_stands(gatewa
     other = msgspec.structs.replace(STANDS, about="LOGS 7 logs.1")
     gateway.signs.record("health.sign.searcher.r1", msgspec.json.encode([other]))
     gateway.post(path, body | {"stream": "LOGS", "position": 7})
-    assert gateway.said(EventSkipped)[-1].skipped == (SkippedEvent("CONTROL", 41), SkippedEvent("LOGS", 7))
+    assert gateway.events_of(EventSkipped)[-1].skipped == (
+        SkippedEvent("CONTROL", 41),
+        SkippedEvent("LOGS", 7),
+    )
 
 
 def test_an_administrator_has_a_service_look_again_at_what_it_parked(gateway):
     gateway.refused(403, "POST", "/api/v1/master/parked/retry", {"program": "searcher"})
     gateway.log_in("admin")
     gateway.post("/api/v1/master/parked/retry", {"program": "searcher"})
-    (stated,) = gateway.said(DecisionsRetried)
+    (stated,) = gateway.events_of(DecisionsRetried)
     assert (stated.owner, stated.reason) == ("searcher", "asked for by admin")
     message = gateway.refused(400, "POST", "/api/v1/master/parked/retry", {"program": "worker vm"})
     assert "program: 'worker vm' makes no decisions; give one of checkpoints, gateway, " in message
@@ -194,7 +197,7 @@ def test_an_administrator_has_a_database_rebuilt_and_sees_how_far_it_is(gateway)
     gateway.refused(403, "POST", path, {"program": "searcher"})
     gateway.log_in("admin")
     gateway.post(path, {"program": "searcher"})
-    (stated,) = gateway.said(RebuildAsked)
+    (stated,) = gateway.events_of(RebuildAsked)
     assert (stated.owner, stated.reason) == ("searcher", "asked for by admin")
     refusal = gateway.refused(400, "POST", path, {"program": "metrics"})
     assert "reports and log lines that are no longer in the broker" in refusal
@@ -228,8 +231,8 @@ def test_an_administrator_has_services_print_otherwise(gateway, paths, log, stat
     assert shown["cluster_name"]
     for part, value in stated:
         assert shown["log"][part] == (value == "on" if part == "color" else value.lower())
-    assert [(one.part, one.value) for one in gateway.said(LoggingSet)] == stated
-    assert {one.reason for one in gateway.said(LoggingSet)} == {"asked for by admin"}
+    assert [(one.part, one.value) for one in gateway.events_of(LoggingSet)] == stated
+    assert {one.reason for one in gateway.events_of(LoggingSet)} == {"asked for by admin"}
 
 
 @pytest.mark.parametrize(
@@ -247,7 +250,7 @@ def test_an_administrator_has_services_print_otherwise(gateway, paths, log, stat
 def test_what_cannot_be_changed_of_the_configuration(gateway, body, message):
     gateway.log_in("admin")
     assert message in gateway.refused(400, "PATCH", "/api/v1/master/config", body)
-    assert not gateway.said(LoggingSet)
+    assert not gateway.events_of(LoggingSet)
 
 
 def test_only_administrators_hear_of_the_configuration(gateway):

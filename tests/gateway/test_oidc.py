@@ -21,9 +21,9 @@ def test_who_signs_in_first_gets_an_account_and_a_session(gateway, liar):
     assert (answer.status_code, answer.headers["location"]) == (303, "/det/models?x=1")
     me = gateway.get("/api/v1/me")["user"]
     assert (me["username"], me["displayName"], me["admin"], me["remote"]) == ("ann", "Ann A.", False, True)
-    [known] = gateway.said(SignedIn)
+    [known] = gateway.events_of(SignedIn)
     assert (known.issuer, known.subject, known.username) == (liar.url, "s-1", "ann")
-    [opened] = gateway.said(SessionOpened)
+    [opened] = gateway.events_of(SessionOpened)
     assert opened.user_id == known.user_id
 
 
@@ -31,7 +31,7 @@ def test_the_next_time_it_is_the_same_account_whatever_they_are_called_now(gatew
     sign_in(gateway, liar)
     sign_in(gateway, liar, preferred_username="ann-married")
     assert gateway.get("/api/v1/me")["user"]["username"] == "ann"
-    assert len(gateway.said(UserSet)) == 1
+    assert len(gateway.events_of(UserSet)) == 1
 
 
 def test_the_browser_proves_that_it_is_the_one_that_began(gateway, liar):
@@ -95,7 +95,7 @@ def test_a_code_that_comes_twice_opens_no_second_session(gateway, liar):
         gateway.client.cookies.set(name, value)
     come_back(gateway, asked["state"])
     assert gateway.send("GET", "/api/v1/me").status_code == 401
-    assert len(gateway.said(SessionOpened)) == 1
+    assert len(gateway.events_of(SessionOpened)) == 1
 
 
 ELSEWHERE = [

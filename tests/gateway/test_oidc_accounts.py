@@ -28,7 +28,7 @@ def test_an_account_with_a_password_is_not_taken_over(gateway, liar):
     gateway.given(user(3, "bob"), user(4, "robert", former=("rob",)))
     for name in ("bob", "robert", "rob"):
         refused(gateway, sign_in(gateway, liar, preferred_username=name), 403)
-    assert gateway.said(SignedIn) == []
+    assert gateway.events_of(SignedIn) == []
 
 
 def test_an_account_that_was_linked_is_taken_by_the_first_of_its_name_and_by_nobody_after(gateway, liar):
@@ -62,7 +62,7 @@ def test_who_is_not_active_stays_out(gateway, liar):
 )
 def test_names_that_would_be_read_otherwise_are_refused(gateway, liar, name):
     assert sign_in(gateway, liar, preferred_username=name).status_code in (401, 403)
-    assert gateway.said(UserSet) == []
+    assert gateway.events_of(UserSet) == []
 
 
 @pytest.mark.parametrize("name", ["o'brien", "ann@lab.example", "Åse Ünal", "名前", "<b>", "a/b", "a b;--"])
@@ -75,7 +75,7 @@ def test_shown_names_deceive_nobody(gateway, liar):
     sign_in(gateway, liar, name="Admin")
     assert gateway.get("/api/v1/me")["user"]["displayName"] == ""
     sign_in(gateway, liar, sub="s-2", preferred_username="eve", name="\u202eEve\n" + "x" * 500)
-    assert gateway.said(UserSet)[-1].display_name == "Eve" + "x" * 125
+    assert gateway.events_of(UserSet)[-1].display_name == "Eve" + "x" * 125
 
 
 def test_only_those_with_an_account_where_none_is_made(made, liar):
@@ -97,7 +97,7 @@ def test_only_members_of_the_allowed_groups_sign_in(made, liar, groups):
     gateway = made(oidc_allowed_groups="ml, vision")
     refused(gateway, sign_in(gateway, liar, groups=groups))
     assert sign_in(gateway, liar, groups=["vision", "other"]).status_code == 303
-    assert gateway.said(SignedIn)[-1].groups == ("vision",)
+    assert gateway.events_of(SignedIn)[-1].groups == ("vision",)
 
 
 def test_the_providers_groups_grant_and_revoke_administrator_rights(made, liar):
@@ -126,10 +126,10 @@ def test_the_provider_fills_the_groups_that_it_manages_and_no_others(made, liar)
     gateway.given(GroupSet(group_id=2, name="by hand", members=(2, 3), reason="made"))
     sign_in(gateway, liar, groups=["lab", "ops", "by hand", "other"])
     assert groups_of(gateway) == {"VISION": (2, 3), "by hand": (2, 3), "ops": (3,)}
-    assert gateway.said(SignedIn)[-1].groups == ("lab", "ops")
-    before = len(gateway.said(GroupSet))
+    assert gateway.events_of(SignedIn)[-1].groups == ("lab", "ops")
+    before = len(gateway.events_of(GroupSet))
     sign_in(gateway, liar, groups=["ml", "ops"])
-    assert len(gateway.said(GroupSet)) == before
+    assert len(gateway.events_of(GroupSet)) == before
     sign_in(gateway, liar, groups=[])
     assert groups_of(gateway) == {"VISION": (2,), "by hand": (2, 3), "ops": ()}
 
@@ -175,6 +175,6 @@ def test_another_replica_finishes_and_a_new_one_knows_them(made, liar, tmp_path)
         other.client.cookies = first.client.cookies
         assert come_back(other, asked["state"]).status_code == 303
         sign_in(first, liar)
-        assert {one.user_id for one in first.said(SignedIn)} == {3}
+        assert {one.user_id for one in first.events_of(SignedIn)} == {3}
     finally:
         other.close()

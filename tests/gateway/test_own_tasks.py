@@ -230,7 +230,7 @@ def test_the_cluster_says_how_long_its_tensorboards_and_notebooks_may_stay_unuse
         assert submitted(gateway, notebook["id"]).config["serves"]["watched"] is True
         path = f"/api/v1/notebooks/{notebook['id']}/report_idle"
         gateway.send("PUT", path, {"notebookId": notebook["id"], "idle": True})
-        assert [said.within_s for said in gateway.said(scheduler.TaskIdled)] == [idle_s]
+        assert [said.within_s for said in gateway.events_of(scheduler.TaskIdled)] == [idle_s]
     finally:
         gateway.close()
 
@@ -309,7 +309,7 @@ def test_a_notebook_says_whether_it_is_used(here):
     path = "/api/v1/notebooks/{}/report_idle"
     for id in (one["id"], one["id"], other["id"]):
         assert here.send("PUT", path.format(id), {"notebookId": id, "idle": True}).status_code == 200
-    (said,) = here.said(scheduler.TaskIdled)
+    (said,) = here.events_of(scheduler.TaskIdled)
     assert (said.task_id, said.idle, said.within_s) == (one["id"], True, 90.0)
     start(here, {"entrypoint": "x"})
     assert here.get("/api/v1/tasks/count") == {"commands": 1, "tensorboards": 0, "notebooks": 2, "shells": 0}

@@ -43,9 +43,9 @@ def test_an_administrator_gives_changes_and_takes_back_quotas(admin):
     }
     assert admin.get(QUOTAS)["quotas"] == [given]
     assert give(admin, "user-3", jobs=2)["slots"] is None
-    before = len(admin.said(events.QuotaSet))
+    before = len(admin.events_of(events.QuotaSet))
     give(admin, "user-3", jobs=2)
-    assert len(admin.said(events.QuotaSet)) == before, "what is so already is no event"
+    assert len(admin.events_of(events.QuotaSet)) == before, "what is so already is no event"
     assert admin.send("DELETE", f"{QUOTAS}/user-3").status_code == 200
     assert admin.get(QUOTAS)["quotas"] == []
 

@@ -49,7 +49,7 @@ def verdict(gateway, query):
 
 
 def said(gateway, kind):
-    return gateway.said(kind)
+    return gateway.events_of(kind)
 
 
 def both(gateway, asking, *then):

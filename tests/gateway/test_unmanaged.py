@@ -87,7 +87,7 @@ def patch(gateway, status=200, **body):
 
 
 def said(gateway, kind):
-    return gateway.said(kind)
+    return gateway.events_of(kind)
 
 
 def report(steps=1, run=1, **values):

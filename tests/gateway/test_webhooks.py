@@ -74,7 +74,7 @@ def test_an_administrator_makes_lists_and_removes_webhooks(admin):
 
 def test_no_event_holds_the_address_or_the_key(admin):
     make(admin, signingKey="a key of mine")
-    (webhook_set,) = admin.said(events.WebhookSet)
+    (webhook_set,) = admin.events_of(events.WebhookSet)
     assert webhook_set.host == "hooks.example.com"
     log = b"".join(message.body for message in admin._stream())
     assert b"secret-path" not in log
@@ -113,7 +113,7 @@ def test_a_request_that_comes_again_makes_one_webhook(admin):
 )
 def test_invalid_webhooks_are_refused_with_a_reason(admin, wrong, said):
     assert said in admin.refused(400, "POST", HOOKS, {"url": URL, "triggers": [COMPLETED]} | wrong)
-    assert admin.said(events.WebhookSet) == []
+    assert admin.events_of(events.WebhookSet) == []
 
 
 def test_a_test_is_answered_when_it_has_arrived(admin):
