@@ -36,11 +36,11 @@ def _seen(running):
     paths = ("experiments", "experiments/1", "agents", "tasks", "workspaces")
     answers = [running.client.get(f"/api/v1/{path}") for path in paths]
     assert all(answer.status_code == 200 for answer in answers), [answer.text for answer in answers]
-    found = [answer.json() for answer in answers]
+    bodies = [answer.json() for answer in answers]
     for name in ("duration", "runningTime", "slotHours"):
-        found[0]["experiments"][0].pop(name)
-        found[1]["experiment"].pop(name)
-    return found
+        bodies[0]["experiments"][0].pop(name)
+        bodies[1]["experiment"].pop(name)
+    return bodies
 
 
 @pytest.mark.full

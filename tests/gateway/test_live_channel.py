@@ -50,37 +50,37 @@ def page(gateway):
         return pages[-1]
 
     yield open_page
-    for one in pages:
-        one.close()
+    for subscriber in pages:
+        subscriber.close()
 
 
 def test_a_page_is_notified_of_its_topics_only(gateway, page):
-    one, other = page("experiments", "experiment.1", "experiment.2"), page("experiment.2", "cluster")
+    first, second = page("experiments", "experiment.1", "experiment.2"), page("experiment.2", "cluster")
     gateway.given(story.created(1))
-    assert one.next_topics() == {"experiments", "experiment.1"}
+    assert first.next_topics() == {"experiments", "experiment.1"}
     gateway.given(story.created(2))
-    assert one.next_topics() == {"experiments", "experiment.2"}
-    assert other.next_topics() == {"experiment.2"}
+    assert first.next_topics() == {"experiments", "experiment.2"}
+    assert second.next_topics() == {"experiment.2"}
     gateway.given(story.worker_here())
-    assert other.next_topics() == {"cluster"}
+    assert second.next_topics() == {"cluster"}
 
 
 def test_trials_and_checkpoints_concern_their_experiment(gateway, page):
     gateway.given(story.created(1))
-    one = page("experiment.1", "trial.1", "queue")
+    subscriber = page("experiment.1", "trial.1", "queue")
     gateway.given(story.trial_created(1), story.stored(1, "c-1", 10), story.run_requested(1))
-    assert one.next_topics() == {"experiment.1", "trial.1", "queue"}
+    assert subscriber.next_topics() == {"experiment.1", "trial.1", "queue"}
 
 
 def test_many_changes_become_one_notification(gateway, page):
-    one = page("experiments")
+    subscriber = page("experiments")
     gateway.given(*(story.created(id) for id in range(1, 50)))
-    assert one.next_topics() == {"experiments"}
-    assert not one._events.ag_running
+    assert subscriber.next_topics() == {"experiments"}
+    assert not subscriber._events.ag_running
 
 
 def test_an_event_tells_all_that_its_id_stands_for(gateway, page, monkeypatch):
-    one = page("experiment.1", "experiment.2")
+    subscriber = page("experiment.1", "experiment.2")
     asked, turn = asyncio.Event(), asyncio.Event()
 
     async def take():
@@ -90,7 +90,7 @@ def test_an_event_tells_all_that_its_id_stands_for(gateway, page, monkeypatch):
     monkeypatch.setattr(gateway.backend.live._turns, "take", take)
 
     async def begin():
-        telling = asyncio.ensure_future(anext(one._events))
+        telling = asyncio.ensure_future(anext(subscriber._events))
         await asyncio.sleep(0)
         return telling
 
@@ -110,19 +110,19 @@ def test_an_event_tells_all_that_its_id_stands_for(gateway, page, monkeypatch):
 def test_reports_are_notified_twice(gateway, page, monkeypatch):
     monkeypatch.setattr(series, "REPEAT_S", 1.0)
     gateway.given(story.created(1), story.trial_created(1))
-    one = page("trial.1.series")
+    subscriber = page("trial.1.series")
 
     gateway.run(gateway.journal.append(Draft(subjects.reports(1), b"{}", "r-1")))
-    assert one.next_topics() == {"trial.1.series"}
-    assert one.next_topics() == {"trial.1.series"}
+    assert subscriber.next_topics() == {"trial.1.series"}
+    assert subscriber.next_topics() == {"trial.1.series"}
 
 
 def test_a_disconnected_page_is_unsubscribed(gateway, page):
-    one = page("trial.1.series")
+    subscriber = page("trial.1.series")
     live = gateway.backend.live
     assert live._readers
     assert live._curves.running
-    one.close()
+    subscriber.close()
     gateway.run(_until(lambda: not live._curves.running))
     assert not live._readers
     assert next(iter(live.readings())).values == {(): 0}
@@ -142,15 +142,15 @@ def test_a_logged_out_page_gets_no_more_notifications(gateway, monkeypatch):
         if len(looks) == 2:
             raise unauthenticated("this session is closed")
 
-    one = Page(gateway, "experiments", recheck=recheck)
-    assert one.next_topics() == {"experiments"}
+    subscriber = Page(gateway, "experiments", recheck=recheck)
+    assert subscriber.next_topics() == {"experiments"}
     for id in (1, 2):
         gateway.given(story.created(id))
-        fields = one.fields()
+        fields = subscriber.fields()
     assert fields["event"] == "ended"
     assert "this session is closed" in fields["data"]
     with pytest.raises(StopAsyncIteration):
-        gateway.run(anext(one._events))
+        gateway.run(anext(subscriber._events))
     assert not gateway.backend.live._readers
 
 
@@ -165,13 +165,13 @@ def test_a_failed_read_of_reports_begins_again(gateway, page, monkeypatch):
         return await bounds(stream)
 
     monkeypatch.setattr(gateway.journal, "bounds", failing)
-    one = page("trial.1.series")
+    subscriber = page("trial.1.series")
     # Once after each failure: what came meanwhile was not seen.
-    assert one.next_topics() == {"trial.1.series"}
+    assert subscriber.next_topics() == {"trial.1.series"}
     gateway.run(_until(lambda: not failures))
     gateway.run(_until(lambda: gateway.backend.live._curves.running))
     gateway.run(gateway.journal.append(Draft(subjects.reports(1), b"{}", "r-1")))
-    assert one.next_topics() == {"trial.1.series"}
+    assert subscriber.next_topics() == {"trial.1.series"}
 
 
 def test_a_reconnected_page_is_notified_of_what_it_missed_by_any_gateway(gateway, tmp_path):
@@ -179,11 +179,11 @@ def test_a_reconnected_page_is_notified_of_what_it_missed_by_any_gateway(gateway
     other = Harness(tmp_path / "other", replica_of=gateway)
     topics = ("experiments", "experiment.1", "experiment.2", "cluster", "trial.1.series")
     gateway.given(story.created(1), story.trial_created(1))
-    one = Page(gateway, *topics)
-    assert one.next_topics() == set(topics)
-    one.close()
+    subscriber = Page(gateway, *topics)
+    assert subscriber.next_topics() == set(topics)
+    subscriber.close()
     gateway.given(story.created(2))
-    again = Page(other, *topics, after=one.last_id)
+    again = Page(other, *topics, after=subscriber.last_id)
     assert again.next_topics() == {"experiments", "experiment.2", "trial.1.series"}
     gateway.given(story.worker_here())
     assert again.next_topics() == {"cluster"}
@@ -197,13 +197,13 @@ def test_a_reconnected_page_is_notified_of_what_it_missed_by_any_gateway(gateway
 def test_a_page_that_missed_too_many_changes_is_notified_of_all_its_topics(gateway, monkeypatch):
     monkeypatch.setattr(channel, "MAX_REMEMBERED", 2)
     topics = ("experiments", "cluster", "models")
-    one = Page(gateway, *topics)
-    one.next_topics()
+    subscriber = Page(gateway, *topics)
+    subscriber.next_topics()
     for id in range(1, 5):
         gateway.given(story.created(id))
-    again = Page(gateway, *topics, after=one.last_id)
+    again = Page(gateway, *topics, after=subscriber.last_id)
     assert again.next_topics() == set(topics)
-    for each in (one, again):
+    for each in (subscriber, again):
         each.close()
 
 
@@ -227,16 +227,16 @@ def test_a_thousand_readers_take_little(gateway):
         topics = ["experiments", "cluster", *(f"experiment.{id}" for id in range(1, 11))]
         topics += [f"trial.{id}{SERIES}" for id in range(1, 11)]
         readers = [live.events(topics) for _ in range(1000)]
-        for one in readers:
-            gateway.run(anext(one))
+        for reader in readers:
+            gateway.run(anext(reader))
         gateway.given(*(story.worker_here(),))
         used = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()
     assert next(iter(live.readings())).values == {(): 1000}
     assert used < 20_000_000
-    for one in readers:
-        gateway.run(one.aclose())
+    for reader in readers:
+        gateway.run(reader.aclose())
     assert not live._readers
 
 

@@ -111,8 +111,8 @@ def test_a_thousand_pages_that_do_not_read_take_little(running):
 
     def live_readers():
         text = running.client.get("/debug/prom/metrics").text
-        line = next(one for one in text.splitlines() if one.startswith("steadfast_live_readers{"))
-        return int(float(line.rpartition(" ")[2]))
+        sample = next(line for line in text.splitlines() if line.startswith("steadfast_live_readers{"))
+        return int(float(sample.rpartition(" ")[2]))
 
     async def work():
         assert await asyncio.to_thread(live_readers) == 0

@@ -30,18 +30,18 @@ def of(texts, first=1):
 
 
 def test_a_traceback_is_read_to_its_last_line_and_to_the_place_in_the_users_code():
-    found = cause.find_cause(of(TRACE, 10), of(["step 411", "WARNING a long sequence", "step 412"]))
-    assert found.first.number == 10
-    assert found.error_line.text == TRACE[7]
-    assert found.location == cause.CodeLocation("/job/model/attention.py", 88, "forward")
-    assert found.before.text == "WARNING a long sequence"
-    assert cause.describe_error(cause.strip_formatting(found.error_line.text)) == "GPU memory ran out"
+    failure_cause = cause.find_cause(of(TRACE, 10), of(["step 411", "WARNING a long sequence", "step 412"]))
+    assert failure_cause.first.number == 10
+    assert failure_cause.error_line.text == TRACE[7]
+    assert failure_cause.location == cause.CodeLocation("/job/model/attention.py", 88, "forward")
+    assert failure_cause.before.text == "WARNING a long sequence"
+    assert cause.describe_error(cause.strip_formatting(failure_cause.error_line.text)) == "GPU memory ran out"
 
 
 def test_what_pytorch_puts_before_the_lines_of_a_rank_is_left_out():
-    found = cause.find_cause(of([f"[rank1]: {line}" if line else line for line in TRACE]), [])
-    assert found.location == cause.CodeLocation("/job/model/attention.py", 88, "forward")
-    assert cause.short_line(found.error_line, "")["log"].startswith("torch.OutOfMemoryError")
+    failure_cause = cause.find_cause(of([f"[rank1]: {line}" if line else line for line in TRACE]), [])
+    assert failure_cause.location == cause.CodeLocation("/job/model/attention.py", 88, "forward")
+    assert cause.short_line(failure_cause.error_line, "")["log"].startswith("torch.OutOfMemoryError")
 
 
 def test_of_several_that_led_to_one_another_the_last_says_what_it_was():
@@ -50,15 +50,15 @@ def test_of_several_that_led_to_one_another_the_last_says_what_it_was():
         "During handling of the above exception, another exception occurred:", "",
         TRACE[0], '  File "/job/data.py", line 7, in load', "    raise", "DataError: no 'x' in row 3",
     ]  # fmt: skip
-    found = cause.find_cause(of(chained), of(["step 1", "step 2"]))
-    assert (found.first.text, found.error_line.text) == (chained[0], chained[-1])
-    assert found.location == cause.CodeLocation("/job/data.py", 7, "load")
-    assert found.before.text == "step 2"
+    failure_cause = cause.find_cause(of(chained), of(["step 1", "step 2"]))
+    assert (failure_cause.first.text, failure_cause.error_line.text) == (chained[0], chained[-1])
+    assert failure_cause.location == cause.CodeLocation("/job/data.py", 7, "load")
+    assert failure_cause.before.text == "step 2"
     assert cause.describe_error(chained[-1]) == "DataError"
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"),
+    ("lines", "error_line"),
     [
         (["ERROR: it is over", "bye"], "ERROR: it is over"),
         (TRACE[:3], TRACE[2]),
@@ -66,10 +66,10 @@ def test_of_several_that_led_to_one_another_the_last_says_what_it_was():
         ([TRACE[0], "", "  ", "\x1b[0m"], "\x1b[0m"),
     ],
 )
-def test_what_is_cut_short_or_no_traceback_is_no_trouble(lines, said):
-    found = cause.find_cause(of(lines), [])
-    assert found.error_line.text == said
-    assert found.before is None
+def test_what_is_cut_short_or_no_traceback_is_no_trouble(lines, error_line):
+    failure_cause = cause.find_cause(of(lines), [])
+    assert failure_cause.error_line.text == error_line
+    assert failure_cause.before is None
     assert cause.describe_error("1 is wrong") == ""
 
 
@@ -105,15 +105,15 @@ def test_the_cause_has_its_rank_its_place_and_what_led_to_it(talking):
     other = {"rank": 0, "worker_id": "w-1", "last_at": 7.0, "failed_at": None, "line": None}
     payload = {"allocation_id": "1.r1.1", **rank, "ranks": [other, rank]}
     talking.peers.values[queries.LogCause] = payload
-    found = talking.get(PATH)["cause"]
-    assert (found["rankId"], found["agentId"], found["words"]) == (1, "w-1", "GPU memory ran out")
-    assert (found["first"]["id"], found["said"]["id"]) == (ids[TRACE[0]], ids[TRACE[7]])
-    assert found["said"]["log"].startswith("torch.OutOfMemoryError: CUDA out of memory. Tried")
-    assert found["place"] == {"file": "/job/model/attention.py", "line": 88, "function": "forward"}
-    assert found["before"]["log"] == "odd"
-    assert [one["rankId"] for one in found["ranks"]] == [0, 1]
-    assert found["ranks"][0]["failedTimestamp"] is None
-    assert talking.get("/api/v1/tasks/1.r1/logs/cause")["cause"] == found
+    answer = talking.get(PATH)["cause"]
+    assert (answer["rankId"], answer["agentId"], answer["words"]) == (1, "w-1", "GPU memory ran out")
+    assert (answer["first"]["id"], answer["said"]["id"]) == (ids[TRACE[0]], ids[TRACE[7]])
+    assert answer["said"]["log"].startswith("torch.OutOfMemoryError: CUDA out of memory. Tried")
+    assert answer["place"] == {"file": "/job/model/attention.py", "line": 88, "function": "forward"}
+    assert answer["before"]["log"] == "odd"
+    assert [entry["rankId"] for entry in answer["ranks"]] == [0, 1]
+    assert answer["ranks"][0]["failedTimestamp"] is None
+    assert talking.get("/api/v1/tasks/1.r1/logs/cause")["cause"] == answer
 
 
 def test_there_may_be_none_or_none_any_more(talking):

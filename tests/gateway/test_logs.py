@@ -89,7 +89,7 @@ def test_containers_are_known_by_allocation_and_worker(talking):
 
 
 @pytest.mark.parametrize(
-    ("params", "said"),
+    ("params", "message"),
     [
         ({"limit": -1}, "Limit must be >= 0"),
         ({"limit": 5, "follow": "true"}, "Limit cannot be specified when following"),
@@ -97,8 +97,8 @@ def test_containers_are_known_by_allocation_and_worker(talking):
         ({"timestampAfter": "yesterday"}, "timestamp_after must be a time"),
     ],
 )
-def test_questions_that_make_no_sense_are_400(talking, params, said):
-    assert said in talking.refused(400, "GET", PATH, params=params)
+def test_questions_that_make_no_sense_are_400(talking, params, message):
+    assert message in talking.refused(400, "GET", PATH, params=params)
     talking.refused(404, "GET", "/api/v1/trials/9/logs")
 
 
@@ -252,8 +252,8 @@ def test_a_page_goes_on_from_a_line_in_both_directions(talking):
 
 def test_a_page_marks_what_a_pattern_finds_as_browsers_count(talking):
     talking.run(say(talking, 0, "\U0001f600 loss 12, loss 3", "none", "xx"))
-    found = [line["hits"] for line in shown(talking, mark=r"loss \d+|x*")["lines"]]
-    assert found == [[[3, 10], [12, 18]], [], [[0, 2]]]
+    hits = [line["hits"] for line in shown(talking, mark=r"loss \d+|x*")["lines"]]
+    assert hits == [[[3, 10], [12, 18]], [], [[0, 2]]]
     assert "RE2" in talking.refused(400, "GET", f"{PATH}/page", params={"mark": "("})
 
 
@@ -267,7 +267,7 @@ def test_a_page_cuts_long_lines_and_says_so(talking):
 
 
 @pytest.mark.parametrize(
-    ("params", "said"),
+    ("params", "message"),
     [
         ({"limit": 1001}, "between 1 and 1000"),
         ({"limit": 0}, "between 1 and 1000"),
@@ -276,9 +276,9 @@ def test_a_page_cuts_long_lines_and_says_so(talking):
         ({"afterId": 5, "orderBy": "ORDER_BY_DESC"}, "ascending"),
     ],
 )
-def test_pages_that_make_no_sense_are_400(talking, params, said):
+def test_pages_that_make_no_sense_are_400(talking, params, message):
     for path in ("trials/1", "tasks/1.r1"):
-        assert said in talking.refused(400, "GET", f"/api/v1/{path}/logs/page", params=params)
+        assert message in talking.refused(400, "GET", f"/api/v1/{path}/logs/page", params=params)
 
 
 def test_a_log_is_downloaded_as_it_is_printed(talking):
@@ -290,8 +290,8 @@ def test_a_log_is_downloaded_as_it_is_printed(talking):
     printed = [line["result"]["message"] for line in talking.lines(PATH)]
     assert answer.text == "".join(printed)
     assert len(printed) == 2100
-    found = talking.send("GET", "/api/v1/tasks/1.r1/logs/download", params={"searchText": "2-69"}).text
-    assert len(found.splitlines()) == 11
+    text = talking.send("GET", "/api/v1/tasks/1.r1/logs/download", params={"searchText": "2-69"}).text
+    assert len(text.splitlines()) == 11
     assert "not a regular expression" in talking.refused(
         400, "GET", f"{PATH}/download", params={"regex": "["}
     )
@@ -304,13 +304,13 @@ def test_a_summary_tells_what_lines_differ_in(talking):
         "levels": {"": 3, "ERROR": 1}, "lines": 4, "last_number": 9, "first_error": 2**60,
         "last_line": 2**61, "failing_line": None, "marks": [[7, 1, 0]],
     }  # fmt: skip
-    found = talking.get(f"{PATH}/summary")
-    assert found["levels"] == {"LOG_LEVEL_UNSPECIFIED": 3, "LOG_LEVEL_ERROR": 1}
-    assert (found["rankIds"], found["withoutRank"]) == ([0, 2], True)
-    assert (found["firstError"], found["failingLine"]) == (str(2**60), None)
-    assert (found["lines"], found["lastNumber"]) == (4, 9)
-    assert found["marks"] == [{"part": 7, "errors": 1, "warnings": 0}]
-    assert talking.get("/api/v1/tasks/1.r1/logs/summary") == found
+    summary = talking.get(f"{PATH}/summary")
+    assert summary["levels"] == {"LOG_LEVEL_UNSPECIFIED": 3, "LOG_LEVEL_ERROR": 1}
+    assert (summary["rankIds"], summary["withoutRank"]) == ([0, 2], True)
+    assert (summary["firstError"], summary["failingLine"]) == (str(2**60), None)
+    assert (summary["lines"], summary["lastNumber"]) == (4, 9)
+    assert summary["marks"] == [{"part": 7, "errors": 1, "warnings": 0}]
+    assert talking.get("/api/v1/tasks/1.r1/logs/summary") == summary
 
 
 def test_a_followed_log_begins_behind_a_line_and_keeps_to_a_pattern(watched):

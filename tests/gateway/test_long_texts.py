@@ -30,8 +30,8 @@ def test_a_text_that_is_too_long_is_refused_with_its_field(gateway, method, path
         gateway.post("/api/v1/workspaces", {"name": "w"})
         gateway.post("/api/v1/workspaces/2/projects", {"name": "p"})
     before = len(gateway.journal.streams["CONTROL"])
-    said = gateway.refused(400, method, path, body)
-    assert f"{field} has" in said
-    assert "are taken" in said
-    assert TITLE not in said
+    message = gateway.refused(400, method, path, body)
+    assert f"{field} has" in message
+    assert "are taken" in message
+    assert TITLE not in message
     assert len(gateway.journal.streams["CONTROL"]) == before

@@ -55,7 +55,9 @@ class Nonsense:
         path, method, operation = self.random.choice(self.operations)
         choose = self.random.choice
         filled = re.sub(r"{\w+(:path)?}", lambda _: choose(IDS), path)
-        named = [one["name"] for one in operation.get("parameters", ()) if one["in"] == "query"]
+        named = [
+            parameter["name"] for parameter in operation.get("parameters", ()) if parameter["in"] == "query"
+        ]
         names = [*named, "offset", "limit", "nonsense"]
         query = {choose(names): choose(VALUES) for _ in range(self.random.randrange(4))}
         query = {
@@ -75,15 +77,17 @@ class Nonsense:
         return json.dumps({name: self.random.choice(WRONG) for name in names}).encode()
 
     def fields(self, schema):
-        known = self.schemas.get(schema.get("$ref", "").rpartition("/")[2], {})
-        return list(known.get("properties", {"x": 1}))
+        component = self.schemas.get(schema.get("$ref", "").rpartition("/")[2], {})
+        return list(component.get("properties", {"x": 1}))
 
 
 @pytest.mark.parametrize("requests", REQUESTS)
 def test_nothing_breaks_and_nothing_is_decided(busy, requests):
     doc = document(application(busy.backend))
     paths = doc["paths"].items()
-    operations = [(path, method, one) for path, methods in paths for method, one in methods.items()]
+    operations = [
+        (path, method, operation) for path, methods in paths for method, operation in methods.items()
+    ]
     nonsense = Nonsense(20261121, operations)
     nonsense.schemas = doc["components"]["schemas"]
     before = [message.body for message in busy._stream()]

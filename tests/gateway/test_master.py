@@ -79,10 +79,10 @@ def test_what_lines_differ_in(gateway):
         "sources": ["master", "task"],
     }
     (row,) = gateway.lines("/api/v1/trials/1/logs/fields")
-    found = row["result"]
-    assert (found["allocationIds"], found["agentIds"], found["rankIds"]) == (["1.r1.1"], ["w-1"], [0, 1])
-    assert len(found["containerIds"]) == 1
-    assert gateway.lines("/api/v1/tasks/1.r1/logs/fields")[0]["result"] == found
+    fields = row["result"]
+    assert (fields["allocationIds"], fields["agentIds"], fields["rankIds"]) == (["1.r1.1"], ["w-1"], [0, 1])
+    assert len(fields["containerIds"]) == 1
+    assert gateway.lines("/api/v1/tasks/1.r1/logs/fields")[0]["result"] == fields
 
 
 def test_what_retention_would_delete(gateway):
@@ -91,18 +91,18 @@ def test_what_retention_would_delete(gateway):
     gateway.peers.values[queries.PreviewRetention] = lambda query: asked.append(query) or ["c-1", "gone"]
     path = "/experiments/1/preview_gc?save_experiment_best=1&save_trial_best=2&save_trial_latest=3"
     answer = gateway.send("GET", path).json()
-    assert [one["uuid"] for one in answer["checkpoints"]] == ["c-1"]
+    assert [row["uuid"] for row in answer["checkpoints"]] == ["c-1"]
     assert answer["metric_name"] == "loss"
-    (one,) = answer["checkpoints"]
+    (checkpoint,) = answer["checkpoints"]
     as_before = ("TrialID", "ReportTime", "UUID", "StepsCompleted", "State", "ValidationMetrics", "Resources")
-    assert {name: one[name] for name in as_before} == {
+    assert {name: checkpoint[name] for name in as_before} == {
         "TrialID": 1,
-        "ReportTime": one["reportTime"],
+        "ReportTime": checkpoint["reportTime"],
         "UUID": "c-1",
         "StepsCompleted": 10,
         "State": "COMPLETED",
         "ValidationMetrics": {},
-        "Resources": {name: int(size) for name, size in one["resources"].items()},
+        "Resources": {name: int(size) for name, size in checkpoint["resources"].items()},
     }
     assert (asked[0].experiment_best, asked[0].trial_best, asked[0].trial_latest) == (1, 2, 3)
     assert gateway.send("GET", path.replace("best=1", "best=-1")).status_code == 400
@@ -112,9 +112,9 @@ def test_messages_that_nobody_can_read_are_listed_with_their_positions(story_tol
     story_told.run(story_told.journal.append(Draft("control.searcher.trial.1.announced", b"{", "broken")))
     story_told.settle()
     story_told.given(story.created(2))
-    found = story_told.get("/api/v1/master/parked")
+    answer = story_told.get("/api/v1/master/parked")
     row = {"position": 5, "subject": "control.searcher.trial.1.announced", "reason": "damaged"}
-    assert found == {"unreadable": [row], "more": False, "parked": [], "standing": []}
+    assert answer == {"unreadable": [row], "more": False, "parked": [], "standing": []}
 
 
 def test_the_newest_that_nobody_can_read_come_first(story_told):
@@ -122,8 +122,8 @@ def test_the_newest_that_nobody_can_read_come_first(story_told):
         draft = Draft(f"control.searcher.trial.{number}.announced", b"{", str(number))
         story_told.run(story_told.journal.append(draft))
     story_told.settle()
-    found = story_told.get("/api/v1/master/parked", limit=2)
-    assert ([row["position"] for row in found["unreadable"]], found["more"]) == ([7, 6], True)
+    answer = story_told.get("/api/v1/master/parked", limit=2)
+    assert ([row["position"] for row in answer["unreadable"]], answer["more"]) == ([7, 6], True)
     assert "limit must be 1 to" in story_told.refused(400, "GET", "/api/v1/master/parked?limit=0")
 
 
@@ -131,8 +131,8 @@ def test_records_that_nothing_can_be_decided_about_are_listed(gateway):
     gateway.conditions.set_condition(
         conditions.DECISIONS_PARKED, {"trial 7": "nothing can be decided about trial 7"}
     )
-    (found,) = gateway.get("/api/v1/master/parked")["parked"]
-    assert (found["about"], found["message"]) == ("trial 7", "nothing can be decided about trial 7")
+    (parked,) = gateway.get("/api/v1/master/parked")["parked"]
+    assert (parked["about"], parked["message"]) == ("trial 7", "nothing can be decided about trial 7")
 
 
 STANDS = Trouble(
@@ -142,10 +142,10 @@ STANDS = Trouble(
 
 def test_a_service_that_stands_still_at_an_event_is_listed_with_the_error(gateway):
     gateway.signs.record("health.sign.searcher.r1", msgspec.json.encode([STANDS]))
-    (found,) = gateway.get("/api/v1/master/parked")["standing"]
-    action = found.pop("action")
+    (standing,) = gateway.get("/api/v1/master/parked")["standing"]
+    action = standing.pop("action")
     assert "det master skip-event" in action
-    assert found == {
+    assert standing == {
         "program": "searcher",
         "stream": "CONTROL",
         "position": 41,
@@ -154,7 +154,7 @@ def test_a_service_that_stands_still_at_an_event_is_listed_with_the_error(gatewa
         "since": "1970-01-01T00:00:00.000Z",
     }
     # Errors may quote anything: only who may read the log sees them.
-    (reason,) = [one for one in gateway.get("/health")["reasons"] if one["condition"] == "event_fails"]
+    (reason,) = [entry for entry in gateway.get("/health")["reasons"] if entry["condition"] == "event_fails"]
     assert "KeyError" not in str(reason)
 
 
@@ -205,7 +205,7 @@ def test_an_administrator_has_a_database_rebuilt_and_sees_how_far_it_is(gateway)
     assert "'worker vm' has no database; give one of checkpoints, gateway, scheduler, " in refusal
     rebuilding = msgspec.structs.replace(STANDS, condition="rebuilding", about="", message="event 7 of 41")
     gateway.signs.record("health.sign.searcher.r1", msgspec.json.encode([rebuilding]))
-    programs = {one["program"]: one["progress"] for one in gateway.get(path)["programs"]}
+    programs = {row["program"]: row["progress"] for row in gateway.get(path)["programs"]}
     assert "metrics" not in programs
     assert (programs["searcher"], programs["scheduler"]) == ("event 7 of 41", "")
 
@@ -231,8 +231,8 @@ def test_an_administrator_has_services_print_otherwise(gateway, paths, log, stat
     assert shown["cluster_name"]
     for part, value in stated:
         assert shown["log"][part] == (value == "on" if part == "color" else value.lower())
-    assert [(one.part, one.value) for one in gateway.events_of(LoggingSet)] == stated
-    assert {one.reason for one in gateway.events_of(LoggingSet)} == {"asked for by admin"}
+    assert [(event.part, event.value) for event in gateway.events_of(LoggingSet)] == stated
+    assert {event.reason for event in gateway.events_of(LoggingSet)} == {"asked for by admin"}
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def test_names_that_are_refused(registry, name, status, message):
 
 
 @pytest.mark.parametrize(
-    ("asked", "found"),
+    ("asked", "names"),
     [
         ("mnist", ["mnist"]),  # the published client looks up models by name so, and must find one
         ("mnist2", ["mnist2"]),
@@ -64,10 +64,10 @@ def test_names_that_are_refused(registry, name, status, message):
         ("%n%n%", []),
     ],
 )
-def test_models_are_found_by_their_whole_name_or_by_a_pattern(registry, asked, found):
+def test_models_are_found_by_their_whole_name_or_by_a_pattern(registry, asked, names):
     for name in ("mnist", "mnist2", "xmnist2", "MNIST", "50%"):
         registry.post("/api/v1/models", {"name": name})
-    assert [one["name"] for one in registry.get("/api/v1/models", name=asked)["models"]] == found
+    assert [model["name"] for model in registry.get("/api/v1/models", name=asked)["models"]] == names
 
 
 def test_a_pattern_costs_no_more_than_the_names_it_is_compared_with(registry, longest_turn):
@@ -83,7 +83,7 @@ def test_lists(registry):
     register(registry)
 
     def names(**params):
-        return [one["name"] for one in registry.get("/api/v1/models", **params)["models"]]
+        return [model["name"] for model in registry.get("/api/v1/models", **params)["models"]]
 
     assert names() == ["digits", "words"]
     assert names(sortBy="SORT_BY_NUM_VERSIONS") == ["words", "digits"]
@@ -107,8 +107,8 @@ def test_versions_count_and_numbers_are_not_used_twice(registry):
     assert register(registry, UUIDS[1])["version"] == 2
     assert registry.send("DELETE", "/api/v1/models/digits/versions/2").status_code == 200
     assert register(registry, UUIDS[1])["version"] == 3
-    found = registry.get("/api/v1/models/1/versions", orderBy="ORDER_BY_DESC")
-    assert [one["version"] for one in found["modelVersions"]] == [3, 1]
+    answer = registry.get("/api/v1/models/1/versions", orderBy="ORDER_BY_DESC")
+    assert [version["version"] for version in answer["modelVersions"]] == [3, 1]
     assert registry.get("/api/v1/models/1/versions/1")["modelVersion"]["name"] == "one"
     assert "not found" in registry.refused(404, "GET", "/api/v1/models/1/versions/2")
 
@@ -117,8 +117,8 @@ def test_versions_are_described_otherwise(registry):
     register(registry)
     path = "/api/v1/models/digits/versions/1"
     changed = registry.send("PATCH", path, {"name": "x", "notes": "y", "metadata": {"a": 1}}).json()
-    found = changed["modelVersion"]
-    assert (found["name"], found["notes"], found["metadata"]) == ("x", "y", {"a": 1})
+    version = changed["modelVersion"]
+    assert (version["name"], version["notes"], version["metadata"]) == ("x", "y", {"a": 1})
     assert registry.get(path)["modelVersion"]["comment"] == ""
 
 
@@ -179,6 +179,6 @@ def test_the_checkpoint_of_a_version_shows_what_was_reported_at_its_step(registr
     rows = [{**payload, "group": "validation", "metrics": {"loss": 0.25}}]
     registry.peers.values[queries.Reports] = {"rows": rows, "more": False}
     register(registry)
-    (one,) = registry.get("/api/v1/models/digits/versions")["modelVersions"]
-    for shown in (one, registry.get("/api/v1/models/digits/versions/1")["modelVersion"]):
+    (version,) = registry.get("/api/v1/models/digits/versions")["modelVersions"]
+    for shown in (version, registry.get("/api/v1/models/digits/versions/1")["modelVersion"]):
         assert shown["checkpoint"]["training"]["validationMetrics"]["avgMetrics"] == {"loss": 0.25}

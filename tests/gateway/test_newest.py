@@ -64,7 +64,7 @@ def test_records_and_lists_show_what_another_gateway_acknowledged(gateway, slow)
     made = gateway.post("/api/v1/workspaces", {"name": "elsewhere"})["workspace"]["id"]
     gateway.run(gateway.append(story.created(1)))
     soon(slow)
-    assert [one["id"] for one in slow.get("/api/v1/experiments")["experiments"]] == [1]
+    assert [experiment["id"] for experiment in slow.get("/api/v1/experiments")["experiments"]] == [1]
     assert slow.get(f"/api/v1/workspaces/{made}")["workspace"]["name"] == "elsewhere"
 
 
@@ -142,13 +142,13 @@ def test_who_hangs_up_takes_nobody_elses_answer_along():
     async def story():
         broker = Broker()
         newest = LogEnd(broker)
-        one, other = (asyncio.create_task(newest.position()) for _ in range(2))
+        first, second = (asyncio.create_task(newest.position()) for _ in range(2))
         await _until(lambda: broker.asked)
-        one.cancel()
-        await asyncio.wait([one])
+        first.cancel()
+        await asyncio.wait([first])
         broker.may_answer.set()
-        assert await other == 7
-        assert one.cancelled()
+        assert await second == 7
+        assert first.cancelled()
         assert await newest.position() == 7
 
     asyncio.run(story())
@@ -167,7 +167,7 @@ def test_a_failed_query_raises_for_its_callers_and_the_next_call_asks_again():
 
         newest = LogEnd(end)
         errors = await asyncio.gather(newest.position(), newest.position(), return_exceptions=True)
-        assert [str(one) for one in errors] == ["a defect"] * 2
+        assert [str(error) for error in errors] == ["a defect"] * 2
         assert await newest.position() == 9
 
     asyncio.run(asyncio.wait_for(story(), 60))
@@ -197,7 +197,7 @@ def test_a_gateway_that_shares_a_database_shows_what_another_one_wrote_there(gat
         gateway.run(other.catalogue.wait_for_position(2))
         gates[3].set()
         other.let_in("admin")
-        assert [one["id"] for one in other.get("/api/v1/experiments")["experiments"]] == [1, 2]
+        assert [experiment["id"] for experiment in other.get("/api/v1/experiments")["experiments"]] == [1, 2]
     finally:
         for gate in gates.values():
             gate.set()
@@ -209,7 +209,7 @@ def test_rows_that_another_gateway_wrote_wait_for_their_records(gateway, slow, t
     slow.catalogue._database, slow.catalogue._saver = gateway.database, _Ahead(gateway)
     gateway.given(story.created(1))
     soon(slow)
-    listed = slow.run(slow.catalogue.read(lambda c: [one.id for one in c.execute(sa.select(EXPERIMENTS))]))
+    listed = slow.run(slow.catalogue.read(lambda c: [row.id for row in c.execute(sa.select(EXPERIMENTS))]))
     assert listed == [1]
     assert slow.catalogue.experiment(1).id == 1
 

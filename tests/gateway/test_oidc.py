@@ -21,10 +21,10 @@ def test_who_signs_in_first_gets_an_account_and_a_session(gateway, liar):
     assert (answer.status_code, answer.headers["location"]) == (303, "/det/models?x=1")
     me = gateway.get("/api/v1/me")["user"]
     assert (me["username"], me["displayName"], me["admin"], me["remote"]) == ("ann", "Ann A.", False, True)
-    [known] = gateway.events_of(SignedIn)
-    assert (known.issuer, known.subject, known.username) == (liar.url, "s-1", "ann")
+    [signed_in] = gateway.events_of(SignedIn)
+    assert (signed_in.issuer, signed_in.subject, signed_in.username) == (liar.url, "s-1", "ann")
     [opened] = gateway.events_of(SessionOpened)
-    assert opened.user_id == known.user_id
+    assert opened.user_id == signed_in.user_id
 
 
 def test_the_next_time_it_is_the_same_account_whatever_they_are_called_now(gateway, liar):
@@ -86,12 +86,12 @@ def test_a_code_that_comes_twice_opens_no_second_session(gateway, liar):
     """Whether or not the provider takes it a second time: this one does."""
     asked = begin(gateway)
     liar.says(asked["nonce"])
-    kept = dict(gateway.client.cookies)
+    cookies = dict(gateway.client.cookies)
     come_back(gateway, asked["state"])
     assert gateway.send("GET", "/api/v1/me").status_code == 200
     gateway.post("/api/v1/auth/logout")
     gateway.client.cookies.clear()
-    for name, value in kept.items():
+    for name, value in cookies.items():
         gateway.client.cookies.set(name, value)
     come_back(gateway, asked["state"])
     assert gateway.send("GET", "/api/v1/me").status_code == 401
@@ -141,17 +141,17 @@ def test_who_fails_often_waits(gateway, liar, no_time_passes):
 
 
 def test_a_command_gets_the_token_by_a_ticket_that_is_its_own(gateway, liar):
-    known = {"port": 45_000, "challenge": pending.challenge_of("mine")}
-    answer = sign_in(gateway, liar, known)
+    query = {"port": 45_000, "challenge": pending.challenge_of("mine")}
+    answer = sign_in(gateway, liar, query)
     assert answer.headers["location"].startswith("http://127.0.0.1:45000/?ticket=")
     assert "auth" not in gateway.client.cookies
     ticket = query_of(answer.headers["location"])["ticket"]
     for body in ({"ticket": ticket, "verifier": "other"}, {"ticket": "x" + ticket, "verifier": "mine"}):
         gateway.refused(401, "POST", "/api/v1/auth/oidc/token", body)
     body = {"ticket": ticket, "verifier": "mine"}
-    found = gateway.post("/api/v1/auth/oidc/token", body)
-    assert found["user"]["username"] == "ann"
-    bearer = {"Authorization": f"Bearer {found['token']}"}
+    login = gateway.post("/api/v1/auth/oidc/token", body)
+    assert login["user"]["username"] == "ann"
+    bearer = {"Authorization": f"Bearer {login['token']}"}
     assert gateway.send("GET", "/api/v1/me", headers=bearer).status_code == 200
     gateway.send("POST", "/api/v1/auth/logout", headers=bearer)
     gateway.refused(401, "POST", "/api/v1/auth/oidc/token", body)
@@ -181,8 +181,8 @@ def test_without_a_provider_there_is_nothing(tmp_path):
 
 
 def test_the_sign_in_page_gets_the_address_of_the_provider(gateway):
-    [known] = gateway.get("/api/v1/master")["ssoProviders"]
-    assert (known["name"], known["ssoUrl"]) == ("Single sign-on", START)
+    [provider] = gateway.get("/api/v1/master")["ssoProviders"]
+    assert (provider["name"], provider["ssoUrl"]) == ("Single sign-on", START)
 
 
 @pytest.mark.parametrize(
@@ -197,10 +197,10 @@ def test_the_sign_in_page_gets_the_address_of_the_provider(gateway):
     ],
 )
 def test_inconsistent_settings_are_reported(settings):
-    known = {"oidc_issuer": "https://idp.example", "oidc_client_id": CLIENT}
-    assert check_settings(Settings(**known)) is not None
+    valid_settings = {"oidc_issuer": "https://idp.example", "oidc_client_id": CLIENT}
+    assert check_settings(Settings(**valid_settings)) is not None
     with pytest.raises(BadSettings, match="STEADFAST_OIDC_"):
-        check_settings(Settings(**known | settings))
+        check_settings(Settings(**valid_settings | settings))
 
 
 def test_a_secret_comes_from_a_file(made, tmp_path):

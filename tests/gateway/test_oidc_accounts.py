@@ -117,7 +117,7 @@ def test_the_last_administrator_stays_one(made, liar):
 
 
 def groups_of(gateway):
-    return {one.name: one.members for one in gateway.catalogue.state.groups.values()}
+    return {group.name: group.members for group in gateway.catalogue.state.groups.values()}
 
 
 def test_the_provider_fills_the_groups_that_it_manages_and_no_others(made, liar):
@@ -175,6 +175,6 @@ def test_another_replica_finishes_and_a_new_one_knows_them(made, liar, tmp_path)
         other.client.cookies = first.client.cookies
         assert come_back(other, asked["state"]).status_code == 303
         sign_in(first, liar)
-        assert {one.user_id for one in first.events_of(SignedIn)} == {3}
+        assert {event.user_id for event in first.events_of(SignedIn)} == {3}
     finally:
         other.close()

@@ -45,9 +45,9 @@ def gateway(tmp_path_factory, provider):
         patch.setenv("STEADFAST_OIDC_CLIENT_ID", "steadfast")
         patch.setenv("STEADFAST_OIDC_CLIENT_SECRET", "hush")
         patch.setenv("STEADFAST_OIDC_ADMIN_GROUPS", "ops")
-        found = Running(tmp_path_factory.mktemp("oidc")).start()
-    yield found
-    found.close()
+        running = Running(tmp_path_factory.mktemp("oidc")).start()
+    yield running
+    running.close()
 
 
 def agree(address):

@@ -92,8 +92,8 @@ SAID = [HUGE, b"[" * 200_000, b"[]", b"{}", b"\xff", (500, {}), (302, {})]
 
 @pytest.mark.parametrize("path", ["/.well-known/openid-configuration", "/jwks", "/token"])
 def test_whatever_a_provider_says_is_no_failure(gateway, liar, path):
-    for said in SAID:
-        liar.server.lies[path] = said
+    for lie in SAID:
+        liar.server.lies[path] = lie
         answer = gateway.send("GET", START)
         if answer.status_code == 303:
             asked = query_of(answer.headers["location"])
@@ -101,7 +101,7 @@ def test_whatever_a_provider_says_is_no_failure(gateway, liar, path):
             answer = come_back(gateway, asked["state"])
         assert answer.status_code in (401, 502), answer.text
         refused(gateway, answer, answer.status_code)
-        if said is HUGE:
+        if lie is HUGE:
             assert liar.server.taken < len(HUGE)
 
 

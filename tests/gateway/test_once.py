@@ -161,8 +161,8 @@ def test_a_key_must_be_short_and_printable(busy):
 
 def test_two_at_the_same_time_are_one(busy):
     """The second has not seen the first: the owner has."""
-    one = busy.run(busy.runner.command(_workspace("d"), Call("1", 0.0)))
-    assert busy.run(busy.runner.command(_workspace("d"), Call("2", 0.0))) == one
+    first = busy.run(busy.runner.command(_workspace("d"), Call("1", 0.0)))
+    assert busy.run(busy.runner.command(_workspace("d"), Call("2", 0.0))) == first
     with pytest.raises(Refused, match="used before"):
         busy.run(busy.runner.command(_workspace("e"), Call("3", 0.0)))
 

@@ -67,9 +67,9 @@ def tried(gateway, url):
 
 @pytest.mark.parametrize("name", ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "2130706433", "127.1"])
 def test_who_is_inside_is_not_asked(gateway, inside, name):
-    said = tried(gateway, inside.url.replace("127.0.0.1", name))
+    message = tried(gateway, inside.url.replace("127.0.0.1", name))
     assert inside.asked == []
-    assert SECRET not in said
+    assert SECRET not in message
 
 
 def test_the_error_names_the_setting_that_would_allow_it(gateway, inside):
@@ -88,16 +88,16 @@ def allowing(tmp_path, inside):
 @pytest.mark.parametrize("status", [200, 400, 403, 404, 500])
 def test_an_answer_is_not_shown(allowing, inside, status):
     inside.status = status
-    said = tried(allowing, inside.url)
+    message = tried(allowing, inside.url)
     assert inside.asked
-    assert SECRET not in said
-    assert ("returns other content" if status == 200 else "does not answer as an S3 store does") in said
+    assert SECRET not in message
+    assert ("returns other content" if status == 200 else "does not answer as an S3 store does") in message
 
 
 def test_an_oversized_answer_of_a_store_is_not_read(allowing, inside):
     inside.body = SECRET.encode() * 100_000
-    said = tried(allowing, inside.url)
-    assert "does not answer as an S3 store does" in said
+    message = tried(allowing, inside.url)
+    assert "does not answer as an S3 store does" in message
     assert inside.taken < len(inside.body)
 
 

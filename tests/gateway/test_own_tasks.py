@@ -29,24 +29,28 @@ def submitted(gateway, id):
 
 def test_a_command_is_submitted_shown_and_killed(here):
     answer = start(here, {"entrypoint": ["echo", "a b"], "description": "greet"})
-    one = answer["command"]
-    assert (one["description"], one["state"], one["username"]) == ("greet", "STATE_QUEUED", "determined")
-    assert (one["jobId"], one["resourcePool"], answer["warnings"]) == ("task-1", "default", [])
+    command = answer["command"]
+    assert (command["description"], command["state"], command["username"]) == (
+        "greet",
+        "STATE_QUEUED",
+        "determined",
+    )
+    assert (command["jobId"], command["resourcePool"], answer["warnings"]) == ("task-1", "default", [])
     assert answer["config"]["entrypoint"] == ["echo", "a b"]
-    assert here.get(f"/api/v1/commands/{one['id']}")["command"] == one
-    assert [row["id"] for row in here.get("/api/v1/commands")["commands"]] == [one["id"]]
+    assert here.get(f"/api/v1/commands/{command['id']}")["command"] == command
+    assert [row["id"] for row in here.get("/api/v1/commands")["commands"]] == [command["id"]]
     assert here.get("/api/v1/commands", users="admin")["commands"] == []
     assert here.get("/api/v1/tasks/count")["commands"] == 1
     (summary,) = here.get("/api/v1/tasks")["allocationIdToSummary"].values()
-    assert (summary["taskId"], summary["name"]) == (one["id"], f"Command {one['id']}")
+    assert (summary["taskId"], summary["name"]) == (command["id"], f"Command {command['id']}")
     (job,) = here.get("/api/v1/job-queues")["jobs"]
-    assert (job["type"], job["entityId"], job["name"]) == ("TYPE_COMMAND", one["id"], "greet")
-    here.post(f"/api/v1/commands/{one['id']}/set_priority", {"priority": 7})
+    assert (job["type"], job["entityId"], job["name"]) == ("TYPE_COMMAND", command["id"], "greet")
+    here.post(f"/api/v1/commands/{command['id']}/set_priority", {"priority": 7})
     assert here.get("/api/v1/job-queues")["jobs"][0]["priority"] == 7
-    here.post(f"/api/v1/commands/{one['id']}/kill")
-    shown = here.get(f"/api/v1/commands/{one['id']}")["command"]
+    here.post(f"/api/v1/commands/{command['id']}/kill")
+    shown = here.get(f"/api/v1/commands/{command['id']}")["command"]
     assert (shown["state"], shown["exitStatus"]) == ("STATE_TERMINATED", "killed by determined")
-    assert here.get(f"/api/v1/tasks/{one['id']}")["task"]["taskType"] == "TASK_TYPE_COMMAND"
+    assert here.get(f"/api/v1/tasks/{command['id']}")["task"]["taskType"] == "TASK_TYPE_COMMAND"
     assert here.get("/api/v1/job-queues")["jobs"] == []
 
 
@@ -95,8 +99,8 @@ def test_those_of_one_workspace(here):
     start(here)
     there = start(here, workspaceId=space)["command"]
     assert there["workspaceId"] == space
-    found = here.get("/api/v1/commands", workspaceId=space)
-    assert ([one["id"] for one in found["commands"]], found["pagination"]["total"]) == ([there["id"]], 1)
+    answer = here.get("/api/v1/commands", workspaceId=space)
+    assert ([row["id"] for row in answer["commands"]], answer["pagination"]["total"]) == ([there["id"]], 1)
     assert len(here.get("/api/v1/commands", workspaceId=0)["commands"]) == 2
 
 
@@ -153,14 +157,14 @@ def test_unknown_fields_and_wrong_values_are_listed_together(here, noun):
         "resources": {"slots": "two", "cpus": 1},
     }
     message = here.refused(400, "POST", f"/api/v1/{noun}s", {"config": config, "experimentIds": [1]})
-    for one in (
+    for problem in (
         'config.resorces: unknown field, did you mean "resources"?',
         "config.searcher: unknown field",
         "config.shell: unknown field",
         "config.resources.slots: ",
         "config.resources.cpus: unknown field",
     ):
-        assert one in message
+        assert problem in message
     assert here.catalogue.state.tasks == {}
 
 
@@ -230,7 +234,7 @@ def test_the_cluster_says_how_long_its_tensorboards_and_notebooks_may_stay_unuse
         assert submitted(gateway, notebook["id"]).config["serves"]["watched"] is True
         path = f"/api/v1/notebooks/{notebook['id']}/report_idle"
         gateway.send("PUT", path, {"notebookId": notebook["id"], "idle": True})
-        assert [said.within_s for said in gateway.events_of(scheduler.TaskIdled)] == [idle_s]
+        assert [event.within_s for event in gateway.events_of(scheduler.TaskIdled)] == [idle_s]
     finally:
         gateway.close()
 
@@ -238,7 +242,7 @@ def test_the_cluster_says_how_long_its_tensorboards_and_notebooks_may_stay_unuse
 def test_a_tensorboard_knows_where_its_files_lie(here, board):
     assert (board["experimentIds"], board["trialIds"], board["serviceAddress"]) == ([1], [2], "")
     sources = submitted(here, board["id"]).config["tensorboard"]["sources"]
-    assert [(one["experiment_id"], one["trial_ids"]) for one in sources] == [(1, [1]), (2, [2])]
+    assert [(source["experiment_id"], source["trial_ids"]) for source in sources] == [(1, [1]), (2, [2])]
     assert sources[0]["storage"]["type"] == "shared_fs"
     assert here.catalogue.state.allocations[f"{board['id']}.1"].slots == 0
     assert "tensorboard" not in here.get(f"/api/v1/tensorboards/{board['id']}")["config"]
@@ -304,42 +308,44 @@ def test_notebooks_that_are_refused(here, config, message):
 
 
 def test_a_notebook_says_whether_it_is_used(here):
-    one = start(here, {"idle_timeout": 90}, "notebook")["notebook"]
+    notebook = start(here, {"idle_timeout": 90}, "notebook")["notebook"]
     other = start(here, {}, "notebook")["notebook"]
     path = "/api/v1/notebooks/{}/report_idle"
-    for id in (one["id"], one["id"], other["id"]):
+    for id in (notebook["id"], notebook["id"], other["id"]):
         assert here.send("PUT", path.format(id), {"notebookId": id, "idle": True}).status_code == 200
-    (said,) = here.events_of(scheduler.TaskIdled)
-    assert (said.task_id, said.idle, said.within_s) == (one["id"], True, 90.0)
+    (event,) = here.events_of(scheduler.TaskIdled)
+    assert (event.task_id, event.idle, event.within_s) == (notebook["id"], True, 90.0)
     start(here, {"entrypoint": "x"})
     assert here.get("/api/v1/tasks/count") == {"commands": 1, "tensorboards": 0, "notebooks": 2, "shells": 0}
 
 
 def test_the_key_to_a_shell_is_for_its_owner_and_lies_sealed(here):
     answer = start(here, {"description": "mine"}, "shell")
-    one = answer["shell"]
-    assert one["privateKey"].startswith("-----BEGIN OPENSSH PRIVATE KEY-----")
-    assert one["publicKey"].startswith("ssh-ed25519 ")
+    shell = answer["shell"]
+    assert shell["privateKey"].startswith("-----BEGIN OPENSSH PRIVATE KEY-----")
+    assert shell["publicKey"].startswith("ssh-ed25519 ")
     assert "shell" not in answer["config"]
     assert "serves" not in answer["config"]
-    assert here.get(f"/api/v1/shells/{one['id']}")["shell"]["privateKey"] == one["privateKey"]
+    assert here.get(f"/api/v1/shells/{shell['id']}")["shell"]["privateKey"] == shell["privateKey"]
     assert "privateKey" not in here.get("/api/v1/shells")["shells"][0]
     read = here.post("/api/v1/tokens", {"name": "r", "scope": "read"})["token"]
-    seen = here.send("GET", f"/api/v1/shells/{one['id']}", headers={"Authorization": f"Bearer {read}"}).json()
+    seen = here.send(
+        "GET", f"/api/v1/shells/{shell['id']}", headers={"Authorization": f"Bearer {read}"}
+    ).json()
     assert "privateKey" not in seen["shell"]
-    kept = submitted(here, one["id"]).config
+    config = submitted(here, shell["id"]).config
     for place, name in (("shell", "private_key"), ("serves", "host_key")):
-        assert kept[place][name].startswith("sealed:1:")
+        assert config[place][name].startswith("sealed:1:")
     here.given(UserSet(user_id=8, username="egon", reason="made"))
     here.let_in("egon")
-    assert "privateKey" not in here.get(f"/api/v1/shells/{one['id']}")["shell"]
+    assert "privateKey" not in here.get(f"/api/v1/shells/{shell['id']}")["shell"]
 
 
 def test_a_shell_is_ready_once_it_answers_and_says_who_to_log_in_as(here):
-    one = start(here, {}, "shell")["shell"]
-    allocation = f"{one['id']}.1"
+    shell = start(here, {}, "shell")["shell"]
+    allocation = f"{shell['id']}.1"
     here.given(story.placed(allocation, "SHELL"), worker.AllocationStarted("w-1", allocation))
-    ready = lambda: here.get(f"/api/v1/tasks/{one['id']}")["task"]["allocations"][0]["isReady"]  # noqa: E731
+    ready = lambda: here.get(f"/api/v1/tasks/{shell['id']}")["task"]["allocations"][0]["isReady"]  # noqa: E731
     assert not ready()
     path = f"/api/v1/allocations/{allocation}/proxy_address"
     headers = {"Authorization": f"Bearer {task_tokens.issue(TASK_KEY, allocation)}"}
@@ -347,7 +353,7 @@ def test_a_shell_is_ready_once_it_answers_and_says_who_to_log_in_as(here):
     assert here.send("POST", path, {**where, "account": "a b"}, headers=headers).status_code == 400
     assert here.send("POST", path, {**where, "account": "ann"}, headers=headers).status_code == 200
     assert ready()
-    assert here.get(f"/api/v1/shells/{one['id']}")["shell"]["agentUserGroup"]["user"] == "ann"
+    assert here.get(f"/api/v1/shells/{shell['id']}")["shell"]["agentUserGroup"]["user"] == "ann"
 
 
 @pytest.mark.parametrize("data", ["eyJwYXNzcGhyYXNlIjogIngifQ==", "%"])

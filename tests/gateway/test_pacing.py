@@ -25,8 +25,8 @@ def made(tmp_path):
         return harnesses[-1]
 
     yield make
-    for one in harnesses:
-        one.close()
+    for harness in harnesses:
+        harness.close()
 
 
 def many(gateway, count, path=ME, **options):
@@ -85,10 +85,10 @@ def test_another_client_does_not_wait_for_it(made, monkeypatch):
         asked = [asyncio.ensure_future(gateway.client.get(ME, headers={"Authorization": mine})) for _ in "ab"]
         while not admission(gateway).queued:
             await asyncio.sleep(0)
-        found = await gateway.client.get(ME, headers=hers)
+        answer = await gateway.client.get(ME, headers=hers)
         open_.set()
         await asyncio.gather(*asked)
-        return found.status_code
+        return answer.status_code
 
     assert gateway.run(ask()) == 200
 
@@ -198,4 +198,4 @@ def test_a_script_and_a_token_have_shares_of_their_own():
     person = tokens.Session("s", "ann", 0.0)
     token = tokens.Session("t", "ann", 0.0, api_token="t")
     script = tokens.Session("1.r1.1", "ann", 0.0, allocation="1.r1.1")
-    assert len({rate_limit_key(one) for one in (person, token, script)}) == 3
+    assert len({rate_limit_key(session) for session in (person, token, script)}) == 3

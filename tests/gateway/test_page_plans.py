@@ -45,8 +45,8 @@ def plans(database, page, ways=()):
 
 def test_the_few_that_are_active_are_found_among_those_that_ended(database):
     active = ExperimentFilter(states=["ACTIVE", "RUNNING"])
-    found = plans(database, lambda c: listing.all_experiment_ids(c, active), ("sort", "bitmapscan"))
-    ((statement, steps),) = found.items()
+    query_plans = plans(database, lambda c: listing.all_experiment_ids(c, active), ("sort", "bitmapscan"))
+    ((statement, steps),) = query_plans.items()
     text = " ".join(steps)
     # By each of the two columns that say it.
     assert "ix_experiments_state" in text, (statement, steps)
@@ -55,10 +55,13 @@ def test_the_few_that_are_active_are_found_among_those_that_ended(database):
 
 @pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
 def test_a_page_sorts_nothing(database, page):
-    found = plans(database, page)
-    assert found
-    for statement, steps in found.items():
-        assert not [one for one in steps if "B-TREE" in one or "Sort" in one], (statement, steps)
-        assert not [one for one in steps if "Seq Scan" in one], (statement, steps)
+    query_plans = plans(database, page)
+    assert query_plans
+    for statement, steps in query_plans.items():
+        assert not [step for step in steps if "B-TREE" in step or "Sort" in step], (statement, steps)
+        assert not [step for step in steps if "Seq Scan" in step], (statement, steps)
         # In the order of an index, up to the end of the page.
-        assert not [one for one in steps if one.startswith("SCAN") and "INDEX" not in one], (statement, steps)
+        assert not [step for step in steps if step.startswith("SCAN") and "INDEX" not in step], (
+            statement,
+            steps,
+        )

@@ -36,7 +36,7 @@ def lived(id):
     yield searcher.ExperimentEnded(id, "COMPLETED", "all trials are over")
 
 
-def told(gateway):
+def add_experiments(gateway):
     gateway.given(story.worker_here())
     for id in range(1, EXPERIMENTS + 1):
         for number, event in enumerate(lived(id)):
@@ -65,7 +65,7 @@ def opened(folder, idle_records):
         patch.setattr(pager, "MAX_IDLE_RECORDS", idle_records)
         harness = Harness(folder)
     harness.let_in()
-    yield told(harness)
+    yield add_experiments(harness)
     harness.close()
 
 
@@ -142,22 +142,22 @@ QUESTIONS = [
 ]
 
 
-@pytest.mark.parametrize(("path", "params"), QUESTIONS, ids=lambda one: str(one)[:60])
+@pytest.mark.parametrize(("path", "params"), QUESTIONS, ids=lambda argument: str(argument)[:60])
 def test_an_answer_is_what_it_was(both, path, params):
     # What the question before has brought leaves again.
-    for one in both:
-        stir(one)
-    assert [is_away(one) for one in both] == [False, True]
-    found = [one.send("GET", path, params=params) for one in both]
-    assert [one.status_code for one in found] == [200, 200], found[1].text
-    first, second = (GOES_ON.sub("", one.text) for one in found)
+    for gateway in both:
+        stir(gateway)
+    assert [is_away(gateway) for gateway in both] == [False, True]
+    answers = [gateway.send("GET", path, params=params) for gateway in both]
+    assert [answer.status_code for answer in answers] == [200, 200], answers[1].text
+    first, second = (GOES_ON.sub("", answer.text) for answer in answers)
     assert second == first
 
 
 def test_a_list_of_experiments_brings_nothing_but_what_was_submitted(aged):
     before = aged.runner.pager.roots_loaded
     listed = aged.get("/api/v1/experiments", lean="true")["experiments"]
-    assert [one["trialIds"] for one in listed if one["id"] == 2] == [[20, 21]]
+    assert [experiment["trialIds"] for experiment in listed if experiment["id"] == 2] == [[20, 21]]
     searching = {"sort": "hp.lr=asc", "columns": "metric.loss,searcherType", "lean": "true"}
     assert len(aged.get("/api/v1/experiments-search", **searching)["experiments"]) == EXPERIMENTS + 1
     assert aged.runner.pager.roots_loaded == before
@@ -188,11 +188,13 @@ def test_an_experiment_and_a_page_of_its_trials_read_what_they_show(aged, monkey
 def test_a_search_shows_best_trials_without_their_experiments(aged, stays):
     """Of a hundred experiments all would be loaded for one trial each, and others would have to go."""
     before = aged.runner.pager.roots_loaded
-    found, expected = (one.get("/api/v1/experiments-search")["experiments"] for one in (aged, stays))
+    experiments, expected = (
+        gateway.get("/api/v1/experiments-search")["experiments"] for gateway in (aged, stays)
+    )
     assert aged.runner.pager.roots_loaded == before + EXPERIMENTS
-    best = [one["bestTrial"] for one in found]
-    assert [one and one["id"] for one in best] == [None, 41, 31, 21, 11]
-    assert best == [one["bestTrial"] for one in expected]
+    best = [experiment["bestTrial"] for experiment in experiments]
+    assert [trial and trial["id"] for trial in best] == [None, 41, 31, 21, 11]
+    assert best == [experiment["bestTrial"] for experiment in expected]
     assert best[1]["bestCheckpoint"]["uuid"] == "u-41-100"
 
 
@@ -214,7 +216,7 @@ def test_what_happens_to_an_experiment_that_is_away_happens_to_all_of_it(aged):
     for path in ("/api/v1/experiments/2", "/api/v1/trials/20", "/api/v1/checkpoints/u-20-50"):
         assert aged.send("GET", path).status_code == 404
     entries = aged.get("/api/v1/resources/allocation/raw", **HELD)["resourceEntries"]
-    assert {one["experimentId"] for one in entries} == {1, 3, 4}
+    assert {entry["experimentId"] for entry in entries} == {1, 3, 4}
     assert aged.get("/api/v1/trials/30")["trial"]["experimentId"] == 3
 
 

@@ -54,8 +54,8 @@ def test_a_request_that_is_no_configuration_is_refused(playing):
 
 
 def test_editors_get_the_fields_of_a_configuration(gateway):
-    found = {one["path"]: one for one in gateway.get("/api/v1/experiment-config/fields")["fields"]}
-    assert found["max_restarts"] == {
+    fields = {field["path"]: field for field in gateway.get("/api/v1/experiment-config/fields")["fields"]}
+    assert fields["max_restarts"] == {
         "path": "max_restarts",
         "kind": "whole number",
         "default": 5,
@@ -63,4 +63,4 @@ def test_editors_get_the_fields_of_a_configuration(gateway):
         "words": [],
         "only": [],
     }
-    assert "adaptive_asha" in found["searcher.name"]["words"]
+    assert "adaptive_asha" in fields["searcher.name"]["words"]

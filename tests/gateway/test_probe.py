@@ -125,13 +125,13 @@ def test_a_container_is_tried_with_the_credential_that_is_given(azure):
         try_before_start(_container(azure, credential=credential), _roots())
     assert [method for method, _ in azure.asked] == ["PUT", "GET", "POST"] * 4
     assert azure.objects == {}
-    for wrong, told in (
+    for wrong, message in (
         ({"credential": ACCOUNT_KEY[::-1].strip("=") + "=="}, "it answers AuthenticationFailed"),
         ({"container": "none"}, "it answers ContainerNotFound"),
         ({"credential": None}, "name a credential"),
         ({"account_url": "nonsense"}, "must give an address like"),
     ):
-        with pytest.raises(Refused, match=rf"<config>\.checkpoint_storage cannot be used: .*{told}"):
+        with pytest.raises(Refused, match=rf"<config>\.checkpoint_storage cannot be used: .*{message}"):
             probe(_container(azure, **wrong), None, allowed)
 
 

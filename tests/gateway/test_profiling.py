@@ -25,13 +25,13 @@ def batch(**changes):
         "gpuUuid": "GPU-1",
         "metricType": "PROFILER_METRIC_TYPE_SYSTEM",
     }
-    found = {
+    points = {
         "values": [1.5, 2.5],
         "batches": [10, 20],
         "timestamps": ["2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z"],
     }
     labels |= {name: changes.pop(name) for name in list(changes) if name in labels}
-    return found | changes | {"labels": labels}
+    return points | changes | {"labels": labels}
 
 
 def reported(gateway):
@@ -42,11 +42,15 @@ def reported(gateway):
 def test_series_become_metrics_of_their_group(running):
     other = batch(name="dataloader", gpuUuid="", metricType="PROFILER_METRIC_TYPE_TIMING", timestamps=[])
     assert running.post("/api/v1/trials/profiler/metrics", {"batches": [batch(), other]}) == {}
-    (found,) = reported(running)
-    one, two = found.series
-    assert (one.group, one.steps, one.columns) == ("profile.system", [10, 20], {"gpu_util.GPU-1": [1.5, 2.5]})
-    assert one.at == [1767225600.0, 1767225601.0]
-    assert (two.group, two.columns) == ("profile.timing", {"dataloader": [1.5, 2.5]})
+    (report_batch,) = reported(running)
+    system, timing = report_batch.series
+    assert (system.group, system.steps, system.columns) == (
+        "profile.system",
+        [10, 20],
+        {"gpu_util.GPU-1": [1.5, 2.5]},
+    )
+    assert system.at == [1767225600.0, 1767225601.0]
+    assert (timing.group, timing.columns) == ("profile.timing", {"dataloader": [1.5, 2.5]})
 
 
 def test_a_time_without_a_zone_is_in_utc_wherever_the_gateway_runs(running, monkeypatch):
@@ -63,8 +67,8 @@ def test_a_time_without_a_zone_is_in_utc_wherever_the_gateway_runs(running, monk
 def test_what_workers_see_of_processes_has_a_group_of_its_own(running):
     seen = batch(name="cpu_cores.rank0", gpuUuid="", metricType="PROFILER_METRIC_TYPE_PROCESS")
     running.post("/api/v1/trials/profiler/metrics", {"batches": [seen]})
-    (found,) = reported(running)
-    assert [(one.group, list(one.columns)) for one in found.series] == [
+    (report_batch,) = reported(running)
+    assert [(series.group, list(series.columns)) for series in report_batch.series] == [
         ("profile.process", ["cpu_cores.rank0"])
     ]
 
@@ -95,7 +99,7 @@ def test_series_are_listed(running):
     }
     running.peers.values[queries.TrialSummaries] = {"1": {"total_batches": 1, "summary": summary}}
     (row,) = running.lines("/api/v1/trials/1/profiler/available_series")
-    names = [(one["name"], one["metricType"]) for one in row["result"]["labels"]]
+    names = [(series["name"], series["metricType"]) for series in row["result"]["labels"]]
     assert names == [
         ("cpu_util", "PROFILER_METRIC_TYPE_SYSTEM"),
         ("backward", "PROFILER_METRIC_TYPE_TIMING"),
@@ -112,8 +116,8 @@ def test_points_of_a_series(running):
         "rows": rows if query.group == "profile.system" else [],
         "more": False,
     }
-    (found,) = running.lines("/api/v1/trials/1/profiler/metrics", **{"labels.name": "cpu_util"})
-    batch = found["result"]["batch"]
+    (line,) = running.lines("/api/v1/trials/1/profiler/metrics", **{"labels.name": "cpu_util"})
+    batch = line["result"]["batch"]
     assert (batch["values"], batch["batches"]) == ([3.0], [10])
     assert batch["labels"]["metricType"] == "PROFILER_METRIC_TYPE_SYSTEM"
     assert "labels.name" in running.refused(400, "GET", "/api/v1/trials/1/profiler/metrics")

@@ -82,12 +82,12 @@ def ask():
     ],
 )
 def test_what_is_read(ask, query, read):
-    found = ask(query)
-    assert {name: found[name] for name in read} == read
+    fields = ask(query)
+    assert {name: fields[name] for name in read} == read
 
 
 @pytest.mark.parametrize(
-    ("query", "said"),
+    ("query", "message"),
     [
         ("limit=many", "limit must be a whole number, not 'many'"),
         (f"limit={2**63}", f"limit must be a number of 64 bits, not {2**63}"),
@@ -101,8 +101,8 @@ def test_what_is_read(ask, query, read):
         ("limit=x&offset=y", "; offset must be a whole number, not 'y'"),
     ],
 )
-def test_what_is_refused(ask, query, said):
-    assert said in ask(query)
+def test_what_is_refused(ask, query, message):
+    assert message in ask(query)
 
 
 def test_names_are_respelled_and_values_are_not():

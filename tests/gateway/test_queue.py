@@ -110,7 +110,7 @@ def test_switches_show_and_outlive_an_absence(busy):
 def test_pools_tell_how_they_schedule(busy):
     settings = scheduler.PoolSettings(scheduler="priority", preemption=True, fitting_policy="worst")
     busy.given(scheduler.PoolConfigured(pool="gpus", description="fast", settings=settings, reason="asked"))
-    pools = {one["name"]: one for one in busy.get("/api/v1/resource-pools")["resourcePools"]}
+    pools = {pool["name"]: pool for pool in busy.get("/api/v1/resource-pools")["resourcePools"]}
     assert set(pools) == {"default", "gpus"}
     assert pools["gpus"]["schedulerType"] == "SCHEDULER_TYPE_PRIORITY"
     assert pools["gpus"]["schedulerFittingPolicy"] == "FITTING_POLICY_WORST"

@@ -51,7 +51,7 @@ def test_an_administrator_gives_changes_and_takes_back_quotas(admin):
 
 
 @pytest.mark.parametrize(
-    ("holder", "status", "said"),
+    ("holder", "status", "message"),
     [
         ("user-99", 404, "user '99' not found"),
         ("group-9", 404, "group"),
@@ -62,8 +62,8 @@ def test_an_administrator_gives_changes_and_takes_back_quotas(admin):
         ("user-٣", 400, "cannot have a quota"),
     ],
 )
-def test_a_quota_is_of_somebody(admin, holder, status, said):
-    assert said in admin.refused(status, "PUT", f"{QUOTAS}/{holder}", {"slots": 1})
+def test_a_quota_is_of_somebody(admin, holder, status, message):
+    assert message in admin.refused(status, "PUT", f"{QUOTAS}/{holder}", {"slots": 1})
 
 
 @pytest.mark.parametrize("limits", [{"slots": -1}, {"jobs": 2**60}, {"storageBytes": "much"}])
@@ -75,11 +75,11 @@ def test_only_administrators_give_quotas_and_those_they_limit_see_them(admin):
     for holder in ("user-3", "user-2", "group-2", "workspace-2"):
         give(admin, holder, slots=4)
     admin.log_in("ann")
-    assert [one["holder"] for one in admin.get(QUOTAS)["quotas"]] == ["group-2", "user-3", "workspace-2"]
+    assert [quota["holder"] for quota in admin.get(QUOTAS)["quotas"]] == ["group-2", "user-3", "workspace-2"]
     assert "administrator" in admin.refused(403, "PUT", f"{QUOTAS}/user-3", {"slots": 100})
     assert "administrator" in admin.refused(403, "DELETE", f"{QUOTAS}/user-3")
     admin.log_in("determined")
-    assert [one["holder"] for one in admin.get(QUOTAS)["quotas"]] == ["user-2", "workspace-2"]
+    assert [quota["holder"] for quota in admin.get(QUOTAS)["quotas"]] == ["user-2", "workspace-2"]
 
 
 def test_a_quota_goes_with_its_group_or_workspace(admin):
@@ -87,7 +87,7 @@ def test_a_quota_goes_with_its_group_or_workspace(admin):
         give(admin, holder, slots=4)
     admin.send("DELETE", "/api/v1/groups/2")
     admin.send("DELETE", "/api/v1/workspaces/2")
-    assert [one["holder"] for one in admin.get(QUOTAS)["quotas"]] == ["user-3"]
+    assert [quota["holder"] for quota in admin.get(QUOTAS)["quotas"]] == ["user-3"]
 
 
 def test_it_stands_in_the_audit_trail_in_words(admin):
@@ -117,8 +117,8 @@ def test_quota_usage_lists_what_counts(admin):
         steps_completed=1,
     )
     admin.given(stored)
-    (one,) = admin.get(QUOTAS)["quotas"]
-    assert one["used"] == {"slots": 2, "jobs": 1, "storageBytes": 300}
+    (quota,) = admin.get(QUOTAS)["quotas"]
+    assert quota["used"] == {"slots": 2, "jobs": 1, "storageBytes": 300}
 
 
 def test_one_command_too_many_is_refused_with_what_to_do(admin):
@@ -126,9 +126,9 @@ def test_one_command_too_many_is_refused_with_what_to_do(admin):
     admin.log_in("ann")
     task = {"config": {"entrypoint": ["true"]}}
     made = admin.post("/api/v1/commands", task)["command"]
-    said = admin.refused(403, "POST", "/api/v1/commands", task)
-    assert "user 'ann' has 1 of the 1 jobs" in said
-    assert "wait until one of them ends" in said
+    message = admin.refused(403, "POST", "/api/v1/commands", task)
+    assert "user 'ann' has 1 of the 1 jobs" in message
+    assert "wait until one of them ends" in message
     admin.given(
         scheduler.AllocationEnded(
             allocation_id=f"{made['id']}.1", kind="COMMAND", run=1, outcome="killed", reason="over"

@@ -45,11 +45,11 @@ def patch(gateway, body, id=1):
 def test_names_labels_and_notes_change_everywhere(three):
     answer = patch(three, {"name": "new", "labels": ["b", "c"], "notes": "look here", "description": "d"})
     assert answer.status_code == 200, answer.text
-    found = answer.json()["experiment"]
-    assert (found["name"], found["labels"], found["notes"]) == ("new", ["b", "c"], "look here")
-    assert (found["config"]["name"], found["config"]["description"]) == ("new", "d")
-    assert [one["id"] for one in three.get("/api/v1/experiments", name="new")["experiments"]] == [1]
-    assert [one["id"] for one in three.get("/api/v1/experiments", labels="a")["experiments"]] == [2, 3]
+    experiment = answer.json()["experiment"]
+    assert (experiment["name"], experiment["labels"], experiment["notes"]) == ("new", ["b", "c"], "look here")
+    assert (experiment["config"]["name"], experiment["config"]["description"]) == ("new", "d")
+    assert [row["id"] for row in three.get("/api/v1/experiments", name="new")["experiments"]] == [1]
+    assert [row["id"] for row in three.get("/api/v1/experiments", labels="a")["experiments"]] == [2, 3]
 
 
 @pytest.mark.parametrize("first", [{"notes": "one"}, {"name": "new"}, {"resources": {"priority": 7}}])
@@ -57,8 +57,12 @@ def test_a_change_leaves_the_next_one_possible(three, first):
     assert patch(three, first).status_code == 200
     again = patch(three, {"notes": "two"})
     assert again.status_code == 200, again.text
-    found = again.json()["experiment"]
-    assert (found["notes"], found["labels"], found["config"]["labels"]) == ("two", ["a"], ["a"])
+    experiment = again.json()["experiment"]
+    assert (experiment["notes"], experiment["labels"], experiment["config"]["labels"]) == (
+        "two",
+        ["a"],
+        ["a"],
+    )
 
 
 def test_shares_go_to_the_scheduler_and_show_in_the_configuration(three):
@@ -72,8 +76,8 @@ def test_shares_go_to_the_scheduler_and_show_in_the_configuration(three):
 def test_retention_changes_in_one_command(three):
     body = {"checkpointStorage": {"saveExperimentBest": 1, "saveTrialBest": 2, "saveTrialLatest": 3}}
     storage = patch(three, body).json()["experiment"]["config"]["checkpoint_storage"]
-    kept = [storage[f"save_{name}"] for name in ("experiment_best", "trial_best", "trial_latest")]
-    assert kept == [1, 2, 3]
+    retention = [storage[f"save_{name}"] for name in ("experiment_best", "trial_best", "trial_latest")]
+    assert retention == [1, 2, 3]
     (command,) = three.peers.commands
     assert command.changes["checkpoint_storage.save_trial_best"] == 2
 
@@ -134,14 +138,17 @@ def test_a_deleted_experiment_is_in_no_list(three):
     three.given(searcher.ExperimentDeleting(2, "deleted by ann"))
     assert three.get("/api/v1/experiments/2")["experiment"]["state"] == "STATE_DELETING"
     three.given(searcher.ExperimentDeleted(2, "DELETE_FAILED", "the disk is read-only", (1,)))
-    found = three.get("/api/v1/experiments/2")["experiment"]
-    assert (found["state"], found["stateReason"]) == ("STATE_DELETE_FAILED", "the disk is read-only")
+    experiment = three.get("/api/v1/experiments/2")["experiment"]
+    assert (experiment["state"], experiment["stateReason"]) == (
+        "STATE_DELETE_FAILED",
+        "the disk is read-only",
+    )
     three.given(
         checkpoints.ExperimentEmptied(2, True, ""), searcher.ExperimentDeleted(2, "DELETED", "", (1,))
     )
     three.refused(404, "GET", "/api/v1/experiments/2")
     three.refused(404, "GET", "/api/v1/trials/1")
-    assert [one["id"] for one in three.get("/api/v1/experiments")["experiments"]] == [1, 3]
+    assert [row["id"] for row in three.get("/api/v1/experiments")["experiments"]] == [1, 3]
 
 
 def test_bulk_actions_answer_per_id(three):
@@ -157,12 +164,12 @@ def test_bulk_actions_answer_per_id(three):
     ]
     by_filter = {"filters": {"name": "NAME", "excludedExperimentIds": [3]}}
     answer = three.send("DELETE", "/api/v1/experiments/delete", by_filter)
-    assert [one["id"] for one in answer.json()["results"]] == [1, 2]
+    assert [result["id"] for result in answer.json()["results"]] == [1, 2]
 
 
 def test_notes_and_labels_may_change_as_often_as_one_likes(three):
     for text, labels in (("one", []), ("two", ["a"]), ("three", []), ("four", ["b"])):
         answer = patch(three, {"notes": text, "labels": labels})
         assert answer.status_code == 200, answer.text
-        found = answer.json()["experiment"]
-        assert (found["notes"], found["labels"]) == (text, labels)
+        experiment = answer.json()["experiment"]
+        assert (experiment["notes"], experiment["labels"]) == (text, labels)

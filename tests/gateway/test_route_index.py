@@ -39,7 +39,7 @@ def test_every_route_is_found_by_its_first_word():
 
 def test_few_routes_are_compared_with_a_request():
     routers = routers_by_word(server.surface().routes)
-    assert max(len(one.routes) for one in routers.values()) < len(server.surface().routes) / 4
+    assert max(len(router.routes) for router in routers.values()) < len(server.surface().routes) / 4
 
 
 def answers(indexed):

@@ -48,7 +48,7 @@ def verdict(gateway, query):
     return METRICS.answers[queries.ReportVerdict](state, query)
 
 
-def said(gateway, kind):
+def facts_of(gateway, kind):
     return gateway.events_of(kind)
 
 
@@ -76,11 +76,11 @@ def test_the_operation_and_its_completion(busy):
     path = f"{API}/trials/1/searcher/completed_operation"
     answer = both(busy, busy.client.post(path, json=done), operation(2, 20))
     assert answer.status_code == 200
-    (fact,) = said(busy, trial.OperationCompleted)
+    (fact,) = facts_of(busy, trial.OperationCompleted)
     assert (fact.trial_id, fact.run, fact.seq, fact.length, fact.metric) == (1, 1, 1, 10, 0.25)
     assert busy.get(f"{API}/trials/1/searcher/operation")["op"]["validateAfter"]["length"] == "20"
     assert busy.post(path, done) == {}
-    assert len(said(busy, trial.OperationCompleted)) == 1
+    assert len(facts_of(busy, trial.OperationCompleted)) == 1
 
 
 def test_no_more_operations(busy):
@@ -91,21 +91,21 @@ def test_no_more_operations(busy):
     answer = both(busy, busy.client.post(f"{API}/trials/1/searcher/completed_operation", json=body), idle)
     assert answer.status_code == 200
     assert busy.get(f"{API}/trials/1/searcher/operation")["completed"] is True
-    assert said(busy, trial.OperationCompleted)[0].metric == {"any": ["json"]}
+    assert facts_of(busy, trial.OperationCompleted)[0].metric == {"any": ["json"]}
 
 
 def test_another_length_is_no_operation(busy):
     body = {"op": {"length": "11"}, "searcherMetric": 1}
     text = busy.refused(400, "POST", f"{API}/trials/1/searcher/completed_operation", body)
     assert "has length 10, not 11" in text
-    assert said(busy, trial.OperationCompleted) == []
+    assert facts_of(busy, trial.OperationCompleted) == []
 
 
 def test_a_metric_that_is_too_large_is_refused_by_its_name(busy):
     body = {"op": {"length": 10}, "searcherMetric": "x" * 65_535}
     text = busy.refused(400, "POST", f"{API}/trials/1/searcher/completed_operation", body)
     assert "metric has 65,537 bytes of JSON: at most 65,536 are taken" in text
-    assert said(busy, trial.OperationCompleted) == []
+    assert facts_of(busy, trial.OperationCompleted) == []
 
 
 def test_progress_status_and_early_exit(busy):
@@ -114,8 +114,8 @@ def test_progress_status_and_early_exit(busy):
     assert busy.get(f"{API}/trials/1")["trial"]["runnerState"] == "training"
     for _ in range(2):
         assert busy.post(f"{API}/trials/1/early_exit", {"reason": "EXITED_REASON_INVALID_HP"}) == {}
-    assert [one.units for one in said(busy, trial.Progressed)] == [7.0]
-    assert [one.reason for one in said(busy, trial.ExitedEarly)] == ["EXITED_REASON_INVALID_HP"]
+    assert [fact.units for fact in facts_of(busy, trial.Progressed)] == [7.0]
+    assert [fact.reason for fact in facts_of(busy, trial.ExitedEarly)] == ["EXITED_REASON_INVALID_HP"]
     assert "must be a number" in busy.refused(400, "POST", f"{API}/trials/1/progress", "far")
     busy.refused(400, "POST", f"{API}/trials/1/early_exit", {"reason": "EXITED_REASON_UNSPECIFIED"})
 
@@ -138,13 +138,13 @@ def test_metrics_of_all_groups(busy):
     busy.post(f"{API}/trials/1/training_metrics", metrics(loss=0.5, batches=[{"loss": 1}, {"loss": 0}]))
     busy.post(f"{API}/trials/1/validation_metrics", metrics(loss="NaN"))
     busy.post(f"{API}/trials/1/metrics", {"metrics": metrics(x=1), "group": "a b/c %"})
-    found = [batch.series[0] for batch in batches_of(busy)]
-    assert [(one.group, one.steps, one.columns) for one in found] == [
+    all_series = [batch.series[0] for batch in batches_of(busy)]
+    assert [(series.group, series.steps, series.columns) for series in all_series] == [
         ("training", [5], {"loss": [0.5]}),
         ("validation", [5], {"loss": ["NaN"]}),
         ("a b/c %", [5], {"x": [1]}),
     ]
-    assert found[0].batch_metrics == [[{"loss": 1}, {"loss": 0}]]
+    assert all_series[0].batch_metrics == [[{"loss": 1}, {"loss": 0}]]
     assert batches_of(busy)[0].searcher_metric == "loss"
 
 
@@ -188,10 +188,10 @@ def checkpoint(**changes):
 def test_a_stored_checkpoint_is_registered_once(busy):
     for _ in range(2):
         assert busy.post(f"{API}/checkpoints", checkpoint()) == {}
-    (found,) = busy.get(f"{API}/trials/1/checkpoints")["checkpoints"]
-    assert (found["uuid"], found["resources"]) == ("c-1", {"a/": "0", "a/b": "12"})
-    assert found["metadata"]["note"] == "x"
-    assert len(said(busy, trial.CheckpointStored)) == 1
+    (stored_checkpoint,) = busy.get(f"{API}/trials/1/checkpoints")["checkpoints"]
+    assert (stored_checkpoint["uuid"], stored_checkpoint["resources"]) == ("c-1", {"a/": "0", "a/b": "12"})
+    assert stored_checkpoint["metadata"]["note"] == "x"
+    assert len(facts_of(busy, trial.CheckpointStored)) == 1
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_a_stored_checkpoint_is_registered_once(busy):
 )
 def test_what_is_no_checkpoint_of_this_run(busy, changes, status, text):
     assert text in busy.refused(status, "POST", f"{API}/checkpoints", checkpoint(**changes))
-    assert said(busy, trial.CheckpointStored) == []
+    assert facts_of(busy, trial.CheckpointStored) == []
 
 
 # -- signals
@@ -230,7 +230,7 @@ def test_a_long_poll_for_preemption(busy):
     assert busy.get(path, timeout_seconds=0) == {"preempt": True}
     busy.post(f"{API}/allocations/1.r1.1/signals/ack_preemption", {"allocationId": "1.r1.1"})
     busy.post(f"{API}/allocations/1.r1.1/signals/ack_preemption")
-    assert said(busy, trial.PreemptionAcknowledged) == [trial.PreemptionAcknowledged(1, 1)]
+    assert facts_of(busy, trial.PreemptionAcknowledged) == [trial.PreemptionAcknowledged(1, 1)]
 
 
 def test_where_everybody_is(busy):
@@ -259,10 +259,10 @@ def test_all_gather_gives_everybody_the_same(busy):
         answers = await asyncio.gather(share(*first), share(*second))
         return [answer.json()["data"] for answer in answers]
 
-    one, other = busy.run(two(("a", {"x": 1}), ("b", [2])))
-    assert one == other == [{"x": 1}, [2]]
-    one, other = busy.run(two(("c", 3), ("d", 4)))
-    assert one == other == [3, 4]
+    left, right = busy.run(two(("a", {"x": 1}), ("b", [2])))
+    assert left == right == [{"x": 1}, [2]]
+    left, right = busy.run(two(("c", 3), ("d", 4)))
+    assert left == right == [3, 4]
     assert busy.run(share("d", "once more")).json()["data"] == [3, 4]
     busy.refused(400, "POST", path, {"requestUuid": "e", "numPeers": 3, "data": 1})
     busy.refused(400, "POST", path, {"requestUuid": "e", "numPeers": 2, "data": "x" * 70_000})
@@ -333,7 +333,7 @@ def test_log_lines_of_the_own_task(busy):
         "w-1",
         -1,
     )
-    lines = [(one.text, one.rank, one.level, one.stdtype) for one in batch.lines]
+    lines = [(entry.text, entry.rank, entry.level, entry.stdtype) for entry in batch.lines]
     assert lines == [("hello", 3, "INFO", "stderr"), ("b", None, None, "stdout")]
     assert batch.lines[1].at == 1795219200.0
 
@@ -392,7 +392,7 @@ def test_members_whose_containers_run_hear_of_one_another(busy):
     async def both():
         return await asyncio.gather(notify(0), notify(1))
 
-    one, other = busy.run(both())
-    assert one.json() == other.json() == {"data": [{"rank": 0}, {"rank": 1}]}
+    first, second = busy.run(both())
+    assert first.json() == second.json() == {"data": [{"rank": 0}, {"rank": 1}]}
     assert "requestUuid is missing" in busy.refused(400, "POST", path, {"numPeers": 2, "data": {}})
     busy.refused(404, "POST", path.replace("1.r1.1", "1.r9.1"), {"requestUuid": "n", "numPeers": 1})

@@ -37,7 +37,7 @@ def group(conjunction, *children, **more):
     return {"filterGroup": inner, **more}
 
 
-def found(gateway, wanted=None, **params):
+def matching_ids(gateway, wanted=None, **params):
     if wanted is not None:
         params["filter"] = json.dumps(wanted)
     rows = gateway.get("/api/v1/experiments-search", **params)["experiments"]
@@ -68,7 +68,7 @@ def found(gateway, wanted=None, **params):
     ],
 )
 def test_filters(three, wanted, ids):
-    assert found(three, wanted) == ids
+    assert matching_ids(three, wanted) == ids
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_filters(three, wanted, ids):
     ],
 )
 def test_orders(three, sort, ids):
-    assert found(three, sort=sort) == ids
+    assert matching_ids(three, sort=sort) == ids
 
 
 def test_pages_and_best_trials(three):
@@ -96,7 +96,7 @@ def test_archived_ones_are_left_out_on_demand(three):
     from det_contracts.events import searcher
 
     three.given(searcher.ExperimentArchived(2, True, "asked"))
-    assert found(three, group("and", showArchived=False)) == [3, 1]
+    assert matching_ids(three, group("and", showArchived=False)) == [3, 1]
 
 
 @pytest.mark.parametrize(
@@ -155,8 +155,8 @@ def test_active_is_whatever_an_active_experiment_does(three):
     from det_contracts.events import searcher
 
     three.given(searcher.ExperimentActivated(1, "asked"), story.run_requested(1))
-    assert found(three, group("and", leaf("state", "=", "ACTIVE"))) == [1]
-    assert found(three, group("and", leaf("state", "=", "QUEUED"))) == [1]
+    assert matching_ids(three, group("and", leaf("state", "=", "ACTIVE"))) == [1]
+    assert matching_ids(three, group("and", leaf("state", "=", "QUEUED"))) == [1]
 
 
 def test_rows_hold_the_columns_that_are_asked_for(three):
@@ -175,10 +175,10 @@ def test_hyperparameters_that_are_searched_for_are_those_of_the_best_trial(gatew
         story.trial_created(2, lr=0.75),
         story.validated(2, 10, 0.5),
     )
-    assert found(gateway, group("and", leaf("hp.lr", ">", 0.5))) == [1]
+    assert matching_ids(gateway, group("and", leaf("hp.lr", ">", 0.5))) == [1]
     gateway.given(story.validated(1, 10, 0.1))
-    assert found(gateway, group("and", leaf("hp.lr", ">", 0.5))) == []
-    assert found(gateway, group("and", leaf("hp.layers", "contains", "2"))) == [1]
+    assert matching_ids(gateway, group("and", leaf("hp.lr", ">", 0.5))) == []
+    assert matching_ids(gateway, group("and", leaf("hp.layers", "contains", "2"))) == [1]
 
 
 def test_other_metrics_come_from_the_metrics_service_and_settled_ones_are_asked_for_once(three):
@@ -193,8 +193,8 @@ def test_other_metrics_come_from_the_metrics_service_and_settled_ones_are_asked_
 
     three.peers.values[queries.TrialStatistics] = answer
     wanted = group("and", leaf("validation.a.b.min", "=", 3))
-    assert found(three, wanted) == [1]
-    assert found(three, group("and", leaf("metric.acc", "=", 7))) == [1]
+    assert matching_ids(three, wanted) == [1]
+    assert matching_ids(three, group("and", leaf("metric.acc", "=", 7))) == [1]
     assert asked == [("validation", "a.b", [1]), ("validation", "acc", [1])]
     three.given(
         searcher.TrialEnded(trial_id=1, state="COMPLETED", restarts=0, reason=""),
@@ -202,7 +202,7 @@ def test_other_metrics_come_from_the_metrics_service_and_settled_ones_are_asked_
         searcher.ExperimentEnded(1, "COMPLETED", ""),
     )
     for _ in range(3):
-        assert found(three, wanted) == [1]
+        assert matching_ids(three, wanted) == [1]
     assert len(asked) == 3
 
 
@@ -211,19 +211,19 @@ def test_columns_tell_of_metrics_and_of_nested_hyperparameters(gateway):
 
     gateway.given(story.created(1, hyperparameters={"opt": {"lr": 0.1}}))
     gateway.peers.values[queries.MetricNames] = {"validation": ["loss"]}
-    names = [one["column"] for one in gateway.get("/api/v1/projects/1/columns")["columns"]]
+    names = [column["column"] for column in gateway.get("/api/v1/projects/1/columns")["columns"]]
     assert {"hp.opt.lr", "validation.loss.min", "validation.loss.mean"} <= set(names)
 
 
 def test_ranges_of_metrics_over_the_experiments_of_a_project(gateway):
     from det_contracts import queries
 
-    def told(low, high):
+    def statistics(low, high):
         return {"loss": {"min": low, "max": high, "last": low, "mean": "NaN"}, "words": {"last": "x"}}
 
     gateway.given(*(e for id in (1, 2, 3) for e in (story.created(id), story.trial_created(id, id))))
     gateway.peers.values[queries.TrialSummaries] = lambda query: {
-        str(id): {"summary": {"validation": told(id / 10, id)}} for id in query.trial_ids
+        str(id): {"summary": {"validation": statistics(id / 10, id)}} for id in query.trial_ids
     }
     assert gateway.get("/api/v1/projects/1/experiments/metric-ranges")["ranges"] == [
         {"metricsName": "validation.loss.last", "min": 0.1, "max": 0.3},
@@ -240,10 +240,10 @@ def test_a_request_names_so_many_columns_and_conditions(three):
     assert "200 conditions" in three.refused(
         400, "GET", FIND, params={"filter": json.dumps(group("or", *many))}
     )
-    assert found(three, group("or", *many[:200])) == []
+    assert matching_ids(three, group("or", *many[:200])) == []
     sort = ",".join(["name=asc"] * 21)
     assert "20 columns" in three.refused(400, "GET", FIND, params={"sort": sort})
-    assert len(found(three, sort=sort.partition(",")[2])) == 3
+    assert len(matching_ids(three, sort=sort.partition(",")[2])) == 3
     names = [f"hp.a{n}" for n in range(101)]
     assert "100 at most" in three.refused(400, "GET", FIND, params={"columns": ",".join(names)})
 
@@ -257,6 +257,6 @@ def test_columns_of_any_name_are_not_kept_for_good(three):
         three.get(FIND, columns=",".join(f"metric.a{n}" for n in range(start, start + 50)))
     assert len(columns._values) <= MAX_CACHED
     assert columns._unsettled.keys() <= columns._values.keys()
-    assert found(three, group("and", leaf("hp.lr", "=", 0.1))) == [1]
+    assert matching_ids(three, group("and", leaf("hp.lr", "=", 0.1))) == [1]
     three.given(story.created(4, hyperparameters={"lr": {"type": "const", "val": 0.1}}))
-    assert found(three, group("and", leaf("hp.lr", "=", 0.1))) == [4, 1]
+    assert matching_ids(three, group("and", leaf("hp.lr", "=", 0.1))) == [4, 1]

@@ -71,9 +71,9 @@ def test_neither_log_nor_answers_hold_a_secret(gateway):
         "HF_TOKEN=********",
     ]
     (command,) = gateway.peers.commands
-    found = clear(command)
-    assert found["checkpoint_storage"]["secret_key"] == "s3-secret"
-    assert found["environment"]["environment_variables"]["cuda"] == ["A=1", "HF_TOKEN=hf-secret"]
+    config = clear(command)
+    assert config["checkpoint_storage"]["secret_key"] == "s3-secret"
+    assert config["environment"]["environment_variables"]["cuda"] == ["A=1", "HF_TOKEN=hf-secret"]
 
 
 def test_what_was_read_back_and_sent_again_means_what_it_meant(gateway):
@@ -82,7 +82,7 @@ def test_what_was_read_back_and_sent_again_means_what_it_meant(gateway):
     for config in (yaml.safe_dump(shown["config"]), shown["originalConfig"]):
         submit(gateway, config, parentId=1)
     first, *forks = gateway.peers.commands
-    assert [one.parent_id for one in forks] == [1, 1]
+    assert [fork.parent_id for fork in forks] == [1, 1]
     for fork in forks:
         assert {k: v for k, v in clear(fork).items() if k in ("checkpoint_storage", "environment")} == {
             k: v for k, v in clear(first).items() if k in ("checkpoint_storage", "environment")
@@ -140,8 +140,8 @@ def board_of(gateway, **body):
 
 def keys_of(gateway, id):
     """The storage keys that the worker gives to a TensorBoard, whose user can read all that it has."""
-    (command,) = [one for one in gateway.peers.commands if getattr(one, "task_id", "") == id]
-    return [one["storage"].get("secret_key") for one in clear(command)["tensorboard"]["sources"]]
+    (submission,) = [command for command in gateway.peers.commands if getattr(command, "task_id", "") == id]
+    return [source["storage"].get("secret_key") for source in clear(submission)["tensorboard"]["sources"]]
 
 
 def test_a_tensorboard_of_anothers_experiment_gets_none_of_its_keys(gateway):
@@ -189,10 +189,13 @@ def test_keys_of_a_workspace_are_for_those_who_may_start_tasks_in_it(gateway):
 def test_masks_and_sealed_texts_out_of_nowhere_are_refused(gateway):
     submit(gateway, text())
     taken = gateway.peers.commands[0].config["checkpoint_storage"]["secret_key"]
-    for given, told in (("'********'", "give the secret itself"), (taken, "a sealed secret is not accepted")):
+    for given, message in (
+        ("'********'", "give the secret itself"),
+        (taken, "a sealed secret is not accepted"),
+    ):
         config = text().replace("s3-secret   # never: s3-secret", given)
         body = {"config": config, "modelDefinition": []}
-        assert told.lower() in gateway.refused(400, "POST", PATH, body).lower()
+        assert message.lower() in gateway.refused(400, "POST", PATH, body).lower()
     task = {"config": {"entrypoint": "x", "environment": {"environment_variables": [f"A_KEY={taken}"]}}}
     assert "a sealed secret is not accepted" in gateway.refused(400, "POST", "/api/v1/commands", task)
 
@@ -211,10 +214,12 @@ def test_templates_keep_secrets_for_whoever_uses_them(gateway):
     plain = {"entrypoint": "x", "searcher": {"name": "single", "metric": "l", "max_length": 1}}
     submit(gateway, yaml.safe_dump(plain), template="t")
     gateway.post("/api/v1/commands", {"config": {"entrypoint": "x"}, "templateName": "t"})
-    made = [one for one in gateway.peers.commands if isinstance(one, CreateExperiment | SubmitTask)]
-    assert [one.user for one in made] == ["admin", "admin"]
-    for one in made:
-        assert "HF_TOKEN=hf-secret" in str(clear(one)["environment"])
+    made = [
+        command for command in gateway.peers.commands if isinstance(command, CreateExperiment | SubmitTask)
+    ]
+    assert [command.user for command in made] == ["admin", "admin"]
+    for command in made:
+        assert "HF_TOKEN=hf-secret" in str(clear(command)["environment"])
     assert b"hf-secret" not in log_and_commands(gateway)
 
 
@@ -274,13 +279,13 @@ WRITTEN = [
 def test_a_masked_text_means_the_masked_configuration(written):
     meant = yamlfile.parse(written)
     shown = masked_text(written, meant)
-    found = yamlfile.parse(shown)
-    assert expconf.mask_secrets(found) == found
+    masked_config = yamlfile.parse(shown)
+    assert expconf.mask_secrets(masked_config) == masked_config
     secrets = {str(secret) for secret in expconf.secrets_of(meant).values()}
     # What is an alias of a secret, or its anchor's map, is hidden as well.
     linked = {"base"} | ({"name"} if "&k" in written else set())
     expected = expconf.mask_secrets(meant)
-    assert {k: v for k, v in found.items() if k not in linked} == {
+    assert {k: v for k, v in masked_config.items() if k not in linked} == {
         k: v for k, v in expected.items() if k not in linked
     }
     assert not [secret for secret in secrets if len(secret) > 5 and secret in shown]

@@ -46,10 +46,10 @@ def world(tmp_path_factory):
 
 def lists():
     """Every route that answers by GET with what its path does not name; and columns of all projects."""
-    found = {
+    paths = {
         path for (method, path), row in ROWS.items() if method == "GET" and row.kind in ("listed", "cluster")
     }
-    wanted = {path for path in found if ROWS["GET", path].permission in ANYWHERE}
+    wanted = {path for path in paths if ROWS["GET", path].permission in ANYWHERE}
     return sorted((wanted - ENDLESS) | {"/api/v1/projects/{id}/columns"})
 
 
@@ -66,7 +66,7 @@ def shown(world, visitor, path):
 
 
 def test_lists_show_nothing_of_a_workspace_that_one_may_not_see(world):
-    leaks = {path: found for path in lists() if (found := shown(world, "victor", path))}
+    leaks = {path: marks for path in lists() if (marks := shown(world, "victor", path))}
     assert leaks == {}
 
 
@@ -119,8 +119,8 @@ def test_a_stream_ends_with_the_right_to_it(world, monkeypatch):
 
 def test_the_names_of_runs_in_other_workspaces_are_hidden_on_slots(world):
     headers = {"Authorization": f"Bearer {world.tokens['victor']}"}
-    found = world.send("GET", "/api/v1/cluster/slots", headers=headers).json()["slots"]
-    assert {run["name"] for slot in found for run in slot["runs"]} == {"in another workspace"}
+    slots = world.send("GET", "/api/v1/cluster/slots", headers=headers).json()["slots"]
+    assert {run["name"] for slot in slots for run in slot["runs"]} == {"in another workspace"}
 
 
 def test_moving_an_experiment_moves_who_sees_it(world):

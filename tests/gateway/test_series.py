@@ -38,9 +38,9 @@ def trials(gateway):
 
 
 def test_curves_come_in_columns(trials):
-    found = trials.get(SERIES, trialIds=[1, 2], names="loss", x="epoch", to="7.5", width=300)
+    answer = trials.get(SERIES, trialIds=[1, 2], names="loss", x="epoch", to="7.5", width=300)
     common = {"group": "training", "name": "loss", "count": 5, "nonFinite": 1, "monotone": True}
-    assert found == {"series": [{"trialId": 1, **common, **LONG}, {"trialId": 2, **common, **RAW}]}
+    assert answer == {"series": [{"trialId": 1, **common, **LONG}, {"trialId": 2, **common, **RAW}]}
     (asked,) = trials.peers.asked
     assert (asked.x, asked.first, asked.last, asked.width, asked.group) == ("epoch", None, 7.5, 300, None)
 
@@ -86,8 +86,8 @@ def reported(trials):
 
     def answer(query):
         trials.peers.asked.append(query)
-        mine = [one for one in rows if query.group in (None, one["group"])]
-        left = [one for one in mine if query.after is None or one["id"] > query.after[3]]
+        mine = [report for report in rows if query.group in (None, report["group"])]
+        left = [report for report in mine if query.after is None or report["id"] > query.after[3]]
         return {"rows": left[:2], "more": len(left) > 2}
 
     trials.peers.values[queries.Reports] = answer
@@ -99,7 +99,7 @@ def test_an_export_of_all_has_no_columns_of_what_workers_sampled(reported):
     summary["profile.process"] = {"cpu": {"type": "number"}}
     header = reported.send("GET", EXPORT).text.splitlines()[0]
     assert header == "trial_id,run,group,batches,time,acc,loss,note,only"
-    assert not any(one.profiled for one in reported.peers.asked if isinstance(one, queries.Reports))
+    assert not any(query.profiled for query in reported.peers.asked if isinstance(query, queries.Reports))
     header = reported.send("GET", EXPORT, params={"group": "profile.process"}).text.splitlines()[0]
     assert header == "trial_id,run,group,batches,time,cpu"
 
@@ -121,11 +121,11 @@ def test_no_metric_is_a_formula_to_a_spreadsheet(trials):
     trials.peers.values[queries.TrialSummaries] = {"1": {"summary": {"training": kinds}}}
     row = {"trial_id": 1, "run": 1, "group": "training", "at": 7.5, "archived": False, "steps_completed": 1}
     metrics = [{"=cmd()": "@now", "low": -0.5}, {"=cmd()": "\t=1", "low": "-Infinity"}]
-    rows = [{"id": id, "metrics": one, **row} for id, one in enumerate(metrics)]
+    rows = [{"id": id, "metrics": values, **row} for id, values in enumerate(metrics)]
     trials.peers.values[queries.Reports] = {"rows": rows, "more": False}
-    header, *found = csv.reader(io.StringIO(trials.send("GET", EXPORT).text))
+    header, *lines = csv.reader(io.StringIO(trials.send("GET", EXPORT).text))
     assert header[5:] == ["'=cmd()", "half?", "low"]
-    assert [row[5:] for row in found] == [["'@now", "", "-0.5"], ["'\t=1", "", "-Infinity"]]
+    assert [row[5:] for row in lines] == [["'@now", "", "-0.5"], ["'\t=1", "", "-Infinity"]]
 
 
 def test_export_of_one_group(reported):

@@ -42,12 +42,12 @@ def status(gateway, token, path="/api/v1/me"):
 def test_one_sees_where_one_is_logged_in(gateway):
     before = time.time()
     log_in(gateway, client="x" * 500)
-    found = gateway.get(SESSIONS)["sessions"]
-    assert [one["current"] for one in found] == [False, True]
-    assert found[0]["client"] == "x" * 200
-    assert found[0]["address"] == "127.0.0.1"
-    assert found[0]["userId"] == 2
-    until = max(one.until for _, one in sessions.open_sessions_of(gateway.catalogue.state, 2))
+    open_sessions = gateway.get(SESSIONS)["sessions"]
+    assert [session["current"] for session in open_sessions] == [False, True]
+    assert open_sessions[0]["client"] == "x" * 200
+    assert open_sessions[0]["address"] == "127.0.0.1"
+    assert open_sessions[0]["userId"] == 2
+    until = max(session.until for _, session in sessions.open_sessions_of(gateway.catalogue.state, 2))
     assert tokens.VALID_S <= until - before < tokens.VALID_S + 60
 
 
@@ -58,10 +58,10 @@ def test_no_token_is_in_the_log(gateway):
 
 def test_a_session_is_revoked_and_others_go_on(gateway):
     lost = log_in(gateway)
-    [id] = [one["id"] for one in gateway.get(SESSIONS)["sessions"] if not one["current"]]
+    [id] = [session["id"] for session in gateway.get(SESSIONS)["sessions"] if not session["current"]]
     assert gateway.send("DELETE", f"{SESSIONS}/{id}").status_code == 200
     assert status(gateway, lost) == 401
-    assert [one["current"] for one in gateway.get(SESSIONS)["sessions"]] == [True]
+    assert [session["current"] for session in gateway.get(SESSIONS)["sessions"]] == [True]
     assert gateway.send("DELETE", f"{SESSIONS}/{id}").status_code == 200
     assert gateway.refused(404, "DELETE", f"{SESSIONS}/none")
 

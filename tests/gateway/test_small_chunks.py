@@ -34,7 +34,7 @@ def events(reader, pieces, monkeypatch):
     return body, parts, end
 
 
-def said(chance):
+def body_pieces(chance):
     """A body in chunks as somebody may write it, at times not as they should, in pieces as it may come."""
     wire = b""
     for _ in range(chance.randrange(12)):
@@ -58,13 +58,13 @@ def said(chance):
         at = chance.randrange(len(wire))
         wire = wire[:at] + chance.choice(SPOILED) + wire[at + chance.randrange(3) :]
     cuts = sorted(chance.choices(range(len(wire) + 1), k=chance.randrange(6)))
-    return [wire[one:other] for one, other in zip([0, *cuts], [*cuts, len(wire)], strict=True)]
+    return [wire[start:end] for start, end in zip([0, *cuts], [*cuts, len(wire)], strict=True)]
 
 
 def test_chunks_are_read_as_h11_reads_them(monkeypatch):
     ends = set()
     for seed in range(500):
-        pieces = [piece for piece in said(random.Random(seed)) if piece]
+        pieces = [piece for piece in body_pieces(random.Random(seed)) if piece]
         plain = events(ChunkedReader, pieces, monkeypatch)
         ours = events(JoiningChunkedReader, pieces, monkeypatch)
         assert (ours[0], ours[2]) == (plain[0], plain[2]), seed

@@ -112,13 +112,13 @@ def answer(world, visitor, route):
     headers = {"Authorization": f"Bearer {token}"} if (token := world.tokens[visitor]) else {}
     params = QUERY if method == "GET" else {}
     body = BODIES.get(route, {})
-    found = world.send(method, path_of(template), body, params=params, headers=headers)
-    if found.status_code in (401, 403):
-        return found.status_code
-    if found.status_code == 500:
-        return found.text
+    response = world.send(method, path_of(template), body, params=params, headers=headers)
+    if response.status_code in (401, 403):
+        return response.status_code
+    if response.status_code == 500:
+        return response.text
     if route in BULK:
-        (result,) = json.loads(found.text)["results"]
+        (result,) = json.loads(response.text)["results"]
         return 403 if "belongs to user" in result["error"] else 0
     return 0
 
@@ -132,9 +132,9 @@ SOME_VISITORS = ["nobody", "gone", "egon", "other script", "olga", "script"]
 def test_whoever_comes_is_let_in_where_the_table_says(world, visitor):
     wrong = {}
     for route in ROWS:
-        found = answer(world, visitor, route)
-        if found != expected(visitor, route):
-            wrong[route] = f"{ROWS[route]}: {found or 'let in'}, not {expected(visitor, route) or 'let in'}"
+        status = answer(world, visitor, route)
+        if status != expected(visitor, route):
+            wrong[route] = f"{ROWS[route]}: {status or 'let in'}, not {expected(visitor, route) or 'let in'}"
     assert wrong == {}
 
 

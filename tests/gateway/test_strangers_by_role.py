@@ -139,14 +139,14 @@ def answer(world, visitor, route):
     method, template = route
     headers = {"Authorization": f"Bearer {token}"} if (token := world.tokens[visitor]) else {}
     params = QUERY | {"names": "x", "metricNames": "x"} if method == "GET" else {}
-    found = world.send(method, path_of(template), BODIES.get(route, {}), params=params, headers=headers)
-    if found.status_code == 500:
-        return found.text
-    if found.status_code == 200 and route in basic.BULK:
-        (result,) = json.loads(found.text)["results"]
-        said = {"lacks a role": 403, "not found": 404}
-        return next((status for words, status in said.items() if words in result["error"]), 0)
-    return found.status_code if found.status_code in (401, 403, 404) else 0
+    response = world.send(method, path_of(template), BODIES.get(route, {}), params=params, headers=headers)
+    if response.status_code == 500:
+        return response.text
+    if response.status_code == 200 and route in basic.BULK:
+        (result,) = json.loads(response.text)["results"]
+        statuses = {"lacks a role": 403, "not found": 404}
+        return next((status for words, status in statuses.items() if words in result["error"]), 0)
+    return response.status_code if response.status_code in (401, 403, 404) else 0
 
 
 VISITORS = [*basic.UNKNOWN, "gone", *sorted(EVERYBODY - {"admin"})]
@@ -161,7 +161,7 @@ def absent(world):
 
 
 def test_an_administrator_may_use_every_route(world):
-    refused = {route: found for route in ROWS if (found := answer(world, "admin", route)) not in (0, 404)}
+    refused = {route: status for route in ROWS if (status := answer(world, "admin", route)) not in (0, 404)}
     assert refused == {basic.OF_DELETION_TASKS: 403}
 
 
@@ -169,9 +169,9 @@ def test_an_administrator_may_use_every_route(world):
 def test_every_route_allows_refuses_or_hides_according_to_the_role(world, absent, visitor):
     wrong = {}
     for route in ROWS:
-        found, wanted = answer(world, visitor, route), expected(visitor, route)
-        if found != wanted and not (found == 404 and wanted == 0 and route in absent):
-            wrong[route] = f"{ROWS[route]}: {found or 'let in'}, not {wanted or 'let in'}"
+        status, wanted = answer(world, visitor, route), expected(visitor, route)
+        if status != wanted and not (status == 404 and wanted == 0 and route in absent):
+            wrong[route] = f"{ROWS[route]}: {status or 'let in'}, not {wanted or 'let in'}"
     assert wrong == {}
 
 
@@ -184,6 +184,6 @@ def test_a_hidden_object_answers_like_a_missing_one(world):
         ("projects", 2, 9),
     ):
         hidden, missing = (
-            world.send("GET", f"/api/v1/{noun}/{one}", headers=headers).text for one in (id, other)
+            world.send("GET", f"/api/v1/{noun}/{number}", headers=headers).text for number in (id, other)
         )
         assert hidden == missing.replace(f"'{other}'", f"'{id}'")

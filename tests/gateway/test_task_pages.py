@@ -158,7 +158,7 @@ def test_what_a_page_asks_for_holds_its_ticket_however_the_page_comes(size):
             yield whole[at : at + size]
 
     async def all_of():
-        return b"".join([one async for one in rewrite_links(parts(), b"/proxy/n-1/", b"/proxy/n-1/~t/")])
+        return b"".join([part async for part in rewrite_links(parts(), b"/proxy/n-1/", b"/proxy/n-1/~t/")])
 
     assert asyncio.run(all_of()) == whole.replace(b"/proxy/n-1/", b"/proxy/n-1/~t/")
 
@@ -169,7 +169,7 @@ def changed(rewrite, whole, size):
             yield whole[at : at + size]
 
     async def all_of():
-        return b"".join([one async for one in rewrite(parts())])
+        return b"".join([part async for part in rewrite(parts())])
 
     return asyncio.run(all_of())
 
@@ -294,6 +294,6 @@ def test_a_task_that_only_begins_to_answer_holds_nobody(gateway, board, monkeypa
         ended.set()
 
     board.serve_next = trickle
-    said = gateway.send("POST" if body else "GET", f"/proxy/{board.id}/", body)
-    assert (said.status_code, f"task {board.id} did not begin to answer" in said.text) == (503, True)
+    answer = gateway.send("POST" if body else "GET", f"/proxy/{board.id}/", body)
+    assert (answer.status_code, f"task {board.id} did not begin to answer" in answer.text) == (503, True)
     gateway.run(ended.wait())

@@ -58,10 +58,10 @@ def use(gateway, trial=2, uuid="c-1", kind="INFERENCE", **more):
 
 
 def trials(gateway, path="checkpoints/c-1", **query):
-    found = gateway.get(f"/api/v1/{path}/trial-source-info-metrics", **query)["data"]
+    sources = gateway.get(f"/api/v1/{path}/trial-source-info-metrics", **query)["data"]
     return {
-        one["trialId"]: (one["trialSourceInfoType"].removeprefix(TYPE), len(one["metricReports"]))
-        for one in found
+        source["trialId"]: (source["trialSourceInfoType"].removeprefix(TYPE), len(source["metricReports"]))
+        for source in sources
     }
 
 

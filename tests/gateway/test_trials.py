@@ -24,7 +24,7 @@ def search(gateway):
 
 
 def _trials(gateway, **params):
-    return [one["id"] for one in gateway.get("/api/v1/experiments/1/trials", **params)["trials"]]
+    return [row["id"] for row in gateway.get("/api/v1/experiments/1/trials", **params)["trials"]]
 
 
 def test_a_trial_tells_what_happened_to_it(search):
@@ -37,50 +37,50 @@ def test_a_trial_tells_what_happened_to_it(search):
             "summary": {"training": {"loss": {"count": 3}}, "validation": {}, "mine": {}},
         }
     }
-    found = search.get("/api/v1/trials/1")["trial"]
-    assert found["state"] == "STATE_COMPLETED"
-    assert found["stateReason"] == "trained as far as asked"
-    assert found["endTime"] == "2023-11-14T22:14:20.000000Z"
-    assert found["hparams"] == {"lr": 0.1}
-    assert found["totalBatchesProcessed"] == 110
-    assert found["bestValidation"]["metrics"]["avgMetrics"] == {"loss": 0.3, "n": "NaN"}
-    assert found["bestValidation"]["endTime"] == "2023-11-14T22:14:10.500000Z"
-    assert found["latestValidation"]["totalBatches"] == 100
-    assert found["bestCheckpoint"]["uuid"] == "u-1"
-    assert found["totalCheckpointSize"] == "5000000000"
-    assert found["checkpointCount"] == 1
-    assert found["wallClockTime"] == 60.0
-    assert found["taskId"] == "1.r1"
-    assert set(found["summaryMetrics"]) == {"avg_metrics", "validation_metrics", "mine"}
-    assert found["searcherMetricValue"] == 0.3
+    shown_trial = search.get("/api/v1/trials/1")["trial"]
+    assert shown_trial["state"] == "STATE_COMPLETED"
+    assert shown_trial["stateReason"] == "trained as far as asked"
+    assert shown_trial["endTime"] == "2023-11-14T22:14:20.000000Z"
+    assert shown_trial["hparams"] == {"lr": 0.1}
+    assert shown_trial["totalBatchesProcessed"] == 110
+    assert shown_trial["bestValidation"]["metrics"]["avgMetrics"] == {"loss": 0.3, "n": "NaN"}
+    assert shown_trial["bestValidation"]["endTime"] == "2023-11-14T22:14:10.500000Z"
+    assert shown_trial["latestValidation"]["totalBatches"] == 100
+    assert shown_trial["bestCheckpoint"]["uuid"] == "u-1"
+    assert shown_trial["totalCheckpointSize"] == "5000000000"
+    assert shown_trial["checkpointCount"] == 1
+    assert shown_trial["wallClockTime"] == 60.0
+    assert shown_trial["taskId"] == "1.r1"
+    assert set(shown_trial["summaryMetrics"]) == {"avg_metrics", "validation_metrics", "mine"}
+    assert shown_trial["searcherMetricValue"] == 0.3
 
 
 def test_states_of_trials_are_shown_with_their_reasons(search):
     search.peers.values[queries.Waiting] = {"1.r3.1": "all slots are in use"}
-    found = search.get("/api/v1/experiments/1/trials")["trials"]
-    assert [(one["id"], one["state"]) for one in found] == [
+    trials = search.get("/api/v1/experiments/1/trials")["trials"]
+    assert [(row["id"], row["state"]) for row in trials] == [
         (1, "STATE_COMPLETED"),
         (2, "STATE_RUNNING"),
         (3, "STATE_QUEUED"),
         (4, "STATE_ACTIVE"),
     ]
-    assert found[2]["stateReason"] == "all slots are in use"
+    assert trials[2]["stateReason"] == "all slots are in use"
     search.given(searcher.ExperimentPaused(1, "paused by admin"))
-    found = search.get("/api/v1/experiments/1/trials")["trials"]
-    assert [one["state"] for one in found] == ["STATE_COMPLETED"] + 3 * ["STATE_PAUSED"]
-    assert found[1]["stateReason"] == "paused by admin"
+    trials = search.get("/api/v1/experiments/1/trials")["trials"]
+    assert [row["state"] for row in trials] == ["STATE_COMPLETED"] + 3 * ["STATE_PAUSED"]
+    assert trials[1]["stateReason"] == "paused by admin"
     search.given(searcher.ExperimentActivated(1, "again"), searcher.TrialStopping(2, "STOPPING_KILLED", "k"))
     search.given(searcher.ExperimentStopping(1, "STOPPING_CANCELED", "canceled by admin"))
-    found = search.get("/api/v1/experiments/1/trials")["trials"]
-    assert found[1]["state"] == "STATE_STOPPING_KILLED"
-    assert found[2]["state"] == "STATE_STOPPING_CANCELED"
+    trials = search.get("/api/v1/experiments/1/trials")["trials"]
+    assert trials[1]["state"] == "STATE_STOPPING_KILLED"
+    assert trials[2]["state"] == "STATE_STOPPING_CANCELED"
 
 
 def test_a_failed_run_says_why(search):
     search.given(searcher.RunEnded(trial_id=2, run=1, restarts=1, reason="exit code 1, restart 1 of 5"))
-    found = search.get("/api/v1/trials/2")["trial"]
-    assert found["restarts"] == 1
-    assert found["stateReason"] == "exit code 1, restart 1 of 5"
+    shown_trial = search.get("/api/v1/trials/2")["trial"]
+    assert shown_trial["restarts"] == 1
+    assert shown_trial["stateReason"] == "exit code 1, restart 1 of 5"
 
 
 def test_the_script_may_say_what_it_does(search):
@@ -158,7 +158,7 @@ def _serve_rows(gateway, rows):
 
     def answer(query):
         key = lambda row: (row["trial_id"], row["run"], row["steps_completed"], row["id"])  # noqa: E731
-        found = [
+        matches = [
             row
             for row in sorted(rows, key=key)
             if row["trial_id"] in query.trial_ids
@@ -167,19 +167,19 @@ def _serve_rows(gateway, rows):
             and (query.after is None or key(row) > tuple(query.after))
         ]
         limit = query.limit or 1000
-        return {"rows": found[:limit], "more": len(found) > limit}
+        return {"rows": matches[:limit], "more": len(matches) > limit}
 
     def window(query):
         key = lambda row: (row["steps_completed"], row["group"] == "validation")  # noqa: E731
-        found = [
+        matches = [
             row
             for row in sorted(rows, key=key)
             if _is_asked(query, row["group"]) and not row["archived"] and row["trial_id"] == query.trial_id
         ]
         # As many as fit into an answer: here, three.
         return {
-            "total": len(found),
-            "rows": found[query.offset : query.offset + min(query.limit, 3)],
+            "total": len(matches),
+            "rows": matches[query.offset : query.offset + min(query.limit, 3)],
         }
 
     gateway.peers.values[queries.Reports] = answer
@@ -204,8 +204,8 @@ def reported(search):
 
 
 def _workloads(gateway, **params):
-    found = gateway.get("/api/v1/trials/1/workloads", **params)["workloads"]
-    return [(kind, body["totalBatches"]) for one in found for kind, body in one.items()]
+    workloads = gateway.get("/api/v1/trials/1/workloads", **params)["workloads"]
+    return [(kind, body["totalBatches"]) for workload in workloads for kind, body in workload.items()]
 
 
 def test_workloads_are_what_a_trial_did_in_order(reported):
@@ -307,22 +307,22 @@ def test_a_stream_that_fails_midway_ends_with_an_error_line(search):
 
 def test_checkpoints_are_listed_with_the_metrics_of_their_step(reported):
     reported.given(story.stored(2, "u-0", 80), at=1_700_000_030.0)
-    found = reported.get("/api/v1/experiments/1/checkpoints", sortBy="SORT_BY_END_TIME")
-    assert [one["uuid"] for one in found["checkpoints"]] == ["u-1", "u-0"]
-    assert found["pagination"]["total"] == 2
-    first = found["checkpoints"][0]
+    answer = reported.get("/api/v1/experiments/1/checkpoints", sortBy="SORT_BY_END_TIME")
+    assert [checkpoint["uuid"] for checkpoint in answer["checkpoints"]] == ["u-1", "u-0"]
+    assert answer["pagination"]["total"] == 2
+    first = answer["checkpoints"][0]
     assert first["state"] == "STATE_COMPLETED"
     assert first["resources"] == {"model/": "0", "model/weights": "5000000000"}
     assert first["metadata"] == {"steps_completed": 100}
     assert first["training"]["searcherMetric"] == 0.3
     assert first["training"]["validationMetrics"]["avgMetrics"] == {"loss": 0.3}
     assert first["training"]["hparams"] == {"lr": 0.1}
-    second = found["checkpoints"][1]
+    second = answer["checkpoints"][1]
     assert second["training"]["searcherMetric"] == 0.9
     assert second["training"]["validationMetrics"]["avgMetrics"] == {}
 
     def uuids(path, **params):
-        return [one["uuid"] for one in reported.get(f"/api/v1/{path}/checkpoints", **params)["checkpoints"]]
+        return [row["uuid"] for row in reported.get(f"/api/v1/{path}/checkpoints", **params)["checkpoints"]]
 
     assert uuids("experiments/1", sortBy="SORT_BY_UUID") == ["u-0", "u-1"]
     assert uuids("experiments/1", sortBy="SORT_BY_SEARCHER_METRIC") == ["u-1", "u-0"]
@@ -334,11 +334,11 @@ def test_checkpoints_are_listed_with_the_metrics_of_their_step(reported):
 
 
 def test_one_checkpoint_has_the_reports_of_its_own_run(reported):
-    found = reported.get("/api/v1/checkpoints/u-1")["checkpoint"]
-    assert found["allocationId"] == "1.r1.1"
-    assert found["training"]["trainingMetrics"]["avgMetrics"] == {"loss": 0.5}
-    assert found["training"]["validationMetrics"]["avgMetrics"] == {"loss": 0.3}
-    assert found["training"]["experimentConfig"]["max_restarts"] == 5
+    checkpoint = reported.get("/api/v1/checkpoints/u-1")["checkpoint"]
+    assert checkpoint["allocationId"] == "1.r1.1"
+    assert checkpoint["training"]["trainingMetrics"]["avgMetrics"] == {"loss": 0.5}
+    assert checkpoint["training"]["validationMetrics"]["avgMetrics"] == {"loss": 0.3}
+    assert checkpoint["training"]["experimentConfig"]["max_restarts"] == 5
     assert reported.refused(404, "GET", "/api/v1/checkpoints/none") == "checkpoint 'none' not found"
 
 

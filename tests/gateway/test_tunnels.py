@@ -27,8 +27,8 @@ class Front:
         self.gateway, self.heard = gateway, []
         self.connections = Connections(100, 100)
         gateway.given(story.worker_here(slots=4))
-        one = gateway.post(f"/api/v1/{kind}s", {"config": {}})[kind]
-        self.id, self.allocation = one["id"], f"{one['id']}.1"
+        task = gateway.post(f"/api/v1/{kind}s", {"config": {}})[kind]
+        self.id, self.allocation = task["id"], f"{task['id']}.1"
         self.key = credential(task_tokens.issue(TASK_KEY, self.allocation))
         self.token = gateway.client.headers["Authorization"]
         gateway.given(story.placed(self.allocation, kind.upper()))
@@ -80,15 +80,15 @@ def front(gateway, tmp_path, monkeypatch):
             of = Harness(tmp_path / "other", **settings)
             of.let_in()
             others.append(of)
-        one = Front(of, kind)
-        of.run(one.open())
+        new_front = Front(of, kind)
+        of.run(new_front.open())
         of.settle()
-        opened.append(one)
-        return one
+        opened.append(new_front)
+        return new_front
 
     yield made
-    for one in opened:
-        one.gateway.run(one.close())
+    for task_front in opened:
+        task_front.gateway.run(task_front.close())
     for of in others:
         of.close()
 
@@ -103,73 +103,73 @@ def refused_with(front, *given, **options):
 
 
 def test_what_either_side_says_the_other_hears(front):
-    one = front("notebook")
+    notebook = front("notebook")
 
     async def talk():
-        async with one.joined("api/kernels/1/channels?session_id=2") as socket:
+        async with notebook.joined("api/kernels/1/channels?session_id=2") as socket:
             large = b"x" * (3 << 20)
             await socket.send("hello")
             await socket.send(large)
-            said = [await socket.recv(), await socket.recv() == large]
-            counted = one.connections.total
-        while one.connections.total:
+            echoes = [await socket.recv(), await socket.recv() == large]
+            counted = notebook.connections.total
+        while notebook.connections.total:
             await asyncio.sleep(0.01)
-        return said, counted
+        return echoes, counted
 
-    assert one.gateway.run(talk()) == (["hello", True], 1)
-    (heard,) = one.heard
-    assert heard["authorization"] == one.key
-    assert one.token.partition(" ")[2] not in str(heard)
+    assert notebook.gateway.run(talk()) == (["hello", True], 1)
+    (heard,) = notebook.heard
+    assert heard["authorization"] == notebook.key
+    assert notebook.token.partition(" ")[2] not in str(heard)
 
 
 def test_a_page_joins_by_its_ticket_and_never_by_a_cookie(front, gateway):
-    one = front("notebook")
+    notebook = front("notebook")
     del gateway.client.headers["Authorization"]
-    session = one.token.partition(" ")[2]
+    session = notebook.token.partition(" ")[2]
     gateway.client.cookies.set("auth", session)
-    page = gateway.send("GET", f"/proxy/{one.id}/lab").headers["location"]
+    page = gateway.send("GET", f"/proxy/{notebook.id}/lab").headers["location"]
     ticket = page.split("/")[3]
 
     async def echoed():
-        async with one.joined(f"{ticket}/x", by="", origin="null") as socket:
+        async with notebook.joined(f"{ticket}/x", by="", origin="null") as socket:
             await socket.send("a")
             return await socket.recv()
 
     assert gateway.run(echoed()) == "a"
-    assert "~" not in str(one.heard)
+    assert "~" not in str(notebook.heard)
     cookie = {"Cookie": f"auth={session}"}
-    assert refused_with(one, "x", by="", headers=cookie, origin="https://elsewhere.org") == 403
-    assert len(one.heard) == 1
+    assert refused_with(notebook, "x", by="", headers=cookie, origin="https://elsewhere.org") == 403
+    assert len(notebook.heard) == 1
 
 
 def test_a_notebook_is_for_whom_it_acts_for(front, gateway):
     """Whoever may write in it acts with its owner's rights."""
-    one = front("notebook")
+    notebook = front("notebook")
     gateway.given(facts.UserSet(user_id=8, username="egon", reason="made"))
     gateway.let_in("egon")
     egon = gateway.client.headers["Authorization"]
-    assert gateway.send("GET", f"/proxy/{one.id}/lab").status_code == 403
-    assert refused_with(one, by=egon) == 403
-    assert refused_with(one, by="") == 401
-    assert one.heard == []
+    assert gateway.send("GET", f"/proxy/{notebook.id}/lab").status_code == 403
+    assert refused_with(notebook, by=egon) == 403
+    assert refused_with(notebook, by="") == 401
+    assert notebook.heard == []
 
 
 def test_a_token_for_reading_opens_no_notebook(front, gateway):
     """Whatever is typed into it acts with all rights of its owner."""
-    one = front("notebook")
+    notebook = front("notebook")
     made = {
         scope: gateway.post("/api/v1/tokens", {"name": scope, "scope": scope}) for scope in ("read", "all")
     }
     read, whole = (f"Bearer {made[scope]['token']}" for scope in ("read", "all"))
-    path = f"/proxy/{one.id}/api/kernels"
+    path = f"/proxy/{notebook.id}/api/kernels"
     for method in ("GET", "POST"):
         answer = gateway.send(method, path, headers={"Authorization": read})
         assert (answer.status_code, "for reading only" in answer.text) == (403, True)
-    assert refused_with(one, by=read) == 403
-    assert one.heard == []
+    assert refused_with(notebook, by=read) == 403
+    assert notebook.heard == []
 
     async def joined():
-        async with one.joined(by=whole) as socket:
+        async with notebook.joined(by=whole) as socket:
             await socket.send("hello")
             return await socket.recv()
 
@@ -177,10 +177,10 @@ def test_a_token_for_reading_opens_no_notebook(front, gateway):
 
 
 def test_a_shell_is_for_who_has_its_key_and_a_session_may_be_demanded(front, gateway):
-    one = front("shell")
+    shell = front("shell")
 
     async def reached():
-        async with one.joined(by="") as socket:
+        async with shell.joined(by="") as socket:
             await socket.send("SSH-2.0")
             return await socket.recv()
 
@@ -188,35 +188,35 @@ def test_a_shell_is_for_who_has_its_key_and_a_session_may_be_demanded(front, gat
     assert refused_with(front("shell", shell_needs_session=True), by="") == 401
 
 
-def ends(one, act):
+def ends(front, act):
     """Whether a connection that is open when `act` happens is ended."""
 
     async def until_over():
-        async with one.joined() as socket:
+        async with front.joined() as socket:
             await act()
             with pytest.raises(ConnectionClosed):
                 await socket.recv()
         return True
 
-    return one.gateway.run(until_over())
+    return front.gateway.run(until_over())
 
 
 def test_it_ends_with_the_session_and_with_the_task(front, gateway, monkeypatch):
     monkeypatch.setattr("services.web.tunnels.RECHECK_S", 0.02)
     gateway.log_in()
-    one = front("notebook")
-    one.token = gateway.client.headers["Authorization"]
+    notebook = front("notebook")
+    notebook.token = gateway.client.headers["Authorization"]
 
     async def logs_out():
         answer = await gateway.client.post("/api/v1/auth/logout")
         assert answer.status_code == 200
 
-    assert ends(one, logs_out)
+    assert ends(notebook, logs_out)
     gateway.log_in()
-    one.token = gateway.client.headers["Authorization"]
+    notebook.token = gateway.client.headers["Authorization"]
     over = {"kind": "NOTEBOOK", "run": 1, "outcome": "killed", "reason": "killed"}
-    event = scheduler.AllocationEnded(allocation_id=one.allocation, **over)
-    assert ends(one, lambda: gateway.append(event))
+    event = scheduler.AllocationEnded(allocation_id=notebook.allocation, **over)
+    assert ends(notebook, lambda: gateway.append(event))
 
 
 @pytest.mark.parametrize("lost", ["the account", "the role"])
@@ -225,7 +225,7 @@ def test_the_key_of_a_shell_lets_in_for_as_long_as_its_owner_may_use_it(front, g
     monkeypatch.setattr("services.web.tunnels.RECHECK_S", 0.02)
     gateway.given(facts.UserSet(user_id=8, username="egon", reason="made"))
     gateway.let_in("egon")
-    one = front("shell")
+    shell = front("shell")
     gateway.given(facts.RolesSet("user-8", (facts.Grant("Editor"),), "tried"))
     events = {
         "the account": facts.UserSet(user_id=8, username="egon", active=False, reason="left"),
@@ -235,7 +235,7 @@ def test_the_key_of_a_shell_lets_in_for_as_long_as_its_owner_may_use_it(front, g
         gateway.given(facts.AuthzSet("rbac", "tried"))
 
     async def until_over():
-        async with one.joined(by="") as socket:
+        async with shell.joined(by="") as socket:
             await socket.send("SSH-2.0")
             assert await socket.recv() == "SSH-2.0"
             await gateway.append(events[lost])
@@ -243,21 +243,21 @@ def test_the_key_of_a_shell_lets_in_for_as_long_as_its_owner_may_use_it(front, g
                 await socket.recv()
 
     gateway.run(until_over())
-    assert refused_with(one, by="") == 401
+    assert refused_with(shell, by="") == 401
 
 
 def test_what_the_task_refuses_is_refused(front):
-    one = front("notebook")
-    assert refused_with(one, "forbidden") == 403
+    notebook = front("notebook")
+    assert refused_with(notebook, "forbidden") == 403
 
 
 def test_nobody_has_more_than_their_share(front):
-    one = front("notebook", streams_each=1)
+    notebook = front("notebook", streams_each=1)
 
     async def second():
-        async with one.joined():
+        async with notebook.joined():
             with pytest.raises(InvalidStatus) as refusal:
-                await one.joined()
+                await notebook.joined()
             return refusal.value.response.status_code
 
-    assert one.gateway.run(second()) == 429
+    assert notebook.gateway.run(second()) == 429

@@ -86,7 +86,7 @@ def patch(gateway, status=200, **body):
     return answer.json()["trial"]["state"] if status == 200 else answer.json()["error"]["error"]
 
 
-def said(gateway, kind):
+def facts_of(gateway, kind):
     return gateway.events_of(kind)
 
 
@@ -126,15 +126,15 @@ def test_a_run_from_start_to_end(outside):
     line = {"task_id": "1.first", "rank": "0", "log": "bye\n"}
     outside.post("/task-logs", [line])
     assert len(outside.journal.streams[subjects.LOGS]) == 1
-    found = outside.get(f"{API}/trials/1")["trial"]
-    assert (found["hparams"], found["checkpointCount"], found["state"]) == ({"lr": 0.1}, 1, "STATE_COMPLETED")
-    assert found["endTime"] is not None
+    trial = outside.get(f"{API}/trials/1")["trial"]
+    assert (trial["hparams"], trial["checkpointCount"], trial["state"]) == ({"lr": 0.1}, 1, "STATE_COMPLETED")
+    assert trial["endTime"] is not None
     assert outside.get(f"{API}/experiments/1")["experiment"]["state"] == "STATE_COMPLETED"
     assert outside.get(f"{API}/tasks")["allocationIdToSummary"] == {}
     again = outside.post(f"{API}/trials/1/start", {"resume": True})
     assert again == {"trialRunId": 2, "latestCheckpoint": "c-1", "stepsCompleted": 1}
-    found = outside.get(f"{API}/trials/1")["trial"]
-    assert (found["state"], found["restarts"], found["endTime"]) == ("STATE_RUNNING", 1, None)
+    trial = outside.get(f"{API}/trials/1")["trial"]
+    assert (trial["state"], trial["restarts"], trial["endTime"]) == ("STATE_RUNNING", 1, None)
 
 
 def test_heartbeats_are_thinned_out(outside):
@@ -262,4 +262,4 @@ def test_why_tells_its_life(outside):
     text = " / ".join(step["what"] for step in answer["steps"])
     assert "trial 1 ended in error" in text
     assert "a script outside the cluster ran trial 1, run 1" in text
-    assert said(outside, searcher.RunRequested) == []
+    assert facts_of(outside, searcher.RunRequested) == []

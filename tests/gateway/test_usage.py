@@ -47,7 +47,7 @@ def test_a_run_over_midnight_counts_on_both_days(gateway):
     gateway.given(stories.allocation_ended(1), at=midnight + 1200)
     second, first = gateway.get("/api/v1/cluster/usage", days=3)["usage"]
     assert second["day"] > first["day"]
-    assert [one["slotHours"] for one in (first, second)] == pytest.approx([600 / 3600, 1200 / 3600])
+    assert [day["slotHours"] for day in (first, second)] == pytest.approx([600 / 3600, 1200 / 3600])
 
 
 def test_a_lost_worker_stays_with_what_became_of_its_trials(used):

@@ -36,21 +36,21 @@ def some_run(chance, id):
     )
 
 
-def summed(known, first, last):
-    found = defaultdict(int)
-    for run in known.values():
+def summed(runs_by_id, first, last):
+    totals = defaultdict(int)
+    for run in runs_by_id.values():
         for key, slot_us in usage_days.by_day(run, NOW if run.ended_at is None else run.ended_at):
             if first <= key.day <= last:
-                found[key] += slot_us
-    return {key: slot_us / 1e6 for key, slot_us in found.items()}
+                totals[key] += slot_us
+    return {key: slot_us / 1e6 for key, slot_us in totals.items()}
 
 
 def test_it_is_the_sum_over_the_runs_however_they_change_and_go(database):
-    chance, known = random.Random(1), {}
+    chance, runs_by_id = random.Random(1), {}
     for _ in range(60):
         changes = {f"r{chance.randrange(40)}": None for _ in range(chance.randrange(1, 8))}
         for id in changes:
-            before = known.get(id)
+            before = runs_by_id.get(id)
             run = some_run(chance, id)
             if before is not None and before.started_at is not None and run.started_at is None:
                 # A run that has started stays so.
@@ -58,22 +58,22 @@ def test_it_is_the_sum_over_the_runs_however_they_change_and_go(database):
             changes[id] = run
         with database.engine.begin() as connection:
             runs.write(connection, {("allocations", id): run for id, run in changes.items()})
-        known = {id: run for id, run in (known | changes).items() if run is not None}
+        runs_by_id = {id: run for id, run in (runs_by_id | changes).items() if run is not None}
         first, last = FIRST + chance.randrange(6), FIRST + chance.randrange(6, 14)
         with database.engine.begin() as connection:
-            assert runs.slot_seconds(connection, first, last, NOW) == summed(known, first, last)
+            assert runs.slot_seconds(connection, first, last, NOW) == summed(runs_by_id, first, last)
     with database.engine.begin() as connection:
-        assert runs.slot_seconds(connection, 0, None, NOW) == summed(known, 0, 10**6)
+        assert runs.slot_seconds(connection, 0, None, NOW) == summed(runs_by_id, 0, 10**6)
         # What was taken off leaves no row.
-        runs.write(connection, {("allocations", id): None for id in known})
+        runs.write(connection, {("allocations", id): None for id in runs_by_id})
         assert connection.execute(sa.select(sa.func.count()).select_from(USAGE)).scalar() == 0
 
 
 def test_a_sum_reads_a_row_for_what_used_slots_on_a_day_and_no_run_that_ended(database, monkeypatch):
     """A year of a busy cluster has a million runs."""
-    one = some_run(random.Random(1), "x")
+    run = some_run(random.Random(1), "x")
     ended = msgspec.structs.replace(
-        one, experiment_id=1, slots=1, pool="a", started_at=FIRST * DAY_S, members=(Part("w", (0,), 0),)
+        run, experiment_id=1, slots=1, pool="a", started_at=FIRST * DAY_S, members=(Part("w", (0,), 0),)
     )
     many = {
         ("allocations", f"r{number}"): msgspec.structs.replace(

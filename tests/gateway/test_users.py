@@ -139,8 +139,8 @@ def test_what_was_done_under_a_former_name_stays_the_users(admin):
     shown = admin.get("/api/v1/experiments/1")["experiment"]
     assert (shown["username"], shown["userId"]) == ("anna", 3)
     for wanted in ({"users": "anna"}, {"userIds": 3}):
-        found = admin.get("/api/v1/experiments", **wanted)["experiments"]
-        assert [one["id"] for one in found] == [1]
+        experiments = admin.get("/api/v1/experiments", **wanted)["experiments"]
+        assert [experiment["id"] for experiment in experiments] == [1]
     assert try_to_log_in(admin, "ann", "pw").status_code == 401
     assert try_to_log_in(admin, "anna", "pw").status_code == 200
     assert "or did" in admin.refused(409, "POST", "/api/v1/users", {"user": {"username": "ann"}})
@@ -179,7 +179,10 @@ SETTING = "/api/v1/users/setting"
 
 
 def settings(gateway):
-    return [(one["storagePath"], one["key"], one["value"]) for one in gateway.get(SETTING)["settings"]]
+    return [
+        (setting["storagePath"], setting["key"], setting["value"])
+        for setting in gateway.get(SETTING)["settings"]
+    ]
 
 
 def test_settings_are_kept_for_each_user_by_itself(gateway):
@@ -223,8 +226,8 @@ def test_the_host_lets_a_user_in_again(admin):
     admin.send("PATCH", f"/api/v1/users/{made['id']}", {"active": False})
     assert try_to_log_in(admin, "ann", "pw").status_code != 200
     assert reset(admin, "ann", to_stored(client_hash("new"))) == made["id"]
-    found = try_to_log_in(admin, "ann", "new").json()["user"]
-    assert (found["active"], found["remote"], found["admin"]) == (True, False, False)
+    user = try_to_log_in(admin, "ann", "new").json()["user"]
+    assert (user["active"], user["remote"], user["admin"]) == (True, False, False)
     reset(admin, "ann", to_stored(client_hash("new")), admin=True)
     assert try_to_log_in(admin, "ann", "new").json()["user"]["admin"] is True
 

@@ -81,10 +81,10 @@ def test_who_waits_for_the_same_record_is_looked_after_in_slices(gateway, looks)
 
 
 def test_each_hears_of_what_it_waits_for(gateway, looks):
-    one = looks.fact(lambda state: 1 in state.trials, ("trials", 1))
+    one_trial = looks.fact(lambda state: 1 in state.trials, ("trials", 1))
     any_of_two = looks.fact(lambda state: 2 in state.trials, (EXPERIMENT_OR_TRIALS, 2), ("trials", 2))
     at_once = looks.fact(lambda state: True)
-    first, second, third = gateway.run(begun(gateway, [one, any_of_two, at_once]))
+    first, second, third = gateway.run(begun(gateway, [one_trial, any_of_two, at_once]))
     assert third.done()
     gateway.given(story.created(1), story.created(2), story.trial_created(1))
     gateway.run(asyncio.wait_for(first, 60))

@@ -91,7 +91,7 @@ def test_a_request_that_comes_again_makes_one_webhook(admin):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         ({"url": "ftp://host/x"}, "begins with http:// or https://"),
         ({"url": "https://"}, "begins with http:// or https://"),
@@ -111,8 +111,8 @@ def test_a_request_that_comes_again_makes_one_webhook(admin):
         ),
     ],
 )
-def test_invalid_webhooks_are_refused_with_a_reason(admin, wrong, said):
-    assert said in admin.refused(400, "POST", HOOKS, {"url": URL, "triggers": [COMPLETED]} | wrong)
+def test_invalid_webhooks_are_refused_with_a_reason(admin, wrong, message):
+    assert message in admin.refused(400, "POST", HOOKS, {"url": URL, "triggers": [COMPLETED]} | wrong)
     assert admin.events_of(events.WebhookSet) == []
 
 
@@ -133,7 +133,7 @@ def test_deliveries_are_listed_newest_first(admin):
     assert page["pagination"]["total"] == 2
     (newest,) = page["deliveries"]
     assert newest["eventType"] == "TEST"
-    assert [one["problem"] for one in newest["attempts"]] == ["the receiver answered 500"]
+    assert [attempt["problem"] for attempt in newest["attempts"]] == ["the receiver answered 500"]
     (older,) = admin.get(f"{HOOKS}/1/deliveries", offset=1)["deliveries"]
     assert (older["state"], older["attempts"][0]["status"]) == ("DELIVERED", 204)
     assert "webhook '7' not found" in admin.refused(404, "GET", f"{HOOKS}/7/deliveries")

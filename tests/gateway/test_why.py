@@ -62,14 +62,14 @@ WHOLE = [
 ]
 
 
-def said(answer):
+def step_texts(answer):
     return [step["what"] for step in answer["steps"]]
 
 
 def test_an_experiment_leads_through_its_last_trial_to_its_start(cluster):
     answer = cluster.get("/api/v1/why/experiment/1")
     assert (answer["subject"], answer["state"]) == ({"kind": "experiment", "id": "1"}, "COMPLETED")
-    assert said(answer) == WHOLE
+    assert step_texts(answer) == WHOLE
     assert not answer["more"]
 
 
@@ -105,11 +105,11 @@ def test_a_step_has_place_time_actor_reason_and_whom_it_is_about(cluster):
 def test_all_kinds(cluster, asked, state, first):
     answer = cluster.get(f"/api/v1/why/{asked}")
     assert answer["state"] == state
-    assert first in said(answer)[:2]
+    assert first in step_texts(answer)[:2]
 
 
 def test_a_running_trial_tells_nothing_of_other_experiments(cluster):
-    assert said(cluster.get("/api/v1/why/trial/2")) == [
+    assert step_texts(cluster.get("/api/v1/why/trial/2")) == [
         "run 1 of trial 2 started on w-1",
         "run 1 of trial 2 got 1 slot on w-1",
         "trial 2 asked for 1 slot for its run 1",
@@ -134,17 +134,19 @@ def test_why_names_what_something_waits_for(gateway):
 
 def test_the_whole_story_in_pages_from_the_newest_back(cluster):
     whole = cluster.get("/api/v1/why/trial/1", all="true")
-    assert said(whole)[0] == "experiment 1 was created"
-    assert f"trial 1 stored checkpoint {UUID} at step 100" in said(whole)
+    assert step_texts(whole)[0] == "experiment 1 was created"
+    assert f"trial 1 stored checkpoint {UUID} at step 100" in step_texts(whole)
     newest = cluster.get("/api/v1/why/trial/1", all="true", limit=3)
-    assert (said(newest), newest["more"]) == (said(whole)[-3:], True)
+    assert (step_texts(newest), newest["more"]) == (step_texts(whole)[-3:], True)
     before = newest["steps"][0]["position"]
     rest = cluster.get("/api/v1/why/trial/1", all="true", before=before)
-    assert (said(rest), rest["more"]) == (said(whole)[:-3], False)
+    assert (step_texts(rest), rest["more"]) == (step_texts(whole)[:-3], False)
     run = cluster.get("/api/v1/why/allocation/1.r1.1", all="true")
-    assert said(run)[0] == "trial 1 asked for 1 slot for its run 1"
-    assert said(run)[-1] == "run 1 of trial 1 ended well"
-    assert all(said(cluster.get(f"/api/v1/why/{one}", all="true")) for one in ("experiment/1", "job/1"))
+    assert step_texts(run)[0] == "trial 1 asked for 1 slot for its run 1"
+    assert step_texts(run)[-1] == "run 1 of trial 1 ended well"
+    assert all(
+        step_texts(cluster.get(f"/api/v1/why/{subject}", all="true")) for subject in ("experiment/1", "job/1")
+    )
 
 
 def test_an_experiment_that_was_deleted_is_remembered_by_the_log(cluster):
@@ -155,7 +157,7 @@ def test_an_experiment_that_was_deleted_is_remembered_by_the_log(cluster):
     cluster.refused(404, "GET", "/api/v1/experiments/1")
     answer = cluster.get("/api/v1/why/experiment/1")
     assert answer["state"] == "DELETED"
-    assert said(answer)[:2] == ["experiment 1 was deleted", "experiment 1 is to be deleted"]
+    assert step_texts(answer)[:2] == ["experiment 1 was deleted", "experiment 1 is to be deleted"]
 
 
 @pytest.mark.parametrize(
@@ -179,7 +181,7 @@ def test_what_a_script_wrote_about_others_is_not_believed(cluster):
     )
     for number, body in enumerate((forged, b"damaged")):
         cluster.run(cluster.journal.append(Draft("control.trial.1.checkpoint_stored", body, f"f{number}")))
-    assert said(cluster.get("/api/v1/why/experiment/1")) == WHOLE
+    assert step_texts(cluster.get("/api/v1/why/experiment/1")) == WHOLE
 
 
 def test_a_run_that_is_wanted_is_looked_up_whatever_its_experiment(cluster):
@@ -193,7 +195,9 @@ def test_a_run_that_is_wanted_is_looked_up_whatever_its_experiment(cluster):
     # The request must lie before the preemption; here it comes too late and is not taken for its cause.
     cluster.given(stories.run_requested(3, 3))
     answer = cluster.get("/api/v1/why/allocation/2.r2.1")
-    assert said(answer) == ["run 1 of trial 2 was asked to save and leave its slots to run 1 of trial 3"]
+    assert step_texts(answer) == [
+        "run 1 of trial 2 was asked to save and leave its slots to run 1 of trial 3"
+    ]
 
 
 def test_a_run_is_explained_the_same_however_busy_its_worker_was(gateway, monkeypatch):
@@ -209,7 +213,7 @@ def test_a_run_is_explained_the_same_however_busy_its_worker_was(gateway, monkey
         stories.allocation_ended(1),
         *(worker.AllocationStarted("w-1", "1.r2.1") for _ in range(30)),
     )
-    assert said(gateway.get("/api/v1/why/allocation/1.r1.1"))[:4] == [
+    assert step_texts(gateway.get("/api/v1/why/allocation/1.r1.1"))[:4] == [
         "run 1 of trial 1 ended well",
         "run 1 of trial 1 left w-1 with exit code 3",
         "run 1 of trial 1 started on w-1",
@@ -230,7 +234,7 @@ def test_a_log_that_does_not_answer_is_said_to_be_away(cluster, monkeypatch):
 def test_what_would_take_too_many_reads_is_cut_and_says_so(cluster, monkeypatch):
     monkeypatch.setattr(reader, "MAX_READS", 2)
     answer = cluster.get("/api/v1/why/experiment/1")
-    assert said(answer) == WHOLE[:3]
+    assert step_texts(answer) == WHOLE[:3]
     assert answer["more"]
 
 
@@ -238,7 +242,7 @@ def test_archived_events_are_explained_as_before(cluster, tmp_path):
     """Why, events, the timeline and the master's log; and a damaged segment by its name."""
     last = len(cluster.journal.streams["CONTROL"])
 
-    def told():
+    def answers():
         things = [("experiment", 1), ("trial", 1), ("trial", 2), ("allocation", "1.r1.1")]
         return [
             *(cluster.get(f"/api/v1/why/{kind}/{id}") for kind, id in things),
@@ -250,13 +254,13 @@ def test_archived_events_are_explained_as_before(cluster, tmp_path):
             cluster.lines("/api/v1/master/logs", limit=last)[: last - 1],
         ]
 
-    before = told()
+    before = answers()
     place = Place(tmp_path / "archive", stream=cluster.journal, count=5)
     headers = cluster.run(place.seal())
     assert cluster.run(place.cutter.cut({"gateway": 10**9})) == headers[-1].last
     object.__setattr__(cluster.backend, "journal", place.log)
-    for one, other in zip(told(), before, strict=True):
-        assert one == other
+    for answer, earlier in zip(answers(), before, strict=True):
+        assert answer == earlier
     stands = cluster.get("/api/v1/master/archive")
     assert (stands["first"], stands["archived"]) == (headers[-1].last + 1, headers[-1].last)
     content = place.folder / headers[1].content[:2] / headers[1].content
@@ -276,8 +280,8 @@ def test_the_whole_story_of_a_checkpoint_has_its_own_deletion_and_no_other(gatew
     )
     for uuid, other in (UUIDS, UUIDS[::-1]):
         whole = gateway.get(f"/api/v1/why/checkpoint/{uuid}", all="true")
-        said = [step["what"] for step in whole["steps"]]
+        texts = [step["what"] for step in whole["steps"]]
         assert whole["state"] == "DELETED"
-        assert said[-1] == f"task 1.gc-1 deleted checkpoint {uuid}"
-        assert not any("deleted" in one and other in one for one in said)
-        assert said[0] == "experiment 1 was created"
+        assert texts[-1] == f"task 1.gc-1 deleted checkpoint {uuid}"
+        assert not any("deleted" in text and other in text for text in texts)
+        assert texts[0] == "experiment 1 was created"

@@ -77,11 +77,11 @@ def test_a_change_with_masks_keeps_the_keys_and_an_empty_one_takes_all_away(visi
     patch(vision, "/api/v1/workspaces/2", {"checkpointStorageConfig": shown})
     assert vision.catalogue.state.workspaces[2] == before
     patch(vision, "/api/v1/workspaces/2", {"name": "Seeing"})
-    kept = vision.catalogue.state.workspaces[2]
-    assert msgspec.structs.replace(kept, name="Vision", reason=before.reason) == before
+    renamed_workspace = vision.catalogue.state.workspaces[2]
+    assert msgspec.structs.replace(renamed_workspace, name="Vision", reason=before.reason) == before
     patch(vision, "/api/v1/workspaces/2", {"checkpointStorageConfig": {}, "agentUserGroup": {}})
-    known = vision.catalogue.state.workspaces[2]
-    assert (known.checkpoint_storage, known.agent_user) == (None, None)
+    cleared_workspace = vision.catalogue.state.workspaces[2]
+    assert (cleared_workspace.checkpoint_storage, cleared_workspace.agent_user) == (None, None)
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,10 @@ def test_the_first_ones_are_there(gateway):
 
 def test_published_clients_look_a_whole_name_up(filed):
     def named(name):
-        return [one["id"] for one in filed.get("/api/v1/workspaces", nameCaseSensitive=name)["workspaces"]]
+        return [
+            workspace["id"]
+            for workspace in filed.get("/api/v1/workspaces", nameCaseSensitive=name)["workspaces"]
+        ]
 
     assert (named("Vision"), named("vision"), named("Vis")) == ([2], [], [])
 
@@ -65,12 +68,16 @@ def test_experiments_move(filed):
         2,
         "Vision",
     ]
-    assert [one["id"] for one in filed.get("/api/v1/experiments", projectId=2)["experiments"]] == [1]
+    assert [row["id"] for row in filed.get("/api/v1/experiments", projectId=2)["experiments"]] == [1]
     assert filed.get("/api/v1/projects/2")["project"]["numExperiments"] == 1
     assert filed.get("/api/v1/workspaces/2")["workspace"]["numExperiments"] == 1
     body = {"experimentIds": [1, 2, 9], "destinationProjectId": 1}
     results = filed.post("/api/v1/experiments/move", body)["results"]
-    assert [(one["id"], bool(one["error"])) for one in results] == [(1, False), (2, False), (9, True)]
+    assert [(result["id"], bool(result["error"])) for result in results] == [
+        (1, False),
+        (2, False),
+        (9, True),
+    ]
     assert "project '9' not found" in filed.refused(
         404, "POST", "/api/v1/experiments/1/move", {"destinationProjectId": 9}
     )
@@ -127,20 +134,20 @@ def test_what_is_archived_is_not_changed_before_it_is_back(filed):
 
 def test_pins_are_ones_own_and_come_first(filed):
     filed.post("/api/v1/workspaces/2/pin")
-    assert [one["id"] for one in filed.get("/api/v1/workspaces")["workspaces"]] == [2, 1]
+    assert [workspace["id"] for workspace in filed.get("/api/v1/workspaces")["workspaces"]] == [2, 1]
     down = filed.get("/api/v1/workspaces", orderBy="ORDER_BY_DESC")["workspaces"]
-    assert [one["id"] for one in down] == [2, 1]
+    assert [workspace["id"] for workspace in down] == [2, 1]
     filed.post("/api/v1/workspaces/1/pin")
     filed.post("/api/v1/workspaces/2/unpin")
     down = filed.get("/api/v1/workspaces", orderBy="ORDER_BY_DESC")["workspaces"]
-    assert [one["id"] for one in down] == [1, 2]
+    assert [workspace["id"] for workspace in down] == [1, 2]
     filed.post("/api/v1/workspaces/1/unpin")
     filed.post("/api/v1/workspaces/2/pin")
     filed.log_in("admin")
-    assert [one["id"] for one in filed.get("/api/v1/workspaces")["workspaces"]] == [1, 2]
+    assert [workspace["id"] for workspace in filed.get("/api/v1/workspaces")["workspaces"]] == [1, 2]
     filed.log_in()
     filed.post("/api/v1/workspaces/2/unpin")
-    assert not any(one["pinned"] for one in filed.get("/api/v1/workspaces")["workspaces"])
+    assert not any(workspace["pinned"] for workspace in filed.get("/api/v1/workspaces")["workspaces"])
 
 
 def test_projects_are_renamed_noted_and_moved(filed):
@@ -151,7 +158,7 @@ def test_projects_are_renamed_noted_and_moved(filed):
     put = filed.send("PUT", "/api/v1/projects/2/notes", {"notes": [*notes, *notes]}).json()
     assert put["notes"] == [*notes, *notes]
     filed.post("/api/v1/projects/2/move", {"destinationWorkspaceId": 1})
-    assert [one["id"] for one in filed.get("/api/v1/workspaces/1/projects")["projects"]] == [1, 2]
+    assert [project["id"] for project in filed.get("/api/v1/workspaces/1/projects")["projects"]] == [1, 2]
 
 
 CONFIG = (

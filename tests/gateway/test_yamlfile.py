@@ -37,13 +37,13 @@ from services.kit import yamlfile
     ],
 )
 def test_values_are_read_as_in_yaml_1_2(text, value):
-    found = yamlfile.parse(text)
-    assert found == value
-    assert type(found) is type(value)
+    parsed = yamlfile.parse(text)
+    assert parsed == value
+    assert type(parsed) is type(value)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("a: 1\nb:\n  c: 1\n  c: 2", "line 4, column 3: found duplicate key 'c'"),
         ("a: b: c", "line 1, column 5"),
@@ -60,8 +60,8 @@ def test_values_are_read_as_in_yaml_1_2(text, value):
         ("a: *x", "line 1, column 4: found undefined alias 'x'"),
     ],
 )
-def test_what_cannot_be_read_says_where(text, said):
-    with pytest.raises(yamlfile.YamlProblem, match=said):
+def test_what_cannot_be_read_says_where(text, message):
+    with pytest.raises(yamlfile.YamlProblem, match=message):
         yamlfile.parse(text)
 
 
