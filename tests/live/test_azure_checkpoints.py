@@ -50,15 +50,15 @@ def test_from_the_script_to_the_collection(cluster, azure, tmp_path):
     assert ACCOUNT_KEY not in cluster.det("experiment", "config", id).stdout
 
     def states():
-        found = cluster.get(f"experiments/{id}/checkpoints")["checkpoints"]
-        return sorted((one["state"], one["uuid"]) for one in found)
+        checkpoints = cluster.get(f"experiments/{id}/checkpoints")["checkpoints"]
+        return sorted((checkpoint["state"], checkpoint["uuid"]) for checkpoint in checkpoints)
 
     expected = ["STATE_COMPLETED", "STATE_DELETED"]
     wait_for(lambda: [state for state, _ in states()] == expected, 120, "collection")
-    (_, kept), (_, gone) = states()
-    assert any(key.startswith(f"{kept}/") for key in azure.objects)
+    (_, retained), (_, gone) = states()
+    assert any(key.startswith(f"{retained}/") for key in azure.objects)
     assert not any(key.startswith(gone) for key in azure.objects)
-    cluster.det("checkpoint", "download", kept, "-o", tmp_path / "back")
+    cluster.det("checkpoint", "download", retained, "-o", tmp_path / "back")
     assert (tmp_path / "back" / "weights").read_text() == "of step 2"
 
 

@@ -44,16 +44,16 @@ def lines_of_tables(text):
             yield line
 
 
-def sizeless(found):
+def sizeless(table):
     """(measure, unit, aim) of each row; the numbers in a measure are sizes, and differ."""
-    return [(re.sub(r"\d[\d,.]*", "N", measure), unit, aim) for measure, _, unit, aim in found]
+    return [(re.sub(r"\d[\d,.]*", "N", measure), unit, aim) for measure, _, unit, aim in table]
 
 
 def documented(name):
     """What the page shows for a benchmark: the tables that its command introduces, up to that of another."""
     parts = re.split(r"`[^`\n]*python -m benchmarks\.(\w+)[^`\n]*`", PAGE)
-    found = zip(parts[1::2], parts[2::2], strict=True)
-    return [row for of, text in found if of == name for row in rows(text)]
+    sections = zip(parts[1::2], parts[2::2], strict=True)
+    return [row for of, text in sections if of == name for row in rows(text)]
 
 
 def check(name, printed, left_out=()):
@@ -90,8 +90,8 @@ def quick(request, monkeypatch, capsys):
                 monkeypatch.setattr(module, starts, lambda slots, agents=1, there=there: there)
         capsys.readouterr()
         module.BENCHMARK.run(["--quick"])
-        said = capsys.readouterr()
-        return rows(said.out), re.findall(r"^(.+?) is left out: ", said.err, re.MULTILINE)
+        captured = capsys.readouterr()
+        return rows(captured.out), re.findall(r"^(.+?) is left out: ", captured.err, re.MULTILINE)
 
     return run
 

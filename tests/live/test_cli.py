@@ -88,24 +88,24 @@ def test_checkpoints_go(cluster, code):
     cluster.det("e", "wait", number, "--polling-interval", "0.2")
     by_error = sorted(
         cluster.get(f"experiments/{number}/checkpoints")["checkpoints"],
-        key=lambda one: one["training"]["searcherMetric"],
+        key=lambda checkpoint: checkpoint["training"]["searcherMetric"],
         reverse=True,
     )
-    first, second = (one["uuid"] for one in by_error[:2])
+    first, second = (checkpoint["uuid"] for checkpoint in by_error[:2])
     cluster.det("c", "delete", first, "--yes")
     cluster.det("c", "rm", second, "--glob", "weights", "--yes")
 
     def states():
-        found = cluster.get(f"experiments/{number}/checkpoints")["checkpoints"]
-        return {one["uuid"]: one["state"] for one in found}
+        checkpoints = cluster.get(f"experiments/{number}/checkpoints")["checkpoints"]
+        return {checkpoint["uuid"]: checkpoint["state"] for checkpoint in checkpoints}
 
     wait_for(lambda: states()[first] == "STATE_DELETED", 60, "the checkpoint to be deleted")
     wait_for(lambda: states()[second] == "STATE_PARTIALLY_DELETED", 60, "the file to be removed")
     refused = cluster.det("c", "download", first, check=False)
     assert refused.returncode == 1
     assert "Failed to download a checkpoint" in refused.stderr
-    kept = ["--save-experiment-best", "1", "--save-trial-best", "0", "--save-trial-latest", "0", "--yes"]
-    shown = cluster.det("e", "set", "gc-policy", number, *kept).stdout
+    policy = ["--save-experiment-best", "1", "--save-trial-best", "0", "--save-trial-latest", "0", "--yes"]
+    shown = cluster.det("e", "set", "gc-policy", number, *policy).stdout
     assert "Checkpoints that this policy deletes" in shown
     wait_for(lambda: list(states().values()).count("STATE_COMPLETED") == 1, 60, "retention to be applied")
 
@@ -172,7 +172,7 @@ def test_places(cluster, code):
     (project,) = json.loads(cluster.det("p", "list", "laboratory", "--json").stdout)
     number = cluster.create("c.yaml", code, "--paused", "--project", project["id"])
     shown = csv_of(cluster.det("e", "list", "--show", "--csv"))
-    assert next(one for one in shown if one["ID"] == str(number))["Project"] == "first"
+    assert next(row for row in shown if row["ID"] == str(number))["Project"] == "first"
     cluster.det("e", "kill", number)
 
 

@@ -72,15 +72,17 @@ def test_trials_and_configuration(finished):
 
 
 def test_metrics(finished):
-    trial = client.get_experiment(finished).get_trials()[0]
-    training = list(trial.stream_training_metrics())
-    assert [one.steps_completed for one in training] == [2, 4]
-    assert {(one.trial_id, one.trial_run_id, tuple(one.metrics)) for one in training} == {
-        (trial.id, 1, ("loss",))
+    first = client.get_experiment(finished).get_trials()[0]
+    training = list(first.stream_training_metrics())
+    assert [report.steps_completed for report in training] == [2, 4]
+    assert {(report.trial_id, report.trial_run_id, tuple(report.metrics)) for report in training} == {
+        (first.id, 1, ("loss",))
     }
-    ids = [one.id for one in client.get_experiment(finished).get_trials()]
+    ids = [trial.id for trial in client.get_experiment(finished).get_trials()]
     both = list(client.stream_trials_validation_metrics(ids))
-    assert [(one.trial_id, one.total_batches) for one in both] == [(id, n) for id in ids for n in (2, 4)]
+    assert [(report.trial_id, report.total_batches) for report in both] == [
+        (id, n) for id in ids for n in (2, 4)
+    ]
     assert set(both[0].metrics) == {"error", "accuracy"}
 
 
@@ -98,7 +100,9 @@ def test_best_checkpoints(finished):
     experiment = client.get_experiment(finished)
     up = experiment.top_n_checkpoints(9, sort_by="accuracy", smaller_is_better=True)
     down = experiment.top_n_checkpoints(9, sort_by="accuracy", smaller_is_better=False)
-    assert [one.training.trial_id for one in up] == [one.training.trial_id for one in reversed(down)]
+    assert [checkpoint.training.trial_id for checkpoint in up] == [
+        checkpoint.training.trial_id for checkpoint in reversed(down)
+    ]
     best = experiment.top_checkpoint()
     assert best.metadata["steps_completed"] == 4
     assert best.training.validation_metrics["avgMetrics"]["error"] == 0.25
@@ -107,12 +111,13 @@ def test_best_checkpoints(finished):
 
 def test_checkpoints_of_a_trial(finished):
     trial = client.get_experiment(finished).get_trials()[0]
-    found = trial.get_checkpoints(client.CheckpointSortBy.BATCH_NUMBER, client.CheckpointOrderBy.DESC)
-    assert [one.metadata["steps_completed"] for one in found] == [4, 2]
-    assert trial.select_checkpoint(latest=True).uuid == trial.top_checkpoint().uuid == found[0].uuid
-    assert trial.select_checkpoint(uuid=found[1].uuid).metadata["steps_completed"] == 2
+    checkpoints = trial.get_checkpoints(client.CheckpointSortBy.BATCH_NUMBER, client.CheckpointOrderBy.DESC)
+    assert [checkpoint.metadata["steps_completed"] for checkpoint in checkpoints] == [4, 2]
+    assert trial.select_checkpoint(latest=True).uuid == trial.top_checkpoint().uuid == checkpoints[0].uuid
+    assert trial.select_checkpoint(uuid=checkpoints[1].uuid).metadata["steps_completed"] == 2
     assert (
-        trial.select_checkpoint(best=True, sort_by="accuracy", smaller_is_better=True).uuid == found[1].uuid
+        trial.select_checkpoint(best=True, sort_by="accuracy", smaller_is_better=True).uuid
+        == checkpoints[1].uuid
     )
 
 
@@ -169,16 +174,16 @@ def test_the_registry(finished):
     model.set_labels(["of letters", "small one"])
     model.set_description("smaller")
     model.archive()
-    found = client.get_model(model.model_id)
-    assert (found.metadata, sorted(found.labels), found.description) == (
+    stored_model = client.get_model(model.model_id)
+    assert (stored_model.metadata, sorted(stored_model.labels), stored_model.description) == (
         {"size": 3},
         ["of letters", "small one"],
         "smaller",
     )
-    assert found.archived
+    assert stored_model.archived
     model.unarchive()
-    assert [one.name for one in client.get_models(name="letters small")] == ["letters small"]
-    assert [one.name for one in client.get_models(name="letters%")] == ["letters small"]
+    assert [listed.name for listed in client.get_models(name="letters small")] == ["letters small"]
+    assert [listed.name for listed in client.get_models(name="letters%")] == ["letters small"]
     assert client.get_models(name="letters") == []
     assert {"of letters", "small one"} <= set(client.get_model_labels())
     version.delete()
@@ -194,8 +199,8 @@ def test_users(cluster):
     ann.change_display_name("Ann")
     ann.rename("anna")
     ann.link_with_agent(agent_gid=1, agent_uid=2, agent_group="g", agent_user="u")
-    found = admin.get_user_by_name("anna")
-    assert (found.display_name, found.agent_uid, found.agent_group) == ("Ann", 2, "g")
+    user = admin.get_user_by_name("anna")
+    assert (user.display_name, user.agent_uid, user.agent_group) == ("Ann", 2, "g")
     ann.change_password("second")
     assert client.Determined(user="anna", password="second").whoami().username == "anna"
     with pytest.raises(ForbiddenException):
@@ -208,25 +213,25 @@ def test_users(cluster):
 
 def test_checkpoints_go(cluster, finished):
     trial = client.get_experiment(finished).get_trials()[-1]
-    one = trial.select_checkpoint(latest=True)
-    one.remove_files(["weights"])
+    checkpoint = trial.select_checkpoint(latest=True)
+    checkpoint.remove_files(["weights"])
     partly = client.CheckpointState.PARTIALLY_DELETED
-    wait_for(lambda: client.get_checkpoint(one.uuid).state is partly, 60, "the file to be removed")
+    wait_for(lambda: client.get_checkpoint(checkpoint.uuid).state is partly, 60, "the file to be removed")
 
     def gone():
         # Refused while the task that removes files is at work.
         with contextlib.suppress(APIException):
-            one.delete()
-        return client.get_checkpoint(one.uuid).state is client.CheckpointState.DELETED
+            checkpoint.delete()
+        return client.get_checkpoint(checkpoint.uuid).state is client.CheckpointState.DELETED
 
     wait_for(gone, 60, "the checkpoint to be deleted")
     with pytest.raises(CheckpointStateException):
-        client.get_checkpoint(one.uuid).download()
+        client.get_checkpoint(checkpoint.uuid).download()
 
 
 def test_unknown_things(finished):
     assert client.whoami().username == client.get_session_username() == "determined"
-    assert "determined" in {one.username for one in client.list_users()}
+    assert "determined" in {user.username for user in client.list_users()}
     with pytest.raises(NotFoundException):
         client.get_experiment(999_999).wait()
     with pytest.raises(NotFoundException):

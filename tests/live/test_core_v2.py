@@ -55,9 +55,9 @@ def test_a_script_reports_from_outside(cluster, tmp_path):
     outside("killed", status=-signal.SIGKILL)
     id = cluster.experiment_after(before)
     assert cluster.trials(id)[0]["state"] == "STATE_RUNNING"
-    told = outside("killed")
-    assert "begins at 2 {'lr': 0.1} {'path': '/d'}" in told
-    assert f"{cluster.address}/det/experiments/{id}" in told
+    output = outside("killed")
+    assert "begins at 2 {'lr': 0.1} {'path': '/d'}" in output
+    assert f"{cluster.address}/det/experiments/{id}" in output
     outside("fails", status=1)
     wait_for(lambda: len(cluster.trials(id)) == 2, 60, "the second trial")
     resumed, failed = cluster.trials(id)

@@ -105,12 +105,12 @@ def test_a_task_of_the_cluster_decides_and_survives_its_end(cluster, tmp_path):
 def kill_script(cluster, name):
     """kill -9 the interpreter that runs a script of this name for this cluster."""
 
-    def found():
+    def running_pids():
         runs = processes_below(cluster.home.path / "workers")
         return [pid for pid in runs if script_of(pid) == name]
 
     pids = []
-    wait_for(lambda: pids.extend(found()) or pids, 60, f"{name} to run")
+    wait_for(lambda: pids.extend(running_pids()) or pids, 60, f"{name} to run")
     for pid in pids:
         os.kill(pid, signal.SIGKILL)
 

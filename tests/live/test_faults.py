@@ -253,9 +253,9 @@ def test_a_refused_checkpoint_store_is_reported_at_submission(cluster, tmp_path)
     blocked = tmp_path / "a-file"
     blocked.write_text("not a directory")
     storage = f"checkpoint_storage: {{type: shared_fs, host_path: {blocked}}}\n"
-    said = refused(cluster, tmp_path, CONFIG + storage)
-    assert str(blocked) in said
-    assert str(os.getuid()) in said
+    message = refused(cluster, tmp_path, CONFIG + storage)
+    assert str(blocked) in message
+    assert str(os.getuid()) in message
 
 
 @pytest.mark.parametrize(

@@ -127,7 +127,7 @@ def completed(cluster, script, **config):
 
 
 def seen(cluster, trial):
-    (line,) = [one for one in cluster.logs(trial) if one.startswith("seen ")]
+    (line,) = [line for line in cluster.logs(trial) if line.startswith("seen ")]
     return json.loads(line.removeprefix("seen "))
 
 
@@ -148,11 +148,11 @@ def test_each_gpu_is_a_slot(cluster):
 
 
 def test_a_trial_sees_the_gpu_it_holds_and_no_other(cluster):
-    found = seen(cluster, completed(cluster, LOOK))
-    assert found["devices"] == 1
-    (uuid,) = found["uuids"]
-    assert found["visible"] == str([gpu.uuid for gpu in GPUS].index(uuid))
-    assert found["device"] in uuid
+    observed = seen(cluster, completed(cluster, LOOK))
+    assert observed["devices"] == 1
+    (uuid,) = observed["uuids"]
+    assert observed["visible"] == str([gpu.uuid for gpu in GPUS].index(uuid))
+    assert observed["device"] in uuid
 
 
 def test_a_task_without_slots_sees_no_gpu(cluster):
@@ -175,8 +175,8 @@ def test_a_warm_start_gives_the_same_numbers_on_a_gpu(cluster):
     assert started[-1]["warm"], started
     expected = metrics(cluster, cold, "training")
     assert len(expected) == 50
-    for one in warm:
-        assert metrics(cluster, one, "training") == expected
+    for trial in warm:
+        assert metrics(cluster, trial, "training") == expected
 
 
 def test_a_trial_paused_on_a_gpu_goes_on_exactly(cluster):
@@ -231,8 +231,8 @@ def test_running_out_of_memory_is_named_as_the_cause(cluster):
     id = cluster.submit(TOO_LARGE)
     assert cluster.wait_for_end(id, 300)["state"] == "STATE_ERROR"
     trial = cluster.first_trial(id)
-    said = cluster.det("trial", "describe", trial).stdout + cluster.det("why", "trial", trial).stdout
-    assert "OutOfMemoryError" in said, said
+    output = cluster.det("trial", "describe", trial).stdout + cluster.det("why", "trial", trial).stdout
+    assert "OutOfMemoryError" in output, output
     # The GPU is not held by what failed.
     completed(cluster, LOOK)
 

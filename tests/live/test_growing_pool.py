@@ -56,11 +56,11 @@ def test_a_pool_grows_from_nothing_for_a_search_and_shrinks_again(local_cluster,
     assert "pool default asked for worker default-1:" in flat(output)
     assert "that no worker has; first of experiment 1 [scheduler]" in flat(output)
     assert "nothing was left of worker default-1" in output
-    one = flat(cluster.det("why", "worker", "default-1").stdout)
-    assert "Worker default-1: Not connected" in one
-    assert "it had no work for 2 s (max_idle_agent_period)" in one
+    explanation = flat(cluster.det("why", "worker", "default-1").stdout)
+    assert "Worker default-1: Not connected" in explanation
+    assert "it had no work for 2 s (max_idle_agent_period)" in explanation
     # Two were asked for, and none of them twice.
-    assert one.count("agent default-1 offered 1 slot") == 1
+    assert explanation.count("agent default-1 offered 1 slot") == 1
     assert "default-3" not in output
 
 

@@ -38,15 +38,15 @@ def report(cluster):
 
 def all_well(cluster):
     def well():
-        found = {one.name: one.problems for one in status.program_statuses(cluster.home)}
-        everyone = found.keys() == {"broker", *SERVICES, *cluster.workers()}
-        return everyone and not any(found.values()) and report(cluster)["status"] == "up"
+        problems = {program.name: program.problems for program in status.program_statuses(cluster.home)}
+        everyone = problems.keys() == {"broker", *SERVICES, *cluster.workers()}
+        return everyone and not any(problems.values()) and report(cluster)["status"] == "up"
 
     wait_for(well, 60, "all to be well")
 
 
 def reasons(cluster):
-    return {(one["condition"], one["about"]): one for one in report(cluster)["reasons"]}
+    return {(reason["condition"], reason["about"]): reason for reason in report(cluster)["reasons"]}
 
 
 def page(cluster, name, path):
@@ -57,7 +57,7 @@ def page(cluster, name, path):
 def lasts(cluster, key):
     """Whether something has been wrong for longer than a process may stand still."""
     answer = report(cluster)
-    since = [one["since"] for one in answer["reasons"] if (one["condition"], one["about"]) == key]
+    since = [reason["since"] for reason in answer["reasons"] if (reason["condition"], reason["about"]) == key]
     now = datetime.fromisoformat(answer["time"])
     return bool(since) and (now - datetime.fromisoformat(since[0])).total_seconds() > STUCK_S + 1
 

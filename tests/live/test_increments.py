@@ -20,8 +20,8 @@ def guide(tmp_path):
 
 def metrics(cluster, trial_id, kind):
     rows = cluster.stream(f"trials/metrics/{kind}_metrics", trialIds=trial_id)
-    found = [m for row in rows for m in row["metrics"]]
-    return [(m["totalBatches"], m["metrics"]["avgMetrics"]["x"]) for m in found]
+    reports = [m for row in rows for m in row["metrics"]]
+    return [(m["totalBatches"], m["metrics"]["avgMetrics"]["x"]) for m in reports]
 
 
 @pytest.mark.full

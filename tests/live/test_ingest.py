@@ -41,20 +41,22 @@ def report(url, credentials, trial, done):
 
 async def stored(bus_client, trial):
     """How many training reports can be read."""
-    found = await asked(bus_client, TrialSummaries([trial]))
-    return found.get(str(trial), {}).get("summary", {}).get("training", {}).get("loss", {}).get("count", 0)
+    summaries = await asked(bus_client, TrialSummaries([trial]))
+    return (
+        summaries.get(str(trial), {}).get("summary", {}).get("training", {}).get("loss", {}).get("count", 0)
+    )
 
 
 async def every_report(bus_client, trial, group):
     """All rows of a group, page by page."""
-    found, after, more = [], None, True
+    rows, after, more = [], None, True
     while more:
         page = await asked(bus_client, Reports(trial_ids=[trial], group=group, after=after, limit=5000))
-        found += page["rows"]
+        rows += page["rows"]
         last = page["rows"][-1]
         after = (last["trial_id"], last["run"], last["steps_completed"], last["id"])
         more = page["more"]
-    return found
+    return rows
 
 
 @pytest.mark.full

@@ -42,12 +42,12 @@ def write(folder, done):
 
 
 async def every_line(bus_client, query):
-    found = []
+    lines = []
     while True:
         page = await asked(bus_client, query)
-        found += page["lines"]
+        lines += page["lines"]
         if not page["more"]:
-            return found
+            return lines
         query = msgspec.structs.replace(query, after_id=page["cursor"])
 
 
@@ -80,13 +80,13 @@ async def _with_kills(metrics, url, credentials, folder):
     for task in TASKS:
         while await stored(bus_client, task) < LINES:
             await asyncio.sleep(0.05)
-        found = await every_line(bus_client, LogPage(task_id=task, limit=0))
-        assert [line["text"] for line in found] == [f"line {n}" for n in range(LINES)]
-        assert [line["number"] for line in found] == list(range(1, LINES + 1))
+        lines = await every_line(bus_client, LogPage(task_id=task, limit=0))
+        assert [line["text"] for line in lines] == [f"line {n}" for n in range(LINES)]
+        assert [line["number"] for line in lines] == list(range(1, LINES + 1))
         backwards = await every_line(bus_client, LogPage(task_id=task, limit=0, descending=True))
-        assert backwards == found[::-1]
-        (one,) = await every_line(bus_client, LogPage(task_id=task, text="line 54321"))
-        assert one["number"] == 54322
+        assert backwards == lines[::-1]
+        (match,) = await every_line(bus_client, LogPage(task_id=task, text="line 54321"))
+        assert match["number"] == 54322
     await client.close()
 
 

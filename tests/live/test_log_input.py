@@ -57,12 +57,12 @@ def trial(shared_cluster, tmp_path_factory):
     (folder / "config.yaml").write_text(CONFIG)
     id = shared_cluster.create("config.yaml", folder)
     shared_cluster.wait_for_end(id)
-    found = shared_cluster.first_trial(id)
+    trial_id = shared_cluster.first_trial(id)
     last = lambda: shared_cluster.get(  # noqa: E731
-        f"trials/{found}/logs/page", sources="task", orderBy="ORDER_BY_DESC", limit=1
+        f"trials/{trial_id}/logs/page", sources="task", orderBy="ORDER_BY_DESC", limit=1
     )["lines"]
     wait_for(lambda: last() and last()[0]["log"] == SHOWN[-1], 60, "the last line")
-    return found
+    return trial_id
 
 
 def test_every_line_can_be_read(shared_cluster, trial):
@@ -76,16 +76,16 @@ def test_every_line_can_be_read(shared_cluster, trial):
     newest = {"orderBy": "ORDER_BY_DESC", "limit": len(SHOWN)}
     page = shared_cluster.get(f"trials/{trial}/logs/page", sources="task", **newest)
     assert [line["log"] for line in page["lines"]] == SHOWN[::-1]
-    found = shared_cluster.get(f"trials/{trial}/logs/page", searchText="end of it")
-    assert [line["log"][-9:] for line in found["lines"]] == ["end of it"]
+    matches = shared_cluster.get(f"trials/{trial}/logs/page", searchText="end of it")
+    assert [line["log"][-9:] for line in matches["lines"]] == ["end of it"]
 
 
 def test_it_is_printed_and_downloaded_as_it_is(shared_cluster, trial):
     session = shared_cluster.det("trial", "logs", trial, "--source", "task")
     assert "red\x1b[0m" in session.stdout
     assert session.stdout.count("x") > LONG
-    found = shared_cluster.det("trial", "logs", trial, "--regex", r"^bell\x07.*\x1b$")
-    assert len([line for line in found.stdout.splitlines() if "bell" in line]) == 1
+    filtered = shared_cluster.det("trial", "logs", trial, "--regex", r"^bell\x07.*\x1b$")
+    assert len([line for line in filtered.stdout.splitlines() if "bell" in line]) == 1
 
 
 def test_nothing_of_it_happens_in_a_browser(shared_cluster, signed_in, trial):

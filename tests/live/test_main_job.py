@@ -74,15 +74,15 @@ def test_a_script_runs_and_leaves_metrics_checkpoints_and_logs(cluster, model):
     assert trial["totalBatchesProcessed"] == 20
     rows = cluster.stream("trials/metrics/training_metrics", trialIds=trial["id"])
     metrics = [m for row in rows for m in row["metrics"]]
-    found = [(m["totalBatches"], m["metrics"]["avgMetrics"]["x"]) for m in metrics]
-    assert found == [(n, 2 * n) for n in range(1, 21)]
+    points = [(m["totalBatches"], m["metrics"]["avgMetrics"]["x"]) for m in metrics]
+    assert points == [(n, 2 * n) for n in range(1, 21)]
     assert "starts at 0 with 0" in cluster.logs(trial["id"])
-    kept = [
-        c
-        for c in cluster.get(f"experiments/{id}/checkpoints")["checkpoints"]
-        if c["state"] == "STATE_COMPLETED"
+    completed = [
+        checkpoint
+        for checkpoint in cluster.get(f"experiments/{id}/checkpoints")["checkpoints"]
+        if checkpoint["state"] == "STATE_COMPLETED"
     ]
-    assert kept
+    assert completed
 
 
 @pytest.mark.full
@@ -106,18 +106,18 @@ def test_pausing_and_activating_resumes_at_the_last_checkpoint(cluster, model):
     id = cluster.create("config.yaml", model(SINGLE, pause=f"while {waits}: __import__('time').sleep(0.02)"))
     trial = cluster.first_trial(id)
 
-    def said(words):
+    def lines_with(words):
         return [line for line in cluster.logs(trial) if words in line]
 
-    wait_for(lambda: said("starts at"), 60, "the start")
+    wait_for(lambda: lines_with("starts at"), 60, "the start")
     wait_for(lambda: cluster.get(f"experiments/{id}/checkpoints")["checkpoints"], 60, "a checkpoint")
     cluster.tell(id, "pause")
-    wait_for(lambda: said("leaves at"), 60, "the script to leave")
-    left = said("leaves at")[0].rpartition(" ")[2]
+    wait_for(lambda: lines_with("leaves at"), 60, "the script to leave")
+    left = lines_with("leaves at")[0].rpartition(" ")[2]
     assert cluster.experiment(id)["state"] == "STATE_PAUSED"
     cluster.tell(id, "activate")
     assert cluster.wait_for_end(id)["state"] == "STATE_COMPLETED"
-    assert said(f"starts at {left} with {2 * int(left)}")
+    assert lines_with(f"starts at {left} with {2 * int(left)}")
     (trial,) = cluster.trials(id)
     assert trial["bestValidation"]["metrics"]["avgMetrics"] == {"x": 40}
     assert trial["restarts"] == 0

@@ -30,24 +30,24 @@ def executed(channels, code):
     channels.send(json.dumps({**message, "content": {"code": code}, "channel": "shell", "buffers": []}))
     printed = ""
     while True:
-        said = json.loads(channels.recv(timeout=60))
-        printed += said["content"]["text"] if said["msg_type"] == "stream" else ""
+        received = json.loads(channels.recv(timeout=60))
+        printed += received["content"]["text"] if received["msg_type"] == "stream" else ""
         # The reply and what was printed come by channels of their own.
-        if said["msg_type"] == "status" and said["content"]["execution_state"] == "idle" and printed:
+        if received["msg_type"] == "status" and received["content"]["execution_state"] == "idle" and printed:
             return printed
 
 
-def said(cluster, owner, id):
+def events_of_task(cluster, owner, id):
     """The newest events of an owner that name this task, in words."""
     steps = cluster.get("events", owner=owner, limit=200)["steps"]
-    return [one["what"] for one in steps if id in one["what"]]
+    return [step["what"] for step in steps if id in step["what"]]
 
 
 def idle_said(cluster, id):
     """What the notebook has said of being used, in its order."""
     return [
         what.split()[-1] == "idle"
-        for what in said(cluster, "scheduler", id)
+        for what in events_of_task(cluster, "scheduler", id)
         if "idle" in what or "used" in what
     ]
 
@@ -57,10 +57,10 @@ def test_a_cell_runs_through_the_proxy(cluster, tmp_path, request):
     limits = ("--config", "idle_timeout=2h", "--config", "resources.slots=1")
     done = cluster.det("notebook", "start", "--no-browser", "-c", tmp_path, *limits)
     address = done.stdout.split("running at: ")[1].split()[0]
-    (one,) = (each for each in cluster.get("notebooks")["notebooks"] if each["id"] in address)
+    (notebook,) = (each for each in cluster.get("notebooks")["notebooks"] if each["id"] in address)
     headers = {"Authorization": f"Bearer {cluster._token}"}
     assert requests.get(address, timeout=60).status_code == 401
-    wait_for(lambda: idle_said(cluster, one["id"]) == [True], 60, "that nobody uses it")
+    wait_for(lambda: idle_said(cluster, notebook["id"]) == [True], 60, "that nobody uses it")
     kernel = requests.post(f"{address}api/kernels", json={}, headers=headers, timeout=60).json()
     channels = f"{address.replace('http', 'ws', 1)}api/kernels/{kernel['id']}/channels"
     with connect(channels, additional_headers=headers, proxy=None) as socket:
@@ -68,15 +68,17 @@ def test_a_cell_runs_through_the_proxy(cluster, tmp_path, request):
         assert executed(socket, code) == "42 NOTEBOOK determined\n"
     with pytest.raises(InvalidStatus, match="401"):
         connect(channels, proxy=None)
-    wait_for(lambda: idle_said(cluster, one["id"]) == [True, False], 60, "that somebody uses it")
+    wait_for(lambda: idle_said(cluster, notebook["id"]) == [True, False], 60, "that somebody uses it")
     if CHROMIUM is not None:
         in_browser(request.getfixturevalue("signed_in")(cluster), address)
     # Its server is reached by the gateway alone: who has the port has no key.
-    (answers,) = (what for what in said(cluster, "gateway", one["id"]) if "answers HTTP at" in what)
+    (answers,) = (
+        what for what in events_of_task(cluster, "gateway", notebook["id"]) if "answers HTTP at" in what
+    )
     direct = answers.split()[-1]
-    assert requests.get(f"http://{direct}/proxy/{one['id']}/api/kernels", timeout=60).status_code == 403
-    cluster.det("notebook", "kill", one["id"])
-    ended = lambda: cluster.get(f"notebooks/{one['id']}")["notebook"]["state"]  # noqa: E731
+    assert requests.get(f"http://{direct}/proxy/{notebook['id']}/api/kernels", timeout=60).status_code == 403
+    cluster.det("notebook", "kill", notebook["id"])
+    ended = lambda: cluster.get(f"notebooks/{notebook['id']}")["notebook"]["state"]  # noqa: E731
     wait_for(lambda: ended() == "STATE_TERMINATED", 60, "the end")
 
 

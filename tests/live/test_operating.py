@@ -59,31 +59,31 @@ def exported(cluster):
 
 def all_told(cluster):
     targets = json.loads((cluster.home.path / "prometheus-targets.json").read_text())
-    found = defaultdict(list)
+    metrics = defaultdict(list)
     for target in targets:
         for name, samples in read(f"http://{target['targets'][0]}/metrics").items():
-            found[name] += samples
-    return found
+            metrics[name] += samples
+    return metrics
 
 
 def read(url, **headers):
     answer = requests.get(url, headers=headers, timeout=60)
     assert answer.status_code == 200, answer.text
-    found = {}
+    metrics = {}
     for line in answer.text.splitlines():
         if line.startswith("# TYPE "):
             _, _, name, kind = line.split()
             suffixes = ("_bucket", "_sum", "_count") if kind == "histogram" else ("",)
-            found |= {name + suffix: [] for suffix in suffixes}
+            metrics |= {name + suffix: [] for suffix in suffixes}
         elif match := re.fullmatch(r"(\w+)(?:{(.*)})? (\S+)(?: \d+)?", line):
             labels = dict(re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', match[2] or ""))
-            found.setdefault(match[1], []).append((labels, float(match[3])))
-    return found
+            metrics.setdefault(match[1], []).append((labels, float(match[3])))
+    return metrics
 
 
 def value(exported, name, **labels):
     """The sum of the samples with these labels."""
-    chosen = [v for found, v in exported[name] if labels.items() <= found.items()]
+    chosen = [v for sample_labels, v in exported[name] if labels.items() <= sample_labels.items()]
     assert chosen, f"{name} {labels} is not exported: {exported[name]}"
     return sum(chosen)
 
@@ -134,14 +134,14 @@ def test_every_query_names_an_exported_metric(exported, title, query):
         if name in BUILT_IN:
             continue
         assert name in exported, f"{title}: {name}"
-        known = {label for labels, _ in exported[name] for label in labels} or None
+        label_names = {label for labels, _ in exported[name] for label in labels} or None
         for label in re.findall(r"(\w+)=", matchers or ""):
-            assert known is None or label in known, f"{title}: {name} has no label {label}"
+            assert label_names is None or label in label_names, f"{title}: {name} has no label {label}"
     for group in re.findall(r"by \(([^)]*)\) \((?:rate|increase)?\(?(\w+)", query):
         labels, name = group
-        known = {label for found, _ in exported.get(name, []) for label in found}
-        if known:
-            assert {one.strip() for one in labels.split(",")} <= known, f"{title}: {query}"
+        label_names = {label for sample_labels, _ in exported.get(name, []) for label in sample_labels}
+        if label_names:
+            assert {label.strip() for label in labels.split(",")} <= label_names, f"{title}: {query}"
 
 
 def test_the_dashboard_is_what_its_rows_make():

@@ -29,9 +29,9 @@ def test_commands_run_with_their_files_and_variables(cluster, tmp_path):
     variables = "environment.environment_variables=[WHO=world]"
     done = cluster.det("cmd", "run", "--config", variables, "-c", folder, "python3", "hello.py")
     assert "hello world COMMAND" in done.stdout
-    one = max(cluster.get("commands")["commands"], key=lambda one: one["startTime"])
-    wait_for(lambda: state(cluster, "command", one["id"]) == "STATE_TERMINATED", 60, "the end")
-    assert cluster.get(f"commands/{one['id']}")["command"]["exitStatus"] == "exit code 0"
+    newest = max(cluster.get("commands")["commands"], key=lambda command: command["startTime"])
+    wait_for(lambda: state(cluster, "command", newest["id"]) == "STATE_TERMINATED", 60, "the end")
+    assert cluster.get(f"commands/{newest['id']}")["command"]["exitStatus"] == "exit code 0"
 
 
 def test_a_command_acts_for_its_owner_in_the_folder_that_it_names(cluster, tmp_path):
@@ -120,18 +120,20 @@ def test_a_tensorboard_shows_the_curves_of_a_trial(cluster, tmp_path, request):
         answer = requests.get(f"{address}data/plugin/scalars/tags", headers=headers, timeout=60)
         return answer.json() if answer.ok else {}
 
-    wait_for(lambda: any("loss" in found for found in tags().values()), 90, "the curve")
+    wait_for(lambda: any("loss" in run_tags for run_tags in tags().values()), 90, "the curve")
     environment = requests.get(f"{address}data/environment", headers=headers, timeout=60).json()
     assert environment["window_title"] == "Curves of mine"
     assert "text/html" in requests.get(address, headers=headers, timeout=60).headers["content-type"]
-    (one,) = (each for each in cluster.get("tensorboards")["tensorboards"] if each["id"] in address)
-    where = re.search(rf"task {one['id']} answers on (\S+)", cluster.det("task", "logs", one["id"]).stdout)[1]
-    own = f"http://{where}/proxy/{one['id']}/data/environment"
+    (board,) = (each for each in cluster.get("tensorboards")["tensorboards"] if each["id"] in address)
+    where = re.search(
+        rf"task {board['id']} answers on (\S+)", cluster.det("task", "logs", board["id"]).stdout
+    )[1]
+    own = f"http://{where}/proxy/{board['id']}/data/environment"
     assert requests.get(own, headers=headers, timeout=60).status_code == 401
     if CHROMIUM is not None:
         look_in_browser(request.getfixturevalue("signed_in"), cluster, address)
-    cluster.det("tensorboard", "kill", one["id"])
-    wait_for(lambda: state(cluster, "tensorboard", one["id"]) == "STATE_TERMINATED", 60, "the end")
+    cluster.det("tensorboard", "kill", board["id"])
+    wait_for(lambda: state(cluster, "tensorboard", board["id"]) == "STATE_TERMINATED", 60, "the end")
 
     def stored():
         # Not in the whole home: folders of runs vanish there while one walks through it.
@@ -140,7 +142,7 @@ def test_a_tensorboard_shows_the_curves_of_a_trial(cluster, tmp_path, request):
 
     assert stored()
     cluster.det("e", "delete", experiment, "--yes")
-    listed = lambda: {one["id"] for one in cluster.get("experiments")["experiments"]}  # noqa: E731
+    listed = lambda: {entry["id"] for entry in cluster.get("experiments")["experiments"]}  # noqa: E731
     wait_for(lambda: experiment not in listed(), 60, "the deletion")
     assert not stored()
 
@@ -172,11 +174,11 @@ def test_a_secret_reaches_its_task_and_lies_nowhere_in_the_clear(cluster):
     script = "import os; print('letters', len(os.environ['MY_TOKEN']))"
     done = cluster.det("cmd", "run", "--config", variables, sys.executable, "-c", script)
     assert f"letters {len(secret)}" in done.stdout
-    one = max(cluster.get("commands")["commands"], key=lambda one: one["startTime"])
-    shown = cluster.get(f"commands/{one['id']}")
+    newest = max(cluster.get("commands")["commands"], key=lambda command: command["startTime"])
+    shown = cluster.get(f"commands/{newest['id']}")
     assert "MY_TOKEN=********" in str(shown)
     assert secret not in str(shown)
     # The worker's folder of a run that is over goes; all others hold history.
-    kept = dict(contents(path for path in cluster.home.path.rglob("*") if "workers" not in path.parts))
-    assert any("broker" in path.parts for path in kept)
-    assert [path for path, content in kept.items() if secret.encode() in content] == []
+    files = dict(contents(path for path in cluster.home.path.rglob("*") if "workers" not in path.parts))
+    assert any("broker" in path.parts for path in files)
+    assert [path for path, content in files.items() if secret.encode() in content] == []

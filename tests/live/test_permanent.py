@@ -29,7 +29,7 @@ def test_a_missing_module_or_file_is_not_tried_again(cluster, tmp_path):
     for id, expected in ids.items():
         assert cluster.wait_for_end(id)["state"] == "STATE_ERROR"
         (trial,) = cluster.trials(id)
-        said = cluster.get(f"trials/{trial['id']}")["trial"]
-        assert (said["restarts"], said["state"]) == (0, "STATE_ERROR")
-        assert expected in said["stateReason"]
-        assert "not tried again" in said["stateReason"]
+        details = cluster.get(f"trials/{trial['id']}")["trial"]
+        assert (details["restarts"], details["state"]) == (0, "STATE_ERROR")
+        assert expected in details["stateReason"]
+        assert "not tried again" in details["stateReason"]

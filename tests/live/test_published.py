@@ -116,25 +116,25 @@ print(client.get_experiment({id}).top_checkpoint().uuid)
 def test_a_day_with_it(cluster, their_det, tmp_path):
     for file, text in FILES.items():
         (tmp_path / file).write_text(text)
-    known = {"name": "published"}
-    ask = functools.partial(walk, functools.partial(their_det, cluster), known=known)
+    texts = {"name": "published"}
+    ask = functools.partial(walk, functools.partial(their_det, cluster), known=texts)
     ask(CREATION)
-    cluster.wait_for_end(int(known["id"]))
+    cluster.wait_for_end(int(texts["id"]))
     ask(EXPERIMENT)
-    told = their_det(cluster, python=METRICS.format_map(known))
-    assert told == f"[(1, 2.0)]\n{known['uuid']}\n", told
+    output = their_det(cluster, python=METRICS.format_map(texts))
+    assert output == f"[(1, 2.0)]\n{texts['uuid']}\n", output
     ask(RUNNING)
-    over = lambda: cluster.experiment(int(known["long"]))["state"] == "STATE_CANCELED"  # noqa: E731
+    over = lambda: cluster.experiment(int(texts["long"]))["state"] == "STATE_CANCELED"  # noqa: E731
     wait_for(over, 60, "the experiment to be killed")
     ask(START)
-    runs = lambda: cluster.get(f"commands/{known['command']}")["command"]["state"] == "STATE_RUNNING"  # noqa: E731
+    runs = lambda: cluster.get(f"commands/{texts['command']}")["command"]["state"] == "STATE_RUNNING"  # noqa: E731
     wait_for(runs, 60, "the command to run")
     ask(COMMANDS)
-    kept = [f"--save-{what}=0" for what in ("experiment-best", "trial-best", "trial-latest")]
-    told = their_det(cluster, "e", "set", "gc-policy", known["id"], *kept, typed="y\n")
-    assert "This policy will delete" in told
+    policy = [f"--save-{what}=0" for what in ("experiment-best", "trial-best", "trial-latest")]
+    output = their_det(cluster, "e", "set", "gc-policy", texts["id"], *policy, typed="y\n")
+    assert "This policy will delete" in output
     # All slots are free again.
     cluster.end_all()
-    walk(functools.partial(their_det, cluster, user="admin"), ADMINISTRATION, known)
-    assert "Forbidden(" in their_det(cluster, "agent", "disable", known["agent"], status=1)
+    walk(functools.partial(their_det, cluster, user="admin"), ADMINISTRATION, texts)
+    assert "Forbidden(" in their_det(cluster, "agent", "disable", texts["agent"], status=1)
     their_det(cluster, "e", "describe", "999999", status=1)

@@ -60,9 +60,9 @@ def test_slots_and_storage_are_held_to_a_quota(cluster, tmp_path):
     cluster.api("PUT", path, user="admin", json={"slots": 1, "storageBytes": 1500})
     assert cluster.wait_for_end(id)["state"] == "STATE_COMPLETED"
     # What is reported takes a moment to be folded, so one or two more may be let through.
-    (said,) = [line for line in cluster.logs(cluster.first_trial(id)) if "is not stored" in line]
-    assert "workspace 'Limited' stores" in said
-    (quota,) = [one for one in cluster.get("quotas")["quotas"] if one["holder"] == f"workspace-{space}"]
+    (message,) = [line for line in cluster.logs(cluster.first_trial(id)) if "is not stored" in line]
+    assert "workspace 'Limited' stores" in message
+    (quota,) = [quota for quota in cluster.get("quotas")["quotas"] if quota["holder"] == f"workspace-{space}"]
     assert 1500 <= quota["used"]["storageBytes"] < 20_000
     assert (quota["used"]["slots"], quota["used"]["jobs"]) == (0, 0)
     cluster.api("DELETE", path, user="admin")

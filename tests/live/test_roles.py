@@ -53,7 +53,7 @@ def test_roles_hide_a_workspace_and_a_run_is_heard_to_its_end(local_cluster, tmp
     (folder / "train.py").write_text(textwrap.dedent(WAITS.format(go=go)))
     (folder / "config.yaml").write_text(CONFIG)
     id = cluster.create("config.yaml", folder)
-    assert [one["id"] for one in cluster.get("experiments")["experiments"]] == [id]
+    assert [experiment["id"] for experiment in cluster.get("experiments")["experiments"]] == [id]
 
     cluster.api("POST", "roles/remove-assignments", user="admin", **roles)
     assert cluster.get("experiments")["experiments"] == []

@@ -53,8 +53,8 @@ def test_one_process_becomes_two(folder):
         wait_for(
             lambda: requests.get(f"{two.address}/health", timeout=60).json()["status"] == "up", 60, "health"
         )
-        found = {one["program"] for one in two.get("master/positions")["processes"]}
-        assert {"metrics", "metrics-2"} <= found
+        programs = {process["program"] for process in two.get("master/positions")["processes"]}
+        assert {"metrics", "metrics-2"} <= programs
         _what_is_away_is_named(two, second)
     finally:
         two.down()
@@ -77,7 +77,7 @@ def _what_is_away_is_named(cluster, experiment):
 
 def _is_whole(cluster, experiment):
     """Every point, line and validation of each trial of an experiment is there once, and in order."""
-    trials = [one["id"] for one in cluster.trials(experiment)]
+    trials = [trial["id"] for trial in cluster.trials(experiment)]
     rows = cluster.stream("trials/metrics/training_metrics", trialIds=trials)
     steps = [(row["trialId"], row["totalBatches"]) for page in rows for row in page["metrics"]]
     assert steps == [(id, step) for id in sorted(trials) for step in range(1, 301)]
@@ -85,9 +85,9 @@ def _is_whole(cluster, experiment):
         lines = [line for line in cluster.logs(id) if "step " in line]
         assert [line.rpartition("step ")[2] for line in lines] == [str(step) for step in range(1, 301)]
     names = cluster.stream("experiments/metrics-stream/metric-names", ids=[experiment])
-    groups = [one["group"] for one in names[-1]["metricNames"] if one["name"] == "loss"]
+    groups = [metric["group"] for metric in names[-1]["metricNames"] if metric["name"] == "loss"]
     assert groups == ["training", "validation"]
     shown = cluster.experiment(experiment)
     assert shown["state"] == "STATE_COMPLETED"
-    best = [one["bestValidation"]["metrics"]["avgMetrics"]["loss"] for one in cluster.trials(experiment)]
+    best = [trial["bestValidation"]["metrics"]["avgMetrics"]["loss"] for trial in cluster.trials(experiment)]
     assert sorted(best) == [1.0, 2.0, 3.0, 4.0]

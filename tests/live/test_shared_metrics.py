@@ -42,8 +42,8 @@ def processes(broker, credentials, tmp_path, request):
         return started[-1]
 
     yield start
-    for one in started:
-        one.kill()
+    for process in started:
+        process.kill()
 
 
 @pytest.mark.expected_log(
@@ -110,15 +110,15 @@ class Story:
     async def tell(self, trials, tasks):
         """All that scripts of these trials report, and these tasks print, stored by the broker."""
         done = [threading.Event() for _ in trials]
-        for trial, one in zip(trials, done, strict=True):
-            arguments = (self.url, self.credentials, trial, one)
+        for trial, event in zip(trials, done, strict=True):
+            arguments = (self.url, self.credentials, trial, event)
             threading.Thread(target=test_ingest.report, args=arguments, daemon=True).start()
         shipping = []
         for task in tasks:
             written, folder = threading.Event(), self.folder / task
             threading.Thread(target=test_log_ingest.write, args=(folder, written), daemon=True).start()
             shipping.append(test_log_ingest.ship(self.journal, task, folder, written))
-        await asyncio.gather(*shipping, *(asyncio.to_thread(one.wait, 300) for one in done))
+        await asyncio.gather(*shipping, *(asyncio.to_thread(event.wait, 300) for event in done))
 
     async def kill_either(self, telling):
         chance = random.Random(7)
@@ -146,28 +146,28 @@ class Story:
             while await test_log_ingest.stored(self.bus_client, task) < LINES:
                 await asyncio.sleep(0.1)
             query = queries.LogPage(task_id=task, limit=0)
-            found = await test_log_ingest.every_line(self.bus_client, query)
-            assert [line["text"] for line in found] == [f"line {n}" for n in range(LINES)]
-            assert [line["number"] for line in found] == list(range(1, LINES + 1))
+            lines = await test_log_ingest.every_line(self.bus_client, query)
+            assert [line["text"] for line in lines] == [f"line {n}" for n in range(LINES)]
+            assert [line["number"] for line in lines] == list(range(1, LINES + 1))
 
     async def answers_are_joined(self):
         trials = [*EARLY, *LATER]
         summaries = await asked(self.bus_client, queries.TrialSummaries(trials))
-        assert {id: one["summary"]["training"]["step"]["sum"] for id, one in summaries.items()} == {
+        assert {id: summary["summary"]["training"]["step"]["sum"] for id, summary in summaries.items()} == {
             str(id): REPORTS * (REPORTS + 1) / 2 for id in trials
         }
         curves = await asked(self.bus_client, queries.Buckets(trial_ids=trials, names=["step"], width=50))
-        assert [(one["trial_id"], one["count"]) for one in curves] == [(id, REPORTS) for id in trials]
-        found, after = [], None
+        assert [(curve["trial_id"], curve["count"]) for curve in curves] == [(id, REPORTS) for id in trials]
+        reports, after = [], None
         while True:
             query = queries.Reports(trial_ids=trials, group="training", after=after, limit=0)
             page = await asked(self.bus_client, query)
-            found += [(row["trial_id"], row["steps_completed"]) for row in page["rows"]]
+            reports += [(row["trial_id"], row["steps_completed"]) for row in page["rows"]]
             if not page["more"]:
                 break
             last = page["rows"][-1]
             after = (last["trial_id"], last["run"], last["steps_completed"], last["id"])
-        assert found == [(id, step) for id in trials for step in range(1, REPORTS + 1)]
+        assert reports == [(id, step) for id in trials for step in range(1, REPORTS + 1)]
         names = await asked(self.bus_client, queries.MetricNames([1, 2]))
         assert names == {"training": ["loss", "step"], "validation": ["loss"]}
         best = await asked(self.bus_client, queries.BestValidation(1, smaller_is_better=True))
@@ -175,7 +175,7 @@ class Story:
 
     async def verdicts_are_recorded_once(self):
         """Each validation of each trial, by whichever process."""
-        found, actors = [], set()
+        validations, actors = [], set()
         log = JetStreamLog(self.client)
         async with log.read(subjects.CONTROL, after=0) as feed:
             while True:
@@ -184,11 +184,11 @@ class Story:
                     recorded = read_event(message)
                     assert not isinstance(recorded.event, ReportRefused)
                     if isinstance(recorded.event, Validated):
-                        found.append((recorded.event.trial_id, recorded.event.number))
+                        validations.append((recorded.event.trial_id, recorded.event.number))
                         actors.add(recorded.actor)
                 if batch.caught_up:
                     break
-        assert sorted(found) == [(id, number) for id in (*EARLY, *LATER) for number in range(1, 11)]
+        assert sorted(validations) == [(id, number) for id in (*EARLY, *LATER) for number in range(1, 11)]
         assert actors == {"metrics", "metrics-2"}
 
     def a_wrong_number_is_refused(self):

@@ -24,9 +24,9 @@ def test_a_shell_runs_what_it_is_given(cluster, tmp_path):
     assert (done.stdout, done.returncode) == ("of mine\nSHELL\n", 7)
     shown = cluster.get(f"shells/{id}")["shell"]
     assert "PRIVATE KEY" in shown["privateKey"]
-    kept = [path for path in cluster.home.path.rglob("*") if path.is_file() and "workers" not in path.parts]
+    files = [path for path in cluster.home.path.rglob("*") if path.is_file() and "workers" not in path.parts]
     secret = "".join(shown["privateKey"].splitlines()[1:3])[:40].encode()
-    assert [path for path in kept if secret in path.read_bytes()] == []
+    assert [path for path in files if secret in path.read_bytes()] == []
     command = cluster.det("shell", "show_ssh_command", id).stdout.strip()
     assert subprocess.run(f"{command} true", shell=True, timeout=60).returncode == 0  # noqa: S602
     stranger = tmp_path / "stranger"

@@ -50,8 +50,8 @@ def ran(cluster, folder, path, script):
 
 
 def states(cluster, id):
-    found = cluster.get(f"experiments/{id}/checkpoints")["checkpoints"]
-    return {one["uuid"]: one["state"] for one in found}
+    checkpoints = cluster.get(f"experiments/{id}/checkpoints")["checkpoints"]
+    return {checkpoint["uuid"]: checkpoint["state"] for checkpoint in checkpoints}
 
 
 def collected(cluster, id):
@@ -69,12 +69,12 @@ def contents(folder):
 
 def test_what_is_the_platforms_is_neither_collected_nor_read(cluster, tmp_path):
     home = cluster.home.path
-    known = contents(home / "secrets")
+    before = contents(home / "secrets")
     id = ran(cluster, tmp_path / "code", home, LIES)
     refused = "belongs to the platform itself"
     wait_for(lambda: refused in collected(cluster, id), 60, "collection")
     assert set(states(cluster, id).values()) == {"STATE_COMPLETED"}
-    assert contents(home / "secrets") == known
+    assert contents(home / "secrets") == before
     assert all((home / name).is_dir() for name in ("blobs", "databases", "broker"))
     for uuid in states(cluster, id):
         headers = {"Authorization": f"Bearer {cluster._token}"}

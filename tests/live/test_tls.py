@@ -61,7 +61,7 @@ def test_nothing_is_answered_in_the_clear(secured):
 
 def test_its_state_is_shown(secured, capsys):
     wait_for(
-        lambda: not any(one.problems for one in status.program_statuses(secured.home)),
+        lambda: not any(program.problems for program in status.program_statuses(secured.home)),
         30,
         "all of it to be well",
     )

@@ -30,13 +30,13 @@ def collector():
 
 def ancestors(collector, span):
     """A span and what it is within, outermost first, as far as it is known; the services with their names."""
-    known = {one.span_id: (service, one) for service, one in list(collector.spans)}
+    spans = {other.span_id: (service, other) for service, other in list(collector.spans)}
     chain = []
-    while span is not None and span.span_id in known:
-        service, one = known[span.span_id]
-        assert one.trace_id == span.trace_id
-        chain.append((service, one))
-        _, span = known.get(one.parent_span_id, (None, None))
+    while span is not None and span.span_id in spans:
+        service, ancestor = spans[span.span_id]
+        assert ancestor.trace_id == span.trace_id
+        chain.append((service, ancestor))
+        _, span = spans.get(ancestor.parent_span_id, (None, None))
     return chain[::-1]
 
 
@@ -55,10 +55,10 @@ def test_one_trace_from_the_request_to_the_first_line(local_cluster, collector, 
     assert len(collector.named("POST /api/v1/experiments")) == 1
     chain = ancestors(collector, last)
     names = [(service, span.name) for service, span in chain]
-    assert [one for one in names if one in CHAIN] == CHAIN, names
+    assert [name for name in names if name in CHAIN] == CHAIN, names
     begins = [span.start_time_unix_nano for _, span in chain]
     assert begins == sorted(begins)
-    run = {one.key: one.value.string_value for one in last.attributes}
+    run = {attribute.key: attribute.value.string_value for attribute in last.attributes}
     assert run["allocation"] == cluster.get("trials/1")["trial"]["taskIds"][0] + ".1"
     # What only reads is not followed.
     assert not [span.name for _, span in collector.spans if span.name.startswith("GET")]

@@ -47,8 +47,8 @@ def submitted(gateways, tmp_path, monkeypatch):
     code.mkdir()
     (code / "train.py").write_text(SCRIPT)
     environment = {"environment_variables": [f"GATE={gate}"]}
-    found = client.create_experiment(CONFIG | {"environment": environment}, code)
-    return found, gate
+    experiment = client.create_experiment(CONFIG | {"environment": environment}, code)
+    return experiment, gate
 
 
 class Page:
@@ -101,7 +101,7 @@ def test_a_search_is_submitted_watched_and_ends_while_either_gateway_is_killed(g
     cluster.wait_for_end(experiment.id)
     for trial in cluster.trials(experiment.id):
         rows = cluster.stream("trials/metrics/training_metrics", trialIds=trial["id"])
-        assert [row["totalBatches"] for one in rows for row in one["metrics"]] == [1, 2, 3, 4]
+        assert [row["totalBatches"] for batch in rows for row in batch["metrics"]] == [1, 2, 3, 4]
         line_end = f"waits {trial['hparams']['lr']}"
         assert sum(line.endswith(line_end) for line in cluster.logs(trial["id"])) == 1
     assert experiment.top_checkpoint().training.hparams["lr"] == 1.0
@@ -119,4 +119,4 @@ def test_what_is_made_is_made_once_and_known_at_once(gateways):
         cluster.api("PATCH", f"workspaces/{id}", json={"name": f"renamed {number} {id}"}, user="admin")
         assert cluster.get(f"workspaces/{id}")["workspace"]["name"] == f"renamed {number} {id}"
         cluster.api("DELETE", f"workspaces/{id}", user="admin")
-        assert id not in {one["id"] for one in cluster.get("workspaces")["workspaces"]}
+        assert id not in {workspace["id"] for workspace in cluster.get("workspaces")["workspaces"]}

@@ -235,11 +235,11 @@ def test_a_hostile_script_gets_at_nothing_of_others(place, people, shop):
     variables |= {"HOME_OF_PLATFORM": str(home)}
     for name, uid in (("bob", BOB), ("determined", NOBODY)):
         lines = people[name].command(HOSTILE, **variables)
-        (found,) = [json.loads(line[6:]) for line in lines if line.startswith("FOUND ")]
-        assert found["me"] == uid
-        assert found["others"] > 5
-        assert found["done"] == [], "\n".join(found["done"])
-        assert (found["named"], found["secret"]) == ([], [])
+        (report,) = [json.loads(line[6:]) for line in lines if line.startswith("FOUND ")]
+        assert report["me"] == uid
+        assert report["others"] > 5
+        assert report["done"] == [], "\n".join(report["done"])
+        assert (report["named"], report["secret"]) == ([], [])
     gate.touch()
     place.wait_for_end(id)
     assert people["ann"].get(f"experiments/{id}")["experiment"]["state"] == "STATE_COMPLETED"
@@ -256,8 +256,8 @@ def test_a_trial_of_another_user_works_and_leaves_nothing(place, people, shop):
 
     # Its policy keeps none: what bob's trial wrote, a task of bob's deletes.
     def deleted():
-        found = people["bob"].get(f"experiments/{id}/checkpoints")["checkpoints"]
-        return [one["state"] for one in found] == ["STATE_DELETED"]
+        checkpoints = people["bob"].get(f"experiments/{id}/checkpoints")["checkpoints"]
+        return [checkpoint["state"] for checkpoint in checkpoints] == ["STATE_DELETED"]
 
     wait_for(deleted, 60, "the deletion")
     left = [path for path in (shop / "storage").rglob("*") if path.lstat().st_uid == BOB and path.is_file()]

@@ -82,11 +82,11 @@ def test_a_plain_script_reports_from_outside(cluster, tmp_path):
 
 def runs_heard(cluster):
     """How many runs outside of the cluster the searcher waits for and has heard since it started."""
-    found = 0
+    count = 0
     for target in json.loads((cluster.home.path / "prometheus-targets.json").read_text()):
         text = requests.get(f"http://{target['targets'][0]}/metrics", timeout=60).text
-        found += sum(float(n) for n in re.findall(r'steadfast_outside_runs{.*heard="yes".*} (\S+)', text))
-    return found
+        count += sum(float(n) for n in re.findall(r'steadfast_outside_runs{.*heard="yes".*} (\S+)', text))
+    return count
 
 
 def test_heartbeats_alone_keep_an_unmanaged_trial_alive(cluster):

@@ -38,7 +38,11 @@ class Receiver(ThreadingHTTPServer):
         return [json.loads(body) for _, body in self.got]
 
     def attempts(self, state):
-        return [one["event_id"] for one in self.documents() if one.get("condition") == {"state": state}]
+        return [
+            document["event_id"]
+            for document in self.documents()
+            if document.get("condition") == {"state": state}
+        ]
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -61,17 +65,17 @@ def receiver():
     made = []
 
     def make(**options):
-        found = Receiver(**options)
-        thread = threading.Thread(target=found.serve_forever, args=(0.05,))
+        server = Receiver(**options)
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
         thread.start()
-        made.append((found, thread))
-        return found
+        made.append((server, thread))
+        return server
 
     yield make
-    for found, thread in made:
-        found.released.set()
-        found.shutdown()
-        found.server_close()
+    for server, thread in made:
+        server.released.set()
+        server.shutdown()
+        server.server_close()
         thread.join()
 
 
@@ -83,8 +87,8 @@ def hook(cluster, url, kind, **more):
 
 
 def has_arrived(cluster, id):
-    (one,) = cluster.api("GET", f"webhooks/{id}/deliveries", user="admin")["deliveries"]
-    return one["state"] == "DELIVERED"
+    (delivery,) = cluster.api("GET", f"webhooks/{id}/deliveries", user="admin")["deliveries"]
+    return delivery["state"] == "DELIVERED"
 
 
 def test_a_delivery_outlives_the_service_and_a_slow_receiver_delays_nobody(cluster, receiver, tmp_path):

@@ -346,7 +346,7 @@ def test_everybody_can_use_every_page(cluster, page, examples, scheme):
     cluster.wait_for_end(id)
     trial = cluster.first_trial(id)
     page.emulate_media(color_scheme=scheme)
-    found = {}
+    faults = {}
     for path in PAGES:
         page.goto(f"/det{path.format(id=id, trial=trial)}")
         expect(page.locator("main h1, main h2").first).to_be_visible()
@@ -354,5 +354,8 @@ def test_everybody_can_use_every_page(cluster, page, examples, scheme):
         expect(page.locator(".skeleton")).to_have_count(0)
         page.evaluate(AXE.read_text())
         broken = page.evaluate("axe.run().then(found => found.violations)")
-        found |= {f"{path} {one['id']}": [node["html"][:120] for node in one["nodes"][:3]] for one in broken}
-    assert found == {}
+        faults |= {
+            f"{path} {violation['id']}": [node["html"][:120] for node in violation["nodes"][:3]]
+            for violation in broken
+        }
+    assert faults == {}

@@ -61,9 +61,9 @@ def test_one_finds_who_did_what(page):
 def test_all_of_it_is_taken_away(page):
     page.get_by_label("kind").select_option("logins and log-outs")
     expect(page.get_by_role("table", name="Audit")).to_contain_text("Logged in from")
-    with page.expect_download() as told:
+    with page.expect_download() as download:
         page.get_by_role("link", name="Export all as CSV").click()
-    lines = told.value.path().read_text().splitlines()
+    lines = download.value.path().read_text().splitlines()
     assert lines[0] == "position,time,username,event,about,what,reason"
     assert all("gateway.session" in line for line in lines[1:])
 

@@ -154,10 +154,10 @@ def same(page, other, parts):
     other.goto(page.url)
     for part in parts:
         # What is out of view is not drawn.
-        for one in (page, other):
-            one.locator(part.partition(" ")[0]).first.scroll_into_view_if_needed()
+        for viewer in (page, other):
+            viewer.locator(part.partition(" ")[0]).first.scroll_into_view_if_needed()
         both = page.locator(part).first, other.locator(part).first
-        look = lambda both=both: [one.evaluate(PICTURES) for one in both]  # noqa: E731
+        look = lambda both=both: [element.evaluate(PICTURES) for element in both]  # noqa: E731
         wait_for(lambda look=look: look()[0] == look()[1], 60, f"{part} to look the same")
 
 
@@ -233,9 +233,9 @@ def test_charts_are_taken_away_and_say_what_is_no_number(cluster, signed_in, sea
     expect(figure.get_by_text("8 values were not numbers")).to_be_visible()
     content = {}
     for kind in ("CSV", "SVG", "PNG"):
-        with page.expect_download() as told:
+        with page.expect_download() as download:
             act(page, figure, f"Export as {kind}")
-        content[kind] = told.value.path().read_bytes()
+        content[kind] = download.value.path().read_bytes()
     rows = list(csv.DictReader(io.StringIO(content["CSV"].decode())))
     assert {row["group"] for row in rows} == {"training", "validation"}
     assert sum(int(row["non_finite"]) for row in rows) == 8
@@ -286,7 +286,7 @@ def test_trials_tell_what_the_search_decided_and_are_compared(cluster, signed_in
     page.goto(f"/det/experiments/{search}/trials")
     table = page.get_by_role("table", name="Trials")
     ((low, top),) = cluster.get(f"experiments/{search}/rungs")["brackets"]
-    stopped = [one for one in low["entries"] if one["verdict"] == "stopped"]
+    stopped = [entry for entry in low["entries"] if entry["verdict"] == "stopped"]
     assert len(stopped) + top["count"] == low["count"] == 8
     expect(table.get_by_text(re.compile(r"reached 16, "))).to_have_count(top["count"])
     expect(table.get_by_text(re.compile(r"stopped after 4, "))).to_have_count(len(stopped))
@@ -336,7 +336,7 @@ def test_everybody_can_use_every_chart(cluster, signed_in, search, scheme):
         pytest.skip("axe-core is not installed: make setup")
     page = signed_in(cluster)
     page.emulate_media(color_scheme=scheme)
-    found = {}
+    faults = {}
     for view in VIEWS:
         page.goto("/det/" + view.format(id=search))
         expect(page.locator("main h1, main h2").first).to_be_visible()
@@ -345,5 +345,5 @@ def test_everybody_can_use_every_chart(cluster, signed_in, search, scheme):
         for figure in page.locator("figure.chart").all()[1:2]:
             act(page, figure, "As table")
             expect(page.get_by_role("menuitem")).to_have_count(0)
-        found |= {f"{view} {rule}": where for rule, where in violations(page).items()}
-    assert found == {}
+        faults |= {f"{view} {rule}": where for rule, where in violations(page).items()}
+    assert faults == {}

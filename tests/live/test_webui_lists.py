@@ -223,7 +223,7 @@ def test_everybody_can_use_every_list(page, create, scheme):
     other = create(f"beside-axe-{scheme}")
     id = create(f"axe-{scheme}", REPORTS, hyperparameters={"lr": 0.25}, labels=["one"])
     page.emulate_media(color_scheme=scheme)
-    found = {}
+    faults = {}
 
     def look(where, **rules):
         expect(page.locator("main h1, main h2").first).to_be_visible()
@@ -235,8 +235,11 @@ def test_everybody_can_use_every_list(page, create, scheme):
         broken = page.evaluate(
             "([part, options]) => axe.run(part, options).then(found => found.violations)", [part, options]
         )
-        found.update(
-            {f"{where} {one['id']}": [node["html"][:120] for node in one["nodes"][:3]] for one in broken}
+        faults.update(
+            {
+                f"{where} {violation['id']}": [node["html"][:120] for node in violation["nodes"][:3]]
+                for violation in broken
+            }
         )
 
     for path in PAGES:
@@ -263,4 +266,4 @@ def test_everybody_can_use_every_list(page, create, scheme):
     page.goto("/det/dashboard")
     page.keyboard.press("?")
     look("keys")
-    assert found == {}
+    assert faults == {}

@@ -100,7 +100,7 @@ def go_to(page, number):
 
 
 def see(page, text):
-    wait_for(lambda: any(text in one for one in in_view(page)), 60, f"'{text}' in view")
+    wait_for(lambda: any(text in line for line in in_view(page)), 60, f"'{text}' in view")
 
 
 STILL = """(box, before) => new Promise(still => {
@@ -322,9 +322,9 @@ def test_the_shown_lines_can_be_downloaded_and_copied_as_a_command(cluster, fail
         "ERROR: lost rank 1",
         "ERROR: ZeroDivisionError: division by zero",
     ]
-    told = page.locator(".logfoot .cmd code").inner_text()
-    assert told.strip() == f"det trial logs {trial} --level ERROR"
-    printed = cluster.det(*told.split()[1:]).stdout
+    command = page.locator(".logfoot .cmd code").inner_text()
+    assert command.strip() == f"det trial logs {trial} --level ERROR"
+    printed = cluster.det(*command.split()[1:]).stdout
     assert printed.startswith(text)
 
 

@@ -69,7 +69,9 @@ def test_what_is_fetched_later_may_fail_and_the_page_stays(cluster, signed_in):
     page = signed_in(cluster)
     page.route(re.compile(r"/assets/(overlay|palette)-"), lambda route: route.abort())
     failing = re.compile(r"/assets/overlay-")
-    with page.expect_event("requestfailed", lambda one: failing.search(one.url), timeout=60 * SECONDS):
+    with page.expect_event(
+        "requestfailed", lambda request: failing.search(request.url), timeout=60 * SECONDS
+    ):
         page.goto("/")
     heading = page.get_by_role("heading", name="Dashboard")
     expect(heading).to_be_visible(timeout=60 * SECONDS)
@@ -139,15 +141,15 @@ def test_every_page_says_what_is_wrong_and_since_when_for_as_long_as_it_is(clust
 
 
 def test_the_page_shows_that_the_gateway_hangs(cluster, page):
-    told = page.get_by_text(re.compile(r"The gateway has not answered since \d+:\d\d"))
+    notice = page.get_by_text(re.compile(r"The gateway has not answered since \d+:\d\d"))
     os.kill(cluster.pid("gateway"), signal.SIGSTOP)
     try:
-        expect(told).to_be_visible(timeout=60 * SECONDS)
+        expect(notice).to_be_visible(timeout=60 * SECONDS)
         expect(page.get_by_text(re.compile(r"This page shows data from \d+:\d\d"))).to_be_visible()
         assert violations(page) == {}
     finally:
         os.kill(cluster.pid("gateway"), signal.SIGCONT)
-    expect(told).to_have_count(0, timeout=60 * SECONDS)
+    expect(notice).to_have_count(0, timeout=60 * SECONDS)
 
 
 def test_a_gateway_that_cannot_save_what_it_reads_says_that_its_data_is_old(cluster, page):

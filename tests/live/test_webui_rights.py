@@ -100,7 +100,7 @@ def test_what_a_user_may_not_do_is_held_back_with_the_reason_everywhere(cluster,
     expect(page.get_by_role("button", name="Add user")).to_be_disabled()
     assert cluster.experiment(id)["state"] not in ("STATE_PAUSED", "STATE_CANCELED")
 
-    person = next(one for one in cluster.get("users")["users"] if one["username"] == bob)
+    person = next(user for user in cluster.get("users")["users"] if user["username"] == bob)
     path = f"{cluster.address}/api/v1/users/{person['id']}"
     admin.patch(path, json={"admin": True}, timeout=60).raise_for_status()
     expect(page.get_by_role("button", name="Add user")).to_be_enabled()

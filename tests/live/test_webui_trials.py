@@ -99,8 +99,8 @@ def long_trial(cluster, tmp_path):
     head, _, tail = SEARCH_CONFIG.partition("hyperparameters:")
     tail = tail[tail.index("resources:") :]
     searcher = "{name: single, metric: loss, max_length: {batches: 16}}"
-    one = f"{head}hyperparameters: {{lr: 0.001, act: relu, layers: 2}}\nsearcher: {searcher}\n{tail}"
-    id = submitted(cluster, tmp_path, SEARCH, one, "search.py")
+    config = f"{head}hyperparameters: {{lr: 0.001, act: relu, layers: 2}}\nsearcher: {searcher}\n{tail}"
+    id = submitted(cluster, tmp_path, SEARCH, config, "search.py")
     assert cluster.wait_for_end(id)["state"] == "STATE_COMPLETED"
     return id, cluster.first_trial(id)
 

@@ -63,10 +63,13 @@ def test_a_completed_experiment_and_all_of_it(cluster, submit):
     assert chain[-1] == f"experiment {id} was created"
     assert sentences(cluster, "job", f"experiment-{id}") == (state, chain)
     about = [step["about"] for step in why(cluster, "trial", trial)[2]]
-    allocation = next(one["id"] for one in about if one["kind"] == "allocation")
+    allocation = next(subject["id"] for subject in about if subject["kind"] == "allocation")
     assert sentences(cluster, "allocation", allocation)[1][0] == f"run 1 of trial {trial} ended well"
     (checkpoint,) = cluster.get(f"experiments/{id}/checkpoints")["checkpoints"]
-    assert any("stored checkpoint" in one for one in sentences(cluster, "checkpoint", checkpoint["uuid"])[1])
+    assert any(
+        "stored checkpoint" in sentence
+        for sentence in sentences(cluster, "checkpoint", checkpoint["uuid"])[1]
+    )
 
 
 def test_paused_and_killed_by_whom(cluster, submit):

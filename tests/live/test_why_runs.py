@@ -100,11 +100,11 @@ def test_a_killed_trial_and_who_got_its_slot(cluster, submit):
     assert why(cluster, "trial", third)[0]["state"] == "QUEUED"
     cluster.det("trial", "kill", first)
     wait_until(cluster, "trial", first, f"trial {first} was canceled")
-    answer, said = why(cluster, "trial", first)
-    assert said[-1] == f"trial {first} was to be canceled"
+    answer, sentences = why(cluster, "trial", first)
+    assert sentences[-1] == f"trial {first} was to be canceled"
     assert (answer["steps"][-1]["actor"], answer["state"]) == ("user:determined", "CANCELED")
     allocation = answer["steps"][1]["about"]["id"]
-    assert why(cluster, "allocation", allocation)[1] == said[1:]
+    assert why(cluster, "allocation", allocation)[1] == sentences[1:]
     wait_until(cluster, "trial", third, f"run 1 of trial {third} started")
     occasions = [step["what"] for step in why(cluster, "trial", third)[0]["steps"] if step["aside"]]
     assert occasions == [f"run 1 of trial {first} was ended"]
@@ -120,18 +120,19 @@ def test_a_preempted_trial_and_an_agent_that_was_disabled(cluster, submit):
         wait_until(cluster, "trial", id, f"run 1 of trial {id} started")
     for kind, id in (("trial", first), ("job", low)):
         until_it_waits(cluster, kind, id)
-        answer, said = why(cluster, kind, id)
+        answer, sentences = why(cluster, kind, id)
         assert answer["state"] == "QUEUED"
         assert any(
-            one.startswith(f"run 1 of trial {first} was asked to save and leave its slots to") for one in said
+            sentence.startswith(f"run 1 of trial {first} was asked to save and leave its slots to")
+            for sentence in sentences
         )
-        assert f"experiment {high} was created" in said
+        assert f"experiment {high} was created" in sentences
     (agent,) = cluster.workers()
     cluster.api("POST", f"agents/{agent}/disable", user="admin")
     killed = important[0]
     wait_until(cluster, "trial", killed, f"trial {killed} asked for 1 slot for its run 2")
-    answer, said = why(cluster, "trial", killed)
-    assert said[-2:] == [f"run 1 of trial {killed} was to be killed", f"agent {agent} was disabled"]
+    answer, sentences = why(cluster, "trial", killed)
+    assert sentences[-2:] == [f"run 1 of trial {killed} was to be killed", f"agent {agent} was disabled"]
     assert answer["steps"][-1]["actor"] == "user:admin"
     cluster.api("POST", f"agents/{agent}/enable", user="admin")
 
@@ -143,14 +144,14 @@ def test_a_checkpoint_that_the_retention_deleted(cluster, submit):
     gone = []
 
     def deleted():
-        known = cluster.get(f"experiments/{id}/checkpoints")["checkpoints"]
-        gone[:] = [one["uuid"] for one in known if one["state"] == "STATE_DELETED"]
+        checkpoints = cluster.get(f"experiments/{id}/checkpoints")["checkpoints"]
+        gone[:] = [checkpoint["uuid"] for checkpoint in checkpoints if checkpoint["state"] == "STATE_DELETED"]
         return gone
 
     wait_for(deleted, 60, "a checkpoint to be deleted")
-    answer, said = why(cluster, "checkpoint", gone[0])
+    answer, sentences = why(cluster, "checkpoint", gone[0])
     assert answer["state"] == "DELETED"
-    assert said[0].endswith(f"deleted checkpoint {gone[0]}")
-    assert f"experiment {id} completed" in said
+    assert sentences[0].endswith(f"deleted checkpoint {gone[0]}")
+    assert f"experiment {id} completed" in sentences
     assert "kept" in answer["steps"][0]["reason"]
-    assert why(cluster, "checkpoint", gone[0], "--all")[1][-1] == said[0]
+    assert why(cluster, "checkpoint", gone[0], "--all")[1][-1] == sentences[0]
