@@ -136,8 +136,8 @@ def test_a_trial_is_paused_and_goes_on_from_its_checkpoint(cluster, running):
     assert begun(cluster, trial)[1] != "None"
     text = "\n".join(cluster.logs(trial))
     assert f"in a container: True {pwd.getpwnam(USER).pw_uid} " in text
-    for said in ("info: True True", "rights: 1", "read only: Read-only"):
-        assert said in text
+    for expected in ("info: True True", "rights: 1", "read only: Read-only"):
+        assert expected in text
     assert """lines: "one\\ntwo 'three'" hush None""" in text
     (checkpoint,) = cluster.get(f"experiments/{id}/checkpoints")["checkpoints"]
     assert checkpoint["resources"]["weights"] == "1"
@@ -162,8 +162,8 @@ def test_killed_by_a_person_nothing_is_left(cluster, running):
 def test_with_its_shim_the_container_ends_too(cluster, running):
     id, _, _ = running
     files = (cluster.home.path / "workers").glob("*/runs/*/running.json")
-    (told,) = (json.loads(one.read_text()) for one in files if not (one.parent / "exit.json").exists())
-    os.kill(told["shim"]["pid"], signal.SIGKILL)
+    (record,) = (json.loads(file.read_text()) for file in files if not (file.parent / "exit.json").exists())
+    os.kill(record["shim"]["pid"], signal.SIGKILL)
     assert cluster.wait_for_end(id)["state"] == "STATE_ERROR"
     wait_for(lambda: not cluster.run_processes(), 60, "the container to be gone")
 

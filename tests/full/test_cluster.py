@@ -192,13 +192,13 @@ def test_a_worker_that_is_back_with_fewer_slots_keeps_what_still_fits(lab):
         for p in e.parts
         if p.worker_id == place
     }
-    kept, moved = there[0, 1], there[2, 3]
+    staying, moved = there[0, 1], there[2, 3]
     lab.cluster.stop(place, signal.SIGKILL)
     lab.cluster.start(place, STEADFAST_WORKER_SLOTS="2")
     wait_for(lambda: lab.outcomes(moved) == ["worker_lost"], 60, "the trial on the lost slots to end")
     lab.open("shrunk")
     lab.finished(experiment)
-    assert lab.runs(kept) == 1
+    assert lab.runs(staying) == 1
     assert lab.runs(moved) == 2
 
 

@@ -194,27 +194,27 @@ def open_folder():
 def stack(tmp_path, open_folder, postgres_url, s3_url):
     folder = tmp_path / "stack"
     folder.mkdir()
-    found = Stack(folder, open_folder, postgres_url, s3_url)
+    new_stack = Stack(folder, open_folder, postgres_url, s3_url)
     try:
-        found.up()
-        yield found
+        new_stack.up()
+        yield new_stack
     except BaseException:
-        print(found.logs_of_processes())
+        print(new_stack.logs_of_processes())
         raise
     finally:
-        found.down()
-    print(found.logs_of_processes())
+        new_stack.down()
+    print(new_stack.logs_of_processes())
     assert working_inside(folder) == []
 
 
 def working_inside(folder):
     """Command lines of processes whose working directory is in a folder."""
-    found = []
+    command_lines = []
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             if (process / "cwd").readlink().is_relative_to(folder):
-                found.append((process / "cmdline").read_text().replace("\0", " "))
-    return found
+                command_lines.append((process / "cmdline").read_text().replace("\0", " "))
+    return command_lines
 
 
 @pytest.mark.timeout(900)
@@ -257,8 +257,8 @@ def test_an_experiment_goes_through_the_stack(tmp_path, stack, postgres_url, s3_
 
 def objects(s3_url):
     """Name -> bytes of all that is in the stack's bucket."""
-    found = s3_client(s3_url, KEY, SECRET).list_objects("steadfast", recursive=True)
-    return {each.object_name: each.size for each in found}
+    listing = s3_client(s3_url, KEY, SECRET).list_objects("steadfast", recursive=True)
+    return {each.object_name: each.size for each in listing}
 
 
 def positions(url):

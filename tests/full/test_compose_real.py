@@ -73,8 +73,8 @@ BLOCKS = re.findall(r"```\w+(?: title=\S+)?\n(.*?)```", GUIDE, re.DOTALL)
 
 def block(part: str) -> str:
     """The block of the guide that contains this."""
-    (found,) = [text for text in BLOCKS if part in text]
-    return found
+    (text,) = [text for text in BLOCKS if part in text]
+    return text
 
 
 class Compose(LocalCluster):
@@ -209,15 +209,22 @@ def test_one_image_is_built_for_all(stack):
     print(f"the image has {whole:.0f} MB, {whole - base:.0f} of them beside its base")
     assert whole - base + BASE_MB < MOST_MB
     for name in (*SERVICES, "worker"):
-        (one, *_) = stack.daemon.containers(f"label=com.docker.compose.service={name}")
-        assert stack.daemon.inspect(one)["Config"]["User"] == ("root" if name == "worker" else "steadfast")
+        (container, *_) = stack.daemon.containers(f"label=com.docker.compose.service={name}")
+        assert stack.daemon.inspect(container)["Config"]["User"] == (
+            "root" if name == "worker" else "steadfast"
+        )
 
 
 def test_each_worker_has_an_id_and_folders_of_its_own(stack):
     workers = stack.daemon.containers("label=com.docker.compose.service=worker")
     containers = [stack.daemon.inspect(name) for name in workers]
-    assert stack.agents() == {one["Config"]["Hostname"] for one in containers}
-    homes = {m["Source"] for one in containers for m in one["Mounts"] if m["Destination"].endswith("worker")}
+    assert stack.agents() == {container["Config"]["Hostname"] for container in containers}
+    homes = {
+        m["Source"]
+        for container in containers
+        for m in container["Mounts"]
+        if m["Destination"].endswith("worker")
+    }
     assert len(homes) >= WORKERS
 
 

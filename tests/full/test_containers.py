@@ -179,16 +179,22 @@ def test_a_search_in_containers(cluster, daemon, tmp_path, data):
     assert ended["state"] == "STATE_COMPLETED", lines
     text = "\n".join(lines)
     assert f"in a container: True {NOBODY} " in text
-    for said in ("marked: mine", "hooked: hooked", "data: of the host", "read only: Read-only", "rights: 1"):
-        assert said in text
+    for expected in (
+        "marked: mine",
+        "hooked: hooked",
+        "data: of the host",
+        "read only: Read-only",
+        "rights: 1",
+    ):
+        assert expected in text
     assert """lines: "one\\ntwo 'three'" 100000 hush""" in text
     assert f"shm: {96 << 20}" in text
     checkpoints = cluster.get(f"experiments/{id}/checkpoints")["checkpoints"]
     assert len(checkpoints) == 2
-    assert all(one["resources"]["weights"] == "1000" for one in checkpoints)
+    assert all(checkpoint["resources"]["weights"] == "1000" for checkpoint in checkpoints)
     # Whoever may look at a container sees no secret of its task.
-    assert any("steadfast.allocation" in one for one in seen)
-    assert not any(SECRET in one for one in seen)
+    assert any("steadfast.allocation" in inspection for inspection in seen)
+    assert not any(SECRET in inspection for inspection in seen)
     assert daemon.containers(all=True) == []
 
 
@@ -230,7 +236,7 @@ def test_killed_by_a_person_nothing_is_left(cluster, daemon, tmp_path, data):
 def shims(cluster):
     """The processes of what runs: of each its shim, and the engine's program below it."""
     running = (cluster.home.path / "workers").glob("*/runs/*/running.json")
-    return [json.loads(one.read_text()) for one in running if not (one.parent / "exit.json").exists()]
+    return [json.loads(file.read_text()) for file in running if not (file.parent / "exit.json").exists()]
 
 
 def sampled(cluster):

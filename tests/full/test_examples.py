@@ -90,8 +90,8 @@ def test_keras_is_paused_and_goes_on(cluster, tmp_path):
     wait_for(lambda: cluster.trials(id)[0]["state"] == "STATE_PAUSED", 60, "the pause")
     cluster.tell(id, "activate")
     both = cluster.create("distributed.yaml", folder, "--config", "searcher.max_length.epochs=3")
-    for one in (id, both):
-        assert cluster.wait_for_end(one, 240)["state"] == "STATE_COMPLETED"
+    for experiment in (id, both):
+        assert cluster.wait_for_end(experiment, 240)["state"] == "STATE_COMPLETED"
     # Paused and resumed, each epoch is validated once: 47 batches of 32 in 1,500 records.
     rows = cluster.stream("trials/metrics/validation_metrics", trialIds=cluster.trials(id)[0]["id"])
     assert [m["totalBatches"] for page in rows for m in page["metrics"]] == [47 * n for n in range(1, 9)]

@@ -30,8 +30,8 @@ def test_no_request_is_a_failure(local_cluster):
     headers = {"Authorization": f"Bearer {cluster._token}"}
     schema = schemathesis.openapi.from_url(f"{cluster.address}/api/v1/openapi.json")
     failures, asked = [], 0
-    for found in schema.get_all_operations():
-        operation = found.ok()
+    for result in schema.get_all_operations():
+        operation = result.ok()
         if operation.definition.raw["operationId"] in LEFT_OUT:
             continue
 
@@ -43,8 +43,8 @@ def test_no_request_is_a_failure(local_cluster):
             case.query = {name: value for name, value in (case.query or {}).items() if name not in WAITING}
             answer = case.call(base_url=cluster.address, headers=headers, timeout=60)
             if answer.status_code in FAILURES:
-                told = (answer.status_code, answer.text[:300])
-                failures.append(f"{case.method} {case.formatted_path} {case.body!r}: {told}")
+                failure = (answer.status_code, answer.text[:300])
+                failures.append(f"{case.method} {case.formatted_path} {case.body!r}: {failure}")
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -90,13 +90,16 @@ def test_podman_finds_the_gpus_of_the_task_by_their_names(folder, devices):
     engine = Podman(folder / "podman")
     try:
         started(engine, folder)
-        told = {}
+        errors = {}
         for gpus in (UUIDS, ("GPU-of-nobody",)):
             created(engine, folder, gpus)
-            told[gpus] = engine.docker("start", "--attach", ASKED.name, check=False).stderr
+            errors[gpus] = engine.docker("start", "--attach", ASKED.name, check=False).stderr
             engine.docker("rm", "--force", ASKED.name)
     finally:
         engine.stop()
     # With its GPUs, what is missing is only a program in the image.
-    assert "executable file `sh` not found" in told[UUIDS] or '"sh": executable file not found' in told[UUIDS]
-    assert "unresolvable CDI devices nvidia.com/gpu=GPU-of-nobody" in told["GPU-of-nobody",]
+    assert (
+        "executable file `sh` not found" in errors[UUIDS]
+        or '"sh": executable file not found' in errors[UUIDS]
+    )
+    assert "unresolvable CDI devices nvidia.com/gpu=GPU-of-nobody" in errors["GPU-of-nobody",]

@@ -14,17 +14,17 @@ GROUPS = {
     "curves": beside_peers.CURVES,
 }
 PEERS = [
-    pytest.param(one, id=f"{group}: {one.title}")
+    pytest.param(contender, id=f"{group}: {contender.title}")
     for group, contenders in GROUPS.items()
-    for one in contenders
-    if not one.title.startswith(OURS)
+    for contender in contenders
+    if not contender.title.startswith(OURS)
 ]
 
 
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("one", PEERS)
-def test_a_peer_answers(one):
-    answer, most = one.run(50, Size(install=True))
+@pytest.mark.parametrize("contender", PEERS)
+def test_a_peer_answers(contender):
+    answer, most = contender.run(50, Size(install=True))
     assert answer.keys() in ({"per_second"}, {"p50", "p99"}, {"first", "p50"})
     assert all(math.isfinite(value) and value > 0 for value in answer.values())
     assert most > 1_000_000

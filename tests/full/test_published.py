@@ -29,7 +29,7 @@ def guide(tmp_path):
 
 def left_by(cluster, experiment_id):
     """What a search left behind: trials, metrics, operations and checkpoints, without ids and times."""
-    found = []
+    summaries = []
     for trial in cluster.trials(experiment_id):
         id = trial["id"]
         rows = {
@@ -48,10 +48,10 @@ def left_by(cluster, experiment_id):
         operations = sorted(
             step["what"].replace(f"trial {id} ", "") for step in why["steps"] if "operation" in step["what"]
         )
-        found.append(
+        summaries.append(
             (trial["hparams"], trial["state"], trial["restarts"], rows, sorted(checkpoints), operations)
         )
-    return found
+    return summaries
 
 
 def test_a_script_leaves_the_same_with_either_sdk(local_cluster, guide, published):

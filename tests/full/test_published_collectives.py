@@ -97,8 +97,8 @@ def test_collectives_give_the_same(published, tmp_path, size, per_node):
     ours = results_of(sys.executable, size, per_node, tmp_path)
     differ = {
         (rank, name): (value, theirs[rank][name])
-        for rank, found in enumerate(ours)
-        for name, value in found.items()
+        for rank, results in enumerate(ours)
+        for name, value in results.items()
         if value != theirs[rank][name]
     }
     assert differ == {}

@@ -76,11 +76,11 @@ def folder(tmp_path):
 
 def test_templates_commands_and_jobs(local_cluster, folder, theirs):
     cluster = local_cluster(slots=2)
-    known: dict[str, str] = {}
-    ask = functools.partial(walk, functools.partial(theirs, cluster, cwd=folder), known=known)
+    texts: dict[str, str] = {}
+    ask = functools.partial(walk, functools.partial(theirs, cluster, cwd=folder), known=texts)
     ask(TEMPLATES)
     ask(COMMANDS)
-    ended = lambda: cluster.get(f"commands/{known['third']}")["command"]["state"] == "STATE_TERMINATED"  # noqa: E731
+    ended = lambda: cluster.get(f"commands/{texts['third']}")["command"]["state"] == "STATE_TERMINATED"  # noqa: E731
     wait_for(ended, 60, "the end of the command")
     ask(
         [
@@ -97,7 +97,7 @@ def test_templates_commands_and_jobs(local_cluster, folder, theirs):
     )
     assert "mine" not in theirs(cluster, "template", "list")
     # A prefix of an id stands for it, if it is that of one alone.
-    known["begin"] = known["third"][:9]
+    texts["begin"] = texts["third"][:9]
     ask([("cmd logs {begin}", r"stream ended")])
     assert "partial UUID '0000' not found" in theirs(cluster, "cmd", "kill", "0000", status=1)
 
@@ -199,19 +199,19 @@ ROOMS = [
 def test_hosts_people_and_rooms(local_cluster, folder, theirs):
     cluster = local_cluster(slots=2)
     admin = functools.partial(theirs, cluster, cwd=folder, user="admin")
-    known: dict[str, str] = {}
-    walk(admin, HOSTS, known)
+    texts: dict[str, str] = {}
+    walk(admin, HOSTS, texts)
     for refused in (
-        ("agent", "disable", known["agent"]),
-        ("slot", "disable", known["agent"], "0"),
+        ("agent", "disable", texts["agent"]),
+        ("slot", "disable", texts["agent"], "0"),
         ("user", "create", "eve"),
     ):
         assert "Forbidden(" in theirs(cluster, *refused, status=1), refused
-    walk(admin, PEOPLE, known)
+    walk(admin, PEOPLE, texts)
     assert "anna" in theirs(cluster, "user", "whoami", user="anna")
     admin("user", "deactivate", "anna")
     theirs(cluster, "user", "whoami", user="anna", status=1)
-    walk(admin, ROOMS, known)
+    walk(admin, ROOMS, texts)
     theirs(cluster, "e", "create", "waits.yaml", ".", "--paused", cwd=folder)
     moved = [
         ("e move 1 V q", r"Moved experiment 1 to project \"q\""),
@@ -219,10 +219,10 @@ def test_hosts_people_and_rooms(local_cluster, folder, theirs):
         ("e kill 1", r"Killed experiment 1"),
         ("workspace archive V", r"archived workspace V"),
     ]
-    walk(admin, moved, known)
+    walk(admin, moved, texts)
     assert "archived" in admin("project", "create", "V", "r", status=1)
-    walk(admin, [("workspace unarchive V", r""), ("workspace create X", r" X ")], known)
-    walk(admin, [("workspace delete X --yes", r"Successfully deleted workspace X")], known)
+    walk(admin, [("workspace unarchive V", r""), ("workspace create X", r" X ")], texts)
+    walk(admin, [("workspace delete X --yes", r"Successfully deleted workspace X")], texts)
     assert "not found" in admin("workspace", "describe", "X", status=1)
 
 
@@ -253,11 +253,11 @@ def test_checkpoints_models_and_trials(local_cluster, folder, theirs):
     ask = functools.partial(theirs, cluster, cwd=folder)
     ask("e", "create", "2_checkpoints.yaml", ".", "-f")
     ask("e", "create", "waits.yaml", ".")
-    known: dict[str, str] = {}
-    walk(ask, MODELS, known)
+    texts: dict[str, str] = {}
+    walk(ask, MODELS, texts)
     # What a model has is not deleted.
-    assert known["uuid"] in ask("model", "describe", "digits")
-    for verb in (["rm", known["uuid"], "--glob", "state"], ["delete", known["uuid"]]):
+    assert texts["uuid"] in ask("model", "describe", "digits")
+    for verb in (["rm", texts["uuid"], "--glob", "state"], ["delete", texts["uuid"]]):
         assert "version of model 'digits'" in ask("checkpoint", *verb, "--yes", status=1)
     wait_for(lambda: cluster.experiment(2)["state"] in TERMINAL, 60, "the end of the killed trial")
 
@@ -303,14 +303,14 @@ def test_notebooks_shells_and_tensorboards(local_cluster, folder, theirs):
     ask = functools.partial(theirs, cluster, cwd=folder)
     # It holds the only slot: the notebook and the shell wait, and do not end while the rows are tried.
     ask("e", "create", "waits.yaml", ".")
-    known: dict[str, str] = {}
-    walk(ask, LAB, known)
+    texts: dict[str, str] = {}
+    walk(ask, LAB, texts)
     for kind, name in (("notebook", "lab"), ("shell", "shell"), ("tensorboard", "board")):
-        there = f"{kind}s/{known[name]}"
+        there = f"{kind}s/{texts[name]}"
         over = lambda there=there, kind=kind: cluster.get(there)[kind]["state"] == "STATE_TERMINATED"  # noqa: E731
         wait_for(over, 60, f"the end of the {kind}")
-        assert re.search(rf"{known[name]}.* TERMINATED", ask(kind, "list"))
-        assert "stream ended" in ask(kind, "logs", known[name])
+        assert re.search(rf"{texts[name]}.* TERMINATED", ask(kind, "list"))
+        assert "stream ended" in ask(kind, "logs", texts[name])
     cluster.get("me")
     headers = {"Authorization": f"Bearer {cluster._token}"}
     if importlib.util.find_spec("jupyterlab"):
@@ -333,7 +333,7 @@ SSH = [
 def test_a_shell_is_entered(local_cluster, folder, theirs):
     cluster = local_cluster(slots=1)
     ask = functools.partial(theirs, cluster, cwd=folder)
-    known: dict[str, str] = {}
+    texts: dict[str, str] = {}
     walk(
         ask,
         [
@@ -341,5 +341,5 @@ def test_a_shell_is_entered(local_cluster, folder, theirs):
             ("shell open {shell} echo $DET_TASK_TYPE", r"SHELL"),
             ("shell show_ssh_command {shell}", r"ssh .*ProxyCommand"),
         ],
-        known,
+        texts,
     )

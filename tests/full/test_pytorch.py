@@ -31,13 +31,13 @@ def example(tmp_path):
 
 def weights(cluster, id):
     """Of each trial, those of its last checkpoint: by trial and steps."""
-    found = {}
-    for one in cluster.get(f"experiments/{id}/checkpoints")["checkpoints"]:
-        trial, done = one["training"]["trialId"], one["metadata"]["steps_completed"]
-        found[trial] = max(found.get(trial, (0, "")), (done, one["uuid"]))
+    latest = {}
+    for checkpoint in cluster.get(f"experiments/{id}/checkpoints")["checkpoints"]:
+        trial, done = checkpoint["training"]["trialId"], checkpoint["metadata"]["steps_completed"]
+        latest[trial] = max(latest.get(trial, (0, "")), (done, checkpoint["uuid"]))
     # By their names: older ones are just being removed, and a search would come across them.
     folder = cluster.home.path / "checkpoints"
-    return {(trial, at): _first_model(folder / uuid) for trial, (at, uuid) in found.items()}
+    return {(trial, at): _first_model(folder / uuid) for trial, (at, uuid) in latest.items()}
 
 
 def _first_model(checkpoint):
@@ -57,7 +57,7 @@ def pause_and_go_on(cluster, id):
     cluster.tell(id, "pause")
     wait_for(lambda: cluster.experiment(id)["state"] == "STATE_PAUSED", 60, "the pause")
     wait_for(
-        lambda: all(one["state"] in ("STATE_PAUSED", "STATE_COMPLETED") for one in cluster.trials(id)),
+        lambda: all(trial["state"] in ("STATE_PAUSED", "STATE_COMPLETED") for trial in cluster.trials(id)),
         60,
         "the trials to pause",
     )
@@ -68,7 +68,8 @@ def busy_worker(cluster):
     """The worker that runs something."""
     agents = cluster.get("agents")["agents"]
     return next(
-        (one["id"] for one in agents if any(slot.get("container") for slot in one["slots"].values())), None
+        (agent["id"] for agent in agents if any(slot.get("container") for slot in agent["slots"].values())),
+        None,
     )
 
 
@@ -109,15 +110,15 @@ def test_one_trial_over_two_workers(two_workers, example):
     pause_and_go_on(cluster, rough)
     for id in (calm, rough):
         assert cluster.wait_for_end(id, 240)["state"] == "STATE_COMPLETED"
-    ((_, state, expected),), ((_, _, found),) = reported(cluster, calm), reported(cluster, rough)
+    ((_, state, expected),), ((_, _, actual),) = reported(cluster, calm), reported(cluster, rough)
     assert state == "STATE_COMPLETED"
     # 1,500 images in batches of 16 on 4 slots: 24 batches of each rank make an epoch.
     assert [at for kind, at in expected if kind == "validation"] == [24, 48, 72, 96]
     assert expected["validation", 96]["accuracy"] > 0.8
     # In its first batch DDP lays gradients out in another way than later: sums of more than two ranks may
     # then differ in their last bit.
-    assert found.keys() == expected.keys()
-    assert all(found[at] == pytest.approx(metrics, rel=1e-4) for at, metrics in expected.items())
+    assert actual.keys() == expected.keys()
+    assert all(actual[at] == pytest.approx(metrics, rel=1e-4) for at, metrics in expected.items())
     (last,), (again,) = (weights(cluster, id).values() for id in (calm, rough))
     for name in last:
         torch.testing.assert_close(last[name], again[name], rtol=1e-3, atol=1e-5)
@@ -145,11 +146,11 @@ def test_a_trainer_of_hugging_face(cluster, digits):
     calm, rough = (cluster.create("const.yaml", digits, *SEEDED) for _ in range(2))
     wait_for(lambda: cluster.get(f"experiments/{rough}/checkpoints")["checkpoints"], 120, "a checkpoint")
     pause_and_go_on(cluster, rough)
-    expected, found = of_hugging_face(cluster, calm), of_hugging_face(cluster, rough)
+    expected, actual = of_hugging_face(cluster, calm), of_hugging_face(cluster, rough)
     # 1,500 images in batches of 16 are 94 steps.
     epochs = [("validation", 94 * n) for n in range(1, 13)]
     assert [at for at in expected if at[0] == "validation"] == epochs
-    assert {at: found[at] for at in epochs} == {at: expected[at] for at in epochs}
+    assert {at: actual[at] for at in epochs} == {at: expected[at] for at in epochs}
     assert expected[epochs[-1]]["eval_accuracy"] > 0.8
 
 
@@ -157,10 +158,10 @@ def test_two_processes_of_hugging_face(cluster, digits):
     id = cluster.create("distributed.yaml", digits, *SEEDED)
     wait_for(lambda: cluster.get(f"experiments/{id}/checkpoints")["checkpoints"], 120, "a checkpoint")
     pause_and_go_on(cluster, id)
-    found = of_hugging_face(cluster, id)
+    metrics = of_hugging_face(cluster, id)
     # Both share an epoch, and the pause left no gap.
-    assert {("validation", 94 * n) for n in range(1, 13)} <= set(found)
-    assert found["validation", 94 * 12]["eval_accuracy"] > 0.8
+    assert {("validation", 94 * n) for n in range(1, 13)} <= set(metrics)
+    assert metrics["validation", 94 * 12]["eval_accuracy"] > 0.8
 
 
 @pytest.fixture
@@ -173,15 +174,15 @@ def test_a_trainer_of_lightning(cluster, lightning_digits):
     calm, rough = (cluster.create("const.yaml", lightning_digits, *SEEDED) for _ in range(2))
     wait_for(lambda: cluster.get(f"experiments/{rough}/checkpoints")["checkpoints"], 120, "a checkpoint")
     pause_and_go_on(cluster, rough)
-    expected, found = of_hugging_face(cluster, calm), of_hugging_face(cluster, rough)
+    expected, actual = of_hugging_face(cluster, calm), of_hugging_face(cluster, rough)
     epochs = [("validation", 94 * n) for n in range(1, 13)]
-    for run, rows in {"calm": expected, "paused": found}.items():
+    for run, rows in {"calm": expected, "paused": actual}.items():
         assert [at for at in rows if at[0] == "validation"] == epochs, (run, sorted(rows))
         assert rows[epochs[-1]]["val_accuracy"] > 0.93
 
 
 def test_two_processes_of_lightning(cluster, lightning_digits):
     id = cluster.create("distributed.yaml", lightning_digits, *SEEDED)
-    found = of_hugging_face(cluster, id)
+    metrics = of_hugging_face(cluster, id)
     # Both share an epoch of 1,500 images in batches of 16.
-    assert found["validation", 47 * 12]["val_accuracy"] > 0.9
+    assert metrics["validation", 47 * 12]["val_accuracy"] > 0.9

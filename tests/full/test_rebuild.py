@@ -22,7 +22,9 @@ def answers(cluster, id):
 
 def is_rebuilt(cluster, owner, before):
     try:
-        progress = {one["program"]: one["progress"] for one in cluster.get("master/rebuild")["programs"]}
+        progress = {
+            program["program"]: program["progress"] for program in cluster.get("master/rebuild")["programs"]
+        }
     except (APIException, OSError, AssertionError):
         return False
     return cluster.pid(owner) not in (0, before) and not progress[owner]

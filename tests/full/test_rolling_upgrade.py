@@ -78,10 +78,10 @@ class Upgrade:
 
     def _runs(self, name, variables):
         try:
-            found = Path(f"/proc/{self.cluster.pid(name)}/environ").read_bytes().split(b"\0")
+            environment = Path(f"/proc/{self.cluster.pid(name)}/environ").read_bytes().split(b"\0")
         except OSError:
             return False
-        return f"PYTHONPATH={variables['PYTHONPATH']}".encode() in found
+        return f"PYTHONPATH={variables['PYTHONPATH']}".encode() in environment
 
     def roll(self, variables, names):
         """All programs, one after the other; work is submitted and comes to its end with each mixture."""
@@ -92,7 +92,9 @@ class Upgrade:
     def forget(self, task_id):
         """State what only this release knows."""
         number = next(
-            one.number for one in read_control(self.cluster) if getattr(one, "task_id", "") == task_id
+            logged_event.number
+            for logged_event in read_control(self.cluster)
+            if getattr(logged_event, "task_id", "") == task_id
         )
         event = TaskForgotten(task_id, number, "the test says so")
         body = codec.encode(event, id=f"forget-{task_id}", actor="scheduler", at=time.time())
@@ -110,20 +112,20 @@ class Upgrade:
         return id
 
     def listed(self):
-        return {one["id"]: one["state"] for one in self.cluster.get("commands")["commands"]}
+        return {command["id"]: command["state"] for command in self.cluster.get("commands")["commands"]}
 
 
 def control(cluster):
     """The messages of CONTROL."""
 
     async def work(client):
-        found = []
+        messages = []
         async with JetStreamLog(client).read(subjects.CONTROL, after=0) as feed:
             while True:
                 batch = await feed.batch()
-                found += batch.messages
+                messages += batch.messages
                 if batch.caught_up:
-                    return found
+                    return messages
 
     return asyncio.run(_with_client(cluster, work))
 
@@ -205,5 +207,5 @@ def check_folds(cluster):
         end = messages[-1].position
         wait_for(lambda owner=owner, end=end: stored(cluster, owner)[1] >= end, 60, f"{owner} to save")
         state, position = stored(cluster, owner)
-        read = [one for one in control(cluster) if one.position <= position]
+        read = [message for message in control(cluster) if message.position <= position]
         assert plain(state) == plain(fold(ALL[owner], {subjects.CONTROL: read})), owner

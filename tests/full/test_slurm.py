@@ -59,11 +59,11 @@ searcher: {{name: random, metric: loss, max_length: {{batches: 4}}, max_trials: 
 
 @pytest.fixture(scope="module")
 def slurm(tmp_path_factory):
-    one = Slurm(tmp_path_factory.mktemp("slurm"))
+    daemons = Slurm(tmp_path_factory.mktemp("slurm"))
     try:
-        yield one.up()
+        yield daemons.up()
     finally:
-        one.down()
+        daemons.down()
 
 
 @pytest.fixture(scope="module")
@@ -72,9 +72,11 @@ def cluster(slurm, tmp_path_factory):
     usual = f"python: {sys.executable}, home: {folder}/workers, output: {folder}/job-%j.log"
     (folder / "pools.yaml").write_text(POOLS.format(usual=usual))
     settings = {"SLURM_CONF": str(slurm.conf), "STEADFAST_PROVISIONER_LOOK_S": "1"}
-    one = LocalCluster(folder / "cluster", agents=0, pools_file=str(folder / "pools.yaml"), settings=settings)
-    yield one.up()
-    one.down()
+    slurm_cluster = LocalCluster(
+        folder / "cluster", agents=0, pools_file=str(folder / "pools.yaml"), settings=settings
+    )
+    yield slurm_cluster.up()
+    slurm_cluster.down()
 
 
 class Search:
@@ -100,7 +102,11 @@ class Search:
     def place(self, trial):
         runs = self.cluster.get("tasks")["allocationIdToSummary"].values()
         mine = [run for run in runs if run["taskId"] == trial["taskId"]]
-        return {one["agentId"] if "agentId" in one else str(one) for run in mine for one in run["resources"]}
+        return {
+            resource["agentId"] if "agentId" in resource else str(resource)
+            for run in mine
+            for resource in run["resources"]
+        }
 
     def finish(self):
         self.gate.write_text("")
@@ -132,9 +138,9 @@ def test_a_pool_grows_from_nothing_to_two_nodes_and_back(cluster, slurm, tmp_pat
     answer = why(cluster, "pool", "batch")
     assert "pool batch asked for worker batch-1:" in answer
     assert "batch-3" not in answer
-    one = why(cluster, "worker", "batch-1")
-    assert "it had no work for 5 s (max_idle_agent_period)" in one
-    assert "the engine of pool batch had worker batch-1 running (job" in one
+    explanation = why(cluster, "worker", "batch-1")
+    assert "it had no work for 5 s (max_idle_agent_period)" in explanation
+    assert "the engine of pool batch had worker batch-1 running (job" in explanation
 
 
 def test_a_requeued_job_loses_nothing_but_its_run(cluster, slurm, tmp_path):

@@ -20,10 +20,10 @@ def test_nothing_goes_wrong_in_ten_thousand_seeds():
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
     ) as soak:
         try:
-            told, _ = soak.communicate()
+            output, _ = soak.communicate()
         finally:
             if soak.poll() is None:
                 os.killpg(soak.pid, signal.SIGKILL)
-    assert soak.returncode == 0, told
-    assert f"{SEEDS} seeds, " in told
-    assert "there was enough activity" in told
+    assert soak.returncode == 0, output
+    assert f"{SEEDS} seeds, " in output
+    assert "there was enough activity" in output

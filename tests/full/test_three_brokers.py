@@ -55,16 +55,16 @@ def cluster(tmp_path, postgres_url):
     folder = tmp_path / "cluster"
     folder.mkdir()
     with s3_server(tmp_path / "s3") as s3_url:
-        found = Replicated(folder, postgres_url, s3_url)
+        replicated = Replicated(folder, postgres_url, s3_url)
         try:
-            found.up().api("POST", "models", json={"name": MODEL})
-            yield found
+            replicated.up().api("POST", "models", json={"name": MODEL})
+            yield replicated
         except BaseException:
             tails = {path.stem: path.read_text(errors="replace")[-3000:] for path in folder.glob("*.log")}
             print("\n".join(f"--- {name}\n{tail}" for name, tail in tails.items()))
             raise
         finally:
-            found.down()
+            replicated.down()
 
 
 def started(cluster, model):
@@ -91,9 +91,11 @@ def whole(cluster):
     async def look():
         client = await cluster.brokers.connect()
         try:
-            found = await client.jetstream().streams_info()
+            streams = await client.jetstream().streams_info()
             return all(
-                len(s.cluster.replicas) == 2 and all(r.current for r in s.cluster.replicas) for s in found
+                len(stream.cluster.replicas) == 2
+                and all(replica.current for replica in stream.cluster.replicas)
+                for stream in streams
             )
         finally:
             await client.close()
@@ -113,8 +115,8 @@ def exactly_once(cluster, id, runs):
         ]
         last = max(row["trialRunId"] for row in rows)
         assert last <= runs
-        kept = [row["totalBatches"] for row in rows if not row["archived"]]
-        assert kept == list(range(1, STEPS + 1))
+        steps = [row["totalBatches"] for row in rows if not row["archived"]]
+        assert steps == list(range(1, STEPS + 1))
         assert trial["bestValidation"]["metrics"]["avgMetrics"] == {"x": STEPS}
         lines = Counter(line for line in cluster.logs(trial["id"]) if line.startswith(f"run {last} step"))
         assert lines == {f"run {last} step {step}": 1 for step in range(1, STEPS + 1)}
@@ -123,14 +125,14 @@ def exactly_once(cluster, id, runs):
 def read_control(cluster):
     async def work():
         client = await cluster.brokers.connect()
-        found = []
+        events = []
         try:
             async with JetStreamLog(client).read(subjects.CONTROL, after=0) as feed:
                 while True:
                     batch = await feed.batch()
-                    found += [codec.decode(m.body, m.position).event for m in batch.messages]
+                    events += [codec.decode(m.body, m.position).event for m in batch.messages]
                     if batch.caught_up:
-                        return found
+                        return events
         finally:
             await client.close()
 

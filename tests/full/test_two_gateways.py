@@ -68,7 +68,7 @@ def test_a_search_is_whole_while_gateways_are_killed_all_the_time(gateways, tmp_
         received = set()
         while (state := cluster.experiment(id)["state"]) != "STATE_COMPLETED":
             assert state not in ("STATE_ERROR", "STATE_CANCELED")
-            ended = {one["id"] for one in cluster.trials(id) if one["state"] == "STATE_COMPLETED"}
+            ended = {trial["id"] for trial in cluster.trials(id) if trial["state"] == "STATE_COMPLETED"}
             # Nobody is shown an earlier state than they were shown before.
             assert received <= ended
             received = ended
@@ -80,4 +80,4 @@ def test_a_search_is_whole_while_gateways_are_killed_all_the_time(gateways, tmp_
     assert len(trials) == 24
     for trial in trials:
         rows = cluster.stream("trials/metrics/training_metrics", trialIds=trial["id"])
-        assert [row["totalBatches"] for one in rows for row in one["metrics"]] == [1, 2, 3, 4]
+        assert [row["totalBatches"] for page in rows for row in page["metrics"]] == [1, 2, 3, 4]

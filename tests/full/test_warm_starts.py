@@ -38,11 +38,11 @@ def metrics_of(cluster, folder, warm):
     (folder / "config.yaml").write_text(text)
     id = cluster.create("config.yaml", folder)
     assert cluster.wait_for_end(id, 3000)["state"] == "STATE_COMPLETED"
-    found = {}
+    metrics = {}
     for trial in cluster.get(f"experiments/{id}/trials?limit=0")["trials"]:
         rows = cluster.stream("trials/metrics/validation_metrics", trialIds=trial["id"])
-        found[str(trial["hparams"])] = [m["metrics"]["avgMetrics"] for row in rows for m in row["metrics"]]
-    return found
+        metrics[str(trial["hparams"])] = [m["metrics"]["avgMetrics"] for row in rows for m in row["metrics"]]
+    return metrics
 
 
 def test_metrics_are_the_same_bit_for_bit(cluster, example):

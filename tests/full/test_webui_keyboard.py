@@ -73,21 +73,21 @@ def walk(page):
     faults = []
     for _ in range(MOST_STOPS):
         page.keyboard.press("Tab")
-        told = page.evaluate(WALK)
-        faults += told["faults"]
-        if told["ended"]:
+        step = page.evaluate(WALK)
+        faults += step["faults"]
+        if step["ended"]:
             return faults
     return [*faults, f"Tab does not come to an end in {MOST_STOPS} steps"]
 
 
 def test_tab_leads_through_every_page_and_shows_where_it_is(page, search):
     id, trial = search
-    found = {}
+    faults_by_path = {}
     for path in PAGES:
         show(page, path.format(id=id, trial=trial))
         if faults := walk(page):
-            found[path] = faults
-    assert found == {}
+            faults_by_path[path] = faults
+    assert faults_by_path == {}
 
 
 FEW_STOPS = 60
@@ -128,10 +128,10 @@ def test_arrow_keys_reach_every_control_of_every_row(page, search):
     expect(page.locator(".trial-list .pick").nth(1)).to_be_visible()
     page.get_by_label("Find trials").focus()
     page.keyboard.press("Tab")
-    told = page.evaluate(WHERE)
-    assert (told["at"], told["rows"] > 1) == (0, True)
+    start = page.evaluate(WHERE)
+    assert (start["at"], start["rows"] > 1) == (0, True)
     reached = []
-    for row in range(told["rows"]):
+    for row in range(start["rows"]):
         page.keyboard.press("Home")
         before = None
         while (now := page.evaluate(WHERE))["name"] != before:
@@ -139,7 +139,7 @@ def test_arrow_keys_reach_every_control_of_every_row(page, search):
             reached.append(before := now["name"])
             page.keyboard.press("ArrowRight")
         page.keyboard.press("ArrowDown")
-    assert sorted(reached) == sorted(told["names"])
+    assert sorted(reached) == sorted(start["names"])
     page.keyboard.press("Tab")
     assert page.evaluate(WHERE)["at"] == -1, "Tab leads on, to what comes after the list"
 

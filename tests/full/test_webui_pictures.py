@@ -69,5 +69,7 @@ def test_pages_look_as_they_did(cluster, browser, scheme, width):
             page.wait_for_selector(".skeleton", state="detached")
         look(name, "main")
     context.close()
-    told = "\n".join(filter(None, wrong))
-    assert not told, f"{told}\nlook at {REVIEW}/index.html; where it is meant to be so, keep them: {TAKE}=1"
+    differences = "\n".join(filter(None, wrong))
+    assert not differences, (
+        f"{differences}\nlook at {REVIEW}/index.html; where it is meant to be so, keep them: {TAKE}=1"
+    )

@@ -48,8 +48,8 @@ def test_a_job_is_moved_by_the_keyboard_and_by_dragging(ranked, signed_in, tmp_p
     grip = page.get_by_role("button", name=re.compile("^Move third .*arrow keys"))
     grip.focus()
     page.keyboard.press("ArrowUp")
-    told = page.get_by_role("status").filter(has_text="third ahead of second")
-    expect(told).to_contain_text("Nothing is interrupted")
+    announcement = page.get_by_role("status").filter(has_text="third ahead of second")
+    expect(announcement).to_contain_text("Nothing is interrupted")
     assert order() == ["first", "second", "third"], "told, not done"
     page.keyboard.press("Enter")
     wait_for(lambda: order() == ["first", "third", "second"], 60, "the move")
