@@ -69,10 +69,10 @@ class Administration:
         made = {"user_id": user, "scope": "all", "lives_s": 1e6, "user": "admin"}
         ask(commands.CreateToken(token_id="token", name="fresh", digest="00", **made))
         ask(commands.RevokeToken(token_id="token", user="admin"))
-        said = {"username": "fresh elsewhere", "display_name": "", "groups": (), "admin": None}
+        claims = {"username": "fresh elsewhere", "display_name": "", "groups": (), "admin": None}
         for provision in (True, False):
             of = {"managed": ("fresh elsewhere",), "member_of": ("fresh elsewhere",) * provision}
-            ask(commands.SignIn(issuer="https://i", subject="fresh", provision=provision, **said, **of))
+            ask(commands.SignIn(issuer="https://i", subject="fresh", provision=provision, **claims, **of))
 
     def webhooks(self):
         """A webhook is told of an experiment and of a test, in vain and with success, and goes."""

@@ -32,8 +32,8 @@ def config(search=None, *, pool="default", managed=True, **more):
 
 
 def random_search(trials, at_once=0):
-    known = {"name": "random", "metric": "loss", "max_length": 100, "max_trials": trials}
-    return {**known, "max_concurrent_trials": at_once}
+    search = {"name": "random", "metric": "loss", "max_length": 100, "max_trials": trials}
+    return {**search, "max_concurrent_trials": at_once}
 
 
 class Users:
@@ -46,14 +46,14 @@ class Users:
     def submit(self, search=None, *, pool="default", once="", **more):
         settings = {k: more.pop(k) for k in ("unmanaged", "source_checkpoint", "request_key") if k in more}
         config_ = config(search, pool=pool, managed=not settings.get("unmanaged"), **more)
-        kept = Once(once, once, "d") if once else None
+        creation = Once(once, once, "d") if once else None
         command = commands.CreateExperiment(
-            user="ann", config=config_, original_config="", once=kept, **settings
+            user="ann", config=config_, original_config="", once=creation, **settings
         )
         return self.cluster.ask(command)
 
     def trials_of(self, experiment_id):
-        return sorted(one.id for one in self.searcher.trials_of(experiment_id))
+        return sorted(record.id for record in self.searcher.trials_of(experiment_id))
 
     @property
     def searcher(self):
@@ -89,13 +89,13 @@ class Users:
 
     def store(self, trial_id, steps):
         self._uuids += 1
-        known = self.searcher.trials[trial_id]
+        record = self.searcher.trials[trial_id]
         stored = trial.CheckpointStored(
             trial_id=trial_id,
-            experiment_id=known.experiment_id,
-            run=known.run,
-            task_id=known.task_id,
-            allocation_id=known.allocation_id or "",
+            experiment_id=record.experiment_id,
+            run=record.run,
+            task_id=record.task_id,
+            allocation_id=record.allocation_id or "",
             uuid=f"c{self._uuids}",
             resources={"model": 7},
             metadata={},
@@ -106,18 +106,18 @@ class Users:
         return stored.uuid
 
     def complete(self, trial_id):
-        known = self.searcher.trials[trial_id]
+        record = self.searcher.trials[trial_id]
         done = trial.OperationCompleted(
-            trial_id=trial_id, run=known.run, seq=known.seq, length=known.length, metric=0.5
+            trial_id=trial_id, run=record.run, seq=record.seq, length=record.length, metric=0.5
         )
         self.cluster.tell(done)
         self.cluster.decide()
 
     def leave(self, trial_id, code=0):
         """The script ends and its worker says so."""
-        known = self.searcher.trials[trial_id]
-        self.cluster.tell(trial.PreemptionAcknowledged(trial_id, known.run))
-        self.exit(known.allocation_id, code)
+        record = self.searcher.trials[trial_id]
+        self.cluster.tell(trial.PreemptionAcknowledged(trial_id, record.run))
+        self.exit(record.allocation_id, code)
 
     def exit(self, allocation_id, code=0):
         for member in self.cluster.states["scheduler"].allocations[allocation_id].members:
@@ -172,9 +172,9 @@ class Background(Users):
             self.finish(trial_id)
             self.ended.append(id)
         rows = list(self.cluster.states["checkpoints"].checkpoints.values())
-        for one in rows[: self.count]:
-            if one.state == "COMPLETED" and not one.going:
-                self.cluster.ask(commands.DeleteCheckpoints(uuids=(one.uuid,), user="ann"))
+        for checkpoint in rows[: self.count]:
+            if checkpoint.state == "COMPLETED" and not checkpoint.going:
+                self.cluster.ask(commands.DeleteCheckpoints(uuids=(checkpoint.uuid,), user="ann"))
 
     def _live(self):
         """Experiments that run, that are asked to leave, and that wait."""
@@ -186,8 +186,8 @@ class Background(Users):
             self.store(trial_id, 10)
             self.cluster.ask(commands.AskToLeave(allocation_id=self.run_of(trial_id), user="ann"))
             # It gave up, and is waited for.
-            known = self.searcher.trials[trial_id]
-            self.cluster.tell(trial.ExitedEarly(trial_id, known.run, "INVALID_HP"))
+            record = self.searcher.trials[trial_id]
+            self.cluster.tell(trial.ExitedEarly(trial_id, record.run, "INVALID_HP"))
             self.live.append(id)
             self.submit(pool="none")
             self.between.append(self.submit(pool="mine"))
@@ -237,8 +237,8 @@ class Background(Users):
             ask = self.cluster.ask
             user = ask(commands.SetUser(username=f"user{number}", user="admin", once=once[number - 1]))
             ask(commands.SetPassword(user_id=user, password=Password("00", "00"), user="admin"))
-            said = {"username": f"elsewhere{number}", "display_name": "", "groups": (), "admin": None}
-            ask(commands.SignIn(issuer="https://i", subject=str(number), provision=True, **said))
+            claims = {"username": f"elsewhere{number}", "display_name": "", "groups": (), "admin": None}
+            ask(commands.SignIn(issuer="https://i", subject=str(number), provision=True, **claims))
             setting = gateway.Setting("path", "key", "value")
             ask(commands.KeepSettings(user_id=user, settings=(setting,), user="admin"))
             ask(commands.ViewProject(user_id=user, project_id=1, user="admin"))
@@ -268,7 +268,10 @@ class Background(Users):
         for number in self.each():
             once = Once(f"m{number}", f"m{number}", "d")
             self.cluster.ask(commands.SetModel(name=f"model{number}", user="ann", once=once))
-        stored = [one.uuid for one in self.cluster.states["checkpoints"].checkpoints_of_trial(self.trial)]
+        stored = [
+            checkpoint.uuid
+            for checkpoint in self.cluster.states["checkpoints"].checkpoints_of_trial(self.trial)
+        ]
         for uuid in stored[1:]:
             self.cluster.ask(commands.SetVersion(model_id=1, checkpoint=uuid, user="ann"))
         using = {"kind": "INFERENCE", "user": "ann"}
@@ -335,11 +338,11 @@ class Background(Users):
 
     def _gone(self):
         """What would take long to come by."""
-        known = self.cluster.states["metrics"]
+        metrics = self.cluster.states["metrics"]
         for number in self.each():
-            known.gone[10_000 + number] = DeletedExperiment(10_000 + number)
-            known.dropped[20_000 + number] = Trimmed(1)
-            known.ended[30_000 + number] = EndedTrial(30_000 + number)
+            metrics.gone[10_000 + number] = DeletedExperiment(10_000 + number)
+            metrics.dropped[20_000 + number] = Trimmed(1)
+            metrics.ended[30_000 + number] = EndedTrial(30_000 + number)
         for name in ("gateway", "searcher", "scheduler", "checkpoints", "webhooks"):
             state = self.cluster.states[name]
             creations = state.creations

@@ -10,7 +10,10 @@ class CheckpointChanges:
 
     def registry(self):
         model = self.ask(commands.SetModel(name="fresh", user="ann", once=Once("y", "y", "d")))
-        stored = [one.uuid for one in self.cluster.states["checkpoints"].checkpoints_of_trial(self.of.trial)]
+        stored = [
+            checkpoint.uuid
+            for checkpoint in self.cluster.states["checkpoints"].checkpoints_of_trial(self.of.trial)
+        ]
         for into, uuid in ((model, stored[-1]), (1, stored[-2])):
             self.ask(commands.SetVersion(model_id=into, checkpoint=uuid, user="ann"))
         number = self.cluster.states["checkpoints"].models[1].numbers
@@ -21,10 +24,10 @@ class CheckpointChanges:
 
     def deletion(self):
         """A few checkpoints go, files of one, and then all of an experiment."""
-        known = self.cluster.states["checkpoints"]
-        first = next(known.checkpoints_of_trial(self.of.trial)).uuid
+        state = self.cluster.states["checkpoints"]
+        first = next(state.checkpoints_of_trial(self.of.trial)).uuid
         self.ask(commands.DeleteCheckpoints(uuids=(first,), globs=("*",), user="ann"))
-        task = known.checkpoints[first].task
+        task = state.checkpoints[first].task
         self.ask(commands.ListFiles(uuid=first, resources={"model": 3}, task_id=task))
         self._end_deletion(task)
         self.change(self.over, "delete")
@@ -34,12 +37,12 @@ class CheckpointChanges:
             self._end_deletion(task)
 
     def _end_deletion(self, task):
-        known = self.cluster.states["scheduler"].allocations[f"{task}.1"]
-        if not known.members:
+        allocation = self.cluster.states["scheduler"].allocations[f"{task}.1"]
+        if not allocation.members:
             ended = scheduler.AllocationEnded(
-                allocation_id=known.id, kind="CHECKPOINT_GC", run=1, outcome="succeeded", reason=""
+                allocation_id=allocation.id, kind="CHECKPOINT_GC", run=1, outcome="succeeded", reason=""
             )
             self.cluster.tell(ended)
             self.cluster.decide()
         else:
-            self.exit(known.id, 0)
+            self.exit(allocation.id, 0)

@@ -55,14 +55,14 @@ class Cluster:
     def _count(self, name, function, *args):
         """Call a function; what it yields is taken out of it."""
         if self._meter is None:
-            found = function(*args)
-            return found if isinstance(found, str | dict | float | None) else list(found)
+            result = function(*args)
+            return result if isinstance(result, str | dict | float | None) else list(result)
         with self._meter.counting() as meter:
-            found = function(*args)
-            found = found if isinstance(found, str | dict | float | None) else list(found)
+            result = function(*args)
+            result = result if isinstance(result, str | dict | float | None) else list(result)
         cost = self.counted.setdefault(name, Cost())
         cost.steps = max(cost.steps, meter.steps)
-        return found
+        return result
 
     # -- what is in the log
 
@@ -86,16 +86,18 @@ class Cluster:
         if self._meter is not None:
             stored = [getattr(state, field).get(id) for field, id in dict.fromkeys(keys)]
             cost = self.counted[name]
-            cost.size_bytes = max(cost.size_bytes, sum(len(SIZE(one)) for one in stored if one is not None))
+            cost.size_bytes = max(
+                cost.size_bytes, sum(len(SIZE(record)) for record in stored if record is not None)
+            )
 
     def report(self, trial_id, steps, *, group="validation", number=0, decide=True):
         """A batch of reports of a trial, one for each number of steps."""
-        known = self.states["searcher"].trials[trial_id]
+        trial = self.states["searcher"].trials[trial_id]
         columns = {"loss": [1.0 / (2 + at) for at in steps]}
         batch = ReportBatch(
             trial_id=trial_id,
-            experiment_id=known.experiment_id,
-            run=known.run,
+            experiment_id=trial.experiment_id,
+            run=trial.run,
             number=number,
             searcher_metric="loss",
             smaller_is_better=True,
@@ -150,14 +152,14 @@ class Cluster:
         owner = commands.OWNER_OF.get(kind) or kind.__module__.split(".")[1]
         call = Call(f"c{self._calls}", self.now)
         rule = ALL[owner].commands[kind]
-        found = []
+        results = []
         self._count(
             f"{owner} rules on {kind.__name__}",
-            lambda: found.append(rule(self.states[owner], command, call)) or "",
+            lambda: results.append(rule(self.states[owner], command, call)) or "",
         )
-        self.tell(*found[0].events)
+        self.tell(*results[0].events)
         self.decide()
-        return found[0].value
+        return results[0].value
 
     def query(self, query):
         """What the owner answers from its folded state."""
@@ -171,7 +173,7 @@ class Cluster:
         """What operators see of a state, each value of it."""
         self._count(
             f"{owner} is measured",
-            lambda: [list(one.values.items()) for one in readings(self.states[owner])],
+            lambda: [list(reading.values.items()) for reading in readings(self.states[owner])],
         )
 
     def pass_time(self, seconds):

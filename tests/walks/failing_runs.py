@@ -14,8 +14,8 @@ class FailingRuns:
         """Runs that end otherwise: killed, lost, given up, too late."""
         id = self.submit(random_search(3), pool="story", max_restarts=1)
         first, second, third = self.trials_of(id)
-        for one in (first, second, third):
-            self.start(one)
+        for trial_id in (first, second, third):
+            self.start(trial_id)
         self.cluster.tell(trial.ExitedEarly(first, 1, "INVALID_HP"))
         self.ask(commands.AskToLeave(allocation_id=self.run_of(second), user="ann"))
         self.cluster.pass_time(11.0)
@@ -23,13 +23,13 @@ class FailingRuns:
         self.exit(self.run_of(second), 137)
         self.ask(commands.KillTrial(trial_id=third, user="ann"))
         self.change(id, "cancel")
-        for one in (first, second, third):
-            if self.run_of(one):
-                self.exit(self.run_of(one), 137)
+        for trial_id in (first, second, third):
+            if self.run_of(trial_id):
+                self.exit(self.run_of(trial_id), 137)
         self.change(self.of.live[0], "kill")
         gang = self.submit(pool="story", resources={"slots_per_trial": 4, "resource_pool": "story"})
-        (one,) = self.trials_of(gang)
-        self.start(one)
+        (gang_trial,) = self.trials_of(gang)
+        self.start(gang_trial)
         self.change(gang, "pause")
         self.change(gang, "cancel")
         self.change(gang, "kill")
@@ -38,12 +38,12 @@ class FailingRuns:
         self.here("a", 4, pool="story", session="t")
         self.here("b", 1, pool="story", session="t")
         done = self.submit(random_search(2), pool="story")
-        one, other = self.trials_of(done)
-        self.start(one)
-        self.complete(one)
+        completed, other = self.trials_of(done)
+        self.start(completed)
+        self.complete(completed)
         self.change(done, "cancel")
         self.change(done, "kill")
-        for left in (one, other):
+        for left in (completed, other):
             if self.run_of(left):
                 self.exit(self.run_of(left), 0)
         self.forced()
@@ -52,14 +52,14 @@ class FailingRuns:
     def forced(self):
         """A search is over while a trial of it still runs, and a person cannot wait."""
         id = self.submit(pool="story")
-        (one,) = self.trials_of(id)
-        self.start(one)
+        (trial_id,) = self.trials_of(id)
+        self.start(trial_id)
         self.cluster.tell(
-            trial.ExitedEarly(one, 1, "USER_REQUESTED_STOP"),
+            trial.ExitedEarly(trial_id, 1, "USER_REQUESTED_STOP"),
         )
         self.cluster.tell(searcher.ExperimentStopping(id, "STOPPING_COMPLETED", "as the search would"))
         self.change(id, "kill")
-        self.exit(self.run_of(one), 137)
+        self.exit(self.run_of(trial_id), 137)
 
     def fenced(self):
         """A host ends by itself what is out of touch, and is waited for."""
@@ -67,9 +67,9 @@ class FailingRuns:
         self.ask(commands.ConfigurePools(pools={"fenced": settings}))
         self.here("f", 1, pool="fenced")
         id = self.submit(pool="fenced")
-        (one,) = self.trials_of(id)
-        self.start(one)
-        run = self.run_of(one)
+        (trial_id,) = self.trials_of(id)
+        self.start(trial_id)
+        run = self.run_of(trial_id)
         self.ask(ReportSilence("f", "s", 60.0))
         self.ask(GiveUp(run, "f", 60.0))
         self.change(id, "kill")

@@ -94,20 +94,20 @@ class Story(FailingRuns, Administration, CheckpointChanges, Users):
     def searches(self):
         id = self.submit(SEARCH, pool="story")
         while self.searcher.has_live_trials(id):
-            some = [one for one in self.searcher.trials_of(id, "running")]
-            for one in some:
-                self.start(one.id)
-                while not self.searcher.trials[one.id].complete:
-                    self.complete(one.id)
-                self.leave(one.id)
-                self.settle(one.id)
+            some = [record for record in self.searcher.trials_of(id, "running")]
+            for record in some:
+                self.start(record.id)
+                while not self.searcher.trials[record.id].complete:
+                    self.complete(record.id)
+                self.leave(record.id)
+                self.settle(record.id)
         self.rungs = id
 
     def one_experiment(self):
         id = self.submit(pool="story", once="the key", request_key=":named")
         (trial_id,) = self.trials_of(id)
         self.start(trial_id)
-        kept = [self.store(trial_id, at) for at in (10, 20)]
+        uuids = [self.store(trial_id, at) for at in (10, 20)]
         self.ask(commands.ReviseExperiment(experiment_id=id, changes={"name": "new"}, user="ann"))
         self.ask(commands.ChangeJob(experiment_id=id, user="ann", priority=7))
         self.query(queries.PreviewChange(commands.ChangeJob(experiment_id=id, user="ann", priority=9)))
@@ -115,7 +115,7 @@ class Story(FailingRuns, Administration, CheckpointChanges, Users):
             self.change(id, action)
         self.leave(trial_id)
         self.start(trial_id)
-        source = self.submit(pool="none", source_checkpoint=kept[0])
+        source = self.submit(pool="none", source_checkpoint=uuids[0])
         other = self.submit(pool="story")
         self.ask(commands.ChangeJob(experiment_id=other, user="ann", ahead_of=id))
         run = self.run_of(trial_id)
@@ -124,12 +124,12 @@ class Story(FailingRuns, Administration, CheckpointChanges, Users):
             self.ask(commands.JoinGather(request_id=f"r{number}", **share))
         self.ask(commands.MoveExperiment(experiment_id=id, project_id=3, user="ann"))
         for kind in ("INFERENCE", "FINE_TUNING"):
-            self.ask(commands.ReportTrialSource(trial_id=trial_id, uuid=kept[0], kind=kind, user="ann"))
+            self.ask(commands.ReportTrialSource(trial_id=trial_id, uuid=uuids[0], kind=kind, user="ann"))
         self.finish(trial_id, steps=(30, 40))
         for action in ("archive", "unarchive"):
             self.change(id, action)
-        for one in (source, other):
-            self.change(one, "kill")
+        for experiment_id in (source, other):
+            self.change(experiment_id, "kill")
         self.cluster.decide()
         self.over = id
 
@@ -148,17 +148,17 @@ class Story(FailingRuns, Administration, CheckpointChanges, Users):
         self.ask(commands.EndTrial(trial_id=fresh, state="COMPLETED", user="ann"))
         few = self.submit(unmanaged=True)
         self.ask(commands.CreateTrial(experiment_id=few, request_id="r", hparams={}, user="ann"))
-        (one,) = self.trials_of(few)
-        self.ask(commands.OpenRun(trial_id=one, resume=False, user="ann"))
-        self.ask(commands.EndTrial(trial_id=one, state="COMPLETED", user="ann"))
-        self.ask(commands.OpenRun(trial_id=one, resume=True, user="ann"))
+        (trial_id,) = self.trials_of(few)
+        self.ask(commands.OpenRun(trial_id=trial_id, resume=False, user="ann"))
+        self.ask(commands.EndTrial(trial_id=trial_id, state="COMPLETED", user="ann"))
+        self.ask(commands.OpenRun(trial_id=trial_id, resume=True, user="ann"))
 
     def custom(self):
-        known = self.searcher.searches[self.of.custom].method
+        method = self.searcher.searches[self.of.custom].method
         post = commands.PostOperations(
             experiment_id=self.of.custom,
             operations=(CustomTrial("fresh", {}), SetProgress(0.5)),
-            triggered_by=min(one.id for one in known.queue),
+            triggered_by=min(event.id for event in method.queue),
             user="ann",
         )
         self.ask(post)
@@ -176,19 +176,19 @@ class Story(FailingRuns, Administration, CheckpointChanges, Users):
         two = {"resource_pool": "story", "slots_per_trial": 8}
         self.here("c", 4, pool="story")
         for name in ("mine", "other"):
-            known = self.cluster.states["scheduler"].allocations.get(f"{name}.1")
-            if known is not None and known.members:
+            allocation = self.cluster.states["scheduler"].allocations.get(f"{name}.1")
+            if allocation is not None and allocation.members:
                 self.ask(commands.StopTask(task_id=name, user="ann"))
-                self.exit(known.id, 137)
+                self.exit(allocation.id, 137)
         number = self.cluster.states["scheduler"].tasks["other"].number
         self.cluster.tell(scheduler.TaskForgotten("other", number, "it ended long ago"))
         self.here("z", 1, pool="story")
         self.cluster.tell(worker.WorkerLeft("z", "s"), scheduler.WorkerForgotten("z", "away for long"))
         gang = self.submit(pool="story", resources=two)
-        (one,) = self.trials_of(gang)
-        self.start(one)
-        self.ask(commands.MarkDaemon(allocation_id=self.run_of(one), rank=1, user="ann"))
-        self.exit(self.run_of(one), 0)
+        (trial_id,) = self.trials_of(gang)
+        self.start(trial_id)
+        self.ask(commands.MarkDaemon(allocation_id=self.run_of(trial_id), rank=1, user="ann"))
+        self.exit(self.run_of(trial_id), 0)
 
     def queries_(self):
         ask = self.query
@@ -215,11 +215,11 @@ class Story(FailingRuns, Administration, CheckpointChanges, Users):
         settled = [id for id in self.cluster.states["metrics"].settled][:2]
         self.ask(Drop(tuple(settled), 5, "old"))
         id = self.submit(pool="story")
-        (one,) = self.trials_of(id)
-        self.start(one)
-        self.cluster.report(one, [10])
-        self.cluster.report(one, [-1])
-        self.finish(one, steps=(90, 100))
+        (trial_id,) = self.trials_of(id)
+        self.start(trial_id)
+        self.cluster.report(trial_id, [10])
+        self.cluster.report(trial_id, [-1])
+        self.finish(trial_id, steps=(90, 100))
         # No trial is as new as those that a second metrics process would have.
         self.ask(Share(2, first_trial=10**9, first_experiment=10**9))
         self.ask(Join(1, 2))

@@ -63,9 +63,9 @@ class Years(Users):
         until = self.cluster.now + 7 * DAY_S
         of = {"user_id": 1, "address": "", "client": "", "user": "admin"}
         opened_at = self.cluster.now
-        for one in ("a", "b"):
+        for suffix in ("a", "b"):
             self.cluster.ask(
-                commands.OpenSession(session_id=f"{name}-{one}", opened_at=opened_at, until=until, **of)
+                commands.OpenSession(session_id=f"{name}-{suffix}", opened_at=opened_at, until=until, **of)
             )
         self.cluster.ask(commands.CloseSession(session_id=f"{name}-a", user="admin"))
         # As one ends whose beginning an earlier version did not tell.
@@ -122,10 +122,10 @@ def tables(days):
 def indexes(cluster):
     """How many entries each index has."""
     return {
-        f"{owner}.{name}": len(list(one))
+        f"{owner}.{name}": len(list(index))
         for owner, state in cluster.states.items()
-        for name, one in vars(state).items()
-        if type(one).__name__ == "SortedKeys"
+        for name, index in vars(state).items()
+        if type(index).__name__ == "SortedKeys"
     }
 
 

@@ -44,8 +44,8 @@ def test_a_state_from_its_records_alone_has_the_same_indexes():
     for owner, state in cluster.states.items():
         names = [field.name for field in fields(state) if "derived" not in field.metadata]
         again = type(state)(**{name: getattr(state, name) for name in names})
-        found, wanted = (
-            {name: list(one) for name, one in vars(s).items() if isinstance(one, SortedKeys)}
+        rebuilt, wanted = (
+            {name: list(index) for name, index in vars(s).items() if isinstance(index, SortedKeys)}
             for s in (again, state)
         )
-        assert found == wanted, owner
+        assert rebuilt == wanted, owner

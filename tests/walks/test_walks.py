@@ -130,10 +130,10 @@ def grown(unit, most):
 
 
 def test_no_call_walks_through_what_it_does_not_change():
-    found = grown("steps", MORE_STEPS)
-    assert set(found) == set(WALKS), found
+    increases = grown("steps", MORE_STEPS)
+    assert set(increases) == set(WALKS), increases
 
 
 def test_no_event_stores_anew_what_it_does_not_change():
-    found = grown("size_bytes", MORE_BYTES)
-    assert set(found) == set(LARGE), found
+    increases = grown("size_bytes", MORE_BYTES)
+    assert set(increases) == set(LARGE), increases
