@@ -34,14 +34,14 @@ async def _lived(owner, file, cycles):
         projection=service.projection,
     )
     saving = asyncio.create_task(saver.run())
-    life, found = Life(rules, saver, (await saver.load())[0], {"CONTROL": 0}), []
+    life, tables = Life(rules, saver, (await saver.load())[0], {"CONTROL": 0}), []
     for number in range(cycles):
         await life.take(list(recorded(CYCLE.events, CYCLE.later(FIRST, number))))
         await saver.wait_for_position(life.positions["CONTROL"], within_s=60)
-        found.append(grown_tables.read(file))
+        tables.append(grown_tables.read(file))
     await cancel_and_wait(saving)
     database.close()
-    return found
+    return tables
 
 
 @pytest.mark.parametrize("owner", OWNERS)

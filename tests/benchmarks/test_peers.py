@@ -82,8 +82,8 @@ def test_a_program_that_hangs_is_ended(monkeypatch):
 def test_who_cannot_be_measured_is_left_out_by_name_and_the_others_stay(monkeypatch, capsys):
     monkeypatch.setattr(environments, "CACHE", REQUIREMENTS / "nowhere")
     ours = Contender("Ours", lambda count, _: ({"per_second": float(count)}, 1), part=2)
-    found = turns([ours, peer("Ray Tune", "ray", "ray_tune", "report")], 10, Size(install=False, least=1))
-    assert found == [(ours, 5, [({"per_second": 5.0}, 1)] * 3)]
+    measured = turns([ours, peer("Ray Tune", "ray", "ray_tune", "report")], 10, Size(install=False, least=1))
+    assert measured == [(ours, 5, [({"per_second": 5.0}, 1)] * 3)]
     assert capsys.readouterr().err.startswith("Ray Tune is left out: it is not installed")
 
 
@@ -93,4 +93,4 @@ def test_each_group_begins_with_us_whom_the_others_are_compared_with():
 
 
 def test_titles_hold_no_colon_which_ends_them_in_rows():
-    assert not [one.title for one in ALL if ":" in one.title]
+    assert not [contender.title for contender in ALL if ":" in contender.title]

@@ -23,8 +23,8 @@ def classes(selector: str) -> set[str]:
 
 def bare(selector: str) -> str:
     """The class that a selector styles wherever it is: `a` by `.a:hover` and `.a > li`, none by `.a .b`."""
-    found = re.match(r"\.([A-Za-z][\w-]*)(?![\w.-])", selector)
-    return found[1] if found and len(classes(selector)) == 1 else ""
+    match = re.match(r"\.([A-Za-z][\w-]*)(?![\w.-])", selector)
+    return match[1] if match and len(classes(selector)) == 1 else ""
 
 
 def unscoped(sheets: dict[str, str]) -> list[str]:
@@ -39,9 +39,9 @@ def unscoped(sheets: dict[str, str]) -> list[str]:
     owners: dict[str, set[str]] = defaultdict(set)
     named: dict[str, set[str]] = defaultdict(set)
     for path, text in sheets.items():
-        for one in selectors(text):
-            owners[bare(one)].add(path)
-            for name in classes(one):
+        for selector in selectors(text):
+            owners[bare(selector)].add(path)
+            for name in classes(selector):
                 named[name].add(path)
     owners.pop("", None)
     wrong = [
@@ -52,11 +52,11 @@ def unscoped(sheets: dict[str, str]) -> list[str]:
     for path, text in sheets.items():
         if path.startswith(ALWAYS):
             continue
-        for one in selectors(text):
-            if (name := bare(one)) and (others := named[name] - {path}):
+        for selector in selectors(text):
+            if (name := bare(selector)) and (others := named[name] - {path}):
                 wrong.append(f".{name} is anyone's by {path}, and named in {sorted(others)}")
-            elif (found := classes(one)) and not any(named[name] == {path} for name in found):
-                wrong.append(f"{one} in {path} has no class of that sheet alone")
+            elif (names := classes(selector)) and not any(named[name] == {path} for name in names):
+                wrong.append(f"{selector} in {path} has no class of that sheet alone")
     return sorted(set(wrong))
 
 
