@@ -116,7 +116,7 @@ def interfaces():
     ]
     acks = [f"$JS.ACK.ORDERS.{id}.1.1.1.1.0" for id in (WORKER, NEIGHBOUR)] + ["$JS.FC.CONTROL.x.y"]
     server = ["$SYS.REQ.SERVER.PING", "$SYS.REQ.ACCOUNT.PING.CONNZ", "$SYS.REQ.USER.INFO"]
-    return [f"$JS.API.{one}" for one in (*plain, *of_stream)] + acks + server
+    return [f"$JS.API.{interface}" for interface in (*plain, *of_stream)] + acks + server
 
 
 def replies(own, other):
@@ -185,19 +185,21 @@ class Platform:
 
     async def states(self):
         """Of each stream, how many messages on which subject."""
-        found = {}
+        states = {}
         for stream in HELD:
             body = json.dumps({"subjects_filter": ">"}).encode()
             answer = await self.service.request(f"$JS.API.STREAM.INFO.{stream}", body, timeout=60)
             info = json.loads(answer.data)
             if stream != "KV_leases":
-                found |= {f"{stream} {one}": n for one, n in (info["state"].get("subjects") or {}).items()}
+                states |= {
+                    f"{stream} {subject}": n for subject, n in (info["state"].get("subjects") or {}).items()
+                }
             if stream == "ORDERS":
                 # Of a subject the newest is kept, so their number tells nothing.
-                found["ORDERS last"] = info["state"]["last_seq"]
-            found[f"{stream} consumers"] = info["state"]["consumer_count"]
-            found[f"{stream} config"] = json.dumps(info["config"], sort_keys=True)
-        return found
+                states["ORDERS last"] = info["state"]["last_seq"]
+            states[f"{stream} consumers"] = info["state"]["consumer_count"]
+            states[f"{stream} config"] = json.dumps(info["config"], sort_keys=True)
+        return states
 
     async def close(self):
         self.lease.cancel()
@@ -269,8 +271,8 @@ def run(broker, story):
             async with asyncio.timeout(200):
                 await story(platform, enter)
         finally:
-            for one in strangers:
-                await one.connection.close()
+            for stranger in strangers:
+                await stranger.connection.close()
             await platform.close()
 
     asyncio.run(work())

@@ -57,8 +57,8 @@ def evolve(state, recorded):
         case trial.PreemptionAcknowledged(trial_id=id, run=other):
             yield from counted_elsewhere(state, id, other)
         case searcher.TrialIdled(trial_id=id) if id in state.groups:
-            known = state.groups[id]
-            yield from state.put_group(id, replace(known, over=not known.over, told=False))
+            group = state.groups[id]
+            yield from state.put_group(id, replace(group, over=not group.over, told=False))
         case metrics.Settled(trial_id=id) if id in state.groups:
             yield from state.put_group(id, replace(state.groups[id], told=True))
         case searcher.ExperimentDeleted(experiment_id=id) if state.groups.pop(id, None) is not None:
@@ -71,10 +71,10 @@ def evolve(state, recorded):
 
 def progressed(state, id, units):
     """More of an item, which is made where it is not there; its group is what its number says."""
-    known = state.items.get(id) or Item(1 + id % GROUPS)
-    yield from state.put_item(id, replace(known, count=known.count + units))
-    group = state.groups.get(known.group, Group())
-    yield from state.put_group(known.group, replace(group, total=group.total + units))
+    item = state.items.get(id) or Item(1 + id % GROUPS)
+    yield from state.put_item(id, replace(item, count=item.count + units))
+    group = state.groups.get(item.group, Group())
+    yield from state.put_group(item.group, replace(group, total=group.total + units))
     seen = state.seen.get("all", Group())
     state.seen["all"] = replace(seen, total=seen.total + units)
     yield "seen", "all"
@@ -86,7 +86,7 @@ def counted_elsewhere(state, id, other):
     item = state.items.get(id)
     if group is None or item is None or item.group not in state.groups:
         return
-    total = sum(state.items[one].count for one in state.items_of.ids(item.group))
+    total = sum(state.items[item_id].count for item_id in state.items_of.ids(item.group))
     yield from state.put_group(other, replace(group, total=group.total + total))
 
 
@@ -96,8 +96,8 @@ def react(state, key):
 
 
 def of_item(state, id):
-    known = get_loaded(state.items, id)
-    return None if known is None else str(known.group)
+    item = get_loaded(state.items, id)
+    return None if item is None else str(item.group)
 
 
 def members(state, root):
@@ -107,8 +107,8 @@ def members(state, root):
 
 
 def is_over(state, root):
-    known = get_loaded(state.groups, int(root))
-    return known is not None and known.over
+    group = get_loaded(state.groups, int(root))
+    return group is not None and group.over
 
 
 def index(state, keys):

@@ -138,7 +138,7 @@ def test_who_leads_goes_on_when_only_the_answer_got_lost(broker):
         task = asyncio.create_task(lease.hold())
         await until(lambda: lease.active)
         renewed, states = [], []
-        update, told = lease._bucket.update, lease._set
+        update, set_active = lease._bucket.update, lease._set
 
         async def without_answer(*arguments, **options):
             renewed.append(await update(*arguments, **options))
@@ -147,7 +147,7 @@ def test_who_leads_goes_on_when_only_the_answer_got_lost(broker):
             return renewed[-1]
 
         lease._bucket.update = without_answer
-        lease._set = lambda active: (states.append(active), told(active))
+        lease._set = lambda active: (states.append(active), set_active(active))
         await until(lambda: len(renewed) == 3)
         assert set(states) == {True}
         task.cancel()

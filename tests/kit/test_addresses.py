@@ -43,16 +43,18 @@ def test_other_addresses(address):
 
 
 def test_what_settings_allow():
-    found = Addresses(["http://minio:9000", "https://s3.lan", None, ""], "10.1.0.0/16, ::1/128,nas:443,old")
+    addresses = Addresses(
+        ["http://minio:9000", "https://s3.lan", None, ""], "10.1.0.0/16, ::1/128,nas:443,old"
+    )
     own = [("minio", 9000), ("MinIO", 9000), ("s3.lan", 443), ("nas", 443), ("old", 1), ("old", 2)]
     for host, port in own:
-        assert found.is_allowed(host, port, "10.9.9.9"), (host, port)
+        assert addresses.is_allowed(host, port, "10.9.9.9"), (host, port)
     for host, port in (("minio", 9001), ("s3.lan", 80), ("nas", 80), ("minio.evil", 9000)):
-        assert not found.is_allowed(host, port, "10.9.9.9"), (host, port)
-    assert found.is_allowed("any", 1, "10.1.2.3")
-    assert found.is_allowed("any", 1, "::1")
-    assert found.is_configured("http://minio:9000/")
-    assert not found.is_configured("http://minio:9001")
+        assert not addresses.is_allowed(host, port, "10.9.9.9"), (host, port)
+    assert addresses.is_allowed("any", 1, "10.1.2.3")
+    assert addresses.is_allowed("any", 1, "::1")
+    assert addresses.is_configured("http://minio:9000/")
+    assert not addresses.is_configured("http://minio:9001")
 
 
 @pytest.mark.parametrize("wrong", ["10.1.0.0/99", "10.1.2.3/8"])
@@ -63,13 +65,13 @@ def test_settings_that_make_no_sense(wrong):
 
 def test_the_clusters_keys_go_to_its_own_store():
     cluster = {"type": "s3", "endpoint_url": "http://minio:9000", "access_key": "A", "secret_key": "S"}
-    known = Addresses(["http://minio:9000"])
-    check_keys({"type": "s3"}, cluster, known)
-    check_keys(cluster, cluster, known)
-    check_keys({"type": "s3", "access_key": "B", "endpoint_url": "http://other"}, cluster, known)
+    addresses = Addresses(["http://minio:9000"])
+    check_keys({"type": "s3"}, cluster, addresses)
+    check_keys(cluster, cluster, addresses)
+    check_keys({"type": "s3", "access_key": "B", "endpoint_url": "http://other"}, cluster, addresses)
     for keys in ({}, {"access_key": None}, {"access_key": "A"}):
         with pytest.raises(AddressRefused, match="access_key"):
-            check_keys({"type": "s3", "endpoint_url": "http://evil", **keys}, cluster, known)
+            check_keys({"type": "s3", "endpoint_url": "http://evil", **keys}, cluster, addresses)
 
 
 @pytest.fixture

@@ -123,8 +123,8 @@ def test_nobody_gives_more_than_they_have():
     fold = by_roles(GATEWAY, gateway.Grant("WorkspaceAdmin", 2))
 
     def give(role, space=0):
-        one = commands.Assignment("user-3", gateway.Grant(role, space))
-        return commands.AssignRoles(add=(one,), user="egon")
+        assignment = commands.Assignment("user-3", gateway.Grant(role, space))
+        return commands.AssignRoles(add=(assignment,), user="egon")
 
     asked = {request.permission for request in COMMANDS["AssignRoles"](give("Editor", 2))}
     assert asked == OF_ROLE["Editor"] | {"assign_roles"}, "each permission of the role, there"

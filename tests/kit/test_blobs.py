@@ -47,8 +47,8 @@ def test_a_blob_begins_where_its_file_stands(store):
     file = io.BytesIO(b"skipped" + b"kept")
     file.seek(7)
     store.put(_key(b"kept"), file)
-    with store.open(_key(b"kept")) as found:
-        assert found.read() == b"kept"
+    with store.open(_key(b"kept")) as blob:
+        assert blob.read() == b"kept"
 
 
 def test_a_missing_blob_is_named(store):

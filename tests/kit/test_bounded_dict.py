@@ -19,8 +19,8 @@ def test_what_is_set_again_or_moved_stays_longer():
 
 def test_so_much_is_remembered_as_a_set():
     recent = BoundedDict[int, None](3)
-    for one in range(5):
-        recent[one] = None
+    for key in range(5):
+        recent[key] = None
     recent.pop(4, None)
     recent.pop(17, None)
-    assert [one in recent for one in range(5)] == [False, False, True, True, False]
+    assert [key in recent for key in range(5)] == [False, False, True, True, False]

@@ -21,11 +21,11 @@ async def store(connection, body=b"x"):
 
 
 async def limits(connection):
-    found = {}
+    max_bytes = {}
     for stream in ("CONTROL", "REPORTS", "LOGS"):
         answer = await connection.request(f"$JS.API.STREAM.INFO.{stream}", timeout=60)
-        found[stream] = json.loads(answer.data)["config"]["max_bytes"]
-    return found
+        max_bytes[stream] = json.loads(answer.data)["config"]["max_bytes"]
+    return max_bytes
 
 
 def test_a_broker_that_is_started_again_with_less_room_than_its_log_takes_goes_on(small_disk):
@@ -59,9 +59,9 @@ def test_limits_larger_than_the_disk_keep_no_stream_from_being_made(small_disk):
     async def story():
         connection = await broker.connect()
         await ensure_streams(connection.jetstream())
-        found = await limits(connection)
+        max_bytes = await limits(connection)
         await connection.close()
-        return found
+        return max_bytes
 
     try:
         assert asyncio.run(story()) == {"CONTROL": -1, "REPORTS": 16 << 30, "LOGS": 16 << 30}
@@ -80,14 +80,14 @@ def test_a_smaller_limit_throws_away_only_what_was_asked_for(broker):
         for keep, shrink in ((2000, False), (2000, True), (1 << 20, False)):
             await ensure_streams(js, keep_bytes=keep, shrink=shrink)
             answer = await connection.request("$JS.API.STREAM.INFO.REPORTS", timeout=60)
-            found = json.loads(answer.data)
-            seen.append((found["state"]["messages"], found["config"]["max_bytes"]))
+            info = json.loads(answer.data)
+            seen.append((info["state"]["messages"], info["config"]["max_bytes"]))
         await connection.close()
         return seen
 
-    kept, shrunk, grown = asyncio.run(story())
-    assert kept[0] == 10
-    assert 2000 < kept[1] < 1 << 20
+    preserved, shrunk, grown = asyncio.run(story())
+    assert preserved[0] == 10
+    assert 2000 < preserved[1] < 1 << 20
     assert shrunk[0] < 10
     assert shrunk[1] == 2000
     assert grown[1] == 1 << 20

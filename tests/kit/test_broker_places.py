@@ -27,26 +27,26 @@ async def admitted(broker, credentials, inbox, number):
     """As many connections as there are places for, up to `number`."""
     path = broker.folder / "mine.creds"
     path.write_text(credentials)
-    found = []
+    connections = []
     for _ in range(number):
-        one = Client()
+        connection = Client()
         try:
-            await one.connect(
+            await connection.connect(
                 broker.url, user_credentials=str(path), inbox_prefix=inbox.encode(), allow_reconnect=False
             )
         except NatsError:
             # The client leaves the socket of a refused connection open.
-            if (transport := one._transport) is not None:
+            if (transport := connection._transport) is not None:
                 transport.close()
-            await one.close()
+            await connection.close()
             break
-        found.append(one)
-    return found
+        connections.append(connection)
+    return connections
 
 
 async def close(connections):
-    for one in connections:
-        await one.close()
+    for connection in connections:
+        await connection.close()
 
 
 @pytest.mark.live
@@ -82,23 +82,23 @@ def test_a_connection_has_so_many_subscriptions(broker, who):
             "script": (broker.trial_credentials(12), trial_inbox(12)),
             "worker": (broker.authority.worker("w1"), worker_inbox("w1")),
         }[who]
-        one = await broker.connect(credentials, inbox_prefix=inbox.encode())
+        connection = await broker.connect(credentials, inbox_prefix=inbox.encode())
         for number in range(MAX_SUBSCRIPTIONS):
-            await one.subscribe(f"{inbox}.{number}")
-        await one.flush()
-        await one.subscribe(f"{inbox}.more")
+            await connection.subscribe(f"{inbox}.{number}")
+        await connection.flush()
+        await connection.subscribe(f"{inbox}.more")
         async with asyncio.timeout(30):
-            while not one.is_closed:
+            while not connection.is_closed:
                 await asyncio.sleep(0.01)
-        assert "maximum subscriptions" in str(one.last_error)
+        assert "maximum subscriptions" in str(connection.last_error)
 
     asyncio.run(work())
 
 
 def test_half_of_the_files_that_may_be_open_are_left_to_streams(monkeypatch):
-    def found(limit):
+    def max_connections(limit):
         monkeypatch.setattr(resource, "getrlimit", lambda _: (limit, limit))
         return kit._max_connections()
 
-    assert found(4096) == 2048
-    assert found(1 << 20) == found(resource.RLIM_INFINITY) == MAX_CONNECTIONS
+    assert max_connections(4096) == 2048
+    assert max_connections(1 << 20) == max_connections(resource.RLIM_INFINITY) == MAX_CONNECTIONS

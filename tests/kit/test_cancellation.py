@@ -21,12 +21,12 @@ class Holder:
             await self.clean_up()
 
     async def clean_up(self):
-        for one in ("first", "second"):
+        for name in ("first", "second"):
             self.cleaning.set()
             # As a message to the broker does, it takes a few turns of the loop.
             for _ in range(3):
                 await asyncio.sleep(0)
-            self.held.discard(one)
+            self.held.discard(name)
 
 
 async def released(holder):

@@ -58,15 +58,15 @@ class Bus:
             await listener(Message)
 
 
-async def spend(bus, tasks, seconds):
+async def spend(bus, monitors, seconds):
     until = bus.now + seconds
-    running = [asyncio.ensure_future(one.run()) for one in tasks]
+    running = [asyncio.ensure_future(monitor.run()) for monitor in monitors]
     try:
         while bus.now < until:
             await asyncio.sleep(0.01)
     finally:
-        for one in running:
-            one.cancel()
+        for task in running:
+            task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
 
 
@@ -80,11 +80,11 @@ def looks(bus, count, **options):
 def test_one_asks_and_all_know(monkeypatch):
     async def work():
         bus = Bus(monkeypatch)
-        ones = looks(bus, 7)
-        await spend(bus, ones, 100.0)
+        monitors = looks(bus, 7)
+        await spend(bus, monitors, 100.0)
         assert bus.asked <= 100.0 / EVERY_S
-        assert all(one.last == ones[0].last for one in ones)
-        assert ones[0].last is not None
+        assert all(monitor.last == monitors[0].last for monitor in monitors)
+        assert monitors[0].last is not None
 
     asyncio.run(work())
 
@@ -92,17 +92,17 @@ def test_one_asks_and_all_know(monkeypatch):
 def test_when_the_monitor_that_asks_ends_another_one_asks(monkeypatch):
     async def work():
         bus = Bus(monkeypatch)
-        ones = looks(bus, 7)
-        await spend(bus, ones, 20.0)
+        monitors = looks(bus, 7)
+        await spend(bus, monitors, 20.0)
         before = bus.asked
-        await spend(bus, ones[1:], 20.0)
+        await spend(bus, monitors[1:], 20.0)
         assert bus.asked - before >= 20.0 / (EVERY_S + MAX_JITTER_S) - 2
 
     asyncio.run(work())
 
 
 def info(*copies, replicas=3):
-    cluster = {"leader": "n1", "replicas": [{"name": f"n{2 + n}"} | one for n, one in enumerate(copies)]}
+    cluster = {"leader": "n1", "replicas": [{"name": f"n{2 + n}"} | copy for n, copy in enumerate(copies)]}
     return {"config": {"num_replicas": replicas}, "state": {"last_seq": 9}, "cluster": cluster}
 
 

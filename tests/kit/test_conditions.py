@@ -15,19 +15,19 @@ ROOT = Path(__file__).parents[2]
 
 def test_a_condition_has_the_time_of_its_beginning_and_the_words_of_now():
     clock = [10.0]
-    one = Conditions("metrics", lambda: clock[0])
+    conditions = Conditions("metrics", lambda: clock[0])
     with capture_logs() as logged:
-        one.set_condition(names.LOG_LAGS, {"LOGS": "at 5"})
+        conditions.set_condition(names.LOG_LAGS, {"LOGS": "at 5"})
         clock[0] = 13.0
-        one.set_condition(names.LOG_LAGS, {"LOGS": "at 6", "REPORTS": "at 1"})
-        assert [(it.about, it.message, it.since) for it in one.current()] == [
+        conditions.set_condition(names.LOG_LAGS, {"LOGS": "at 6", "REPORTS": "at 1"})
+        assert [(it.about, it.message, it.since) for it in conditions.current()] == [
             ("LOGS", "at 6", 10.0),
             ("REPORTS", "at 1", 13.0),
         ]
         clock[0] = 20.0
-        one.set_condition(names.LOG_LAGS, {"REPORTS": "at 1"})
-        one.set_condition(names.LOG_LAGS, {})
-    assert one.current() == []
+        conditions.set_condition(names.LOG_LAGS, {"REPORTS": "at 1"})
+        conditions.set_condition(names.LOG_LAGS, {})
+    assert conditions.current() == []
     assert [(line["event"], line["about"], line.get("seconds")) for line in logged] == [
         ("condition.began", "LOGS", None),
         ("condition.began", "REPORTS", None),
@@ -38,12 +38,12 @@ def test_a_condition_has_the_time_of_its_beginning_and_the_words_of_now():
 
 def test_what_comes_back_is_new():
     clock = [10.0]
-    one = Conditions("metrics", lambda: clock[0])
-    one.set_condition(names.BROKER_AWAY, {"": "away"})
-    one.set_condition(names.BROKER_AWAY, {})
+    conditions = Conditions("metrics", lambda: clock[0])
+    conditions.set_condition(names.BROKER_AWAY, {"": "away"})
+    conditions.set_condition(names.BROKER_AWAY, {})
     clock[0] = 12.0
-    one.set_condition(names.BROKER_AWAY, {"": "away"})
-    assert [it.since for it in one.current()] == [12.0]
+    conditions.set_condition(names.BROKER_AWAY, {"": "away"})
+    assert [it.since for it in conditions.current()] == [12.0]
 
 
 @pytest.mark.parametrize("condition", KINDS)

@@ -54,7 +54,7 @@ async def shown_the_door(connection):
 def test_a_service_that_the_broker_shuts_out_ends_and_says_why(settings, monkeypatch):
     made = []
 
-    async def kept(*arguments, **options):
+    async def recording_connect(*arguments, **options):
         made.append(await connect(*arguments, **options))
         return made[-1]
 
@@ -69,7 +69,7 @@ def test_a_service_that_the_broker_shuts_out_ends_and_says_why(settings, monkeyp
                 await serving
         return failure.value
 
-    monkeypatch.setattr(host, "connect", kept)
+    monkeypatch.setattr(host, "connect", recording_connect)
     # Whoever notices, and however many do.
     for error in process.flatten_errors(asyncio.run(work())):
         assert isinstance(error, ConnectionClosed)
@@ -158,7 +158,7 @@ def test_a_worker_that_the_broker_shuts_out_ends(broker, settings, tmp_path, mon
         await asyncio.sleep(0.1)
         await shown_the_door(connection)
 
-    async def kept(*arguments, **options):
+    async def connect_briefly(*arguments, **options):
         connection = await connect(*arguments, **options)
         telling.append(asyncio.ensure_future(later(connection)))
         return connection
@@ -172,7 +172,7 @@ def test_a_worker_that_the_broker_shuts_out_ends(broker, settings, tmp_path, mon
         finally:
             await close(service)
 
-    monkeypatch.setattr(app, "connect", kept)
+    monkeypatch.setattr(app, "connect", connect_briefly)
     monkeypatch.setattr(app.process, "exit_now", left)
     with pytest.raises(Left, match="1"), capture_logs() as lines:
         asyncio.run(work())
@@ -211,8 +211,8 @@ def test_a_service_waits_for_its_database_and_says_so(settings, tmp_path, monkey
 
     monkeypatch.setattr(host, "SelfWatch", Kept)
 
-    async def until(found):
-        while {one.condition for one in watched[0].current()} != found:
+    async def until(expected):
+        while {trouble.condition for trouble in watched[0].current()} != expected:
             await asyncio.sleep(0.01)
 
     async def work():
@@ -220,12 +220,14 @@ def test_a_service_waits_for_its_database_and_says_so(settings, tmp_path, monkey
         async with asyncio.timeout(60):
             await asyncio.sleep(0)
             await until({names.STARTING, names.DATABASE_FAILS})
-            (reason,) = [one for one in watched[0].current() if one.condition == names.DATABASE_FAILS]
+            (reason,) = [
+                trouble for trouble in watched[0].current() if trouble.condition == names.DATABASE_FAILS
+            ]
             assert "unable to open database file" in reason.line()
             (tmp_path / "later").mkdir()
             # Alone it leads itself, and nobody the others.
             await until({names.NOBODY_LEADS})
-            assert "checkpoints" not in {one.about for one in watched[0].current()}
+            assert "checkpoints" not in {trouble.about for trouble in watched[0].current()}
         serving.cancel()
         await asyncio.gather(serving, return_exceptions=True)
 

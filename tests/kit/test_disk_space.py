@@ -27,9 +27,9 @@ def disk(monkeypatch):
 
 
 def test_the_space_is_that_of_the_disk_also_before_the_folder_is_made(tmp_path):
-    found, real = space_at(tmp_path / "not" / "yet"), os.statvfs(tmp_path)
-    assert (found.path, found.total) == (tmp_path / "not" / "yet", real.f_blocks * real.f_frsize)
-    assert 0 < found.free <= found.total
+    space, real = space_at(tmp_path / "not" / "yet"), os.statvfs(tmp_path)
+    assert (space.path, space.total) == (tmp_path / "not" / "yet", real.f_blocks * real.f_frsize)
+    assert 0 < space.free <= space.total
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_sizes_in_words(count, words):
 
 
 @pytest.mark.parametrize(
-    ("total", "setting_mib", "kept"),
+    ("total", "setting_mib", "reserve"),
     [
         (100 * GIB, 0, 2 * GIB),
         (10 * GIB, 0, GIB // 2),
@@ -49,12 +49,12 @@ def test_sizes_in_words(count, words):
         (100 * GIB, 1, MIB),
     ],
 )
-def test_what_is_kept_for_what_runs(disk, tmp_path, total, setting_mib, kept):
-    disk.total, disk.free = total, kept
+def test_what_is_kept_for_what_runs(disk, tmp_path, total, setting_mib, reserve):
+    disk.total, disk.free = total, reserve
     disks = Disks({"log": tmp_path}, setting_mib)
     assert disks.shortage({}, {}) == ""
-    disk.free = kept - 1
-    assert f"{format_size(kept)} are reserved" in disks.shortage({}, {})
+    disk.free = reserve - 1
+    assert f"{format_size(reserve)} are reserved" in disks.shortage({}, {})
 
 
 def test_a_refusal_says_what_is_where_and_what_is_missing(disk, tmp_path):
@@ -81,8 +81,8 @@ def test_a_disk_that_is_away_is_not_full(monkeypatch, tmp_path):
 def test_what_operators_see(disk, tmp_path):
     disks = Disks({"log": tmp_path})
     asyncio.run(disks.refresh())
-    found = {reading.name: dict(reading.values) for reading in disks.readings()}
-    assert found == {
+    values = {reading.name: dict(reading.values) for reading in disks.readings()}
+    assert values == {
         "disk_free_bytes": {("log",): 50 * GIB},
         "disk_bytes": {("log",): 100 * GIB},
         "disk_reserve_bytes": {("log",): 2 * GIB},

@@ -51,13 +51,13 @@ def test_however_the_bytes_arrive_whole_frames_are_kept_and_the_same_ones(frames
         counted[trial] += 1
         if not trial or counted[trial] <= 5:
             expected.append(frame)
-    data, kept, at = b"".join(frames), b"", 0
+    data, passed, at = b"".join(frames), b"", 0
     filter = FloodFilter(max_cost=5)
     while at < len(data):
         size = sizes[at % len(sizes)]
-        kept += filter.keep(data[at : at + size])
+        passed += filter.keep(data[at : at + size])
         at += size
-    assert kept == b"".join(expected)
+    assert passed == b"".join(expected)
 
 
 def test_a_sender_is_heard_again_in_the_next_window():
@@ -75,12 +75,12 @@ def test_a_sender_is_heard_again_in_the_next_window():
     "subject", [b"heartbeat.%s", b"health.sign.worker.%s", b"ask.worker.%s.scheduler.holder"]
 )
 def test_each_worker_has_a_share_of_its_own(subject):
-    def said(worker):
+    def frame(worker):
         return b"MSG " + subject % worker + b" 1 2\r\n[]\r\n"
 
     filter = FloodFilter()
-    assert filter.keep(said(b"w1") * 5000) == said(b"w1") * MAX_COST
-    assert filter.keep(said(b"w2")) == said(b"w2")
+    assert filter.keep(frame(b"w1") * 5000) == frame(b"w1") * MAX_COST
+    assert filter.keep(frame(b"w2")) == frame(b"w2")
 
 
 def test_large_messages_cost_more():
@@ -131,8 +131,8 @@ def test_beside_a_script_that_asks_without_end_another_is_answered(broker, tmp_p
             )
             assert json.loads(answered.data)["problem"] is None
         await mine.flush(60)
-        for one in (mine, other, strangers, own):
-            await one.close()
+        for connection in (mine, other, strangers, own):
+            await connection.close()
 
     asyncio.run(work())
     # The number of windows that the test took.

@@ -76,8 +76,8 @@ class Release:
     async def fold(self, upto):
         name = "odd" if self.version == 1 else "all"
         for position in range(self.at + 1, upto + 1):
-            known = self.state.sums.get(name)
-            total = (known.total if known else 0) + LOG[position - 1]
+            previous = self.state.sums.get(name)
+            total = (previous.total if previous else 0) + LOG[position - 1]
             made = Sum(total) if self.version == 1 else NewerSum(total=total, count=position)
             self.state.sums[name] = made
             self.at = position
@@ -90,11 +90,11 @@ class Release:
 
 @pytest.fixture
 def database(tmp_path):
-    found = Database(f"sqlite:///{tmp_path}/toy.db")
-    METADATA.create_all(found.engine)
-    TABLES.create_all(found.engine)
-    yield found
-    found.close()
+    toy_database = Database(f"sqlite:///{tmp_path}/toy.db")
+    METADATA.create_all(toy_database.engine)
+    TABLES.create_all(toy_database.engine)
+    yield toy_database
+    toy_database.close()
 
 
 async def lived(database, version, upto, **more):

@@ -97,7 +97,7 @@ def test_each_condition_is_shown_with_its_time_and_what_to_do(conditions, condit
 
 
 def test_readiness_of_the_gateway_does_not_depend_on_broker_or_services():
-    assert {kind for kind, known in KINDS.items() if known.serves_requests} == {
+    assert {name for name, kind in KINDS.items() if kind.serves_requests} == {
         names.BROKER_AWAY, names.NOBODY_LEADS, names.REPLICA_BEHIND, names.STREAM_REFUSES,
         names.DECISIONS_PARKED, names.DECISIONS_STAND_STILL, names.DISK_LOW, names.ARCHIVE_FAILS,
         names.ENGINE_AWAY,
@@ -129,10 +129,10 @@ def test_who_hangs_up_or_says_nothing_is_in_nobodys_way(conditions, monkeypatch)
     monkeypatch.setattr(health, "REQUEST_S", 0.05)
 
     async def work(page, port):
-        for said in (b"", b"GET", b"GET /healthz HTTP/1.1\r\n", b"\xff\r\n\r\n", b"x" * 20_000):
+        for request in (b"", b"GET", b"GET /healthz HTTP/1.1\r\n", b"\xff\r\n\r\n", b"x" * 20_000):
             for _ in range(health.MAX_REQUESTS):
-                with socket.create_connection(("127.0.0.1", port)) as one:
-                    one.sendall(said)
+                with socket.create_connection(("127.0.0.1", port)) as connection:
+                    connection.sendall(request)
         silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(2 * health.MAX_REQUESTS)]
         try:
             while True:
@@ -142,8 +142,8 @@ def test_who_hangs_up_or_says_nothing_is_in_nobodys_way(conditions, monkeypatch)
                     # Turned away while too many ask at once.
                     await asyncio.sleep(0.01)
         finally:
-            for one in silent:
-                one.close()
+            for connection in silent:
+                connection.close()
 
     assert on_pages(conditions, work) == (200, "ok\n")
 
@@ -166,8 +166,8 @@ def test_whoever_keeps_all_places_without_asking_hides_no_page(conditions, monke
                     except OSError:
                         await asyncio.sleep(0.05)
         finally:
-            for one in silent:
-                one.close()
+            for connection in silent:
+                connection.close()
 
     assert on_pages(conditions, work) == (200, "ok\n")
 
@@ -175,12 +175,15 @@ def test_whoever_keeps_all_places_without_asking_hides_no_page(conditions, monke
 def test_shared_conditions_are_shown_once_and_own_ones_for_each_process():
     clock = [2.0]
     mine, other = Conditions("gateway", lambda: clock[0]), Conditions("metrics", lambda: clock[0])
-    for one in (mine, other):
-        one.set_condition(names.NOBODY_LEADS, {"searcher": "nobody decides for the searcher"})
+    for process_conditions in (mine, other):
+        process_conditions.set_condition(names.NOBODY_LEADS, {"searcher": "nobody decides for the searcher"})
         clock[0] -= 1.0
-        one.set_condition(names.LOG_LAGS, {"CONTROL": "CONTROL is not read"})
-    found = {(one.condition, one.program, one.since) for one in deduplicate(mine.current() + other.current())}
-    assert found == {
+        process_conditions.set_condition(names.LOG_LAGS, {"CONTROL": "CONTROL is not read"})
+    shown = {
+        (trouble.condition, trouble.program, trouble.since)
+        for trouble in deduplicate(mine.current() + other.current())
+    }
+    assert shown == {
         ("nobody_leads", "metrics", 1.0),
         ("log_lags", "gateway", 1.0),
         ("log_lags", "metrics", 0.0),

@@ -45,7 +45,7 @@ def trouble(condition=names.LOG_LAGS, **fields):
 
 def heard(signs, *troubles, subject=METRICS):
     signs.record(subject, msgspec.json.encode(troubles))
-    return [(one.program, one.condition, one.about) for one in signs.current()]
+    return [(entry.program, entry.condition, entry.about) for entry in signs.current()]
 
 
 def test_what_is_said_holds_until_it_is_taken_back_or_who_said_it_falls_silent(signs, clock):
@@ -70,7 +70,7 @@ def test_invalid_and_excess_entries_are_left_out(signs):
     assert signs.current() == []
     heard(signs, *[trouble(about=str(n), message="x" * 10_000) for n in range(1000)])
     assert len(signs.current()) == MAX_TROUBLES
-    assert {len(one.message) for one in signs.current()} == {MAX_MESSAGE_CHARACTERS}
+    assert {len(entry.message) for entry in signs.current()} == {MAX_MESSAGE_CHARACTERS}
 
 
 def test_nobody_fills_the_memory_by_inventing_names(signs, monkeypatch):
@@ -84,34 +84,34 @@ def test_nobody_fills_the_memory_by_inventing_names(signs, monkeypatch):
 
 def test_a_process_speaks_while_something_is_wrong_and_once_more_when_it_is_over(monkeypatch):
     monkeypatch.setattr(health_reports, "EVERY_S", 0.0)
-    said = []
+    published = []
 
     class Connection:
         async def publish(self, subject, body):
-            said.append((subject, [one["condition"] for one in msgspec.json.decode(body)]))
+            published.append((subject, [entry["condition"] for entry in msgspec.json.decode(body)]))
 
     async def until(count):
-        while len(said) < count:
+        while len(published) < count:
             await asyncio.sleep(0)
 
     async def work():
-        one = Conditions("metrics")
-        telling = asyncio.create_task(publish_health(Connection(), one, "ab12"))
+        conditions = Conditions("metrics")
+        telling = asyncio.create_task(publish_health(Connection(), conditions, "ab12"))
         for _ in range(20):
             await asyncio.sleep(0)
-        assert said == []
+        assert published == []
         # What all see for themselves is not said.
-        one.set_condition(names.NOBODY_LEADS, {"searcher": "nobody"})
-        one.set_condition(names.LOG_LAGS, {"LOGS": "late"})
+        conditions.set_condition(names.NOBODY_LEADS, {"searcher": "nobody"})
+        conditions.set_condition(names.LOG_LAGS, {"LOGS": "late"})
         await until(3)
-        one.set_condition(names.LOG_LAGS, {})
-        while said[-1][1]:
+        conditions.set_condition(names.LOG_LAGS, {})
+        while published[-1][1]:
             await asyncio.sleep(0)
-        count = len(said)
+        count = len(published)
         for _ in range(20):
             await asyncio.sleep(0)
         telling.cancel()
-        assert len(said) == count
+        assert len(published) == count
 
     asyncio.run(work())
-    assert set(map(str, said)) == {str((METRICS, ["log_lags"])), str((METRICS, []))}
+    assert set(map(str, published)) == {str((METRICS, ["log_lags"])), str((METRICS, []))}

@@ -28,7 +28,7 @@ def test_a_script_states_reports_and_asks_in_its_own_name_and_nothing_else(broke
     async def story(platform, enter):
         mine, other = await two_trials(platform, enter)
         changed, heard = await tried(mine, platform)
-        table("script of trial 12", [*changed, *(f"heard by a service: {one}" for one in heard)])
+        table("script of trial 12", [*changed, *(f"heard by a service: {subject}" for subject in heard)])
         assert changed == {"WITNESS witness.trial.12", "REPORTS reports.12.metrics"}
         assert set(heard) == {"ask.trial.12.searcher.news"}
         assert not any(b"salt" in body or b"orders of" in body for _, body in mine.heard)
@@ -42,7 +42,7 @@ def test_a_worker_states_facts_and_signs_of_its_own_and_nothing_else(broker):
     async def story(platform, enter):
         mine, _ = await two_workers(platform, enter)
         changed, heard = await tried(mine, platform)
-        table("worker w1", [*changed, *(f"heard by a service: {one}" for one in heard)])
+        table("worker w1", [*changed, *(f"heard by a service: {subject}" for subject in heard)])
         assert changed == {
             "WITNESS witness.worker.w1",
             "ORDERS orders.heard.w1",

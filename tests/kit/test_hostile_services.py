@@ -68,15 +68,15 @@ def test_the_intake_brings_streams_to_their_settings_and_others_only_make_them(b
         intake = await broker.connect(broker.authority.service(subjects.INTAKE))
         js = operator.jetstream()
 
-        async def kept():
+        async def max_bytes():
             return (await js.stream_info("LOGS")).config.max_bytes
 
         await ensure_streams(searcher.jetstream(), keep_bytes=1 << 30, adjust=False)
-        assert await kept() == 1 << 30
+        assert await max_bytes() == 1 << 30
         await ensure_streams(searcher.jetstream(), keep_bytes=1 << 20, adjust=False)
-        assert await kept() == 1 << 30
+        assert await max_bytes() == 1 << 30
         await ensure_streams(intake.jetstream(), keep_bytes=1 << 20)
-        assert await kept() == 1 << 20
+        assert await max_bytes() == 1 << 20
         for connection in (operator, searcher, intake):
             await connection.close()
 
@@ -90,7 +90,7 @@ def test_no_service_takes_the_lease_of_another_or_signs_for_it(broker):
         for owner in OWNERS:
             own = await enter(platform.broker.authority.service(owner), "_INBOX")
             platform.heard = defaultdict(int)
-            others = [one for one in (*OWNERS, "nobody") if one != owner]
+            others = [other for other in (*OWNERS, "nobody") if other != owner]
             for other in others:
                 await own.say(subjects.health_sign(other, "x"), b"{}")
                 await own.say(f"$KV.{subjects.LEASES}.{other}", owner.encode())
@@ -98,10 +98,10 @@ def test_no_service_takes_the_lease_of_another_or_signs_for_it(broker):
             stored = await own.connection.request(f"$KV.{subjects.LEASES}.{owner}", b"mine", timeout=60)
             assert "seq" in json.loads(stored.data), owner
             await own.settle()
-            signs = {one for one in platform.heard if one.startswith("health.sign.")}
+            signs = {subject for subject in platform.heard if subject.startswith("health.sign.")}
             assert signs == {subjects.health_sign(owner, "x")}, owner
             refused = " ".join(own.errors).lower()
-            assert [one for one in others if f'{subjects.LEASES}.{one}"' not in refused] == [], owner
+            assert [other for other in others if f'{subjects.LEASES}.{other}"' not in refused] == [], owner
 
     run(broker, story)
 
@@ -141,7 +141,7 @@ ASKS = {
     "searcher": {"query.metrics", "query.checkpoints"},
     "provisioner": {"query.scheduler", "command.scheduler.report_workers"},
     subjects.ARCHIVE: {"query.*.saved"},
-    **{one: {f"query.{shard_subject(n)}" for n in range(1, MAX_SHARDS + 1)} for one in SHARDS},
+    **{shard: {f"query.{shard_subject(n)}" for n in range(1, MAX_SHARDS + 1)} for shard in SHARDS},
 }
 
 
@@ -156,15 +156,15 @@ def test_a_service_asks_what_it_needs_and_no_other_acts_for_people(broker):
                 for subject in SPOKEN:
                     await own.say(subject.format(other), b"{}")
             await own.settle()
-            heard = {one for one in platform.heard if one.startswith(("command.", "query."))}
+            heard = {subject for subject in platform.heard if subject.startswith(("command.", "query."))}
             allowed = ASKS.get(owner, set())
 
             def may(subject, allowed=allowed):
                 kind, other, name = subject.split(".")
                 return not allowed.isdisjoint({kind, f"{kind}.{other}", f"{kind}.*.{name}", subject})
 
-            said = {subject.format(other) for other in OWNERS for subject in SPOKEN}
-            assert heard == {subject for subject in said if may(subject)}, owner
+            sent = {subject.format(other) for other in OWNERS for subject in SPOKEN}
+            assert heard == {subject for subject in sent if may(subject)}, owner
 
     run(broker, story)
 
@@ -194,7 +194,9 @@ def test_a_service_hears_what_it_is_asked_and_nothing_that_others_are(broker):
                 # Each of the processes that share the trials is asked for all of them.
                 extra = {"query.metrics.x", "ask.trial.1.metrics.x"}
             mine = {
-                one for one in spoken if f".{owner}." in one and not one.startswith(("$", "reports", "logs"))
+                subject
+                for subject in spoken
+                if f".{owner}." in subject and not subject.startswith(("$", "reports", "logs"))
             }
             assert heard == mine | extra, owner
 
@@ -208,12 +210,12 @@ def test_a_service_hears_no_answer_that_another_is_given(broker):
         heard = {}
         for owner in OWNERS:
             own = await enter(platform.broker.authority.service(owner), service_inbox(owner))
-            heard[owner] = found = set()
+            heard[owner] = received = set()
 
-            async def hear(message, found=found):
+            async def hear(message, received=received):
                 # Beside what the platform of this test is answered.
                 if message.subject.endswith(".b"):
-                    found.add(message.subject)
+                    received.add(message.subject)
 
             inboxes = [f"{service_inbox(other)}.*.>" for other in OWNERS]
             for pattern in ("_INBOX.>", "_INBOX.*.>", "_INBOX.*.*", *inboxes):
@@ -226,7 +228,7 @@ def test_a_service_hears_no_answer_that_another_is_given(broker):
         await platform.service.publish("_INBOX.earlier.b", b"answer")
         await platform.service.flush()
         async with asyncio.timeout(60):
-            while not all("_INBOX.earlier.b" in one for one in heard.values()):
+            while not all("_INBOX.earlier.b" in received for received in heard.values()):
                 await asyncio.sleep(0.01)
         assert heard == {owner: {f"{service_inbox(owner)}.a.b", "_INBOX.earlier.b"} for owner in OWNERS}
 

@@ -20,147 +20,147 @@ class Clock:
 
 def test_nothing_is_old_where_all_is_done():
     clock = Clock()
-    one = clock.lag()
-    one.set_total(5)
-    one.set_done(5)
+    lag = clock.lag()
+    lag.set_total(5)
+    lag.set_done(5)
     clock.now += 100
-    assert (one.age_s, one.left) == (0.0, 0)
+    assert (lag.age_s, lag.left) == (0.0, 0)
 
 
 def test_the_oldest_of_what_is_left_counts():
     clock = Clock()
-    one = clock.lag()
-    one.set_total(5)
+    lag = clock.lag()
+    lag.set_total(5)
     clock.now += 3
-    one.set_total(8)
-    one.set_done(4)
-    assert (one.age_s, one.left) == (3.0, 4)
-    one.set_done(5)
-    assert (one.age_s, one.left) == (0.0, 3)
+    lag.set_total(8)
+    lag.set_done(4)
+    assert (lag.age_s, lag.left) == (3.0, 4)
+    lag.set_done(5)
+    assert (lag.age_s, lag.left) == (0.0, 3)
     clock.now += 2
-    assert one.age_s == 2.0
+    assert lag.age_s == 2.0
 
 
 def test_a_stream_that_never_rests_and_is_followed_closely_is_not_old():
     clock = Clock()
-    one = clock.lag()
+    lag = clock.lag()
     for total in range(1, 1000):
-        one.set_total(total)
-        one.set_done(total - 1)
+        lag.set_total(total)
+        lag.set_done(total - 1)
         clock.now += 0.1
-        assert one.age_s <= 0.1 + RESOLUTION_S
-    assert one.left == 1
+        assert lag.age_s <= 0.1 + RESOLUTION_S
+    assert lag.left == 1
 
 
 def test_the_kernel_is_not_asked_for_each_message_that_comes_by_itself():
     now, asked = [100.0], []
-    one = Lag(lambda: now[0], lambda: asked.append(now[0]) or 7.0)
+    lag = Lag(lambda: now[0], lambda: asked.append(now[0]) or 7.0)
     for total in range(1, 101):
-        one.set_total(total)
-        one.set_done(total)
+        lag.set_total(total)
+        lag.set_done(total)
         now[0] += 0.01
     assert len(asked) <= 100 * 0.01 / RESOLUTION_S + 1
 
 
 def test_the_time_that_this_process_waited_for_a_processor_is_no_age():
     clock = Clock()
-    one = clock.lag()
-    one.set_total(1)
+    lag = clock.lag()
+    lag.set_total(1)
     clock.now += 20
     clock.waited += 18
-    assert one.age_s == 2.0
+    assert lag.age_s == 2.0
 
 
 def test_what_may_become_old_on_purpose_is_so_much_younger():
     clock = Clock()
-    one = clock.lag()
-    one.allowed_s = 5.0
-    one.set_total(1)
+    lag = clock.lag()
+    lag.allowed_s = 5.0
+    lag.set_total(1)
     clock.now += 4
-    assert one.age_s == 0.0
+    assert lag.age_s == 0.0
     clock.now += 4
-    assert one.age_s == 3.0
+    assert lag.age_s == 3.0
 
 
 def test_what_is_removed_unread_is_not_waited_for():
     clock = Clock()
-    one = clock.lag()
-    one.set_total(5)
+    lag = clock.lag()
+    lag.set_total(5)
     clock.now += 1
-    one.set_total(10)
-    one.set_total(7)
-    assert (one.age_s, one.left) == (1.0, 7)
-    one.set_done(5)
-    assert (one.age_s, one.left) == (0.0, 2)
-    one.set_total(5)
-    assert one.left == 0
+    lag.set_total(10)
+    lag.set_total(7)
+    assert (lag.age_s, lag.left) == (1.0, 7)
+    lag.set_done(5)
+    assert (lag.age_s, lag.left) == (0.0, 2)
+    lag.set_total(5)
+    assert lag.left == 0
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20), st.floats(0, 3))))
 def test_what_is_left_is_what_was_said_last(steps):
     clock = Clock()
-    one = clock.lag()
+    lag = clock.lag()
     done = 0
     for total, progress, seconds in steps:
-        one.set_total(max(total, done))
-        assert one.left == max(total, done) - done
+        lag.set_total(max(total, done))
+        assert lag.left == max(total, done) - done
         done = min(done + progress, max(total, done))
-        one.set_done(done)
-        assert one.left == max(total, done) - done
-        assert (one.left == 0) == (one._known_totals == type(one._known_totals)())
+        lag.set_done(done)
+        assert lag.left == max(total, done) - done
+        assert (lag.left == 0) == (lag._known_totals == type(lag._known_totals)())
         clock.now += seconds
 
 
-def log_events(lags, clock, one, seconds, enforced=True):
+def log_events(lags, clock, lag, seconds, enforced=True):
     clock.now += seconds
     with capture_logs() as logged:
-        lags.check({"CONTROL": one}, enforced=enforced)
+        lags.check({"CONTROL": lag}, enforced=enforced)
     return [(line["event"], line["seconds"]) for line in logged]
 
 
 def test_each_lag_is_logged_once_and_its_end_with_its_length():
     clock = Clock()
-    one, lags = clock.lag(), LagMonitor(5.0, {"CONTROL": 3}.__getitem__)
-    one.set_total(9)
-    assert log_events(lags, clock, one, 4) == []
-    assert log_events(lags, clock, one, 2) == [("log.lags", 6.0)]
-    assert log_events(lags, clock, one, 2) == []
-    one.set_done(9)
-    assert log_events(lags, clock, one, 1) == [("log.caught_up", 8.0)]
-    one.set_total(10)
-    assert log_events(lags, clock, one, 7) == [("log.lags", 7.0)]
+    lag, lags = clock.lag(), LagMonitor(5.0, {"CONTROL": 3}.__getitem__)
+    lag.set_total(9)
+    assert log_events(lags, clock, lag, 4) == []
+    assert log_events(lags, clock, lag, 2) == [("log.lags", 6.0)]
+    assert log_events(lags, clock, lag, 2) == []
+    lag.set_done(9)
+    assert log_events(lags, clock, lag, 1) == [("log.caught_up", 8.0)]
+    lag.set_total(10)
+    assert log_events(lags, clock, lag, 7) == [("log.lags", 7.0)]
 
 
 def test_while_lags_are_not_judged_nothing_is_reported_and_no_time_counts():
     clock = Clock()
-    one, lags = clock.lag(), LagMonitor(5.0, {"CONTROL": 3}.__getitem__)
-    one.set_total(9)
-    assert log_events(lags, clock, one, 60, enforced=False) == []
-    assert log_events(lags, clock, one, 4) == []
-    assert log_events(lags, clock, one, 2) == [("log.lags", 6.0)]
+    lag, lags = clock.lag(), LagMonitor(5.0, {"CONTROL": 3}.__getitem__)
+    lag.set_total(9)
+    assert log_events(lags, clock, lag, 60, enforced=False) == []
+    assert log_events(lags, clock, lag, 4) == []
+    assert log_events(lags, clock, lag, 2) == [("log.lags", 6.0)]
 
 
 def test_a_limit_of_0_is_none():
     clock = Clock()
-    one, lags = clock.lag(), LagMonitor(0.0, {"CONTROL": 3}.__getitem__)
-    one.set_total(9)
-    assert log_events(lags, clock, one, 60) == []
+    lag, lags = clock.lag(), LagMonitor(0.0, {"CONTROL": 3}.__getitem__)
+    lag.set_total(9)
+    assert log_events(lags, clock, lag, 60) == []
 
 
 def test_a_lag_is_a_health_problem_as_long_as_it_lasts():
     clock, position = Clock(), {"LOGS": 3, SAVING: 2}
-    one, two, lags = clock.lag(), clock.lag(), LagMonitor(5.0, position.__getitem__)
-    one.set_total(9)
-    two.set_total(4)
-    assert lags.check({"LOGS": one, SAVING: two}, enforced=True) == {}
+    logs_lag, saving_lag, lags = clock.lag(), clock.lag(), LagMonitor(5.0, position.__getitem__)
+    logs_lag.set_total(9)
+    saving_lag.set_total(4)
+    assert lags.check({"LOGS": logs_lag, SAVING: saving_lag}, enforced=True) == {}
     clock.now += 6
-    assert lags.check({"LOGS": one, SAVING: two}, enforced=True) == {
+    assert lags.check({"LOGS": logs_lag, SAVING: saving_lag}, enforced=True) == {
         "LOGS": "LOGS is not read, at position 3 with 9 more behind it",
         SAVING: "folded events are not saved, at position 2 with 4 more behind it",
     }
-    two.set_done(4)
+    saving_lag.set_done(4)
     position["LOGS"] = 4
-    assert lags.check({"LOGS": one, SAVING: two}, enforced=True) == {
+    assert lags.check({"LOGS": logs_lag, SAVING: saving_lag}, enforced=True) == {
         "LOGS": "LOGS is not read, at position 4 with 9 more behind it"
     }
 

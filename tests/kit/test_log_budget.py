@@ -48,7 +48,7 @@ def test_a_person_who_changes_things_without_end_fills_no_log(small, large):
                     await runner.command(Number(user="ann"), call(number))
                 except Refused:
                     refused += 1
-            stored = sum("progressed" in one.subject for one in log.streams[subjects.CONTROL])
+            stored = sum("progressed" in message.subject for message in log.streams[subjects.CONTROL])
             assert refused == 199 if large else refused > 100
             assert stored == 100 if large else 20 < stored < 100
             # Others go on, and so do the commands of services, which have no user, and of her own scripts.

@@ -31,23 +31,25 @@ def report(replica, *, leads):
 async def fetched(connection, until):
     """On a busy machine the answers of some replicas come too late for one request."""
     async with asyncio.timeout(60):
-        while not until(found := await fetch_log_progress(connection, OWNERS)):
+        while not until(progress := await fetch_log_progress(connection, OWNERS)):
             pass
-    return found
+    return progress
 
 
 def test_each_replica_answers_and_the_leader_comes_first(broker):
     async def work():
-        async with connected(broker, "gateway") as one, connected(broker, "searcher") as other:
-            await serve_log_progress(one, "gateway", lambda: report("a", leads=False))
-            await serve_log_progress(one, "gateway", lambda: report("b", leads=True))
-            await serve_log_progress(other, "searcher", lambda: report("c", leads=True))
-            await one.flush()
-            await other.flush()
-            found = await fetched(one, lambda found: len(found["gateway"]) == 2 and found["searcher"])
-            assert found["gateway"] == [report("b", leads=True), report("a", leads=False)]
-            assert found["searcher"] == [report("c", leads=True)]
-            assert found["metrics"] == []
+        async with connected(broker, "gateway") as gateway, connected(broker, "searcher") as searcher:
+            await serve_log_progress(gateway, "gateway", lambda: report("a", leads=False))
+            await serve_log_progress(gateway, "gateway", lambda: report("b", leads=True))
+            await serve_log_progress(searcher, "searcher", lambda: report("c", leads=True))
+            await gateway.flush()
+            await searcher.flush()
+            progress = await fetched(
+                gateway, lambda progress: len(progress["gateway"]) == 2 and progress["searcher"]
+            )
+            assert progress["gateway"] == [report("b", leads=True), report("a", leads=False)]
+            assert progress["searcher"] == [report("c", leads=True)]
+            assert progress["metrics"] == []
 
     asyncio.run(work())
 
@@ -55,7 +57,7 @@ def test_each_replica_answers_and_the_leader_comes_first(broker):
 def test_an_answer_that_cannot_be_read_hides_no_other_service(broker):
     async def work():
         async with (
-            connected(broker, "gateway") as one,
+            connected(broker, "gateway") as gateway,
             connected(broker, "metrics") as metrics,
             connected(broker, "searcher") as searcher,
         ):
@@ -67,8 +69,8 @@ def test_an_answer_that_cannot_be_read_hides_no_other_service(broker):
             await serve_log_progress(searcher, "searcher", lambda: report("c", leads=True))
             await metrics.flush()
             await searcher.flush()
-            found = await fetched(one, lambda found: found["searcher"])
-            assert found == {"gateway": [], "searcher": [report("c", leads=True)], "metrics": []}
+            progress = await fetched(gateway, lambda progress: progress["searcher"])
+            assert progress == {"gateway": [], "searcher": [report("c", leads=True)], "metrics": []}
 
     asyncio.run(work())
 

@@ -20,7 +20,7 @@ def printed(capsys):
     structlog.configure(**before)
 
 
-def said(part, value):
+def setting(part, value):
     return LoggingSet(part=part, value=value, reason="asked for by admin")
 
 
@@ -29,13 +29,13 @@ def test_a_level_counts_for_loggers_that_have_printed_before(printed):
     log = structlog.get_logger().bind()
     log.info("first")
     log.debug("unheard")
-    logging.OUTPUT.apply(said("level", "DEBUG"))
+    logging.OUTPUT.apply(setting("level", "DEBUG"))
     log.debug("heard")
-    logging.OUTPUT.apply(said("level", "ERROR"))
+    logging.OUTPUT.apply(setting("level", "ERROR"))
     log.warning("unheard")
     log.error("last")
-    found = [json.loads(line) for line in printed().splitlines()]
-    assert [(one["event"], one["level"]) for one in found] == [
+    records = [json.loads(line) for line in printed().splitlines()]
+    assert [(record["event"], record["level"]) for record in records] == [
         ("first", "info"),
         ("heard", "debug"),
         ("last", "error"),
@@ -46,10 +46,10 @@ def test_colors_are_for_people_and_leave_json_alone(printed):
     for form, colored in (("console", True), ("json", False)):
         logging.configure(form, "INFO")
         log = structlog.get_logger().bind()
-        logging.OUTPUT.apply(said("color", "on"))
+        logging.OUTPUT.apply(setting("color", "on"))
         log.warning("first")
         assert ("\x1b[" in printed()) is colored
-        logging.OUTPUT.apply(said("color", "off"))
+        logging.OUTPUT.apply(setting("color", "off"))
         log.warning("second")
         assert "\x1b[" not in printed()
 
@@ -60,7 +60,9 @@ def test_log_levels_set_before_a_process_started_apply(printed):
         logging.configure("console", "INFO")
         await logging.apply_stored_settings(log)
         assert (logging.OUTPUT.level, logging.OUTPUT.color) == ("INFO", False)
-        for number, event in enumerate((said("level", "DEBUG"), said("color", "on"), said("level", "ERROR"))):
+        for number, event in enumerate(
+            (setting("level", "DEBUG"), setting("color", "on"), setting("level", "ERROR"))
+        ):
             await log.append(draft(event, f"stated-{number}"))
         await logging.apply_stored_settings(log)
         assert (logging.OUTPUT.level, logging.OUTPUT.color) == ("ERROR", True)
@@ -74,9 +76,9 @@ def test_whoever_folds_the_log_hears_of_it():
     async def work():
         log = MemoryLog()
         async with running(log, apply_logging=heard.append) as runner:
-            await log.append(draft(said("level", "DEBUG"), "stated"))
+            await log.append(draft(setting("level", "DEBUG"), "stated"))
             await log.append(draft(DecisionsRetried(owner="others", reason="test"), "after"))
             await until(lambda: runner.positions["CONTROL"] >= 2)
 
     run(work)
-    assert heard == [said("level", "DEBUG")]
+    assert heard == [setting("level", "DEBUG")]

@@ -45,10 +45,10 @@ async def write(connection, count, first=1, ids="id"):
 async def read_to_the_end(log, after=0, stream=CONTROL):
     async with asyncio.timeout(60):
         async with log.read(stream, after=after) as feed:
-            found = []
+            messages = []
             while not (batch := await feed.batch()).caught_up:
-                found += batch.messages
-            return [*found, *batch.messages]
+                messages += batch.messages
+            return [*messages, *batch.messages]
 
 
 async def refusal(work):
@@ -305,11 +305,11 @@ def check(monkeypatch):
         asked = Asked(state, cluster)
         monkeypatch.setattr(stream_check, "request", asked.ask)
         set_time(monkeypatch, stream_check, monotonic=lambda: now[0])
-        one = StreamCheck(None, name, {})
+        verifier = StreamCheck(None, name, {})
         for _ in range(looks):
             now[0] += 1.0
             try:
-                asyncio.run(one.verify(position))
+                asyncio.run(verifier.verify(position))
                 outcome = "well"
             except (ReadBroken, LogTruncated) as error:
                 outcome = type(error).__name__
@@ -363,8 +363,8 @@ def test_an_intake_whose_inbox_alone_is_lost_says_how_to_go_on_and_that_is_so(br
             await js.delete_stream(subjects.WITNESS)
             gone = await refusal(ensure_streams(js, read_positions={subjects.WITNESS: last}))
             await ensure_streams(js)
-            found = await refusal(Relay(log).run())
-            for text in (gone, found):
+            empty = await refusal(Relay(log).run())
+            for text in (gone, empty):
                 assert f"nats stream purge WITNESS --seq {last + 1} " in text
                 assert "database" not in text
             purge = {"seq": last + 1}

@@ -58,16 +58,16 @@ def replaces_indexes(path):
 def test_revisions_only_add(path):
     """Or a release that runs beside a later one, or takes its place again, lacks what it reads."""
     tree = ast.parse(path.read_text())
-    upgrade = next(one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == "upgrade")
-    names = {one.attr for one in ast.walk(upgrade) if isinstance(one, ast.Attribute)}
+    upgrade = next(node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "upgrade")
+    names = {node.attr for node in ast.walk(upgrade) if isinstance(node, ast.Attribute)}
     taking = {name for name in names if name.startswith(TAKING)}
     if "drop_index" in taking and replaces_indexes(path):
         taking.remove("drop_index")
-    calls = [one for one in ast.walk(upgrade) if isinstance(one, ast.Call)]
+    calls = [node for node in ast.walk(upgrade) if isinstance(node, ast.Call)]
     for added in (
-        one for one in calls if isinstance(one.func, ast.Attribute) and one.func.attr == "add_column"
+        call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "add_column"
     ):
-        column = next(one for one in added.args if isinstance(one, ast.Call))
+        column = next(argument for argument in added.args if isinstance(argument, ast.Call))
         words = {word.arg: ast.unparse(word.value) for word in column.keywords}
         # Who does not know the column writes rows without it.
         assert words.get("nullable") != "False" or "server_default" in words, ast.unparse(column)

@@ -66,29 +66,29 @@ def database_url(request, tmp_path):
 
 @pytest.fixture
 def database(database_url):
-    found = migrate.open_database(database_url, "searcher")
-    yield found
-    found.close()
+    searcher_database = migrate.open_database(database_url, "searcher")
+    yield searcher_database
+    searcher_database.close()
 
 
 @pytest.mark.live
 def test_each_service_has_a_schema_of_its_own(postgres_url):
     for owner in OWNERS:
         migrate.open_database(postgres_url, owner).close()
-    found = tables_by_schema(postgres_url)
+    tables = tables_by_schema(postgres_url)
     for owner in OWNERS:
-        assert found[owner] >= {"alembic_version", "positions", "snapshots"}
-    assert "log_chunks" in found["metrics"]
-    assert "log_chunks" not in found["gateway"]
-    assert found["public"] == set()
+        assert tables[owner] >= {"alembic_version", "positions", "snapshots"}
+    assert "log_chunks" in tables["metrics"]
+    assert "log_chunks" not in tables["gateway"]
+    assert tables["public"] == set()
 
 
 @pytest.mark.live
 def test_each_metrics_process_has_a_schema_of_its_own(postgres_url):
     for owner in ("metrics", "metrics-2"):
         migrate.open_database(postgres_url, owner, "metrics").close()
-    found = tables_by_schema(postgres_url)
-    assert found["metrics"] == found["metrics_2"] >= {"positions", "log_chunks"}
+    tables = tables_by_schema(postgres_url)
+    assert tables["metrics"] == tables["metrics_2"] >= {"positions", "log_chunks"}
 
 
 @pytest.mark.live
@@ -180,8 +180,8 @@ def test_an_upsert_replaces_rows_with_the_same_key(database):
     keep(("b", 2), ("c", 2))
     keep()
     with database.engine.connect() as connection:
-        found = connection.execute(sa.select(POSITIONS.c.stream, POSITIONS.c.position))
-        assert {stream: position for stream, position in found} == {"a": 1, "b": 2, "c": 2}
+        stored_rows = connection.execute(sa.select(POSITIONS.c.stream, POSITIONS.c.position))
+        assert {stream: position for stream, position in stored_rows} == {"a": 1, "b": 2, "c": 2}
 
 
 @pytest.mark.live

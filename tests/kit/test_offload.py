@@ -73,7 +73,7 @@ def test_files_and_bytes_are_handed_over():
 
 
 @pytest.mark.parametrize(
-    ("name", "argument", "said"),
+    ("name", "argument", "message"),
     [
         ("refuse", "you", "not for you"),
         ("fail", "x", "KeyError"),
@@ -83,10 +83,10 @@ def test_files_and_bytes_are_handed_over():
         ("no_such_function", None, "has no attribute"),
     ],
 )
-def test_what_cannot_be_done_is_refused_and_the_next_is_done(name, argument, said):
+def test_what_cannot_be_done_is_refused_and_the_next_is_done(name, argument, message):
     async def work(heavy):
         seconds = 1 if name == "think" else 60
-        with pytest.raises(Refused, match=said):
+        with pytest.raises(Refused, match=message):
             await heavy.run("a", Job(f"{WHERE}:{name}", seconds=seconds), argument)
         return (await heavy.run("a", DOUBLE, {"value": 1}))["value"]
 

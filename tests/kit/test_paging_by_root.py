@@ -28,13 +28,13 @@ def _small(monkeypatch):
 
 @contextlib.contextmanager
 def opened(folder):
-    found = Database(f"sqlite:///{folder}/toy.db")
-    METADATA.create_all(found.engine, tables=[SNAPSHOTS, POSITIONS])
-    with found.engine.begin() as connection:
+    database = Database(f"sqlite:///{folder}/toy.db")
+    METADATA.create_all(database.engine, tables=[SNAPSHOTS, POSITIONS])
+    with database.engine.begin() as connection:
         connection.execute(sa.delete(SNAPSHOTS))
         connection.execute(sa.delete(POSITIONS))
-    yield found
-    found.close()
+    yield database
+    database.close()
 
 
 def draft(event, number):
@@ -75,7 +75,7 @@ async def at_rest(log, *replicas):
 
     def still():
         end = len(log.streams[subjects.CONTROL])
-        return all(one.runner.positions[subjects.CONTROL] == end for one in replicas)
+        return all(replica.runner.positions[subjects.CONTROL] == end for replica in replicas)
 
     for _ in range(5):
         await until(still)
@@ -106,8 +106,8 @@ def test_a_follower_that_is_behind_ends_with_the_fold_from_zero(tmp_path_factory
             await all_of(after)
             await at_rest(log, leader, follower)
             right = from_zero(log)
-            for one in (leader, follower):
-                look_at(one.runner.state, right)
+            for replica in (leader, follower):
+                look_at(replica.runner.state, right)
             await leader.saver.wait_for_position(leader.runner.positions[subjects.CONTROL])
             # Whoever takes over, and whoever starts from the database, too.
             leader.leads, follower.leads = False, True
@@ -118,8 +118,8 @@ def test_a_follower_that_is_behind_ends_with_the_fold_from_zero(tmp_path_factory
             async with running(fresh):
                 await at_rest(log, fresh)
                 right = from_zero(log)
-                for one in (leader, follower, fresh):
-                    look_at(one.runner.state, right)
+                for replica in (leader, follower, fresh):
+                    look_at(replica.runner.state, right)
 
     with opened(tmp_path_factory.getbasetemp()) as database:
         asyncio.run(work(database))
@@ -199,11 +199,11 @@ def test_a_replica_that_is_behind_does_not_mix_in_what_another_has_saved_since(l
 
 
 def test_a_table_looks_elsewhere_for_what_it_has_not():
-    found = []
-    table = PagedTable({1: Group(3.0)}, lambda id: found.append(id) or False)
+    looked_up = []
+    table = PagedTable({1: Group(3.0)}, lambda id: looked_up.append(id) or False)
     assert table[1].total == 3.0
     assert 1 in table
-    assert found == []
+    assert looked_up == []
     assert table.get(2) is None
     assert 3 not in table
     assert table.pop(4, None) is None
@@ -211,15 +211,15 @@ def test_a_table_looks_elsewhere_for_what_it_has_not():
         table[5]
     with pytest.raises(KeyError):
         del table[6]
-    assert found == [2, 3, 4, 5, 6]
+    assert looked_up == [2, 3, 4, 5, 6]
 
 
 @contextlib.contextmanager
-def counted_looks(one, monkeypatch):
+def counted_looks(replica, monkeypatch):
     """What is asked of the database about records, on the loop or in a thread."""
-    looks, now, later = [], one.saver.pages_blocking, one.saver.query
-    monkeypatch.setattr(one.saver, "pages_blocking", lambda *about: looks.append(about) or now(*about))
-    monkeypatch.setattr(one.saver, "query", lambda *about: looks.append(about) or later(*about))
+    looks, now, later = [], replica.saver.pages_blocking, replica.saver.query
+    monkeypatch.setattr(replica.saver, "pages_blocking", lambda *about: looks.append(about) or now(*about))
+    monkeypatch.setattr(replica.saver, "query", lambda *about: looks.append(about) or later(*about))
     yield looks
 
 
@@ -228,17 +228,17 @@ def test_what_is_not_there_is_looked_for_once(tmp_path, monkeypatch):
 
     async def work(database):
         log = MemoryLog()
-        one = Replica(database, log, leads=True)
-        with counted_looks(one, monkeypatch) as looks:
-            async with running(one):
+        replica = Replica(database, log, leads=True)
+        with counted_looks(replica, monkeypatch) as looks:
+            async with running(replica):
                 await log.append(draft(trial.Progressed(1, 1, 1.0), "begin"))
-                await at_rest(log, one)
+                await at_rest(log, replica)
                 looks.clear()
                 # Of neither is anything in the state: the item by its name, the group by what the fold asks.
                 for number in range(5):
                     await log.append(draft(trial.PreemptionAcknowledged(ITEMS, 99), f"nothing{number}"))
-                    await at_rest(log, one)
-                    assert [one.runner.state.groups.get(99) for _ in range(100)] == [None] * 100
+                    await at_rest(log, replica)
+                    assert [replica.runner.state.groups.get(99) for _ in range(100)] == [None] * 100
                 assert len(looks) == 2
 
     with opened(tmp_path) as database:
@@ -250,17 +250,17 @@ def test_what_an_event_begins_is_not_looked_for(tmp_path, monkeypatch):
 
     async def work(database):
         log = MemoryLog()
-        one = Replica(database, log, leads=True, roots=begins)
-        with counted_looks(one, monkeypatch) as looks:
-            async with running(one):
+        replica = Replica(database, log, leads=True, roots=begins)
+        with counted_looks(replica, monkeypatch) as looks:
+            async with running(replica):
                 await log.append(draft(trial.PreemptionAcknowledged(ITEMS, 99), "first"))
-                await at_rest(log, one)
-                assert one.runner.state.items.get(ITEMS) is None
+                await at_rest(log, replica)
+                assert replica.runner.state.items.get(ITEMS) is None
                 # For the group, of which the fold alone knows.
                 assert len(looks) == 1
                 await log.append(draft(trial.Progressed(ITEMS, 1, 1.0), "then"))
-                await at_rest(log, one)
-                look_at(one.runner.state, from_zero(log))
+                await at_rest(log, replica)
+                look_at(replica.runner.state, from_zero(log))
 
     with opened(tmp_path) as database:
         asyncio.run(work(database))
@@ -271,23 +271,23 @@ def test_what_was_not_there_is_found_once_it_was_put_and_has_left_the_memory(tmp
 
     async def work(database):
         log = MemoryLog()
-        one = Replica(database, log, leads=True)
-        async with running(one):
+        replica = Replica(database, log, leads=True)
+        async with running(replica):
             for group in range(1, GROUPS + 1):
-                assert one.runner.state.groups.get(group) is None
-                assert one.runner.state.items.get(group - 1 or GROUPS) is None
+                assert replica.runner.state.groups.get(group) is None
+                assert replica.runner.state.items.get(group - 1 or GROUPS) is None
             for group in range(1, GROUPS + 1):
                 await log.append(draft(trial.Progressed(group - 1 or GROUPS, 1, 1.0), f"p{group}"))
                 await log.append(draft(searcher.TrialIdled(group, 1, True, ""), f"i{group}"))
-            await at_rest(log, one)
-            await one.saver.wait_for_position(one.runner.positions[subjects.CONTROL])
+            await at_rest(log, replica)
+            await replica.saver.wait_for_position(replica.runner.positions[subjects.CONTROL])
             await log.append(draft(trial.Progressed(1, 1, 1.0), "more"))
-            await at_rest(log, one)
-            assert one.runner.pager.roots_evicted > 0
+            await at_rest(log, replica)
+            assert replica.runner.pager.roots_evicted > 0
             right = from_zero(log)
             # Items first: as long as it is away nobody knows the group of one.
-            assert {id: one.runner.state.items.get(id) for id in right.items} == right.items
-            look_at(one.runner.state, right)
+            assert {id: replica.runner.state.items.get(id) for id in right.items} == right.items
+            look_at(replica.runner.state, right)
 
     with opened(tmp_path) as database:
         asyncio.run(work(database))

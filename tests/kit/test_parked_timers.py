@@ -43,8 +43,8 @@ def faults():
 def evolve(state, recorded):
     match recorded.event:
         case trial.Progressed(trial_id=id):
-            known = state.accounts.get(id, Account())
-            state.accounts[id] = msgspec.structs.replace(known, asked=known.asked + 1)
+            account = state.accounts.get(id, Account())
+            state.accounts[id] = msgspec.structs.replace(account, asked=account.asked + 1)
             return [("accounts", id)]
         case scheduler.DeadlinePassed(allocation_id=id):
             state.accounts[int(id)] = msgspec.structs.replace(state.accounts[int(id)], passed=True)

@@ -7,12 +7,12 @@ from services.kit import passwords
 
 
 def test_each_is_kept_with_a_salt_of_its_own_and_only_it_fits():
-    one, other = passwords.to_stored("sent"), passwords.to_stored("sent")
-    assert one.hashed != other.hashed
-    assert passwords.matches("sent", one)
-    assert not passwords.matches("Sent", one)
-    assert not passwords.matches("", one)
-    assert not passwords.is_outdated(one)
+    stored, other = passwords.to_stored("sent"), passwords.to_stored("sent")
+    assert stored.hashed != other.hashed
+    assert passwords.matches("sent", stored)
+    assert not passwords.matches("Sent", stored)
+    assert not passwords.matches("", stored)
+    assert not passwords.is_outdated(stored)
 
 
 def test_the_cost_is_todays():

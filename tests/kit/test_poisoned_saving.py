@@ -172,9 +172,9 @@ def test_a_record_that_cannot_be_encoded_counts_like_a_row(tmp_path):
     def evolve(state, recorded):
         keys = RULES.evolve(state, recorded)
         for _, id in keys:
-            known = state.accounts[id]
+            account = state.accounts[id]
             name = "\ud800" if getattr(recorded.event, "units", 0) == UNSAVABLE else ""
-            state.accounts[id] = Named(known.asked, known.answered, name)
+            state.accounts[id] = Named(account.asked, account.answered, name)
         return keys
 
     async def work():
@@ -195,7 +195,7 @@ def test_a_failing_event_listener_stops_the_service_at_that_event(tmp_path):
     """What listens to the fold is a part of processing an event, with a database or without."""
 
     def listener(events):
-        if any(getattr(one.event, "units", 0) == UNSAVABLE for one in events):
+        if any(getattr(recorded.event, "units", 0) == UNSAVABLE for recorded in events):
             raise LookupError("a page went wrong")
 
     async def work():

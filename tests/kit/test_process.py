@@ -101,8 +101,10 @@ def test_so_does_one_whose_output_nobody_reads(start):
 
 def switches(pid):
     """How often threads of a process have gone to sleep so far."""
-    found = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/status")]
-    return sum(int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", text, re.MULTILINE)[1]) for text in found)
+    statuses = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/status")]
+    return sum(
+        int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", text, re.MULTILINE)[1]) for text in statuses
+    )
 
 
 def test_who_was_stopped_goes_on(start):
@@ -118,8 +120,8 @@ def test_who_was_stopped_goes_on(start):
     # The watchdog has looked again, and again.
     ended = lambda: process.poll() is not None  # noqa: E731
     wait_for(lambda: ended() or switches(process.pid) > before + 3, 60, "its threads to run")
-    output, said = process.communicate("go on\ngo on\n", timeout=60)
-    assert (process.returncode, output) == (0, "done\n"), said
+    output, errors = process.communicate("go on\ngo on\n", timeout=60)
+    assert (process.returncode, output) == (0, "done\n"), errors
 
 
 @pytest.mark.parametrize(("stuck_s", "limit_s"), rest_in_full([(0.0, 0.2), (0.5, 0.0)]))

@@ -17,7 +17,7 @@ def test_a_task_is_shown_down_to_what_it_waits_for():
     async def work():
         task = asyncio.create_task(outermost(), name="stuck")
         await asyncio.sleep(0)
-        (output,) = [one for one in _task_stacks() if one.startswith("stuck: ")]
+        (output,) = [stack for stack in _task_stacks() if stack.startswith("stuck: ")]
         task.cancel()
         return output
 
@@ -29,7 +29,7 @@ def test_a_task_is_shown_down_to_what_it_waits_for():
 def test_a_task_that_has_not_begun_has_a_place():
     async def work():
         task = asyncio.create_task(innermost(), name="new")
-        (stack,) = [one for one in _task_stacks() if one.startswith("new: ")]
+        (stack,) = [stack for stack in _task_stacks() if stack.startswith("new: ")]
         task.cancel()
         return stack
 

@@ -21,8 +21,8 @@ TABLE = sa.Table("shown", sa.MetaData(), sa.Column("position", sa.Integer, prima
 
 
 def project(connection, records, events):
-    for one in events:
-        connection.execute(TABLE.insert().values(position=one.position))
+    for event in events:
+        connection.execute(TABLE.insert().values(position=event.position))
 
 
 def empty(connection):
@@ -31,11 +31,11 @@ def empty(connection):
 
 @pytest.fixture
 def database(tmp_path):
-    found = Database(f"sqlite:///{tmp_path}/toy.db")
-    METADATA.create_all(found.engine)
-    TABLE.create(found.engine)
-    yield found
-    found.close()
+    toy_database = Database(f"sqlite:///{tmp_path}/toy.db")
+    METADATA.create_all(toy_database.engine)
+    TABLE.create(toy_database.engine)
+    yield toy_database
+    toy_database.close()
 
 
 class Service:
@@ -58,8 +58,8 @@ class Service:
         runner, saver, task = self.run(**options)
         working = asyncio.create_task(work(runner, saver))
         await asyncio.wait([task, working], return_when=asyncio.FIRST_COMPLETED)
-        for one in (task, working):
-            one.cancel()
+        for pending in (task, working):
+            pending.cancel()
         await asyncio.wait([task, working])
         if not working.cancelled() and working.exception() is not None:
             raise working.exception()
@@ -80,8 +80,8 @@ class Service:
 
     def stored(self):
         with self.database.engine.connect() as connection:
-            kept = SNAPSHOTS.c.kind == "accounts"
-            records = connection.execute(sa.select(SNAPSHOTS.c.id, SNAPSHOTS.c.body).where(kept)).all()
+            is_account = SNAPSHOTS.c.kind == "accounts"
+            records = connection.execute(sa.select(SNAPSHOTS.c.id, SNAPSHOTS.c.body).where(is_account)).all()
             return sorted(records), sorted(connection.execute(sa.select(TABLE.c.position)).scalars())
 
     def spoil(self):

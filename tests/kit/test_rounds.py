@@ -41,14 +41,14 @@ def evolve(state, recorded):
         case trial.Progressed(trial_id=id, units=units):
             if units < 0:
                 raise ValueError("units cannot be negative")
-            known = state.accounts.get(id, Account())
-            state.accounts[id] = msgspec.structs.replace(known, asked=known.asked + 1)
+            account = state.accounts.get(id, Account())
+            state.accounts[id] = msgspec.structs.replace(account, asked=account.asked + 1)
         case metrics.Settled(trial_id=id):
-            known = state.accounts[id]
-            state.accounts[id] = msgspec.structs.replace(known, answered=known.answered + 1)
+            account = state.accounts[id]
+            state.accounts[id] = msgspec.structs.replace(account, answered=account.answered + 1)
         case scheduler.DeadlinePassed(allocation_id=id):
-            known = state.accounts.get(int(id), Account())
-            state.accounts[int(id)] = msgspec.structs.replace(known, passed=1)
+            account = state.accounts.get(int(id), Account())
+            state.accounts[int(id)] = msgspec.structs.replace(account, passed=1)
         case trial.StatusSet(status=name):
             state.names[name] = 1
             return [("names", name)]
@@ -158,11 +158,11 @@ def test_many_commands_share_a_round_and_see_each_other():
             asked = [runner.command(Number(user=f"u{n % 7}"), call(n)) for n in range(400)]
             answers = await asyncio.gather(*asked)
             assert sorted(value for _, value in answers) == list(range(1, 401))
-            found = events(log)
+            stored_events = events(log)
             # An answer's position is that of the event that it speaks of.
-            assert all(found[position - 1].trial_id == value for position, value in answers)
-        before = next(at for at, event in enumerate(found) if isinstance(event, metrics.Settled))
-        assert sum(isinstance(event, Decision) for event in found[:before]) < 10
+            assert all(stored_events[position - 1].trial_id == value for position, value in answers)
+        before = next(at for at, event in enumerate(stored_events) if isinstance(event, metrics.Settled))
+        assert sum(isinstance(event, Decision) for event in stored_events[:before]) < 10
 
     run(work)
 
@@ -193,11 +193,13 @@ def test_a_client_that_never_stops_keeps_no_reaction_and_no_timer_waiting():
             for task in asking:
                 task.cancel()
             await asyncio.wait(asking)
-        found = events(log)
-        settled = next(n for n, e in enumerate(found) if getattr(e, "trial_id", 0) == 5000 and n >= position)
-        passed = next(n for n, e in enumerate(found) if isinstance(e, scheduler.DeadlinePassed))
+        stored_events = events(log)
+        settled = next(
+            n for n, e in enumerate(stored_events) if getattr(e, "trial_id", 0) == 5000 and n >= position
+        )
+        passed = next(n for n, e in enumerate(stored_events) if isinstance(e, scheduler.DeadlinePassed))
         for at in (settled, passed):
-            assert sum(isinstance(event, Decision) for event in found[position:at]) <= 12
+            assert sum(isinstance(event, Decision) for event in stored_events[position:at]) <= 12
 
     run(work)
 
@@ -313,20 +315,20 @@ def test_a_name_that_no_database_looks_up_gets_into_no_log(name):
             with pytest.raises(Refused, match="choose a shorter one"):
                 await runner.command(Raw(trial.StatusSet(1, 1, name)), Call("1", 0.0))
             await runner.command(Raw(trial.StatusSet(1, 1, "x" * 512)), Call("2", 0.0))
-        return [type(one) for one in events(log)]
+        return [type(event) for event in events(log)]
 
     assert asyncio.run(work()) == [Decision, trial.StatusSet]
 
 
 def batches(log):
     """The events of each batch."""
-    found = []
+    by_batch = []
     for event in events(log):
         if isinstance(event, Decision):
-            found.append([])
+            by_batch.append([])
         else:
-            found[-1].append(event)
-    return found
+            by_batch[-1].append(event)
+    return by_batch
 
 
 def test_what_a_command_calls_for_is_in_its_batch_and_nowhere_else():
@@ -338,15 +340,15 @@ def test_what_a_command_calls_for_is_in_its_batch_and_nowhere_else():
             await runner.command(Number(), call(3))
             await until(lambda: answered(runner, 4) == 1)
         assert answers == [(2, 1), (3, 2), (4, 3)]
-        stated = [[(type(one), one.trial_id) for one in batch] for batch in batches(log)]
+        stated = [[(type(event), event.trial_id) for event in batch] for batch in batches(log)]
         asked, made = trial.Progressed, metrics.Settled
         assert stated == [
             [*((asked, id) for id in (1, 2, 3)), *((made, id) for id in (1, 2, 3))],
             [(asked, 4), (made, 4)],
         ]
         recorded = [codec.decode(m.body, m.position) for m in log.streams[subjects.CONTROL]]
-        assert [one.cause for one in recorded[4:7]] == [one.id for one in recorded[1:4]]
-        assert {one.actor for one in recorded[4:7]} == {"toy"}
+        assert [event.cause for event in recorded[4:7]] == [event.id for event in recorded[1:4]]
+        assert {event.actor for event in recorded[4:7]} == {"toy"}
 
     run(work)
 

@@ -37,16 +37,16 @@ class State:
 def evolve(state, recorded):
     event = recorded.event
     id = getattr(event, "trial_id", None) or int(getattr(event, "allocation_id", 0) or 0)
-    known = state.accounts.get(id, Account())
+    account = state.accounts.get(id, Account())
     match event:
         case trial.Progressed(units=units):
             if units < 0:
                 raise ValueError("units cannot be negative")
-            state.accounts[id] = msgspec.structs.replace(known, asked=known.asked + units)
+            state.accounts[id] = msgspec.structs.replace(account, asked=account.asked + units)
         case metrics.Settled():
-            state.accounts[id] = msgspec.structs.replace(known, answered=known.answered + 1)
+            state.accounts[id] = msgspec.structs.replace(account, answered=account.answered + 1)
         case scheduler.DeadlinePassed():
-            state.accounts[id] = msgspec.structs.replace(known, passed=known.passed + 1)
+            state.accounts[id] = msgspec.structs.replace(account, passed=account.passed + 1)
         case _:
             return ()
     return [("accounts", id)]
@@ -236,13 +236,13 @@ def test_commands_are_ruled_on_one_after_another():
 def test_two_that_both_believe_to_lead_decide_everything_once():
     async def work():
         log = MemoryLog()
-        async with running(log) as one, running(log) as two:
+        async with running(log) as first, running(log) as second:
             for n in range(40):
                 await log.append(ask(n % 5 + 1, tag=n))
                 if n % 7 == 0:
                     await asyncio.sleep(0)
             for id in range(1, 6):
-                await until(lambda id=id: answered(one, id) == answered(two, id) == 8)
+                await until(lambda id=id: answered(first, id) == answered(second, id) == 8)
         assert len(decided(log)) == 40
 
     asyncio.run(work())

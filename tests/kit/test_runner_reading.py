@@ -190,8 +190,8 @@ def test_what_no_database_would_take_is_no_event(change):
         metadata={"\0": 2**80},
         steps_completed=1,
     )
-    for found, kind in ((fact, trial.CheckpointStored), (msgspec.structs.replace(fact, **change), Unknown)):
-        body = codec.encode(found, id="x", actor="trial:1", at=1.0)
+    for stated, kind in ((fact, trial.CheckpointStored), (msgspec.structs.replace(fact, **change), Unknown)):
+        body = codec.encode(stated, id="x", actor="trial:1", at=1.0)
         assert type(read_event(Stored(codec.subject_of(fact), 1, body), subjects.CONTROL).event) is kind
 
 
@@ -200,15 +200,15 @@ def test_waiters_are_woken_by_events_and_by_leadership():
         async with running(MemoryLog()) as runner:
             await runner.command(Bump(1), Call("c", 0.0), within_s=60)
             await until(lambda: answered(runner) == 1)
-            known = runner._changes.position
-            assert known > 0
-            waiting = asyncio.ensure_future(runner.wait_for_change(known))
+            position = runner._changes.position
+            assert position > 0
+            waiting = asyncio.ensure_future(runner.wait_for_change(position))
             await asyncio.sleep(0)
             assert not waiting.done(), "nothing has happened since"
             runner.on_leadership_change()
-            assert await waiting > known
+            assert await waiting > position
             waiting = asyncio.ensure_future(runner.wait_for_change(runner._changes.position))
             await runner.command(Bump(1), Call("d", 0.0), within_s=60)
-            assert await waiting > known
+            assert await waiting > position
 
     asyncio.run(work())

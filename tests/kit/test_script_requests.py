@@ -40,11 +40,11 @@ def saver():
 
 def test_who_waits_is_answered_when_the_record_moves_and_looked_after_then_only(saver):
     async def story():
-        news, looks, said = RecordWaiters(saver), [], {}
+        news, looks, answers = RecordWaiters(saver), [], {}
 
         def say(id):
             looks.append(id)
-            return said.get(id)
+            return answers.get(id)
 
         def wait(id):
             return asyncio.ensure_future(news.wait_until(("trials", id), lambda: say(id), 20))
@@ -56,7 +56,7 @@ def test_who_waits_is_answered_when_the_record_moves_and_looked_after_then_only(
         saver.fold({("trials", 1)})
         await asyncio.sleep(0.01)
         assert looks == [1, 2, 1]
-        said[1] = "news"
+        answers[1] = "news"
         saver.fold({("trials", 1), ("trials", 9)})
         assert await waiting[1] == "news"
         assert not waiting[2].done()
@@ -72,26 +72,26 @@ def test_who_came_first_for_a_record_is_looked_after_first(saver, also):
     """Also where more records moved than are waited for: never in the order of a set."""
 
     async def story():
-        news, said, looked = RecordWaiters(saver), False, []
+        news, ready, looked = RecordWaiters(saver), False, []
 
         def wait(id, rank):
             def say():
-                if said:
+                if ready:
                     looked.append((id, rank))
-                return said or None
+                return ready or None
 
             return asyncio.ensure_future(news.wait_until(("trials", id), say, 20))
 
         came, moved = (4, 19, 7, 3), (19, 3, 4)
         waiting = {(id, rank): wait(id, rank) for rank in range(20) for id in came}
         await asyncio.sleep(0)
-        said = True
+        ready = True
         saver.fold({("trials", id): None for id in (*moved, *also)})
-        await asyncio.gather(*(one for (id, _), one in waiting.items() if id in moved))
+        await asyncio.gather(*(waiter for (id, _), waiter in waiting.items() if id in moved))
         order = (4, 19, 3) if also else moved
         assert looked == [(id, rank) for id in order for rank in range(20)]
-        for one in waiting.values():
-            one.cancel()
+        for waiter in waiting.values():
+            waiter.cancel()
         await asyncio.gather(*waiting.values(), return_exceptions=True)
 
     asyncio.run(story())
@@ -119,17 +119,17 @@ def test_who_asks_without_end_for_one_trial_waits_in_few_places(saver):
         await asyncio.sleep(0)
         await asyncio.sleep(0.01)
         assert len(news) == script_requests.MAX_PER_TRIAL
-        assert sum(one.done() for one in waiting) == 5
-        for one in waiting:
-            one.cancel()
+        assert sum(waiter.done() for waiter in waiting) == 5
+        for waiter in waiting:
+            waiter.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)
 
     asyncio.run(story())
 
 
 def trial(**more):
-    known = {"id": 7, "experiment_id": 1, "request_id": "r", "task_id": "1.r", "seed": 1, "run": 2}
-    return Searched(trials={7: Trial(hparams={}, **known | more)})
+    defaults = {"id": 7, "experiment_id": 1, "request_id": "r", "task_id": "1.r", "seed": 1, "run": 2}
+    return Searched(trials={7: Trial(hparams={}, **defaults | more)})
 
 
 def test_the_searcher_says_what_was_not_seen_to_the_present_run_alone():
@@ -153,7 +153,7 @@ def test_an_operation_that_is_on_its_way_is_waited_for():
 
 def test_the_scheduler_answers_about_allocations_of_the_asking_trial_alone():
     def state(**more):
-        known = Allocation(
+        allocation = Allocation(
             id="1.r.1",
             task_id="1.r",
             kind="TRIAL",
@@ -166,9 +166,9 @@ def test_the_scheduler_answers_about_allocations_of_the_asking_trial_alone():
             requested=1,
             **more,
         )
-        found = Scheduled()
-        found.allocations[known.id] = known
-        return found
+        scheduled = Scheduled()
+        scheduled.allocations[allocation.id] = allocation
+        return scheduled
 
     asking = AskLeave("1.r.1")
     assert leave_answer(state(), 7, asking) == Leave(False)
@@ -226,7 +226,7 @@ def test_five_thousand_wait_and_all_are_answered(broker):
             saver.fold({("trials", id)})
         answers = await asyncio.gather(*waiting)
         print(f"{count} waiting requests answered in {time.perf_counter() - began:.2f} s")
-        assert [one.value for one in answers] == list(range(1, count + 1))
+        assert [answer.value for answer in answers] == list(range(1, count + 1))
         assert len(news) == 0
         assert (await ask("x")).problem.code == "not_found"
         await script.close()

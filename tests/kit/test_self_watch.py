@@ -61,7 +61,7 @@ class World:
             each()
             self.facts.look.last = self.seen
             self.watch.check(self.facts, self.now)
-        return {(one.condition, one.about) for one in self.watch.conditions.current()}
+        return {(trouble.condition, trouble.about) for trouble in self.watch.conditions.current()}
 
     def without(self, *owners):
         self.seen = ClusterReport(WELL.streams, tuple(owner for owner in OWNERS if owner not in owners))
@@ -97,7 +97,7 @@ def test_it_knows_how_far_it_has_read_and_saved(world):
     world.saves = False
     world.run(1)
     # Who does not save is not behind with it.
-    assert [one.name for one in world.watch.progress] == ["CONTROL"]
+    assert [progress.name for progress in world.watch.progress] == ["CONTROL"]
 
 
 def test_nobody_leads_once_a_lease_was_free_for_longer_than_a_change_takes(world):
@@ -113,9 +113,9 @@ def test_nobody_leads_once_a_lease_was_free_for_longer_than_a_change_takes(world
 
 def test_where_the_leases_cannot_be_read_nobody_leads(world):
     world.seen = ClusterReport({**WELL.streams, LEASES: StreamReport(problem="no leader")}, ())
-    found = world.run(10)
-    assert found == {("stream_refuses", LEASES)} | {("nobody_leads", owner) for owner in OWNERS}
-    words = [one.message for one in world.watch.conditions.current() if one.about == "searcher"]
+    troubles = world.run(10)
+    assert troubles == {("stream_refuses", LEASES)} | {("nobody_leads", owner) for owner in OWNERS}
+    words = [trouble.message for trouble in world.watch.conditions.current() if trouble.about == "searcher"]
     assert words == ["no searcher replica leads: the leases cannot be read"]
 
 
@@ -166,7 +166,9 @@ def test_a_failing_database_is_reported_and_does_not_end_the_process(world):
     world.feed.set_total(100)
     assert ("database_fails", "") in world.run(20 * STUCK_S)
     assert world.ended == []
-    (trouble,) = [one for one in world.watch.conditions.current() if one.condition == "database_fails"]
+    (trouble,) = [
+        trouble for trouble in world.watch.conditions.current() if trouble.condition == "database_fails"
+    ]
     assert "10.0.0.7" in trouble.line()
     assert "10.0.0.7" not in trouble.message
 
@@ -253,14 +255,14 @@ def test_nobody_is_blamed_for_decisions_that_something_else_keeps(world, why):
     world.connected = why != "broker"
     if why == "stream":
         world.seen = ClusterReport({**WELL.streams, "CONTROL": StreamReport(problem="no leader")}, OWNERS)
-    found = world.run(10 * max(STUCK_S, MAX_ROUND_S))
-    assert "decisions_stand_still" not in {condition for condition, _ in found}
+    troubles = world.run(10 * max(STUCK_S, MAX_ROUND_S))
+    assert "decisions_stand_still" not in {condition for condition, _ in troubles}
     assert world.ended == []
 
 
 def test_a_blocked_loop_is_reported_at_once_and_then_ends_the_process(world):
     world.watch.on_loop_check(0.6)
-    assert [one.condition for one in world.watch.conditions.current()] == ["loop_blocked"]
+    assert [trouble.condition for trouble in world.watch.conditions.current()] == ["loop_blocked"]
     world.watch.on_loop_check(0.0)
     assert world.watch.conditions.current() == []
     world.watch.on_loop_check(STUCK_S)
@@ -282,7 +284,9 @@ def test_who_stands_still_at_an_event_tells_which_and_is_not_restarted_for_it(wo
     world.failed = Failed("CONTROL", 8, "control.trial.7.progressed", "KeyError(7)")
     world.feed.set_total(100)
     assert ("event_fails", "CONTROL 8 control.trial.7.progressed") in world.run(10 * STUCK_S)
-    (trouble,) = [one for one in world.watch.conditions.current() if one.condition == "event_fails"]
+    (trouble,) = [
+        trouble for trouble in world.watch.conditions.current() if trouble.condition == "event_fails"
+    ]
     assert (trouble.message, trouble.detail) == ("it stands still at event 8 of CONTROL", "KeyError(7)")
     assert world.ended == []
     world.failed = None

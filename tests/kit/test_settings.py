@@ -30,9 +30,9 @@ def test_values_take_the_types_of_their_fields():
         "STEADFAST_ON": "yes",
         "STEADFAST_PLACE": "/x",
     }
-    found = load(Mine, environment)
-    assert (found.count, found.share, found.on, found.place) == (7, 0.5, True, Path("/x"))
-    assert found.nats_url == "nats://127.0.0.1:4222"
+    settings = load(Mine, environment)
+    assert (settings.count, settings.share, settings.on, settings.place) == (7, 0.5, True, Path("/x"))
+    assert settings.nats_url == "nats://127.0.0.1:4222"
 
 
 def test_an_empty_variable_counts_as_absent():

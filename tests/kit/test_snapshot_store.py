@@ -62,18 +62,18 @@ class Replica:
     async def fold(self, stream, upto, size=0):
         events = [Recorded(p, None, "", "", 0.0, "", stream) for p in range(self.at[stream] + 1, upto + 1)]
         self.at[stream] = max(self.at[stream], upto)
-        known = self.state.sums.get(stream, Sum())
-        self.state.sums[stream] = Sum(known.total + sum(e.position for e in events))
+        previous = self.state.sums.get(stream, Sum())
+        self.state.sums[stream] = Sum(previous.total + sum(e.position for e in events))
         await self.saver.changed(self.state, {("sums", stream)}, events, dict(self.at), size)
 
 
 @pytest.fixture
 def database(tmp_path):
-    found = Database(f"sqlite:///{tmp_path}/toy.db")
-    METADATA.create_all(found.engine)
-    TABLES.create_all(found.engine)
-    yield found
-    found.close()
+    toy_database = Database(f"sqlite:///{tmp_path}/toy.db")
+    METADATA.create_all(toy_database.engine)
+    TABLES.create_all(toy_database.engine)
+    yield toy_database
+    toy_database.close()
 
 
 @contextlib.asynccontextmanager
@@ -109,9 +109,9 @@ def whole(control, reports):
 def test_a_start_reads_what_is_loaded_and_goes_through_nothing_else(database):
     """Both indexes begin with the owner: by the wrong one a start reads all that ever was."""
     asked = []
-    sa.event.listen(database.engine, "before_cursor_execute", lambda *told: asked.append(told[2:4]))
+    sa.event.listen(database.engine, "before_cursor_execute", lambda *arguments: asked.append(arguments[2:4]))
     database.read_sync(Snapshot("toy", State).load)
-    statement, values = next(one for one in asked if "away = 0" in one[0])
+    statement, values = next(query for query in asked if "away = 0" in query[0])
     plan = database.read_sync(
         lambda c: c.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", tuple(values)).fetchall()
     )
@@ -198,14 +198,14 @@ def test_what_waits_is_saved_at_once_when_half_of_what_may_wait_does(database, m
     monkeypatch.setattr(snapshot_store, "SAVE_EVERY_S", 3600.0)
 
     async def work():
-        one = Replica(database, leads=True, backlog_limit=10)
-        async with running(one):
-            await one.fold("CONTROL", 5)
+        replica = Replica(database, leads=True, backlog_limit=10)
+        async with running(replica):
+            await replica.fold("CONTROL", 5)
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.05):
-                    await until(lambda: one.saver.saved_positions.get("CONTROL") == 5)
-            await one.fold("CONTROL", 6)
-            await until(lambda: one.saver.saved_positions.get("CONTROL") == 6)
+                    await until(lambda: replica.saver.saved_positions.get("CONTROL") == 5)
+            await replica.fold("CONTROL", 6)
+            await until(lambda: replica.saver.saved_positions.get("CONTROL") == 6)
 
     asyncio.run(work())
 

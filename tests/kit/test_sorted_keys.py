@@ -9,20 +9,20 @@ KEYS = st.tuples(st.integers(0, 3), st.sampled_from(["a", "b", "c"]), st.integer
 CHANGES = st.lists(st.tuples(st.booleans(), KEYS), max_size=30)
 
 
-def change(index, known, changes):
+def change(index, expected, changes):
     """Add and discard, beside the same in a set."""
     for adds, key in changes:
-        if adds and key not in known:
+        if adds and key not in expected:
             index.add(*key)
-            known.add(key)
+            expected.add(key)
         elif not adds:
             index.discard(*key)
-            known.discard(key)
+            expected.discard(key)
 
 
-def agree(index, known):
+def agree(index, expected):
     """Whether all that one can ask has the answers that a walk through the set gives."""
-    rows = sorted(known)
+    rows = sorted(expected)
     assert list(index) == rows
     assert len(index) == index.count() == len(rows)
     for first in range(4):
@@ -48,13 +48,13 @@ def agree(index, known):
 
 @given(CHANGES, CHANGES)
 def test_an_index_and_a_view_of_it_say_what_walks_say(changes, more):
-    index, known = SortedKeys(), set()
-    change(index, known, changes)
-    agree(index, known)
-    view, seen = index.layer(), set(known)
+    index, expected = SortedKeys(), set()
+    change(index, expected, changes)
+    agree(index, expected)
+    view, seen = index.layer(), set(expected)
     change(view, seen, more)
     agree(view, seen)
-    agree(index, known)
+    agree(index, expected)
 
 
 def test_one_tuple_takes_the_place_of_another():

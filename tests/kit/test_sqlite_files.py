@@ -42,15 +42,15 @@ def closed(path, rows=0):
 def killed(path, rows=0):
     """The same as its user's kill -9 leaves it: what was written last, 200 records, is beside it."""
     closed(path, rows)
-    one = sqlite3.connect(path)
-    one.execute("PRAGMA wal_autocheckpoint=0")
-    with one:
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA wal_autocheckpoint=0")
+    with connection:
         records = [(OWNER, "trials", str(n), b"x" * 500) for n in range(200)]
-        one.executemany("insert into snapshots (owner, kind, id, body) values (?, ?, ?, ?)", records)
+        connection.executemany("insert into snapshots (owner, kind, id, body) values (?, ?, ?, ?)", records)
     left = path.with_name("left.db")
     for ending in ("", "-wal"):
         shutil.copy(f"{path}{ending}", f"{left}{ending}")
-    one.close()
+    connection.close()
     return left
 
 
@@ -62,9 +62,9 @@ def overwrite(path, offset, content):
 
 def count(path):
     with sqlite3.connect(path) as connection:
-        (found,) = connection.execute("select count(*) from snapshots").fetchone()
+        (number,) = connection.execute("select count(*) from snapshots").fetchone()
     connection.close()
-    return found
+    return number
 
 
 DAMAGES = {
@@ -86,8 +86,8 @@ def test_damage_is_found_at_the_start_and_the_file_kept(path, name):
     database = open_database(url(path), OWNER)
     assert words in database.damaged
     database.close()
-    (kept,) = damaged_copies(path, sqlite_files.COMPANIONS)
-    assert kept.read_bytes() == before
+    (copy,) = damaged_copies(path, sqlite_files.COMPANIONS)
+    assert copy.read_bytes() == before
     assert count(path) == 0
 
 
@@ -219,8 +219,8 @@ def test_few_damaged_files_are_kept(path):
     for number in range(MAX_DAMAGED_COPIES + 2):
         path.write_bytes(b"nonsense %d" % number * 20)
         open_database(url(path), OWNER).close()
-    kept = [one.read_bytes() for one in damaged_copies(path, sqlite_files.COMPANIONS)]
-    assert kept == [b"nonsense %d" % number * 20 for number in range(2, MAX_DAMAGED_COPIES + 2)]
+    contents = [copy.read_bytes() for copy in damaged_copies(path, sqlite_files.COMPANIONS)]
+    assert contents == [b"nonsense %d" % number * 20 for number in range(2, MAX_DAMAGED_COPIES + 2)]
 
 
 @pytest.mark.parametrize("of", ["sqlite://", "sqlite:///:memory:", "postgresql://u:p@h/d"])
@@ -244,7 +244,7 @@ def test_no_connection_keeps_pages_for_itself_that_the_kernel_holds(path):
     database = open_database(url(path), OWNER)
     with contextlib.ExitStack() as stack:
         all_at_once = [stack.enter_context(database.engine.connect()) for _ in range(5)]
-        sizes = [one.exec_driver_sql("PRAGMA cache_size").scalar() for one in all_at_once]
+        sizes = [connection.exec_driver_sql("PRAGMA cache_size").scalar() for connection in all_at_once]
     database.close()
     # Below 0 it is in KiB.
     assert sizes == [-SQLITE_CACHE_KIB] * 5

@@ -41,14 +41,14 @@ def evolve(state, recorded):
     event = recorded.event
     match event:
         case trial.Progressed(trial_id=id, units=units):
-            known = state.accounts.get(id, Account())
-            state.accounts[id] = msgspec.structs.replace(known, asked=known.asked + units)
+            account = state.accounts.get(id, Account())
+            state.accounts[id] = msgspec.structs.replace(account, asked=account.asked + units)
             if units in BROKEN:
                 raise ValueError(f"nobody thought of {units} units")
             return [("accounts", id)]
         case metrics.Settled(trial_id=id):
-            known = state.accounts.get(id, Account())
-            state.accounts[id] = msgspec.structs.replace(known, answered=known.answered + 1)
+            account = state.accounts.get(id, Account())
+            state.accounts[id] = msgspec.structs.replace(account, answered=account.answered + 1)
             return [("accounts", id)]
     return ()
 
@@ -92,7 +92,7 @@ async def say(log, *many):
 
 
 def skipping(*positions, owner="toy"):
-    places = tuple(gateway.SkippedEvent(subjects.CONTROL, one) for one in positions)
+    places = tuple(gateway.SkippedEvent(subjects.CONTROL, position) for position in positions)
     return gateway.EventSkipped(
         owner=owner,
         stream=subjects.CONTROL,
@@ -332,7 +332,7 @@ def test_the_gateway_can_be_asked_to_skip_on_the_host():
             await skip(log, "toy", "CONTROL", 2, "bug 45")
         await skip(log, "toy", "CONTROL", 1, "bug 46")
         stated = codec.decode((await log.last("control.gateway.event.toy.skipped")).body, 1)
-        assert [one.position for one in stated.event.skipped] == [2, 1]
+        assert [skipped.position for skipped in stated.event.skipped] == [2, 1]
         assert stated.actor.startswith("user:")
 
     asyncio.run(work())
@@ -344,9 +344,9 @@ def test_a_portion_begins_with_the_event_before_which_folding_stops():
     messages = [
         *map(lambda at: msgspec.structs.replace(log.streams["CONTROL"][at - 1], position=at), range(1, 5))
     ]
-    assert [[one.position for one in part] for part in portions_of(messages, 3)] == [[1, 2], [3, 4]]
+    assert [[message.position for message in part] for part in portions_of(messages, 3)] == [[1, 2], [3, 4]]
     assert portions_of(messages, 0) == [messages]
-    assert [[one.position for one in part] for part in portions_of(messages, 1)] == [[1, 2, 3, 4]]
+    assert [[message.position for message in part] for part in portions_of(messages, 1)] == [[1, 2, 3, 4]]
     assert portions_of([], 3) == [[]]
 
 

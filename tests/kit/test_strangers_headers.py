@@ -109,7 +109,7 @@ class World:
         async def on_error(error: Exception) -> None:
             """What is told of brokers that are killed is no news."""
 
-        found = await nats_client.connect(
+        connection = await nats_client.connect(
             self.brokers.url.split(","),
             user_credentials=str(path),
             max_reconnect_attempts=-1,
@@ -118,8 +118,8 @@ class World:
             error_cb=on_error,
             **options,
         )
-        self._stack.push_async_callback(found.close)
-        return found
+        self._stack.push_async_callback(connection.close)
+        return connection
 
     async def say(self, sender: nats_client.Client, subject: str, **options: object) -> dict:
         """What the stream answers; empty where nobody does."""
@@ -159,10 +159,17 @@ class World:
 
     async def try_everything(self) -> None:
         """Each header on each subject, one after the other and many at once."""
-        for sender, said in ((self.script, SAID_BY_TRIAL), (self.worker, SAID_BY_WORKER)):
+        for sender, own_subjects in ((self.script, SAID_BY_TRIAL), (self.worker, SAID_BY_WORKER)):
             for headers in HEADERS:
-                await asyncio.gather(*(self.say(sender, one, headers=headers) for one in said))
-            crowd = [self.say(sender, one, headers=h) for one in said for h in HEADERS[:12] for _ in range(8)]
+                await asyncio.gather(
+                    *(self.say(sender, subject, headers=headers) for subject in own_subjects)
+                )
+            crowd = [
+                self.say(sender, subject, headers=h)
+                for subject in own_subjects
+                for h in HEADERS[:12]
+                for _ in range(8)
+            ]
             await asyncio.gather(*crowd)
 
 
@@ -221,7 +228,7 @@ def test_over_three_brokers_a_repeat_is_stored_once_and_a_worker_learns_whether_
 def test_only_headers_that_senders_need_are_forwarded():
     id, trace = {"Nats-Msg-Id": "a"}, {"traceparent": "00-1-2-01"}
     asked = {BY_SUBJECT: "7", f"{BY_SUBJECT}-Subject": "orders.worker.w1", "Nats-Rollup": "sub"}
-    everything = {name: "1" for one in HEADERS for name in one} | id | trace | asked
+    everything = {name: "1" for headers in HEADERS for name in headers} | id | trace | asked
     assert forwarded_headers("reports.1.metrics", everything) == id | trace
     assert forwarded_headers("orders.heard.w1", everything) == asked
     assert forwarded_headers("reports.1.metrics", {}) is None

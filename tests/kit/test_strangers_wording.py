@@ -117,11 +117,11 @@ def test_no_subject_and_no_header_stops_a_listener(broker, tmp_path):
                     while subject not in begun:
                         await say({TRIAL: script, WORKER: worker}[who], subject.encode())
                         await asyncio.sleep(0.05)
-            said = await all_of(script, worker)
+            sent = await all_of(script, worker)
             async with asyncio.timeout(60):
-                while heard < said:
+                while heard < sent:
                     await asyncio.sleep(0.01)
-            assert heard == said
+            assert heard == sent
             assert listening.stats["reconnects"] == 0
             await all_are_read(listening)
 

@@ -35,7 +35,7 @@ def test_cancelled_at_any_step_it_ends_and_leaves_no_program(steps, tmp_path):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(asyncio, "create_subprocess_exec", noted)
         asyncio.run(live())
-    assert all(one.returncode == -9 for one in started)
+    assert all(process.returncode == -9 for process in started)
 
 
 def test_what_cannot_be_started_is_an_error():

@@ -42,7 +42,7 @@ async def replicas(connection, stream):
     """How many copies of a stream there are that are not behind."""
     with contextlib.suppress(Exception):
         info = await connection.jetstream().stream_info(stream)
-        return 1 + sum(bool(one.current) for one in info.cluster.replicas or ())
+        return 1 + sum(bool(replica.current) for replica in info.cluster.replicas or ())
     return 0
 
 
@@ -80,7 +80,7 @@ def test_the_log_and_the_leases_outlive_each_broker(three_brokers):
                 assert (await writer.last(draft(n).subject)).body == b"%d" % n
 
         async def one_leads():
-            return sum(one.active for one in candidates) == 1
+            return sum(candidate.active for candidate in candidates) == 1
 
         following = asyncio.create_task(follow())
         async with held(*candidates):
@@ -128,10 +128,10 @@ def test_a_cluster_goes_from_one_replica_to_three_and_back(three_brokers):
             decision = Draft(subjects.decision("tests"), b"d", f"decision-{number}")
             fence = await decided(log, [decision, draft(number)], fence)
         async with log.read(CONTROL, after=0) as feed:
-            found = []
-            while len(found) < 8:
-                found += (await feed.batch()).messages
-        assert [m.position for m in found] == list(range(1, 9))
+            messages = []
+            while len(messages) < 8:
+                messages += (await feed.batch()).messages
+        assert [m.position for m in messages] == list(range(1, 9))
         await connection.close()
 
     asyncio.run(work())
@@ -143,9 +143,9 @@ async def decided(log, drafts, last):
     while True:
         with contextlib.suppress(OutcomeUnknown, NotStored, FenceLost):
             return await log.append_batch(drafts, fence=Fence(subject, last)) - len(drafts) + 1
-        found = await log.last(subject)
-        if found is not None and found.position > last:
-            return found.position
+        newest = await log.last(subject)
+        if newest is not None and newest.position > last:
+            return newest.position
 
 
 async def active(lease):

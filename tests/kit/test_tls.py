@@ -103,9 +103,9 @@ def test_who_knows_the_broker_speaks_with_it(secured, made):
         connection = await connect(service_settings(secured, made.authority), "test")
         heard = await connection.subscribe("_INBOX.x")
         await connection.publish("_INBOX.x", b"hello")
-        found = (await heard.next_msg(timeout=60)).data
+        received = (await heard.next_msg(timeout=60)).data
         await connection.close()
-        return found
+        return received
 
     assert asyncio.run(work()) == b"hello"
 
@@ -164,11 +164,11 @@ class Impostor(threading.Thread):
 
 @pytest.fixture
 def impostor():
-    found = Impostor()
-    yield found
-    found.listener.shutdown(socket.SHUT_RDWR)
-    found.listener.close()
-    found.join()
+    thread = Impostor()
+    yield thread
+    thread.listener.shutdown(socket.SHUT_RDWR)
+    thread.listener.close()
+    thread.join()
 
 
 HANDSHAKE = 0x16
@@ -194,9 +194,9 @@ def test_a_service_tells_an_impostor_nothing(impostor, made):
 
 
 def test_a_script_tells_an_impostor_nothing(impostor, made, tmp_path):
-    told = tmp_path / "bus.json"
-    told.write_text(json.dumps({"ca": made.authority.read_text()}))
-    thread = BusThread([impostor.url], None, "_INBOX", told)
+    authorities_path = tmp_path / "bus.json"
+    authorities_path.write_text(json.dumps({"ca": made.authority.read_text()}))
+    thread = BusThread([impostor.url], None, "_INBOX", authorities_path)
     thread.start()
     try:
         heard = impostor.first()
@@ -230,7 +230,7 @@ def test_brokers_know_one_another_by_their_certificates(made, strangers, tmp_pat
         def neighbours(at):
             try:
                 with urllib.request.urlopen(f"http://127.0.0.1:{ports[8 + at]}/routez", timeout=5) as answer:
-                    return {one["remote_name"] for one in json.load(answer)["routes"] or ()}
+                    return {route["remote_name"] for route in json.load(answer)["routes"] or ()}
             except OSError:
                 return set()
 
@@ -252,8 +252,8 @@ def test_brokers_know_one_another_by_their_certificates(made, strangers, tmp_pat
         for process in processes:
             process.kill()
             process.wait()
-        for one in held:
-            one.close()
+        for holder in held:
+            holder.close()
 
 
 # -- the health port, the store, the database
@@ -274,18 +274,18 @@ def test_the_health_port_shows_the_certificate(made):
         pages = HealthPages(Conditions("test"), Measures("test"))
         port = pages.start(0, tls=tls.server_context(settings))
         try:
-            known = await asyncio.to_thread(get, port, "https", tls.client_context(made.authority))
+            trusted = await asyncio.to_thread(get, port, "https", tls.client_context(made.authority))
             return (
-                known,
+                trusted,
                 await asyncio.to_thread(get, port, "https"),
                 await asyncio.to_thread(get, port, "http"),
             )
         finally:
             pages.stop()
 
-    known, unknown, plain = asyncio.run(work())
-    assert known == b"ok\n"
-    assert unknown == "URLError"
+    trusted, untrusted, plain = asyncio.run(work())
+    assert trusted == b"ok\n"
+    assert untrusted == "URLError"
     assert isinstance(plain, str)
 
 
@@ -343,9 +343,9 @@ class SecuredPostgres(threading.Thread):
         except (OSError, ValueError):
             pass
         finally:
-            for one in (source, target):
+            for connection in (source, target):
                 with contextlib.suppress(OSError):
-                    one.shutdown(socket.SHUT_RDWR)
+                    connection.shutdown(socket.SHUT_RDWR)
 
 
 @pytest.mark.live

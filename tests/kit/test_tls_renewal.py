@@ -41,11 +41,11 @@ def other(tmp_path):
     return authority_in(tmp_path / "second")
 
 
-def replace(one, by):
+def replace(path, by):
     """As tools for certificates do: a rename, never half of a file."""
-    draft = one.with_suffix(".new")
+    draft = path.with_suffix(".new")
     shutil.copyfile(by, draft)
-    os.replace(draft, one)
+    os.replace(draft, path)
 
 
 def renew(made, other):
@@ -94,14 +94,14 @@ def test_a_server_in_a_loop_shows_the_new_one_and_open_connections_go_on(made, o
         renew(made, other)
         shown = await asyncio.to_thread(shown_at, port)
         writer.write(b"still here\n")
-        said = await reader.readline()
+        echoed = await reader.readline()
         # The same context of a client knows the new authority by now.
         again = await asyncio.open_connection("127.0.0.1", port, ssl=knows)
-        for one in (writer, again[1]):
-            one.close()
-            await one.wait_closed()
+        for stream_writer in (writer, again[1]):
+            stream_writer.close()
+            await stream_writer.wait_closed()
         server.close()
-        return shown, said
+        return shown, echoed
 
     assert asyncio.run(work()) == (of_file(other.certificate), b"still here\n")
 
@@ -113,9 +113,9 @@ def test_an_unusable_certificate_is_reported_once_and_the_old_one_stays(made, ot
     assert context._current() is context._current() is first
     made.key.unlink()
     assert context._current() is first
-    said = capsys.readouterr().out
-    assert said.count("tls.not_renewed") == 2, "once for the key of another one, once for none"
-    assert str(made.key) in said
+    printed = capsys.readouterr().out
+    assert printed.count("tls.not_renewed") == 2, "once for the key of another one, once for none"
+    assert str(made.key) in printed
     replace(made.key, other.key)
     assert context._current() is not first
     assert context._current() is context._current()
@@ -150,11 +150,11 @@ def test_services_and_scripts_find_a_broker_again_that_has_another_authority(
     secured, made, other, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(bus_thread, "CREDENTIALS_EVERY_S", 0.05)
-    path, told = secured.folder / "service.creds", tmp_path / "bus.json"
+    path, authorities_path = secured.folder / "service.creds", tmp_path / "bus.json"
     path.write_text(secured.authority.operator())
-    told.write_text(json.dumps({"ca": made.authority.read_text()}))
+    authorities_path.write_text(json.dumps({"ca": made.authority.read_text()}))
     settings = ServiceSettings(nats_url=secured.url, nats_credentials=path, tls_ca=made.authority)
-    script = BusThread([secured.url], str(path), "_INBOX", told)
+    script = BusThread([secured.url], str(path), "_INBOX", authorities_path)
     script.start()
 
     async def work():
@@ -163,7 +163,7 @@ def test_services_and_scripts_find_a_broker_again_that_has_another_authority(
         before = scripts.options["tls"]
         renew(made, other)
         # As the worker does it for scripts that run.
-        told.write_text(json.dumps({"ca": made.authority.read_text()}))
+        authorities_path.write_text(json.dumps({"ca": made.authority.read_text()}))
         await asyncio.to_thread(wait_for, lambda: scripts.options["tls"] is not before, 60, "the script")
         secured._process.send_signal(signal.SIGHUP)
         port = int(secured.url.rpartition(":")[2])

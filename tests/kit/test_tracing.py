@@ -47,23 +47,23 @@ def test_a_missing_exporter_is_reported():
 
 def test_the_first_answer_belongs_to_what_its_run_came_from_and_others_to_their_causes():
     entries = ("e-1", Asked("a-1"), "one"), ("e-2", Asked("a-2"), "two"), ("e-3", Said(7), "three")
-    known = trail_of(*entries)
-    assert known.cause_of(Asked("a-1"), "e-2") == "one"
-    assert known.cause_of(Asked("a-1"), "e-3") == "three"
-    assert known.cause_of(Asked("a-3"), "e-2") == "two"
-    assert known.cause_of(Said(7), "e-3") == "three"
-    assert known.cause_of(Said(7), "unknown") == ""
+    trail = trail_of(*entries)
+    assert trail.cause_of(Asked("a-1"), "e-2") == "one"
+    assert trail.cause_of(Asked("a-1"), "e-3") == "three"
+    assert trail.cause_of(Asked("a-3"), "e-2") == "two"
+    assert trail.cause_of(Said(7), "e-3") == "three"
+    assert trail.cause_of(Said(7), "unknown") == ""
 
 
 def test_events_without_a_trace_leave_none():
-    known = trail_of(("e-1", Asked("a-1"), ""), ("e-2", Said(7), ""))
-    assert not known._spans
+    trail = trail_of(("e-1", Asked("a-1"), ""), ("e-2", Said(7), ""))
+    assert not trail._spans
 
 
 def test_the_oldest_spans_are_evicted(monkeypatch):
     monkeypatch.setattr(trace_context, "MAX_SPANS", 2)
-    known = trail_of(*((f"e-{n}", Said(n), str(n)) for n in range(5)))
-    assert [known.cause_of(Said(0), f"e-{n}") for n in range(5)] == ["", "", "", "3", "4"]
+    trail = trail_of(*((f"e-{n}", Said(n), str(n)) for n in range(5)))
+    assert [trail.cause_of(Said(0), f"e-{n}") for n in range(5)] == ["", "", "", "3", "4"]
 
 
 def test_no_exporter_is_loaded_without_need():

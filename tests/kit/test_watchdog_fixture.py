@@ -38,10 +38,10 @@ def watch(tmp_path):
 )
 def test_what_is_found(watch, write, record):
     write(line("service.ready") + record + line("service.leads"))
-    (found,) = watch.findings()
-    assert found.startswith("gateway: " + json.loads(record)["event"])
+    (finding,) = watch.findings()
+    assert finding.startswith("gateway: " + json.loads(record)["event"])
     for field in ("stack", "exception"):
-        assert json.loads(record).get(field, "") in found
+        assert json.loads(record).get(field, "") in finding
 
 
 def test_usual_records_are_not(watch, write):
@@ -51,15 +51,15 @@ def test_usual_records_are_not(watch, write):
 
 def test_what_is_no_record_is_found_whole(watch, write):
     write(line("service.ready") + "Traceback (most recent call last):\n  File x\nValueError: y\n" + line("z"))
-    (found,) = watch.findings()
-    assert "Traceback (most recent call last):\n  File x\nValueError: y" in found
+    (finding,) = watch.findings()
+    assert "Traceback (most recent call last):\n  File x\nValueError: y" in finding
 
 
 def test_of_a_broker_its_own_marks_are_looked_at(watch, write):
     write("[7] 2026/01/01 [INF] Server is ready\n[7] 2026/01/01 [ERR] disk is full\n", "broker")
-    (found,) = watch.findings()
-    assert found.startswith("broker: ")
-    assert "disk is full" in found
+    (finding,) = watch.findings()
+    assert finding.startswith("broker: ")
+    assert "disk is full" in finding
 
 
 def test_each_record_is_read_once_and_a_partial_one_when_complete(watch, write):
