@@ -22,8 +22,8 @@ def texts(info, path=()):
         for field in info.fields:
             yield from texts(field.type, (*path, field.encode_name))
     elif isinstance(info, inspect.UnionType):
-        for one in info.types:
-            yield from texts(one, path)
+        for member in info.types:
+            yield from texts(member, path)
     elif isinstance(info, inspect.VarTupleType | inspect.ListType | inspect.SetType):
         yield from texts(info.item_type, (*path, 0))
     elif isinstance(info, inspect.DictType):
@@ -44,8 +44,8 @@ def sample(info, path):
                 made[field.encode_name] = sample(field.type, here)
         return made
     if isinstance(info, inspect.UnionType):
-        fitting = [one for one in info.types if path is not None and path in set(texts(one))]
-        return sample((fitting or [one for one in info.types if not _is_nothing(one)])[0], path)
+        fitting = [member for member in info.types if path is not None and path in set(texts(member))]
+        return sample((fitting or [member for member in info.types if not _is_nothing(member)])[0], path)
     if isinstance(info, inspect.VarTupleType | inspect.ListType | inspect.SetType):
         return [] if path is None else [sample(info.item_type, path[1:])]
     if isinstance(info, inspect.DictType):
@@ -110,13 +110,13 @@ GENEROUS = [
 ]
 
 
-@pytest.mark.parametrize("command", GENEROUS, ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("command", GENEROUS, ids=lambda command: type(command).__name__)
 def test_what_people_may_want_is_taken(command):
     bounds.check(command)
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "message"),
     [
         (SetModel(name="x" * (TITLE_CHARACTERS + 1), user="a"), "name has 2,001 characters"),
         (SetModel(name="m", labels=(*LABELLED, "one"), user="a"), "labels has 1,001 entries"),
@@ -126,14 +126,14 @@ def test_what_people_may_want_is_taken(command):
         ),
     ],
 )
-def test_a_refusal_names_the_field_and_its_limit(command, said):
-    with pytest.raises(Refused, match=said):
+def test_a_refusal_names_the_field_and_its_limit(command, message):
+    with pytest.raises(Refused, match=message):
         bounds.check(command)
 
 
 def test_every_text_that_a_script_states_has_a_limit_in_its_record():
     """What workers state is looked at by `worker.limit_problem`, which walks values as this does."""
     stated = [kind for kind in codec.kinds() if kind.name.startswith("trial.")]
-    found = {(kind.name, *path) for kind in stated for path in texts(inspect.type_info(kind.record))}
+    text_fields = {(kind.name, *path) for kind in stated for path in texts(inspect.type_info(kind.record))}
     assert len(stated) > 5
-    assert found == SCRIPT_FIELDS
+    assert text_fields == SCRIPT_FIELDS

@@ -27,8 +27,8 @@ HOST = "https://name.blob.core.windows.net"
     ],
 )  # fmt: skip
 def test_accounts(storage, url, name, credential):
-    found = azure_account(storage)
-    assert (found.url, found.name, found.credential) == (url, name, credential)
+    account = azure_account(storage)
+    assert (account.url, account.name, account.credential) == (url, name, credential)
 
 
 @pytest.mark.parametrize(
@@ -62,6 +62,6 @@ def test_a_credential_is_a_key_or_a_signature():
 def test_google_is_asked_unless_a_stand_in_is_named():
     storage = {"type": "gcs", "bucket": "b", "prefix": "p"}
     assert store_arguments(storage, {"GOOGLE_APPLICATION_CREDENTIALS": "/x"}) == {"bucket": "b"}
-    found = store_arguments(storage, {"STORAGE_EMULATOR_HOST": "localhost:9000/"})
-    assert found["base_url"] == "http://localhost:9000"
-    assert found["credential_provider"]()["token"] == "stand-in"
+    arguments = store_arguments(storage, {"STORAGE_EMULATOR_HOST": "localhost:9000/"})
+    assert arguments["base_url"] == "http://localhost:9000"
+    assert arguments["credential_provider"]()["token"] == "stand-in"

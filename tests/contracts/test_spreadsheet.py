@@ -42,10 +42,10 @@ def test_cells_of_headers_and_rows_come_back():
 def test_nobody_writes_tables_otherwise():
     writes = re.compile(r"csv\.writer|DictWriter|to_csv\(")
     folders = ("contracts", "sdk", "services", "worker")
-    found = {
+    files = {
         str(path.relative_to(ROOT))
         for folder in folders
         for path in (ROOT / folder).rglob("*.py")
         if writes.search(path.read_text(encoding="utf-8"))
     }
-    assert found == {"contracts/det_contracts/spreadsheet.py", *NO_TABLES}
+    assert files == {"contracts/det_contracts/spreadsheet.py", *NO_TABLES}

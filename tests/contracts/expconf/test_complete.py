@@ -230,20 +230,20 @@ def test_normal_forms() -> None:
 
 
 def test_hyperparameters_are_kept_as_they_are() -> None:
-    kept = completed(**RICH)["hyperparameters"]
+    hyperparameters = completed(**RICH)["hyperparameters"]
     ranges = {"group": {"deep": {"n": {"count": None}}}, "double": {"count": None}}
     expected = RICH["hyperparameters"] | {
         "group": {"deep": {"n": {"type": "int", "minval": 1, "maxval": 4, "count": None}}, "empty": {}},
         "double": RICH["hyperparameters"]["double"] | ranges["double"],
     }
-    assert kept == expected
+    assert hyperparameters == expected
 
 
 @pytest.mark.parametrize("value", [None, True, 0, 1.5, "s", [], [1, {"type": "int"}], {"a": None}])
 def test_constants_of_every_json_type(value: Any) -> None:
     explicit = {"type": "const", "val": value}
-    kept = completed(hyperparameters={"bare": value, "explicit": explicit})["hyperparameters"]
-    assert kept == {"bare": value, "explicit": explicit}
+    hyperparameters = completed(hyperparameters={"bare": value, "explicit": explicit})["hyperparameters"]
+    assert hyperparameters == {"bare": value, "explicit": explicit}
 
 
 LEGACY: list[tuple[Any, Any]] = [
@@ -253,13 +253,13 @@ LEGACY: list[tuple[Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("given", "kept"), LEGACY)
-def test_images(given: Any, kept: Any) -> None:
-    assert completed(environment={"image": given})["environment"]["image"] == kept
+@pytest.mark.parametrize(("given", "expected"), LEGACY)
+def test_images(given: Any, expected: Any) -> None:
+    assert completed(environment={"image": given})["environment"]["image"] == expected
 
 
 @pytest.mark.parametrize(
-    ("given", "kept"),
+    ("given", "expected"),
     [
         (["A=1"], {"cpu": ["A=1"], "cuda": ["A=1"], "rocm": ["A=1"]}),
         ({"gpu": ["A=1"]}, {"cpu": [], "cuda": ["A=1"], "rocm": []}),
@@ -267,9 +267,9 @@ def test_images(given: Any, kept: Any) -> None:
         ({"gpu": ["A=1"], "cuda": None}, {"cpu": [], "cuda": ["A=1"], "rocm": []}),
     ],
 )
-def test_variables_by_device(given: Any, kept: Any) -> None:
+def test_variables_by_device(given: Any, expected: Any) -> None:
     config = completed(environment={"environment_variables": given})
-    assert config["environment"]["environment_variables"] == kept
+    assert config["environment"]["environment_variables"] == expected
 
 
 @pytest.mark.parametrize(
@@ -304,13 +304,13 @@ def optional_paths(value: Any, path: tuple[str, ...] = ()) -> list[tuple[str, ..
     needed = {("entrypoint",), ("checkpoint_storage",), ("searcher",)}
     needed |= {("checkpoint_storage", key) for key in ("type", "host_path")}
     needed |= {("searcher", key) for key in ("name", "metric", "max_length")}
-    found = [] if path in needed or not path else [path]
+    paths = [] if path in needed or not path else [path]
     free = path[:1] in {("data",), ("hyperparameters",)} or path[-1:] in {("batches",), ("records",)}
     if free:
-        return found if len(path) == 1 else []
+        return paths if len(path) == 1 else []
     if isinstance(value, dict):
-        found += [deep for key, item in value.items() for deep in optional_paths(item, (*path, key))]
-    return found
+        paths += [deep for key, item in value.items() for deep in optional_paths(item, (*path, key))]
+    return paths
 
 
 @pytest.mark.parametrize("path", optional_paths(completed()), ids=".".join)

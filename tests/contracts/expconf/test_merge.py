@@ -220,8 +220,8 @@ def test_name_and_seed_are_used_only_when_unset() -> None:
     drawn = complete(USER, defaults=[CLUSTER], seed=5, name="drawn")
     assert (drawn["name"], drawn["reproducibility"]) == ("drawn", {"experiment_seed": 5})
     own = {"name": "own", "reproducibility": {"experiment_seed": 0}}
-    kept = complete(USER | own, defaults=[CLUSTER], seed=5, name="drawn")
-    assert (kept["name"], kept["reproducibility"]) == ("own", {"experiment_seed": 0})
+    explicit = complete(USER | own, defaults=[CLUSTER], seed=5, name="drawn")
+    assert (explicit["name"], explicit["reproducibility"]) == ("own", {"experiment_seed": 0})
 
 
 def test_conflicts_between_sides_are_found_after_merging() -> None:

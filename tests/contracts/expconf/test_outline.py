@@ -3,7 +3,7 @@
 from det_contracts import expconf
 from det_contracts.expconf.experiment import EXPERIMENT
 
-FIELDS = {one.path: one for one in expconf.outline()}
+FIELDS = {field.path: field for field in expconf.outline()}
 
 
 def test_every_field_is_listed_once_with_its_kind_and_default():
@@ -30,6 +30,6 @@ def test_listed_defaults_apply_when_a_field_is_absent():
     text = {"entrypoint": "x", "searcher": {"name": "single", "metric": "loss", "max_length": 1}}
     storage = {"checkpoint_storage": {"type": "shared_fs", "host_path": "/tmp"}}
     whole = expconf.complete(text, defaults=[storage], seed=1, name="n")
-    for path, one in FIELDS.items():
-        if "." not in path and one.kind in ("whole number", "word", "true or false"):
-            assert whole[path] == one.default, path
+    for path, field in FIELDS.items():
+        if "." not in path and field.kind in ("whole number", "word", "true or false"):
+            assert whole[path] == field.default, path
