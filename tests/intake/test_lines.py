@@ -66,18 +66,18 @@ class Cluster:
         return JetStreamLog(await self._enter(self.broker.authority.worker(id), worker_inbox(id)))
 
     async def _enter(self, credentials, inbox):
-        found = await self.broker.connect(credentials, inbox_prefix=inbox.encode())
-        self._stack.push_async_callback(found.close)
-        return found
+        connection = await self.broker.connect(credentials, inbox_prefix=inbox.encode())
+        self._stack.push_async_callback(connection.close)
+        return connection
 
     async def stored(self):
         """What lies in LOGS: subject and body of each message."""
         _, end = await self.log.bounds(subjects.LOGS)
-        found = []
+        messages = []
         async with self.log.read(subjects.LOGS, after=0) as feed:
-            while len(found) < end:
-                found += [(one.subject, one.body) for one in (await feed.batch()).messages]
-        return found
+            while len(messages) < end:
+                messages += [(message.subject, message.body) for message in (await feed.batch()).messages]
+        return messages
 
 
 def played(broker, story):
@@ -91,15 +91,15 @@ def played(broker, story):
 @pytest.mark.live
 def test_a_worker_says_lines_of_what_was_placed_on_it_and_of_nothing_else(broker):
     async def story(cluster):
-        one, two = await cluster.worker("w1"), await cluster.worker("w2")
+        first, second = await cluster.worker("w1"), await cluster.worker("w2")
         for name, body in FORGED.items():
             with pytest.raises(NeverStored):
-                await one.append(Draft(subjects.lines_of_worker("w1"), body, name))
-        said = [(one, "w1", MINE), (two, "w2", OTHERS), (one, "w1", WIDE), (two, "w2", WIDE)]
-        for log, worker, allocation in said:
+                await first.append(Draft(subjects.lines_of_worker("w1"), body, name))
+        assignments = [(first, "w1", MINE), (second, "w2", OTHERS), (first, "w1", WIDE), (second, "w2", WIDE)]
+        for log, worker, allocation in assignments:
             draft = Draft(subjects.lines_of_worker(worker), lines(allocation, worker), "whatever")
             assert await log.append(draft) == await log.append(draft)
-        expected = [(subjects.logs(task_of(run)), lines(run, worker)) for _, worker, run in said]
+        expected = [(subjects.logs(task_of(run)), lines(run, worker)) for _, worker, run in assignments]
         assert await cluster.stored() == expected
 
     played(broker, story)
@@ -110,10 +110,10 @@ def test_nobody_claims_the_id_of_anothers_lines(broker):
     """Under an id that was used lately the broker stores nothing more."""
 
     async def story(cluster):
-        one, two = await cluster.worker("w1"), await cluster.worker("w2")
+        first, second = await cluster.worker("w1"), await cluster.worker("w2")
         claimed = msgspec.json.decode(lines(OTHERS, "w2"), type=Head).id
-        await one.append(Draft(subjects.lines_of_worker("w1"), lines(MINE), claimed))
-        await two.append(Draft(subjects.lines_of_worker("w2"), lines(OTHERS, "w2"), claimed))
+        await first.append(Draft(subjects.lines_of_worker("w1"), lines(MINE), claimed))
+        await second.append(Draft(subjects.lines_of_worker("w2"), lines(OTHERS, "w2"), claimed))
         assert [subject for subject, _ in await cluster.stored()] == ["logs.1.a", "logs.2.b"]
 
     played(broker, story)
@@ -204,7 +204,7 @@ def test_a_worker_that_forges_is_not_heard_for_a_while_and_costs_one_look():
             assert connection.edge.queued_bytes == 0
             await connection.say("w2", lines(WIDE, "w2"))
             await connection.until("refused", "logs.3.c", "logs.3.c")
-            assert len([one for one in journal.asked if ".9.z." in one]) == 1
+            assert len([subject for subject in journal.asked if ".9.z." in subject]) == 1
 
     asyncio.run(work())
 

@@ -33,11 +33,11 @@ def control(log):
 
 
 def units(log):
-    return [one.event.units for one in control(log) if isinstance(one.event, trial.Progressed)]
+    return [recorded.event.units for recorded in control(log) if isinstance(recorded.event, trial.Progressed)]
 
 
 def decisions(log):
-    return [one.event for one in control(log) if isinstance(one.event, Decision)]
+    return [recorded.event for recorded in control(log) if isinstance(recorded.event, Decision)]
 
 
 @pytest.fixture(autouse=True)
@@ -55,8 +55,8 @@ def test_facts_come_in_order_with_their_positions():
                 await log.append(progress(number, about=number % 3))
             await until(lambda: len(units(log)) == 10)
         assert units(log) == list(range(10))
-        facts = [one for one in control(log) if one.witness]
-        assert [one.witness for one in facts] == list(range(1, 11))
+        facts = [fact for fact in control(log) if fact.witness]
+        assert [fact.witness for fact in facts] == list(range(1, 11))
 
     asyncio.run(work())
 
@@ -70,7 +70,7 @@ def test_many_that_wait_are_one_batch_and_few_are_not():
             await until(lambda: units(log))
             await log.append(progress(1000))
             await until(lambda: 1000 in units(log))
-        assert [one.count for one in decisions(log)][:2] == [0, module.ONE_BY_ONE + 1]
+        assert [decision.count for decision in decisions(log)][:2] == [0, module.ONE_BY_ONE + 1]
         assert units(log) == [*range(module.ONE_BY_ONE + 1), 1000]
 
     asyncio.run(work())
@@ -216,13 +216,17 @@ def test_of_two_workers_that_replace_the_same_registration_one_is_admitted():
             await log.append(Draft(subjects.witness_of_worker("w"), body, instance))
         async with admitting(log):
             await until(lambda: decisions(log) and decisions(log)[-1].to == 2)
-            there = [one for one in control(log) if isinstance(one.event, worker.WorkerRegistered)]
-            assert [one.event.instance for one in there] == ["a"]
+            there = [
+                recorded for recorded in control(log) if isinstance(recorded.event, worker.WorkerRegistered)
+            ]
+            assert [registration.event.instance for registration in there] == ["a"]
             body = codec.encode(registered("c", there[0].position), id="x", actor="", at=1.0)
             await log.append(Draft(subjects.witness_of_worker("w"), body, "c"))
             await until(lambda: decisions(log)[-1].to == 3)
-        there = [one.event for one in control(log) if isinstance(one.event, worker.WorkerRegistered)]
-        assert [one.instance for one in there] == ["a", "c"]
+        there = [
+            recorded.event for recorded in control(log) if isinstance(recorded.event, worker.WorkerRegistered)
+        ]
+        assert [registration.instance for registration in there] == ["a", "c"]
 
     asyncio.run(work())
 
@@ -283,24 +287,24 @@ def test_three_relays_that_are_killed_at_random_admit_each_fact_once(broker):
                 await log.append(progress(number, about=number % 5))
             else:
                 # Many at once, so that there are batches.
-                one = progress(number, about=number % 5)
-                await connection.publish(one.subject, one.body, headers={"Nats-Msg-Id": one.id})
+                draft = progress(number, about=number % 5)
+                await connection.publish(draft.subject, draft.body, headers={"Nats-Msg-Id": draft.id})
         calm.append(True)
         while True:
             last = await log.last(DECISION)
             if last is not None and read_event(last).event.to == FACTS:
                 break
-            assert not any(one.done() for one in relays)
+            assert not any(relay.done() for relay in relays)
             await asyncio.sleep(0.05)
         over.set_result(None)
         await asyncio.gather(*relays)
-        found = []
+        facts = []
         async with log.read(subjects.CONTROL, after=0, subjects=["control.trial.>"]) as feed:
             while not (batch := await feed.batch()).caught_up:
-                found += [read_event(m) for m in batch.messages]
-            found += [read_event(m) for m in batch.messages]
-        assert [one.witness for one in found] == list(range(1, FACTS + 1))
-        assert [one.event.units for one in found] == list(range(FACTS))
+                facts += [read_event(m) for m in batch.messages]
+            facts += [read_event(m) for m in batch.messages]
+        assert [fact.witness for fact in facts] == list(range(1, FACTS + 1))
+        assert [fact.event.units for fact in facts] == list(range(FACTS))
         _, newest = await log.bounds(subjects.CONTROL)
         assert newest > FACTS + 10, "nobody ever took over"
         await connection.close()
@@ -321,11 +325,11 @@ def test_a_script_that_states_without_end_fills_no_log(monkeypatch):
                 await log.append(progress(number))
                 await log.append(progress(number, about=8)) if number < 10 else None
             await log.append(progress(1, about=9))
-            await until(lambda: any(one.event.trial_id == 9 for one in control(log) if one.witness))
-            flooded = [one for one in control(log) if one.witness and one.event.trial_id == 7]
+            await until(lambda: any(fact.event.trial_id == 9 for fact in control(log) if fact.witness))
+            flooded = [fact for fact in control(log) if fact.witness and fact.event.trial_id == 7]
             assert 20 < len(flooded) < 100
-            assert sum(len(codec.encode(one.event, id="", actor="", at=1.0)) for one in flooded) < 40_000
-            assert sum(one.event.trial_id == 8 for one in control(log) if one.witness) == 10
+            assert sum(len(codec.encode(fact.event, id="", actor="", at=1.0)) for fact in flooded) < 40_000
+            assert sum(fact.event.trial_id == 8 for fact in control(log) if fact.witness) == 10
             now[0] += 60.0
             await log.append(progress(1000))
             await until(lambda: 1000 in units(log))
@@ -354,22 +358,24 @@ def test_a_worker_that_states_without_end_fills_no_log_and_costs_little(monkeypa
 
     async def work():
         log = MemoryLog()
-        with structlog.testing.capture_logs() as said:
+        with structlog.testing.capture_logs() as logged:
             async with admitting(log, clock=lambda: now[0]):
                 for number in range(500):
                     await log.append(started(number))
                 await log.append(started(1, about="w2"))
-                await until(lambda: any(one.event.worker_id == "w2" for one in control(log) if one.witness))
-                flooded = [one for one in control(log) if one.witness and one.event.worker_id == "w1"]
+                await until(
+                    lambda: any(fact.event.worker_id == "w2" for fact in control(log) if fact.witness)
+                )
+                flooded = [fact for fact in control(log) if fact.witness and fact.event.worker_id == "w1"]
                 assert 20 < len(flooded) < 100
                 assert len(looked_at) == len(flooded) + 1
                 now[0] += 60.0
                 await log.append(started(1000))
-                await until(lambda: len([one for one in control(log) if one.witness]) == len(flooded) + 2)
+                await until(lambda: len([fact for fact in control(log) if fact.witness]) == len(flooded) + 2)
                 await log.append(Draft(subjects.witness_of_worker("w1"), b"", "bad"))
                 await until(lambda: len(looked_at) == len(flooded) + 3)
-        refused = [one for one in said if one["event"] == "fact.not_admitted"]
+        refused = [line for line in logged if line["event"] == "fact.not_admitted"]
         # One line for the flood, and one a minute later, which says how many there were.
-        assert [one["left_out"] for one in refused] == [0, 500 - len(flooded) - 1]
+        assert [line["left_out"] for line in refused] == [0, 500 - len(flooded) - 1]
 
     asyncio.run(work())
