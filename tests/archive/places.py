@@ -71,10 +71,10 @@ class Place:
 
     async def seal(self):
         """Seal all that there is to seal; returns the headers."""
-        sealer, found = self.sealer, []
+        sealer, headers = self.sealer, []
         while (header := await sealer.seal()) is not None:
-            found.append(header)
-        return found
+            headers.append(header)
+        return headers
 
     async def decide(self, owner, to=0, seen=0):
         """Have an owner make a decision, as the broker lets it."""

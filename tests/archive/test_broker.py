@@ -63,15 +63,15 @@ def test_readers_see_no_cut_and_only_the_archive_may(broker, tmp_path):
                     await refused.forget(CONTROL, 10)
             log = ArchivedLog(JetStreamLog(intake), segments)
             async with log.read(CONTROL, after=0) as feed:
-                found = list((await feed.batch()).messages)
+                messages = list((await feed.batch()).messages)
                 assert await cutter.cut({"toy": 10**9}) == 5 * COUNT
-                while len(found) < len(whole):
-                    found += (await feed.batch()).messages
-            assert found[: len(whole)] == whole
+                while len(messages) < len(whole):
+                    messages += (await feed.batch()).messages
+            assert messages[: len(whole)] == whole
             assert (await read_range(log, CONTROL, keep=10**6))[: len(whole)] == whole
             story = ["control.trial.3.>"]
             assert await read_range(log, CONTROL, subjects=story) == [
-                one for one in whole if one.subject.startswith("control.trial.3.")
+                message for message in whole if message.subject.startswith("control.trial.3.")
             ]
             assert await log.last(whole[0].subject) is not None
             with pytest.raises(PositionRemoved, match="STEADFAST_ARCHIVE"):
@@ -104,16 +104,16 @@ def test_a_stream_that_denies_purging_is_reported_and_can_be_remade(broker, tmp_
 
 def test_the_slowest_process_of_a_service_counts(broker):
     async def work():
-        async with connected(broker, "gateway") as one, connected(broker, "archive") as archive:
+        async with connected(broker, "gateway") as gateway, connected(broker, "archive") as archive:
             for position in (70, None, 30):
-                await serve_saved_position(one, "gateway", lambda position=position: position)
-            await one.flush()
+                await serve_saved_position(gateway, "gateway", lambda position=position: position)
+            await gateway.flush()
             # On a busy machine answers take their time.
             async with asyncio.timeout(60):
-                while (found := await fetch_saved_positions(archive, ("gateway", "searcher"), 1.0))[
+                while (positions := await fetch_saved_positions(archive, ("gateway", "searcher"), 1.0))[
                     "gateway"
                 ] != 30:
-                    assert found["gateway"] in (0, 70), "who did not answer in time does not count"
-            assert found["searcher"] == 0
+                    assert positions["gateway"] in (0, 70), "who did not answer in time does not count"
+            assert positions["searcher"] == 0
 
     asyncio.run(work())

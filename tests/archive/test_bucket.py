@@ -64,7 +64,9 @@ def test_what_was_cut_is_read_from_the_bucket(place):
         story = await read_range(
             place.log, CONTROL, after=0, subjects=("control.trial.3.progressed",), keep=100
         )
-        assert story == [one for one in place.whole() if one.subject == "control.trial.3.progressed"]
+        assert story == [
+            message for message in place.whole() if message.subject == "control.trial.3.progressed"
+        ]
 
     asyncio.run(work())
 

@@ -82,7 +82,7 @@ def test_stories_are_read_from_segments(place, filters, monkeypatch):
 def test_the_newest_of_a_subject_is_found_wherever_it_lies(place):
     async def work():
         await place.fill(100)
-        newest = {one.subject: one for one in place.whole()}
+        newest = {message.subject: message for message in place.whole()}
         await place.seal()
         assert await cut_all(place) >= 100
         log = place.log
@@ -92,7 +92,7 @@ def test_the_newest_of_a_subject_is_found_wherever_it_lies(place):
             assert await log.last("control.trial.99.progressed") is None
         # What comes later counts, also once it is moved, for who has looked before.
         await place.fill(100)
-        newest = {one.subject: one for one in place.whole() if one.subject != SEALED}
+        newest = {message.subject: message for message in place.whole() if message.subject != SEALED}
         await place.seal()
         assert await cut_all(place) >= 200
         for subject, message in newest.items():
@@ -104,19 +104,19 @@ def test_the_newest_of_a_subject_is_found_wherever_it_lies(place):
 def test_who_falls_behind_the_cut_goes_on_in_the_archive(place):
     async def work():
         await place.fill(1500)
-        log, found = place.log, []
+        log, messages = place.log, []
         async with log.read(CONTROL, after=0) as feed:
-            found += (await feed.batch()).messages
+            messages += (await feed.batch()).messages
             place.count = 300
             await place.seal()
             assert await cut_all(place) == 1500
-            assert found[-1].position < 1500
+            assert messages[-1].position < 1500
             await place.fill(10)
-            while len(found) < len(place.whole()):
+            while len(messages) < len(place.whole()):
                 batch = await feed.batch()
-                found += batch.messages
+                messages += batch.messages
             assert batch.caught_up
-        assert found == place.whole()
+        assert messages == place.whole()
 
     asyncio.run(work())
 
@@ -147,10 +147,10 @@ def test_a_reader_may_give_up_at_any_moment(place):
         await place.fill(400)
         await place.seal()
         await cut_all(place)
-        found = []
+        messages = []
         chance = random.Random(7)
         async with place.log.read(CONTROL, after=0) as feed:
-            while len(found) < len(place.whole()):
+            while len(messages) < len(place.whole()):
                 waiting = asyncio.ensure_future(feed.batch())
                 for _ in range(chance.randrange(4)):
                     await asyncio.sleep(0)
@@ -159,8 +159,8 @@ def test_a_reader_may_give_up_at_any_moment(place):
                     await asyncio.wait([waiting])
                     if waiting.cancelled():
                         continue
-                found += (await waiting).messages
-        assert found == place.whole()
+                messages += (await waiting).messages
+        assert messages == place.whole()
 
     asyncio.run(work())
 
@@ -172,7 +172,7 @@ def damage(path):
 
 
 def swap(path, place):
-    other = next(one for one in place.files() if one != path)
+    other = next(file for file in place.files() if file != path)
     path.write_bytes(other.read_bytes())
 
 

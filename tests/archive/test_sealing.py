@@ -48,21 +48,21 @@ class Interrupted:
         strikes = self.strikes(name)
         if strikes and not self.after:
             raise Killed(name)
-        found = call()
+        result = call()
         if strikes:
-            if found is not None:
-                found.close()
+            if result is not None:
+                result.close()
             raise Killed(name)
-        return found
+        return result
 
     async def wait(self, name, call):
         strikes = self.strikes(name)
         if strikes and not self.after:
             raise Killed(name)
-        found = await call()
+        result = await call()
         if strikes:
             raise Killed(name)
-        return found
+        return result
 
 
 class BreakingLog(MemoryLog):
@@ -124,7 +124,7 @@ def test_who_is_killed_at_any_step_goes_on(tmp_path, after, monkeypatch):
     monkeypatch.setattr(cutting, "PAUSE_S", 0)
     struck = set()
 
-    async def one(number):
+    async def interrupted_at(number):
         place, ends = breaking(tmp_path / str(number), owners=("toy",))
         await place.fill(33)
         await place.decide("toy")
@@ -141,13 +141,13 @@ def test_who_is_killed_at_any_step_goes_on(tmp_path, after, monkeypatch):
         assert await all_of(place) == place.whole()
         facts = [m for m in place.whole() if m.subject == SEALED]
         sealed = [codec.decode(m.body, m.position).event for m in facts]
-        assert [(one.first, one.last) for one in sealed] == [(1, 10), (11, 20), (21, 30)]
+        assert [(segment.first, segment.last) for segment in sealed] == [(1, 10), (11, 20), (21, 30)]
         assert len(place.whole()) == stored + 3
         return ended
 
     async def work():
         number = 0
-        while not await one(number):
+        while not await interrupted_at(number):
             number += 1
 
     asyncio.run(work())
@@ -155,7 +155,7 @@ def test_who_is_killed_at_any_step_goes_on(tmp_path, after, monkeypatch):
 
 
 def test_any_mixture_of_writing_sealing_and_cutting_loses_nothing(tmp_path):
-    async def one(seed):
+    async def mixture(seed):
         chance = random.Random(seed)
         place = Place(tmp_path / str(seed), owners=("toy", subjects.INTAKE))
         saved = 0
@@ -175,12 +175,12 @@ def test_any_mixture_of_writing_sealing_and_cutting_loses_nothing(tmp_path):
             first, _ = await place.stream.bounds(CONTROL)
             assert first <= saved + 1
         after = chance.randrange(len(place.whole()) + 1)
-        found = await read_range(place.log, CONTROL, after=after, keep=10**6)
-        assert found == place.whole()[after:], f"seed {seed}"
+        messages = await read_range(place.log, CONTROL, after=after, keep=10**6)
+        assert messages == place.whole()[after:], f"seed {seed}"
 
     async def work():
         for seed in range(30):
-            await one(seed)
+            await mixture(seed)
 
     asyncio.run(work())
 
