@@ -33,8 +33,8 @@ def fold(rules, streams):
 
 def deleted_of(streams):
     """What was deleted is known to the log alone."""
-    told = (read_event(message, subjects.CONTROL).event for message in streams[subjects.CONTROL])
-    return {str(event.experiment_id): event.state for event in told if isinstance(event, ExperimentDeleted)}
+    events = (read_event(message, subjects.CONTROL).event for message in streams[subjects.CONTROL])
+    return {str(event.experiment_id): event.state for event in events if isinstance(event, ExperimentDeleted)}
 
 
 def facts_of(streams):

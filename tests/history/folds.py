@@ -42,25 +42,25 @@ def _module(name):
     return re.sub(r"(det_contracts\.events\.\w+)\.[a-z_]+", r"\1", name)
 
 
-def shapes(kind, known):
+def shapes(kind, fields_of):
     """The fields of a record, and of all records in it, by name."""
     for argument in typing.get_args(kind):
-        shapes(argument, known)
-    if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)) or kind.__qualname__ in known:
-        return known
+        shapes(argument, fields_of)
+    if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)) or kind.__qualname__ in fields_of:
+        return fields_of
     hints = typing.get_type_hints(kind)
-    known[kind.__qualname__] = {name: _module(str(hints[name])) for name in kind.__struct_fields__}
+    fields_of[kind.__qualname__] = {name: _module(str(hints[name])) for name in kind.__struct_fields__}
     for hint in hints.values():
-        shapes(hint, known)
-    return known
+        shapes(hint, fields_of)
+    return fields_of
 
 
 def records(rules):
     """Every record of a state, with its fields."""
-    known = {}
+    fields_of = {}
     for _, record in record_types(rules.state).values():
-        shapes(record, known)
-    return known
+        shapes(record, fields_of)
+    return fields_of
 
 
 def digest(value):
@@ -69,7 +69,7 @@ def digest(value):
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def found():
+def current():
     """By service, its version and what it stands for."""
     _, streams = read(HISTORY)
     control = {subjects.CONTROL: streams[subjects.CONTROL]}
@@ -86,4 +86,4 @@ def found():
 
 
 if __name__ == "__main__":
-    FILE.write_text(json.dumps(found(), indent=2) + "\n")
+    FILE.write_text(json.dumps(current(), indent=2) + "\n")

@@ -101,22 +101,22 @@ class Recording:
         wait_for(lambda: self.cluster.get(f"experiments/{id}/checkpoints")["checkpoints"], 60, "a checkpoint")
 
     def _ids(self):
-        return [one["id"] for one in self.cluster.get("experiments")["experiments"]]
+        return [experiment["id"] for experiment in self.cluster.get("experiments")["experiments"]]
 
     def streams(self):
         """Every message of all streams."""
 
         async def work(client):
-            found = {}
+            messages = {}
             for stream in subjects.STREAM_SUBJECTS:
-                found[stream] = []
+                messages[stream] = []
                 async with JetStreamLog(client).read(stream, after=0) as feed:
                     while True:
                         batch = await feed.batch()
-                        found[stream] += batch.messages
+                        messages[stream] += batch.messages
                         if batch.caught_up:
                             break
-            return found
+            return messages
 
         return asyncio.run(_with_client(self.cluster, work))
 

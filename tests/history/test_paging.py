@@ -44,9 +44,9 @@ async def folded(rules, log, database):
 
 def indexes(state):
     """What the indexes of a state say of all that is loaded."""
-    found = {one.name: getattr(state, one.name) for one in fields(state) if not one.init}
-    plain = {name: dict(one) for name, one in found.items() if isinstance(one, dict)}
-    return plain | {name: list(one) for name, one in found.items() if isinstance(one, SortedKeys)}
+    by_name = {field.name: getattr(state, field.name) for field in fields(state) if not field.init}
+    plain = {name: dict(index) for name, index in by_name.items() if isinstance(index, dict)}
+    return plain | {name: list(index) for name, index in by_name.items() if isinstance(index, SortedKeys)}
 
 
 @pytest.mark.parametrize("owner", PAGED)
