@@ -58,8 +58,8 @@ class StandIn:
 
     def __init__(self) -> None:
         self.commands: list[Any] = []
-        self.said: list[tuple[str, bytes]] = []
-        """What was said and is not stored."""
+        self.published: list[tuple[str, bytes]] = []
+        """Subjects and bodies of messages that were published and are not stored."""
         self.deaf = False
         self.on_command: Callable[[Any], Any] = lambda command: None
         self.position: Callable[[], int] = lambda: 0
@@ -125,7 +125,7 @@ class StandIn:
     async def publish(self, subject: str, body: bytes) -> None:
         if self.deaf:
             raise unavailable("the message bus cannot be reached; try again")
-        self.said.append((subject, body))
+        self.published.append((subject, body))
 
     async def log_progress(self, owners: Collection[str]) -> dict[str, list[ProcessProgress]]:
         return {owner: self.progress.get(owner, []) for owner in owners}

@@ -141,17 +141,17 @@ def test_heartbeats_are_thinned_out(outside):
     running(outside)
     for _ in range(5):
         assert patch(outside) == "STATE_RUNNING"
-    assert outside.peers.said == [("alive.1", b"1")]
+    assert outside.peers.published == [("alive.1", b"1")]
     outside.post(f"{API}/trials/1/start", {"resume": True})
     patch(outside)
-    assert outside.peers.said[1:] == [("alive.1", b"2")]
+    assert outside.peers.published[1:] == [("alive.1", b"2")]
 
 
 def test_heartbeats_leave_nothing_in_the_log(outside):
     running(outside)
     before = {name: len(stream) for name, stream in outside.journal.streams.items()}
     patch(outside)
-    assert outside.peers.said
+    assert outside.peers.published
     assert {name: len(stream) for name, stream in outside.journal.streams.items()} == before
 
 
@@ -161,13 +161,13 @@ def test_a_heartbeat_that_nobody_can_hear_is_said_again(outside):
     assert "try again" in patch(outside, status=503)
     outside.peers.deaf = False
     patch(outside)
-    assert outside.peers.said == [("alive.1", b"1")]
+    assert outside.peers.published == [("alive.1", b"1")]
 
 
 def test_whatever_a_script_says_is_a_sign_of_life(outside):
     running(outside)
     outside.post(f"{API}/trials/1/metrics", report(loss=0.5))
-    assert outside.peers.said == [("alive.1", b"1")]
+    assert outside.peers.published == [("alive.1", b"1")]
 
 
 def test_the_operation_is_the_length_of_the_configuration(outside):
