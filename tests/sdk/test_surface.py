@@ -51,7 +51,7 @@ def unfit(declared, ours):
     takes_all = any(kind is inspect.Parameter.VAR_KEYWORD for _, kind, _ in ours)
     for place, (name, kind, default) in enumerate(declared):
         if kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
-            if not any(one == kind for _, one, _ in ours):
+            if not any(offered_kind == kind for _, offered_kind, _ in ours):
                 return f"no {kind.description} arguments"
             continue
         if name not in by_name:
@@ -65,8 +65,8 @@ def unfit(declared, ours):
             return f"{name} is {our_default!r} by default"
     more = [name for name, _, default in ours[len(declared) :] if default is inspect.Parameter.empty]
     optional = {name for name, kind, _ in ours if kind in (kind.VAR_POSITIONAL, kind.VAR_KEYWORD)}
-    known = {name for name, _, _ in declared}
-    more = [name for name in more if name not in optional | known]
+    declared_names = {name for name, _, _ in declared}
+    more = [name for name in more if name not in optional | declared_names]
     return f"needs {more}" if more else None
 
 
@@ -81,17 +81,17 @@ def members():
             )
 
 
-def is_taken(declared, found):
-    if isinstance(found, classmethod | staticmethod):
-        found = found.__func__
-    return unfit(declared_parameters(declared), parameters(inspect.signature(found)))
+def is_taken(declared, attribute):
+    if isinstance(attribute, classmethod | staticmethod):
+        attribute = attribute.__func__
+    return unfit(declared_parameters(declared), parameters(inspect.signature(attribute)))
 
 
 def faults(owner, member, declared):
     if member == "file" or (member == "__init__" and inspect.isclass(owner) and issubclass(owner, enum.Enum)):
         return None
     if member == "bases":
-        names = {one.__name__ for one in owner.__mro__}
+        names = {ancestor.__name__ for ancestor in owner.__mro__}
         lost = [base for base in declared if base.split(".")[-1] not in names]
         return f"is no {lost}" if lost else None
     if member == "__init__" and owner.__init__ in (object.__init__, dict.__init__, Exception.__init__):
@@ -101,8 +101,8 @@ def faults(owner, member, declared):
             hasattr(owner, member) or member in getattr(owner, "__annotations__", {}) or given(owner, member)
         )
         return None if there else "missing"
-    found = owner if member == "" else inspect.getattr_static(owner, member, None)
-    return "missing" if found is None else is_taken(declared, found)
+    attribute = owner if member == "" else inspect.getattr_static(owner, member, None)
+    return "missing" if attribute is None else is_taken(declared, attribute)
 
 
 def given(owner, member):
@@ -118,13 +118,13 @@ def test_a_call_of_0_25_is_a_call_of_ours(module, name, expected):
     if needed is not None:
         pytest.importorskip(needed, reason=f"{needed} is not installed")
     owner = getattr(importlib.import_module(module), name)
-    found = {}
+    mismatches = {}
     for member, what in expected.items():
         path = f"{module}.{name}.{member}".rstrip(".")
         why = faults(owner, member, what)
         if (path in DIFFERENT) != (why is not None):
-            found[path] = why or "stands in the table, and is the same"
-    assert not found
+            mismatches[path] = why or "stands in the table, and is the same"
+    assert not mismatches
 
 
 @pytest.mark.parametrize("name", sorted(_absent.TABLE))
@@ -150,4 +150,6 @@ def test_what_is_not_there_costs_and_loads_nothing():
         "print(*sys.modules)"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not {"torch", "requests", "numpy", "urllib3"} & {one.split(".")[0] for one in ran.stdout.split()}
+    assert not {"torch", "requests", "numpy", "urllib3"} & {
+        module.split(".")[0] for module in ran.stdout.split()
+    }

@@ -105,8 +105,8 @@ def by_mypy(folder):
     files = sorted(path.name for path in folder.glob("*.py"))
     done = run([sys.executable, "-m", "mypy", "--config-file", "mypy.ini", *files], folder)
     assert done.returncode in (0, 1), done.stdout + done.stderr
-    found = re.findall(r"^([\w.]+):(\d+): error: (.*)$", done.stdout, re.MULTILINE)
-    return [(name, int(line), text) for name, line, text in found]
+    matches = re.findall(r"^([\w.]+):(\d+): error: (.*)$", done.stdout, re.MULTILINE)
+    return [(name, int(line), text) for name, line, text in matches]
 
 
 def by_pyright(folder):
@@ -123,14 +123,14 @@ def by_pyright(folder):
     done = run([sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable], folder)
     assert done.returncode in (0, 1), done.stdout + done.stderr
     return [
-        (Path(one["file"]).name, one["range"]["start"]["line"] + 1, one["message"])
-        for one in json.loads(done.stdout)["generalDiagnostics"]
-        if one["severity"] == "error"
+        (Path(diagnostic["file"]).name, diagnostic["range"]["start"]["line"] + 1, diagnostic["message"])
+        for diagnostic in json.loads(done.stdout)["generalDiagnostics"]
+        if diagnostic["severity"] == "error"
     ]
 
 
 @pytest.mark.parametrize("check", [by_mypy, pytest.param(by_pyright, marks=pytest.mark.full)])
 def test_scripts_are_accepted_and_what_is_wrong_is_found(check, folder):
-    found = check(folder)
-    assert [one for one in found if one[0] != "faulty.py"] == []
-    assert {line for name, line, _ in found if name == "faulty.py"} == WRONG
+    errors = check(folder)
+    assert [error for error in errors if error[0] != "faulty.py"] == []
+    assert {line for name, line, _ in errors if name == "faulty.py"} == WRONG

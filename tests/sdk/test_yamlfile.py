@@ -48,9 +48,9 @@ from determined.common import util
     ],
 )
 def test_scalars_follow_yaml_1_2(text, value):
-    found = yamlfile.parse(f"a: {text}")["a"]
-    assert found == value
-    assert type(found) is type(value)
+    parsed = yamlfile.parse(f"a: {text}")["a"]
+    assert parsed == value
+    assert type(parsed) is type(value)
 
 
 def test_not_a_number_is_a_number():

@@ -15,15 +15,15 @@ def pools(master):
 
 
 @pytest.mark.parametrize(
-    ("verb", "method", "said"),
+    ("verb", "method", "message"),
     [
         ("add", "POST", "now also bound to nlp, vision"),
         ("remove", "DELETE", "no longer"),
         ("replace", "PUT", "only"),
     ],
 )
-def test_workspaces_go_by_name(pools, det, verb, method, said):
-    assert said in det("resource-pool", "bindings", verb, "gpu", "nlp", "vision").out
+def test_workspaces_go_by_name(pools, det, verb, method, message):
+    assert message in det("resource-pool", "bindings", verb, "gpu", "nlp", "vision").out
     (asked,) = pools.asked(method, PATH)
     assert asked.json["workspaceNames"] == ["nlp", "vision"]
     assert det("resource-pool", "bindings", verb, "gpu").status == 2
@@ -41,8 +41,8 @@ def test_the_workspaces_of_a_pool_are_listed(pools, det):
 def test_the_pools_of_a_workspace_are_listed_with_what_they_are_for(pools, det):
     space = {"workspace": {"id": 2, "name": "nlp", "defaultComputePool": "gpu", "defaultAuxPool": ""}}
     pools.answer("GET", "/api/v1/workspaces/2", space)
-    found = {"resourcePools": ["default", "gpu", "other"], "pagination": {"total": 3}}
-    pools.answer("GET", "/api/v1/workspaces/2/available-resource-pools", found)
+    page = {"resourcePools": ["default", "gpu", "other"], "pagination": {"total": 3}}
+    pools.answer("GET", "/api/v1/workspaces/2/available-resource-pools", page)
     lines = [line.split("|") for line in det("workspace", "list-pools", "nlp").out.splitlines()]
     shown = {cells[0].strip(): cells[1].strip() for cells in lines if len(cells) > 1}
     assert (shown["default"], shown["gpu"], shown["other"]) == ("auxiliary", "compute", "")

@@ -73,13 +73,13 @@ def test_slots_show_what_runs_on_them(master, det):
     }
     master.answer("GET", "/api/v1/agents", {"agents": [AGENT]})
     master.answer("GET", "/tasks", {"1.1.1": allocation})
-    found = rows(det("slot", "list", "--csv").out)
-    assert [(row["Slot ID"], row["Allocation ID"], row["Task Name"]) for row in found] == [
+    slots = rows(det("slot", "list", "--csv").out)
+    assert [(row["Slot ID"], row["Allocation ID"], row["Task Name"]) for row in slots] == [
         ("0", "1.1.1", "Trial 1 (Experiment 1)"),
         ("1", "FREE", "FREE"),
         ("10", "OTHER", "OTHER"),
     ]
-    assert (found[0]["Type"], found[0]["Device"]) == ("cuda", "H200")
+    assert (slots[0]["Type"], slots[0]["Device"]) == ("cuda", "H200")
     assert json.loads(det("slot", "list", "--json").out)[0]["resource_pools"] == "default"
 
 
@@ -90,13 +90,13 @@ def test_slots_of_an_empty_cluster(master, det):
 
 
 def test_describe_a_checkpoint(master, det):
-    found = {
+    checkpoint = {
         "uuid": "u-1",
         "reportTime": "2023-08-01T12:00:00Z",
         "metadata": {"steps_completed": 10},
         "training": {"experimentId": 7, "trialId": 2, "validationMetrics": {"avgMetrics": {"loss": 0.5}}},
     }
-    master.answer("GET", "/api/v1/checkpoints/u-1", {"checkpoint": found})
+    master.answer("GET", "/api/v1/checkpoints/u-1", {"checkpoint": checkpoint})
     header, _, row = det("c", "describe", "u-1").out.splitlines()
     assert [cell.strip() for cell in header.split("|")] == [
         *("Experiment ID", "Trial ID", "Steps Completed", "Report Time", "Checkpoint UUID"),
@@ -199,34 +199,34 @@ def test_who_did_what_is_taken_away(master, det):
 
 
 def test_how_the_archive_stands(master, det):
-    found = {"place": "", "segments": 0, "bytes": 0, "archived": 0, "first": 1, "last": 70}
-    master.answer("GET", "/api/v1/master/archive", found)
+    archive = {"place": "", "segments": 0, "bytes": 0, "archived": 0, "first": 1, "last": 70}
+    master.answer("GET", "/api/v1/master/archive", archive)
     assert "There is no archive" in det("master", "archive").out
-    found |= {"place": "directory /old", "segments": 2, "bytes": 12345, "archived": 50, "first": 31}
-    master.answer("GET", "/api/v1/master/archive", found)
+    archive |= {"place": "directory /old", "segments": 2, "bytes": 12345, "archived": 50, "first": 31}
+    master.answer("GET", "/api/v1/master/archive", archive)
     out = det("master", "archive").out
     assert "in the broker: events 31 to 70" in out
     assert "events up to 50, 2 segments, 12,345 bytes in directory /old" in out
-    assert json.loads(det("master", "archive", "--json").out) == found
+    assert json.loads(det("master", "archive", "--json").out) == archive
 
 
 def test_what_the_cluster_passed_over(master, det):
     unreadable = {"position": 41, "subject": "control.trial.3.progress", "reason": "damaged"}
     record = {"program": "searcher", "since": "2023-08-01T12:00:00Z", "message": "trial 7: too large"}
-    found = {"unreadable": [unreadable], "more": True, "parked": [record]}
-    master.answer("GET", "/api/v1/master/parked", found)
+    answer = {"unreadable": [unreadable], "more": True, "parked": [record]}
+    master.answer("GET", "/api/v1/master/parked", answer)
     out = det("master", "parked").out
     assert "41 | control.trial.3.progress | damaged" in out
     assert "There are older ones." in out
     assert "searcher | 2023-08-01T12:00:00Z | trial 7: too large" in out
-    assert json.loads(det("master", "parked", "--json").out) == found
+    assert json.loads(det("master", "parked", "--json").out) == answer
 
 
 def test_events_at_which_a_service_stands_still_are_listed_and_skipped(master, det):
     event = {"program": "searcher", "since": "2023-08-01T12:00:00Z", "stream": "CONTROL", "position": 41}
     event |= {"subject": "control.trial.3.progress", "error": "KeyError(3)"}
-    found = {"unreadable": [], "more": False, "parked": [], "standing": [event]}
-    master.answer("GET", "/api/v1/master/parked", found)
+    answer = {"unreadable": [], "more": False, "parked": [], "standing": [event]}
+    master.answer("GET", "/api/v1/master/parked", answer)
     row = "searcher | 2023-08-01T12:00:00Z | CONTROL | 41 | control.trial.3.progress | KeyError(3)"
     assert row in re.sub(" +", " ", det("master", "parked").out)
     master.answer("POST", "/api/v1/master/parked/skip", {})
@@ -241,8 +241,8 @@ def test_a_database_is_rebuilt(master, det):
     assert "The searcher rebuilds its database" in det("master", "rebuild", "searcher", "--yes").out
     (call,) = master.asked("POST", "/api/v1/master/rebuild")
     assert call.json == {"program": "searcher"}
-    found = [{"program": "gateway", "progress": ""}, {"program": "searcher", "progress": "event 7 of 41"}]
-    master.answer("GET", "/api/v1/master/rebuild", {"programs": found})
+    programs = [{"program": "gateway", "progress": ""}, {"program": "searcher", "progress": "event 7 of 41"}]
+    master.answer("GET", "/api/v1/master/rebuild", {"programs": programs})
     out = det("master", "rebuild").out
     assert "gateway  | -" in out
     assert "searcher | event 7 of 41" in out

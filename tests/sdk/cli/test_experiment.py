@@ -119,9 +119,9 @@ def test_wait_says_why_it_failed(master, det):
     master.answer("GET", f"{BASE}/7/trials", {"trials": [{"id": 1, "state": "STATE_ERROR"}]})
     cause = {"rankId": None, "said": {"log": "sh: nope: not found"}, "place": None}
     master.answer("GET", "/api/v1/trials/1/logs/cause", {"cause": cause})
-    said = det("e", "wait", "7").err
-    assert "Experiment 7 is ERROR: trial 1 exited with 127" in said
-    assert "The log of trial 1 says: sh: nope: not found" in said
+    message = det("e", "wait", "7").err
+    assert "Experiment 7 is ERROR: trial 1 exited with 127" in message
+    assert "The log of trial 1 says: sh: nope: not found" in message
     (asked,) = [call for call in master.calls if call.path.endswith("/trials")]
     assert asked.query == {"states": ["STATE_ERROR"], "sortBy": ["SORT_BY_ID"], "limit": ["1"]}
 
@@ -186,7 +186,7 @@ def test_list_checkpoints(master, det):
 
 @pytest.mark.parametrize(("smaller", "best"), [(True, ["c", "a"]), (False, ["b", "a"])])
 def test_the_best_checkpoints_follow_the_searchers_direction(master, det, smaller, best):
-    found = [
+    checkpoints = [
         checkpoint("none", None),
         checkpoint("nan", "NaN"),
         checkpoint("a", 2),
@@ -194,7 +194,7 @@ def test_the_best_checkpoints_follow_the_searchers_direction(master, det, smalle
         checkpoint("c", 1),
         checkpoint("gone", 0, "DELETED"),
     ]
-    master.answer("GET", f"{BASE}/7/checkpoints", {"checkpoints": found})
+    master.answer("GET", f"{BASE}/7/checkpoints", {"checkpoints": checkpoints})
     config = {"searcher": {"metric": "loss", "smaller_is_better": smaller}}
     master.answer("GET", f"{BASE}/7", {"experiment": {**EXPERIMENT, "config": config}})
     assert [row["UUID"] for row in rows(det("e", "lc", "7", "--best", "2", "--csv").out)] == best

@@ -45,8 +45,8 @@ def test_retention_asks_first(master, det, monkeypatch):
     assert "Aborting" in det("e", "set", "gc-policy", 7, *words).out
     assert sent(master, "PATCH") == []
     assert det("e", "set", "gc-policy", 7, *words, "--yes").status == 0
-    kept = {"saveExperimentBest": 1, "saveTrialBest": 2, "saveTrialLatest": 3}
-    assert sent(master, "PATCH") == [{"checkpointStorage": kept}]
+    retention = {"saveExperimentBest": 1, "saveTrialBest": 2, "saveTrialLatest": 3}
+    assert sent(master, "PATCH") == [{"checkpointStorage": retention}]
 
 
 def test_labels_come_and_go(master, det):

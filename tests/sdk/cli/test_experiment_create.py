@@ -123,18 +123,18 @@ def _no_upstream(model):
 
 
 @pytest.mark.parametrize(
-    ("act", "said"),
+    ("act", "message"),
     [
         (_changed, "differ from the commit; commit them or leave out --git"),
         (_no_upstream, "no upstream"),
         (lambda model: shutil.rmtree(model / ".git"), "is not the root of a git checkout"),
     ],
 )
-def test_a_commit_that_is_not_what_is_sent_is_refused(accepting, det, files, checkout, act, said):
+def test_a_commit_that_is_not_what_is_sent_is_refused(accepting, det, files, checkout, act, message):
     act(checkout)
     done = det("e", "create", *files, "-g")
     assert done.status == 1
-    assert said in done.err
+    assert message in done.err
     assert accepting.asked("POST", BASE) == []
 
 
@@ -269,7 +269,7 @@ def log(number):
 
 
 @pytest.mark.parametrize(
-    ("trial", "experiment", "status", "said"),
+    ("trial", "experiment", "status", "message"),
     [
         ("COMPLETED", "COMPLETED", 0, ""),
         ("CANCELED", "RUNNING", 0, ""),
@@ -277,7 +277,7 @@ def log(number):
         ("COMPLETED", "ERROR", 1, "Experiment 1 is ERROR\n"),
     ],
 )
-def test_follow_shows_the_first_trials_log(accepting, det, files, trial, experiment, status, said):
+def test_follow_shows_the_first_trials_log(accepting, det, files, trial, experiment, status, message):
     first = {"id": 5, "startTime": "2023-08-01T12:00:00Z"}
     later = {"id": 4, "startTime": "2023-08-01T12:00:09Z"}
     accepting.answer("GET", f"{BASE}/1/trials", {"trials": []}, {"trials": [later, first]})
@@ -287,7 +287,7 @@ def test_follow_shows_the_first_trials_log(accepting, det, files, trial, experim
     accepting.answer("GET", "/api/v1/trials/5", ended)
     accepting.answer("GET", "/api/v1/trials/5/logs", Lines([{"result": log(1)}, {"result": log(2)}]))
     result = det("e", "create", *files, "-f")
-    assert (result.status, result.err) == (status, said)
+    assert (result.status, result.err) == (status, message)
     assert result.out.splitlines()[1:] == [
         "Created experiment 1",
         "Waiting for first trial to begin...",

@@ -15,11 +15,11 @@ HELD = {"role": VIEWER, "scopeCluster": False, "scopeWorkspaceId": 2}
 @pytest.fixture
 def people(master):
     master.answer("GET", "/api/v1/users/ann/by-username", {"user": {"id": 7, "username": "ann"}})
-    found = {
+    page = {
         "groups": [{"group": {"groupId": 5, "name": "crew"}, "numMembers": 1}],
         "pagination": {"total": 1},
     }
-    master.answer("POST", "/api/v1/groups/search", found)
+    master.answer("POST", "/api/v1/groups/search", page)
     master.answer("POST", "/api/v1/groups", {"group": GROUP})
     for method in ("GET", "PUT"):
         master.answer(method, "/api/v1/groups/5", {"group": GROUP})
@@ -44,7 +44,7 @@ def test_members_come_and_go_and_names_change(people, det):
     assert "username ann and ID 7" in det("user-group", "add-user", "crew", "ann").out
     assert det("user-group", "remove-user", "crew", "ann").status == 0
     assert "from crew to team" in det("user-group", "change-name", "crew", "team").out
-    assert [one.json for one in people.asked("PUT", "/api/v1/groups/5")] == [
+    assert [call.json for call in people.asked("PUT", "/api/v1/groups/5")] == [
         {"addUsers": [7]},
         {"removeUsers": [7]},
         {"name": "team"},

@@ -24,10 +24,10 @@ SHELL = {
 @pytest.fixture
 def here(master, monkeypatch):
     monkeypatch.setattr(task_verbs, "_POLL_S", 0)
-    for kind, one in (("notebook", NOTEBOOK), ("shell", SHELL)):
-        master.answer("POST", f"/api/v1/{kind}s", {kind: one, "config": {"x": 1}})
-        master.answer("GET", f"/api/v1/{kind}s", {f"{kind}s": [one]})
-        master.answer("GET", f"/api/v1/{kind}s/{one['id']}", {kind: one, "config": {}})
+    for kind, task in (("notebook", NOTEBOOK), ("shell", SHELL)):
+        master.answer("POST", f"/api/v1/{kind}s", {kind: task, "config": {"x": 1}})
+        master.answer("GET", f"/api/v1/{kind}s", {f"{kind}s": [task]})
+        master.answer("GET", f"/api/v1/{kind}s/{task['id']}", {kind: task, "config": {}})
     return master
 
 
@@ -52,7 +52,7 @@ def test_one_that_has_ended_says_where_to_look(here, det):
 def test_the_command_line_of_ssh(here, det, tmp_path):
     words = shlex.split(det("shell", "show_ssh_command", "s", "--", "-L", "1:localhost:1").out)
     assert words[-3:] == ["ann@s-1", "-L", "1:localhost:1"]
-    assert any(one.startswith("ProxyCommand=") and one.endswith(" %h") for one in words)
+    assert any(word.startswith("ProxyCommand=") and word.endswith(" %h") for word in words)
     made = shell.ssh_command("http://m", SHELL, tmp_path, ["true"])
     assert made[-2:] == ["ann@s-1", "true"]
     assert (tmp_path / "known_hosts").read_text() == "s-1 ssh-ed25519 B\n"

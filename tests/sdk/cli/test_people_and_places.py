@@ -124,9 +124,9 @@ PROJECT = {"id": 11, "name": "digits", "description": "d", "numExperiments": 2, 
 def places(master):
     master.answer("GET", "/api/v1/workspaces", {"workspaces": [SPACE], "pagination": {"total": 1}})
     master.answer("GET", "/api/v1/workspaces/9/projects", {"projects": [PROJECT], "pagination": {"total": 1}})
-    for path, key, one in (("workspaces/9", "workspace", SPACE), ("projects/11", "project", PROJECT)):
+    for path, key, place in (("workspaces/9", "workspace", SPACE), ("projects/11", "project", PROJECT)):
         for method in ("GET", "PATCH"):
-            master.answer(method, f"/api/v1/{path}", {key: one})
+            master.answer(method, f"/api/v1/{path}", {key: place})
         master.answer("DELETE", f"/api/v1/{path}", {})
         for verb in ("archive", "unarchive"):
             master.answer("POST", f"/api/v1/{path}/{verb}", {})
@@ -155,8 +155,8 @@ def test_workspaces(places, det):
     assert det("w", "create", "vision").status == 0
     assert places.asked("POST", "/api/v1/workspaces")[0].json == {"name": "vision"}
     assert json.loads(det("w", "describe", "vision", "--json").out) == SPACE
-    assert "Associated Projects" in (told := det("w", "describe", "vision").out)
-    assert "digits" in told
+    assert "Associated Projects" in (output := det("w", "describe", "vision").out)
+    assert "digits" in output
     assert det("w", "edit", "vision", "--name", "eyes").status == 0
     assert places.asked("PATCH", "/api/v1/workspaces/9")[0].json == {"name": "eyes"}
     own = {"checkpointStorageConfig": {"type": "shared_fs"}, "agentUserGroup": {"agentUid": 7}}
@@ -178,15 +178,15 @@ def test_projects(places, det, monkeypatch):
     sent = places.asked("POST", "/api/v1/workspaces/9/projects")[0].json
     assert sent == {"name": "digits", "description": "d"}
     assert json.loads(det("project", "describe", "vision", "digits", "--json").out) == PROJECT
-    one = {"id": 7, "username": "ann", "name": "mnist", "state": "STATE_ACTIVE", "archived": False}
-    places.answer("GET", "/api/v1/experiments", {"experiments": [one], "pagination": {"total": 1}})
+    experiment = {"id": 7, "username": "ann", "name": "mnist", "state": "STATE_ACTIVE", "archived": False}
+    places.answer("GET", "/api/v1/experiments", {"experiments": [experiment], "pagination": {"total": 1}})
     for words in (["describe"], ["list-experiments"]):
         assert "mnist" in det("project", *words, "vision", "digits").out
         query = places.calls[-1].query
         assert (query["projectId"], query["archived"], query["users"]) == (["11"], ["false"], ["determined"])
         assert "Archived" in det("project", *words, "vision", "digits", "-a").out
         assert "users" not in places.calls[-1].query
-    assert json.loads(det("p", "list-experiments", "vision", "digits", "--json").out) == [one]
+    assert json.loads(det("p", "list-experiments", "vision", "digits", "--json").out) == [experiment]
     assert det("p", "edit", "vision", "digits", "--new_name", "n").status == 0
     assert places.asked("PATCH", "/api/v1/projects/11")[0].json == {"name": "n"}
     assert det("p", "unarchive", "vision", "digits").out == "Successfully un-archived project digits.\n"
@@ -228,10 +228,10 @@ def test_models_have_the_columns_and_the_names_of_0_25(models, det):
     ]
     for words in (["list"], ["describe", "mnist"]):
         output = json.loads(det("m", *words, "--json").out)
-        one = output[0] if isinstance(output, list) else output
-        assert one["creation_time"] == "2026-01-01T00:00:00+00:00"
-        assert one["last_updated_time"] == "2026-01-02T00:00:00+00:00"
-        assert one["name"] == "mnist"
+        model = output[0] if isinstance(output, list) else output
+        assert model["creation_time"] == "2026-01-01T00:00:00+00:00"
+        assert model["last_updated_time"] == "2026-01-02T00:00:00+00:00"
+        assert model["name"] == "mnist"
 
 
 def test_models(models, places, det):

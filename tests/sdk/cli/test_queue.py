@@ -35,11 +35,11 @@ def bodies(master, method, path):
 def pools(master):
     """Three pools, each with a scheduler of its own; the first is the default."""
     kinds = {"default": "PRIORITY", "shared": "FAIR_SHARE", "turns": "ROUND_ROBIN"}
-    found = [
+    resource_pools = [
         {"name": name, "schedulerType": f"SCHEDULER_TYPE_{kind}", "defaultComputePool": name == "default"}
         for name, kind in kinds.items()
     ]
-    master.answer("GET", "/api/v1/resource-pools", {"resourcePools": found})
+    master.answer("GET", "/api/v1/resource-pools", {"resourcePools": resource_pools})
     return master
 
 
@@ -177,13 +177,13 @@ def test_slots_are_switched(master, det):
 def test_templates(master, det, tmp_path):
     file = tmp_path / "t.yaml"
     file.write_text("max_restarts: 2\n")
-    path, found = "/api/v1/templates/my%20lab", {"name": "my lab", "config": {"max_restarts": 2}}
-    found["workspaceId"] = 9
+    path, template = "/api/v1/templates/my%20lab", {"name": "my lab", "config": {"max_restarts": 2}}
+    template["workspaceId"] = 9
     master.answer("GET", "/api/v1/workspaces", {"workspaces": [{"id": 9, "name": "vision"}]})
-    master.answer("GET", "/api/v1/templates", {"templates": [found]})
+    master.answer("GET", "/api/v1/templates", {"templates": [template]})
     for method in ("GET", "PATCH", "PUT"):
-        master.answer(method, path, {"template": found})
-    master.answer("POST", "/api/v1/templates", {"template": found})
+        master.answer(method, path, {"template": template})
+    master.answer("POST", "/api/v1/templates", {"template": template})
     master.answer("DELETE", path, {})
     assert "max_restarts: 2" in det("template", "list", "-d").out
     assert "max_restarts: 2" in det("tpl", "describe", "my lab").out

@@ -27,8 +27,8 @@ LINE = {"id": 1, "timestamp": "2026-01-01T00:00:00Z", "message": "hello\n"}
 
 @pytest.fixture
 def tasks(master):
-    found = {one["allocationId"]: one for one in (TASK, WAITING)}
-    master.answer("GET", "/api/v1/tasks", {"allocationIdToSummary": found})
+    summaries = {task["allocationId"]: task for task in (TASK, WAITING)}
+    master.answer("GET", "/api/v1/tasks", {"allocationIdToSummary": summaries})
     for id in ("abc-1", "gone-1", "c-1"):
         master.answer("GET", f"/api/v1/tasks/{id}/logs", Lines([{"result": LINE}]))
         master.answer("GET", f"/api/v1/tasks/{id}", {"task": {"endTime": "2026-01-01T00:00:01Z"}})

@@ -51,9 +51,9 @@ CAUSE = {
 
 def test_describe_names_the_error_in_the_log(described, det):
     described.answer("GET", "/api/v1/trials/2/logs/cause", {"cause": CAUSE})
-    said = det("t", "describe", "2").out
-    assert "(rank 1, train.py:12): torch.OutOfMemoryError: CUDA out of memory." in said
-    assert "\x1b" not in said
+    output = det("t", "describe", "2").out
+    assert "(rank 1, train.py:12): torch.OutOfMemoryError: CUDA out of memory." in output
+    assert "\x1b" not in output
     assert "OutOfMemoryError" not in det("t", "describe", "2", "--csv").out
 
 

@@ -61,7 +61,7 @@ def test_webhooks_are_listed(hooks, det):
 def test_a_webhook_is_made_for_ends_by_itself(hooks, det):
     shown = det("webhook", "create", "https://hooks.example.com/a").out
     (asked,) = hooks.asked("POST", PATH)
-    assert [one["condition"]["state"] for one in asked.json["triggers"]] == ["COMPLETED", "ERROR"]
+    assert [trigger["condition"]["state"] for trigger in asked.json["triggers"]] == ["COMPLETED", "ERROR"]
     assert asked.json["webhookType"] == "WEBHOOK_TYPE_DEFAULT"
     assert "signingKey" not in asked.json
     assert "Webhook 3 notifies https://hooks.example.com/a when an experiment is COMPLETED, ERROR." in shown
@@ -72,7 +72,7 @@ def test_all_of_it_can_be_given(hooks, det):
     words = ("--type", "slack", "--state", "paused", "--state", "STATE_ACTIVE", "--signing-key", "k")
     assert det("webhook", "create", "https://h/a", *words).status == 0
     (asked,) = hooks.asked("POST", PATH)
-    assert [one["condition"]["state"] for one in asked.json["triggers"]] == ["PAUSED", "ACTIVE"]
+    assert [trigger["condition"]["state"] for trigger in asked.json["triggers"]] == ["PAUSED", "ACTIVE"]
     assert (asked.json["webhookType"], asked.json["signingKey"]) == ("WEBHOOK_TYPE_SLACK", "k")
     assert "--state SLEEPING is not one of ACTIVE" in det("webhook", "create", "u", "--state", "sleeping").err
 

@@ -39,8 +39,8 @@ STEPS = [
 
 
 def answer(steps, more=False, **values):
-    found = {"subject": {"kind": "trial", "id": "12"}, "state": "RUNNING", "waitsFor": ""}
-    return found | {"steps": steps, "more": more} | values
+    defaults = {"subject": {"kind": "trial", "id": "12"}, "state": "RUNNING", "waitsFor": ""}
+    return defaults | {"steps": steps, "more": more} | values
 
 
 @pytest.fixture
@@ -69,16 +69,16 @@ def test_a_chain_is_printed_newest_first(master, det, utc):
 
 
 def test_waiting_and_cut_chains_say_so(master, det):
-    found = answer(STEPS, more=True, state="QUEUED", waitsFor="2 slots of pool default")
-    master.answer("GET", "/api/v1/why/trial/12", found)
+    chain = answer(STEPS, more=True, state="QUEUED", waitsFor="2 slots of pool default")
+    master.answer("GET", "/api/v1/why/trial/12", chain)
     lines = det("why", "t", 12).out.splitlines()
     assert lines[0] == "Trial 12: Queued. 2 slots of pool default"
     assert "--all" in lines[-1]
 
 
 def test_a_job_is_known_by_its_whole_id(master, det):
-    found = answer([], subject={"kind": "job", "id": "experiment-7"})
-    master.answer("GET", "/api/v1/why/job/experiment-7", found)
+    chain = answer([], subject={"kind": "job", "id": "experiment-7"})
+    master.answer("GET", "/api/v1/why/job/experiment-7", chain)
     assert det("why", "job", "experiment-7").out == "Job experiment-7: Running\n"
 
 

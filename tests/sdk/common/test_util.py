@@ -159,7 +159,7 @@ def test_packing(tmp_path):
     (tmp_path / "model" / "a.py").write_text("12345")
     (tmp_path / "more").write_text("x")
     packed = context.read_legacy_context(tmp_path / "model", [tmp_path / "more"])
-    assert sorted(one["path"] for one in packed) == ["a.py", "more"]
-    assert [one["path"] for one in context.read_legacy_context(None, [tmp_path / "more"])] == ["more"]
+    assert sorted(file["path"] for file in packed) == ["a.py", "more"]
+    assert [file["path"] for file in context.read_legacy_context(None, [tmp_path / "more"])] == ["more"]
     with pytest.raises(ValueError, match="the limit is 4"):
         context.read_legacy_context(tmp_path / "model", limit=4)

@@ -24,7 +24,7 @@ def run_ranks(body, nodes=1, per_node=2, **more):
     port, size = reserved_port(), nodes * per_node
     outcomes = [None] * size
 
-    def one(rank):
+    def run_rank(rank):
         dist = None
         try:
             given = numbers(rank, nodes, per_node) | {"chief_ip": "127.0.0.1", "pub_port": port} | more
@@ -36,7 +36,7 @@ def run_ranks(body, nodes=1, per_node=2, **more):
             if dist is not None:
                 dist.close()
 
-    threads = [threading.Thread(target=one, args=(rank,), daemon=True) for rank in reversed(range(size))]
+    threads = [threading.Thread(target=run_rank, args=(rank,), daemon=True) for rank in reversed(range(size))]
     for thread in threads:
         thread.start()
     for thread in threads:

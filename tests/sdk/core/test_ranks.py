@@ -30,9 +30,9 @@ def test_everybody_gets_what_is_theirs(nodes, per_node, force_tcp):
             dist.broadcast_local(own),
         ]
 
-    found = run_ranks(body, nodes, per_node, force_tcp=force_tcp)
+    outcomes = run_ranks(body, nodes, per_node, force_tcp=force_tcp)
     names = [f"rank {rank}" for rank in range(nodes * per_node)]
-    for rank, answers in enumerate(found):
+    for rank, answers in enumerate(outcomes):
         first = rank - rank % per_node
         mine = names[first : first + per_node]
         assert answers == [
@@ -47,8 +47,8 @@ def test_everybody_gets_what_is_theirs(nodes, per_node, force_tcp):
 
 def test_the_chief_keeps_its_own_object():
     value = {"a": object}
-    kept = run_ranks(lambda dist: dist.broadcast(value) is value)
-    assert kept == [True, False]
+    outcomes = run_ranks(lambda dist: dist.broadcast(value) is value)
+    assert outcomes == [True, False]
 
 
 def test_values_of_many_megabytes():
@@ -257,7 +257,7 @@ def test_one_that_died_may_come_again(monkeypatch):
     for thread in (chief, *(thread for thread, _ in others)):
         thread.join(PATIENCE_S)
         assert not thread.is_alive()
-    groups = [led[0], *(found[0] for _, found in others)]
+    groups = [led[0], *(followed[0] for _, followed in others)]
     leaving = [in_background(group.close)[0] for group in groups]
     for thread in leaving:
         thread.join(PATIENCE_S)
@@ -267,8 +267,8 @@ def test_one_that_died_may_come_again(monkeypatch):
     "name", ["TORCHELASTIC_RUN_ID", "MASTER_PORT", "PMIX_NAMESPACE", "HOROVOD_GLOO_RENDEZVOUS_PORT"]
 )
 def test_what_a_launcher_gives_to_all_ranks_tells_its_job_apart(monkeypatch, name):
-    for one in ("DET_SESSION_TOKEN", *_rendezvous._OF_A_JOB):
-        monkeypatch.delenv(one, raising=False)
+    for variable in ("DET_SESSION_TOKEN", *_rendezvous._OF_A_JOB):
+        monkeypatch.delenv(variable, raising=False)
     by_hand = _rendezvous.secret()
     monkeypatch.setenv(name, "1")
     first = _rendezvous.secret()

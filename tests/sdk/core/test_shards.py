@@ -76,10 +76,10 @@ def test_the_ranks_files_and_metadata_become_one(store, transport, tmp_path, man
     stored = the_stored(transport)
     metadata = {"key0": 0, "key1": 1, "key2": 2, "steps_completed": 10}
     assert stored.metadata == metadata
-    found = files_below(store / ids[0])
-    assert json.loads(found["metadata.json"]) == metadata
-    assert stored.resources == {name: len(text) for name, text in found.items()} | {"deep/": 0}
-    assert found.keys() == {"metadata.json"} | {f"part{r}" for r in range(3)} | {
+    files = files_below(store / ids[0])
+    assert json.loads(files["metadata.json"]) == metadata
+    assert stored.resources == {name: len(text) for name, text in files.items()} | {"deep/": 0}
+    assert files.keys() == {"metadata.json"} | {f"part{r}" for r in range(3)} | {
         f"deep/{r}" for r in range(3)
     }
 
@@ -229,10 +229,10 @@ def test_store_path(store, transport, manager, nodes, per_node):
     assert len(set(ids)) == 1
     assert len(set(paths)) == (1 if manager is SharedFSStorageManager else nodes)
     assert set(map(tuple, kinds)) == {("checkpoint",)}
-    found = files_below(store / ids[0])
-    assert the_stored(transport).resources == {name: len(text) for name, text in found.items()} | {"deep/": 0}
-    assert json.loads(found["metadata.json"]) == STEPS | {"key0": 1, "key1": 1, "key2": 1}
-    assert {"part0", "part1", "part2", "deep/2"} < found.keys()
+    files = files_below(store / ids[0])
+    assert the_stored(transport).resources == {name: len(text) for name, text in files.items()} | {"deep/": 0}
+    assert json.loads(files["metadata.json"]) == STEPS | {"key0": 1, "key1": 1, "key2": 1}
+    assert {"part0", "part1", "part2", "deep/2"} < files.keys()
     assert left_of(store) == [store / ids[0]]
 
 
@@ -364,6 +364,6 @@ def test_a_used_up_quota_refuses_all_ranks_before_the_first_byte(store, transpor
     transport.no_storage = "workspace 'nlp' stores 2 TB"
     ranks = [(write(tmp_path / f"r{rank}", part="x"), STEPS, None) for rank in range(2)]
     outcomes = uploads(store, transport, ranks)
-    assert all("workspace 'nlp' stores 2 TB" in str(one) for one in outcomes), outcomes
+    assert all("workspace 'nlp' stores 2 TB" in str(outcome) for outcome in outcomes), outcomes
     assert (transport.log, left_of(store)) == ([], [])
     assert transport.calls == ["storage_refusal 0"]

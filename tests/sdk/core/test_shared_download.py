@@ -56,21 +56,21 @@ def download(store, storage_id, target, selectors, mode=DownloadMode.LocalWorker
 
 
 def test_each_node_fetches_once(store, storage_id, tmp_path):
-    found, asked = download(store, storage_id, tmp_path / "to", [None] * 4)
-    assert found == [ALL] * 4
+    files, asked = download(store, storage_id, tmp_path / "to", [None] * 4)
+    assert files == [ALL] * 4
     assert asked == [(0, ALL), (2, ALL)]
 
 
 def test_a_node_fetches_what_its_own_ranks_want(store, storage_id, tmp_path):
     selectors = ["a".__eq__, "b".__eq__, "a".__eq__, "a".__eq__]
-    found, asked = download(store, storage_id, tmp_path / "to", selectors)
-    assert found == [["a", "b"], ["a", "b"], ["a"], ["a"]]
+    files, asked = download(store, storage_id, tmp_path / "to", selectors)
+    assert files == [["a", "b"], ["a", "b"], ["a"], ["a"]]
     assert asked == [(0, ["a", "b"]), (2, ["a"])]
 
 
 def test_a_selector_anywhere_keeps_all_nodes_in_step(store, storage_id, tmp_path):
-    found, asked = download(store, storage_id, tmp_path / "to", [None, None, None, "b".__eq__])
-    assert found == [ALL] * 4
+    files, asked = download(store, storage_id, tmp_path / "to", [None, None, None, "b".__eq__])
+    assert files == [ALL] * 4
     assert asked == [(0, ALL), (2, ALL)]
 
 
@@ -114,5 +114,5 @@ def test_a_restored_directory_lives_until_the_slowest_rank_leaves(store, storage
 
 def test_an_unknown_id_is_an_error_of_all_ranks(store, tmp_path):
     for selectors in ([None] * 4, [None, None, None, "a".__eq__]):
-        found, _ = download(store, "unknown", tmp_path / "to", selectors)
-        assert [type(outcome) for outcome in found] == [errors.CheckpointNotFound] * 4
+        outcomes, _ = download(store, "unknown", tmp_path / "to", selectors)
+        assert [type(outcome) for outcome in outcomes] == [errors.CheckpointNotFound] * 4

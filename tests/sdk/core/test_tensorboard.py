@@ -25,7 +25,7 @@ STORED = pathlib.Path("storage/cluster-1/tensorboard/experiment/3/trial/7")
 
 def fields_of(data):
     """The fields of a protocol buffer, in order: (number, value)."""
-    at, found = 0, []
+    at, fields = 0, []
 
     def varint():
         nonlocal at
@@ -50,34 +50,34 @@ def fields_of(data):
             length, form = {1: (8, "<d"), 5: (4, "<f")}[key & 7]
             (value,) = struct.unpack(form, data[at : at + length])
             at += length
-        found.append((key >> 3, value))
-    return found
+        fields.append((key >> 3, value))
+    return fields
 
 
 def records_of(path):
-    data, found = path.read_bytes(), []
+    data, records = path.read_bytes(), []
     while data:
         (length,) = struct.unpack("<Q", data[:8])
         content = data[12 : 12 + length]
         assert struct.unpack("<I", data[8:12])[0] == masked_crc32c(data[:8])
         assert struct.unpack("<I", data[12 + length : 16 + length])[0] == masked_crc32c(content)
-        found.append(dict(fields_of(content)))
+        records.append(dict(fields_of(content)))
         data = data[16 + length :]
-    return found
+    return records
 
 
 def scalars_of(path):
     """(step, tag, value) of everything in a file."""
     first, *others = records_of(path)
     assert first[3] == b"brain.Event:2"
-    found = []
+    scalars = []
     for event in others:
         for number, content in fields_of(event[5]):
             assert number == 1
             value = dict(fields_of(content))
             step = event[2] - (1 << 64 if event[2] >> 63 else 0)
-            found.append((step, value[1].decode(), value[2]))
-    return found
+            scalars.append((step, value[1].decode(), value[2]))
+    return scalars
 
 
 def test_the_checksum_is_crc32c():
@@ -92,10 +92,10 @@ def test_scalars_come_back_as_written(tmp_path):
     file.write(13.5, -1, {"ä": math.nan, "big": 10**400})
     file.close()
     assert "tfevents" in file.path.name
-    found = scalars_of(file.path)
-    assert found[:2] == [(300, "Determined/loss", 0.5), (300, "Determined/" + "n" * 200, -math.inf)]
-    assert (found[2][:2], math.isnan(found[2][2])) == ((-1, "ä"), True)
-    assert found[3] == (-1, "big", math.inf)
+    scalars = scalars_of(file.path)
+    assert scalars[:2] == [(300, "Determined/loss", 0.5), (300, "Determined/" + "n" * 200, -math.inf)]
+    assert (scalars[2][:2], math.isnan(scalars[2][2])) == ((-1, "ä"), True)
+    assert scalars[3] == (-1, "big", math.inf)
     assert [event[1] for event in records_of(file.path)[1:]] == [12.5, 13.5]
     second = EventFile(tmp_path / "new")
     second.close()

@@ -180,9 +180,9 @@ def test_uploading_tensorboard_files_needs_manual_mode(train):
     ],
 )
 def test_what_is_refused_is_refused_on_and_off_cluster(train, kind, steps, metrics, error):
-    for one in (train, DummyTrainContext()):
+    for context in (train, DummyTrainContext()):
         with pytest.raises(error):
-            getattr(one, f"report_{kind}_metrics")(steps, metrics)
+            getattr(context, f"report_{kind}_metrics")(steps, metrics)
 
 
 def test_off_cluster_reports_go_to_the_log(caplog, tmp_path):

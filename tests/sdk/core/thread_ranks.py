@@ -53,13 +53,13 @@ def run_ranks(size: int, body: Callable[[DistributedContext], Any]) -> list[Any]
     meetings = (_Meeting(size), _Meeting(size))
     outcomes: list[Any] = [None] * size
 
-    def one(rank: int) -> None:
+    def run_rank(rank: int) -> None:
         try:
             outcomes[rank] = body(_ThreadRank(rank, size, meetings))
         except Exception as e:
             outcomes[rank] = e
 
-    threads = [threading.Thread(target=one, args=(rank,), daemon=True) for rank in range(size)]
+    threads = [threading.Thread(target=run_rank, args=(rank,), daemon=True) for rank in range(size)]
     for thread in threads:
         thread.start()
     for thread in threads:

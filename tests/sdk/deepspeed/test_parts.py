@@ -33,9 +33,9 @@ def test_values_replace_leaves_and_arguments_stay(tmp_path):
         "new": {"a": 1},
     }
     before = json.dumps([BASE, source])
-    found = overwrite_deepspeed_config(BASE, source)
-    assert found == expected
-    found["new"]["a"] = 2
+    config = overwrite_deepspeed_config(BASE, source)
+    assert config == expected
+    config["new"]["a"] = 2
     assert json.dumps([BASE, source]) == before
     path = tmp_path / "ds.json"
     path.write_text(json.dumps(BASE))

@@ -65,8 +65,8 @@ def test_micro_batches_by_hand(ranks):
 
 
 def test_an_engine_out_of_step_is_reported(ranks):
-    (said,) = ranks("out_of_step", count=1)
-    assert "has trained 1 micro batches after a batch" in said
+    (message,) = ranks("out_of_step", count=1)
+    assert "has trained 1 micro batches after a batch" in message
 
 
 def test_a_pipeline_of_two_stages(ranks):
@@ -79,5 +79,5 @@ def test_a_pipeline_of_two_stages(ranks):
     assert [count for _, count in first["windows"]] == [1] * 6
     assert first["windows"] == last["windows"]
     assert first["validations"] == last["validations"]
-    before, after = (one["validation_loss"] for one in first["validations"])
+    before, after = (validation["validation_loss"] for validation in first["validations"])
     assert after < before

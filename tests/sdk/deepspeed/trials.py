@@ -79,7 +79,7 @@ class Trial(DeepSpeedTrial):
         self.engine.backward(loss)
         self.engine.step()
         self.losses.append(loss.item())
-        self.records.append([round(one * 10) for one in x.flatten().tolist()])
+        self.records.append([round(feature * 10) for feature in x.flatten().tolist()])
         self.count.update(1)
         if batch_idx + 1 == self.stop:
             self.context.set_stop_requested(True)
@@ -100,9 +100,9 @@ class Trial(DeepSpeedTrial):
 
     def outcome(self):
         names = ("uuids", "windows", "validations", "epochs")
-        found = {name: getattr(self.seen, name) for name in names}
+        observations = {name: getattr(self.seen, name) for name in names}
         weights = [p.tolist() for p in self.engine.module.parameters()]
-        return {"losses": self.losses, "records": self.records, "weights": weights, **found}
+        return {"losses": self.losses, "records": self.records, "weights": weights, **observations}
 
 
 def train(kind=Trial, *, stop=None, stage=0, **options):
@@ -130,7 +130,7 @@ def resumed(stage):
     runs = [train(stage=stage), train(stage=stage, stop=3)]
     torch.manual_seed(99)
     runs.append(train(stage=stage, latest_checkpoint=runs[1].seen.uuids[-1]))
-    return [one.outcome() for one in runs]
+    return [trial.outcome() for trial in runs]
 
 
 class Forgetful(Trial):
@@ -158,8 +158,8 @@ class AllAtOnce(Trial):
 
     def train_batch(self, dataloader_iter, epoch_idx, batch_idx):
         for _ in range(self.context.num_micro_batches_per_slot):
-            found = super().train_batch(dataloader_iter, epoch_idx, batch_idx)
-        return found
+            metrics = super().train_batch(dataloader_iter, epoch_idx, batch_idx)
+        return metrics
 
 
 def by_hand():

@@ -60,9 +60,9 @@ def lists(master):
             limit = int(call.query.get("limit", ["0"])[0]) or len(objects)
             chosen = objects
             if states := call.query.get("states"):
-                chosen = [one for one in objects if one["state"] in states]
-            found = chosen[offset : offset + min(limit, 2)]
-            return {key: found, "pagination": {"total": len(chosen)}}
+                chosen = [entry for entry in objects if entry["state"] in states]
+            entries = chosen[offset : offset + min(limit, 2)]
+            return {key: entries, "pagination": {"total": len(chosen)}}
 
         master.answer("GET", path, page)
 

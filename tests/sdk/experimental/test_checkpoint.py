@@ -65,26 +65,30 @@ BUCKET = {"type": "s3", "bucket": "b", "access_key": "********", "secret_key": "
 
 
 def test_attributes(checkpoint):
-    found = checkpoint()
-    assert (found.uuid, found.task_id, found.allocation_id) == (UUID, "1.task", "1.task.1")
-    assert found.report_time == "2026-01-02T03:04:05.5Z"
-    assert found.resources == {"weights": 3, "sub/": 0, "sub/more": 5}
-    assert found.metadata == {"steps_completed": 1, "framework": "torch"}
-    assert found.state is client.CheckpointState.COMPLETED
-    training = found.training
+    stored_checkpoint = checkpoint()
+    assert (stored_checkpoint.uuid, stored_checkpoint.task_id, stored_checkpoint.allocation_id) == (
+        UUID,
+        "1.task",
+        "1.task.1",
+    )
+    assert stored_checkpoint.report_time == "2026-01-02T03:04:05.5Z"
+    assert stored_checkpoint.resources == {"weights": 3, "sub/": 0, "sub/more": 5}
+    assert stored_checkpoint.metadata == {"steps_completed": 1, "framework": "torch"}
+    assert stored_checkpoint.state is client.CheckpointState.COMPLETED
+    training = stored_checkpoint.training
     assert (training.experiment_id, training.trial_id, training.hparams) == (7, 1, {"lr": 0.1})
     assert training.experiment_config["searcher"] == {"metric": "loss"}
     assert training.validation_metrics == {"avgMetrics": {"loss": 0.5}, "batchMetrics": []}
-    assert repr(found) == f"Checkpoint(uuid={UUID}, task_id=1.task, trial_id=1)"
+    assert repr(stored_checkpoint) == f"Checkpoint(uuid={UUID}, task_id=1.task, trial_id=1)"
 
 
 def test_one_that_no_trial_made(master, connection):
     bare = {"uuid": UUID, "state": "STATE_COMPLETED", "resources": {}, "metadata": {}}
     master.answer("GET", PATH, {"checkpoint": bare})
-    found = connection.get_checkpoint(UUID)
-    assert found.training is None
+    stored_checkpoint = connection.get_checkpoint(UUID)
+    assert stored_checkpoint.training is None
     with pytest.raises(errors.NoDirectStorageAccess):
-        found.download(mode=client.DownloadMode.DIRECT)
+        stored_checkpoint.download(mode=client.DownloadMode.DIRECT)
 
 
 def test_an_unknown_id(connection):
@@ -239,17 +243,17 @@ def test_from_a_bucket_with_own_keys(checkpoint, tmp_path, monkeypatch):
 
 def test_metadata_changes_here_only_after_the_master_agreed(master, checkpoint):
     path = f"{PATH}/metadata"
-    found = checkpoint()
+    stored_checkpoint = checkpoint()
     with pytest.raises(NotFoundException):
-        found.add_metadata({"a": 1})
-    assert "a" not in found.metadata
+        stored_checkpoint.add_metadata({"a": 1})
+    assert "a" not in stored_checkpoint.metadata
     master.answer("POST", path, {})
-    found.add_metadata({"a": 1, "framework": "jax"})
+    stored_checkpoint.add_metadata({"a": 1, "framework": "jax"})
     expected = {"steps_completed": 1, "framework": "jax", "a": 1}
-    assert found.metadata == expected
+    assert stored_checkpoint.metadata == expected
     assert master.calls[-1].json["checkpoint"]["metadata"] == expected
-    found.remove_metadata(["a", "unknown"])
-    assert found.metadata == {"steps_completed": 1, "framework": "jax"}
+    stored_checkpoint.remove_metadata(["a", "unknown"])
+    assert stored_checkpoint.metadata == {"steps_completed": 1, "framework": "jax"}
 
 
 def test_write_metadata_file(checkpoint, tmp_path):
@@ -260,14 +264,14 @@ def test_write_metadata_file(checkpoint, tmp_path):
 
 
 def test_deletions(master, checkpoint):
-    found = checkpoint()
+    stored_checkpoint = checkpoint()
     master.answer("DELETE", "/api/v1/checkpoints", {})
-    assert found.delete() is None
+    assert stored_checkpoint.delete() is None
     assert master.calls[-1].json == {"checkpointUuids": [UUID]}
     master.answer("POST", "/api/v1/checkpoints/rm", {})
-    found.remove_files(["**/*.log"])
+    stored_checkpoint.remove_files(["**/*.log"])
     assert master.calls[-1].json == {"checkpointUuids": [UUID], "checkpointGlobs": ["**/*.log"]}
-    found.remove_files([])
+    stored_checkpoint.remove_files([])
     assert master.calls[-1].json == {"checkpointUuids": [UUID], "checkpointGlobs": []}
     with pytest.raises(TypeError, match="list"):
-        found.remove_files("*.log")
+        stored_checkpoint.remove_files("*.log")

@@ -36,7 +36,7 @@ def test_names_are_exported():
 
 
 def names(kind):
-    return " ".join(one.name for one in kind)
+    return " ".join(member.name for member in kind)
 
 
 def test_enums_have_the_published_values():

@@ -51,8 +51,8 @@ def test_a_wrong_id_shows_at_the_first_use(master, experiment):
 
 def test_first_trial(master, experiment):
     in_states(master, "RUNNING")
-    none, one = {"trials": []}, {"trials": [{"id": 4}]}
-    master.answer("GET", f"{PATH}/trials", none, one)
+    none, first_trial = {"trials": []}, {"trials": [{"id": 4}]}
+    master.answer("GET", f"{PATH}/trials", none, first_trial)
     assert experiment.await_first_trial(0).id == 4
     query = master.asked("GET", f"{PATH}/trials")[0].query
     assert (query["sortBy"], query["orderBy"]) == (["SORT_BY_START_TIME"], ["ORDER_BY_ASC"])
@@ -94,8 +94,8 @@ def scored(master, lists, checkpoint_record):
     return score
 
 
-def uuids(found):
-    return [one.uuid for one in found]
+def uuids(checkpoints):
+    return [checkpoint.uuid for checkpoint in checkpoints]
 
 
 def test_best_checkpoints_by_the_searcher(scored, experiment):

@@ -19,17 +19,17 @@ def test_hyperparameters_are_drawn():
         "size": {"type": "log", "base": 10, "minval": -3, "maxval": -1},
     }
     for seed in range(20):
-        found = _test_run.drawn(space, random.Random(seed))
-        assert (found["constant"], found["said"]) == (3, None)
-        assert found["choice"] in "ab"
-        assert found["group"]["whole"] in (2, 3, 4)
-        assert 0.5 <= found["real"] <= 1.5
-        assert 1e-3 <= found["size"] <= 1e-1
+        hparams = _test_run.drawn(space, random.Random(seed))
+        assert (hparams["constant"], hparams["said"]) == (3, None)
+        assert hparams["choice"] in "ab"
+        assert hparams["group"]["whole"] in (2, 3, 4)
+        assert 0.5 <= hparams["real"] <= 1.5
+        assert 1e-3 <= hparams["size"] <= 1e-1
 
 
 def test_defaults_are_merged():
-    found = _test_run.whole({"hyperparameters": {"lr": 0.1}})
-    assert found["scheduling_unit"] == 100
+    config = _test_run.whole({"hyperparameters": {"lr": 0.1}})
+    assert config["scheduling_unit"] == 100
     with pytest.raises(ValueError, match="hyperparameters"):
         _test_run.whole({"hyperparameters": 7})
 

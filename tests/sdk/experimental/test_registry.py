@@ -79,7 +79,7 @@ def test_create(master, connection):
 
 def test_find(master, connection):
     master.answer("GET", "/api/v1/models", {"models": [MODEL], "pagination": {"total": 1}})
-    assert [one.name for one in client.get_models()] == ["mnist"]
+    assert [listed_model.name for listed_model in client.get_models()] == ["mnist"]
     query = master.calls[-1].query
     assert (query["sortBy"], query["orderBy"]) == (["SORT_BY_NAME"], ["ORDER_BY_ASC"])
     connection.get_models(
@@ -174,7 +174,7 @@ def test_versions(master, model, version):
     assert made.checkpoint.uuid == "a"
     listed = {"modelVersions": [version(2), version(1)], "pagination": {"total": 2}}
     master.answer("GET", f"{PATH}/versions", listed)
-    assert [one.model_version for one in model.get_versions()] == [2, 1]
+    assert [listed_version.model_version for listed_version in model.get_versions()] == [2, 1]
     assert master.calls[-1].query["orderBy"] == ["ORDER_BY_DESC"]
     assert model.get_version().model_version == 2
     master.answer("GET", f"{PATH}/versions/1", {"modelVersion": version(1)})
@@ -187,17 +187,17 @@ def test_versions(master, model, version):
 
 def test_changes_of_a_version(master, model, version):
     master.answer("GET", f"{PATH}/versions/1", {"modelVersion": version(1)})
-    one = model.get_version(1)
+    first_version = model.get_version(1)
     with pytest.raises(NotFoundException):
-        one.set_name("x")
-    assert one.name == ""
+        first_version.set_name("x")
+    assert first_version.name == ""
     master.answer("PATCH", f"{PATH}/versions/1", lambda call: {"modelVersion": version(1, **call.json)})
-    one.set_name("best")
-    assert one.name == "best"
-    one.set_notes("of all")
-    assert one.notes == "of all"
+    first_version.set_name("best")
+    assert first_version.name == "best"
+    first_version.set_notes("of all")
+    assert first_version.notes == "of all"
     master.answer("DELETE", f"{PATH}/versions/1", {})
-    assert one.delete() is None
+    assert first_version.delete() is None
 
 
 ANN = {
@@ -224,7 +224,7 @@ def test_users_are_found(master, ann):
     assert client.get_user_by_name("ann").user_id == 4
     assert client.get_user_by_id(4).username == "ann"
     master.answer("GET", "/api/v1/users", {"users": [ANN]})
-    assert [one.username for one in client.list_users()] == ["ann"]
+    assert [user.username for user in client.list_users()] == ["ann"]
     master.answer("GET", "/api/v1/me", {"user": ANN})
     assert client.whoami().username == "ann"
 

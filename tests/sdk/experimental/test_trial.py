@@ -87,8 +87,8 @@ def scored(lists, checkpoint_record):
     lists(f"{PATH}/checkpoints", "checkpoints", checkpoints)
 
 
-def uuids(found):
-    return [one.uuid for one in found]
+def uuids(checkpoints):
+    return [checkpoint.uuid for checkpoint in checkpoints]
 
 
 def test_select_a_checkpoint(scored, trial):
@@ -139,8 +139,8 @@ def test_checkpoints_by_metric(scored, trial):
 
 
 def test_checkpoints_sorted_by_the_server(master, scored, trial):
-    found = trial.get_checkpoints(client.CheckpointSortBy.BATCH_NUMBER, client.CheckpointOrderBy.DESC)
-    assert uuids(found) == ["a", "b", "c", "d", "e"]
+    checkpoints = trial.get_checkpoints(client.CheckpointSortBy.BATCH_NUMBER, client.CheckpointOrderBy.DESC)
+    assert uuids(checkpoints) == ["a", "b", "c", "d", "e"]
     query = master.calls[-1].query
     assert (query["sortBy"], query["orderBy"]) == (["SORT_BY_BATCH_NUMBER"], ["ORDER_BY_DESC"])
 
@@ -185,9 +185,9 @@ def test_streams_of_metrics(master, connection, trial):
     master.answer(
         "GET", "/api/v1/trials/metrics/validation_metrics", Lines([{"result": {"metrics": [bare]}}])
     )
-    (found,) = trial.stream_validation_metrics()
-    assert (type(found), found.steps_completed, found.batch_metrics) == (client.ValidationMetrics, 8, None)
-    assert list(connection.stream_trials_validation_metrics([3])) == [found]
+    (report,) = trial.stream_validation_metrics()
+    assert (type(report), report.steps_completed, report.batch_metrics) == (client.ValidationMetrics, 8, None)
+    assert list(connection.stream_trials_validation_metrics([3])) == [report]
 
 
 def test_metric_records():

@@ -47,7 +47,7 @@ def main(folder):
         ),
         group=core.DistributedContext.from_torch_distributed(),
     )
-    found = {
+    outcome = {
         "before": trial.before,
         "weights": [w.tolist() for w in trial.model.get_weights()],
         "tests": trial.seen.tests,
@@ -55,7 +55,7 @@ def main(folder):
         "epoch": trial.context._epoch_len,
         "mae": float(np.mean(np.abs(trial.model.predict(X[:10], verbose=0) - Y[:10]))),
     }
-    (pathlib.Path(folder) / f"{rank}.json").write_text(json.dumps(found))
+    (pathlib.Path(folder) / f"{rank}.json").write_text(json.dumps(outcome))
     torch.distributed.destroy_process_group()
 
 

@@ -67,10 +67,10 @@ def test_workers_load_ahead_and_fail_in_their_turn():
             return super().__getitem__(index)
 
     data = adapt(SequenceAdapter(Failing(), workers=2), READING._replace(shuffle=False), 1, "hook")
-    found = data.endless(0, 0, 1)
-    assert [len(next(found)[0]) for _ in range(2)] == [2, 2]
+    batches = data.endless(0, 0, 1)
+    assert [len(next(batches)[0]) for _ in range(2)] == [2, 2]
     with pytest.raises(OSError, match="disk"):
-        next(found)
+        next(batches)
 
 
 class Listed:

@@ -36,9 +36,9 @@ def by_hand(before):
     for step in range(5):
         epoch, place = divmod(step, records // size)
         order = np.random.RandomState([3, epoch]).permutation(records)
-        one = x[order[place * size : (place + 1) * size]]
-        error = weight * one + bias - one
-        weight, bias = weight - 0.1 * 2 * np.mean(error * one), bias - 0.1 * 2 * np.mean(error)
+        batch = x[order[place * size : (place + 1) * size]]
+        error = weight * batch + bias - batch
+        weight, bias = weight - 0.1 * 2 * np.mean(error * batch), bias - 0.1 * 2 * np.mean(error)
     return weight, bias
 
 

@@ -98,14 +98,14 @@ def test_each_epoch_has_every_record_once_in_an_order_of_its_own():
             fit = model.train_on_batch
 
             def train_on_batch(x, *given, **named):
-                self.records.append([round(float(one) * len(X)) for one in x[:, 0]])
+                self.records.append([round(float(feature) * len(X)) for feature in x[:, 0]])
                 return fit(x, *given, **named)
 
             object.__setattr__(model, "train_on_batch", train_on_batch)
             return model
 
     records = run(Keeping, max_length=Epoch(2)).records
-    first, second = ([one for batch in part for one in batch] for part in (records[:6], records[6:]))
+    first, second = ([record for batch in part for record in batch] for part in (records[:6], records[6:]))
     assert sorted(first) == sorted(second) == list(range(len(X)))
     assert first != second != sorted(second)
 
@@ -156,10 +156,10 @@ def test_gradients_of_several_batches_make_one_step():
             return model
 
     config = CONFIG | {"optimizations": {"aggregation_frequency": 2}}
-    one = run(Twice, max_length=Batch(1), config=config)
-    assert np.array_equal(weights(one), one.before)
-    two = run(Twice, max_length=Batch(2), config=config)
-    assert not np.array_equal(weights(two), two.before)
+    one_batch = run(Twice, max_length=Batch(1), config=config)
+    assert np.array_equal(weights(one_batch), one_batch.before)
+    two_batches = run(Twice, max_length=Batch(2), config=config)
+    assert not np.array_equal(weights(two_batches), two_batches.before)
     with pytest.raises(InvalidExperimentException, match="average_aggregated_gradients"):
         run(
             Twice,

@@ -40,8 +40,8 @@ def ports(monkeypatch):
 @pytest.mark.parametrize(("slots", "processes"), [(0, 1), (1, 1), (4, 4)])
 @pytest.mark.parametrize(("nodes", "rank", "address"), [(1, 0, "localhost"), (4, 2, "10.0.0.1")])
 def test_torchrun(slots, processes, nodes, rank, address):
-    found = torch_distributed.torchrun_args(node(nodes, slots, rank), ["--rdzv_backend=c10d"], SCRIPT)
-    assert text(found) == (
+    arguments = torch_distributed.torchrun_args(node(nodes, slots, rank), ["--rdzv_backend=c10d"], SCRIPT)
+    assert text(arguments) == (
         f"--nnodes {nodes} --nproc_per_node {processes} --node_rank {rank} --max_restarts 0 "
         f"--master_addr {address} --master_port 29401 --module --rdzv_backend=c10d "
         "determined.launch.wrap_rank RANK -- python3 train.py -- a b"
@@ -68,16 +68,16 @@ def test_horovodrun_over_nodes_and_tuned():
         "optimizations": {"auto_tune_tensor_fusion": True},
         "data": {"__det_dtrain_args": ["--x", "y"]},
     }
-    found = text(horovod.horovodrun_command(node(4, 2, **config)._replace(interface="eth1"), [], SCRIPT))
-    assert "-np 8 -p 12351 -H localhost:2,10.0.0.2:2,10.0.0.3:2,10.0.0.4:2 " in found
-    assert " --network-interface eth1 --autotune --autotune-log-file " in found
-    assert " --verbose --x y --mpi-args=-v --display-map -- " in found
+    command = text(horovod.horovodrun_command(node(4, 2, **config)._replace(interface="eth1"), [], SCRIPT))
+    assert "-np 8 -p 12351 -H localhost:2,10.0.0.2:2,10.0.0.3:2,10.0.0.4:2 " in command
+    assert " --network-interface eth1 --autotune --autotune-log-file " in command
+    assert " --verbose --x y --mpi-args=-v --display-map -- " in command
 
 
 def test_horovodrun_takes_numbers_of_the_configuration():
     optimizations = {"tensor_fusion_threshold": 100, "tensor_fusion_cycle_time": 20}
-    found = text(horovod.horovodrun_command(node(1, 2, optimizations=optimizations), [], SCRIPT))
-    assert "--fusion-threshold-mb 100 --cycle-time-ms 20 " in found
+    command = text(horovod.horovodrun_command(node(1, 2, optimizations=optimizations), [], SCRIPT))
+    assert "--fusion-threshold-mb 100 --cycle-time-ms 20 " in command
 
 
 @pytest.mark.parametrize(
@@ -99,11 +99,11 @@ def test_deepspeed_counts_gpus_itself_where_there_are_some(monkeypatch):
 
 
 def test_deepspeed_over_nodes(tmp_path):
-    found = text(deepspeed.deepspeed_command(node(4, 2), ["--x"], SCRIPT, (0, 14, 0), tmp_path / "hosts"))
-    assert f"deepspeed -H {tmp_path / 'hosts'} --master_addr 10.0.0.1 " in found.replace(
+    command = text(deepspeed.deepspeed_command(node(4, 2), ["--x"], SCRIPT, (0, 14, 0), tmp_path / "hosts"))
+    assert f"deepspeed -H {tmp_path / 'hosts'} --master_addr 10.0.0.1 " in command.replace(
         "/tmp/pytest", f"{tempfile.gettempdir()}/pytest"
     )
-    assert "--no_ssh_check --x -- " in found
+    assert "--no_ssh_check --x -- " in command
 
 
 def test_the_environment_for_other_nodes():
@@ -120,14 +120,14 @@ def test_the_environment_for_other_nodes():
         "DET_USER_TOKEN": "u",
         "WITH": "a 'b'",
     }
-    found = deepspeed.environment_file(environment, (0, 14, 0)).splitlines()
-    assert [re.split("=", line)[0] for line in found] == [
+    lines = deepspeed.environment_file(environment, (0, 14, 0)).splitlines()
+    assert [re.split("=", line)[0] for line in lines] == [
         "KEEP_BASH_FUNC",
         "DET_SESSION_TOKEN",
         "DET_USER_TOKEN",
         "WITH",
     ]
-    assert found[-1] == """WITH='a '"'"'b'"'"''"""
+    assert lines[-1] == """WITH='a '"'"'b'"'"''"""
     assert "WITH=a 'b'\n" in deepspeed.environment_file(environment, (0, 6, 1))
 
 

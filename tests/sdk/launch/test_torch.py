@@ -61,10 +61,10 @@ def test_two_slots(node):
 
 @pytest.mark.parametrize("slots", [0, 1])
 def test_one_process(node, slots):
-    one = node((slots,))
-    code, out, err = one.run(*SHOW)
+    only_node = node((slots,))
+    code, out, err = only_node.run(*SHOW)
     assert code == 0, err
-    assert by_rank(out) == {"[rank=0": [expected(0, 1, 0, 1, 0, 1, one.port), []]}
+    assert by_rank(out) == {"[rank=0": [expected(0, 1, 0, 1, 0, 1, only_node.port), []]}
 
 
 def test_nodes_of_different_size(node):
@@ -103,8 +103,8 @@ def test_one_rank_ends_the_others_and_is_named(node, script, last):
 
 def left(session):
     """Processes of a launcher's session."""
-    found = subprocess.run(["ps", "-o", "pid=,stat=", "-s", str(session)], capture_output=True, text=True)
-    return [row for row in found.stdout.splitlines() if "Z" not in row]
+    listing = subprocess.run(["ps", "-o", "pid=,stat=", "-s", str(session)], capture_output=True, text=True)
+    return [row for row in listing.stdout.splitlines() if "Z" not in row]
 
 
 def test_sigterm_reaches_every_rank(node):

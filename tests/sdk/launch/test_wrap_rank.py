@@ -128,8 +128,8 @@ def test_where_a_node_has_streams_the_output_goes_there(tmp_path):
     program = [sys.executable, "-c", start]
     assert subprocess.run([*program, "4", "--", "echo", "x"], capture_output=True, check=True).stdout == b""
     assert (tmp_path / "stdout.log").read_bytes() == b"[rank=4] x\n"
-    kept = [*program, "--no-redirect-stdio", "4", "--", "echo", "y"]
-    assert subprocess.run(kept, capture_output=True, check=True).stdout == b"[rank=4] y\n"
+    command = [*program, "--no-redirect-stdio", "4", "--", "echo", "y"]
+    assert subprocess.run(command, capture_output=True, check=True).stdout == b"[rank=4] y\n"
 
 
 @pytest.mark.parametrize("closes_its_output", [False, True])

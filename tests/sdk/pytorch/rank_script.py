@@ -68,11 +68,11 @@ def train(kind, *, given=None, aggregation=1, **fit):
 
 def gradients():
     """Weight by (aggregation, batches of a rank)."""
-    found = {}
+    weights = {}
     for aggregation, batches in ((1, 1), (2, 2), (2, 4), (4, 3)):
         trial = train(OneVar, aggregation=aggregation, max_length=Batch(batches))
-        found[f"{aggregation} {batches}"] = next(trial.model.module.parameters()).item()
-    return found
+        weights[f"{aggregation} {batches}"] = next(trial.model.module.parameters()).item()
+    return weights
 
 
 class Named(nn.Linear):
@@ -165,15 +165,15 @@ class NoBatch(OneVar):
 
 
 def validation():
-    found = {
+    validations = {
         "whole": train(Whole).hearing.validations,
         "one": train(OneBatch, max_length=Batch(1)).hearing.validations,
     }
     try:
         train(NoBatch)
     except RuntimeError as error:
-        found["none"] = str(error)
-    return found
+        validations["none"] = str(error)
+    return validations
 
 
 # -- leaving and coming back
@@ -219,10 +219,10 @@ def random_run(stop=None, checkpoint=None, workers=0, seed=3):
 
 def outcome(*trials):
     return {
-        "seen": [one for trial in trials for one in trial.seen],
-        "losses": [one for trial in trials for one in trial.losses],
+        "seen": [batch for trial in trials for batch in trial.seen],
+        "losses": [loss for trial in trials for loss in trial.losses],
         "weights": trials[-1].weights.tolist(),
-        "windows": [one for trial in trials for one in trial.hearing.windows],
+        "windows": [window for trial in trials for window in trial.hearing.windows],
         "metrics": trials[-1].hearing.validations[-1],
     }
 
@@ -234,8 +234,8 @@ def resume(*stops):
         first = random_run(stop, workers=workers)
         assert len(first.seen) == stop
         second = random_run(checkpoint=first.hearing.uuids[-1], workers=workers, seed=99)
-        found = outcome(first, second)
-        differ += [f"{name} of {stop} with {workers}" for name in whole if found[name] != whole[name]]
+        resumed = outcome(first, second)
+        differ += [f"{name} of {stop} with {workers}" for name in whole if resumed[name] != whole[name]]
     return {"differ": differ, "losses": whole["losses"]}
 
 

@@ -54,7 +54,7 @@ def processor(heard):
 
 
 def batches(heard):
-    return [one for one in heard if len(one) == 3]
+    return [event for event in heard if len(event) == 3]
 
 
 def stored(folder):
@@ -68,11 +68,11 @@ def test_every_batch_once_and_the_metrics_of_all(process, folder):
     transport = process.become(lengths=(100,), config=CONFIG)
     experimental.torch_batch_process(processor(heard), Numbers(22), batch_size=2, checkpoint_interval=5)
     assert [batch for _, _, batch in batches(heard)] == [[2.0 * n, 2.0 * n + 1] for n in range(11)]
-    assert [one for one in heard if len(one) == 2] == [(0, "checkpoint")] * 3 + [(0, "finished")]
+    assert [event for event in heard if len(event) == 2] == [(0, "checkpoint")] * 3 + [(0, "finished")]
     assert [steps for _, steps in process.checkpoints()] == [5, 10, 11]
     assert process.reported("validation") == [(11, {"total": 231.0})]
     assert ("completed", 0, 100, 231.0) in transport.log
-    (output,) = {one["default_output_uuid"] for one in stored(folder)}
+    (output,) = {progress["default_output_uuid"] for progress in stored(folder)}
     assert len(list((folder / "storage" / output).iterdir())) == 11
 
 
@@ -88,7 +88,7 @@ def test_a_pause_and_the_rest(process, folder):
     experimental.torch_batch_process(processor(heard), Numbers(20), batch_size=2, checkpoint_interval=3)
     assert [index for _, index, _ in batches(heard)] == list(range(10))
     assert [steps for _, steps in process.checkpoints()] == [9, 10]
-    assert len({one["default_output_uuid"] for one in stored(folder)}) == 1
+    assert len({progress["default_output_uuid"] for progress in stored(folder)}) == 1
 
 
 @pytest.mark.parametrize(("records", "counts"), [(60, (15, 15)), (50, (13, 12)), (2, (1, 0))])

@@ -32,9 +32,9 @@ def test_samplers_are_those_of_torch():
         samplers.SkipSampler(range(3), 1),
         pytorch.adapt_batch_sampler(inner, repeat=True, skip=1, num_replicas=2, rank=1),
     ]
-    assert all(isinstance(one, BatchSampler) for one in batched)
+    assert all(isinstance(sampler, BatchSampler) for sampler in batched)
     single = [samplers.RepeatSampler(inner), samplers.ReproducibleShuffleBatchSampler(inner, 1)]
-    assert all(isinstance(one, Sampler) for one in single)
+    assert all(isinstance(sampler, Sampler) for sampler in single)
     loader = torch.utils.data.DataLoader(range(10), batch_sampler=samplers.SkipBatchSampler(inner, 3))
     assert [batch.tolist() for batch in loader] == [[6, 7], [8, 9]]
 
@@ -100,16 +100,16 @@ class Gives(torch.nn.Module):
 def test_mixed_precision_keeps_what_a_model_returns(make):
     model = Gives(make)
     _models.autocast_forward(model, "cpu")
-    found = model(torch.ones(1, 2))
+    output = model(torch.ones(1, 2))
     expected = make(torch.zeros(1))
-    assert type(found) is type(expected)
-    parts = [found] if isinstance(found, torch.Tensor) else found
-    parts = vars(found).values() if isinstance(found, Structured) else parts
-    parts = found.values() if isinstance(found, dict) else parts
-    tensors = [one for one in parts if isinstance(one, torch.Tensor)]
-    assert all(one.dtype is torch.float32 for one in tensors)
+    assert type(output) is type(expected)
+    parts = [output] if isinstance(output, torch.Tensor) else output
+    parts = vars(output).values() if isinstance(output, Structured) else parts
+    parts = output.values() if isinstance(output, dict) else parts
+    tensors = [part for part in parts if isinstance(part, torch.Tensor)]
+    assert all(tensor.dtype is torch.float32 for tensor in tensors)
     if hasattr(expected, "loss"):
-        first = found.loss.loss if isinstance(found.loss, Named) else found.loss
+        first = output.loss.loss if isinstance(output.loss, Named) else output.loss
         assert first.dtype is torch.float32
 
 
@@ -117,9 +117,9 @@ def test_outputs_of_transformers_stay_what_they_are():
     outputs = pytest.importorskip("transformers.modeling_outputs")
     model = Gives(lambda y: outputs.SequenceClassifierOutput(loss=y, logits=y))
     _models.autocast_forward(model, "cpu")
-    found = model(torch.ones(1, 2))
-    assert type(found) is outputs.SequenceClassifierOutput
-    assert found.loss.dtype is found["logits"].dtype is found[0].dtype is torch.float32
+    output = model(torch.ones(1, 2))
+    assert type(output) is outputs.SequenceClassifierOutput
+    assert output.loss.dtype is output["logits"].dtype is output[0].dtype is torch.float32
 
 
 def test_autocast_for_scripts_that_scale_themselves(folder):
@@ -153,8 +153,8 @@ def old_checkpoint(folder):
     path = folder / "checkpoint"
     (path / "code").mkdir(parents=True)
     (path / "code" / "old_def.py").write_text(OLD)
-    told = '{"hparams": {"width": 3}, "experiment_config": {"entrypoint": "old_def:Old"}}'
-    (path / "metadata.json").write_text(told)
+    metadata = '{"hparams": {"width": 3}, "experiment_config": {"entrypoint": "old_def:Old"}}'
+    (path / "metadata.json").write_text(metadata)
     return path
 
 

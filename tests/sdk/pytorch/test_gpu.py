@@ -148,7 +148,7 @@ def test_a_run_on_a_gpu_resumes_exactly():
     run(stop=3)
     torch.cuda.manual_seed(9)
     resumed = run(checkpoint=uuids[-1])
-    assert all(torch.equal(one, other) for one, other in zip(whole, resumed, strict=True))
+    assert all(torch.equal(parameter, other) for parameter, other in zip(whole, resumed, strict=True))
 
 
 NCCL = """
@@ -170,6 +170,6 @@ torch.distributed.destroy_process_group()
 @needs_two
 @pytest.mark.live
 def test_two_devices_train_one_model():
-    said = run_ranks(new_interpreter, ["-c", NCCL])
+    outputs = run_ranks(new_interpreter, ["-c", NCCL])
     # Records 0 to 3, two on each device: as one batch of four.
-    assert ["weight 0.007" in one for one in said] == [True, True]
+    assert ["weight 0.007" in output for output in outputs] == [True, True]

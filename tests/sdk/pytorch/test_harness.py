@@ -122,9 +122,9 @@ def test_refusals_in_one_line(process, capsys, words, code, text):
     process.become()
     with pytest.raises(SystemExit) as left:
         harness.main(words)
-    said = capsys.readouterr().err
-    assert (left.value.code, said.count("\n")) == (code, 1)
-    assert text in said
+    message = capsys.readouterr().err
+    assert (left.value.code, message.count("\n")) == (code, 1)
+    assert text in message
 
 
 def test_off_cluster_another_way_is_named(process, monkeypatch, capsys):
@@ -182,13 +182,13 @@ def test_other_errors_come_through(process):
 
 def fit_given(process, monkeypatch, **become):
     """What `fit` and the contexts were called with."""
-    found = {}
+    arguments = {}
     from determined.pytorch import _legacy
 
     def train(self, plan):
         context = self._context
         profiler = self._profiler
-        found.update(
+        arguments.update(
             checkpoint_period=plan.checkpoint_period,
             validation_period=plan.validation_period,
             reporting_period=plan.reporting_period,
@@ -203,7 +203,7 @@ def fit_given(process, monkeypatch, **become):
     monkeypatch.setattr(_legacy.Trainer, "_train", train)
     process.become(**become)
     assert harness.main(["model_def:MyTrial"]) == 0
-    return {name: str(value) if "period" in name else value for name, value in found.items()}
+    return {name: str(value) if "period" in name else value for name, value in arguments.items()}
 
 
 def test_defaults(process, monkeypatch):
@@ -230,14 +230,14 @@ def test_the_configuration_decides(process, monkeypatch):
         "optimizations": {"aggregation_frequency": 4, "average_aggregated_gradients": False},
         "profiling": {"enabled": True, "begin_on_batch": 3, "end_after_batch": 9, "sync_timings": False},
     }
-    found = fit_given(
+    arguments = fit_given(
         process,
         monkeypatch,
         config=config | {"searcher": {"metric": "x", "max_length": {"batches": 4}}},
         hparams={"global_batch_size": 16},
         latest_checkpoint="abc",
     )
-    assert found == {
+    assert arguments == {
         "checkpoint_period": "Batch(4)",
         "validation_period": "Epoch(2)",
         "reporting_period": "Batch(7)",

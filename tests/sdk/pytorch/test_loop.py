@@ -25,7 +25,7 @@ def reports(caplog):
     """What a run reported: (kind, steps), in order."""
     caplog.set_level(logging.INFO, "determined.core")
 
-    def found():
+    def read_reports():
         lines = []
         for record in caplog.records:
             words = record.getMessage().split()
@@ -35,7 +35,7 @@ def reports(caplog):
                 lines.append(("checkpoint", None))
         return lines
 
-    return found
+    return read_reports
 
 
 def test_boundaries(reports):
@@ -91,8 +91,8 @@ def test_a_group_of_small_batches_is_one_large_batch():
 )
 def test_periods(reports, period, reached):
     train(given={"records": 8}, max_length=Batch(12), validation_period=period, checkpoint_policy="none")
-    found = [steps for kind, steps in reports() if kind == "validation"]
-    assert found == sorted({*reached, 12})
+    validation_steps = [steps for kind, steps in reports() if kind == "validation"]
+    assert validation_steps == sorted({*reached, 12})
 
 
 class Heard(pytorch.PyTorchCallback):
@@ -213,16 +213,16 @@ def test_shutdown_callbacks_run_after_an_error():
         def train_batch(self, batch, epoch_idx, batch_idx):
             raise OSError("the disk is on fire")
 
-    kept = []
+    trials = []
 
     class Keeping(Broken):
         def __init__(self, context):
             super().__init__(context)
-            kept.append(self)
+            trials.append(self)
 
     with pytest.raises(OSError, match="on fire"):
         train(Keeping)
-    assert kept[0].events[-1] == ("on_trial_shutdown",)
+    assert trials[0].events[-1] == ("on_trial_shutdown",)
 
 
 def test_test_mode(reports):

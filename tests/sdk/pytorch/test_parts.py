@@ -32,8 +32,8 @@ Mode = LRScheduler.StepMode
 )
 def test_when_schedulers_step(aggregation, mode, frequency, steps):
     scheduler = LRScheduler(None, mode, frequency)
-    found = [scheduler.steps_due(batch, aggregation, 6) for batch in range(len(steps))]
-    assert found == [int(step) for step in steps]
+    steps_due = [scheduler.steps_due(batch, aggregation, 6) for batch in range(len(steps))]
+    assert steps_due == [int(step) for step in steps]
 
 
 def test_a_step_mode_is_one():
@@ -57,8 +57,8 @@ def test_shares():
     shares = [samplers.DistributedSampler(range(19), 4, rank) for rank in range(4)]
     assert list(shares[3]) == [3, 7, 11, 15]
     assert [len(share) for share in shares] == [5, 5, 5, 4]
-    one = samplers.DistributedBatchSampler(batches(19, 2), 4, 1)
-    assert list(one) == [[2, 3], [10, 11], [18]]
+    sampler = samplers.DistributedBatchSampler(batches(19, 2), 4, 1)
+    assert list(sampler) == [[2, 3], [10, 11], [18]]
     for workers, rank in ((0, 0), (2, -1), (2, 2)):
         with pytest.raises(ValueError, match="must be"):
             samplers.DistributedBatchSampler(batches(4, 2), workers, rank)
@@ -77,8 +77,8 @@ def test_any_batch_can_be_begun_at(shuffle, records, replicas):
     loader.reseed(5)
 
     def some(skip, rank, count=7):
-        found = loader.get_data_loader(repeat=True, skip=skip, num_replicas=replicas, rank=rank)
-        return [batch[0].flatten().tolist() for batch, _ in zip(found, range(count), strict=False)]
+        data_loader = loader.get_data_loader(repeat=True, skip=skip, num_replicas=replicas, rank=rank)
+        return [batch[0].flatten().tolist() for batch, _ in zip(data_loader, range(count), strict=False)]
 
     for rank in range(replicas):
         whole = some(0, rank, 40)
@@ -129,9 +129,9 @@ def test_reducers():
 
 def test_a_function_sees_values_in_the_order_of_batches():
     reducers, seen = Reducers(), []
-    one = reducers.wrap(lambda values: seen.append(values) or len(values), "count", True, True)
-    one.update(0)
-    one.update(2)
+    reducer = reducers.wrap(lambda values: seen.append(values) or len(values), "count", True, True)
+    reducer.update(0)
+    reducer.update(2)
     assert reducers.reduce_training(lambda mine: [mine, [[1, 3]]]) == {"count": 4}
     assert seen == [[0, 1, 2, 3]]
     reducers.reset()
@@ -165,7 +165,10 @@ class TwoRanks:
     size = 2
 
     def allgather(self, mine):
-        return [mine, [{name: None if v is None else v + 2 for name, v in one.items()} for one in mine]]
+        return [
+            mine,
+            [{name: None if v is None else v + 2 for name, v in metrics.items()} for metrics in mine],
+        ]
 
 
 def test_a_window_over_ranks():
@@ -174,7 +177,7 @@ def test_a_window_over_ranks():
         window.add({"loss": torch.tensor(loss), "none": None}, index)
     averages, each = window.close(TwoRanks())
     assert averages == {"loss": 3.0, "none": None}
-    assert [float(one["loss"]) for one in each] == [2.0, 4.0]
+    assert [float(metrics["loss"]) for metrics in each] == [2.0, 4.0]
 
 
 def test_narrow_floats_and_infinities():

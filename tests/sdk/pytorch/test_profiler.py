@@ -50,8 +50,8 @@ def test_rates_since_the_sample_before(proc):
     machine = Machine(folder, lambda: now[0], NoGpus())
     now[0] = 12.0
     write(130, 110, 10**9, 5 * 10**8, 50, 1000, 400)
-    found = machine.sample()
-    assert found == pytest.approx(
+    sample = machine.sample()
+    assert sample == pytest.approx(
         {
             "cpu_util_simple": 75.0,
             "free_memory": 2.048,
@@ -72,9 +72,9 @@ def test_a_machine_without_proc(tmp_path):
 
 
 def test_this_machine():
-    found = Machine().sample()
-    assert found["free_memory"] > 0
-    assert 0 <= found.get("cpu_util_simple", 0) <= 100
+    sample = Machine().sample()
+    assert sample["free_memory"] > 0
+    assert 0 <= sample.get("cpu_util_simple", 0) <= 100
 
 
 def test_gpus_that_do_not_answer_are_left_out():
@@ -97,11 +97,11 @@ def test_between_two_batches_and_for_five_minutes(monkeypatch):
     set_time(monkeypatch, _profiler, monotonic=lambda: now[0])
 
     def active(profiler, batches):
-        found = []
+        states = []
         for batch in batches:
             profiler.at_batch(batch)
-            found.append(profiler.active)
-        return found
+            states.append(profiler.active)
+        return states
 
     assert active(Profiler(True, 2, 4), range(7)) == [False, False, True, True, True, False, False]
     assert active(Profiler(False, 0, None), range(2)) == [False, False]

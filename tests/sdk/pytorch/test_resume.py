@@ -44,12 +44,12 @@ def run(aggregation, workers, *, stop=None, checkpoint=None, uuids=None):
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
     """The whole run, by aggregation."""
-    found = {}
+    runs = {}
 
     def give(aggregation):
-        if aggregation not in found:
-            found[aggregation] = run(aggregation, 0)
-        return found[aggregation]
+        if aggregation not in runs:
+            runs[aggregation] = run(aggregation, 0)
+        return runs[aggregation]
 
     return give
 
@@ -121,10 +121,10 @@ def test_local_code_is_in_the_checkpoint(folder):
     os.symlink("nowhere", folder / "code" / "dangling")
     with pytorch.init(enable_tensorboard_logging=False) as context:
         pytorch.Trainer(OneVar(context), context).fit(max_length=Batch(4), checkpoint_period=Batch(2))
-    found = sorted((folder / "data").rglob("code"))
-    assert len(found) == 2
-    assert all(sorted(p.name for p in one.iterdir()) == ["train.py"] for one in found)
-    first, second = ((one / "train.py").stat().st_ino for one in found)
+    copies = sorted((folder / "data").rglob("code"))
+    assert len(copies) == 2
+    assert all(sorted(p.name for p in copy.iterdir()) == ["train.py"] for copy in copies)
+    first, second = ((copy / "train.py").stat().st_ino for copy in copies)
     assert first == second
 
 
@@ -137,5 +137,5 @@ def test_checkpoints_in_the_folder_of_the_code_are_no_code(folder, monkeypatch, 
         pytorch.Trainer(OneVar(context), context).fit(max_length=Batch(6), checkpoint_period=Batch(2))
     saved = [path.parent for path in data.rglob("state_dict.pth")]
     assert len(saved) == 3
-    for one in saved:
-        assert [path.name for path in (one / "code").rglob("*") if path.is_file()] == ["train.py"]
+    for checkpoint in saved:
+        assert [path.name for path in (checkpoint / "code").rglob("*") if path.is_file()] == ["train.py"]

@@ -54,4 +54,4 @@ class TrialProcess:
     def checkpoints(self):
         """(uuid, steps) in order."""
         stored = [entry[1] for entry in self.transport.log if entry[0] == "checkpoint"]
-        return [(one.uuid, one.metadata["steps_completed"]) for one in stored]
+        return [(checkpoint.uuid, checkpoint.metadata["steps_completed"]) for checkpoint in stored]

@@ -70,9 +70,10 @@ def tell(master, *batches):
 
 
 def posts(master):
-    found = [call.json for call in master.asked("POST", f"{ONE}/searcher_operations")]
+    bodies = [call.json for call in master.asked("POST", f"{ONE}/searcher_operations")]
     return [
-        (one["triggeredByEvent"]["id"], [next(iter(op)) for op in one["searcherOperations"]]) for one in found
+        (body["triggeredByEvent"]["id"], [next(iter(op)) for op in body["searcherOperations"]])
+        for body in bodies
     ]
 
 

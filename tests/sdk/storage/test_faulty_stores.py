@@ -110,8 +110,8 @@ def upload(storage, source):
     try:
         checkpoint.upload(source, {"steps_completed": 1})
     finally:
-        told = transport.log
-    return told
+        log = transport.log
+    return log
 
 
 @pytest.mark.parametrize("silence_s", [1.0])

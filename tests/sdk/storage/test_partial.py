@@ -145,10 +145,10 @@ def sums(content):
     return reader.blocks()
 
 
-@pytest.mark.parametrize("known", [True, False])
-def test_two_downloads_into_one_folder(tmp_path, known, caplog):
+@pytest.mark.parametrize("with_checksums", [True, False])
+def test_two_downloads_into_one_folder(tmp_path, with_checksums, caplog):
     content = b"0123456789" * 50
-    blocks = {"f": sums(content)} if known else {}
+    blocks = {"f": sums(content)} if with_checksums else {}
     store, failed = Store(content), []
 
     def fetch():
@@ -169,7 +169,7 @@ def test_two_downloads_into_one_folder(tmp_path, known, caplog):
     assert failed == []
     assert (tmp_path / "f").read_bytes() == content
     assert [p.name for p in tmp_path.iterdir()] == ["f"]
-    assert len(store.asked) == (1 if known else 2), "what has come whole is not fetched again"
+    assert len(store.asked) == (1 if with_checksums else 2), "what has come whole is not fetched again"
 
 
 def test_two_copies_into_one_folder(tmp_path, monkeypatch):

@@ -33,9 +33,9 @@ def roots(home):
     return {"roots": [str(home)], "private": [str(home / "secrets")]}
 
 
-def kept(home):
-    found = [path for name in ("secrets", "elsewhere") for path in (home / name).rglob("*") if path.is_file()]
-    return len(found) == 3 and all(path.read_text() == "kept" for path in found)
+def rest_is_untouched(home):
+    files = [path for name in ("secrets", "elsewhere") for path in (home / name).rglob("*") if path.is_file()]
+    return len(files) == 3 and all(path.read_text() == "kept" for path in files)
 
 
 @pytest.fixture
@@ -97,17 +97,17 @@ def test_a_storage_that_hangs_is_not_waited_for_with_each_checkpoint(
 def test_what_has_another_name_was_reported_by_hand_and_stays(home, collect, place, uuid):
     # No failure: else an experiment that has one could never be deleted.
     assert collect(home / place, uuid) == 0
-    assert kept(home)
+    assert rest_is_untouched(home)
 
 
 def test_nothing_of_the_platforms_goes(home, collect):
     assert collect(home / "secrets", UUID) == 1
-    assert kept(home)
+    assert rest_is_untouched(home)
 
 
 def test_nothing_goes_outside_of_the_roots(home, collect):
     assert collect(home / "elsewhere", roots=[str(home / "checkpoints")], private=[]) == 1
-    assert kept(home)
+    assert rest_is_untouched(home)
 
 
 def test_a_folder_that_holds_what_is_the_platforms_stays(home, collect):
@@ -123,7 +123,7 @@ def test_a_link_goes_and_what_it_leads_to_stays(home, collect, globs):
     (checkpoint / "link").symlink_to(home / "elsewhere" / UUID)
     (checkpoint / "key").symlink_to(home / "secrets" / "token-key")
     assert collect(home / "checkpoints", globs=globs) == 0
-    assert kept(home)
+    assert rest_is_untouched(home)
     assert all("link/" not in name and "data" not in name for left in collect.told for name in left)
 
 
@@ -139,7 +139,7 @@ def test_a_link_on_the_way_to_event_files_is_not_followed(home, roots):
     (home / "checkpoints" / "cluster").symlink_to(home / "elsewhere")
     with pytest.raises(OSError, match="Not a directory"):
         manager.delete(f"cluster/{UUID}", ["**/*"])
-    assert kept(home)
+    assert rest_is_untouched(home)
 
 
 def test_what_links_show_of_other_places_is_not_listed(home, roots):

@@ -104,10 +104,10 @@ def test_refusals_name_the_place_the_object_and_the_reason(storage, server, tmp_
     server.answer = lambda handler, *_: handler.say(status, ERROR.format(code).encode())
     with pytest.raises(OSError, match="refuses") as caught:
         storage.download("one", tmp_path)
-    said = str(caught.value)
-    assert said.startswith(f"the checkpoint storage {storage!r} refuses: object one/f: {status} ")
-    assert f': {code}: It is "so".; check' in said
-    assert "Signature" not in said
+    message = str(caught.value)
+    assert message.startswith(f"the checkpoint storage {storage!r} refuses: object one/f: {status} ")
+    assert f': {code}: It is "so".; check' in message
+    assert "Signature" not in message
     assert len(server.asked) == tries
     assert list(tmp_path.iterdir()) == []
 

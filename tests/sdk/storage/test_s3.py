@@ -46,7 +46,7 @@ def test_a_bucket_that_fails_half_way_keeps_nothing(s3_url, s3_root, tmp_path, m
     with pytest.raises(OSError, match="no room for half"):
         _store(checkpoint, way, tmp_path)
     assert len(stored) == 3
-    assert [one for one in (s3_root / BUCKET / "half" / way).rglob("*") if one.is_file()] == []
+    assert [path for path in (s3_root / BUCKET / "half" / way).rglob("*") if path.is_file()] == []
     assert transport.log == []
 
 

@@ -85,11 +85,11 @@ def talk():
 
 def read(streams, size=4):
     """Ten bytes from 5 in small pieces."""
-    found, buffer = b"", memoryview(bytearray(size))
+    content, buffer = b"", memoryview(bytearray(size))
     with streams.get("id/f", 5, 10) as body:
         while count := body.readinto(buffer):
-            found += buffer[:count]
-    return found
+            content += buffer[:count]
+    return content
 
 
 def test_a_connection_is_used_again(talk):
@@ -205,10 +205,12 @@ def test_addresses_are_those_of_the_client(monkeypatch, endpoint, bucket, region
         "%2F%25/?#[]",
         "日本\t\n",
     ]
-    found = [signer.address(key).geturl() for key in keys]
+    addresses = [signer.address(key).geturl() for key in keys]
     assert signer._common.pattern is not None
-    assert found == [client.get_presigned_url("GET", bucket, key, expires=timedelta(hours=1)) for key in keys]
-    assert ("X-Amz-Security-Token" in parse_qs(urlsplit(found[0]).query)) == (token is not None)
+    assert addresses == [
+        client.get_presigned_url("GET", bucket, key, expires=timedelta(hours=1)) for key in keys
+    ]
+    assert ("X-Amz-Security-Token" in parse_qs(urlsplit(addresses[0]).query)) == (token is not None)
 
 
 class Role(Provider):

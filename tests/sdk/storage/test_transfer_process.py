@@ -21,8 +21,8 @@ STEPS = {"steps_completed": 10}
 class Odd(Exception):
     """Cannot be made again from what it is pickled as."""
 
-    def __init__(self, one, two):
-        super().__init__(f"{one} and {two}")
+    def __init__(self, first, second):
+        super().__init__(f"{first} and {second}")
 
 
 class Storage:

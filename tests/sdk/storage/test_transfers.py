@@ -230,13 +230,13 @@ def test_objects_with_names_that_lead_outside_are_refused(storage, source, tmp_p
 @pytest.mark.parametrize("content", [b"", b"{", b'{"large": 5}'])
 def test_damaged_checksums_are_reported(storage, source, tmp_path, s3_root, content):
     storage.upload(source, "one")
-    (kept,) = s3_root.glob(f"**/{tmp_path.name}/one.checksums/*.json")
-    kept.write_bytes(content)
+    (checksum_file,) = s3_root.glob(f"**/{tmp_path.name}/one.checksums/*.json")
+    checksum_file.write_bytes(content)
     with pytest.raises(
-        OSError, match=rf"checksums in object .*{kept.name} .* are damaged .*delete that object"
+        OSError, match=rf"checksums in object .*{checksum_file.name} .* are damaged .*delete that object"
     ):
         storage.download("one", tmp_path / "back")
-    storage._client.remove_object(BUCKET, kept.relative_to(s3_root / BUCKET).as_posix())
+    storage._client.remove_object(BUCKET, checksum_file.relative_to(s3_root / BUCKET).as_posix())
     storage.download("one", tmp_path / "back")
     same(source, tmp_path / "back")
 
@@ -296,8 +296,8 @@ def test_checksums_are_no_part_of_the_checkpoint(storage, source):
     storage.upload(source, "one", ["sub/small", "empty"])
     assert storage.list_resources("one").keys() == {"large", "sub/", "sub/small", "empty"}
     place = storage._checksums("one")
-    found = transfer.kept_checksums(storage._store, place)
-    assert {name: len(blocks.crcs) for name, blocks in found.items()} == {
+    checksums = transfer.kept_checksums(storage._store, place)
+    assert {name: len(blocks.crcs) for name, blocks in checksums.items()} == {
         "large": 5,
         "sub/small": 1,
         "empty": 0,

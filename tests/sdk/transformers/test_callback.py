@@ -157,9 +157,9 @@ def test_paused_and_resumed_it_is_the_same(process, monkeypatch, undisturbed, st
     second = Run(process)
     assert second.steps == 8
     assert torch.equal(second.weights, whole.weights)
-    found = [one + process.reported(group) for one, group in zip(reported, GROUPS, strict=True)]
-    assert [[at for at, _ in rows] for rows in found] == [[2, 4, 6, 8], [4, 8]]
-    assert [m["eval_loss"] for _, m in found[1]] == [m["eval_loss"] for _, m in expected[1]]
+    reports = [before + process.reported(group) for before, group in zip(reported, GROUPS, strict=True)]
+    assert [[at for at, _ in rows] for rows in reports] == [[2, 4, 6, 8], [4, 8]]
+    assert [m["eval_loss"] for _, m in reports[1]] == [m["eval_loss"] for _, m in expected[1]]
 
 
 def test_checkpoints_that_were_in_the_output_directory_are_not_resumed_from(process, undisturbed):

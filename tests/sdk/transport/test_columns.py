@@ -17,15 +17,15 @@ reports = st.lists(
 
 @given(reports)
 def test_columns_are_taken_apart_to_the_same_reports(timed):
-    found = []
+    timed_reports = []
     for series in to_series(timed):
         assert series.steps
         assert len(series.batch_metrics) in (0, len(series.steps))
         for place, (steps, at) in enumerate(zip(series.steps, series.at, strict=True)):
             metrics = {name: column[place] for name, column in series.columns.items()}
             batched = series.batch_metrics[place] if series.batch_metrics else None
-            found.append((at, MetricReport(series.group, steps, metrics, batched)))
-    assert found == timed
+            timed_reports.append((at, MetricReport(series.group, steps, metrics, batched)))
+    assert timed_reports == timed
 
 
 def test_neighbours_of_one_shape_travel_together():

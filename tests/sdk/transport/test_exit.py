@@ -49,20 +49,20 @@ def script(broker, tmp_path):
 def ended(process):
     """What a script said; its exit code must be that of a script that ends well."""
     try:
-        said, complained = process.communicate(timeout=90)
+        output, errors = process.communicate(timeout=90)
     except subprocess.TimeoutExpired:
         process.kill()
         pytest.fail(f"the script hangs; it said: {process.communicate()}")
-    assert process.returncode == 0, complained
-    assert "Exception ignored" not in complained
-    return said + complained
+    assert process.returncode == 0, errors
+    assert "Exception ignored" not in errors
+    return output + errors
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
 def test_what_it_reported_is_stored_whatever_the_broker_is_called(script, host):
-    said = ended(script.start(LATE + BEGIN + "atexit.register(ending.set)" + END, host=host))
+    output = ended(script.start(LATE + BEGIN + "atexit.register(ending.set)" + END, host=host))
     assert script.steps() == STEPS
-    assert said == "the end\n"
+    assert output == "the end\n"
 
 
 def test_a_broker_that_comes_back_meanwhile_gets_it_all(script):
@@ -77,12 +77,12 @@ def test_a_broker_that_comes_back_meanwhile_gets_it_all(script):
 @pytest.mark.parametrize("host", ["localhost", NOWHERE])
 def test_reports_lost_for_want_of_a_broker_are_counted_at_exit(script, host):
     script.broker.kill9()
-    said = ended(script.start(BEGIN + END, host=host, STEADFAST_EXIT_PATIENCE_S="0.3"))
-    assert "trial 7, run 1: lost, because the script ended before the cluster had stored it" in said
-    assert "100 reports, from training metrics at 1 steps to training metrics at 100 steps;" in said
-    assert "for 0.3 s nothing could be stored" in said
-    assert f"{host}:" in said
-    assert "Leave the core context with `with` or close()" in said
+    output = ended(script.start(BEGIN + END, host=host, STEADFAST_EXIT_PATIENCE_S="0.3"))
+    assert "trial 7, run 1: lost, because the script ended before the cluster had stored it" in output
+    assert "100 reports, from training metrics at 1 steps to training metrics at 100 steps;" in output
+    assert "for 0.3 s nothing could be stored" in output
+    assert f"{host}:" in output
+    assert "Leave the core context with `with` or close()" in output
 
 
 def test_a_checkpoint_in_the_background_does_not_hold_the_end_up(script, tmp_path):
@@ -96,9 +96,9 @@ def test_a_checkpoint_in_the_background_does_not_hold_the_end_up(script, tmp_pat
     core = det.core.init()
     print(core.checkpoint.upload({str(folder)!r}, {{"steps_completed": 3}}, background=True))
     """
-    said = ended(script.start(text, STEADFAST_EXIT_PATIENCE_S="0.3"))
-    id = said.splitlines()[0]
-    assert f"stored it: checkpoint {id}; for 0.3 s" in said
+    output = ended(script.start(text, STEADFAST_EXIT_PATIENCE_S="0.3"))
+    id = output.splitlines()[0]
+    assert f"stored it: checkpoint {id}; for 0.3 s" in output
 
 
 def test_a_checkpoint_of_an_outage_is_made_known_behind_the_reports_before_it(script, tmp_path):
@@ -133,9 +133,9 @@ def test_interrupting_the_exit_says_what_is_lost(script):
         line = process.stderr.readline()
         assert line, "the script ended before it was interrupted"
     process.send_signal(signal.SIGINT)
-    said = ended(process)
-    assert "lost, because the script ended" in said
-    assert "interrupted by KeyboardInterrupt" in said
+    output = ended(process)
+    assert "lost, because the script ended" in output
+    assert "interrupted by KeyboardInterrupt" in output
 
 
 def test_a_thread_that_reports_on_and_on_does_not_hold_the_end_up(script):

@@ -18,7 +18,7 @@ def line(number, at):
 def since(call, records):
     """What a gateway sends: strictly after the instant, which it compares in nanoseconds."""
     after = call.query.get("timestampAfter", [""])[0].rstrip("Z")
-    return [{"result": one} for one in records if one["timestamp"].rstrip("Z") > after]
+    return [{"result": record} for record in records if record["timestamp"].rstrip("Z") > after]
 
 
 @pytest.fixture

@@ -74,8 +74,8 @@ class Cluster:
             raise OSError("away")
         if subject.startswith("ask."):
             self.asked.append(subject)
-            found = {"steps_completed": 3} if "metadata" in subject else 0.25
-            return self._reply({"value": found})
+            answer = {"steps_completed": 3} if "metadata" in subject else 0.25
+            return self._reply({"value": answer})
         self.stored.append((subject, body))
         return self._reply({"seq": 1})
 
@@ -226,7 +226,7 @@ def test_a_custom_search_hears_of_each_progress_as_far_as_a_script_can_mean_it(m
     wait_for(lambda: len(cluster.facts(trial.Progressed)) >= 5, 60, "the progress")
     transport.complete(1, 11, 0.5)
     transport.close()
-    units = [one.units for one in cluster.facts(trial.Progressed)]
+    units = [fact.units for fact in cluster.facts(trial.Progressed)]
     assert units[:5] == [1.0, 2.0, 3.0, 4.0, 5.0]
     assert len(units) <= 6, "beyond that it is thinned out"
     kinds = [type(codec.decode(body, 0).event) for subject, body in cluster.stored if "witness" in subject]

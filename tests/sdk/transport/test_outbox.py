@@ -143,9 +143,9 @@ def test_an_unexpected_failure_is_logged_once_and_loses_no_report(thread, transp
     assert thread.steps() == [1, 2, 3, 4]
     # asyncio may tell of what an earlier test left behind.
     ours = [record for record in caplog.records if record.name == "determined.transport"]
-    told = [record for record in ours if record.levelno == logging.ERROR]
-    assert len(told) == 1
-    assert "sending reports failed and is restarted" in told[0].message
+    errors = [record for record in ours if record.levelno == logging.ERROR]
+    assert len(errors) == 1
+    assert "sending reports failed and is restarted" in errors[0].message
     assert "no such luck" in caplog.text
     assert "Traceback" in caplog.text
 

@@ -73,8 +73,8 @@ def test_a_checkpoint_waits_for_the_reports_before_it(gateway, transport):
     gateway.answer("POST", "/api/v1/checkpoints", {})
     transport.report(report(3))
     transport.checkpoint(StoredCheckpoint("u", {"a": 1}, {"steps_completed": 3}))
-    told = [call.path for call in gateway.calls if call.method == "POST"]
-    assert told == [f"{TRIAL}/metrics", "/api/v1/checkpoints"]
+    paths = [call.path for call in gateway.calls if call.method == "POST"]
+    assert paths == [f"{TRIAL}/metrics", "/api/v1/checkpoints"]
     assert gateway.asked("POST", "/api/v1/checkpoints")[0].json["taskId"] == "7.t"
 
 
@@ -86,8 +86,8 @@ def test_the_operation_and_its_end(gateway, transport):
     op = transport.operation()
     assert op.length == 4
     transport.complete(op.seq, op.length, 0.5)
-    (told,) = gateway.asked("POST", f"{TRIAL}/searcher/completed_operation")
-    assert told.json == {"op": {"length": 4}, "searcherMetric": 0.5}
+    (call,) = gateway.asked("POST", f"{TRIAL}/searcher/completed_operation")
+    assert call.json == {"op": {"length": 4}, "searcherMetric": 0.5}
     assert transport.operation() is None
 
 

@@ -56,7 +56,7 @@ class Client:
         self.stored = []
 
     async def request(self, subject, body, **options):
-        answer = next((answer for known, answer in self.answers.items() if subject.startswith(known)), None)
+        answer = next((answer for prefix, answer in self.answers.items() if subject.startswith(prefix)), None)
         if isinstance(answer, Exception):
             raise answer
         if answer is None:
@@ -106,17 +106,17 @@ SEALED = {"error": {"code": 400, "err_code": 10109, "description": "invalid oper
 
 
 @pytest.mark.parametrize(
-    ("stored", "told"),
+    ("stored", "field"),
     [
         (StoredCheckpoint("u-1", {}, {"steps_completed": 2**63}), "steps_completed"),
         (StoredCheckpoint("u-1", {"a": 2**60}, {"steps_completed": 1}), "resources"),
         (StoredCheckpoint("u/1", {}, {"steps_completed": 1}), "uuid"),
     ],
 )
-def test_what_no_reader_could_read_is_an_error_at_once(on, stored, told):
+def test_what_no_reader_could_read_is_an_error_at_once(on, stored, field):
     """Before, it was acknowledged and skipped by all: such a checkpoint never appeared."""
     transport = on()
-    with pytest.raises(ValueError, match=rf"checkpoint {stored.uuid} cannot be stored: .*{told}"):
+    with pytest.raises(ValueError, match=rf"checkpoint {stored.uuid} cannot be stored: .*{field}"):
         transport.checkpoint(stored)
     transport.exit_early("USER_REQUESTED_STOP")
     assert len(transport._thread.client.stored) == 1
@@ -204,8 +204,8 @@ def configured(broker, stream, **change):
 
     async def update():
         connection = await broker.connect()
-        known = json.loads((await connection.request(f"$JS.API.STREAM.INFO.{stream}", b"", timeout=60)).data)
-        body = json.dumps(known["config"] | change).encode()
+        info = json.loads((await connection.request(f"$JS.API.STREAM.INFO.{stream}", b"", timeout=60)).data)
+        body = json.dumps(info["config"] | change).encode()
         answer = await connection.request(f"$JS.API.STREAM.UPDATE.{stream}", body, timeout=60)
         assert "error" not in json.loads(answer.data), answer.data
         await connection.close()
