@@ -159,17 +159,17 @@ def parents(server):
 
 def test_servers_of_several_processes_share_imports_and_nothing_else(side_by_side):
     first, second, other = ForkServer(["colorsys"]), ForkServer(["colorsys"]), ForkServer(["no_such_module"])
-    (warm, one, common), (also_warm, another, same), (cold, _, elsewhere) = map(
+    (warm, parent, common), (also_warm, another, same), (cold, _, elsewhere) = map(
         parents, (first, second, other)
     )
     assert (warm, also_warm, cold) == ("True", "True", "False")
     assert common == same != elsewhere
-    assert one != another
-    with second.start(["-c", "input()"], stdin=-1, text=True) as kept:
+    assert parent != another
+    with second.start(["-c", "input()"], stdin=-1, text=True) as process:
         first.close()
-        assert kept.poll() is None
-        kept.communicate("said", timeout=100)
-        assert kept.returncode == 0
+        assert process.poll() is None
+        process.communicate("said", timeout=100)
+        assert process.returncode == 0
     assert parents(second)[1] == another
     second.close()
     other.close()
@@ -210,8 +210,8 @@ def test_nothing_is_left(request, monkeypatch, way, shared):
 
 def _of_sessions(*sessions):
     words = ["ps", "-o", "pid=,stat=,args=", "-s", ",".join(map(str, sessions))]
-    found = subprocess.run(words, capture_output=True, text=True, check=False).stdout
-    return [row for row in found.splitlines() if "Z" not in row.split()[1]]
+    listing = subprocess.run(words, capture_output=True, text=True, check=False).stdout
+    return [row for row in listing.splitlines() if "Z" not in row.split()[1]]
 
 
 @pytest.mark.live
@@ -225,6 +225,6 @@ print(warm, torch.cuda.is_initialized(), len(os.listdir("/proc/self/task")))
 print(numpy.random.random(), torch.rand(1))
 """
     outputs = [fork_server.start(["-c", code], stdout=-1, text=True).communicate()[0] for _ in range(2)]
-    (first, one), (second, other) = (output.splitlines() for output in outputs)
+    (first, numbers), (second, other) = (output.splitlines() for output in outputs)
     assert first == second == "True False 1"
-    assert set(one.split()).isdisjoint(other.split())
+    assert set(numbers.split()).isdisjoint(other.split())

@@ -54,7 +54,7 @@ def test_a_fork_finds_the_modules_imported_and_their_assertions_rewritten(start)
 
 
 @pytest.mark.parametrize(
-    ("module", "said"),
+    ("module", "message"),
     [
         pytest.param("1 / 0", "ZeroDivisionError", id="cannot be imported"),
         pytest.param(
@@ -64,10 +64,10 @@ def test_a_fork_finds_the_modules_imported_and_their_assertions_rewritten(start)
         ),
     ],
 )
-def test_modules_that_forks_would_not_have_whole_are_refused(start, capfd, module, said):
+def test_modules_that_forks_would_not_have_whole_are_refused(start, capfd, module, message):
     with pytest.raises(RuntimeError, match="the fork server has ended"):
         start(module)
-    assert said in capfd.readouterr().err
+    assert message in capfd.readouterr().err
 
 
 def test_where_none_can_be_forked_each_process_is_started(tmp_path):

@@ -57,13 +57,13 @@ def decided(number, *drafts):
 
 async def read(log, count, stream=subjects.CONTROL, after=0, filters=()):
     """The next `count` messages, and whether the reader has caught up by then."""
-    found, caught_up = [], False
+    messages, caught_up = [], False
     async with log.read(stream, after=after, subjects=filters) as feed:
-        while len(found) < count or not caught_up:
+        while len(messages) < count or not caught_up:
             batch = await asyncio.wait_for(feed.batch(), 60)
-            found += batch.messages
+            messages += batch.messages
             caught_up = batch.caught_up
-    return found
+    return messages
 
 
 def test_positions_count_from_one_and_repeats_are_dropped(run):
@@ -81,10 +81,10 @@ def test_reading_gives_everything_in_order_and_then_waits_for_more(run):
         for what in "abc":
             await log.append(draft(what))
         async with log.read(subjects.CONTROL, after=1) as feed:
-            found = []
-            while len(found) < 2:
-                found += (await asyncio.wait_for(feed.batch(), 60)).messages
-            assert [(m.position, m.body, m.subject) for m in found] == [
+            messages = []
+            while len(messages) < 2:
+                messages += (await asyncio.wait_for(feed.batch(), 60)).messages
+            assert [(m.position, m.body, m.subject) for m in messages] == [
                 (2, b"b", "control.tests.thing.1.b"),
                 (3, b"c", "control.tests.thing.1.c"),
             ]
@@ -193,19 +193,19 @@ def test_an_inbox_takes_so_much_of_one_sender_and_lets_go_of_what_is_admitted(ru
         await log.forget(subjects.WITNESS, 10)
         assert await log.bounds(subjects.WITNESS) == (11, WITNESS_MESSAGES + 1)
         assert await log.append(Draft(flood, b"fact", "one too many")) == WITNESS_MESSAGES + 2
-        found = await read(log, WITNESS_MESSAGES - 8, subjects.WITNESS, after=5)
-        assert [found[0].position, found[-1].position] == [11, WITNESS_MESSAGES + 2]
+        messages = await read(log, WITNESS_MESSAGES - 8, subjects.WITNESS, after=5)
+        assert [messages[0].position, messages[-1].position] == [11, WITNESS_MESSAGES + 2]
         await log.forget(subjects.WITNESS, WITNESS_MESSAGES + 2)
         assert await log.bounds(subjects.WITNESS) == (WITNESS_MESSAGES + 3, WITNESS_MESSAGES + 2)
 
     run(work)
 
 
-async def refused(log, one):
+async def refused(log, message):
     """Try once; what is refused for now is tried again for half a minute otherwise."""
     if isinstance(log, MemoryLog):
-        await log.append(one)
-    await log._publish(one.subject, one.body, {"Nats-Msg-Id": one.id})
+        await log.append(message)
+    await log._publish(message.subject, message.body, {"Nats-Msg-Id": message.id})
 
 
 def test_the_newest_of_a_subject(run):
@@ -262,12 +262,12 @@ def test_wildcards_of_the_in_memory_broker(pattern, subject, fits):
 @pytest.mark.timeout(200)
 def test_a_killed_broker_leaves_no_gap_and_no_double(broker):
     async def work(log):
-        found, count = [], 300
+        messages, count = [], 300
 
         async def follow():
             async with log.read(subjects.CONTROL, after=0) as feed:
-                while len(found) < count:
-                    found.extend((await feed.batch()).messages)
+                while len(messages) < count:
+                    messages.extend((await feed.batch()).messages)
 
         async def write():
             for n in range(count):
@@ -277,8 +277,8 @@ def test_a_killed_broker_leaves_no_gap_and_no_double(broker):
                     broker.start()
 
         await asyncio.wait_for(asyncio.gather(follow(), write()), 60)
-        assert [m.position for m in found] == list(range(1, count + 1))
-        assert [m.body.decode() for m in found] == [f"x{n}" for n in range(count)]
+        assert [m.position for m in messages] == list(range(1, count + 1))
+        assert [m.body.decode() for m in messages] == [f"x{n}" for n in range(count)]
 
     asyncio.run(_with(jetstream(broker), work))
     gc.collect()

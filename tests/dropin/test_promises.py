@@ -31,12 +31,12 @@ def holds_det(words):
     typed = shlex.split(words)
     if typed[0] == "-m":
         typed = typed[2:]
-    found = find(COMMANDS, typed)
-    if isinstance(found.node, Noun):
-        return f"{found.path} names no verb"
-    if found.node.anything:
-        return f"{found.path} is not offered"
-    read(found.path, found.node, found.rest)
+    match = find(COMMANDS, typed)
+    if isinstance(match.node, Noun):
+        return f"{match.path} names no verb"
+    if match.node.anything:
+        return f"{match.path} is not offered"
+    read(match.path, match.node, match.rest)
     return ""
 
 
@@ -47,11 +47,11 @@ def holds_conf(text):
 
 def holds_py(words):
     path, *names = words.split()
-    found = resolve(path)
+    target = resolve(path)
     if not names:
         return ""
-    taken = inspect.signature(found).parameters
-    takes_all = any(one.kind is one.VAR_KEYWORD for one in taken.values())
+    taken = inspect.signature(target).parameters
+    takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken.values())
     missing = [] if takes_all else [name for name in names if name not in taken]
     return f"{path} does not take {missing}" if missing else ""
 
@@ -60,17 +60,17 @@ def resolve(path):
     parts = path.split(".")
     for length in range(len(parts), 0, -1):
         try:
-            found = importlib.import_module(".".join(parts[:length]))
+            target = importlib.import_module(".".join(parts[:length]))
         except ModuleNotFoundError as error:
             if not error.name or not path.startswith(error.name):
                 pytest.skip(f"{error.name} is not installed")
             continue
         for name in parts[length:]:
-            annotated = getattr(found, "__annotations__", {})
-            found = (
-                annotated[name] if name in annotated and not hasattr(found, name) else getattr(found, name)
+            annotated = getattr(target, "__annotations__", {})
+            target = (
+                annotated[name] if name in annotated and not hasattr(target, name) else getattr(target, name)
             )
-        return found
+        return target
     raise ModuleNotFoundError(path)
 
 
@@ -78,9 +78,9 @@ def holds_launch(words):
     module, *rest = words.split()
     if importlib.util.find_spec(module) is None:
         return f"there is no module {module}"
-    found = importlib.import_module(module)
-    if hasattr(found, "parse_args"):
-        found.parse_args(rest)
+    launcher = importlib.import_module(module)
+    if hasattr(launcher, "parse_args"):
+        launcher.parse_args(rest)
     return ""
 
 
@@ -112,12 +112,12 @@ def test_a_promise_is_held(kind, what):
 
 def test_what_a_page_must_say_is_more_than_a_word():
     """A page about clusters holds 'memory' and 'determined' in any case."""
-    said = [
+    texts = [
         what.partition(" | ")[2]
         for kind, what in (row.values for row in promises())
         if kind in ("has", "differs")
     ]
-    assert [text for text in said if len(text) < 12] == []
+    assert [text for text in texts if len(text) < 12] == []
 
 
 def test_the_table_is_whole():
