@@ -67,9 +67,9 @@ def test_whoever_ends_itself_is_started_again(name):
 @pytest.mark.parametrize("name", OURS)
 def test_every_variable_is_a_setting(name):
     environment = read_file()[name]["environment"]
-    known = {f"STEADFAST_{field.name.upper()}" for field in dataclasses.fields(settings_of(name))}
+    settings = {f"STEADFAST_{field.name.upper()}" for field in dataclasses.fields(settings_of(name))}
     # The two that are for the whole stack are the same everywhere, whether a process reads them or not.
-    assert set(environment) <= known
+    assert set(environment) <= settings
     load(settings_of(name), environment)
 
 
@@ -189,7 +189,9 @@ def test_the_stack_has_three_brokers_and_every_service_their_addresses(tmp_path)
         assert environment["STEADFAST_NATS_URL"] == ",".join(f"nats://{broker}:4222" for broker in brokers)
         assert load(settings_of(name), read_file()[name]["environment"] | environment)
     connected = [
-        name for name, one in read_file().items() if "STEADFAST_NATS_URL" in one.get("environment", {})
+        name
+        for name, service in read_file().items()
+        if "STEADFAST_NATS_URL" in service.get("environment", {})
     ]
     assert {"provisioner", "metrics-2", *OURS} == set(connected)
     for name in connected:
@@ -212,9 +214,9 @@ def test_people_and_hosts_outside_reach_the_stack_by_names_of_its_own():
     assert gateway["STEADFAST_TRUSTED_PROXIES"] == "172.16.0.0/12"
     assert yaml.safe_load(gateway["STEADFAST_CHECKPOINTS"])["endpoint_url"] == "http://10.0.0.1:9000"
     stores = {
-        one["environment"].get("STEADFAST_S3_ENDPOINT_URL")
-        for one in services.values()
-        if "environment" in one
+        service["environment"].get("STEADFAST_S3_ENDPOINT_URL")
+        for service in services.values()
+        if "environment" in service
     }
     assert stores - {None} == {"http://10.0.0.1:9000"}
 
@@ -236,7 +238,7 @@ def test_one_image_is_built_once():
 def before(services, name):
     """What starts before a service, and what before that."""
     needed = services[name].get("depends_on", ())
-    return set(needed).union(*(before(services, one) for one in needed))
+    return set(needed).union(*(before(services, dependency) for dependency in needed))
 
 
 def test_any_number_of_workers_can_be_started():

@@ -25,4 +25,4 @@ def test_what_a_guide_copies_to_hosts_is_what_its_command_has_written(name, tmp_
         subprocess.run([sys.executable, "-m", *words], check=True, cwd=tmp_path)
     named = set(NAMED.findall(page))
     assert named
-    assert [one for one in sorted(named) if not (tmp_path / "keys" / one).is_file()] == []
+    assert [file for file in sorted(named) if not (tmp_path / "keys" / file).is_file()] == []

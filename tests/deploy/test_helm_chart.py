@@ -73,7 +73,7 @@ def render(values, name="lab", namespace="ml"):
     with helm().Chart.load(str(CHART)) as chart:
         files = chart.render(values, name=name, namespace=namespace)
     texts = (text for path, text in sorted(files.items()) if path.endswith(".yaml"))
-    return [one for text in texts for one in yaml.safe_load_all(text) if one]
+    return [document for text in texts for document in yaml.safe_load_all(text) if document]
 
 
 @pytest.fixture(scope="module", params=CASES)
@@ -92,43 +92,56 @@ def small():
 
 
 def of(objects, kind, name):
-    return next(one for one in objects if one["kind"] == kind and one["metadata"]["name"] == name)
+    return next(
+        resource for resource in objects if resource["kind"] == kind and resource["metadata"]["name"] == name
+    )
 
 
 def names(objects, kind):
-    return {one["metadata"]["name"] for one in objects if one["kind"] == kind}
+    return {resource["metadata"]["name"] for resource in objects if resource["kind"] == kind}
 
 
 def pods(objects):
-    for one in objects:
-        if one["kind"] in ("Deployment", "StatefulSet", "Job"):
-            yield one["metadata"]["name"], one["spec"]["template"]
+    for resource in objects:
+        if resource["kind"] in ("Deployment", "StatefulSet", "Job"):
+            yield resource["metadata"]["name"], resource["spec"]["template"]
 
 
-def told(container):
+def variables_of(container):
     """Variables with the values that they will have; of a Secret only that there is one."""
-    return {one["name"]: one.get("value", "postgresql://x/y") for one in container.get("env", [])}
+    return {
+        variable["name"]: variable.get("value", "postgresql://x/y") for variable in container.get("env", [])
+    }
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_version_of_kubernetes_takes_it(case, version):
-    wrong = {(one["kind"], one["metadata"]["name"]): problem(one, version) for one in case}
+    wrong = {
+        (resource["kind"], resource["metadata"]["name"]): problem(resource, version) for resource in case
+    }
     assert {where: text for where, text in wrong.items() if text} == {}
 
 
 def test_helm_finds_nothing_wrong_with_the_chart():
-    found = helm().lint(str(CHART), SMALL)
-    assert [one for one in found["messages"] if one["severity"] > 1] == found["errors"] == []
+    report = helm().lint(str(CHART), SMALL)
+    assert [message for message in report["messages"] if message["severity"] > 1] == report["errors"] == []
 
 
 def test_no_name_is_given_twice(case):
-    known = [(one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"]) for one in case]
-    assert len(known) == len(set(known))
+    identities = [
+        (resource["kind"], resource["metadata"].get("namespace"), resource["metadata"]["name"])
+        for resource in case
+    ]
+    assert len(identities) == len(set(identities))
 
 
 def settings_of(name):
-    known = {"provisioner": ProvisionerSettings, "archive": ArchiveSettings, "intake": ServiceSettings}
-    return known.get(name) or importlib.import_module(f"services.{name}.app").SERVICE.settings
+    settings_by_name = {
+        "provisioner": ProvisionerSettings,
+        "archive": ArchiveSettings,
+        "intake": ServiceSettings,
+    }
+    return settings_by_name.get(name) or importlib.import_module(f"services.{name}.app").SERVICE.settings
 
 
 def test_services_get_every_setting_they_know(large):
@@ -138,7 +151,10 @@ def test_services_get_every_setting_they_know(large):
         if pod["metadata"]["labels"].get("steadfast/part") == "service":
             name, _, shard = name.partition("-")
             assert container["command"] == ["python", "-m", f"services.{name}"]
-            variables = told(container) | {"STEADFAST_S3_ACCESS_KEY": "a", "STEADFAST_S3_SECRET_KEY": "b"}
+            variables = variables_of(container) | {
+                "STEADFAST_S3_ACCESS_KEY": "a",
+                "STEADFAST_S3_SECRET_KEY": "b",
+            }
             settings = load(settings_of(name), variables)
             assert (
                 settings.nats_url
@@ -153,8 +169,8 @@ def test_a_service_has_its_own_credentials_and_no_others(large):
     for _, pod in pods(large):
         labels = pod["metadata"]["labels"]
         if labels.get("steadfast/part") == "service":
-            (keys,) = [one for one in pod["spec"]["volumes"] if one["name"] == "keys"]
-            held = {one["key"] for one in keys["secret"]["items"]}
+            (keys,) = [volume for volume in pod["spec"]["volumes"] if volume["name"] == "keys"]
+            held = {item["key"] for item in keys["secret"]["items"]}
             name = labels["app.kubernetes.io/component"]
             more = {"gateway": {"token-key", "task-key", "sealing-key"}, "scheduler": {"task-key"}}
             assert held == {f"{name}.creds"} | more.get(name, set())
@@ -175,7 +191,7 @@ def test_only_the_provisioner_may_ask_the_api_server_and_only_for_pods(case):
     for name, pod in pods(case):
         asks = pod["spec"].get("automountServiceAccountToken", True)
         assert asks == (name == "lab-provisioner")
-    for role in (one for one in case if one["kind"] == "Role"):
+    for role in (resource for resource in case if resource["kind"] == "Role"):
         assert role["rules"] == [
             {"apiGroups": [""], "resources": ["pods"], "verbs": ["create", "list", "watch", "delete"]}
         ]
@@ -195,7 +211,7 @@ def test_pools_of_the_chart_are_workers_that_reach_it(engine):
     assert problem(pod) == ""
     assert pod["metadata"]["namespace"] == "tasks"
     (container,) = pod["spec"]["containers"]
-    variables = {name: value for name, value in told(container).items() if name != "STEADFAST_X"}
+    variables = {name: value for name, value in variables_of(container).items() if name != "STEADFAST_X"}
     settings = load(WorkerSettings, variables)
     assert settings.master_url == "http://lab-gateway:8080"
     assert settings.blobs == "s3://steadfast/blobs"
@@ -203,7 +219,7 @@ def test_pools_of_the_chart_are_workers_that_reach_it(engine):
     assert container["resources"]["limits"] == {"nvidia.com/gpu": "2"}
     assert pod["spec"]["terminationGracePeriodSeconds"] == 60
     assert container["envFrom"] == [{"secretRef": {"name": "s3"}}]
-    assert told(container)["STEADFAST_X"] == "y"
+    assert variables_of(container)["STEADFAST_X"] == "y"
 
 
 def matches(selector, labels):
@@ -213,7 +229,7 @@ def matches(selector, labels):
 def may(objects, policy, direction, pod_labels, namespace, port):
     """Whether a policy lets a pod with these labels, in that namespace, come in or be reached at a port."""
     for rule in of(objects, "NetworkPolicy", policy)["spec"][direction]:
-        ports = {one["port"] for one in rule.get("ports", [{"port": port}])}
+        ports = {entry["port"] for entry in rule.get("ports", [{"port": port}])}
         for peer in rule.get("from" if direction == "ingress" else "to", [{}]):
             there = {"kubernetes.io/metadata.name": namespace}
             own = of(objects, "NetworkPolicy", policy)["metadata"].get("namespace", "ml")
@@ -318,11 +334,11 @@ GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "kubernetes.md"
 
 def test_the_examples_of_the_guide_are_taken(tmp_path):
     values, pools = re.findall(r"```yaml\n((?:# values|resource_pools).*?)```", GUIDE.read_text(), re.DOTALL)
-    found = render(yaml.safe_load(values))
-    assert {problem(one, version) for one in found for version in VERSIONS} == {""}
-    assert of(found, "StatefulSet", "lab-nats")["spec"]["replicas"] == 3
+    objects = render(yaml.safe_load(values))
+    assert {problem(resource, version) for resource in objects for version in VERSIONS} == {""}
+    assert of(objects, "StatefulSet", "lab-nats")["spec"]["replicas"] == 3
     (tmp_path / "pools.yaml").write_text(pools)
     pod = load_engines(ProvisionerSettings(), tmp_path / "pools.yaml")["gpu"].pod("gpu-1")
     assert problem(pod) == ""
     (rights,) = yaml.safe_load(re.search(r"^rules: .*$", GUIDE.read_text(), re.MULTILINE)[0])["rules"]
-    assert of(found, "Role", "lab-provisioner")["rules"] == [rights]
+    assert of(objects, "Role", "lab-provisioner")["rules"] == [rights]
