@@ -127,10 +127,10 @@ def dotted(path):
 
 def import_circle(modules):
     """The modules of one circle of imports, or none."""
-    known = {dotted(each.path) for each in modules}
+    names = {dotted(each.path) for each in modules}
     graph = {}
     for each in modules:
-        targets = {nearest(name, known) for name in each.imports}
+        targets = {nearest(name, names) for name in each.imports}
         graph[dotted(each.path)] = targets - {None, dotted(each.path)}
     try:
         graphlib.TopologicalSorter(graph).prepare()
@@ -139,10 +139,10 @@ def import_circle(modules):
     return []
 
 
-def nearest(name, known):
+def nearest(name, names):
     """The module that an imported name is, or is in."""
     above = name.rpartition(".")[0]
-    return name if name in known else above if above in known else None
+    return name if name in names else above if above in names else None
 
 
 def repeated_share(paths):
@@ -153,7 +153,7 @@ def repeated_share(paths):
         total += len(code)
         for start in range(len(code) - RUN + 1):
             places[code[start : start + RUN]].append((path, start))
-    copies = [place for found in places.values() if len(found) > 1 for place in found]
+    copies = [place for occurrences in places.values() if len(occurrences) > 1 for place in occurrences]
     return len({(path, start + offset) for path, start in copies for offset in range(RUN)}) / total
 
 
@@ -164,7 +164,7 @@ def percentile_90(values):
 def row(folder):
     paths = files(folder)
     modules = [module(path) for path in paths]
-    functions = [each for one in modules for each in one.functions]
+    functions = [each for source in modules for each in source.functions]
     lengths = [each.lines for each in functions]
     sizes = [each.lines for each in modules]
     documented = [each for each in functions if each.is_public and each.docstring]

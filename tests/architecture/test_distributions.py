@@ -44,7 +44,7 @@ def test_every_other_requirement_has_a_lower_bound(name):
     for line in requirements(PROJECTS[name]):
         if line.name not in FOLDERS:
             allowed = [{">="}, {">=", "<"}] if line.name in TAKEN_APART else [{">="}]
-            assert {one.operator for one in line.specifier} in allowed, f"{line} in {name}"
+            assert {specifier.operator for specifier in line.specifier} in allowed, f"{line} in {name}"
 
 
 @pytest.mark.parametrize("name", FOLDERS)

@@ -57,12 +57,12 @@ def guarantees():
 def named_tests(cell):
     """The file and the name of each test in a cell; a bare name is in the file before it."""
     path = ""
-    for one in re.findall(r"`([^`]+)`", cell):
-        if one.startswith("tests/"):
-            path, _, name = one.partition("::")
+    for reference in re.findall(r"`([^`]+)`", cell):
+        if reference.startswith("tests/"):
+            path, _, name = reference.partition("::")
             yield path, name
-        elif one.startswith("test_"):
-            yield path, one
+        elif reference.startswith("test_"):
+            yield path, reference
 
 
 def test_guarantees_name_tests_that_are_there():
@@ -79,9 +79,11 @@ def test_guarantees_name_tests_that_are_there():
 
 @pytest.mark.parametrize("page", ["docs/trust.md", "docs/guides/hardening.md"])
 def test_claims_about_trust_name_tests_that_are_there(page):
-    named = [one for one in re.findall(r"`([^`\s]+)`", (ROOT / page).read_text()) if one.startswith("tests/")]
+    named = [
+        path for path in re.findall(r"`([^`\s]+)`", (ROOT / page).read_text()) if path.startswith("tests/")
+    ]
     assert len(named) > 8
-    assert [one for one in named if not (ROOT / one).is_file()] == []
+    assert [path for path in named if not (ROOT / path).is_file()] == []
 
 
 def test_guarantees_say_what_their_tests_did_without_the_fix():

@@ -37,21 +37,21 @@ def source_of(module):
 @functools.cache
 def names_in(path):
     """The names that a file gives at its top, in any branch; `None` where only running it would tell."""
-    found = set()
+    names = set()
     pending = list(ast.parse(path.read_text()).body)
     while pending:
         match pending.pop():
             case ast.FunctionDef(name="__getattr__") | ast.ImportFrom(names=[ast.alias(name="*")]):
                 return None
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-                found.add(name)
+                names.add(name)
             case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
-                found |= {alias.asname or alias.name.split(".")[0] for alias in aliases}
+                names |= {alias.asname or alias.name.split(".")[0] for alias in aliases}
             case ast.Name(id=name, ctx=ast.Store()):
-                found.add(name)
+                names.add(name)
             case node:
                 pending += ast.iter_child_nodes(node)
-    return found
+    return names
 
 
 IMPORT = re.compile(
@@ -62,8 +62,8 @@ IMPORT = re.compile(
 
 def missing(text):
     """What a source imports from the project's own packages that is not there."""
-    for found in IMPORT.findall(text):
-        (node,) = ast.parse(found.strip()).body
+    for statement in IMPORT.findall(text):
+        (node,) = ast.parse(statement.strip()).body
         if isinstance(node, ast.Import):
             wanted = [(alias.name, None) for alias in node.names if alias.name.split(".")[0] in PLACES]
         else:
@@ -87,17 +87,17 @@ def is_there(module, name):
 
 
 def test_what_files_import_is_there():
-    found = {
+    missing_names = {
         path.relative_to(ROOT).as_posix(): names
         for folder in ("tests", "benchmarks", "docs", "examples")
         for path in files(folder)
         if (names := list(missing(path.read_text())))
     }
-    assert found == {}
+    assert missing_names == {}
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("from services.kit.broker import no_such_name", ["services.kit.broker.no_such_name"]),
         ("from services.no_such_room import x", ["services.no_such_room.x"]),
@@ -107,5 +107,5 @@ def test_what_files_import_is_there():
         ("from tests.fixtures import ports", []),
     ],
 )
-def test_what_is_not_there_is_found(text, found):
-    assert list(missing(text)) == found
+def test_what_is_not_there_is_found(text, expected):
+    assert list(missing(text)) == expected

@@ -52,9 +52,9 @@ def test_every_decision_carries_its_reason():
 
 
 def test_the_list_of_facts_is_short_and_true():
-    known = {kind.name: kind.record for kind in codec.kinds()}
-    assert known.keys() >= FACTS
-    assert not [name for name in FACTS if "reason" in typing.get_type_hints(known[name])]
+    records = {kind.name: kind.record for kind in codec.kinds()}
+    assert records.keys() >= FACTS
+    assert not [name for name in FACTS if "reason" in typing.get_type_hints(records[name])]
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name)
@@ -109,8 +109,8 @@ def test_every_version_of_every_event_stays_readable():
 
 
 def test_no_golden_file_is_left_of_removed_events():
-    known = {kind.name for kind in codec.kinds()}
-    assert {p.name.rpartition(".v")[0] for p in GOLDEN.glob("*.json")} <= known
+    names = {kind.name for kind in codec.kinds()}
+    assert {p.name.rpartition(".v")[0] for p in GOLDEN.glob("*.json")} <= names
 
 
 def test_old_data_is_brought_up_step_by_step(monkeypatch):

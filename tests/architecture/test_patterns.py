@@ -49,18 +49,18 @@ def sources():
 @cache
 def patterns():
     """All compiled patterns that are names of modules, by module and name."""
-    found = {}
+    by_name = {}
     for path in sources():
         if "re.compile" not in path.read_text():
             continue
         name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removeprefix("contracts.")
         module = importlib.import_module(name.removesuffix(".__init__"))
         for variable, value in vars(module).items():
-            for number, one in enumerate(value if isinstance(value, list | tuple) else [value]):
-                for part in one if isinstance(one, tuple) else [one]:
+            for number, entry in enumerate(value if isinstance(value, list | tuple) else [value]):
+                for part in entry if isinstance(entry, tuple) else [entry]:
                     if isinstance(part, re.Pattern):
-                        found[f"{name}:{variable}{number or ''}"] = part
-    return found
+                        by_name[f"{name}:{variable}{number or ''}"] = part
+    return by_name
 
 
 def is_searched(variable):
@@ -84,7 +84,7 @@ def _sample_one(kind, value, chance, depth):
     if kind is op.ANY:
         return chance.choice("xA1 .")
     if kind is op.IN:
-        return chance.choice([_sample_class(*one) for one in value])
+        return chance.choice([_sample_class(*member) for member in value])
     if kind is op.BRANCH:
         return sample(chance.choice(value[1]), chance, depth + 1)
     if kind is op.SUBPATTERN:
@@ -109,14 +109,14 @@ def _sample_class(kind, value):
 def pumps(pattern):
     """Pieces of texts that fit, and single characters: repeated, they are what makes a pattern go back."""
     source = pattern.pattern if isinstance(pattern.pattern, str) else pattern.pattern.decode("latin-1")
-    chance, found = random.Random(source), dict.fromkeys('"\\ \tA1_.-')
+    chance, pieces = random.Random(source), dict.fromkeys('"\\ \tA1_.-')
     for _ in range(SAMPLES):
         text = sample(_parser.parse(source, pattern.flags & ~re.DEBUG), chance)[:60]
         for start in range(len(text)):
             for size in range(1, MAX_PUMP + 1):
-                found[text[start : start + size]] = None
-        found[text] = None
-    return [one for one in found if one]
+                pieces[text[start : start + size]] = None
+        pieces[text] = None
+    return [piece for piece in pieces if piece]
 
 
 def search(pattern, methods, text):
@@ -158,7 +158,7 @@ def test_what_goes_back_is_noticed():
 
 
 def test_no_pattern_is_put_together_from_what_users_say():
-    found = set()
+    paths = set()
     for path in sources():
         text = path.read_text()
         for node in ast.walk(ast.parse(text)) if "import re\n" in text else ():
@@ -167,14 +167,14 @@ def test_no_pattern_is_put_together_from_what_users_say():
                 if function.attr in ("escape", "error") or isinstance(node.args[0], ast.Constant):
                     continue
                 if not _is_constant(node.args[0]):
-                    found.add(str(path.relative_to(ROOT)))
-    assert found - set(ALLOWED) == set(), "use services.kit.patterns for what users supply"
-    assert set(ALLOWED) - found == set(), "no longer needed in ALLOWED"
+                    paths.add(str(path.relative_to(ROOT)))
+    assert paths - set(ALLOWED) == set(), "use services.kit.patterns for what users supply"
+    assert set(ALLOWED) - paths == set(), "no longer needed in ALLOWED"
 
 
 def _is_constant(node):
     """Whether a pattern is put together from constants of a module."""
-    names = [one.id for one in ast.walk(node) if isinstance(one, ast.Name)]
+    names = [part.id for part in ast.walk(node) if isinstance(part, ast.Name)]
     return all(name.lstrip("_").isupper() for name in names) and not any(
-        isinstance(one, ast.Call) for one in ast.walk(node)
+        isinstance(part, ast.Call) for part in ast.walk(node)
     )

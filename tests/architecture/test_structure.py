@@ -157,9 +157,9 @@ def allowed(path):
 def test_who_imports_whom():
     faults = []
     for path in SOURCES:
-        found = {part_of(name) for name in facts(path).imports if name.split(".")[0] in OWN}
-        if not found <= allowed(path):
-            faults.append((path, f"imports {sorted(found - allowed(path))}"))
+        parts = {part_of(name) for name in facts(path).imports if name.split(".")[0] in OWN}
+        if not parts <= allowed(path):
+            faults.append((path, f"imports {sorted(parts - allowed(path))}"))
     assert not faults, listed(faults)
 
 
@@ -322,8 +322,8 @@ FOR_EVERYBODY = re.compile(r'setattr\((\w+\.)*time, |setattr\("[\w.]+\.time\.\w+
 
 def test_no_test_changes_time_for_the_whole_process():
     """Event loops and threads of other tests would stand still with it: `set_time` is for one module."""
-    found = [name_of(path) for path in files("tests") if FOR_EVERYBODY.search(path.read_text())]
-    assert found == []
+    faults = [name_of(path) for path in files("tests") if FOR_EVERYBODY.search(path.read_text())]
+    assert faults == []
     for arguments in (
         'module.time, "sleep", nap',
         'time, "time", clock',
