@@ -34,7 +34,7 @@ class Row(NamedTuple):
 
     name: str
     state: str
-    found: str = ""
+    difference: str = ""
     """What the comparison found, in words."""
 
 
@@ -141,7 +141,7 @@ def page() -> str:
 def _table(rows: list[Row], remarks_by_start: dict[str, str]) -> str:
     cells = [
         f"| `{row.name}` | {row.state} | "
-        f"{_cell('; '.join(filter(None, (row.found, remark(row, remarks_by_start)))))} |"
+        f"{_cell('; '.join(filter(None, (row.difference, remark(row, remarks_by_start)))))} |"
         for row in rows
     ]
     return "| 0.25 | here | remarks |\n|---|---|---|\n" + "\n".join(cells) + "\n"

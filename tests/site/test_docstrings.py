@@ -99,7 +99,7 @@ def test_the_pages_hold_the_public_api():
         for module in modules
         for name in importlib.import_module(module).__all__
     }
-    missing = [name for name, thing in public.items() if not any(thing is one for one in shown)]
+    missing = [name for name, thing in public.items() if not any(thing is entry for entry in shown)]
     assert [name for name in missing if not (NOT_SHOWN.search(name) or inspect.ismodule(public[name]))] == []
 
 

@@ -30,15 +30,15 @@ BLOCK = re.compile(r"^( *)```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^\1```", re.MUL
 def blocks(language):
     """(page, file that the block is an excerpt of, text) of each block of code in one language."""
     for page in PAGES:
-        for found in BLOCK.finditer(page.read_text()):
-            if found[2] == language:
-                yield page.relative_to(ROOT).as_posix(), found[3], textwrap.dedent(found[4])
+        for match in BLOCK.finditer(page.read_text()):
+            if match[2] == language:
+                yield page.relative_to(ROOT).as_posix(), match[3], textwrap.dedent(match[4])
 
 
 def of(language, where=lambda file: True):
-    found = [block for block in blocks(language) if where(block[1])]
-    assert found, f"no page shows {language}"
-    return [pytest.param(*block, id=f"{block[0]}-{number}") for number, block in enumerate(found)]
+    code_blocks = [block for block in blocks(language) if where(block[1])]
+    assert code_blocks, f"no page shows {language}"
+    return [pytest.param(*block, id=f"{block[0]}-{number}") for number, block in enumerate(code_blocks)]
 
 
 def commands(text):
@@ -83,10 +83,10 @@ def test_commands_are_there_with_their_options():
     refused = []
     for page, command in DET_COMMANDS:
         try:
-            found = find(DET, typed(command))
-            assert found.help or isinstance(found.node, Verb), f"{found.path} needs a verb"
-            if isinstance(found.node, Verb):
-                read(found.path, found.node, found.rest)
+            match = find(DET, typed(command))
+            assert match.help or isinstance(match.node, Verb), f"{match.path} needs a verb"
+            if isinstance(match.node, Verb):
+                read(match.path, match.node, match.rest)
         except (Exception, SystemExit) as error:
             refused.append(f"{page}: {command}: {error}")
     assert refused == []
@@ -118,9 +118,9 @@ def test_python_is_python(page, file, text):
 
 
 def test_every_field_of_the_configuration_has_its_meaning():
-    found = {meaning(row.path, row.branch) for row in rows(EXPERIMENT)}
-    assert all(text.endswith((".", ")")) for text in found)
-    assert found == set(MEANINGS.values())
+    meanings = {meaning(row.path, row.branch) for row in rows(EXPERIMENT)}
+    assert all(text.endswith((".", ")")) for text in meanings)
+    assert meanings == set(MEANINGS.values())
 
 
 def test_every_setting_has_its_meaning():

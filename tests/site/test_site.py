@@ -38,8 +38,10 @@ def test_a_link_that_leads_nowhere_is_a_fault(tmp_path, link):
     (source / "docs").mkdir(parents=True)
     (source / "docs" / "index.md").write_text(f"# Start\n\n[there]({link})\n")
     settings = (ROOT / "docs" / "site_builder" / "zensical.toml").read_text()
-    kept = settings[: settings.index("nav = [")] + settings[settings.index("[project.theme]") :]
-    (tmp_path / "zensical.toml").write_text(kept.replace("@ROOT@", str(ROOT)))
+    settings_without_nav = (
+        settings[: settings.index("nav = [")] + settings[settings.index("[project.theme]") :]
+    )
+    (tmp_path / "zensical.toml").write_text(settings_without_nav.replace("@ROOT@", str(ROOT)))
     command = [sys.executable, "-m", "zensical", "build", "--strict", "-f", str(tmp_path / "zensical.toml")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode != 0, done.stdout
