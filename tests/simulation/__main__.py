@@ -71,8 +71,8 @@ def main():
     off = [kind for kind in given.off.split(",") if kind]
     began = time.monotonic()
     counts, failed, steps, seeds = Counter(), 0, 0, 0
-    for count, found, stories, done in all_of(given, off):
-        counts.update(found)
+    for count, portion_counts, stories, done in all_of(given, off):
+        counts.update(portion_counts)
         seeds, steps, failed = seeds + count, steps + done, failed + len(stories)
         for story in stories.values():
             print(story, flush=True)

@@ -94,7 +94,7 @@ class Disk(MemoryLog):
     def stop(self, server):
         """Stop replication to a broker; it does not notice."""
         self.stops += 1
-        server.lags_at = {stream: len(kept) for stream, kept in self.streams.items()}
+        server.lags_at = {stream: len(messages) for stream, messages in self.streams.items()}
 
     def resume(self, server):
         """Let the broker catch up."""
@@ -163,10 +163,10 @@ class Reader:
 
     def _has_new(self):
         """Skip messages that are filtered out or deleted; returns whether there is another one."""
-        kept, end = self._kept, self._end()
+        messages, end = self._kept, self._end()
         self._at = max(self._at, self._forgotten[self._stream])
         if self._filters:
-            while self._at < end and not matches_any(self._filters, kept[self._at].subject):
+            while self._at < end and not matches_any(self._filters, messages[self._at].subject):
                 self._at += 1
         return self._at < end
 
@@ -178,15 +178,15 @@ class Reader:
         await self._waiter
         self._at = max(self._at, self._forgotten[self._stream])
         until = min(self._at + READ_LIMIT, max(self._end(), self._at))
-        found = self._kept[self._at : until]
+        messages = self._kept[self._at : until]
         if self._filters:
-            found = [message for message in found if matches_any(self._filters, message.subject)]
+            messages = [message for message in messages if matches_any(self._filters, message.subject)]
         self._at = until
         self._is_end_reported = caught_up = self._at >= self._end()
-        return Batch(found, caught_up)
+        return Batch(messages, caught_up)
 
 
 @lru_cache(maxsize=100_000)
 def matches_any(filters, subject):
     """Whether a subject matches one of the filters."""
-    return any(matches(one, subject) for one in filters)
+    return any(matches(pattern, subject) for pattern in filters)

@@ -37,17 +37,17 @@ STATES_BEFORE = {
 
 def is_refused_wrongly(ledger, command, refusal, before):
     """Text if a command was refused as unknown although its object was already visible; else None."""
-    known = ledger.experiments.get(getattr(command, "experiment_id", None))
-    if refusal.problem.code != "not_found" or known is None or not isinstance(command, OF_EXPERIMENTS):
+    experiment = ledger.experiments.get(getattr(command, "experiment_id", None))
+    if refusal.problem.code != "not_found" or experiment is None or not isinstance(command, OF_EXPERIMENTS):
         return None
-    there = known.created <= before and known.state.now not in ("DELETING", "DELETED")
-    return f"{refusal}, but it was made at {known.created}" if there else None
+    there = experiment.created <= before and experiment.state.now not in ("DELETING", "DELETED")
+    return f"{refusal}, but it was made at {experiment.created}" if there else None
 
 
 def _still_runs(ledger, task_id):
-    known = next(one for one in ledger.tasks.values() if one.task_id == task_id)
+    task = next(task for task in ledger.tasks.values() if task.task_id == task_id)
     over = ledger.allocations[f"{task_id}.1"].outcome
-    return None if over or known.stopped < NEVER else f"task {task_id} was stopped, and nobody said so"
+    return None if over or task.stopped < NEVER else f"task {task_id} was stopped, and nobody said so"
 
 
 def is_not_as_answered(ledger, command, position, value):

@@ -57,7 +57,7 @@ class Client:
         """One request after the other, to any gateway that serves."""
         while True:
             await asyncio.sleep(self.chance.expovariate(1.0))
-            there = [one for one in self.world.of("gateway") if one.up and one.serves]
+            there = [replica for replica in self.world.of("gateway") if replica.up and replica.serves]
             if there:
                 await self._visit(self.chance.choice(there))
 
@@ -94,8 +94,8 @@ class Client:
 async def write(client, gateway):
     """Create, rename or remove a workspace."""
     world, chance = client.world, client.chance
-    known = [id for id in world.registers.keys("workspace") if chance.random() < 0.8]
-    id = chance.choice(known) if known else None
+    workspace_ids = [id for id in world.registers.keys("workspace") if chance.random() < 0.8]
+    id = chance.choice(workspace_ids) if workspace_ids else None
     if id is not None and chance.random() < 0.15:
         command = RemoveWorkspace(workspace_id=id, user="admin")
     else:
@@ -107,10 +107,10 @@ async def write(client, gateway):
 
 async def change(client, gateway):
     """Pause, activate or rename an experiment."""
-    known = client.world.registers.keys("state")
-    if not known:
+    experiment_ids = client.world.registers.keys("state")
+    if not experiment_ids:
         return 0
-    id, action = client.chance.choice(known), client.chance.choice(("pause", "activate", "rename"))
+    id, action = client.chance.choice(experiment_ids), client.chance.choice(("pause", "activate", "rename"))
     if action == "rename":
         changes = {"name": f"name {client.world.new_id()}"}
         command = ReviseExperiment(experiment_id=id, changes=changes, user="admin")
@@ -123,22 +123,22 @@ async def change(client, gateway):
 async def read(client, gateway):
     """Read one record; the client may pass on a position that it saw elsewhere."""
     registers, chance, floor = client.world.registers, client.chance, gateway.floor
-    told = max(one.floor for one in client.world.of("gateway"))
+    newest_floor = max(replica.floor for replica in client.world.of("gateway"))
     # As the HTTP layer does; a gateway that is out of touch or far behind says so.
     if await gateway.catalogue.catch_up():
-        floor = told
+        floor = newest_floor
     kind = chance.choice(("workspace", "state", "name"))
-    known = registers.keys(kind)
-    if not known:
+    ids = registers.keys(kind)
+    if not ids:
         return 0
-    id, state, at = chance.choice(known), gateway.catalogue.state, gateway.catalogue.position
-    found, right = _LOOKS[kind](state, id), registers.at(kind, id, at)
+    id, state, at = chance.choice(ids), gateway.catalogue.state, gateway.catalogue.position
+    shown, right = _LOOKS[kind](state, id), registers.at(kind, id, at)
     if at < floor:
         client.report_if_wrong(f"{gateway.name} shows position {at}, {floor} was answered before")
     # Until it is renamed, an object has the name from its configuration.
     gone = kind == "name" and registers.at("state", id, at) == "DELETED"
-    if right is not None and found != right and found != _GONE.get(right, right) and not gone:
-        client.report_if_wrong(f"{kind} {id} is '{found}' at {at} of {gateway.name}, the log says '{right}'")
+    if right is not None and shown != right and shown != _GONE.get(right, right) and not gone:
+        client.report_if_wrong(f"{kind} {id} is '{shown}' at {at} of {gateway.name}, the log says '{right}'")
     return at
 
 
@@ -151,11 +151,11 @@ async def list_all(client, gateway):
         client.report_if_wrong(f"{gateway.name} lists position {before}, {floor} was answered before")
     for id in client.world.registers.keys("state"):
         row = rows.get(("experiments", id))
-        found = row.state if row is not None else None
+        listed_state = row.state if row is not None else None
         right = client.world.registers.between("state", id, before, after)
-        if found not in right and not (found is None and "DELETED" in right):
+        if listed_state not in right and not (listed_state is None and "DELETED" in right):
             client.report_if_wrong(
-                f"experiment {id} is listed as '{found}' from {before} on, the log says {right}"
+                f"experiment {id} is listed as '{listed_state}' from {before} on, the log says {right}"
             )
     return before
 
@@ -208,7 +208,7 @@ async def follow(client, gateway):
     if any(seen.count(line) > 1 for line in once):
         client.report_if_wrong(f"lines of {task} are told twice: {seen}", "each line once")
     # A lagging broker knows of no more than it has.
-    if disk.stops == stops and all(one.lags_at is None for one in disk.servers):
+    if disk.stops == stops and all(server.lags_at is None for server in disk.servers):
         missing = set(_written(disk, task, world.registers.log_end.get(trial.id, 0))) - set(seen)
         if missing:
             client.report_if_wrong(f"lines of {task} are missing: {missing}", "each line once")
@@ -216,23 +216,25 @@ async def follow(client, gateway):
 
 
 def _is_over(state, trial_id):
-    known = state.trials.get(trial_id)
-    return known is None or known.ended_at is not None
+    trial = state.trials.get(trial_id)
+    return trial is None or trial.ended_at is not None
 
 
 def _written(disk, task, end=None):
     wanted = subjects.logs(task)
-    messages = [one for one in disk.streams[subjects.LOGS][:end] if one.subject == wanted]
-    fresh = [one for one in map(decode_batch, messages) if one is not None]
+    messages = [message for message in disk.streams[subjects.LOGS][:end] if message.subject == wanted]
+    fresh = [batch for batch in map(decode_batch, messages) if batch is not None]
     return [
-        f"{line.allocation_id} {line.worker_id} {line.text}".encode() for one in fresh for line in one.lines
+        f"{line.allocation_id} {line.worker_id} {line.text}".encode()
+        for batch in fresh
+        for line in batch.lines
     ]
 
 
 def _of(table, field):
     def look(state, id):
-        found = getattr(state, table).get(id)
-        return getattr(found, field) if found is not None else None
+        record = getattr(state, table).get(id)
+        return getattr(record, field) if record is not None else None
 
     return look
 

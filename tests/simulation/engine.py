@@ -88,7 +88,7 @@ class LyingEngine:
     async def stop(self, seen):
         await self._answer()
         # Another provisioner may have forgotten the job in the meantime.
-        job = next((one for one in self.jobs if one.handle == seen.handle), None)
+        job = next((job for job in self.jobs if job.handle == seen.handle), None)
         if (
             job is not None
             and job.alive
@@ -98,7 +98,7 @@ class LyingEngine:
 
     async def forget(self, seen):
         await self._answer()
-        self.jobs = [one for one in self.jobs if one.handle != seen.handle or one.alive]
+        self.jobs = [job for job in self.jobs if job.handle != seen.handle or job.alive]
 
     # -- what really happens
 
@@ -168,11 +168,11 @@ class LyingEngine:
             job.worker.start()
 
     async def _end(self, job):
-        one = job.worker
-        if one is not None and one.up and one.settled:
-            await one.do(one.leave())
-        if one is not None and one.up:
-            one.reboot()
+        worker = job.worker
+        if worker is not None and worker.up and worker.settled:
+            await worker.do(worker.leave())
+        if worker is not None and worker.up:
+            worker.reboot()
         self._finish(job)
 
     def _finish(self, job):

@@ -176,5 +176,5 @@ class Reports:
         self._runs[batch.trial_id] = batch.run
         for series in batch.series:
             if series.group == "validation":
-                found = self.validated.setdefault(batch.trial_id, set())
-                found |= {(batch.run, steps) for steps in series.steps}
+                validations = self.validated.setdefault(batch.trial_id, set())
+                validations |= {(batch.run, steps) for steps in series.steps}

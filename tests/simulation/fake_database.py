@@ -96,15 +96,15 @@ class FakeSnapshot:
     def keys_without_root(self, database, kinds):
         return []
 
-    def pages(self, database, keys, roots, known):
+    def pages(self, database, keys, roots, is_loaded):
         wanted = set(roots) | {database.roots[k, str(i)][0] for k, i in keys if (k, str(i)) in database.roots}
-        found = Pages(dict(database.positions), database.dropped)
+        pages = Pages(dict(database.positions), database.dropped)
         for (kind, key), (root, _, position) in database.roots.items():
-            if root in wanted and not known(root):
+            if root in wanted and not is_loaded(root):
                 record = self.decoded(kind, database.records[kind, key])
-                found.records.setdefault(root, {})[kind, self._types[kind][0](key)] = record
-                found.last_save = max(found.last_save, position)
-        return found
+                pages.records.setdefault(root, {})[kind, self._types[kind][0](key)] = record
+                pages.last_save = max(pages.last_save, position)
+        return pages
 
     def decoded(self, kind, body):
         return self._decoders[kind].decode(body)
@@ -160,15 +160,15 @@ class Copies:
     def of(self, live):
         """What a replica that starts from this state would load."""
         tables = {kind: {} for kind in _codecs(self._state)[0]}
-        known, self._known = self._known, {}
+        previous_copies, self._known = self._known, {}
         for kind, table in tables.items():
             # In an arbitrary order, as a database may return them.
             for key, record in sorted(getattr(live, kind).items(), key=_by_key):
-                found = known.get((kind, key))
-                if found is None or found[0] is not record:
-                    found = record, self._snapshot.decoded(kind, msgspec.json.encode(record))
-                self._known[kind, key] = found
-                table[key] = found[1]
+                entry = previous_copies.get((kind, key))
+                if entry is None or entry[0] is not record:
+                    entry = record, self._snapshot.decoded(kind, msgspec.json.encode(record))
+                self._known[kind, key] = entry
+                table[key] = entry[1]
         return self._state(**tables)
 
 
@@ -181,17 +181,17 @@ def whole(rules, state, database, pager):
     for (kind, key), (root, _, _) in database.roots.items():
         if not pager.is_loaded(root):
             tables[kind][types[kind][0](key)] = decoders[kind].decode(database.records[kind, key])
-    found = object.__new__(rules.state)
-    vars(found).update(tables)
-    return found
+    whole_state = object.__new__(rules.state)
+    vars(whole_state).update(tables)
+    return whole_state
 
 
 def _written(state):
     return json.loads(json.dumps(dump(state), default=str))
 
 
-def states_differ(found, right):
+def states_differ(actual, right):
     """Whether two states differ in their records, treating tuples and lists as equal."""
-    return any(getattr(found, name) != getattr(right, name) for name in _codecs(type(right))[0]) and (
-        _written(found) != _written(right)
+    return any(getattr(actual, name) != getattr(right, name) for name in _codecs(type(right))[0]) and (
+        _written(actual) != _written(right)
     )

@@ -121,11 +121,11 @@ async def space(world, chance):
 
 async def permission(world, chance):
     """The log rejects everything from one process, and says so."""
-    one = _worker(world, chance) if chance.random() < 0.5 else chance.choice(world.replicas)
-    if one is None or not one.up:
+    target = _worker(world, chance) if chance.random() < 0.5 else chance.choice(world.replicas)
+    if target is None or not target.up:
         return
-    world.fault("permission", f"{_name(one)} may not write for a while")
-    line, line.refused = one.line, "permissions violation"
+    world.fault("permission", f"{_name(target)} may not write for a while")
+    line, line.refused = target.line, "permissions violation"
     await asyncio.sleep(chance.choice((2.0, 15.0)))
     line.refused = ""
 
@@ -143,21 +143,21 @@ async def leader(world, chance):
         disk.stop(old)
         _leave(world, old)
     await asyncio.sleep(seconds)
-    disk.leader = chance.choice([one for one in disk.servers if one.lags_at is None])
+    disk.leader = chance.choice([server for server in disk.servers if server.lags_at is None])
     if gone:
         await asyncio.sleep(chance.expovariate(0.1))
         disk.resume(old)
 
 
 def _all_keep_up(disk):
-    return all(one.lags_at is None for one in disk.servers)
+    return all(server.lags_at is None for server in disk.servers)
 
 
 def _leave(world, server):
     """Move the connections of a broker to another one."""
-    for one in (*world.replicas, *world.workers.values()):
-        if one.up and one.line.server is server:
-            one.line.move()
+    for participant in (*world.replicas, *world.workers.values()):
+        if participant.up and participant.line.server is server:
+            participant.line.move()
 
 
 async def follower(world, chance):
@@ -165,7 +165,7 @@ async def follower(world, chance):
     disk = world.disk
     if disk.leader is None or not _all_keep_up(disk):
         return
-    slow = chance.choice([one for one in disk.servers if one is not disk.leader])
+    slow = chance.choice([server for server in disk.servers if server is not disk.leader])
     seconds = chance.choice((2.0, 10.0, 40.0))
     world.fault("follower", f"a broker is behind for {seconds} s")
     disk.stop(slow)
@@ -181,44 +181,44 @@ async def batches(world, chance):
 
 async def closed(world, chance):
     """The broker closes a process's connection for good: the process ends and is restarted."""
-    one = _worker(world, chance) if chance.random() < 0.3 else chance.choice(world.replicas)
-    if one is None or not one.up:
+    target = _worker(world, chance) if chance.random() < 0.3 else chance.choice(world.replicas)
+    if target is None or not target.up:
         return
-    world.fault("closed", _name(one))
-    one.line.cut = True
+    world.fault("closed", _name(target))
+    target.line.cut = True
     await asyncio.sleep(0.5 * chance.random())
-    if one.up:
-        one.end()
+    if target.up:
+        target.end()
     await asyncio.sleep(1 + chance.random())
-    if not one.up:
-        one.start()
+    if not target.up:
+        target.start()
 
 
 async def stopped(world, chance):
     """A process is stopped, as by SIGSTOP, and continues some time later as if nothing had happened."""
-    one = _worker(world, chance) if chance.random() < 0.3 else chance.choice(world.replicas)
-    if one is None or not one.up or one.process.stopped:
+    target = _worker(world, chance) if chance.random() < 0.3 else chance.choice(world.replicas)
+    if target is None or not target.up or target.process.stopped:
         return
-    process, seconds = one.process, chance.choice((0.5, 5.0, 20.0, 60.0))
-    world.fault("stopped", f"{_name(one)} for {seconds} s")
+    process, seconds = target.process, chance.choice((0.5, 5.0, 20.0, 60.0))
+    world.fault("stopped", f"{_name(target)} for {seconds} s")
     process.stop()
     await asyncio.sleep(min(seconds, LEASE_S))
-    led = getattr(one, "leads", False)
+    led = getattr(target, "leads", False)
     if led and seconds > LEASE_S:
-        _take_over(world, one, chance)
+        _take_over(world, target, chance)
     await asyncio.sleep(max(seconds - LEASE_S, 0))
     process.resume()
     if led and seconds > LEASE_S:
         # It learns that it has lost its lease when it tries to renew it.
         await asyncio.sleep(0.6 * chance.random())
-        one.lead(all(other is one or not other.leads for other in world.of(one.rules.owner)))
+        target.lead(all(other is target or not other.leads for other in world.of(target.rules.owner)))
 
 
 LEASE_S = 2.0
 
 
-def _take_over(world, one, chance):
-    others = [r for r in world.of(one.rules.owner) if r is not one and r.up and not r.process.stopped]
+def _take_over(world, replica, chance):
+    others = [r for r in world.of(replica.rules.owner) if r is not replica and r.up and not r.process.stopped]
     if others:
         chance.choice(others).lead(True)
 
@@ -280,17 +280,17 @@ def repair_all(world):
             replica.process.resume()
             _start(world, replica)
             replica.line.heal(plan)
-    for one in world.provisioners:
-        one.start()
+    for repaired_provisioner in world.provisioners:
+        repaired_provisioner.start()
     if world.engine is not None:
         world.engine.honest = True
-    for one in world.workers.values():
-        one.deaf = False
-        one.awake.set()
-        one.line.heal(plan)
-        one.process.resume()
-        if not one.up:
-            one.start()
+    for repaired_worker in world.workers.values():
+        repaired_worker.deaf = False
+        repaired_worker.awake.set()
+        repaired_worker.line.heal(plan)
+        repaired_worker.process.resume()
+        if not repaired_worker.up:
+            repaired_worker.start()
 
 
 def _repair_log(disk):

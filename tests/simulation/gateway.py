@@ -68,7 +68,7 @@ class Gateway(Replica):
 
     def left_behind(self):
         """State that is still held for disconnected clients; empty if there is none."""
-        kept = {
+        counts = {
             "waiters": len(self.catalogue.waiters),
             "pages": self.live._open_pages,
             "followers": len(self.following.tails),
@@ -77,7 +77,7 @@ class Gateway(Replica):
             "questions": int(self.catalogue._log_end._next is not None),
             "reads": len(self.saver._folded_position._marks) + len(self.saver.portions.saved._marks),
         }
-        return {what: count for what, count in kept.items() if count}
+        return {what: count for what, count in counts.items() if count}
 
 
 def project(shelf, records, events):
@@ -112,7 +112,11 @@ class Asks:
 
     def _log_page(self, query):
         """Like the tables of the metrics service: each batch once, as far as it has been read."""
-        leaders = [one for one in self._world.of("metrics") if one.answers and not one.process.stopped]
+        leaders = [
+            replica
+            for replica in self._world.of("metrics")
+            if replica.answers and not replica.process.stopped
+        ]
         if not leaders:
             raise unavailable("no metrics")
         through = leaders[0].runner.positions[subjects.LOGS]
@@ -122,11 +126,16 @@ class Asks:
                 continue
             if fresh.offset > seen.get(fresh.source_key, -1):
                 seen[fresh.source_key] = fresh.offset
-                lines += [one for one in fresh.lines if one.id > query.after_id]
+                lines += [line for line in fresh.lines if line.id > query.after_id]
         more = len(lines) > query.limit
         lines = lines[: query.limit]
         cursor = lines[-1].id if more else through * LINES_PER_MESSAGE
-        return {"lines": [_as_line(one) for one in lines], "through": through, "more": more, "cursor": cursor}
+        return {
+            "lines": [_as_line(line) for line in lines],
+            "through": through,
+            "more": more,
+            "cursor": cursor,
+        }
 
 
 def _as_line(line):

@@ -72,7 +72,7 @@ class Stated:
     """Owner of the decision that heads its batch; empty for a fact."""
     seen: int
     """Position that the decider had folded."""
-    known: Seen
+    knowledge: Seen
     """What the decider knew: what it had folded, and what it had decided in the same batch before."""
     again: bool
     """A fact that the log holds repeatedly."""
@@ -134,68 +134,68 @@ def has_a_reason(ledger, event, stated):
 
 
 def experiment_moves_along_the_table(ledger, event, stated):
-    known = ledger.experiments.get(event.experiment_id)
+    experiment = ledger.experiments.get(event.experiment_id)
     to = {searcher.ExperimentActivated: "ACTIVE", searcher.ExperimentPaused: "PAUSED"}.get(type(event))
     to = to or getattr(event, "to", None) or getattr(event, "state", "DELETING")
-    if to not in EXPERIMENT_TRANSITIONS[known.state.now]:
-        return f"experiment {known.id} cannot go from {known.state.now} to {to}"
+    if to not in EXPERIMENT_TRANSITIONS[experiment.state.now]:
+        return f"experiment {experiment.id} cannot go from {experiment.state.now} to {to}"
     return None
 
 
 def stops_as_the_search_says(ledger, event, stated):
     """A trial that no person stopped was stopped by its search."""
-    known = ledger.experiments[event.experiment_id]
+    experiment = ledger.experiments[event.experiment_id]
     if stated.actor != "searcher":
         return None
-    wanted = "STOPPING_ERROR" if known.fault else known.shutdown
+    wanted = "STOPPING_ERROR" if experiment.fault else experiment.shutdown
     return None if event.to == wanted else f"it goes to {event.to} ({event.reason}), the search says {wanted}"
 
 
 def ends_without_trials(ledger, event, stated):
-    known = ledger.experiments[event.experiment_id]
-    live = [t.id for t in ledger.trials.values() if t.experiment is known and not t.over]
+    experiment = ledger.experiments[event.experiment_id]
+    live = [t.id for t in ledger.trials.values() if t.experiment is experiment and not t.over]
     return f"trials {live} have not ended" if live else None
 
 
 def announces_what_the_search_says(ledger, event, stated):
-    known = ledger.trials[event.trial_id]
-    asked = known.asked()
+    trial = ledger.trials[event.trial_id]
+    asked = trial.asked()
     if asked is None or asked.now != (event.seq, event.length):
         return (
             f"operation {event.seq} of length {event.length}, but the search asks for {asked and asked.now}"
         )
-    return None if event.seq == known.announced + 1 else f"operation {known.announced} came before it"
+    return None if event.seq == trial.announced + 1 else f"operation {trial.announced} came before it"
 
 
 def follows_a_completion(ledger, event, stated):
-    known = ledger.trials[event.trial_id]
+    trial = ledger.trials[event.trial_id]
     last = event.seq - 1 if isinstance(event, searcher.OperationSet) else event.seq
     # The end of a trial closes its operation without an answer.
-    if last > 0 and last not in known.completed and not known.over:
+    if last > 0 and last not in trial.completed and not trial.over:
         return f"operation {last} was not completed"
     return None
 
 
 def one_live_allocation(ledger, event, stated):
-    known = ledger.trials[event.trial_id]
-    if known.live:
-        return f"allocation {known.live} of the trial has not ended"
-    if known.exit is not None:
-        return f"run {known.run} is not judged yet"
-    return None if event.run == known.run + 1 else f"run {event.run} follows run {known.run}"
+    trial = ledger.trials[event.trial_id]
+    if trial.live:
+        return f"allocation {trial.live} of the trial has not ended"
+    if trial.exit is not None:
+        return f"run {trial.run} is not judged yet"
+    return None if event.run == trial.run + 1 else f"run {event.run} follows run {trial.run}"
 
 
 def asks_only_while_active(ledger, event, stated):
-    known = ledger.trials[event.trial_id]
-    states = known.experiment.state.seen(stated.known), known.state.seen(stated.known)
+    trial = ledger.trials[event.trial_id]
+    states = trial.experiment.state.seen(stated.knowledge), trial.state.seen(stated.knowledge)
     if states != ("ACTIVE", "ACTIVE"):
         return f"experiment and trial are {states}"
-    return "its operation is complete" if known.seen_complete(stated.known) else None
+    return "its operation is complete" if trial.seen_complete(stated.knowledge) else None
 
 
 def resumes_from_the_newest_checkpoint(ledger, event, stated):
-    known = ledger.trials[event.trial_id]
-    stored = [c for c in known.checkpoints if stated.known.has(c[0])]
+    trial = ledger.trials[event.trial_id]
+    stored = [c for c in trial.checkpoints if stated.knowledge.has(c[0])]
     if not stored and event.steps_completed != 0:
         return f"it has no checkpoint, but {event.steps_completed} steps"
     if stored and (event.checkpoint, event.steps_completed) != stored[-1][1:]:
@@ -206,39 +206,43 @@ def resumes_from_the_newest_checkpoint(ledger, event, stated):
 
 
 def trial_moves_along_the_table(ledger, event, stated):
-    known = ledger.trials[event.trial_id]
+    trial = ledger.trials[event.trial_id]
     to = getattr(event, "to", None) or event.state
-    if to not in TRIAL_TRANSITIONS[known.state.now]:
-        return f"trial {known.id} cannot go from {known.state.now} to {to}"
+    if to not in TRIAL_TRANSITIONS[trial.state.now]:
+        return f"trial {trial.id} cannot go from {trial.state.now} to {to}"
     return None
 
 
 def ends_without_a_run(ledger, event, stated):
-    known = ledger.trials[event.trial_id]
-    return f"allocation {known.live} has not ended" if known.live else None
+    trial = ledger.trials[event.trial_id]
+    return f"allocation {trial.live} has not ended" if trial.live else None
 
 
 def run_is_judged_by_the_table(ledger, event, stated):
-    known = ledger.trials[event.trial_id]
-    if known.exit is None:
+    trial = ledger.trials[event.trial_id]
+    if trial.exit is None:
         if isinstance(event, searcher.RunEnded):
             return "no run waits for a verdict"
         return None
-    state, restarts, early = expected(known, stated.known)
+    state, restarts, early = expected(trial, stated.knowledge)
     if isinstance(event, searcher.RunEnded):
-        found = (None, event.restarts, None)
+        verdict = (None, event.restarts, None)
     else:
-        told = event.early_exit if event.early_exit not in ("ERRORED", "USER_CANCELED") else None
-        found = (event.state, event.restarts, told)
+        early_exit = event.early_exit if event.early_exit not in ("ERRORED", "USER_CANCELED") else None
+        verdict = (event.state, event.restarts, early_exit)
     wanted = (state, restarts, early)
-    return None if found == wanted else f"it says {found}, by the table it is {wanted} ({known.exit.outcome})"
+    return (
+        None
+        if verdict == wanted
+        else f"it says {verdict}, by the table it is {wanted} ({trial.exit.outcome})"
+    )
 
 
 def search_may_tell(ledger, event, stated):
-    known = ledger.trials[event.trial_id]
+    trial = ledger.trials[event.trial_id]
     wanted = {"ERROR": "ERRORED", "CANCELED": "USER_CANCELED"}.get(event.state)
     if wanted is not None and event.early_exit != wanted:
-        return f"trial {known.id} ends {event.state}, the search is told {event.early_exit}"
+        return f"trial {trial.id} ends {event.state}, the search is told {event.early_exit}"
     return None
 
 
@@ -251,25 +255,25 @@ def counts_tasks_from_one(ledger, event, stated):
 
 
 def ends_when_all_parts_are_gone(ledger, event, stated):
-    known = ledger.allocations[event.allocation_id]
-    there = [p.worker_id for p in known.parts if not known.gone(p.worker_id)]
+    allocation = ledger.allocations[event.allocation_id]
+    there = [p.worker_id for p in allocation.parts if not allocation.gone(p.worker_id)]
     return f"{there} still run parts of it" if there else None
 
 
 def outcome_fits_the_exits(ledger, event, stated):
-    known = ledger.allocations[event.allocation_id]
-    codes = [code for worker_id, code in known.exits.items() if worker_id not in known.lost]
+    allocation = ledger.allocations[event.allocation_id]
+    codes = [code for worker_id, code in allocation.exits.items() if worker_id not in allocation.lost]
     right = {
-        "succeeded": not known.lost and all(code == 0 for code in codes) and bool(known.parts),
+        "succeeded": not allocation.lost and all(code == 0 for code in codes) and bool(allocation.parts),
         "failed": any(code not in (0, None) for code in codes),
         "not_started": None in codes,
-        "worker_lost": bool(known.lost),
-        "killed": known.killed < stated.position or not known.parts,
+        "worker_lost": bool(allocation.lost),
+        "killed": allocation.killed < stated.position or not allocation.parts,
     }
     return (
         None
         if right[event.outcome]
-        else f"outcome {event.outcome}, but exits {known.exits}, lost {known.lost}"
+        else f"outcome {event.outcome}, but exits {allocation.exits}, lost {allocation.lost}"
     )
 
 

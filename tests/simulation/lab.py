@@ -57,9 +57,9 @@ class Lab(ScenarioQueries):
             pools_there = POOLS | {"default": fenced}
         await self.world.ask("scheduler", ConfigurePools(pools=pools_there))
         for number in range(agents):
-            one = Worker(self.world, f"w{number}", slots, pools[number % len(pools)])
-            one.address = f"10.0.0.{number + 1}"
-            self.world.join(one)
+            worker = Worker(self.world, f"w{number}", slots, pools[number % len(pools)])
+            worker.address = f"10.0.0.{number + 1}"
+            self.world.join(worker)
         await self._until(lambda: len(self.here()) == agents, "all workers to be here")
 
     def __enter__(self):
@@ -91,8 +91,8 @@ class Lab(ScenarioQueries):
         self._run(self._rest())
 
     async def _rest(self):
-        for one in self.world.workers.values():
-            one.awake.set()
+        for worker in self.world.workers.values():
+            worker.awake.set()
         repair_all(self.world)
         await come_to_rest(self.world)
         await ask_at_the_end(self.world)
@@ -115,9 +115,9 @@ class Lab(ScenarioQueries):
 
     def wait_for_end(self, experiment):
         """The final state of an experiment, once it has ended."""
-        known = self.world.ledger.experiments[experiment]
-        self.until(lambda: known.state.now in OVER, f"experiment {experiment} to end")
-        return known.state.now
+        experiment_record = self.world.ledger.experiments[experiment]
+        self.until(lambda: experiment_record.state.now in OVER, f"experiment {experiment} to end")
+        return experiment_record.state.now
 
     def finished(self, *experiments):
         """Wait for the end; all trials must have succeeded without a restart."""
@@ -191,19 +191,19 @@ class Lab(ScenarioQueries):
 
     def start(self, worker_id, slots=None):
         """Restart a stopped worker, perhaps with other slots."""
-        one = self._worker(worker_id)
-        one.slots = one.slots if slots is None else slots
-        self._call_in_loop(one.start)
+        worker = self._worker(worker_id)
+        worker.slots = worker.slots if slots is None else slots
+        self._call_in_loop(worker.start)
 
     def change_slots(self, worker_id, slots):
         """A worker detects different slots, and reports them as soon as it can."""
-        one = self._worker(worker_id)
-        self._call_in_loop(one.process.run, one.change_slots(slots))
+        worker = self._worker(worker_id)
+        self._call_in_loop(worker.process.run, worker.change_slots(slots))
 
     def leave(self, worker_id):
         """Stop a worker on purpose, as by SIGTERM: it ends its runs."""
-        one = self._worker(worker_id)
-        self._run(one.do(one.leave()))
+        worker = self._worker(worker_id)
+        self._run(worker.do(worker.leave()))
 
     def lose_machine(self, worker_id):
         """A worker is lost with all its runs, as when its machine loses power."""
@@ -220,7 +220,7 @@ class Lab(ScenarioQueries):
 
     def _lines(self):
         there = [*self.world.replicas, *self.world.workers.values()]
-        return [one.line for one in there if one.up]
+        return [participant.line for participant in there if participant.up]
 
     def cut_off(self, worker_id):
         """A worker and its scripts cannot reach the broker; everything else works."""
@@ -240,8 +240,8 @@ class Lab(ScenarioQueries):
 
     def twin(self, worker_id):
         """Start another worker with the same id, on another host; returns it."""
-        one = self._worker(worker_id)
-        second = Worker(self.world, one.id, one.slots, one.pool)
+        worker = self._worker(worker_id)
+        second = Worker(self.world, worker.id, worker.slots, worker.pool)
         self._call_in_loop(second.start)
         return second
 

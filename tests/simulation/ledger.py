@@ -66,24 +66,26 @@ class Ledger:
     def holders_at(self, allocation, position):
         """Holders whose quotas limited an allocation; all experiments here are in the first workspace."""
         id, since = self.users.get(self.job_of(allocation).user, (None, None))
-        found = ["workspace-1"]
+        holders = ["workspace-1"]
         if id is not None and since <= position:
-            groups = [f"group-{group}" for group, known in self.groups.items() if id in known.at(position)]
-            found += [f"user-{id}", *groups]
-        return found
+            groups = [
+                f"group-{group}" for group, members in self.groups.items() if id in members.at(position)
+            ]
+            holders += [f"user-{id}", *groups]
+        return holders
 
     def quota_at(self, holder, position):
         """The slots that a holder was allowed; None without a limit."""
-        known = self.quotas.get(holder)
-        return known.at(position) if known else None
+        history = self.quotas.get(holder)
+        return history.at(position) if history else None
 
     def count(self, what):
         self.counts[what] = self.counts.get(what, 0) + 1
 
     def workers_at(self, worker_id, position):
         """What was known of a worker; None before it registered."""
-        known = self.hosts.get(worker_id)
-        return known.at(position) if known else None
+        history = self.hosts.get(worker_id)
+        return history.at(position) if history else None
 
     def pool_at(self, allocation, position):
         """The pool in which an allocation wants its slots."""
@@ -96,8 +98,8 @@ class Ledger:
 
     def switch_at(self, worker_id, slot, position):
         """Whether a worker (slot None) or one of its slots was open for new work."""
-        known = self.switches.get((worker_id, slot))
-        return known.at(position) if known else True
+        history = self.switches.get((worker_id, slot))
+        return history.at(position) if history else True
 
     def take(self, recorded):
         """Record one event of CONTROL."""
@@ -112,8 +114,8 @@ class Ledger:
 
     def trial_of_fact(self, event):
         """The trial whose current run states something; None for an old run or no trial."""
-        known = self.trials.get(event.trial_id)
-        return known if known and known.run == event.run and not known.over else None
+        trial = self.trials.get(event.trial_id)
+        return trial if trial and trial.run == event.run and not trial.over else None
 
     def advance(self, experiment, happened, position):
         """One step of an experiment's search."""
@@ -129,8 +131,8 @@ class Ledger:
         for operation in operations:
             match operation:
                 case ValidateAfter(request_id=id, length=length):
-                    known = experiment.asked.setdefault(id, History((0, 0)))
-                    known.add(position, (known.now[0] + 1, length))
+                    history = experiment.asked.setdefault(id, History((0, 0)))
+                    history.add(position, (history.now[0] + 1, length))
                 case Close(request_id=id):
                     experiment.closed.setdefault(id, position)
                 case Shutdown(cancel=cancel, failure=failure):

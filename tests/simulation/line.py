@@ -42,7 +42,9 @@ class Line:
 
     def move(self):
         """Its broker is gone: connect to another one."""
-        self.server = self._chance.choice([one for one in self._disk.servers if one is not self.server])
+        self.server = self._chance.choice(
+            [server for server in self._disk.servers if server is not self.server]
+        )
 
     async def append(self, draft):
         deadline = _now() + PATIENCE_S

@@ -65,7 +65,7 @@ def _inside(function):
 
 def _of(node):
     match node:
-        case ast.Compare(ops=[one]) if type(one) in SWAPS:
+        case ast.Compare(ops=[operator]) if type(operator) in SWAPS:
             yield node, f"compares otherwise: {ast.unparse(node)}", lambda: _swap(node.ops, 0)
         case ast.BoolOp():
             yield node, f"and/or: {ast.unparse(node)}", lambda: setattr(node, "op", SWAPS[type(node.op)]())
@@ -79,14 +79,14 @@ def _of(node):
             yield node, f"{value} is {value + 1}", lambda: setattr(node, "value", value + 1)
         case ast.If() | ast.IfExp():
             for answer in (True, False):
-                told = f"if {ast.unparse(node.test)}: always {answer}"
-                yield node, told, lambda answer=answer: setattr(node, "test", ast.Constant(answer))
+                description = f"if {ast.unparse(node.test)}: always {answer}"
+                yield node, description, lambda answer=answer: setattr(node, "test", ast.Constant(answer))
         case ast.Expr(value=ast.Yield() | ast.YieldFrom() | ast.Call()):
             yield node, f"without: {ast.unparse(node)}", lambda: setattr(node, "value", ast.Constant(None))
         case ast.Call(func=ast.Name(id="replace"), keywords=[*keywords]):
             for index, keyword in enumerate(keywords):
-                told = f"keeps {keyword.arg}: {ast.unparse(node)}"
-                yield node, told, lambda index=index: node.keywords.pop(index)
+                description = f"keeps {keyword.arg}: {ast.unparse(node)}"
+                yield node, description, lambda index=index: node.keywords.pop(index)
 
 
 def _swap(operators, index):

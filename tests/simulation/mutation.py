@@ -68,14 +68,14 @@ def is_noticed(file, source, seeds):
         start_new_session=True,
     ) as child:
         try:
-            told, _ = child.communicate(source.encode(), PATIENCE_S)
+            output, _ = child.communicate(source.encode(), PATIENCE_S)
         except subprocess.TimeoutExpired:
             return True
         finally:
             if child.poll() is None:
                 os.killpg(child.pid, signal.SIGKILL)
     if child.returncode not in (NOTICED, SURVIVED):
-        raise RuntimeError(told.decode())
+        raise RuntimeError(output.decode())
     return child.returncode == NOTICED
 
 
@@ -106,7 +106,7 @@ def _fails(service, seeds):
 def chosen(only, sample, seed):
     """(file, mutant) of those to try."""
     files = [file for file in FILES if only in file]
-    every = [(f, one) for f in files for one in mutants((ROOT / "services" / f"{f}.py").read_text())]
+    every = [(f, mutant) for f in files for mutant in mutants((ROOT / "services" / f"{f}.py").read_text())]
     if sample and sample < len(every):
         places = sorted(random.Random(seed).sample(range(len(every)), sample))
         every = [every[place] for place in places]

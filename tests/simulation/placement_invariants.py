@@ -13,10 +13,10 @@ def holds_no_slot_twice(ledger, event, stated):
 
 
 def places_the_whole_gang(ledger, event, stated):
-    known = ledger.allocations[event.allocation_id]
+    allocation = ledger.allocations[event.allocation_id]
     given = sum(len(part.slots) for part in event.parts)
-    if given != known.slots or not event.parts:
-        return f"it asks for {known.slots} slots and is given {given}"
+    if given != allocation.slots or not event.parts:
+        return f"it asks for {allocation.slots} slots and is given {given}"
     workers = [part.worker_id for part in event.parts]
     if len(set(workers)) < len(workers) or [p.rank for p in event.parts] != list(range(len(workers))):
         return f"its parts are {event.parts}"
@@ -24,8 +24,8 @@ def places_the_whole_gang(ledger, event, stated):
 
 
 def places_only_where_there_is_room(ledger, event, stated):
-    known = ledger.allocations[event.allocation_id]
-    pool = ledger.pool_at(known, stated.seen)
+    allocation = ledger.allocations[event.allocation_id]
+    pool = ledger.pool_at(allocation, stated.seen)
     for part in event.parts:
         host = ledger.workers_at(part.worker_id, stated.seen)
         if host is None or host.presence != "here" or host.pool != pool:
@@ -41,31 +41,31 @@ def places_only_where_there_is_room(ledger, event, stated):
 
 def keeps_to_quotas(ledger, event, stated):
     """An admitted allocation fits every quota, by what was known then and all earlier decisions."""
-    known = ledger.allocations[event.allocation_id]
-    if not known.slots:
+    allocation = ledger.allocations[event.allocation_id]
+    if not allocation.slots:
         return None
-    for holder in ledger.holders_at(known, stated.seen):
+    for holder in ledger.holders_at(allocation, stated.seen):
         quota = ledger.quota_at(holder, stated.seen)
         if quota is None:
             continue
-        others = [a for a in ledger.allocations.values() if a.parts and not a.outcome and a is not known]
+        others = [a for a in ledger.allocations.values() if a.parts and not a.outcome and a is not allocation]
         held = sum(a.slots for a in others if holder in ledger.holders_at(a, stated.seen))
-        if held + known.slots > quota:
-            return f"{holder} holds {held} and takes {known.slots} more, its quota is {quota}"
+        if held + allocation.slots > quota:
+            return f"{holder} holds {held} and takes {allocation.slots} more, its quota is {quota}"
         ledger.count("placed within a quota")
     return None
 
 
 def is_waiting(ledger, event, stated):
-    known = ledger.allocations.get(event.allocation_id)
-    if known is None or known.parts or known.outcome:
-        return f"it does not wait: {known}"
+    allocation = ledger.allocations.get(event.allocation_id)
+    if allocation is None or allocation.parts or allocation.outcome:
+        return f"it does not wait: {allocation}"
     return None
 
 
 def is_not_over(ledger, event, stated):
-    known = ledger.allocations.get(event.allocation_id)
-    return f"the allocation is over: {known}" if known is None or known.outcome else None
+    allocation = ledger.allocations.get(event.allocation_id)
+    return f"the allocation is over: {allocation}" if allocation is None or allocation.outcome else None
 
 
 def asks_for_no_more_than_it_may(ledger, event, stated):
@@ -88,14 +88,14 @@ def nobody_works_there(ledger, event, stated):
     if "max_idle_agent_period" not in event.reason:
         return None
     held = [
-        known.id
-        for known in ledger.allocations.values()
-        if not known.outcome and any(part.worker_id == event.worker_id for part in known.parts)
+        allocation.id
+        for allocation in ledger.allocations.values()
+        if not allocation.outcome and any(part.worker_id == event.worker_id for part in allocation.parts)
     ]
     return f"{held} hold shares of it" if held else None
 
 
 def is_not_there(ledger, event, stated):
     """Nothing is left of a dismissed worker."""
-    known = ledger.workers_at(event.worker_id, stated.seen)
-    return f"it is here: {known}" if known is not None and known.presence == "here" else None
+    host = ledger.workers_at(event.worker_id, stated.seen)
+    return f"it is here: {host}" if host is not None and host.presence == "here" else None

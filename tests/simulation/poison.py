@@ -65,20 +65,20 @@ def poisoned_event(owner, *, saving=False):
             world.poison.plant(world.rules[owner], id)
         position = await _append(world, StatusSet(1, 1, "a status"), id, "trial:1")
         world.tell("poison", f"{owner} cannot {'save' if saving else 'fold'} {position}")
-        await _until(world, owner, lambda one: one is not None and one.position == position)
+        await _until(world, owner, lambda failed: failed is not None and failed.position == position)
         world.poison.folded = ""
         _others_go_on(world, owner)
         # To try again changes nothing, and what another owner skips does not, either.
         end = await _append(world, DecisionsRetried(owner=owner, reason="test"), "retry", "user:op")
-        other = next(one for one in world.rules if one != owner)
+        other = next(other for other in world.rules if other != owner)
         await _append(world, _skip(other, 10**9), "skip-other", "user:op")
         await asyncio.sleep(20.0 * chance.random())
-        await _until(world, owner, lambda one: one is not None and one.position == position)
+        await _until(world, owner, lambda failed: failed is not None and failed.position == position)
         steps = world.steps
         await asyncio.sleep(30.0)
         world.tell("poison", f"{world.steps - steps} steps while {owner} stood, read on from {end}")
         await _append(world, _skip(owner, position), "skip", "user:op")
-        await _until(world, owner, lambda one: one is None)
+        await _until(world, owner, lambda failed: failed is None)
         world.ledger.count("stood and went on")
 
     return trouble
@@ -108,24 +108,24 @@ async def _until(world, owner, true):
     """Wait until every replica that runs stands still, or none does."""
     ends = asyncio.get_running_loop().time() + PATIENCE_S
     while True:
-        there = [one for one in world.of(owner) if one.up]
-        if there and all(true(one.runner.standstill.failed) for one in there):
+        there = [replica for replica in world.of(owner) if replica.up]
+        if there and all(true(replica.runner.standstill.failed) for replica in there):
             return
         if asyncio.get_running_loop().time() > ends:
-            found = {one.name: one.runner.standstill.failed for one in there}
-            world.fail(Violation("who stands still is told so, and goes on if told to", f"{found}"))
+            failures = {replica.name: replica.runner.standstill.failed for replica in there}
+            world.fail(Violation("who stands still is told so, and goes on if told to", f"{failures}"))
             return
         await asyncio.sleep(1.0)
 
 
 def _others_go_on(world, owner):
     standing = [
-        one.name
-        for one in world.replicas
-        if one.rules.owner in world.rules
-        and one.rules.owner != owner
-        and one.up
-        and one.runner.standstill.failed is not None
+        replica.name
+        for replica in world.replicas
+        if replica.rules.owner in world.rules
+        and replica.rules.owner != owner
+        and replica.up
+        and replica.runner.standstill.failed is not None
     ]
     if standing:
         world.fail(Violation("one service stands still alone", f"{standing}"))

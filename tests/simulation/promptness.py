@@ -43,8 +43,8 @@ class Promptness:
 
     def _check_timers(self, rules, truth, recorded):
         due = rules.due(truth)
-        known, rounds = self._due.get(rules.owner, (None, 0))
-        rounds = rounds + 1 if due == known and due is not None and due <= recorded.at else 0
+        previous_due, rounds = self._due.get(rules.owner, (None, 0))
+        rounds = rounds + 1 if due == previous_due and due is not None and due <= recorded.at else 0
         self._due[rules.owner] = due, rounds
         self._check_rounds(rounds, f"{rules.owner} does not state that {due} has come", recorded)
 

@@ -70,5 +70,5 @@ class Provisioner:
             raise unavailable("no scheduler")
         chosen = self._world.plan.chance(f"wish-{self._world.new_id()}").choice(there)
         rows = chosen.rules.answers[Provisioning](chosen.runner.state, Provisioning())
-        found = msgspec.convert(rows, list[DesiredPool])
-        return next((row for row in found if row.pool == POOL), DesiredPool(pool=POOL))
+        pools = msgspec.convert(rows, list[DesiredPool])
+        return next((row for row in pools if row.pool == POOL), DesiredPool(pool=POOL))

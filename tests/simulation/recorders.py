@@ -69,8 +69,8 @@ def _idled(ledger, event, position):
 
 
 def _run_requested(ledger, event, position):
-    known = ledger.trials[event.trial_id]
-    known.run, known.live, known.exit = event.run, event.allocation_id, None
+    trial_record = ledger.trials[event.trial_id]
+    trial_record.run, trial_record.live, trial_record.exit = event.run, event.allocation_id, None
     ledger.allocations[event.allocation_id] = Allocation(
         id=event.allocation_id,
         kind="TRIAL",
@@ -99,14 +99,14 @@ def _task_submitted(ledger, event, position):
 
 
 def _task_stopped(ledger, event, position):
-    known = next(one for one in ledger.tasks.values() if one.task_id == event.task_id)
-    known.stopped = min(known.stopped, position)
+    task = next(task for task in ledger.tasks.values() if task.task_id == event.task_id)
+    task.stopped = min(task.stopped, position)
     ledger.count("own tasks stopped")
 
 
 def _run_ended(ledger, event, position):
-    known = ledger.trials[event.trial_id]
-    known.exit, known.restarts = None, event.restarts
+    trial_record = ledger.trials[event.trial_id]
+    trial_record.exit, trial_record.restarts = None, event.restarts
 
 
 def _trial_stopping(ledger, event, position):
@@ -114,25 +114,27 @@ def _trial_stopping(ledger, event, position):
 
 
 def _trial_ended(ledger, event, position):
-    known = ledger.trials[event.trial_id]
-    known.state.add(position, event.state)
-    known.exit, known.live, known.restarts = None, "", event.restarts
+    trial_record = ledger.trials[event.trial_id]
+    trial_record.state.add(position, event.state)
+    trial_record.exit, trial_record.live, trial_record.restarts = None, "", event.restarts
     if event.early_exit is not None:
-        ledger.advance(known.experiment, TrialExitedEarly(known.request_id, event.early_exit), position)
-    ledger.advance(known.experiment, TrialClosed(known.request_id), position)
+        ledger.advance(
+            trial_record.experiment, TrialExitedEarly(trial_record.request_id, event.early_exit), position
+        )
+    ledger.advance(trial_record.experiment, TrialClosed(trial_record.request_id), position)
     ledger.count(f"trials {event.state}")
 
 
 def _assigned(ledger, event, position):
-    known = ledger.allocations[event.allocation_id]
-    known.parts, known.assigned, known.fenced = event.parts, position, event.fence_s > 0
+    allocation = ledger.allocations[event.allocation_id]
+    allocation.parts, allocation.assigned, allocation.fenced = event.parts, position, event.fence_s > 0
     for part in event.parts:
         for slot in part.slots:
-            ledger.slots[part.worker_id, slot] = known.id
+            ledger.slots[part.worker_id, slot] = allocation.id
         host = ledger.workers.get(part.worker_id)
         # Decided before it was known that the worker or the slots are gone.
         if host is None or host.presence != "here" or not set(part.slots) <= set(host.slots):
-            _lose(known, part.worker_id, position, over=False)
+            _lose(allocation, part.worker_id, position, over=False)
     ledger.count("gangs" if len(event.parts) > 1 else "assignments")
 
 
@@ -147,13 +149,13 @@ def _killed(ledger, event, position):
 
 
 def _allocation_ended(ledger, event, position):
-    known = ledger.allocations[event.allocation_id]
-    known.outcome = event.outcome
-    for part in known.parts:
+    allocation = ledger.allocations[event.allocation_id]
+    allocation.outcome = event.outcome
+    for part in allocation.parts:
         for slot in part.slots:
             ledger.slots.pop((part.worker_id, slot), None)
-    owner = ledger.trials.get(known.trial_id)
-    if owner is not None and owner.live == known.id:
+    owner = ledger.trials.get(allocation.trial_id)
+    if owner is not None and owner.live == allocation.id:
         owner.live, owner.exit = "", event
     ledger.count(f"runs {event.outcome}")
 
@@ -176,9 +178,9 @@ def _lose(allocation, worker_id, position, over):
 
 
 def _given_up(ledger, event, position):
-    known = ledger.allocations.get(event.allocation_id)
-    if known is not None and not known.gone(event.worker_id):
-        known.lost[event.worker_id] = position
+    allocation = ledger.allocations.get(event.allocation_id)
+    if allocation is not None and not allocation.gone(event.worker_id):
+        allocation.lost[event.worker_id] = position
         ledger.count("given up")
 
 
@@ -200,11 +202,11 @@ def _registered(ledger, event, position):
 
 
 def _worker_gone(ledger, event, position):
-    known = ledger.workers.get(event.worker_id)
+    host = ledger.workers.get(event.worker_id)
     left = isinstance(event, worker.WorkerLeft)
-    if known is None or (left and known.session != event.session):
+    if host is None or (left and host.session != event.session):
         return
-    ledger.host(replace(known, presence="left" if left else "lost"), position)
+    ledger.host(replace(host, presence="left" if left else "lost"), position)
     for allocation in _on(ledger, event.worker_id):
         _lose(allocation, event.worker_id, position, over=left)
     ledger.count("workers left" if left else "workers lost")
@@ -218,64 +220,68 @@ def _switched(ledger, event, position):
 
 
 def _job_changed(ledger, event, position):
-    known = (ledger.tasks if event.experiment_id < 0 else ledger.experiments)[event.experiment_id]
-    known.pool.add(position, event.pool)
-    known.max_slots.add(position, event.max_slots)
+    job = (ledger.tasks if event.experiment_id < 0 else ledger.experiments)[event.experiment_id]
+    job.pool.add(position, event.pool)
+    job.max_slots.add(position, event.max_slots)
     ledger.count("job changes")
 
 
 def _started(ledger, event, position):
-    known = ledger.allocations.get(event.allocation_id)
-    if known is not None:
-        known.started.setdefault(event.worker_id, position)
+    allocation = ledger.allocations.get(event.allocation_id)
+    if allocation is not None:
+        allocation.started.setdefault(event.worker_id, position)
 
 
 def _exited(ledger, event, position):
-    known = ledger.allocations.get(event.allocation_id)
-    if known is not None and not known.gone(event.worker_id):
-        known.exits[event.worker_id] = event.exit_code
-        if event.lost or event.worker_id in known.cut_off:
-            known.lost[event.worker_id] = position
+    allocation = ledger.allocations.get(event.allocation_id)
+    if allocation is not None and not allocation.gone(event.worker_id):
+        allocation.exits[event.worker_id] = event.exit_code
+        if event.lost or event.worker_id in allocation.cut_off:
+            allocation.lost[event.worker_id] = position
 
 
 def _completed(ledger, event, position):
-    known = ledger.trial_of_fact(event)
-    if known is None or not known.asked() or known.asked().now != (event.seq, event.length):
+    trial_record = ledger.trial_of_fact(event)
+    if (
+        trial_record is None
+        or not trial_record.asked()
+        or trial_record.asked().now != (event.seq, event.length)
+    ):
         return
-    if event.seq in known.completed:
+    if event.seq in trial_record.completed:
         return
-    known.completed[event.seq] = position
-    happened = ValidationCompleted(known.request_id, event.metric, event.length)
-    ledger.advance(known.experiment, happened, position)
+    trial_record.completed[event.seq] = position
+    happened = ValidationCompleted(trial_record.request_id, event.metric, event.length)
+    ledger.advance(trial_record.experiment, happened, position)
     ledger.count("completions")
 
 
 def _progressed(ledger, event, position):
-    known = ledger.trial_of_fact(event)
-    if known is not None:
-        ledger.advance(known.experiment, TrialProgress(known.request_id, event.units), position)
+    trial_record = ledger.trial_of_fact(event)
+    if trial_record is not None:
+        ledger.advance(trial_record.experiment, TrialProgress(trial_record.request_id, event.units), position)
 
 
 def _acknowledged(ledger, event, position):
-    known = ledger.trial_of_fact(event)
-    if known is not None:
-        known.acked.setdefault(event.run, position)
+    trial_record = ledger.trial_of_fact(event)
+    if trial_record is not None:
+        trial_record.acked.setdefault(event.run, position)
         ledger.count("acknowledgements")
 
 
 def _early(ledger, event, position):
-    known = ledger.trial_of_fact(event)
-    if known is not None:
-        known.early.setdefault(event.run, (position, event.reason))
+    trial_record = ledger.trial_of_fact(event)
+    if trial_record is not None:
+        trial_record.early.setdefault(event.run, (position, event.reason))
         ledger.count("early exits")
 
 
 def _stored(ledger, event, position):
     if event.trial_id in ledger.trials:
         ledger.stored.setdefault(event.uuid, ledger.trials[event.trial_id].experiment)
-    known = ledger.trial_of_fact(event)
-    if known is not None:
-        known.checkpoints.append((position, event.uuid, event.steps_completed))
+    trial_record = ledger.trial_of_fact(event)
+    if trial_record is not None:
+        trial_record.checkpoints.append((position, event.uuid, event.steps_completed))
         ledger.count("checkpoints")
 
 

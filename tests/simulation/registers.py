@@ -35,17 +35,17 @@ class Registers:
 
     def keys(self, kind):
         """Ids of which something is known."""
-        return [id for one, id in self._known if one == kind]
+        return [id for stored_kind, id in self._known if stored_kind == kind]
 
     def at(self, kind, id, position):
         """The value at a position; None before the first one."""
-        known = self._known.get((kind, id))
-        return known.at(position) if known else None
+        history = self._known.get((kind, id))
+        return history.at(position) if history else None
 
     def between(self, kind, id, first, last):
         """All values from one position to another."""
-        known = self._known.get((kind, id))
-        return {known.at(first), *known.since(first, last)} if known else {None}
+        history = self._known.get((kind, id))
+        return {history.at(first), *history.since(first, last)} if history else {None}
 
     def places_changed(self, after, upto):
         """Whether a workspace changed after one position, up to another."""

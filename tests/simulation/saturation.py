@@ -34,7 +34,7 @@ def saturate(seed, clients, *, answers=ANSWERS, most=TURNS):
             world.start_services()
             for number in range(3):
                 world.join(Worker(world, f"w{number}", 4))
-            tasks = [loop.create_task(one(world, number)) for number, one in enumerate(clients)]
+            tasks = [loop.create_task(client(world, number)) for number, client in enumerate(clients)]
             while world.ledger.counts.get("answers", 0) < answers:
                 await world.sleep(0.1)
                 assert loop.time() < PATIENCE_S, world.ledger.counts

@@ -17,8 +17,8 @@ class ScenarioQueries:
 
     def here(self):
         """Workers that the scheduler considers present."""
-        known = self.world.truth["scheduler"].workers.values()
-        return {one.id for one in known if one.presence == "here"}
+        workers = self.world.truth["scheduler"].workers.values()
+        return {worker.id for worker in workers if worker.presence == "here"}
 
     def used(self, worker_id):
         """Number of slots of a worker that are in use."""
@@ -35,8 +35,8 @@ class ScenarioQueries:
         """All events of a kind so far, in log order."""
         for message in self.world.disk.streams[subjects.CONTROL][len(self._events) :]:
             self._events.append(codec.decode(message.body, message.position).event)
-        found = [e for e in self._events if isinstance(e, kind)]
-        return [e for e in found if all(getattr(e, name) == value for name, value in fields.items())]
+        events = [e for e in self._events if isinstance(e, kind)]
+        return [e for e in events if all(getattr(e, name) == value for name, value in fields.items())]
 
     def places(self, trial):
         """The workers of each run of a trial, chief first."""

@@ -191,20 +191,20 @@ class Script:
     async def _poll_operations(self):
         seen = None
         while True:
-            said = await self._news("searcher", AskOperations(self.run_number, seen))
-            if said is not None and not said.over:
-                seen = said
-                self._op = max(self._op, (said.seq, said.length))
-                self._idled = max(self._idled, said.idled)
+            news = await self._news("searcher", AskOperations(self.run_number, seen))
+            if news is not None and not news.over:
+                seen = news
+                self._op = max(self._op, (news.seq, news.length))
+                self._idled = max(self._idled, news.idled)
                 self._moved.set()
 
     async def _poll_preemption(self):
         seen = None
         while True:
-            said = await self._news("scheduler", AskLeave(self.allocation, seen))
-            if said is not None:
-                seen = said
-                self._preempted = self._preempted or said.leave
+            news = await self._news("scheduler", AskLeave(self.allocation, seen))
+            if news is not None:
+                seen = news
+                self._preempted = self._preempted or news.leave
                 self._moved.set()
 
     async def _news(self, owner, ask):
@@ -265,8 +265,8 @@ class Script:
         if self.manner == "quits":
             return 0
         if self.manner.startswith("invalid"):
-            said = trial.ExitedEarly(self.trial, self.run_number, "EXITED_REASON_INVALID_HP")
-            await self._state(said, f"early-{self.trial}-{self.run_number}")
+            event = trial.ExitedEarly(self.trial, self.run_number, "EXITED_REASON_INVALID_HP")
+            await self._state(event, f"early-{self.trial}-{self.run_number}")
             if self.manner == "invalid and hangs":
                 await asyncio.sleep(60)
             return self.chance.choice((0, 0, 1))

@@ -5,8 +5,8 @@ from itertools import pairwise
 
 def search_is_its_replay(ledger, state, id):
     """The searcher's search equals its replay from the events alone."""
-    found, right = state.searches[id], ledger.experiments[id].search
-    return None if found == right else f"search of experiment {id}: {found} is not its replay {right}"
+    search, right = state.searches[id], ledger.experiments[id].search
+    return None if search == right else f"search of experiment {id}: {search} is not its replay {right}"
 
 
 def equals_tie_in_order_of_arrival(ledger, state, id):
@@ -24,13 +24,13 @@ def _brackets(method):
 
 
 def _untidy(experiment, ledger, rung, bracket):
-    for one, two in pairwise(rung.entries):
-        if one.metric > two.metric:
-            return f"rung of {rung.length} is not in order: {one}, {two}"
-        if one.metric == two.metric:
-            first, second = (_arrival(experiment, ledger, e, rung) for e in (one, two))
+    for entry, next_entry in pairwise(rung.entries):
+        if entry.metric > next_entry.metric:
+            return f"rung of {rung.length} is not in order: {entry}, {next_entry}"
+        if entry.metric == next_entry.metric:
+            first, second = (_arrival(experiment, ledger, e, rung) for e in (entry, next_entry))
             if first is not None and second is not None and (first < second) == bracket.stop_once:
-                return f"rung of {rung.length} breaks a tie the wrong way: {one}, {two}"
+                return f"rung of {rung.length} breaks a tie the wrong way: {entry}, {next_entry}"
     return None
 
 

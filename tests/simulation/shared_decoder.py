@@ -23,15 +23,15 @@ class SharedDecoder:
     def shared(self, rules):
         """The rules of a service, with readers that decode no message twice."""
         read = {stream: rules.decode.get(stream, read_event) for stream in rules.streams}
-        return dataclasses.replace(rules, decode={s: self._reader(one, s) for s, one in read.items()})
+        return dataclasses.replace(rules, decode={s: self._reader(reader, s) for s, reader in read.items()})
 
     def _reader(self, read, stream):
-        known = self._known[stream]
+        decoded = self._known[stream]
 
         def decode_once(message, stream):
-            there = known.get(message.position)
+            there = decoded.get(message.position)
             if there is None or there[0] is not message:
-                there = known[message.position] = message, read(message, stream)
+                there = decoded[message.position] = message, read(message, stream)
             return there[1]
 
         def decode_once_and_copy(message, stream):

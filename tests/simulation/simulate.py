@@ -79,7 +79,7 @@ async def _live(world, also):
     world.start()
     broken = [loop.create_task(own(world, world.plan.chance("own"))) for own in also]
     tasks = [loop.create_task(people(world)), loop.create_task(inject_faults(world, broken))]
-    tasks += [loop.create_task(one) for one in (administrator(world), *clients(world))]
+    tasks += [loop.create_task(coroutine) for coroutine in (administrator(world), *clients(world))]
     chance = world.plan.chance("looks")
     while world.steps < world.plan.steps and loop.time() < TROUBLE_S:
         await world.sleep(5.0)
@@ -106,7 +106,7 @@ async def come_to_rest(world, most_steps=MOST_STEPS):
     while still < STILL_S or world.processes or not _all_read(world):
         # A worker that has just ended is reported some time later. Until then, a pool asks for nothing,
         # however much waits.
-        pauses = any(one.retry_at for one in world.truth["scheduler"].supplies.values())
+        pauses = any(supply.retry_at for supply in world.truth["scheduler"].supplies.values())
         busy = bool(world.processes) or pauses
         await world.sleep(10.0)
         still = still + 10.0 if world.steps == last and not busy else 0.0
@@ -130,8 +130,8 @@ def _unfinished(world):
 
 def all_is_admitted(world):
     """Whether a decision of the intake covers everything that was stated."""
-    kept = world.disk.streams[subjects.WITNESS]
-    return not kept or world.ledger.admitted >= len(kept)
+    facts = world.disk.streams[subjects.WITNESS]
+    return not facts or world.ledger.admitted >= len(facts)
 
 
 async def ask_at_the_end(world):
@@ -170,9 +170,9 @@ def every_report_has_one_effect(world):
         if trial.experiment.state.now == "DELETED":
             continue
         wanted = sorted(world.ledger.reports.validated.get(trial.id, ()))
-        found = sorted(world.ledger.decided.get(("validated", trial.id), ()))
-        if found != wanted:
-            raise Violation("a report has one effect", f"trial {trial.id}: {found}, reported {wanted}")
+        decided = sorted(world.ledger.decided.get(("validated", trial.id), ()))
+        if decided != wanted:
+            raise Violation("a report has one effect", f"trial {trial.id}: {decided}, reported {wanted}")
 
 
 def every_fact_is_admitted_once(world):
@@ -194,11 +194,11 @@ def is_refused(world, stated):
 
 def every_living_worker_counts(world):
     """The scheduler counts every worker that lives and reaches the log, whatever it took it for before."""
-    for one in (w for w in world.workers.values() if not w.retired):
-        known = world.ledger.workers.get(one.id)
-        if known is None or (known.presence, known.session) != ("here", one.session):
+    for worker in (w for w in world.workers.values() if not w.retired):
+        host = world.ledger.workers.get(worker.id)
+        if host is None or (host.presence, host.session) != ("here", worker.session):
             raise Violation(
-                "living workers count", f"{one.id} lives as {one.session}, known is {known}", known
+                "living workers count", f"{worker.id} lives as {worker.session}, known is {host}", host
             )
 
 
@@ -265,9 +265,9 @@ def everything_is_over_or_waits(world):
 def _own_tasks_end_or_wait(ledger, why):
     """Own tasks run once, and a request to stop one is obeyed."""
     for task in ledger.tasks.values():
-        known = ledger.allocations[f"{task.task_id}.1"]
-        if not known.outcome:
-            _waits_with_reason(ledger, known, why)
+        allocation = ledger.allocations[f"{task.task_id}.1"]
+        if not allocation.outcome:
+            _waits_with_reason(ledger, allocation, why)
             if task.stopped < math.inf:
                 raise Violation("everything that can end does", f"{task.task_id} was stopped, but waits")
 

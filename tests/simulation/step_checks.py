@@ -97,20 +97,20 @@ class StepChecks:
 
     def _stated(self, stored, recorded):
         event = recorded.event
-        owner, left, known = self._batch
+        owner, left, knowledge = self._batch
         if type(event) is Decision:
             if left:
                 raise Violation("batches are whole", f"{left} events of {owner} are missing", event)
-            known = Seen(event.seen)
-            self._batch = (event.owner, event.count, known)
+            knowledge = Seen(event.seen)
+            self._batch = (event.owner, event.count, knowledge)
             batch = event.owner
         elif left:
-            if recorded.actor.startswith("user:") and known.batch == NEVER:
+            if recorded.actor.startswith("user:") and knowledge.batch == NEVER:
                 # What commands say is known to the commands after them, and to what they call for.
-                known = Seen(known.through, stored.position)
-            self._batch, batch = (owner, left - 1, known), owner
+                knowledge = Seen(knowledge.through, stored.position)
+            self._batch, batch = (owner, left - 1, knowledge), owner
         else:
-            batch, known = "", Seen(0)
+            batch, knowledge = "", Seen(0)
         name = codec.kind_of(event).name
         return Stated(
             name,
@@ -119,8 +119,8 @@ class StepChecks:
             stored.position,
             recorded.cause,
             batch,
-            known.through,
-            known,
+            knowledge.through,
+            knowledge,
             False,
             recorded.witness,
         )
@@ -136,9 +136,11 @@ class StepChecks:
         rules, live = self.rules[owner], self.truth[owner]
         loaded = self._copies[owner].of(live)
         for key in every_key(live):
-            one, two = list(rules.react(live, key)), list(rules.react(loaded, key))
-            if one != two:
-                raise Violation("a snapshot decides the same", f"{key}: live {one}, loaded {two}")
+            live_decisions, loaded_decisions = list(rules.react(live, key)), list(rules.react(loaded, key))
+            if live_decisions != loaded_decisions:
+                raise Violation(
+                    "a snapshot decides the same", f"{key}: live {live_decisions}, loaded {loaded_decisions}"
+                )
 
     def check_answers(self):
         """Every question is answered, and every waiting job has a reason."""
@@ -169,12 +171,12 @@ class StepChecks:
             return False
         state = whole(replica.rules, replica.runner.state, replica.shelf, replica.runner.pager)
         if states_differ(state, self.truth[replica.rules.owner]):
-            found, right = dump(state), dump(self.truth[replica.rules.owner])
+            actual, right = dump(state), dump(self.truth[replica.rules.owner])
             what = next(
-                f"{kind} {id}: {found[kind].get(id)} is not {right[kind].get(id)}"
+                f"{kind} {id}: {actual[kind].get(id)} is not {right[kind].get(id)}"
                 for kind in right
-                for id in {**found[kind], **right[kind]}
-                if found[kind].get(id) != right[kind].get(id)
+                for id in {**actual[kind], **right[kind]}
+                if actual[kind].get(id) != right[kind].get(id)
             )
             self.fail(Violation("state is the fold of the log", f"{replica.name}: {what}"))
         return True

@@ -26,8 +26,8 @@ def tell(world, violation, again=""):
     _widen(wanted, world.ledger)
     events = [(r.position, f"{r.at - world.epoch:9.2f}  {r.actor:<16} {r.event}") for r in _history(world)]
     chosen = [(p, text) for p, text, r in _zip_events(events, world) if not wanted or _about(r.event, wanted)]
-    told = [(p, f"{at:9.2f}  ** {kind}: {text}") for p, at, kind, text in world.story.lines]
-    lines = [text for _, text in sorted(chosen + told, key=lambda line: line[0])][-LINES:]
+    story_lines = [(p, f"{at:9.2f}  ** {kind}: {text}") for p, at, kind, text in world.story.lines]
+    lines = [text for _, text in sorted(chosen + story_lines, key=lambda line: line[0])][-LINES:]
     plan = world.plan
     left_out = f" --off {','.join(sorted(plan.off))}" if plan.off else ""
     again = again or f"python -m tests.simulation --first {plan.seed} --seeds 1{left_out}"
@@ -63,13 +63,13 @@ def _ids(event):
 def _widen(wanted, ledger):
     """A trial's story includes its allocations, and an allocation's its trial."""
     for id in list(wanted.get("allocation_id", ())):
-        known = ledger.allocations.get(id)
-        if known is not None and known.trial_id is not None:
-            wanted.setdefault("trial_id", set()).add(known.trial_id)
+        allocation = ledger.allocations.get(id)
+        if allocation is not None and allocation.trial_id is not None:
+            wanted.setdefault("trial_id", set()).add(allocation.trial_id)
     for id in list(wanted.get("trial_id", ())):
-        known = ledger.trials.get(id)
-        if known is not None:
-            wanted.setdefault("experiment_id", set()).add(known.experiment.id)
+        trial = ledger.trials.get(id)
+        if trial is not None:
+            wanted.setdefault("experiment_id", set()).add(trial.experiment.id)
     trials = wanted.get("trial_id", set())
     for allocation in ledger.allocations.values():
         if allocation.trial_id in trials:
@@ -77,7 +77,7 @@ def _widen(wanted, ledger):
 
 
 def _about(event, wanted):
-    found = _ids(event)
-    if "trial_id" in wanted and "trial_id" in found:
-        return bool(found["trial_id"] & wanted["trial_id"])
-    return any(found[name] & wanted.get(name, set()) for name in found)
+    ids = _ids(event)
+    if "trial_id" in wanted and "trial_id" in ids:
+        return bool(ids["trial_id"] & wanted["trial_id"])
+    return any(ids[name] & wanted.get(name, set()) for name in ids)

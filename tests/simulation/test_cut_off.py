@@ -36,7 +36,7 @@ def fenced(seed):
 
 
 @pytest.fixture
-def kept(seed):
+def unfenced(seed):
     with Lab(seed) as made:
         yield made
         made.rest()
@@ -176,23 +176,23 @@ def test_a_replacement_worker_does_not_end_the_runs_of_the_lost_one(fenced):
     fenced.reconnect(place)
 
 
-def test_a_kept_run_goes_on_beside_the_new_one_and_nothing_of_it_counts(kept):
-    experiment, trial_id, place = held(kept)
-    kept.cut_off(place)
-    kept.script_info(trial_id, 2)
-    assert kept.processes(place)
+def test_a_kept_run_goes_on_beside_the_new_one_and_nothing_of_it_counts(unfenced):
+    experiment, trial_id, place = held(unfenced)
+    unfenced.cut_off(place)
+    unfenced.script_info(trial_id, 2)
+    assert unfenced.processes(place)
     # The old run continues to its end, and reports it as soon as it reaches the log again.
-    kept.open("held")
-    kept.wait(1.0)
-    kept.reconnect(place)
-    kept.finished(experiment)
-    kept.until(lambda: not kept.processes(place), "the old run to end")
-    assert kept.outcomes(trial_id) == ["worker_lost", "succeeded"]
-    operations = kept.events(searcher.OperationSet, trial_id=trial_id)
-    counted = kept.world.ledger.trials[trial_id].completed
+    unfenced.open("held")
+    unfenced.wait(1.0)
+    unfenced.reconnect(place)
+    unfenced.finished(experiment)
+    unfenced.until(lambda: not unfenced.processes(place), "the old run to end")
+    assert unfenced.outcomes(trial_id) == ["worker_lost", "succeeded"]
+    operations = unfenced.events(searcher.OperationSet, trial_id=trial_id)
+    counted = unfenced.world.ledger.trials[trial_id].completed
     assert len(counted) == len(operations)
-    said = kept.events(trial.OperationCompleted, trial_id=trial_id)
-    assert {e.run for e in said if e.run != 2} <= {1}
+    completions = unfenced.events(trial.OperationCompleted, trial_id=trial_id)
+    assert {e.run for e in completions if e.run != 2} <= {1}
 
 
 # -- the same without the protection

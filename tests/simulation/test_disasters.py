@@ -154,14 +154,14 @@ def test_a_log_that_lost_its_tail_is_refused(owner):
         keep(world, subjects.CONTROL, world.disk.streams[subjects.CONTROL][:-3])
         return str(await outcome(world, owner))
 
-    told = after_some_time(tear)
-    assert "LogTruncated" in told
-    assert "was folded already" in told
+    failure = after_some_time(tear)
+    assert "LogTruncated" in failure
+    assert "was folded already" in failure
 
 
-def _damaged(world, found):
+def _damaged(world, matches):
     messages = list(world.disk.streams[subjects.CONTROL])
-    at = next(i for i, m in enumerate(messages) if found(m.subject))
+    at = next(i for i, m in enumerate(messages) if matches(m.subject))
     body = bytearray(messages[at].body)
     # Replaces the quote after `{"id`.
     body[4] ^= 0x40

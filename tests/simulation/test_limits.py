@@ -29,6 +29,6 @@ def test_no_size_is_fixed_where_a_function_is_defined():
         f"{module.__name__}.{name}"
         for module in _services()
         for name, made in inspect.getmembers(module, inspect.isfunction)
-        if usual & {one for one in made.__defaults__ or () if isinstance(one, int)}
+        if usual & {default for default in made.__defaults__ or () if isinstance(default, int)}
     ]
     assert fixed == []

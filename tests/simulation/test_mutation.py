@@ -17,8 +17,8 @@ def rule(state, number: int = 1):
 
 
 def test_each_mutant_changes_one_thing():
-    told = [mutant.what for mutant in mutants(SOURCE)]
-    assert told == [
+    descriptions = [mutant.what for mutant in mutants(SOURCE)]
+    assert descriptions == [
         "if number < LIMIT and (not state.over): always True",
         "if number < LIMIT and (not state.over): always False",
         "and/or: number < LIMIT and (not state.over)",

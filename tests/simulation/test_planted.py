@@ -96,9 +96,9 @@ def stale_read(patch):
     """The newest message on a subject is read from any broker, even one that lags."""
 
     async def last(self, subject):
-        kept = self._disk.streams[subjects.CONTROL]
-        end = len(kept) if self.server.lags_at is None else self.server.lags_at[subjects.CONTROL]
-        return next((m for m in reversed(kept[:end]) if m.subject == subject), None)
+        messages = self._disk.streams[subjects.CONTROL]
+        end = len(messages) if self.server.lags_at is None else self.server.lags_at[subjects.CONTROL]
+        return next((m for m in reversed(messages[:end]) if m.subject == subject), None)
 
     patch.setattr(Line, "last", last)
     # Such a world never comes to rest: ten times the usual need is enough to see it.
@@ -129,7 +129,7 @@ def second_worker_taken(patch):
 def taken_over_without_a_look(patch):
     """An intake that takes over continues after the last decision without looking at later facts."""
 
-    async def believed(self, *known):
+    async def believed(self, *until):
         return None
 
     patch.setattr(Relay, "_read_back", believed)
@@ -154,7 +154,7 @@ def work_for_who_is_given_back(patch):
     """A worker that registers again gets work, even if its pool is returning it."""
     patch.setattr(provisioned, "is_released", lambda state, worker_id: False)
     put_worker = State.put_worker
-    forget = lambda self, one: put_worker(self, msgspec.structs.replace(one, released=False))  # noqa: E731
+    forget = lambda self, worker: put_worker(self, msgspec.structs.replace(worker, released=False))  # noqa: E731
     patch.setattr(State, "put_worker", forget)
 
 
@@ -200,7 +200,7 @@ def test_a_planted_bug_is_found(plant, found_by, kinds, first, monkeypatch):
     off = [kind for kind in KINDS if kinds and kind not in kinds]
     worse = {"losses": 0.2, "user_every_s": 1.0} if "losses" in kinds else {}
     runs = (simulate.simulate(seed, off, **worse) for seed in chain(range(first, ENOUGH), range(first)))
-    found = next((run for run in runs if run.violation is not None), None)
-    assert found is not None, f"{plant.__doc__} And nobody noticed in {ENOUGH} seeds."
-    assert found_by in (None, getattr(found.violation, "name", "")), found.story
-    assert f"--first {found.seed}" in found.story
+    failed_run = next((run for run in runs if run.violation is not None), None)
+    assert failed_run is not None, f"{plant.__doc__} And nobody noticed in {ENOUGH} seeds."
+    assert found_by in (None, getattr(failed_run.violation, "name", "")), failed_run.story
+    assert f"--first {failed_run.seed}" in failed_run.story

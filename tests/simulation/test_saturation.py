@@ -32,7 +32,7 @@ def test_commands_first_would_starve_decisions(monkeypatch):
 
 def test_nothing_is_kept_of_what_was_asked():
     world = saturate(1, [toggles, toggles, switches], answers=1000)
-    for replica in (one for one in world.replicas if one.leads and hasattr(one, "runner")):
+    for replica in (replica for replica in world.replicas if replica.leads and hasattr(replica, "runner")):
         runner = replica.runner
         assert not runner.decider.unreacted
         assert not runner.decider._unconfirmed

@@ -235,14 +235,14 @@ def test_a_worker_that_is_back_with_fewer_slots_keeps_what_still_fits(lab):
         for p in e.parts
         if p.worker_id == place
     }
-    kept, moved = there[0, 1], there[2, 3]
+    kept_trial, moved_trial = there[0, 1], there[2, 3]
     lab.stop(place)
     lab.start(place, slots=2)
-    lab.until(lambda: lab.outcomes(moved) == ["worker_lost"], "the trial on the lost slots to end")
+    lab.until(lambda: lab.outcomes(moved_trial) == ["worker_lost"], "the trial on the lost slots to end")
     lab.open("shrunk")
     lab.finished(experiment)
-    assert lab.runs(kept) == 1
-    assert lab.runs(moved) == 2
+    assert lab.runs(kept_trial) == 1
+    assert lab.runs(moved_trial) == 2
 
 
 def test_what_the_log_refused_to_store_is_decided_as_soon_as_it_takes_it(lab):

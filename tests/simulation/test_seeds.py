@@ -42,7 +42,7 @@ print([hashlib.sha256(b"".join(simulate(seed).log)).hexdigest() for seed in rang
 def test_a_seed_replays_exactly_in_another_process():
     """Independent of that process's order of sets."""
     root = Path(__file__).parents[2]
-    told = {
+    digests = {
         subprocess.run(
             [sys.executable, "-c", DIGESTS],
             cwd=root,
@@ -53,7 +53,7 @@ def test_a_seed_replays_exactly_in_another_process():
         ).stdout
         for order in ("1", "2")
     }
-    assert len(told) == 1
+    assert len(digests) == 1
 
 
 def test_a_quiet_run_fails():

@@ -87,13 +87,13 @@ def test_what_is_said_while_the_intake_is_away_for_an_hour_is_heard_after_it(lab
     experiment, trials = lab.submit("busy", slots=4, trials=5)
     lab.until_held(*trials)
     replicas = lab.world.of("intake")
-    for one in replicas:
-        one.process.stop() if how == "stopped" else lab._call_in_loop(one.lead, False)
+    for replica in replicas:
+        replica.process.stop() if how == "stopped" else lab._call_in_loop(replica.lead, False)
     lab.open("busy")
     lab.wait(HOUR_S)
     assert lab.state(experiment) == "ACTIVE"
-    for one in replicas:
-        lab._call_in_loop(one.process.resume)
+    for replica in replicas:
+        lab._call_in_loop(replica.process.resume)
     lab._call_in_loop(replicas[0].lead, True)
     lab.finished(experiment)
     assert [lab.runs(trial) for trial in trials] == [1] * 5

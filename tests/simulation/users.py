@@ -162,10 +162,10 @@ def _where_it_grows(world, config):
 
 def _parent(world, chance):
     """Sometimes a fork: from an experiment, or from a checkpoint of one."""
-    known = [t for t in world.ledger.trials.values() if t.checkpoints]
-    if not known or chance.random() < 0.8:
+    trials = [t for t in world.ledger.trials.values() if t.checkpoints]
+    if not trials or chance.random() < 0.8:
         return {}
-    parent = chance.choice(known)
+    parent = chance.choice(trials)
     return {"parent_id": parent.experiment.id, "source_checkpoint": parent.checkpoints[-1][1]}
 
 
@@ -192,11 +192,11 @@ def submit(world, chance):
 
 def _some_experiment(world, chance):
     """Usually one that is not over."""
-    known = [
+    experiments = [
         e for e in world.ledger.experiments.values() if e.state.now != "DELETED" or chance.random() < 0.1
     ]
-    open_ = [e for e in known if e.state.now not in OVER]
-    among = open_ if open_ and chance.random() < 0.85 else known
+    open_ = [e for e in experiments if e.state.now not in OVER]
+    among = open_ if open_ and chance.random() < 0.85 else experiments
     return chance.choice(among).id if among else None
 
 
@@ -209,8 +209,8 @@ def change(action):
 
 
 def kill_trial(world, chance):
-    known = list(world.ledger.trials)
-    return ("searcher", KillTrial(trial_id=chance.choice(known), user="admin")) if known else None
+    trial_ids = list(world.ledger.trials)
+    return ("searcher", KillTrial(trial_id=chance.choice(trial_ids), user="admin")) if trial_ids else None
 
 
 def revise(world, chance):
@@ -239,15 +239,21 @@ def move_job(world, chance):
 
 
 def switch_worker(world, chance):
-    one = chance.choice(list(world.workers.values()))
+    worker = chance.choice(list(world.workers.values()))
     enabled, drain = chance.random() < 0.6, chance.random() < 0.5
-    return "scheduler", SwitchWorker(worker_id=one.id, enabled=enabled, drain=drain, user="admin")
+    return "scheduler", SwitchWorker(worker_id=worker.id, enabled=enabled, drain=drain, user="admin")
 
 
 def switch_slot(world, chance):
-    one = chance.choice(list(world.workers.values()))
-    slot, enabled, drain = chance.randrange(max(one.slots, 1)), chance.random() < 0.6, chance.random() < 0.5
-    return "scheduler", SwitchSlot(worker_id=one.id, slot_id=slot, enabled=enabled, drain=drain, user="admin")
+    worker = chance.choice(list(world.workers.values()))
+    slot, enabled, drain = (
+        chance.randrange(max(worker.slots, 1)),
+        chance.random() < 0.6,
+        chance.random() < 0.5,
+    )
+    return "scheduler", SwitchSlot(
+        worker_id=worker.id, slot_id=slot, enabled=enabled, drain=drain, user="admin"
+    )
 
 
 def submit_task(world, chance):
@@ -265,15 +271,15 @@ def submit_task(world, chance):
 
 
 def stop_task(world, chance):
-    known = list(world.ledger.tasks.values())
-    return ("scheduler", StopTask(task_id=chance.choice(known).task_id, user="eve")) if known else None
+    tasks = list(world.ledger.tasks.values())
+    return ("scheduler", StopTask(task_id=chance.choice(tasks).task_id, user="eve")) if tasks else None
 
 
 def move_task(world, chance):
-    known = list(world.ledger.tasks.values())
+    tasks = list(world.ledger.tasks.values())
     edit = chance.choice(({"priority": 5}, {"max_slots": chance.choice((0, 1))}, {"resource_pool": "second"}))
-    id = known and chance.choice(known).id
-    return ("scheduler", ChangeJob(experiment_id=id, user="eve", **edit)) if known else None
+    id = tasks and chance.choice(tasks).id
+    return ("scheduler", ChangeJob(experiment_id=id, user="eve", **edit)) if tasks else None
 
 
 def limit(world, chance):

@@ -23,8 +23,8 @@ def expected(trial, seen):
         return "ERROR" if bad else "COMPLETED", trial.restarts, None
     if trial.exit.outcome == "worker_lost":
         return None, trial.restarts, None
-    position, said = trial.early.get(run, (NEVER, ""))
-    reason = REASONS.get(said, said) if seen.has(position) else ""
+    position, stated_reason = trial.early.get(run, (NEVER, ""))
+    reason = REASONS.get(stated_reason, stated_reason) if seen.has(position) else ""
     if reason.endswith("INVALID_HP"):
         return "COMPLETED", trial.restarts, reason
     if bad and trial.restarts == experiment.max_restarts:

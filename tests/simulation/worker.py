@@ -169,9 +169,9 @@ class Worker(Runs):
         for order in self.orders.values():
             self._create_run(order)
         # Resume runs only now: what was lost with the machine must be reported as that, not by what is found.
-        found = list(self._runs.values())
-        await self._register([run.id for run in found if not self._is_lost(run)])
-        for run in found:
+        runs = list(self._runs.values())
+        await self._register([run.id for run in runs if not self._is_lost(run)])
+        for run in runs:
             self._spawn(self._execute(run))
         self._duties.append(self._spawn(self._send_heartbeats()))
         self._duties.append(self._spawn(self._contact.run_forever()))
@@ -288,7 +288,7 @@ class Worker(Runs):
         self.consumed = stored.position
 
     async def _act_on(self, orders):
-        ordered = {one.allocation_id: one for one in orders.allocations}
+        ordered = {standing.allocation_id: standing for standing in orders.allocations}
         for run in list(self._runs.values()):
             if run.id not in ordered and run.order.position <= orders.position:
                 self._kill(run, "it is over as far as the cluster knows")
@@ -296,9 +296,9 @@ class Worker(Runs):
                 self._remove_if_over(run)
             elif run.id in ordered and ordered[run.id].end:
                 self._kill(run, ordered[run.id].end)
-        for one in orders.allocations:
-            if one.allocation_id not in self.orders and not one.lost:
-                await self._accept_or_decline(one)
+        for standing in orders.allocations:
+            if standing.allocation_id not in self.orders and not standing.lost:
+                await self._accept_or_decline(standing)
         if orders.presence == "lost":
             await self._register_again()
 

@@ -6,8 +6,8 @@ from services.scheduler.heartbeats import RECONNECT_WAIT_S
 from tests.simulation.worker import Worker
 
 
-def _name(one):
-    return getattr(one, "name", None) or one.id
+def _name(target):
+    return getattr(target, "name", None) or target.id
 
 
 def _worker(world, chance):
@@ -43,11 +43,11 @@ async def host(world, chance):
 
 async def partition(world, chance):
     """A process and the log cannot reach each other."""
-    one = _worker(world, chance) if chance.random() < 0.6 else chance.choice(world.replicas)
-    if one is None or not one.up or one.line.cut:
+    target = _worker(world, chance) if chance.random() < 0.6 else chance.choice(world.replicas)
+    if target is None or not target.up or target.line.cut:
         return
-    line, seconds = one.line, chance.choice((1.0, 7.0, 20.0, 45.0, 90.0))
-    world.fault("partition", f"{_name(one)} is cut off for {seconds} s")
+    line, seconds = target.line, chance.choice((1.0, 7.0, 20.0, 45.0, 90.0))
+    world.fault("partition", f"{_name(target)} is cut off for {seconds} s")
     line.cut = True
     await asyncio.sleep(seconds)
     line.cut = False
@@ -55,23 +55,23 @@ async def partition(world, chance):
 
 async def deaf(world, chance):
     """A worker's heartbeats get lost, nothing else."""
-    one = _worker(world, chance)
-    if one is None:
+    target = _worker(world, chance)
+    if target is None:
         return
-    world.fault("deaf", f"nobody hears that {one.id} lives")
-    one.deaf = True
+    world.fault("deaf", f"nobody hears that {target.id} lives")
+    target.deaf = True
     await asyncio.sleep(chance.choice((10.0, 40.0)))
-    one.deaf = False
+    target.deaf = False
 
 
 async def twin(world, chance):
     """A second worker starts with the id of an existing one; after a while somebody notices."""
-    one = _worker(world, chance)
-    if one is None:
+    target = _worker(world, chance)
+    if target is None:
         return
     seconds = chance.choice((5.0, 40.0))
-    world.fault("twin", f"another worker {one.id} is started, for {seconds} s")
-    second = Worker(world, one.id, one.slots, one.pool)
+    world.fault("twin", f"another worker {target.id} is started, for {seconds} s")
+    second = Worker(world, target.id, target.slots, target.pool)
     second.start()
     try:
         await asyncio.sleep(seconds)
@@ -82,45 +82,45 @@ async def twin(world, chance):
 
 async def slots(world, chance):
     """Accelerators of a worker fail while it runs, and come back."""
-    one = _worker(world, chance)
-    if one is None or not one.slots or not one.settled:
+    target = _worker(world, chance)
+    if target is None or not target.slots or not target.settled:
         return
-    session, before, left = one.session, one.slots, chance.randrange(one.slots)
-    world.fault("slots", f"{one.id} has {left} of its {before} slots")
-    await one.do(one.change_slots(left))
+    session, before, left = target.session, target.slots, chance.randrange(target.slots)
+    world.fault("slots", f"{target.id} has {left} of its {before} slots")
+    await target.do(target.change_slots(left))
     await asyncio.sleep(chance.choice((0.5, 10.0, 30.0)))
-    if one.up and one.settled and one.slots == left and one.session != session:
-        await one.do(one.change_slots(before))
+    if target.up and target.settled and target.slots == left and target.session != session:
+        await target.do(target.change_slots(before))
 
 
 async def resize(world, chance):
     """The cluster gets another worker, or one leaves and comes back with other slots."""
-    one = _worker(world, chance)
-    if one is None or (len(world.workers) < 5 and chance.random() < 0.5):
+    target = _worker(world, chance)
+    if target is None or (len(world.workers) < 5 and chance.random() < 0.5):
         world.fault("resize", f"worker w{len(world.workers)} joins")
         world.add_worker(f"w{len(world.workers)}")
         return
-    world.fault("resize", f"worker {one.id} leaves")
+    world.fault("resize", f"worker {target.id} leaves")
     try:
-        await one.do(one.leave())
+        await target.do(target.leave())
     except asyncio.CancelledError:
-        one.kill()
+        target.kill()
         raise
     if len(world.workers) > 2 and chance.random() < 0.3:
-        one.retired = True
+        target.retired = True
         return
     await asyncio.sleep(chance.choice((1.0, 20.0)))
-    one.slots = chance.choice((1, 2, 4))
-    if not one.up:
-        one.start()
+    target.slots = chance.choice((1, 2, 4))
+    if not target.up:
+        target.start()
 
 
 async def provisioner(world, chance):
     """A provisioner dies at any point, and is restarted."""
     if not world.provisioners:
         return
-    one = chance.choice(world.provisioners)
+    target = chance.choice(world.provisioners)
     world.fault("provisioner", "one dies")
-    one.crash()
+    target.crash()
     await asyncio.sleep(chance.choice((0.5, 20.0)))
-    one.start()
+    target.start()

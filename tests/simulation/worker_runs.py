@@ -61,15 +61,15 @@ class Runs:
         for run in list(self._runs.values()):
             self._kill(run, "another one has its id")
 
-    async def _accept_or_decline(self, one):
-        if one.end or one.briefing is None:
-            lost = not one.end and not one.problem
+    async def _accept_or_decline(self, standing):
+        if standing.end or standing.briefing is None:
+            lost = not standing.end and not standing.problem
             fact = worker.AllocationExited(
-                worker_id=self.id, allocation_id=one.allocation_id, message="given back", lost=lost
+                worker_id=self.id, allocation_id=standing.allocation_id, message="given back", lost=lost
             )
             await self._state(fact)
             return
-        order = self.orders[one.allocation_id] = Order(one.briefing, one.position)
+        order = self.orders[standing.allocation_id] = Order(standing.briefing, standing.position)
         self._spawn(self._execute(self._create_run(order)))
 
     def _create_run(self, order):

@@ -85,9 +85,9 @@ class World(StepChecks):
             return [Intake(self, number) for number in range(self.plan.intakes)]
         if owner == "gateway":
             # Each has a database of its own, or all of them share one.
-            one = FakeDatabase(self.chance)
+            shared_database = FakeDatabase(self.chance)
             return [
-                Gateway(self, number, one if self.plan.share else FakeDatabase(self.chance))
+                Gateway(self, number, shared_database if self.plan.share else FakeDatabase(self.chance))
                 for number in range(self.plan.gateways)
             ]
         shelf, count = FakeDatabase(self.chance), 1 + (self.chance.random() < 0.5)
@@ -120,7 +120,9 @@ class World(StepChecks):
 
     def databases(self, owner):
         """The databases of a service."""
-        return list({id(one.shelf): one.shelf for one in self.of(owner) if owner in self.rules}.values())
+        return list(
+            {id(replica.shelf): replica.shelf for replica in self.of(owner) if owner in self.rules}.values()
+        )
 
     def answering(self, owner):
         return [r for r in self.of(owner) if r.answers]
@@ -154,14 +156,14 @@ class World(StepChecks):
             raise
         self._check_acknowledged(command, position, value)
         if position < before:
-            told = f"{command} was answered at {position}, {owner} had answered others at {before} before"
-            self.fail(Violation("answers follow those before them", told))
+            text = f"{command} was answered at {position}, {owner} had answered others at {before} before"
+            self.fail(Violation("answers follow those before them", text))
         self.acknowledged[owner] = max(position, self.acknowledged.get(owner, 0))
         return position, value
 
     async def news(self, owner, trial_id, ask):
         """Ask like a script: the news, or None after a while or if the answer got lost."""
-        there = [one for one in self.of(owner) if one.up and one.runner.ready.is_set()]
+        there = [replica for replica in self.of(owner) if replica.up and replica.runner.ready.is_set()]
         if not there:
             await asyncio.sleep(0.5)
             return None
@@ -176,10 +178,10 @@ class World(StepChecks):
 
     async def holder(self, worker_id):
         """Ask the scheduler, like a worker, who has its id; None if nobody answers."""
-        there = [one for one in self.of("scheduler") if one.up and one.runner.ready.is_set()]
+        there = [replica for replica in self.of("scheduler") if replica.up and replica.runner.ready.is_set()]
         await asyncio.sleep(0.05 * self.chance.random())
         # A process that has ended meanwhile does not answer.
-        there = [one for one in there if one.up and one.runner.ready.is_set()]
+        there = [replica for replica in there if replica.up and replica.runner.ready.is_set()]
         return holder_answer(self.chance.choice(there).runner.state, worker_id) if there else None
 
     def _check_refused(self, command, refusal, before):
@@ -197,8 +199,8 @@ class World(StepChecks):
 
     def start(self):
         self.start_services()
-        for one in self.provisioners:
-            one.start()
+        for provisioner in self.provisioners:
+            provisioner.start()
         self.usual = self.chance.choice((1, 2, 2, 4))
         for number in range(self.chance.randrange(1, 5)):
             self.add_worker(f"w{number}")
@@ -214,15 +216,15 @@ class World(StepChecks):
         pool = self.chance.choice(("default", "default", "default", "second"))
         self.join(Worker(self, id, slots, pool))
 
-    def join(self, one):
+    def join(self, worker):
         """Add a worker to the cluster."""
-        self.workers[one.id] = one
-        one.start()
+        self.workers[worker.id] = worker
+        worker.start()
 
     def resume(self):
         """Continue every stopped process."""
-        for one in (*self.replicas, *self.workers.values()):
-            one.process.resume()
+        for participant in (*self.replicas, *self.workers.values()):
+            participant.process.resume()
 
     async def sleep(self, seconds):
         """Let time pass; returns early when something went wrong."""
