@@ -115,12 +115,12 @@ class Cluster:
         )
 
     def messages(self, worker_id="w"):
-        found = [m for m in self.log.streams[subjects.ORDERS] if m.subject == subjects.orders(worker_id)]
-        return [msgspec.json.decode(m.body, type=WorkerOrders) for m in found]
+        messages = [m for m in self.log.streams[subjects.ORDERS] if m.subject == subjects.orders(worker_id)]
+        return [msgspec.json.decode(m.body, type=WorkerOrders) for m in messages]
 
     async def orders_when(self, true, worker_id="w"):
         """The newest orders, as soon as they are as wanted."""
-        await self.until(lambda: (found := self.messages(worker_id)) and true(found[-1]))
+        await self.until(lambda: (messages := self.messages(worker_id)) and true(messages[-1]))
         return self.messages(worker_id)[-1]
 
     async def until(self, true):

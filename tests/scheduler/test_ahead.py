@@ -54,9 +54,9 @@ def test_many_commands_share_a_round_and_see_each_other():
                 ChangeJob(experiment_id=-n, resource_pool="other", priority=7, user="admin")
                 for n in range(1, TASKS + 1, 3)
             ]
-            await asyncio.gather(*(asked(*one) for one in enumerate(commands)))
-            found = events(log)
-            assert sum(isinstance(event, Decision) for event in found) <= 6
+            await asyncio.gather(*(asked(*numbered_command) for numbered_command in enumerate(commands)))
+            stored_events = events(log)
+            assert sum(isinstance(event, Decision) for event in stored_events) <= 6
             numbers = [task.number for task in runner.state.tasks.values()]
             assert sorted(numbers) == list(range(1, TASKS + 1))
             waiting = runner.state.index.books["other"].waiting.values()
@@ -79,7 +79,7 @@ class Watched:
 
 def whole(state):
     """Its records, its indexes, and who holds what."""
-    indexes = {name: list(one) for name, one in vars(state).items() if isinstance(one, SortedKeys)}
+    indexes = {name: list(index) for name, index in vars(state).items() if isinstance(index, SortedKeys)}
     jobs = range(-5, 8)
     occupancy = {
         id: (sorted(state.occupancy.held_on(id)), state.occupancy.taken_on(id)) for id in state.workers

@@ -50,7 +50,7 @@ def test_tasks_from_elsewhere_are_refused(lab):
         submit(lab, 1)
     submit(lab, 1, "default")
     submit(lab, 2)
-    assert {one.pool for one in lab.state.allocations.values()} == {"default", "gpu"}
+    assert {allocation.pool for allocation in lab.state.allocations.values()} == {"default", "gpu"}
 
 
 def test_a_job_moves_only_to_a_pool_of_its_workspace(lab):

@@ -76,12 +76,16 @@ def test_what_was_folded_is_not_read_again():
         facts = Facts(log)
         story = [experiment(1), trial(5), requested(5, 1), assigned(5, 1), requested(5, 2), assigned(5, 2)]
         facts.on_folded(await log.say(*story))
-        found = await read_briefing(facts, "5.r.2", ALONE)
-        assert (found.config, found.trial.seed, found.trial.steps_completed) == ({"n": 1}, 5, 2)
+        folded_briefing = await read_briefing(facts, "5.r.2", ALONE)
+        assert (
+            folded_briefing.config,
+            folded_briefing.trial.seed,
+            folded_briefing.trial.steps_completed,
+        ) == ({"n": 1}, 5, 2)
         # With the span that it was decided in, which is no part of the event.
         assert log.asked == [subjects.control("scheduler.allocation.assigned", "5.r.2")]
         # Whoever has just begun to lead reads, and comes to the same.
-        assert await read_briefing(Facts(log), "5.r.2", ALONE) == found
+        assert await read_briefing(Facts(log), "5.r.2", ALONE) == folded_briefing
         assert len(log.asked) == 5
 
     asyncio.run(work())

@@ -36,7 +36,7 @@ def test_what_is_killed_or_asked_to_leave_is_terminating(cluster):
     for trial in (1, 2):
         cluster.request(trial)
         cluster.started(trial)
-    assert {one.state for one in cluster.state.allocations.values()} == {"RUNNING"}
+    assert {allocation.state for allocation in cluster.state.allocations.values()} == {"RUNNING"}
     cluster.stop(1)
     cluster.stop(2, kill=True)
-    assert {one.state for one in cluster.state.allocations.values()} == {"TERMINATING"}
+    assert {allocation.state for allocation in cluster.state.allocations.values()} == {"TERMINATING"}

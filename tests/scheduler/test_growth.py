@@ -259,8 +259,8 @@ def test_the_provisioner_gets_the_demand(grow):
     cluster.request(1)
     (row,) = provisioning(cluster.state, Provisioning())
     assert (row["pool"], row["newest"]) == ("default", 1)
-    (one,) = row["workers"]
-    assert (one["id"], one["phase"], one["released"]) == ("default-1", "wanted", "")
+    (worker,) = row["workers"]
+    assert (worker["id"], worker["phase"], worker["released"]) == ("default-1", "wanted", "")
     assert provisioning(cluster.state, Provisioning(pool="default")) == [row]
     assert provisioning(cluster.state, Provisioning(pool="nowhere")) == []
 

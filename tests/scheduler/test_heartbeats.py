@@ -33,8 +33,8 @@ def after(seconds, clock, watch, cluster):
     """Look every second; who is silent at the end."""
     for _ in range(int(seconds)):
         clock.at += 1.0
-        found = watch.silence_reports(cluster.state)
-    return [(report.worker_id, report.session) for report in found]
+        reports = watch.silence_reports(cluster.state)
+    return [(report.worker_id, report.session) for report in reports]
 
 
 def test_silence_counts_from_the_last_heartbeat(cluster, clock, watch):
@@ -115,8 +115,8 @@ def give_up_commands(seconds, clock, watch, cluster):
     for _ in range(int(seconds)):
         clock.at += 1.0
         watch.silence_reports(cluster.state)
-        found = watch.give_up_commands(cluster.state)
-    return [(command.allocation_id, command.worker_id) for command in found]
+        commands = watch.give_up_commands(cluster.state)
+    return [(command.allocation_id, command.worker_id) for command in commands]
 
 
 def test_what_its_host_must_have_ended_is_given_up_and_starts_elsewhere(fenced, clock, watch):

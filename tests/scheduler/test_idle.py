@@ -48,7 +48,7 @@ def test_used_again_it_goes_on(cluster):
     assert due(cluster) is None
     assert list(RULES.expire(cluster.state, first + 1)) == []
     idle(cluster)
-    assert [one.due_at for one in RULES.expire(cluster.state, due(cluster))] == [due(cluster)]
+    assert [event.due_at for event in RULES.expire(cluster.state, due(cluster))] == [due(cluster)]
 
 
 def test_who_is_being_ended_is_idle_for_nothing(cluster):

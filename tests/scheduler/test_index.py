@@ -59,8 +59,8 @@ class Chance:
         self.cluster.worker(name, slots, session, held, 10**9, pool)
 
     def job(self):
-        known = self.cluster.state.jobs
-        free = [id for id in range(1, 8) if id not in known]
+        jobs = self.cluster.state.jobs
+        free = [id for id in range(1, 8) if id not in jobs]
         if free:
             resources = {
                 "priority": self.random.choice([None, 10, 60]),
@@ -74,28 +74,30 @@ class Chance:
         self.cluster.request(self.trials, self.random.choice([0, 1, 1, 2, 4]), experiment=experiment)
 
     def allocation(self):
-        known = [a for a in self.cluster.state.allocations.values() if a.members]
-        return self.random.choice(known) if known else None
+        allocations = [a for a in self.cluster.state.allocations.values() if a.members]
+        return self.random.choice(allocations) if allocations else None
 
     def begin(self):
-        if one := self.allocation():
-            member = self.random.choice(one.members)
-            self.cluster.decisions_after(worker.AllocationStarted(member.worker_id, one.id))
+        if allocation := self.allocation():
+            member = self.random.choice(allocation.members)
+            self.cluster.decisions_after(worker.AllocationStarted(member.worker_id, allocation.id))
 
     def end(self):
-        if one := self.allocation():
-            member = self.random.choice(one.members)
+        if allocation := self.allocation():
+            member = self.random.choice(allocation.members)
             code = self.random.choice([0, 1, 137, None])
             self.cluster.decisions_after(
-                worker.AllocationExited(worker_id=member.worker_id, allocation_id=one.id, exit_code=code)
+                worker.AllocationExited(
+                    worker_id=member.worker_id, allocation_id=allocation.id, exit_code=code
+                )
             )
 
     def stop(self):
-        known = list(self.cluster.state.allocations.values())
-        if known:
-            one = self.random.choice(known)
+        allocations = list(self.cluster.state.allocations.values())
+        if allocations:
+            allocation = self.random.choice(allocations)
             stop = searcher.StopRequested(
-                trial_id=1, allocation_id=one.id, kill=self.random.random() < 0.5, reason="a whim"
+                trial_id=1, allocation_id=allocation.id, kill=self.random.random() < 0.5, reason="a whim"
             )
             self.cluster.decisions_after(stop)
 

@@ -226,8 +226,8 @@ def test_what_runs_elsewhere_has_no_job(cluster):
 
 def test_a_change_is_previewed_before_it_is_made(queue):
     queue.worker(slots=1)
-    found = ask(queue, PreviewChange(ChangeJob(experiment_id=3, user="bob", ahead_of=2)))
-    assert found == {"order": [1, 3, 2], "starts": [], "leave": []}
+    preview = ask(queue, PreviewChange(ChangeJob(experiment_id=3, user="bob", ahead_of=2)))
+    assert preview == {"order": [1, 3, 2], "starts": [], "leave": []}
     assert order(queue) == [1, 2, 3], "nothing has changed"
     with pytest.raises(Refused, match="priority must be between"):
         ask(queue, PreviewChange(ChangeJob(experiment_id=3, user="bob", priority=0)))
@@ -239,7 +239,7 @@ def test_whom_a_change_would_ask_to_leave(cluster):
         cluster.job(id)
         cluster.request(id, experiment=id)
     cluster.worker(slots=1)
-    found = ask(cluster, PreviewChange(ChangeJob(experiment_id=2, user="bob", priority=1)))
-    assert found == {"order": [2, 1], "starts": [], "leave": [1]}
+    preview = ask(cluster, PreviewChange(ChangeJob(experiment_id=2, user="bob", priority=1)))
+    assert preview == {"order": [2, 1], "starts": [], "leave": [1]}
     (asked,) = change(cluster, 2, priority=1)
     assert asked.allocation_id == "1.t1.1", "as it then is"

@@ -30,7 +30,7 @@ def play():
 
 
 def ids(orders):
-    return [one.allocation_id for one in orders.allocations]
+    return [entry.allocation_id for entry in orders.allocations]
 
 
 def test_an_order_contains_all_that_a_start_needs(play):
@@ -38,11 +38,11 @@ def test_an_order_contains_all_that_a_start_needs(play):
         cluster.schedulers()
         await cluster.register()
         await cluster.request(1)
-        found = await cluster.orders_when(ids)
-        assert (found.session, found.presence, cluster.made) == ("s1", "here", ["w"])
-        (one,) = found.allocations
-        assert (one.allocation_id, one.end, one.lost, one.problem) == ("1.r.1", "", False, "")
-        briefing = one.briefing
+        worker_orders = await cluster.orders_when(ids)
+        assert (worker_orders.session, worker_orders.presence, cluster.made) == ("s1", "here", ["w"])
+        (entry,) = worker_orders.allocations
+        assert (entry.allocation_id, entry.end, entry.lost, entry.problem) == ("1.r.1", "", False, "")
+        briefing = entry.briefing
         assert (briefing.user, briefing.config, briefing.checkpoint) == ("ann", CONFIG, "c")
         assert (briefing.trial.hparams, briefing.trial.seed, briefing.trial.steps_completed) == (
             {"lr": 0.1},
@@ -52,7 +52,7 @@ def test_an_order_contains_all_that_a_start_needs(play):
         assert briefing.gang.addresses == ("at-w",)
         assert briefing.token == "token of 1.r.1"
         assert briefing.assigned.allocation_id == "1.r.1"
-        assert found.position >= one.position
+        assert worker_orders.position >= entry.position
 
     play(story)
 
@@ -64,8 +64,8 @@ def test_only_the_workers_of_a_run_get_its_token(play):
             await cluster.register(name, slots=1)
         await cluster.request(1)
         await cluster.request(2)
-        told = {name: (await cluster.orders_when(ids, name)).allocations for name in "ab"}
-        tokens = {name: [one.briefing.token for one in found] for name, found in told.items()}
+        allocations = {name: (await cluster.orders_when(ids, name)).allocations for name in "ab"}
+        tokens = {name: [entry.briefing.token for entry in entries] for name, entries in allocations.items()}
         assert sorted(tokens.values()) == [["token of 1.r.1"], ["token of 2.r.1"]]
         for name, other in zip("ab", "ba", strict=True):
             seen = "".join(str(message) for message in cluster.messages(name))
@@ -81,9 +81,9 @@ def test_all_nodes_of_a_gang_get_the_same_order(play):
         for name in "ab":
             await cluster.register(name)
         await cluster.request(1, slots=4)
-        one, other = [(await cluster.orders_when(ids, name)).allocations[0].briefing for name in "ab"]
-        assert one == other
-        assert sorted(one.gang.addresses) == ["at-a", "at-b"]
+        briefing, other = [(await cluster.orders_when(ids, name)).allocations[0].briefing for name in "ab"]
+        assert briefing == other
+        assert sorted(briefing.gang.addresses) == ["at-a", "at-b"]
 
     play(story)
 
@@ -96,8 +96,11 @@ def test_orders_contain_ends_with_their_reason_and_no_ended_runs(play):
         await cluster.orders_when(ids)
         killed = searcher.StopRequested(trial_id=1, allocation_id="1.r.1", kill=True, reason="killed by ann")
         await cluster.say(worker.AllocationStarted("w", "1.r.1"), killed)
-        found = await cluster.orders_when(lambda orders: orders.allocations[0].end)
-        assert (found.allocations[0].end, found.allocations[0].briefing) == ("killed by ann", None)
+        worker_orders = await cluster.orders_when(lambda orders: orders.allocations[0].end)
+        assert (worker_orders.allocations[0].end, worker_orders.allocations[0].briefing) == (
+            "killed by ann",
+            None,
+        )
         await cluster.say(worker.AllocationExited(worker_id="w", allocation_id="1.r.1", exit_code=137))
         await cluster.orders_when(lambda orders: not orders.allocations)
 
@@ -116,10 +119,10 @@ def test_a_lost_worker_gets_orders_to_end_its_runs(play):
         await cluster.request(1)
         await cluster.orders_when(ids)
         await cluster.say(worker.AllocationStarted("w", "1.r.1"), scheduler.WorkerLost("w", "silent"))
-        found = await cluster.orders_when(lambda orders: orders.presence == "lost")
-        assert [(one.allocation_id, bool(one.end), one.lost) for one in found.allocations] == [
-            ("1.r.1", True, True)
-        ]
+        worker_orders = await cluster.orders_when(lambda orders: orders.presence == "lost")
+        assert [
+            (entry.allocation_id, bool(entry.end), entry.lost) for entry in worker_orders.allocations
+        ] == [("1.r.1", True, True)]
 
     play(story)
 
@@ -156,9 +159,9 @@ def test_the_log_lacks_what_it_is_to_run(play):
                 reason="",
             )
         )
-        found = await cluster.orders_when(ids)
-        assert found.allocations[0].briefing is None
-        assert "the log has nothing on control.searcher" in found.allocations[0].problem
+        worker_orders = await cluster.orders_when(ids)
+        assert worker_orders.allocations[0].briefing is None
+        assert "the log has nothing on control.searcher" in worker_orders.allocations[0].problem
 
     play(story)
 
@@ -172,11 +175,11 @@ def test_orders_beyond_one_message_follow_when_earlier_ones_have_started(play, m
         await cluster.register()
         await cluster.request(1, config=large)
         await cluster.request(2, config=large)
-        found = await cluster.orders_when(ids)
-        assert ids(found) == ["1.r.1"]
+        worker_orders = await cluster.orders_when(ids)
+        assert ids(worker_orders) == ["1.r.1"]
         second = [m for m in cluster.log.streams[subjects.CONTROL] if m.subject.endswith("2.r.1.assigned")]
         if second:
-            assert found.position < second[0].position
+            assert worker_orders.position < second[0].position
         await cluster.say(worker.AllocationStarted("w", "1.r.1"))
         await cluster.orders_when(lambda orders: ids(orders) == ["1.r.1", "2.r.1"])
 
@@ -200,8 +203,10 @@ def test_an_order_to_end_waits_for_nobodys_briefing(play, monkeypatch, reason):
         await cluster.request(3, config=large)
         await cluster.orders_when(lambda orders: "2.r.1" in ids(orders))
         await cluster.say(scheduler.KillRequested("1.r.1", reason))
-        found = await cluster.orders_when(lambda orders: any(one.end for one in orders.allocations))
-        assert reason.startswith(found.allocations[0].end)
+        worker_orders = await cluster.orders_when(
+            lambda orders: any(entry.end for entry in orders.allocations)
+        )
+        assert reason.startswith(worker_orders.allocations[0].end)
         await cluster.say(worker.AllocationStarted("w", "2.r.1"))
         await cluster.orders_when(lambda orders: ids(orders) == ["1.r.1", "2.r.1", "3.r.1"])
 
@@ -222,16 +227,17 @@ def test_what_was_briefed_stays_although_its_briefing_has_grown(monkeypatch):
             for size in sizes
         ]
         standing = [
-            Standing(allocation_id=f"{n}", position=n, briefing=one) for n, one in enumerate(brief, 1)
+            Standing(allocation_id=f"{n}", position=n, briefing=briefing)
+            for n, briefing in enumerate(brief, 1)
         ]
         return WorkerOrders(
             worker_id="w", position=9, session="s", presence="here", allocations=tuple(standing)
         )
 
-    told = orders.trim_to_message(given(900, 900), None)
-    assert (told.position, ids(told)) == (9, ["1", "2"])
+    sent = orders.trim_to_message(given(900, 900), None)
+    assert (sent.position, ids(sent)) == (9, ["1", "2"])
     grown = given(1200, 1200)
-    assert (orders.trim_to_message(grown, told).position, ids(orders.trim_to_message(grown, told))) == (
+    assert (orders.trim_to_message(grown, sent).position, ids(orders.trim_to_message(grown, sent))) == (
         9,
         ["1", "2"],
     )
@@ -256,8 +262,8 @@ def test_another_leader_goes_on_and_the_old_one_is_refused(play):
         before = cluster.messages()
         cluster.leader = 0
         await cluster.request(2)
-        found = await cluster.orders_when(lambda orders: ids(orders) == ["1.r.1", "2.r.1"])
-        assert found.position > before[-1].position
+        worker_orders = await cluster.orders_when(lambda orders: ids(orders) == ["1.r.1", "2.r.1"])
+        assert worker_orders.position > before[-1].position
 
     play(story)
 
@@ -349,8 +355,8 @@ def test_a_worker_that_lives_and_was_never_registered_is_called_back(play, clust
                 beat = SimpleNamespace(subject=subjects.heartbeat(id), data=session.encode())
                 asyncio.run(watch.on_heartbeat(beat))
             watch.silence_reports(cluster.state)
-            found = watch.unregistered_workers(cluster.state)
-        return found
+            unregistered = watch.unregistered_workers(cluster.state)
+        return unregistered
 
     assert beats(20) == []
     assert beats(10) == [("gone", "s7")]
@@ -389,4 +395,4 @@ def test_nobody_is_given_up_before_the_host_can_know(cluster, monkeypatch):
     received.append("w1")
     assert watch.give_up_commands(cluster.state) == []
     now[0] += 9.0 + heartbeats.GRACE_S + 0.1
-    assert [one.worker_id for one in watch.give_up_commands(cluster.state)] == ["w1"]
+    assert [command.worker_id for command in watch.give_up_commands(cluster.state)] == ["w1"]

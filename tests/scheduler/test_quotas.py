@@ -14,11 +14,11 @@ from tests.walks.counting import Meter
 
 
 def assigned(events):
-    return [one.allocation_id for one in events if isinstance(one, scheduler.AllocationAssigned)]
+    return [event.allocation_id for event in events if isinstance(event, scheduler.AllocationAssigned)]
 
 
 def holds(state):
-    return {id for id, one in state.allocations.items() if one.members}
+    return {id for id, allocation in state.allocations.items() if allocation.members}
 
 
 class Limited:
@@ -346,11 +346,11 @@ def test_whatever_happens_no_quota_is_passed_and_a_rebuild_agrees(limited, seed)
         return limited.request(trials, chance.choice([1, 1, 2, 4]), experiment=chance.randint(1, 6))
 
     def end():
-        running = [one for one in limited.state.allocations.values() if one.members]
+        running = [allocation for allocation in limited.state.allocations.values() if allocation.members]
         if not running:
             return []
-        one = chance.choice(running)
-        return limited.exited(one.trial_id, worker_id=one.members[0].worker_id)
+        allocation = chance.choice(running)
+        return limited.exited(allocation.trial_id, worker_id=allocation.members[0].worker_id)
 
     def change():
         change = {"priority": chance.randint(1, 99)}

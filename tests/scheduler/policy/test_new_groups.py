@@ -45,7 +45,7 @@ def afresh(book):
     )
 
 
-def told(offers):
+def offered(offers):
     return [(claim.name, claim.offer, claim.active) for claim in offers.claims if claim.offer]
 
 
@@ -129,15 +129,15 @@ def test_a_pass_that_is_skipped_would_have_decided_and_offered_the_same(first, a
     new_groups, new_requests = of_drawn(more, 100)
     for name, group in new_groups.items():
         book.put_group(name, group)
-        for request in (one for one in new_requests if one.group == name):
+        for request in (new_request for new_request in new_requests if new_request.group == name):
             book.wait(request)
         fresh = afresh(book)
         decision = decide(book)
         assert decision == decide(fresh)
-        assert told(offers_of(book)) == told(Offers(fresh))
+        assert offered(offers_of(book)) == offered(Offers(fresh))
         for request in book.waiting.values():
-            said = explain(book, request.allocation_id, decision)
-            assert said == explain(fresh, request.allocation_id, decision)
+            explanation = explain(book, request.allocation_id, decision)
+            assert explanation == explain(fresh, request.allocation_id, decision)
 
 
 def of_drawn(drawn, start):

@@ -39,15 +39,15 @@ def order(queue):
 @pytest.mark.parametrize("case", VECTORS["queue_moves"]["cases"], ids=lambda case: str(case["move"]))
 def test_queue_moves(case):
     priorities = case.get("priorities", {})
-    known = {id: queued(id, 100 * (n + 1), priorities.get(id, 50)) for n, id in enumerate(NAMES)}
+    jobs = {id: queued(id, 100 * (n + 1), priorities.get(id, 50)) for n, id in enumerate(NAMES)}
     ahead = "ahead_of" in case
     anchor = case["ahead_of"] if ahead else case["behind_of"]
-    beyond = neighbour(list(known.values()), case["move"], anchor, ahead=ahead)
+    beyond = neighbour(list(jobs.values()), case["move"], anchor, ahead=ahead)
     assert (beyond.job_id if beyond else ("head" if ahead else "tail")) == case["second_anchor"]
-    moved = move(known.values(), case["move"], anchor, ahead=ahead, now=NOW)
+    moved = move(jobs.values(), case["move"], anchor, ahead=ahead, now=NOW)
     assert moved.priority == case["priority"]
-    assert (moved.priority != known[case["move"]].priority) == case["priority_changes"]
-    after = order({**known, case["move"]: moved}.values())
+    assert (moved.priority != jobs[case["move"]].priority) == case["priority_changes"]
+    after = order({**jobs, case["move"]: moved}.values())
     assert after.index(case["move"]) - after.index(anchor) == (-1 if ahead else 1)
 
 
@@ -139,7 +139,7 @@ def pool_of(tasks, type, agent):
 
 def infos(book):
     """What is reported of each job."""
-    requests = [*book.waiting.values(), *(one.request for one in book.running.values())]
+    requests = [*book.waiting.values(), *(share.request for share in book.running.values())]
     jobs = sorted({request.job_id for request in requests})
     return {id: job_info(book, [r for r in requests if r.job_id == id]) for id in jobs}
 
@@ -147,11 +147,11 @@ def infos(book):
 @pytest.mark.parametrize("type", ["priority", "fair_share"])
 def test_job_queue_info(type):
     (agent,) = INFO["agents"]
-    found = infos(pool_of(INFO["tasks"], type, agent))
+    job_infos = infos(pool_of(INFO["tasks"], type, agent))
     for id, expected in INFO["priority_scheduler" if type == "priority" else type].items():
         # How many are ahead of a job follows from the queue's order: tests/scheduler/test_listing.py.
-        told = {name: value for name, value in expected.items() if name != "jobs_ahead"}
-        assert {name: getattr(found[id], name) for name in told} == told
+        expected_fields = {name: value for name, value in expected.items() if name != "jobs_ahead"}
+        assert {name: getattr(job_infos[id], name) for name in expected_fields} == expected_fields
 
 
 @pytest.mark.parametrize("type", ["priority", "fair_share"])
