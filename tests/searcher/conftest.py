@@ -47,13 +47,13 @@ class Searching:
         return self.decide()
 
     def complete(self, trial_id, metric=0.5, run=None, seq=None):
-        known = self.state.trials[trial_id]
+        stored_trial = self.state.trials[trial_id]
         return self.decisions_after(
             trial.OperationCompleted(
                 trial_id=trial_id,
-                run=known.run if run is None else run,
-                seq=known.seq if seq is None else seq,
-                length=known.length,
+                run=stored_trial.run if run is None else run,
+                seq=stored_trial.seq if seq is None else seq,
+                length=stored_trial.length,
                 metric=metric,
             )
         )
@@ -62,13 +62,13 @@ class Searching:
         return self.decisions_after(trial.PreemptionAcknowledged(trial_id, self.state.trials[trial_id].run))
 
     def end_run(self, trial_id, outcome="succeeded", code=0, reason="exit code 0", **more):
-        known = self.state.trials[trial_id]
+        stored_trial = self.state.trials[trial_id]
         return self.decisions_after(
             scheduler.AllocationEnded(
-                allocation_id=known.allocation_id,
+                allocation_id=stored_trial.allocation_id,
                 kind="TRIAL",
                 trial_id=trial_id,
-                run=known.run,
+                run=stored_trial.run,
                 outcome=outcome,
                 exit_code=code,
                 reason=reason,
@@ -84,14 +84,14 @@ class Searching:
         return self.end_run(trial_id)
 
     def store_checkpoint(self, trial_id, uuid, steps):
-        known = self.state.trials[trial_id]
+        stored_trial = self.state.trials[trial_id]
         return self.decisions_after(
             trial.CheckpointStored(
                 trial_id=trial_id,
-                experiment_id=known.experiment_id,
-                run=known.run,
-                task_id=known.task_id,
-                allocation_id=known.allocation_id or "",
+                experiment_id=stored_trial.experiment_id,
+                run=stored_trial.run,
+                task_id=stored_trial.task_id,
+                allocation_id=stored_trial.allocation_id or "",
                 uuid=uuid,
                 resources={},
                 metadata={},

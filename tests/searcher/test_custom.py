@@ -22,8 +22,8 @@ def custom(searching):
 
 def events(searching):
     """Ids and kinds of what waits for an answer."""
-    found = ANSWERS[SearcherEvents](searching.state, SearcherEvents(1))
-    return [(one["id"], one["event"]["type"]) for one in found["events"]]
+    answer = ANSWERS[SearcherEvents](searching.state, SearcherEvents(1))
+    return [(entry["id"], entry["event"]["type"]) for entry in answer["events"]]
 
 
 def post(searching, by, *operations):
@@ -50,8 +50,8 @@ def test_a_whole_search(custom):
     post(custom, 1, A, TrainTo("a", 5))
     custom.complete(1, metric={"any": ["json", 1]})
     assert events(custom) == [(2, "trial_created"), (3, "validation_completed")]
-    found = ANSWERS[SearcherEvents](custom.state, SearcherEvents(1))["events"][1]["event"]
-    assert (found["metric"], found["length"]) == ({"any": ["json", 1]}, 5)
+    event = ANSWERS[SearcherEvents](custom.state, SearcherEvents(1))["events"][1]["event"]
+    assert (event["metric"], event["length"]) == ({"any": ["json", 1]}, 5)
     post(custom, 3, TrainTo("a", 9))
     custom.complete(1, metric=0.5)
     post(custom, 4, CloseTrial("a"))
@@ -95,9 +95,9 @@ def test_of_progress_that_nobody_reads_the_newest_stays(custom, monkeypatch):
     post(custom, 1, A, B, TrainTo("a", 500), TrainTo("b", 500))
     for units in range(100):
         custom.decisions_after(trial.Progressed(1, 1, float(units)))
-    found = events(custom)
-    assert len(found) == 10
-    assert found[-1] == (103, "trial_progress")
+    waiting = events(custom)
+    assert len(waiting) == 10
+    assert waiting[-1] == (103, "trial_progress")
 
 
 def test_work_for_a_trial_that_ended_meanwhile_is_dropped(custom):

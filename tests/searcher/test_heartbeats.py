@@ -108,7 +108,9 @@ class Cluster:
     def recorded(self, *kinds):
         """Events of these kinds in the log, with their times."""
         stored = [codec.decode(m.body, m.position) for m in self.journal.streams[subjects.CONTROL]]
-        return [(type(one.event), one.at - EPOCH) for one in stored if isinstance(one.event, kinds)]
+        return [
+            (type(record.event), record.at - EPOCH) for record in stored if isinstance(record.event, kinds)
+        ]
 
     @property
     def size(self):
@@ -134,7 +136,9 @@ def played(test):
                 contextlib.ExitStack() as stack,
             ):
                 cluster = Cluster()
-                stack.callback(lambda: [task.cancel() for one in cluster.replicas for task in one.tasks])
+                stack.callback(
+                    lambda: [task.cancel() for replica in cluster.replicas for task in replica.tasks]
+                )
                 await test(cluster)
 
         run(story())
@@ -189,8 +193,8 @@ async def test_a_leader_that_changes_blames_nobody_who_lives(cluster):
     for _ in range(10):
         await asyncio.sleep(400)
         first.leads, other.leads = other.leads, first.leads
-        for one in (first, other):
-            one.runner.on_leadership_change()
+        for replica in (first, other):
+            replica.runner.on_leadership_change()
     assert cluster.recorded(searcher.TrialOverdue) == []
     # What the new leader heard as a follower is no silence of before, either.
     cluster.lives = False
@@ -270,11 +274,11 @@ def live(outside, seconds, *, every=heartbeats.MAX_GAP_S - 10, trials=range(1, 5
         outside.fold.now += every
         for id in trials:
             outside.listener.hear(id, 1)
-        found = outside.listener.reports(outside.state)
-        for report in found:
+        new_reports = outside.listener.reports(outside.state)
+        for report in new_reports:
             outside.fold.rule(report)
             outside.fold.decide()
-        reports += found
+        reports += new_reports
     return reports
 
 
@@ -335,7 +339,7 @@ def test_what_is_no_sign_of_life_is_none(outside, subject, body):
 def test_a_sign_of_life_of_an_earlier_run_counts_for_nothing(outside):
     outside.fold.rule(OpenRun(trial_id=1, resume=True, user="ann"))
     reports = live(outside, 2 * PATIENCE_S)
-    silent = [one for one in reports if isinstance(one, ReportScriptSilent)]
+    silent = [report for report in reports if isinstance(report, ReportScriptSilent)]
     assert silent == [ReportScriptSilent(1, 2, 350.0)]
     assert outside.state.trials[1].state == "ERROR"
 

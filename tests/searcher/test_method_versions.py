@@ -80,6 +80,8 @@ def test_a_release_that_has_not_got_the_version_says_so(searching, next_release,
         searching.submit(THREE)
     created = searching.fold.log[0]
     monkeypatch.undo()
-    said = "version 2 of the method 'random', and this release has version 1: run the searcher of the release"
-    with pytest.raises(methods.UnknownVersion, match=said):
+    message = (
+        "version 2 of the method 'random', and this release has version 1: run the searcher of the release"
+    )
+    with pytest.raises(methods.UnknownVersion, match=message):
         list(evolve(State(), Recorded(1, created.event, "", "", 0.0, "", "CONTROL")))

@@ -42,8 +42,8 @@ def keys(searching, event):
 )
 def test_all_runs_hear_of_it_and_none_twice(searching, action, decided):
     searching.submit(RANDOM)
-    found = of(decided, change(searching, action))
-    assert sorted(one.trial_id for one in found) == list(range(1, MANY + 1))
+    stops = of(decided, change(searching, action))
+    assert sorted(stop.trial_id for stop in stops) == list(range(1, MANY + 1))
     assert searching.state.experiments[1].called is None
 
 
@@ -77,8 +77,8 @@ def test_a_trial_about_which_nothing_can_be_decided_holds_up_no_other(searching)
     searching.submit(RANDOM)
     searching.fold.given(searcher.ExperimentPaused(1, "paused by bob"))
     del searching.fold._touched["trials", AT_ONCE]
-    found = of(searcher.StopRequested, searching.decide())
-    assert {one.trial_id for one in found} == set(range(1, MANY + 1)) - {AT_ONCE}
+    stops = of(searcher.StopRequested, searching.decide())
+    assert {stop.trial_id for stop in stops} == set(range(1, MANY + 1)) - {AT_ONCE}
 
 
 def test_a_change_of_mind_reaches_all_that_heard_of_the_first(searching):
@@ -88,7 +88,7 @@ def test_a_change_of_mind_reaches_all_that_heard_of_the_first(searching):
     (stop,) = RULES.react(searching.state, key)
     searching.fold.given(stop, searcher.ExperimentActivated(1, "activated by bob"))
     searching.decide()
-    statuses = [trial_status(one) for _, one in sorted(searching.state.trials.items())]
+    statuses = [trial_status(trial) for _, trial in sorted(searching.state.trials.items())]
     assert statuses == ["leaving"] + ["running"] * (MANY - 1)
     searching.end_run(1, "killed")
     assert searching.state.trials[1].run == 2
@@ -103,9 +103,12 @@ def test_an_experiment_is_deleted_in_portions(searching):
         checkpoints.ExperimentEmptied(1, True, "none of its checkpoints is left")
     )
     *some, last = decided
-    assert [len(one.trial_ids) for one in some] == [3, 3, 3, 1]
-    assert sorted(id for one in some for id in one.trial_ids) == list(range(1, MANY + 1))
-    assert all(one.task_ids[0].startswith("1.") and len(one.task_ids) == len(one.trial_ids) for one in some)
+    assert [len(portion.trial_ids) for portion in some] == [3, 3, 3, 1]
+    assert sorted(id for portion in some for id in portion.trial_ids) == list(range(1, MANY + 1))
+    assert all(
+        portion.task_ids[0].startswith("1.") and len(portion.task_ids) == len(portion.trial_ids)
+        for portion in some
+    )
     assert last == searcher.ExperimentDeleted(1, "DELETED", "none of its checkpoints is left")
     state = searching.state
     assert not any((state.trials, state.tasks, state.searches, list(state.trials_by_status)))

@@ -355,5 +355,5 @@ def test_an_end_from_outside_says_who_wanted_it(searching, command, reason):
     outside.trial()
     outside.start()
     outside.rule(command)
-    (ended,) = [one for one in outside.fold.decided if isinstance(one, searcher.TrialEnded)]
+    (ended,) = [event for event in outside.fold.decided if isinstance(event, searcher.TrialEnded)]
     assert ended.reason == reason

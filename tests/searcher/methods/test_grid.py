@@ -25,9 +25,9 @@ def axis(**spec):
     ],
 )
 def test_axes(spec, values):
-    found = axis(**spec)
-    assert found == pytest.approx(values) if spec["type"] == "log" else found == values
-    assert [type(v) for v in found] == [type(v) for v in values]
+    actual = axis(**spec)
+    assert actual == pytest.approx(values) if spec["type"] == "log" else actual == values
+    assert [type(v) for v in actual] == [type(v) for v in values]
 
 
 def test_plain_values_and_empty_groups_stay(driven):

@@ -240,5 +240,5 @@ def test_values_are_drawn_anew_with_the_given_probability():
     assert {c["cat"] for c in children} == {"a", "b", "c"}
     assert len({c["double"] for c in children}) == 60
     some = [Explore(0.5, 0.2).child_of(PARENT, WIDE, rng) for _ in range(200)]
-    kept = sum(c["double"] in (-6.0, -4.0) for c in some)
-    assert 70 < kept < 130
+    perturbed_count = sum(c["double"] in (-6.0, -4.0) for c in some)
+    assert 70 < perturbed_count < 130

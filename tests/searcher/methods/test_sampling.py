@@ -22,10 +22,10 @@ SPACE = {
 
 @pytest.mark.parametrize("seed", range(50))
 def test_equal_seeds_draw_equal_values(seed):
-    one, other = Rng.seeded(seed), Rng.seeded(seed)
-    assert draw_trial(SPACE, one) == draw_trial(SPACE, other)
-    assert one.bits64() == other.bits64()
-    assert one.state() == other.state()
+    rng, other = Rng.seeded(seed), Rng.seeded(seed)
+    assert draw_trial(SPACE, rng) == draw_trial(SPACE, other)
+    assert rng.bits64() == other.bits64()
+    assert rng.state() == other.state()
 
 
 def test_values_keep_to_their_ranges():

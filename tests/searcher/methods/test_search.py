@@ -60,10 +60,10 @@ def test_an_invalid_point_is_replaced_by_random_and_not_by_single(driven):
     many.create(0, 1)
     assert many.give_up(0, "INVALID_HP") == [("create", 2), ("train", 2, 900), ("close", 2)]
     assert many.give_up(1, "ERRORED") == []
-    one = driven("single")
-    one.create(0)
-    assert one.give_up(0, "INIT_INVALID_HP") == []
-    assert one.shutdown == Shutdown(cancel=False, failure=False)
+    single = driven("single")
+    single.create(0)
+    assert single.give_up(0, "INIT_INVALID_HP") == []
+    assert single.shutdown == Shutdown(cancel=False, failure=False)
 
 
 def test_an_invalid_point_of_a_grid_is_not_tried_again(driven):

@@ -44,7 +44,7 @@ def loss(hparams):
 class Played:
     """A search whose trials report a function of their hyperparameters, one operation at a time."""
 
-    def __init__(self, config, seed=1, sign=1, told=None):
+    def __init__(self, config, seed=1, sign=1, recorded_hparams=None):
         self.hparams, self.reasons, self.lengths, self.shutdown = {}, [], {}, None
         self.search, operations = start(config, SPACE, seed)
         queue = list(operations)
@@ -52,11 +52,11 @@ class Played:
             operation = queue.pop(0)
             match operation:
                 case Create(request_id=id, seed=trial_seed, hparams=drawn):
-                    if told is None:
+                    if recorded_hparams is None:
                         hparams, reason = propose(self.search, trial_seed, drawn)
                         self.reasons.append(reason)
                     else:
-                        hparams = told[id]
+                        hparams = recorded_hparams[id]
                     self.hparams[id] = hparams
                     event = TrialCreated(id, hparams)
                 case ValidateAfter(request_id=id, length=length):
@@ -85,9 +85,9 @@ def test_proposals_get_better_than_chance(config):
 
 def test_larger_is_better(config):
     fields = {"max_trials": 40, "num_startup_trials": 8, "max_concurrent_trials": 4}
-    one = Played(config("tpe", **fields))
-    other = Played(config("tpe", smaller_is_better=False, **fields), sign=-1)
-    assert one.hparams == other.hparams
+    minimized = Played(config("tpe", **fields))
+    maximized = Played(config("tpe", smaller_is_better=False, **fields), sign=-1)
+    assert minimized.hparams == maximized.hparams
 
 
 @pytest.mark.parametrize("rungs", [None, {"max_rungs": 3, "divisor": 3, "stop_once": True}])
@@ -127,7 +127,7 @@ def test_a_replay_asks_for_no_proposal(config, monkeypatch):
     asked = config("tpe", max_trials=15)
     live = Played(asked)
     monkeypatch.setattr(optuna_sampler, "propose", None)
-    assert Played(asked, told=live.hparams).search == live.search
+    assert Played(asked, recorded_hparams=live.hparams).search == live.search
 
 
 def test_a_search_goes_on_at_random_when_optuna_fails(config, monkeypatch):
@@ -172,13 +172,13 @@ def test_failures_speak_against_a_point_and_people_do_not(config, reason, point)
 
 
 def points(count):
-    found = []
+    trial_points = []
     for number in range(count):
         x = -5 + 10 * ((number * 7919) % 101) / 101
         group, kind = {"lr": 0.01, "plain": ""}, SPACE["kind"]["vals"][number % 3]
         hparams = {"x": x, "group": group, "kind": kind, "n": 1 + number % 30, "fixed": 3}
-        found.append(Point(number, hparams, 9, (x - 2) ** 2))
-    return found
+        trial_points.append(Point(number, hparams, 9, (x - 2) ** 2))
+    return trial_points
 
 
 def test_proposals_have_the_shape_of_the_space():

@@ -46,8 +46,8 @@ def test_every_family_of_vectors_is_used():
 
 
 def cases(key):
-    found = VECTORS[key]
-    return found["cases"] if isinstance(found, dict) else found
+    vectors = VECTORS[key]
+    return vectors["cases"] if isinstance(vectors, dict) else vectors
 
 
 @pytest.mark.parametrize("case", cases("rung_lengths"))
@@ -158,8 +158,8 @@ def test_asha_trial_counts(case):
     many = [{"metric": 1.0 if metric.startswith("constant") else float(i)} for i in range(1000)]
     lengths, _, _ = replay(*start(config, {}, 1), many)
     counts = {tuple(c["lengths"]): c["trials"] for c in case["counts"]}
-    found = [tuple(x) for x in lengths]
-    assert {shape: found.count(shape) for shape in set(found)} == counts
+    shapes = [tuple(x) for x in lengths]
+    assert {shape: shapes.count(shape) for shape in set(shapes)} == counts
 
 
 @pytest.mark.parametrize("case", cases("grid"))
@@ -206,8 +206,8 @@ def test_random_search_creates(case):
     config = {"name": "random", "max_length": 1, "max_trials": 3, "max_concurrent_trials": 3}
     _, operations = start(config, case["hyperparameters"], case["experiment_seed"])
     made = [o for o in operations if isinstance(o, Create)]
-    found = [{"request_id": o.request_id, "trial_seed": o.seed, "hparams": o.hparams} for o in made]
-    assert found == case["trials"]
+    trials = [{"request_id": o.request_id, "trial_seed": o.seed, "hparams": o.hparams} for o in made]
+    assert trials == case["trials"]
 
 
 def test_creates_without_hyperparameters():

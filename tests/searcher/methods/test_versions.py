@@ -49,10 +49,14 @@ def played(name, version):
     """What a version of a method asked for over a whole search, in short."""
     states = []
     config = {"name": name, **LENGTH, **SEARCHES[name]}
-    found = simulate(
+    simulation = simulate(
         config, SPACE, 5, metric=metric, version=version, on_step=lambda search: states.append(search.rng)
     )
-    decisions = [list(found.trials.items()), repr(found.shutdown), [repr(one) for one in states]]
+    decisions = [
+        list(simulation.trials.items()),
+        repr(simulation.shutdown),
+        [repr(state) for state in states],
+    ]
     return hashlib.sha256(json.dumps(decisions).encode()).hexdigest()[:16]
 
 
@@ -67,8 +71,8 @@ def test_each_method_is_played():
 
 @pytest.mark.parametrize(("name", "version"), every_version())
 def test_a_version_decides_as_it_did_when_it_was_new(name, version):
-    known = json.loads(FILE.read_text())
-    assert played(name, version) == known[f"{name} {version}"], (
+    digests = json.loads(FILE.read_text())
+    assert played(name, version) == digests[f"{name} {version}"], (
         f"searches that began with version {version} of {name} would be folded otherwise: leave it as it "
         "is, and add the change as a version of its own (CONTRIBUTING.md)"
     )
@@ -83,6 +87,6 @@ def test_a_version_of_a_later_release_is_refused_in_words():
 
 
 if __name__ == "__main__":
-    known = json.loads(FILE.read_text()) if FILE.exists() else {}
+    digests = json.loads(FILE.read_text()) if FILE.exists() else {}
     new = {f"{name} {version}": played(name, version) for name, version in every_version()}
-    FILE.write_text(json.dumps(new | known, indent=2) + "\n")
+    FILE.write_text(json.dumps(new | digests, indent=2) + "\n")
