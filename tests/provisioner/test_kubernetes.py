@@ -25,10 +25,10 @@ WAITS_FOR_ROOM = (
 
 @pytest.fixture
 def api():
-    one = FakeKubernetesApi()
-    with serving(one.server):
-        yield one
-        for events in one._watches:
+    fake_api = FakeKubernetesApi()
+    with serving(fake_api.server):
+        yield fake_api
+        for events in fake_api._watches:
             events.put(None)
 
 
@@ -44,7 +44,7 @@ def make(api, tmp_path):
 
 
 def list_workers(engine):
-    return {one.worker_id: one for one in asyncio.run(engine.list_workers())}
+    return {worker.worker_id: worker for worker in asyncio.run(engine.list_workers())}
 
 
 def started(engine, api, id="gpu-1"):
@@ -56,8 +56,8 @@ def test_a_worker_is_made_once_and_found_by_a_provisioner_that_knows_nothing_of_
     name = started(make(), api)
     assert started(make(), api) == name
     assert list(api.pods) == [name]
-    one = list_workers(make())["gpu-1"]
-    assert (one.handle, one.phase, one.detail) == (name, "queued", f"pod {name}: Pending")
+    worker = list_workers(make())["gpu-1"]
+    assert (worker.handle, worker.phase, worker.detail) == (name, "queued", f"pod {name}: Pending")
     assert list_workers(make(pool="cpu")) == list_workers(make(cluster="c2")) == {}
 
 
@@ -75,9 +75,9 @@ def test_a_pod_runs_on_a_node_and_has_an_end(make, api):
     engine = make(time_limit_s=3600)
     name = started(engine, api)
     api.status(name, {"phase": "Running", "startTime": "2026-01-01T00:00:00Z"}, spec={"nodeName": "n7"})
-    one = list_workers(engine)["gpu-1"]
-    assert (one.phase, one.detail) == ("running", f"pod {name} on node n7")
-    assert one.ends_at == 1767225600 + 3600
+    worker = list_workers(engine)["gpu-1"]
+    assert (worker.phase, worker.detail) == ("running", f"pod {name} on node n7")
+    assert worker.ends_at == 1767225600 + 3600
 
 
 def test_why_a_pod_waits_is_reported_without_changing_details(make, api):
@@ -101,10 +101,10 @@ def test_an_image_that_cannot_be_pulled_is_reported_and_the_pod_deleted(make, ap
     waiting = {"waiting": {"reason": "ImagePullBackOff", "message": text}}
     status = {"name": "worker", "image": "", "imageID": "", "ready": False, "restartCount": 0}
     api.status(name, {"phase": "Pending", "containerStatuses": [status | {"state": waiting}]})
-    one = list_workers(engine)["gpu-1"]
-    assert one.phase == "over"
-    assert text in one.detail
-    asyncio.run(engine.forget(one))
+    worker = list_workers(engine)["gpu-1"]
+    assert worker.phase == "over"
+    assert text in worker.detail
+    asyncio.run(engine.forget(worker))
     assert api.pods == {}
 
 
@@ -129,9 +129,9 @@ def test_why_a_pod_ended_is_reported(make, api, status, says):
         worker = {"name": "worker", "image": "", "imageID": "", "ready": False, "restartCount": 0}
         status = {"containerStatuses": [worker | {"state": state}]}
     api.status(name, {"phase": "Failed", **status})
-    one = list_workers(engine)["gpu-1"]
-    assert one.phase == "over"
-    assert says in one.detail
+    listed_worker = list_workers(engine)["gpu-1"]
+    assert listed_worker.phase == "over"
+    assert says in listed_worker.detail
 
 
 def test_a_pod_that_must_leave_its_node_says_why_and_until_when(make, api):
@@ -140,10 +140,10 @@ def test_a_pod_that_must_leave_its_node_says_why_and_until_when(make, api):
     api.status(name, {"phase": "Running"})
     before = time.time()
     api.evict(name, "PreemptionByScheduler", "preempting to accommodate a higher priority pod")
-    one = list_workers(engine)["gpu-1"]
-    assert one.phase == "running"
-    assert "must leave: PreemptionByScheduler: preempting to accommodate" in one.detail
-    assert before + 100 < one.ends_at < before + 300
+    worker = list_workers(engine)["gpu-1"]
+    assert worker.phase == "running"
+    assert "must leave: PreemptionByScheduler: preempting to accommodate" in worker.detail
+    assert before + 100 < worker.ends_at < before + 300
 
 
 def test_a_node_that_does_not_answer_is_no_end(make, api):
@@ -157,12 +157,12 @@ def test_a_running_pod_gets_its_grace_period_and_a_missing_one_is_no_error(make,
     engine = make(grace_s=60)
     name = started(engine, api)
     api.status(name, {"phase": "Running"})
-    one = list_workers(engine)["gpu-1"]
-    asyncio.run(engine.stop(one))
+    worker = list_workers(engine)["gpu-1"]
+    asyncio.run(engine.stop(worker))
     assert list_workers(engine)["gpu-1"].ends_at > time.time()
     assert "gracePeriodSeconds" not in str(api.requests)
     del api.pods[name]
-    asyncio.run(engine.stop(one))
+    asyncio.run(engine.stop(worker))
 
 
 def test_a_quota_is_a_refusal_in_the_words_of_kubernetes(make, api):
@@ -269,7 +269,7 @@ def test_pools_are_reported_by_the_same_round_as_of_any_engine(make, api):
         reports.append(report)
 
     assert asyncio.run(reconcile_pool("gpu", engine, ask, tell)) == ""
-    ((report,),) = [one.workers for one in reports]
+    ((report,),) = [pool_report.workers for pool_report in reports]
     assert (report.worker_id, report.phase) == ("gpu-1", "queued")
     assert len(api.pods) == 1
 
@@ -302,7 +302,7 @@ def test_what_a_pool_says_is_in_the_pod_and_every_version_takes_it(make, version
         "requests": {"cpu": "8"},
         "limits": {"memory": "64Gi", "nvidia.com/gpu": "4"},
     }
-    environment = {one["name"]: one.get("value") for one in container["env"]}
+    environment = {variable["name"]: variable.get("value") for variable in container["env"]}
     assert environment["STEADFAST_WORKER_ID"] == "gpu-1"
     assert environment["STEADFAST_WORKER_GPU"] == "true"
     assert environment["STEADFAST_WORKER_SIGNING"] == "/keys/worker/worker-signing.json"

@@ -24,21 +24,21 @@ def test_what_is_wanted_and_not_listed_is_started():
 
 
 def test_what_was_started_once_is_not_started_again_while_lists_lag():
-    found = plan(target(wanted(phase="queued", detail="job 7")), [])
-    assert found.start == ()
-    assert [(one.phase, one.detail) for one in found.report] == [("missing", "job 7")]
+    todo = plan(target(wanted(phase="queued", detail="job 7")), [])
+    assert todo.start == ()
+    assert [(report.phase, report.detail) for report in todo.report] == [("missing", "job 7")]
 
 
 def test_what_is_given_back_and_empty_is_stopped():
-    one = seen()
-    assert plan(target(wanted(phase="running", released="idle")), [one]).stop == (one,)
-    assert plan(target(wanted(phase="running", released="idle", busy=True)), [one]).stop == ()
+    worker = seen()
+    assert plan(target(wanted(phase="running", released="idle")), [worker]).stop == (worker,)
+    assert plan(target(wanted(phase="running", released="idle", busy=True)), [worker]).stop == ()
 
 
 def test_what_is_given_back_before_it_was_started_is_over():
-    found = plan(target(wanted(released="nothing waits any more")), [])
-    assert found.start == ()
-    assert [one.phase for one in found.report] == ["over"]
+    todo = plan(target(wanted(released="nothing waits any more")), [])
+    assert todo.start == ()
+    assert [report.phase for report in todo.report] == ["over"]
 
 
 def test_of_two_that_were_started_for_one_id_one_is_stopped():
@@ -49,9 +49,9 @@ def test_of_two_that_were_started_for_one_id_one_is_stopped():
 
 
 def test_what_nobody_wants_is_stopped_but_not_what_an_old_answer_cannot_know():
-    one = seen(3)
-    assert plan(target(newest=3), [one]).stop == (one,)
-    assert plan(target(newest=2), [one]).stop == ()
+    worker = seen(3)
+    assert plan(target(newest=3), [worker]).stop == (worker,)
+    assert plan(target(newest=2), [worker]).stop == ()
 
 
 def test_what_is_called_otherwise_is_left_alone():
@@ -60,17 +60,17 @@ def test_what_is_called_otherwise_is_left_alone():
 
 
 def test_an_ended_instance_is_forgotten_once_it_was_reported():
-    one = seen(phase="over", detail="FAILED")
-    known = target(wanted(phase="running"))
-    assert plan(known, [one]).forget == ()
-    assert [(r.phase, r.detail) for r in plan(known, [one]).report] == [("over", "FAILED")]
-    assert plan(target(), [one]).forget == (one,)
+    worker = seen(phase="over", detail="FAILED")
+    desired = target(wanted(phase="running"))
+    assert plan(desired, [worker]).forget == ()
+    assert [(r.phase, r.detail) for r in plan(desired, [worker]).report] == [("over", "FAILED")]
+    assert plan(target(), [worker]).forget == (worker,)
 
 
 def test_unchanged_instances_are_not_reported():
-    known = wanted(phase="running", detail="job 7", ends_at=3.0)
-    assert plan(target(known), [seen(detail="job 7", ends_at=3.0)]).report == ()
-    (news,) = plan(target(known), [seen(detail="job 7", ends_at=4.0)]).report
+    desired_worker = wanted(phase="running", detail="job 7", ends_at=3.0)
+    assert plan(target(desired_worker), [seen(detail="job 7", ends_at=3.0)]).report == ()
+    (news,) = plan(target(desired_worker), [seen(detail="job 7", ends_at=4.0)]).report
     assert news.ends_at == 4.0
 
 
@@ -92,11 +92,11 @@ class Engine:
         self._do("start", id)
         return "job 8"
 
-    async def stop(self, one):
-        self._do("stop", one.handle)
+    async def stop(self, worker):
+        self._do("stop", worker.handle)
 
-    async def forget(self, one):
-        self._do("forget", one.handle)
+    async def forget(self, worker):
+        self._do("forget", worker.handle)
 
 
 def look(engine, answer):
@@ -122,7 +122,7 @@ def test_an_engine_that_does_not_answer_says_nothing_about_workers():
 
 def test_what_is_refused_is_over_and_what_is_unknown_is_not_reported():
     _, (seen_report,) = look(Engine(start=EngineRefused("no such partition")), target(wanted()))
-    assert [(one.worker_id, one.phase, one.detail) for one in seen_report.workers] == [
+    assert [(report.worker_id, report.phase, report.detail) for report in seen_report.workers] == [
         ("gpu-1", "over", "no such partition")
     ]
     problem, (seen_report,) = look(Engine(start=EngineUnavailable("timeout")), target(wanted()))

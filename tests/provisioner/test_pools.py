@@ -16,11 +16,11 @@ def engines(tmp_path, text):
 
 
 def test_only_pools_with_a_provider_have_an_engine(tmp_path):
-    found = engines(
+    loaded_engines = engines(
         tmp_path,
         "resource_pools:\n- {pool_name: a}\n- {pool_name: b, provider: {type: process, max_instances: 2}}",
     )
-    assert list(found) == ["b"]
+    assert list(loaded_engines) == ["b"]
 
 
 def test_all_invalid_values_are_reported_at_once(tmp_path):

@@ -37,12 +37,12 @@ def make(tmp_path):
     yield engine
     for pid in process_records.leftover_pids(tmp_path):
         os.kill(pid, signal.SIGKILL)
-    for child in [child for one in made for child in one._children]:
+    for child in [child for process_engine in made for child in process_engine._children]:
         child.wait()
 
 
 def list_workers(engine):
-    return {one.worker_id: one for one in asyncio.run(engine.list_workers())}
+    return {worker.worker_id: worker for worker in asyncio.run(engine.list_workers())}
 
 
 def until(engine, phase):
@@ -54,9 +54,9 @@ def test_a_worker_is_started_with_its_id_and_found_by_another_provisioner(make, 
     engine = make()
     assert list_workers(engine) == {}
     detail = asyncio.run(engine.start("gpu-1"))
-    one = list_workers(make())["gpu-1"]
-    assert (one.phase, one.detail) == ("running", detail)
-    environment = Path(f"/proc/{one.handle}/environ").read_text().split("\0")
+    worker = list_workers(make())["gpu-1"]
+    assert (worker.phase, worker.detail) == ("running", detail)
+    environment = Path(f"/proc/{worker.handle}/environ").read_text().split("\0")
     for wanted in (
         "STEADFAST_WORKER_ID=gpu-1",
         "STEADFAST_WORKER_POOL=gpu",
@@ -64,9 +64,9 @@ def test_a_worker_is_started_with_its_id_and_found_by_another_provisioner(make, 
         "X=1",
     ):
         assert wanted in environment
-    asyncio.run(make().stop(one))
+    asyncio.run(make().stop(worker))
     until(engine, "over")
-    asyncio.run(engine.forget(one))
+    asyncio.run(engine.forget(worker))
     assert list_workers(engine) == {}
     assert not (tmp_path / "gpu-1").exists()
 
@@ -102,9 +102,9 @@ def test_a_worker_that_was_never_recorded_is_cleared_away_once_it_has_ended(make
         str(pid),
     )
     os.kill(pid, signal.SIGKILL)
-    one = until(engine, "over")
-    assert one.detail.startswith("it has ended: ")
-    asyncio.run(engine.forget(one))
+    worker = until(engine, "over")
+    assert worker.detail.startswith("it has ended: ")
+    asyncio.run(engine.forget(worker))
     assert not (tmp_path / "gpu-1").exists()
 
 
@@ -117,9 +117,9 @@ def test_an_instance_whose_lock_holder_ended_is_over_though_its_scripts_run(make
     (tmp_path / "gpu-1" / "home" / process_records.LOCK).write_text(str(pid))
     (tmp_path / "gpu-1" / process_records.FILE).unlink()
     os.kill(pid, signal.SIGKILL)
-    one = until(engine, "over")
+    worker = until(engine, "over")
     assert process_records.leftover_pids(tmp_path)
-    asyncio.run(engine.forget(one))
+    asyncio.run(engine.forget(worker))
     wait_for(lambda: not process_records.leftover_pids(tmp_path), 60, "all of it to be gone")
 
 
@@ -144,9 +144,9 @@ def test_what_a_killed_worker_leaves_behind_is_ended(make, tmp_path):
     asyncio.run(engine.start("gpu-1"))
     wait_for(lambda: len(process_records.leftover_pids(tmp_path)) == 2, 60, "the worker's child")
     os.kill(process_records.running_pid(tmp_path / "gpu-1"), signal.SIGKILL)
-    one = until(engine, "over")
+    worker = until(engine, "over")
     assert process_records.leftover_pids(tmp_path)
-    asyncio.run(engine.forget(one))
+    asyncio.run(engine.forget(worker))
     wait_for(lambda: not process_records.leftover_pids(tmp_path), 60, "all of it to be gone")
 
 

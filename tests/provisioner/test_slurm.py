@@ -40,8 +40,10 @@ def slurm(tmp_path, monkeypatch):
 
 def test_jobs_of_this_pool_and_cluster_are_seen(slurm, tmp_path):
     engine = slurm(squeue=f"echo $SLURM_TIME_FORMAT > {tmp_path}/format; cat <<'END'\n{LISTED}END")
-    found = asyncio.run(engine.list_workers())
-    assert [(one.worker_id, one.handle, one.phase, one.detail, one.ends_at) for one in found] == [
+    workers = asyncio.run(engine.list_workers())
+    assert [
+        (worker.worker_id, worker.handle, worker.phase, worker.detail, worker.ends_at) for worker in workers
+    ] == [
         ("gpu-1", "7", "running", "job 7", 1795390322.0),
         ("gpu-2", "8", "queued", "job 8: PENDING, Resources", 0.0),
         ("gpu-3", "9", "running", "job 9", 0.0),
@@ -67,9 +69,9 @@ def test_jobs_of_this_pool_and_cluster_are_seen(slurm, tmp_path):
 )
 def test_a_job_that_failed_says_where_to_read_why(slurm, reason, output, hint):
     engine = slurm(output=output, squeue=f"echo '7|FAILED|N/A|{reason}|steadfast.c1.gpu-1'")
-    (found,) = asyncio.run(engine.list_workers())
-    assert found.phase == "over"
-    assert found.detail.endswith(hint)
+    (worker,) = asyncio.run(engine.list_workers())
+    assert worker.phase == "over"
+    assert worker.detail.endswith(hint)
 
 
 @pytest.mark.parametrize(
@@ -108,16 +110,16 @@ def test_a_refusal_by_slurm_is_quoted_and_an_unclear_answer_is_unknown(slurm):
 
 
 def test_only_the_job_of_that_worker_is_cancelled(slurm, tmp_path):
-    one = ListedWorker(worker_id="gpu-1", handle="7", phase="running")
-    asyncio.run(slurm(scancel="true").stop(one))
+    worker = ListedWorker(worker_id="gpu-1", handle="7", phase="running")
+    asyncio.run(slurm(scancel="true").stop(worker))
     assert (tmp_path / "scancel.words").read_text() == "--quiet --name=steadfast.c1.gpu-1 7\n"
 
 
 def test_a_job_that_has_ended_meanwhile_is_no_engine_that_is_away(slurm):
-    one = ListedWorker(worker_id="gpu-1", handle="7", phase="running")
-    asyncio.run(slurm(scancel="exit 1").stop(one))
+    worker = ListedWorker(worker_id="gpu-1", handle="7", phase="running")
+    asyncio.run(slurm(scancel="exit 1").stop(worker))
     with pytest.raises(EngineUnavailable, match="Unable to contact"):
-        asyncio.run(slurm(scancel="echo Unable to contact slurm controller >&2; exit 1").stop(one))
+        asyncio.run(slurm(scancel="echo Unable to contact slurm controller >&2; exit 1").stop(worker))
 
 
 def test_a_job_that_can_never_start_is_cancelled_and_one_that_ended_is_left_alone(slurm, tmp_path):
