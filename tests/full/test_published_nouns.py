@@ -77,7 +77,7 @@ def folder(tmp_path):
 def test_templates_commands_and_jobs(local_cluster, folder, theirs):
     cluster = local_cluster(slots=2)
     texts: dict[str, str] = {}
-    ask = functools.partial(walk, functools.partial(theirs, cluster, cwd=folder), known=texts)
+    ask = functools.partial(walk, functools.partial(theirs, cluster, cwd=folder), texts=texts)
     ask(TEMPLATES)
     ask(COMMANDS)
     ended = lambda: cluster.get(f"commands/{texts['third']}")["command"]["state"] == "STATE_TERMINATED"  # noqa: E731

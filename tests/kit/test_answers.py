@@ -44,7 +44,7 @@ async def asked(script, trial_id):
 
 
 def violations(broker):
-    return [line for line in broker.said() if "Violation" in line]
+    return [line for line in broker.log_lines() if "Violation" in line]
 
 
 async def _after_a_restart(broker):

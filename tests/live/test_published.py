@@ -117,7 +117,7 @@ def test_a_day_with_it(cluster, their_det, tmp_path):
     for file, text in FILES.items():
         (tmp_path / file).write_text(text)
     texts = {"name": "published"}
-    ask = functools.partial(walk, functools.partial(their_det, cluster), known=texts)
+    ask = functools.partial(walk, functools.partial(their_det, cluster), texts=texts)
     ask(CREATION)
     cluster.wait_for_end(int(texts["id"]))
     ask(EXPERIMENT)
