@@ -85,12 +85,14 @@ class Host:
 
     def orders_now(self):
         """As the scheduler would write them; None before the first registration."""
-        found = [codec.decode(m.body, m.position) for m in self.log.streams[subjects.CONTROL]]
-        registered = next((one for one in reversed(found) if isinstance(one.event, WorkerRegistered)), None)
+        records = [codec.decode(m.body, m.position) for m in self.log.streams[subjects.CONTROL]]
+        registered = next(
+            (record for record in reversed(records) if isinstance(record.event, WorkerRegistered)), None
+        )
         if registered is None:
             return None
-        losses = [one.position for one in found if isinstance(one.event, WorkerLost)]
-        events = [one.event for one in found]
+        losses = [record.position for record in records if isinstance(record.event, WorkerLost)]
+        events = [record.event for record in records]
         done = {e.allocation_id for e in events if isinstance(e, AllocationExited)} | self.over
         held = [self.orders.get(id) for id in registered.event.running if id not in done]
         standing = [
@@ -103,10 +105,10 @@ class Host:
             for order in held
             if order is not None
         ]
-        given = [one for one in self.given if one.allocation_id not in done]
+        given = [allocation for allocation in self.given if allocation.allocation_id not in done]
         return WorkerOrders(
             worker_id="w",
-            position=found[-1].position,
+            position=records[-1].position,
             session=registered.event.session,
             presence="lost" if max(losses, default=0) > registered.position else "here",
             allocations=(*standing, *given),
@@ -148,8 +150,8 @@ class Host:
     async def events(self):
         async with self.log.read(subjects.CONTROL, after=0) as feed:
             batch = await feed.batch()
-        found = [codec.decode(m.body, m.position).event for m in batch.messages]
-        return [event for event in found if not isinstance(event, Decision)]
+        events = [codec.decode(m.body, m.position).event for m in batch.messages]
+        return [event for event in events if not isinstance(event, Decision)]
 
     async def state(self, event):
         body = codec.encode(event, id=type(event).__name__, actor="test", at=1.0)

@@ -52,13 +52,13 @@ class Runs:
 
     def lines(self, run):
         """Everything that was printed so far, as (stream, text); nothing is acknowledged."""
-        reader, found = SpoolReader(run), []
+        reader, lines = SpoolReader(run), []
         while (batch := reader.read()) is not None:
-            found += [(line.stdtype, line.text) for line in batch.lines]
+            lines += [(line.stdtype, line.text) for line in batch.lines]
             reader.acknowledge(batch)
-        return found
+        return lines
 
-    def said(self, run, text):
+    def wait_for_line(self, run, text):
         """Wait until a line with that text is in the spool."""
         folder = run / "spool"
         self.eventually(

@@ -73,8 +73,8 @@ def test_another_user_gets_neither_secrets_nor_what_is_personal():
         "HF_TOKEN": "x",
         "OMP_NUM_THREADS": "2",
     }
-    found = account.variables(Account(5, 6, "ann"), inherited, Path("/p"))
-    assert found == {
+    variables = account.variables(Account(5, 6, "ann"), inherited, Path("/p"))
+    assert variables == {
         "PATH": "/bin",
         "LANG": "C.UTF-8",
         "OMP_NUM_THREADS": "2",

@@ -141,12 +141,12 @@ def test_a_kill_during_the_start_of_the_shim_is_carried_out(host, runs):
     claim = os.open(folder / process.LOCK, os.O_WRONLY | os.O_CREAT)
     fcntl.flock(claim, fcntl.LOCK_EX)
 
-    said = []
+    identified = []
 
     def announced(events):
         # Once: when it is over its folder goes.
-        if not said and any(isinstance(e, AllocationStarted) for e in events):
-            said.append(True)
+        if not identified and any(isinstance(e, AllocationStarted) for e in events):
+            identified.append(True)
             me = process.ProcessIdentity(shim.pid, begun)
             (folder / "running.json.new").write_bytes(msgspec.json.encode(process.Running(me, me)))
             (folder / "running.json.new").rename(folder / "running.json")
@@ -293,7 +293,7 @@ def test_a_copy_of_its_folder_that_registers_ends_the_first(host, runs):
 @pytest.mark.parametrize("while_it_was_down", [True, False])
 def test_given_up_for_lost_it_ends_what_may_start_elsewhere(host, runs, while_it_was_down):
     """Before it says again that it is in touch, by which its shims would let it run."""
-    kept, _ = running(host, "kept"), running(host, "fenced", fence_s=600.0)
+    unfenced, _ = running(host, "kept"), running(host, "fenced", fence_s=600.0)
 
     async def story():
         def both_started(events):
@@ -309,9 +309,9 @@ def test_given_up_for_lost_it_ends_what_may_start_elsewhere(host, runs, while_it
 
     events = asyncio.run(story())
     assert [(e.allocation_id, e.exit_code) for e in exited(events)] == [("fenced", 137)]
-    assert process.state_of(kept) == "running"
-    process.kill(kept)
-    runs.ended(kept)
+    assert process.state_of(unfenced) == "running"
+    process.kill(unfenced)
+    runs.ended(unfenced)
 
 
 def standing(allocation, **more):
@@ -369,13 +369,13 @@ def test_runs_ordered_by_a_lost_log_are_ended(host, runs, given_anew):
     orders_now = host.orders_now
 
     def of_the_restored_log():
-        found = orders_now()
-        if found is None:
+        orders = orders_now()
+        if orders is None:
             return None
-        others = tuple(one for one in found.allocations if one.allocation_id != "mine")
+        others = tuple(allocation for allocation in orders.allocations if allocation.allocation_id != "mine")
         exits = [m for m in host.log.streams[subjects.CONTROL] if b"allocation_exited" in m.body]
         mine = (standing("mine", position=2),) if given_anew and not exits else ()
-        return msgspec.structs.replace(found, allocations=(*others, *mine))
+        return msgspec.structs.replace(orders, allocations=(*others, *mine))
 
     host.orders_now = of_the_restored_log
     try:

@@ -32,29 +32,29 @@ TOLD = orders.Briefing(
 
 def test_all_nodes_by_rank_whatever_the_order_of_the_parts():
     for rank, worker_id in enumerate("abc"):
-        found = share_of(worker_id, TOLD)
-        assert found.gang == Gang(("10.0.0.0", "10.0.0.1", "10.0.0.2"), (1, 2, 3), rank)
-        assert found.task.resources_id == f"1.t1.1-{rank}"
+        share = share_of(worker_id, TOLD)
+        assert share.gang == Gang(("10.0.0.0", "10.0.0.1", "10.0.0.2"), (1, 2, 3), rank)
+        assert share.task.resources_id == f"1.t1.1-{rank}"
 
 
 def test_a_share_has_all_that_a_start_needs():
-    found = share_of(
+    share = share_of(
         "b", msgspec.structs.replace(TOLD, assigned=msgspec.structs.replace(ASSIGNED, fence_s=9.0))
     )
-    assert (found.fence_s, found.config, found.task.user, found.task.latest_checkpoint) == (
+    assert (share.fence_s, share.config, share.task.user, share.task.latest_checkpoint) == (
         9.0,
         {"name": "x"},
         "ann",
         "c",
     )
-    assert (found.task.trial.seed, found.task.trial.steps_completed) == (7, 5)
-    assert found.task.trial.config == {"name": "x"}
+    assert (share.task.trial.seed, share.task.trial.steps_completed) == (7, 5)
+    assert share.task.trial.config == {"name": "x"}
 
 
 def test_all_nodes_have_the_token_of_their_order():
-    told = msgspec.structs.replace(TOLD, token="task.a.b")
+    briefing = msgspec.structs.replace(TOLD, token="task.a.b")
     for worker_id in "abc":
-        task = share_of(worker_id, told).task
+        task = share_of(worker_id, briefing).task
         assert (task.session_token, task.user_token) == ("task.a.b", "task.a.b")
 
 
@@ -66,12 +66,12 @@ def test_secrets_are_opened_for_the_owner_of_the_task_alone(tmp_path):
     assert "hush" not in str(lying)
     briefing = share_of("a", msgspec.structs.replace(TOLD, config=lying))
     settings = WorkerSettings(sealing_key=key, worker_home=tmp_path)
-    found = Preparer(settings, None, tmp_path)._decrypted(briefing)
-    assert found.config == found.task.trial.config == config
+    decrypted = Preparer(settings, None, tmp_path)._decrypted(briefing)
+    assert decrypted.config == decrypted.task.trial.config == config
     another = msgspec.structs.replace(briefing, task=msgspec.structs.replace(briefing.task, user="bob"))
-    for preparer, told in (
+    for preparer, unreadable in (
         (Preparer(settings, None, tmp_path), another),
         (Preparer(WorkerSettings(worker_home=tmp_path), None, tmp_path), briefing),
     ):
         with pytest.raises(CannotPrepare, match=r"cpu\.A_TOKEN cannot be opened"):
-            preparer.prepare(tmp_path / "run", told, (), 1, set())
+            preparer.prepare(tmp_path / "run", unreadable, (), 1, set())

@@ -55,8 +55,8 @@ def test_a_worker_makes_its_own_under_its_id_where_none_are_named(tmp_path, keys
     mine = credentials.add_own_credentials(
         WorkerSettings(worker_id="gpu-3", worker_home=home, worker_signing=keys.worker)
     )
-    found = claims(mine.nats_credentials.read_text())
-    assert (found["name"], found["nats"]["issuer_account"]) == ("gpu-3", AUTHORITY.workers)
+    own_claims = claims(mine.nats_credentials.read_text())
+    assert (own_claims["name"], own_claims["nats"]["issuer_account"]) == ("gpu-3", AUTHORITY.workers)
     assert mine.nats_credentials.stat().st_mode & 0o077 == 0
     named = WorkerSettings(worker_id="gpu-3", nats_credentials=tmp_path / "x", worker_signing=keys.worker)
     assert credentials.add_own_credentials(named) is named
@@ -70,10 +70,10 @@ def test_those_of_scripts_that_run_are_renewed_at_once_and_at_half_of_their_life
     waits, renewed = [], []
 
     def run(name, **more):
-        known = {"briefing": briefing(), "started_at": 1.0} | more
+        order_fields = {"briefing": briefing(), "started_at": 1.0} | more
         (tmp_path / name / "info").mkdir(parents=True)
         return SimpleNamespace(
-            id=name, folder=tmp_path / name, order=SimpleNamespace(**known), done=asyncio.Event()
+            id=name, folder=tmp_path / name, order=SimpleNamespace(**order_fields), done=asyncio.Event()
         )
 
     runs = {name: run(name, **more) for name, more in (("a", {}), ("new", {"started_at": 0.0}))}

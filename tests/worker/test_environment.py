@@ -70,7 +70,7 @@ def with_variables(value):
 
 
 def test_the_table():
-    found = env(latest="uuid-1", interface="eth0")
+    environment = env(latest="uuid-1", interface="eth0")
     expected = {
         "DET_MASTER": "http://10.0.0.1:8080",
         "DET_MASTER_HOST": "10.0.0.1",
@@ -107,10 +107,10 @@ def test_the_table():
         "PYTHONUNBUFFERED": "1",
         "DET_PYTHON_EXECUTABLE": "python3",
     }
-    assert {name: found.get(name) for name in expected} == expected
-    assert json.loads(found["DET_HPARAMS"]) == {"lr": 0.1, "net": {"n": 4}}
-    assert json.loads(found["DET_EXPERIMENT_CONFIG"]) == {"name": "x"}
-    assert all(isinstance(value, str) for value in found.values())
+    assert {name: environment.get(name) for name in expected} == expected
+    assert json.loads(environment["DET_HPARAMS"]) == {"lr": 0.1, "net": {"n": 4}}
+    assert json.loads(environment["DET_EXPERIMENT_CONFIG"]) == {"name": "x"}
+    assert all(isinstance(value, str) for value in environment.values())
 
 
 def test_absent_when_there_is_none():
@@ -120,9 +120,9 @@ def test_absent_when_there_is_none():
 
 def test_tls():
     named = {"cert_file": "noverify", "cert_name": "m"}
-    found = env(cluster=Cluster(master_url="https://m", cluster_id="c", agent_id="w", **named))
-    assert (found["DET_USE_TLS"], found["DET_MASTER_PORT"]) == ("true", "443")
-    assert (found["DET_MASTER_CERT_FILE"], found["DET_MASTER_CERT_NAME"]) == ("noverify", "m")
+    environment = env(cluster=Cluster(master_url="https://m", cluster_id="c", agent_id="w", **named))
+    assert (environment["DET_USE_TLS"], environment["DET_MASTER_PORT"]) == ("true", "443")
+    assert (environment["DET_MASTER_CERT_FILE"], environment["DET_MASTER_CERT_NAME"]) == ("noverify", "m")
 
 
 def test_exactly_its_gpus_are_visible():
@@ -147,7 +147,7 @@ def test_secrets_and_paths_of_the_platform_stay_behind():
         "HOME": "/root",
         "AWS_PROFILE": "team",
     }
-    found = env(inherited=inherited)
+    environment = env(inherited=inherited)
     assert (
         not {
             "STEADFAST_NATS_CREDENTIALS",
@@ -157,9 +157,13 @@ def test_secrets_and_paths_of_the_platform_stay_behind():
             "VIRTUAL_ENV",
             "DET_MASTER_X",
         }
-        & found.keys()
+        & environment.keys()
     )
-    assert (found["LANG"], found["HOME"], found["AWS_PROFILE"]) == ("C.UTF-8", "/root", "team")
+    assert (environment["LANG"], environment["HOME"], environment["AWS_PROFILE"]) == (
+        "C.UTF-8",
+        "/root",
+        "team",
+    )
 
 
 def test_bytes_that_are_no_text_are_not_passed_on():
@@ -171,7 +175,7 @@ def test_a_home_is_made_up():
 
 
 def test_users_variables_win_except_over_identity():
-    found = env(
+    environment = env(
         config=with_variables(
             [
                 "A=1",
@@ -188,20 +192,24 @@ def test_users_variables_win_except_over_identity():
             ]
         )
     )
-    assert (found["A"], found["EMPTY"], found["PYTHONPATH"]) == ("2=3", "", "lib")
-    assert (found["PYTHONUNBUFFERED"], found["DET_MASTER"]) == ("0", "http://proxy")
-    assert found["DET_PYTHON_EXECUTABLE"] == "python3.12"
-    assert (found["DET_TRIAL_ID"], found["DET_SESSION_TOKEN"], found["DET_USER_TOKEN"]) == ("12", "st", "ut")
-    assert found["DET_INFO_DIR"] == "/r/info"
+    assert (environment["A"], environment["EMPTY"], environment["PYTHONPATH"]) == ("2=3", "", "lib")
+    assert (environment["PYTHONUNBUFFERED"], environment["DET_MASTER"]) == ("0", "http://proxy")
+    assert environment["DET_PYTHON_EXECUTABLE"] == "python3.12"
+    assert (environment["DET_TRIAL_ID"], environment["DET_SESSION_TOKEN"], environment["DET_USER_TOKEN"]) == (
+        "12",
+        "st",
+        "ut",
+    )
+    assert environment["DET_INFO_DIR"] == "/r/info"
 
 
 def test_a_name_alone_takes_the_workers_value_or_unsets():
-    found = env(
+    environment = env(
         config=with_variables(["LANG", "PYTHONUNBUFFERED", "STEADFAST_KEY"]),
         inherited={"LANG": "de_DE.UTF-8", "STEADFAST_KEY": "secret"},
     )
-    assert found["LANG"] == "de_DE.UTF-8"
-    assert not {"PYTHONUNBUFFERED", "STEADFAST_KEY"} & found.keys()
+    assert environment["LANG"] == "de_DE.UTF-8"
+    assert not {"PYTHONUNBUFFERED", "STEADFAST_KEY"} & environment.keys()
 
 
 @pytest.mark.parametrize(("slots", "value"), [(CPU, "on-cpu"), (CUDA, "on-cuda"), ((), "on-cpu")])

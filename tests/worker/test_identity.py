@@ -122,5 +122,5 @@ def test_a_damaged_file_says_what_to_do(tmp_path, unlocked):
 def test_only_its_owner_reads_the_folder(tmp_path, unlocked):
     claim(tmp_path / "home", "w")
     assert os.stat(tmp_path / "home").st_mode & 0o777 == 0o700
-    found = msgspec.json.decode((tmp_path / "home" / identity.FILE).read_bytes(), type=Identity)
-    assert found.worker_id == "w"
+    stored_identity = msgspec.json.decode((tmp_path / "home" / identity.FILE).read_bytes(), type=Identity)
+    assert stored_identity.worker_id == "w"

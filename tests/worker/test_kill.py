@@ -46,11 +46,11 @@ class Preparer:
 @pytest.fixture
 def started(monkeypatch):
     """Folders whose processes were started; nothing really is."""
-    found = []
+    folders = []
 
     monkeypatch.setattr(run, "share_of", lambda *_: None)
-    monkeypatch.setattr(process, "start", found.append)
-    return found
+    monkeypatch.setattr(process, "start", folders.append)
+    return folders
 
 
 def facts(journal):
@@ -73,13 +73,15 @@ def execute(tmp_path, order, before=None, preparer=None, turn=None, log_lines=No
     async def live():
         journal, orders = WorkerLog(), Orders(tmp_path)
         orders.save(order)
-        one = run.Run(order, orders, journal, preparer or Preparer(), (), "w", turn or at_once)
+        trial_run = run.Run(order, orders, journal, preparer or Preparer(), (), "w", turn or at_once)
         loop = asyncio.get_running_loop()
         if preparer is not None:
-            preparer.meanwhile = lambda: asyncio.run_coroutine_threadsafe(one.kill("a whim"), loop).result(60)
-        work = asyncio.ensure_future(one.execute(set()))
+            preparer.meanwhile = lambda: asyncio.run_coroutine_threadsafe(
+                trial_run.kill("a whim"), loop
+            ).result(60)
+        work = asyncio.ensure_future(trial_run.execute(set()))
         if before is not None:
-            await before(one)
+            await before(trial_run)
         await asyncio.wait_for(work, 60)
         log_lines.extend(lines(journal))
         return facts(journal), orders.get(ASSIGNED.allocation_id)
@@ -97,20 +99,22 @@ def expect_never_started(stated, started):
 
 def test_killed_while_it_is_made_ready_it_never_starts(tmp_path, started):
     log_lines = []
-    stated, kept = execute(tmp_path, Order(ASSIGNED, briefing=TOLD), preparer=Preparer(), log_lines=log_lines)
+    stated, order = execute(
+        tmp_path, Order(ASSIGNED, briefing=TOLD), preparer=Preparer(), log_lines=log_lines
+    )
     expect_never_started(stated, started)
     # Whoever reads the log looks for errors, and this is none.
     assert log_lines == [("INFO", "ended before it was started: a whim")]
-    assert (kept.killed, kept.reported) == ("a whim", True)
+    assert (order.killed, order.reported) == ("a whim", True)
 
 
 def test_killed_while_it_waits_for_its_turn_it_never_starts(tmp_path, started):
     async def never(_):
         await asyncio.Event().wait()
 
-    async def kill(one):
+    async def kill(trial_run):
         await asyncio.sleep(0)
-        await one.kill("a whim")
+        await trial_run.kill("a whim")
 
     stated, _ = execute(tmp_path, Order(ASSIGNED, briefing=TOLD), before=kill, turn=never)
     expect_never_started(stated, started)

@@ -62,17 +62,17 @@ def test_no_text_is_lost(chunks):
 @pytest.mark.parametrize("end", [b"", b"\n"])
 def test_a_long_line_comes_in_pieces(chunk, end):
     text = b"x" * 1_000_000 + end
-    found = cut(*[text[i : i + chunk] for i in range(0, len(text), chunk)])
-    assert joined(found) == b"x" * 1_000_000
-    assert max(map(len, found)) <= PIECE_BYTES
-    assert len(found) <= 1_000_000 // PIECE_BYTES + 2 + 1_000_000 // chunk
+    pieces = cut(*[text[i : i + chunk] for i in range(0, len(text), chunk)])
+    assert joined(pieces) == b"x" * 1_000_000
+    assert max(map(len, pieces)) <= PIECE_BYTES
+    assert len(pieces) <= 1_000_000 // PIECE_BYTES + 2 + 1_000_000 // chunk
 
 
 def test_pieces_are_whole_characters():
     text = "é€😀".encode() * 20_000
-    found = cut(*[text[i : i + 65536] for i in range(0, len(text), 65536)])
-    assert all(piece.decode() for piece in found)
-    assert joined(found) == text
+    pieces = cut(*[text[i : i + 65536] for i in range(0, len(text), 65536)])
+    assert all(piece.decode() for piece in pieces)
+    assert joined(pieces) == text
 
 
 @pytest.mark.parametrize("chunk", [100, 65536, 1_000_000])
@@ -82,10 +82,10 @@ def test_each_piece_says_its_rank_and_level_and_what_is_short_is_not_marked(chun
     text = (
         b"short" + ends + head + b"y" * 100_000 + ends + b"WARNING: " + b"z" * 50_000 + ends + b"next" + ends
     )
-    first, *found, last = cut(*[text[i : i + chunk] for i in range(0, len(text), chunk)])
+    first, *pieces, last = cut(*[text[i : i + chunk] for i in range(0, len(text), chunk)])
     assert (first, last) == (b"short", b"next")
-    wrong = [piece for piece in found if b"y" in piece]
-    warned = found[len(wrong) :]
+    wrong = [piece for piece in pieces if b"y" in piece]
+    warned = pieces[len(wrong) :]
     assert len(wrong) >= 4
     assert len(warned) >= 2
     assert all(piece.startswith(head) for piece in wrong)
@@ -103,8 +103,8 @@ def test_what_only_looks_like_a_rank_or_level_is_not_said_again(start):
 @pytest.mark.parametrize("chunk", [1, 1000, PIECE_BYTES])
 def test_a_line_of_just_the_longest_length_is_whole(chunk):
     text = b"x" * PIECE_BYTES
-    found = cut(*[(text + b"\n")[i : i + chunk] for i in range(0, len(text) + 1, chunk)])
-    assert found == [text]
+    pieces = cut(*[(text + b"\n")[i : i + chunk] for i in range(0, len(text) + 1, chunk)])
+    assert pieces == [text]
 
 
 def test_what_goes_on_is_not_taken_for_a_line_that_says_its_level():

@@ -49,8 +49,8 @@ def shipped(tmp_path, monkeypatch):
         ended.set()
         async with asyncio.timeout(60):
             await Shipper(journal, "1.t", "1.t.1", "w").ship(reader, ended)
-        found = journal.streams[subjects.LOGS]
-        return [[line.text for line in msgspec.json.decode(m.body, type=LogBatch).lines] for m in found]
+        messages = journal.streams[subjects.LOGS]
+        return [[line.text for line in msgspec.json.decode(m.body, type=LogBatch).lines] for m in messages]
 
     return lambda **failing: asyncio.run(work(failing))
 
@@ -61,8 +61,8 @@ def test_a_disk_that_fails_for_a_while_costs_no_line_of_an_ended_run(shipped, st
 
 
 def test_unreadable_output_is_reported_and_holds_up_nothing(shipped):
-    ((told,),) = shipped(read=10_000)
-    assert told == "the rest of the output cannot be read: [Errno 5] the disk fails"
+    ((text,),) = shipped(read=10_000)
+    assert text == "the rest of the output cannot be read: [Errno 5] the disk fails"
 
 
 class Counting(SpoolReader):
@@ -87,12 +87,12 @@ def test_output_is_read_only_when_there_is_more(tmp_path, monkeypatch):
     async def work():
         journal, ended, reader = WorkerLog(), asyncio.Event(), Counting(tmp_path)
         shipping = asyncio.create_task(Shipper(journal, "1.t", "1.t.1", "w").ship(reader, ended))
-        found = journal.streams[subjects.LOGS]
+        messages = journal.streams[subjects.LOGS]
         reads = []
         async with asyncio.timeout(60):
             for number in (1, 2):
                 spool.append(STDOUT, [b"line"])
-                while len(found) < number or reader.looks < 20 * number:
+                while len(messages) < number or reader.looks < 20 * number:
                     await asyncio.sleep(0.001)
                 reads.append(reader.reads)
             ended.set()

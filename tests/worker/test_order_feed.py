@@ -27,9 +27,11 @@ class Told:
         self._log = JetStreamLog(connection)
         self.last = 0
 
-    async def tell(self, found):
-        subject = subjects.orders(found.worker_id)
-        draft = Draft(subject, msgspec.json.encode(found), f"{found.worker_id}-{found.position}")
+    async def tell(self, worker_orders):
+        subject = subjects.orders(worker_orders.worker_id)
+        draft = Draft(
+            subject, msgspec.json.encode(worker_orders), f"{worker_orders.worker_id}-{worker_orders.position}"
+        )
         self.last = await self._log.append_batch([draft], fence=Fence(subject, self.last))
         return self.last
 
@@ -62,17 +64,17 @@ def read(heard):
 def test_what_was_not_acted_on_comes_again_and_what_was_does_not(play, monkeypatch):
     monkeypatch.setattr(consumers, "ACK_WAIT_S", 1)
 
-    async def story(service, mine, told):
+    async def story(service, mine, scheduler):
         await consumers.Consumers(service).ensure("w")
         hearing = OrderFeed(mine, "w")
         for position in (1, 2, 3):
-            last = await told.tell(orders(position))
+            last = await scheduler.tell(orders(position))
         heard = await hearing.next()
         assert (read(heard), heard.sequence) == (3, last)
         again = await hearing.next()
         assert read(again) == 3
         await hearing.acted_on(again)
-        await told.tell(orders(4))
+        await scheduler.tell(orders(4))
         while read(heard) != 4:
             heard = await hearing.next()
         await hearing.acted_on(heard)
@@ -85,9 +87,9 @@ def test_what_was_not_acted_on_comes_again_and_what_was_does_not(play, monkeypat
 
 
 def test_who_asks_before_there_is_a_consumer_hears_as_soon_as_there_is(play):
-    async def story(service, mine, told):
+    async def story(service, mine, scheduler):
         waiting = asyncio.ensure_future(OrderFeed(mine, "w").next())
-        await told.tell(orders(1))
+        await scheduler.tell(orders(1))
         await consumers.Consumers(service).ensure("w")
         assert read(await waiting) == 1
 
@@ -99,11 +101,11 @@ def test_orders_keep_coming_after_as_many_as_one_request_asks_for(play, monkeypa
     monkeypatch.setattr(order_feed, "SILENT_S", 3600.0)
     monkeypatch.setattr(order_feed, "ORDERS_PER_REQUEST", 5)
 
-    async def story(service, mine, told):
+    async def story(service, mine, scheduler):
         await consumers.Consumers(service).ensure("w")
         hearing = OrderFeed(mine, "w")
         for position in range(1, 24):
-            await told.tell(orders(position))
+            await scheduler.tell(orders(position))
             heard = await hearing.next()
             assert read(heard) == position
             await hearing.acted_on(heard)
@@ -112,28 +114,28 @@ def test_orders_keep_coming_after_as_many_as_one_request_asks_for(play, monkeypa
 
 
 def test_creating_a_consumer_again_changes_nothing(play):
-    async def story(service, mine, told):
+    async def story(service, mine, scheduler):
         for _ in range(2):
             await consumers.Consumers(service).ensure("w")
-        await told.tell(orders(1))
+        await scheduler.tell(orders(1))
         hearing = OrderFeed(mine, "w")
         await hearing.acted_on(await hearing.next())
         await consumers.Consumers(service).ensure("w")
-        await told.tell(orders(2))
+        await scheduler.tell(orders(2))
         assert read(await hearing.next()) == 2
 
     play(story)
 
 
 def test_the_leader_of_the_stream_says_which_orders_are_the_newest(play):
-    async def story(service, mine, told):
+    async def story(service, mine, scheduler):
         hearing = OrderFeed(mine, "w")
         assert await hearing.is_newest(0)
         assert not await hearing.is_newest(1)
-        first = await told.tell(orders(1))
+        first = await scheduler.tell(orders(1))
         assert await hearing.is_newest(first)
         assert not await hearing.is_newest(0)
-        second = await told.tell(orders(2))
+        second = await scheduler.tell(orders(2))
         assert (await hearing.is_newest(first), await hearing.is_newest(second)) == (False, True)
         # Asking stores nothing.
         assert (await JetStreamLog(service).bounds(subjects.ORDERS))[1] == second
@@ -142,10 +144,10 @@ def test_the_leader_of_the_stream_says_which_orders_are_the_newest(play):
 
 
 def test_one_message_alone_is_fenced_and_needs_no_batch(play):
-    async def story(service, mine, told):
-        await told.tell(orders(1))
-        told.last = 0
+    async def story(service, mine, scheduler):
+        await scheduler.tell(orders(1))
+        scheduler.last = 0
         with pytest.raises(FenceLost):
-            await told.tell(orders(2))
+            await scheduler.tell(orders(2))
 
     play(story)

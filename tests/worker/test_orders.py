@@ -74,9 +74,9 @@ def test_a_damaged_order_is_none_and_kept_for_a_look(orders, content):
     orders.save(order("1.b.1"))
     path = orders.folder("1.a.1") / "order.json"
     path.write_bytes(content)
-    assert [one.assigned.allocation_id for one in orders.all()] == ["1.b.1"]
-    (kept,) = damaged_copies(path)
-    assert kept.read_bytes() == content
+    assert [stored_order.assigned.allocation_id for stored_order in orders.all()] == ["1.b.1"]
+    (damaged_copy,) = damaged_copies(path)
+    assert damaged_copy.read_bytes() == content
     orders.save(order("1.a.1"))
     assert orders.get("1.a.1") is not None
 
@@ -137,7 +137,7 @@ def test_damaged_notes_of_the_output_begin_with_what_is_still_there(tmp_path):
     reader = SpoolReader(tmp_path)
     assert reader.shipped == 500
     batch = reader.read()
-    assert [one.text for one in batch.lines] == ["hello"]
+    assert [spooled_line.text for spooled_line in batch.lines] == ["hello"]
     reader.acknowledge(batch)
     assert msgspec.json.decode((tmp_path / "shipped.json").read_bytes(), type=Notes).shipped == batch.end
 

@@ -18,10 +18,10 @@ def spool_of(run, **limits):
 
 
 def drain(reader):
-    found = []
+    batches = []
     while (batch := reader.read()) is not None:
-        found.append(batch)
-    return found
+        batches.append(batch)
+    return batches
 
 
 def texts(batches):
@@ -211,13 +211,13 @@ def test_output_that_nobody_fetches_has_a_limit(run):
     for n in range(40):
         spool.append(STDOUT, [b"line %d" % n])
     assert spool.lost_lines > 0
-    kept = drain(reader)
-    reader.acknowledge(kept[-1])
+    batches = drain(reader)
+    reader.acknowledge(batches[-1])
     spool.append(STDOUT, [b"again"])
     drained = texts(drain(reader))
     assert "lines of output were lost here" in drained[0]
     assert drained[1:] == ["again"]
-    assert len(texts(kept)) + spool.lost_lines == 40
+    assert len(texts(batches)) + spool.lost_lines == 40
 
 
 def test_room_for_the_readers_notes_is_taken_early(run):
@@ -233,12 +233,12 @@ def test_output_without_end_is_kept_up_to_a_size_and_its_log_says_so(run):
     spool.append(NOTICE, [b"it ended"])
     spool.close()
     assert sum(file.stat().st_size for file in (run / "spool").iterdir()) < (1 << 20) + 8192
-    reader, found = SpoolReader(run), []
+    reader, all_lines = SpoolReader(run), []
     while (batch := reader.read()) is not None:
-        found += [line.text for line in batch.lines]
+        all_lines += [line.text for line in batch.lines]
         reader.acknowledge(batch)
-    *kept, cut, end = found
+    *kept_lines, cut, end = all_lines
     assert "the output of this run has reached 1 MiB" in cut
     assert "it ended" in end
-    assert sum(map(len, kept)) < (1 << 20) + 2000
-    assert spool.lost_lines == 3000 - len(kept)
+    assert sum(map(len, kept_lines)) < (1 << 20) + 2000
+    assert spool.lost_lines == 3000 - len(kept_lines)

@@ -43,7 +43,7 @@ def test_started_by_many_it_runs_once(runs):
     run = runs.prepare("sh", "-c", "echo once; exec sleep 1000")
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(process.start, [run] * 4))
-    runs.said(run, "once")
+    runs.wait_for_line(run, "once")
     process.start(run)
     process.kill(run)
     runs.ended(run)
@@ -104,11 +104,11 @@ def test_a_run_whose_shim_was_killed_is_ended(runs, eventually, script):
     running = process._read_running(run)
     os.kill(running.shim.pid, signal.SIGKILL)
     eventually(lambda: process.state_of(run) == "lost", "the loss")
-    found = process.end_lost_run(run, "the shim was killed")
-    assert (found.code, found.signal, found.message) == (137, 9, "the shim was killed")
+    run_exit = process.end_lost_run(run, "the shim was killed")
+    assert (run_exit.code, run_exit.signal, run_exit.message) == (137, 9, "the shim was killed")
     assert process.state_of(run) == "exited"
     eventually(lambda: process._orphaned_pids(run) == set(), "an empty host")
-    assert process.end_lost_run(run, "again") == found
+    assert process.end_lost_run(run, "again") == run_exit
 
 
 def test_a_run_that_is_just_starting_is_never_lost(runs):

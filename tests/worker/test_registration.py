@@ -38,11 +38,11 @@ class Hosts:
         return Presence(me, "default", f"at-{me.host}", self.log, holder=self._holder if asks else _silence)
 
     async def _holder(self):
-        return holder_answer(self.known(), "w")
+        return holder_answer(self.scheduler_state(), "w")
 
     def register(self, *workers):
         async def all_at_once():
-            made = (one.register((), (), 0) for one in workers)
+            made = (worker.register((), (), 0) for worker in workers)
             return await asyncio.gather(*made, return_exceptions=True)
 
         return asyncio.run(all_at_once())
@@ -50,7 +50,7 @@ class Hosts:
     def events(self):
         return [codec.decode(m.body, m.position).event for m in self.log.streams[subjects.WITNESS]]
 
-    def known(self, *more):
+    def scheduler_state(self, *more):
         """The scheduler's state, after what is in the log and some more."""
         fold = Fold(RULES)
         fold.given(*self.events(), *more)
@@ -66,17 +66,17 @@ def hosts():
     return Hosts()
 
 
-def told(state):
+def orders_of(state):
     """What the orders for the id would say."""
-    known = state.workers["w"]
+    worker = state.workers["w"]
     return WorkerOrders(
         worker_id="w",
         position=1,
-        session=known.session,
-        presence=known.presence,
-        host=known.host,
-        address=known.address,
-        refused=known.refused,
+        session=worker.session,
+        presence=worker.presence,
+        host=worker.host,
+        address=worker.address,
+        refused=worker.refused,
         allocations=(),
     )
 
@@ -93,7 +93,7 @@ def test_a_second_worker_learns_of_the_first_before_it_registers(hosts):
 def test_of_two_that_begin_together_the_first_has_the_id_and_the_other_hears_so(hosts):
     first, second = hosts.worker(FIRST), hosts.worker(SECOND)
     assert hosts.register(first, second) == [None, None]
-    orders = told(hosts.known())
+    orders = orders_of(hosts.scheduler_state())
     assert orders.session == first.session
     first.raise_if_refused(orders)
     with pytest.raises(IdTaken, match="on host host-1"):
@@ -105,13 +105,15 @@ def test_who_is_refused_changes_nothing_that_is_shown(hosts):
     state = Shown()
     for position, event in enumerate(hosts.events(), 1):
         list(show(state, Recorded(position, event, f"e{position}", "test", 1.0)))
-    assert [(one.instance, one.address) for one in state.workers.values()] == [("folder-1", "at-host-1")]
+    assert [(worker.instance, worker.address) for worker in state.workers.values()] == [
+        ("folder-1", "at-host-1")
+    ]
 
 
 def test_a_worker_that_was_killed_is_back_at_once(hosts):
     workers = [hosts.worker(FIRST, asks=True) for _ in range(2)]
-    assert [hosts.register(one) for one in workers] == [[None], [None]]
-    assert told(hosts.known()).session == workers[1].session
+    assert [hosts.register(worker) for worker in workers] == [[None], [None]]
+    assert orders_of(hosts.scheduler_state()).session == workers[1].session
 
 
 def test_a_copy_of_its_folder_on_another_host_is_refused(hosts):
@@ -138,7 +140,7 @@ def test_an_end_of_an_earlier_session_frees_nothing(hosts):
     hosts.register(first)
     earlier = WorkerLeft("w", first.session)
     hosts.register(first)
-    assert hosts.known(earlier).workers["w"].presence == "here"
+    assert hosts.scheduler_state(earlier).workers["w"].presence == "here"
 
 
 def test_a_worker_of_an_earlier_version_is_believed():
@@ -195,8 +197,8 @@ def test_oversized_offers_of_a_worker_are_reported_at_start(setting):
 
 
 def test_an_exit_with_a_book_for_a_reason_is_admitted_with_its_beginning():
-    said = AllocationExited(worker_id="w", allocation_id="1.a.1", message="no\0" + "x" * 50_000)
-    made = draft("w", said)
+    exited = AllocationExited(worker_id="w", allocation_id="1.a.1", message="no\0" + "x" * 50_000)
+    made = draft("w", exited)
     stated = codec.decode_event(
         codec.decode_envelope(admit(Stored(made.subject, 1, made.body), 1.0).draft.body)
     )

@@ -135,7 +135,7 @@ def test_output_is_there_while_the_script_runs(run_files, runs):
     script = "import time, pathlib\nprint('now')\nwhile not pathlib.Path('go').exists(): time.sleep(0.01)\n"
 
     def answer():
-        runs.said(runs.dir(), "now")
+        runs.wait_for_line(runs.dir(), "now")
         (runs.folder / "alloc" / "workdir" / "go").touch()
 
     helper = threading.Thread(target=answer)

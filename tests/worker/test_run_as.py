@@ -51,13 +51,13 @@ def groups():
 
 
 def test_it_has_that_user_and_no_way_back(runs, groups):
-    found = fields(runs, started(runs, "sh", "-c", f"umask; {STATUS}"))
-    assert found["Uid"].split() == [str(ANN)] * 4
-    assert found["Gid"].split() == [str(BOB)] * 4
-    assert found["Groups"].split() == []
-    assert found["NoNewPrivs"] == "1"
-    assert {int(found[name], 16) for name in ("CapPrm", "CapEff", "CapAmb")} == {0}
-    assert found["Umask"] == "0022"
+    status = fields(runs, started(runs, "sh", "-c", f"umask; {STATUS}"))
+    assert status["Uid"].split() == [str(ANN)] * 4
+    assert status["Gid"].split() == [str(BOB)] * 4
+    assert status["Groups"].split() == []
+    assert status["NoNewPrivs"] == "1"
+    assert {int(status[name], 16) for name in ("CapPrm", "CapEff", "CapAmb")} == {0}
+    assert status["Umask"] == "0022"
 
 
 def test_no_descriptor_of_ours_comes_along(runs):
@@ -116,7 +116,7 @@ def test_a_task_that_multiplies_without_end_leaves_others_their_places(runs):
         return run
 
     bomb = start("bomb", own, "/usr/bin/python3", "-c", MULTIPLIES)
-    runs.said(bomb, "made 19")
+    runs.wait_for_line(bomb, "made 19")
     assert ("stdout", "Resource temporarily unavailable") in runs.lines(bomb)
     assert runs.ended(start("other", other, "sh", "-c", "true & wait")).code == 0
     # Linux lets the one that reaches the limit start.
@@ -144,7 +144,7 @@ def test_its_output_can_be_opened_by_name(runs):
 
 def test_it_is_killed_with_all_that_came_of_it(runs):
     run = started(runs, "sh", "-c", "setsid sleep 1000 & echo up; sleep 1000")
-    runs.said(run, "up")
+    runs.wait_for_line(run, "up")
     process.kill(run)
     assert runs.ended(run).code == 137
 
@@ -185,9 +185,9 @@ def test_a_mount_leads_nowhere_where_it_could_not_go(runs, open_folder):
     closed.chmod(0o700)
     at.mkdir()
     run = started(runs, "ls", str(at), binds=[(str(closed / "open"), str(at))])
-    found = runs.ended(run)
-    assert found.code == 127
-    assert "Permission denied" in found.message
+    run_exit = runs.ended(run)
+    assert run_exit.code == 127
+    assert "Permission denied" in run_exit.message
 
 
 def test_the_shim_has_no_settings_of_the_platform(runs, monkeypatch):

@@ -35,13 +35,13 @@ def user():
 def left(user, tmp_path):
     """The paths and the segment that a program of this user left."""
     name = f"left-{uuid.uuid4().hex}"
-    kept = tmp_path / "kept"
-    kept.mkdir()
-    command = ["/usr/bin/python3", "-c", LEAVES, name, str(kept)]
+    kept_folder = tmp_path / "kept"
+    kept_folder.mkdir()
+    command = ["/usr/bin/python3", "-c", LEAVES, name, str(kept_folder)]
     done = subprocess.run(command, user=user, group=user, capture_output=True, text=True, check=True)
     paths = [shared_memory.FOLDER / f"{name}{ending}" for ending in ("", "-folder", "-link")]
     assert all(os.path.lexists(path) for path in paths)
-    yield paths, int(done.stdout), kept
+    yield paths, int(done.stdout), kept_folder
     shared_memory.free(user)
 
 
@@ -50,7 +50,7 @@ def segments(user):
 
 
 def test_it_is_freed_with_the_folder_of_the_last_task(user, left, tmp_path):
-    paths, segment, kept = left
+    paths, segment, kept_folder = left
     assert segments(user) == [segment]
     folders = UserFolders(tmp_path / "tasks", "w")
     for task in ("first", "last"):
@@ -63,7 +63,7 @@ def test_it_is_freed_with_the_folder_of_the_last_task(user, left, tmp_path):
     folders.clear("last")
     assert not any(os.path.lexists(path) for path in paths)
     assert segments(user) == []
-    assert kept.is_dir()
+    assert kept_folder.is_dir()
     assert os.path.isdir("/etc")
 
 

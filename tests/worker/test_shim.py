@@ -23,8 +23,8 @@ pytestmark = pytest.mark.live
 
 def test_output_of_both_streams_and_the_code(runs):
     run = runs.start("sh", "-c", "echo out; echo err >&2; exit 3")
-    found = runs.ended(run)
-    assert (found.code, found.signal, found.left_over, found.lost_lines) == (3, None, 0, 0)
+    run_exit = runs.ended(run)
+    assert (run_exit.code, run_exit.signal, run_exit.left_over, run_exit.lost_lines) == (3, None, 0, 0)
     assert sorted(runs.lines(run)) == [("stderr", "err"), ("stdout", "out")]
 
 
@@ -33,7 +33,7 @@ def test_where_memory_runs_out_the_kernel_ends_the_task_and_not_its_shim(runs):
     own = int(Path("/proc/self/oom_score_adj").read_text())
     shim = process._read_running(run).shim.pid
     assert int(Path(f"/proc/{shim}/oom_score_adj").read_text()) == own
-    runs.said(run, str(min(own + OOM_SCORE, 1000)))
+    runs.wait_for_line(run, str(min(own + OOM_SCORE, 1000)))
     process.kill(run)
     runs.ended(run)
 
@@ -57,8 +57,8 @@ def small_memory():
 def test_a_run_that_the_kernel_ended_says_so(runs, small_memory, how):
     eats = f"{how}{sys.executable} -c 'x = bytearray(200 << 20)'"
     run = runs.start("sh", "-c", f"echo $$ > {small_memory}; {eats}")
-    found = runs.ended(run)
-    assert (found.code, found.message) == (137, OUT_OF_MEMORY)
+    run_exit = runs.ended(run)
+    assert (run_exit.code, run_exit.message) == (137, OUT_OF_MEMORY)
     assert ("stderr", OUT_OF_MEMORY) in runs.lines(run)
 
 
@@ -71,7 +71,7 @@ def test_bytes_returns_and_an_unfinished_line(runs):
 
 def test_100_mb_without_a_newline(runs):
     run = runs.start("sh", "-c", "head -c 100000000 /dev/zero | tr '\\0' x; echo; echo all; exec sleep 1000")
-    runs.said(run, "all")
+    runs.wait_for_line(run, "all")
     shim = process._read_running(run).shim.pid
     status = Path(f"/proc/{shim}/status").read_text()
     peak_kb = int(status.partition("VmHWM:")[2].split()[0])
@@ -87,8 +87,8 @@ def test_a_disk_that_takes_nothing_does_not_hold_the_command_up(runs):
     (run / "spool").mkdir()
     (run / "spool" / f"{0:020d}.log").symlink_to("/dev/full")
     process.start(run)
-    found = runs.ended(run)
-    assert (found.code, found.lost_lines) == (0, 100_000)
+    run_exit = runs.ended(run)
+    assert (run_exit.code, run_exit.lost_lines) == (0, 100_000)
 
 
 def test_who_prints_without_end_waits_and_loses_nothing(runs, monkeypatch):
@@ -117,7 +117,7 @@ def test_who_waits_while_printing_is_killed_at_once(runs):
     size = [-1]
 
     def waits():
-        before, size[0] = size[0], sum(one.stat().st_size for one in spool.glob("*.log"))
+        before, size[0] = size[0], sum(segment.stat().st_size for segment in spool.glob("*.log"))
         return before == size[0] > 0
 
     runs.eventually(waits, "the pause")
@@ -131,21 +131,21 @@ def test_a_run_prints_no_more_than_it_may(runs):
     env = {"PATH": os.environ["PATH"]}
     process.prepare(run, [sys.executable, "-c", code], runs.folder, env, output_bytes=1 << 20)
     process.start(run)
-    found = runs.ended(run)
-    assert found.code == 0
-    kept = [text for _, text in runs.lines(run)]
-    assert "the output of this run has reached 1 MiB" in kept.pop()
-    assert len(kept) + found.lost_lines == 3000
-    assert len(kept) < 1200
+    run_exit = runs.ended(run)
+    assert run_exit.code == 0
+    texts = [text for _, text in runs.lines(run)]
+    assert "the output of this run has reached 1 MiB" in texts.pop()
+    assert len(texts) + run_exit.lost_lines == 3000
+    assert len(texts) < 1200
 
 
 @pytest.mark.parametrize("argv", [["no-such-program"], ["/etc/passwd"]])
 def test_a_command_that_cannot_start(runs, argv):
     run = runs.start(*argv)
-    found = process.read_exit(run)
-    assert found.code == 127
-    assert f"cannot start '{argv[0]}'" in found.message
-    assert runs.lines(run) == [("stderr", found.message)]
+    run_exit = process.read_exit(run)
+    assert run_exit.code == 127
+    assert f"cannot start '{argv[0]}'" in run_exit.message
+    assert runs.lines(run) == [("stderr", run_exit.message)]
 
 
 def test_a_folder_that_is_not_there(runs):
@@ -180,8 +180,8 @@ def test_it_starts_with_standard_streams_alone_and_default_signals(runs):
 
 def test_death_by_signal_is_128_and_its_number(runs):
     run = runs.start("sh", "-c", "kill -KILL $$")
-    found = runs.ended(run)
-    assert (found.code, found.signal) == (137, 9)
+    run_exit = runs.ended(run)
+    assert (run_exit.code, run_exit.signal) == (137, 9)
 
 
 LISTEN = r"""
@@ -199,18 +199,18 @@ while True:
 
 def test_signals_reach_the_command_alone(runs):
     run = runs.python(LISTEN)
-    runs.said(run, "child listens")
-    runs.said(run, "parent listens")
+    runs.wait_for_line(run, "child listens")
+    runs.wait_for_line(run, "parent listens")
     for name in ("INT", "TERM", "HUP", "USR1", "USR2", "WINCH"):
         assert process.send(run, getattr(signal, f"SIG{name}"))
-        runs.said(run, f"got SIG{name}")
+        runs.wait_for_line(run, f"got SIG{name}")
     got = [text for _, text in runs.lines(run) if text.startswith("got")]
     assert got == [f"got SIG{name}" for name in ("INT", "TERM", "HUP", "USR1", "USR2", "WINCH")]
 
 
 def test_kill_ends_everything_at_once(runs):
     run = runs.python("import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + LISTEN)
-    runs.said(run, "child listens")
+    runs.wait_for_line(run, "child listens")
     assert process.kill(run)
     assert runs.ended(run).code == 137
     assert not process.kill(run)
@@ -232,9 +232,9 @@ LEFT = {
 @pytest.mark.parametrize("script", LEFT.values(), ids=LEFT)
 def test_what_is_left_over_is_ended(runs, script):
     run = runs.start("sh", "-c", script, MARK=str(runs.dir()))
-    found = runs.ended(run)
-    assert found.code == 5
-    assert found.left_over >= 1
+    run_exit = runs.ended(run)
+    assert run_exit.code == 5
+    assert run_exit.left_over >= 1
     assert is_alive(run) == []
     assert "that the command had left behind" in runs.lines(run)[-1][1]
 
@@ -272,7 +272,7 @@ def test_what_multiplies_ends_with_its_run(runs, tmp_path, script, how):
     code = f"{CHAIN}\nif os.fork() == 0:\n" + "".join(f"    {line}\n" for line in script.splitlines())
     code += f"while not os.path.exists(sys.argv[1]): time.sleep(0.01)\nprint('on', flush=True)\n{wait}"
     run = runs.start(sys.executable, "-c", code, str(sign))
-    runs.said(run, "on")
+    runs.wait_for_line(run, "on")
     if how == "killed":
         process.kill(run)
     runs.ended(run)
@@ -363,9 +363,9 @@ def test_a_host_that_is_out_of_touch_ends_what_it_runs_and_all_below_it(runs, co
     runs.eventually(lambda: (runs.folder / "child").exists() and (runs.folder / "child").read_text().strip())
     pid = int((runs.folder / "child").read_text())
     contact.ago(601)
-    found = runs.ended(run)
-    assert (found.code, found.lost) == (137, True)
-    assert found.message == FENCED
+    run_exit = runs.ended(run)
+    assert (run_exit.code, run_exit.lost) == (137, True)
+    assert run_exit.message == FENCED
     assert host_processes.started(pid) is None
     assert ("stderr", FENCED) in runs.lines(run)
 
@@ -376,8 +376,8 @@ def test_contact_keeps_a_run_alive(runs, contact):
     for _ in range(3):
         contact.ago(0)
     (runs.folder / "go").touch()
-    found = runs.ended(run)
-    assert (found.code, found.lost) == (0, False)
+    run_exit = runs.ended(run)
+    assert (run_exit.code, run_exit.lost) == (0, False)
 
 
 @pytest.mark.parametrize("text", ["", "no number", "99999999999999.000"])

@@ -57,9 +57,9 @@ def test_bytes_of_older_bindings(monkeypatch):
     [("0,2", ["GPU-aa", "GPU-cc"]), ("GPU-b", ["GPU-bb"]), (None, ["GPU-aa", "GPU-bb", "GPU-cc"])],
 )
 def test_visible_limits_them_and_ids_still_count_from_0(visible, uuids):
-    found = slots.gpus(visible)
-    assert [slot.uuid for slot in found] == uuids
-    assert [slot.id for slot in found] == list(range(len(uuids)))
+    visible_slots = slots.gpus(visible)
+    assert [slot.uuid for slot in visible_slots] == uuids
+    assert [slot.id for slot in visible_slots] == list(range(len(uuids)))
 
 
 HELD = (Slot(7, "cuda", "GPU-cc", "NVIDIA L4"), Slot(1, "cuda", "GPU-bb", "NVIDIA H200"))
@@ -151,5 +151,5 @@ def test_a_device_that_does_not_answer_hides_no_other(monkeypatch):
 
 def test_damaged_notes_count_for_nothing(monkeypatch, tmp_path):
     (tmp_path / "slots.json").write_text("{")
-    found = slots.Inventory(tmp_path / "slots.json", 3).scan()
-    assert [(slot.id, slot.uuid) for slot in found] == [(0, "cpu-0"), (1, "cpu-1"), (2, "cpu-2")]
+    cpu_slots = slots.Inventory(tmp_path / "slots.json", 3).scan()
+    assert [(slot.id, slot.uuid) for slot in cpu_slots] == [(0, "cpu-0"), (1, "cpu-1"), (2, "cpu-2")]

@@ -71,40 +71,40 @@ def sampler(proc, nvml=None, uuids=()):
 
 
 def test_cpu_and_memory_are_reported_by_rank_and_for_the_rest(proc):
-    one = sampler(proc)
+    run_sampler = sampler(proc)
     proc.has(10, 5.0, 10)
     proc.has(11, 1.0, 1000, rank=0)
     proc.has(12, 2.0, 2000, rank=0)
-    assert one.sample({10, 11, 12}) == pytest.approx(
+    assert run_sampler.sample({10, 11, 12}) == pytest.approx(
         {"memory_gb.w": 10 * PAGE_BYTES / 1e9, "memory_gb.rank0": 3000 * PAGE_BYTES / 1e9}
     )
     proc.now += 10
     proc.has(11, 6.0, 1000, rank=0)
     proc.has(12, 12.0, 2000, rank=0)
     proc.has(13, 3.0, 1, rank=12)
-    found = one.sample({10, 11, 12, 13})
-    assert {name: value for name, value in found.items() if name.startswith("cpu")} == pytest.approx(
+    figures = run_sampler.sample({10, 11, 12, 13})
+    assert {name: value for name, value in figures.items() if name.startswith("cpu")} == pytest.approx(
         {"cpu_cores.w": 0.0, "cpu_cores.rank0": 1.5, "cpu_cores.rank12": 0.3}
     )
 
 
 def test_an_ended_process_or_a_reused_id_is_ignored(proc):
-    one = sampler(proc)
+    run_sampler = sampler(proc)
     proc.has(11, 50.0, 1, rank=0)
-    one.sample({11, 404})
+    run_sampler.sample({11, 404})
     proc.now += 10
     proc.has(11, 2.0, 1, rank=3, started=6)
-    found = one.sample({11, 404})
-    assert found["cpu_cores.rank3"] == pytest.approx(0.2)
-    assert "cpu_cores.rank0" not in found
-    assert one.sample(set()) == {}
+    figures = run_sampler.sample({11, 404})
+    assert figures["cpu_cores.rank3"] == pytest.approx(0.2)
+    assert "cpu_cores.rank0" not in figures
+    assert run_sampler.sample(set()) == {}
 
 
 def test_gpus_are_reported_by_index_in_the_run_and_memory_by_process(proc):
     proc.has(11, 1.0, 1, rank=1)
     proc.has(12, 1.0, 1, rank=2)
-    found = sampler(proc, Nvml(), ["GPU-1", "GPU-2"]).sample({11, 12})
-    assert {name: value for name, value in found.items() if name.startswith("gpu")} == {
+    figures = sampler(proc, Nvml(), ["GPU-1", "GPU-2"]).sample({11, 12})
+    assert {name: value for name, value in figures.items() if name.startswith("gpu")} == {
         "gpu_percent.w.0": 87.0, "gpu_memory_gb.w.0": 6 * GIB / 1e9, "gpu_memory_gb.rank1": 2 * GIB / 1e9,
     }  # fmt: skip
 
@@ -123,16 +123,16 @@ def test_the_processes_of_a_run_are_found_and_seen_by_proc_itself():
         [sys.executable, "-c", code], env=environment, start_new_session=True, **pipes
     ) as child:
         child.stdout.readline()
-        found = processes_of(child.pid, child.pid)
-        assert child.pid in found
-        assert Sampler("w", Gpus(None)).sample(found)["memory_gb.rank4"] > 0.001
+        pids = processes_of(child.pid, child.pid)
+        assert child.pid in pids
+        assert Sampler("w", Gpus(None)).sample(pids)["memory_gb.rank4"] > 0.001
 
 
 def test_a_request_names_each_figure_with_the_seconds_since_the_run_began():
-    (one,) = batches({"cpu_cores.rank0": 1.5}, 7, "w", 1000.0, 1012.9)["batches"]
-    assert (one["values"], one["batches"], one["labels"]["name"]) == ([1.5], [12], "cpu_cores.rank0")
-    assert (one["labels"]["trialId"], one["labels"]["metricType"]) == (7, "PROFILER_METRIC_TYPE_PROCESS")
-    assert one["timestamps"] == ["1970-01-01T00:16:52.900000+00:00"]
+    (batch,) = batches({"cpu_cores.rank0": 1.5}, 7, "w", 1000.0, 1012.9)["batches"]
+    assert (batch["values"], batch["batches"], batch["labels"]["name"]) == ([1.5], [12], "cpu_cores.rank0")
+    assert (batch["labels"]["trialId"], batch["labels"]["metricType"]) == (7, "PROFILER_METRIC_TYPE_PROCESS")
+    assert batch["timestamps"] == ["1970-01-01T00:16:52.900000+00:00"]
 
 
 def run_of(folder, *, token="t", trial=7):  # noqa: S107
@@ -140,8 +140,8 @@ def run_of(folder, *, token="t", trial=7):  # noqa: S107
     me = process.ProcessIdentity(os.getpid(), host_processes.started(os.getpid()))
     folder.mkdir(exist_ok=True)
     (folder / "running.json").write_bytes(msgspec.json.encode(process.Running(me, me)))
-    told = SimpleNamespace(token=token, trial=None if trial is None else SimpleNamespace(trial_id=trial))
-    order = SimpleNamespace(briefing=told, started_at=0.0)
+    briefing = SimpleNamespace(token=token, trial=None if trial is None else SimpleNamespace(trial_id=trial))
+    order = SimpleNamespace(briefing=briefing, started_at=0.0)
     slots = (Slot(0, "cuda", "GPU-1", "H"), Slot(1, "cpu", "cpu-1", "x"))
     return SimpleNamespace(id=folder.name, order=order, folder=folder, devices=slots, done=asyncio.Event())
 
@@ -159,13 +159,13 @@ def test_only_runs_of_trials_that_go_on_are_reported_each_with_its_own_token(tmp
     asyncio.run(watcher.sample_all(runs))
     ((token, body),) = sent
     assert token == "a"
-    names = {one["labels"]["name"] for one in body["batches"]}
+    names = {batch["labels"]["name"] for batch in body["batches"]}
     assert {"memory_gb.w", "gpu_percent.w.0"} <= names
 
 
 def test_an_unreachable_gateway_is_logged_once_and_holds_up_nothing(tmp_path, monkeypatch):
-    said, answers = [], [OSError("away"), OSError("away"), None, OSError("again")]
-    monkeypatch.setattr(reporting.log, "info", lambda name, error: said.append(error))
+    logged_errors, answers = [], [OSError("away"), OSError("away"), None, OSError("again")]
+    monkeypatch.setattr(reporting.log, "info", lambda name, error: logged_errors.append(error))
 
     def post(body, token):
         if (answer := answers.pop(0)) is not None:
@@ -175,7 +175,7 @@ def test_an_unreachable_gateway_is_logged_once_and_holds_up_nothing(tmp_path, mo
     runs = {"a": run_of(tmp_path / "a")}
     for _ in range(4):
         asyncio.run(watcher.sample_all(runs))
-    assert said == ["away", "again"]
+    assert logged_errors == ["away", "again"]
 
 
 class Gateway(BaseHTTPRequestHandler):

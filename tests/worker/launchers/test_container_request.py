@@ -26,10 +26,10 @@ def of(slots=CPU, **config):
 
 
 def test_a_configuration_that_names_nothing_asks_for_nothing():
-    found = of(environment={"image": {"cpu": "steadfast/trial:cpu", "cuda": "steadfast/trial:cuda"}})
-    assert (found.image, found.mounts, found.registry, found.shm_bytes) == ("", (), None, SHM_BYTES)
+    request = of(environment={"image": {"cpu": "steadfast/trial:cpu", "cuda": "steadfast/trial:cuda"}})
+    assert (request.image, request.mounts, request.registry, request.shm_bytes) == ("", (), None, SHM_BYTES)
     assert describe_unused({}, CPU, "/cwd") == []
-    assert of() == found
+    assert of() == request
 
 
 def test_the_image_is_that_of_the_slots():
@@ -41,7 +41,7 @@ def test_the_image_is_that_of_the_slots():
 
 
 def test_all_that_may_be_asked_for():
-    found = of(
+    request = of(
         environment={
             "force_pull_image": True,
             "registry_auth": {"username": "ann", "password": "hush", "auth": None},
@@ -55,11 +55,15 @@ def test_all_that_may_be_asked_for():
             {"host_path": "/code", "container_path": "lib"},
         ],
     )
-    assert found.force_pull
-    assert found.devices
-    assert (found.registry.username, found.registry.password, found.registry.auth) == ("ann", "hush", "")
-    assert (found.ports, found.shm_bytes) == ((6006,), 2 << 30)
-    assert found.mounts == (Mount("/data", "/in", read_only=True), Mount("/code", "/cwd/lib"))
+    assert request.force_pull
+    assert request.devices
+    assert (request.registry.username, request.registry.password, request.registry.auth) == (
+        "ann",
+        "hush",
+        "",
+    )
+    assert (request.ports, request.shm_bytes) == ((6006,), 2 << 30)
+    assert request.mounts == (Mount("/data", "/in", read_only=True), Mount("/code", "/cwd/lib"))
 
 
 @pytest.mark.parametrize(
@@ -78,8 +82,8 @@ def test_what_nobody_has_checked_is_refused_in_words(config):
     with pytest.raises(Refused, match="of the configuration cannot be read"):
         of(**config)
     # A plain process starts, as it ever did.
-    (told,) = describe_unused(config, CPU, "/cwd")
-    assert "of the configuration cannot be read" in told
+    (message,) = describe_unused(config, CPU, "/cwd")
+    assert "of the configuration cannot be read" in message
 
 
 @pytest.mark.parametrize("image", ["--privileged", "-v/:/host", "a b", "", "a\nb", "x;y"])
@@ -111,8 +115,8 @@ def test_mounts_lie_in_the_operators_folders(tmp_path):
     (root / "way-out").symlink_to(outside)
     (tmp_path / "way-in").symlink_to(root)
     settings = WorkerSettings(worker_mount_roots=f"/nowhere:{root}")
-    found = check_mount(Mount(str(tmp_path / "way-in"), "/in"), settings, None)
-    assert found == Mount(str(root), "/in")
+    mount = check_mount(Mount(str(tmp_path / "way-in"), "/in"), settings, None)
+    assert mount == Mount(str(root), "/in")
     for path in (outside, root / "way-out", root / ".." / "outside", tmp_path):
         with pytest.raises(Refused, match=r"lies outside of what tasks .*STEADFAST_WORKER_MOUNT_ROOTS"):
             check_mount(Mount(str(path), "/in"), settings, None)

@@ -191,13 +191,13 @@ def docker(tmp_path, monkeypatch):
 def fetched(tmp_path, image):
     """What was said to the user, and what the program was told."""
     (tmp_path / IMAGE_FILE).write_bytes(msgspec.json.encode(image))
-    said = []
+    messages = []
 
     async def say(text):
-        said.append(text)
+        messages.append(text)
 
     asyncio.run(images.fetch(ENGINES["docker"], tmp_path, say))
-    return said, (tmp_path / "calls").read_text().splitlines()
+    return messages, (tmp_path / "calls").read_text().splitlines()
 
 
 def test_an_image_that_is_here_is_not_asked_for(tmp_path, docker):
@@ -304,7 +304,7 @@ def test_what_ends_a_container_runs_whichever_way_the_run_ends(runs, how):
     process.prepare(run, ["sh", "-c", script], runs.folder, {"PATH": "/usr/bin:/bin"}, end=end)
     process.start(run)
     if how == "killed":
-        runs.said(run, "here")
+        runs.wait_for_line(run, "here")
         process.kill(run)
     elif how == "without its shim":
         process.host_processes.send({process._read_running(run).shim.pid}, 9)

@@ -32,17 +32,17 @@ class Both:
 
     def env(self, **more):
         """As a task has it, with something that each run has of its own."""
-        kept = {"PATH": f"{PYTHON}:{os.environ['PATH']}", "HOME": "/", "PYTHONUNBUFFERED": "1", "PWD": "/"}
-        return kept | {"DET_INFO_DIR": str(self.workdir.parent), "CUDA_VISIBLE_DEVICES": ""} | more
+        common = {"PATH": f"{PYTHON}:{os.environ['PATH']}", "HOME": "/", "PYTHONUNBUFFERED": "1", "PWD": "/"}
+        return common | {"DET_INFO_DIR": str(self.workdir.parent), "CUDA_VISIBLE_DEVICES": ""} | more
 
     def wanted(self, argv, **more):
         return plan_start(argv, self.env(**more), self.workdir, "ann")
 
     def template(self, plan, modules=()):
-        known = plan.key, tuple(modules)
-        if known not in self._templates:
-            self._templates[known] = asyncio.run(template.make(plan.key, plan.names, modules))
-        return self._templates[known]
+        key = plan.key, tuple(modules)
+        if key not in self._templates:
+            self._templates[key] = asyncio.run(template.make(plan.key, plan.names, modules))
+        return self._templates[key]
 
     def prepare(self, argv, fence=None, **more):
         self._count += 1

@@ -23,7 +23,7 @@ FORMS = {
 }
 
 
-def told(result):
+def comparable(result):
     """What was printed and the exit, without what is another in every process."""
     streams, ended = result
     hide = re.compile(r"0x[0-9a-f]{6,}|process [0-9]+|run-[0-9]+|pid=[0-9]+")
@@ -31,7 +31,7 @@ def told(result):
 
 
 def the_same(both, argv, modules=PRELOADED, **env):
-    cold, warm = told(both.cold(argv, **env)), told(both.warm(argv, modules, **env))
+    cold, warm = comparable(both.cold(argv, **env)), comparable(both.warm(argv, modules, **env))
     for stream, lines in cold[0].items():
         for line, other in zip(lines, warm[0][stream], strict=False):
             assert other == line
@@ -55,8 +55,8 @@ def test_signals_are_not_ignored_because_the_worker_ignores_them(both, handler):
     try:
         the_same(both, FORMS["words"], LC_ALL="C.UTF-8")
     finally:
-        for number, kept in before.items():
-            signal.signal(number, kept)
+        for number, previous_handler in before.items():
+            signal.signal(number, previous_handler)
 
 
 @pytest.mark.parametrize("form", ["words", "shell", "module"])
@@ -121,7 +121,7 @@ def test_what_it_leaves_open(both, within, modules):
     both.write(f"{scripts.LEFT}\n{scripts.WITHIN[within]}\n")
     seen = []
     for start in (both.cold, lambda argv: both.warm(argv, modules)):
-        streams, ended = told(start(FORMS["words"]))
+        streams, ended = comparable(start(FORMS["words"]))
         files = {name: (both.workdir.parent / name) for name in ("own", "more")}
         texts = {name: path.read_text() for name, path in files.items() if path.exists()}
         assert set(texts.values()) == {"whole"}, (texts, streams)
@@ -136,7 +136,7 @@ def test_processes_of_its_own(both):
     both.write(scripts.PROCESSES)
     cold, warm = both.cold(FORMS["words"]), both.warm(FORMS["words"], PRELOADED)
     # Whether the helpers of multiprocessing are gone before the shim looks is chance, both ways.
-    assert told(warm)[0]["stdout"] == told(cold)[0]["stdout"]
+    assert comparable(warm)[0]["stdout"] == comparable(cold)[0]["stdout"]
     assert warm[1][0] == cold[1][0] == 0
 
 

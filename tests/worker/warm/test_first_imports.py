@@ -7,7 +7,7 @@ import pytest
 from worker.warm.inside import first_imports
 
 
-def found(folder, main="train.py", *arguments, is_module=False, without=()):
+def find_imports(folder, main="train.py", *arguments, is_module=False, without=()):
     script = {"folder": str(folder), "main": main, "is_module": is_module, "arguments": arguments}
     return first_imports.find(script, without)
 
@@ -42,7 +42,7 @@ def write(folder, texts):
 )
 def test_what_a_script_begins_with(tmp_path, text, names):
     write(tmp_path, {"train": text})
-    assert found(tmp_path) == names
+    assert find_imports(tmp_path) == names
 
 
 def test_the_imports_of_its_own_modules_count_and_they_do_not(tmp_path):
@@ -52,23 +52,23 @@ def test_the_imports_of_its_own_modules_count_and_they_do_not(tmp_path):
     )
     write(tmp_path, {"own/__init__": "import two\nfrom .parts import layer", "own/parts": "import three"})
     write(tmp_path, {"own/model": "import four\nimport first\nfrom . import parts"})
-    assert found(tmp_path) == ["one", "two", "three", "four"]
-    assert found(tmp_path, without=["two", "four"]) == ["one", "three"]
+    assert find_imports(tmp_path) == ["one", "two", "three", "four"]
+    assert find_imports(tmp_path, without=["two", "four"]) == ["one", "three"]
 
 
 def test_programs_of_a_launcher(tmp_path):
     write(tmp_path, {"model_def": "import one\nclass Trial: pass", "pack/train": "import two"})
-    assert found(tmp_path, "model_def", is_module=True) == ["one"]
-    assert found(tmp_path, "pack.train", is_module=True) == ["two"]
-    launched = found(
+    assert find_imports(tmp_path, "model_def", is_module=True) == ["one"]
+    assert find_imports(tmp_path, "pack.train", is_module=True) == ["two"]
+    launched = find_imports(
         tmp_path, "determined.launch.torch_distributed", "python3", "pack/train.py", is_module=True
     )
     assert "two" in launched
     assert any(name.startswith("determined.launch") for name in launched)
     assert "determined.launch.torch_distributed" not in launched
-    trial = found(tmp_path, "determined.exec.harness", "model_def:Trial", is_module=True)
+    trial = find_imports(tmp_path, "determined.exec.harness", "model_def:Trial", is_module=True)
     assert "one" in trial
-    assert found(tmp_path, "no.such", "nothing:Trial", "--x=a:b", "gone.py", is_module=True) == []
+    assert find_imports(tmp_path, "no.such", "nothing:Trial", "--x=a:b", "gone.py", is_module=True) == []
 
 
 def test_a_package_that_is_run(tmp_path):
@@ -76,23 +76,23 @@ def test_a_package_that_is_run(tmp_path):
         tmp_path,
         {"pack/__init__": "import one", "pack/__main__": "from . import work", "pack/work": "import two"},
     )
-    assert found(tmp_path, "pack", is_module=True) == ["one", "two"]
+    assert find_imports(tmp_path, "pack", is_module=True) == ["one", "two"]
 
 
 def test_nothing_is_read_for_ever(tmp_path, monkeypatch):
     write(tmp_path, {"train": "import other\nimport one", "other": "import train\nimport two"})
-    assert found(tmp_path) == ["two", "one"]
+    assert find_imports(tmp_path) == ["two", "one"]
     (tmp_path / "large.py").write_text("import three\n" + "x = 1\n" * 100_000)
     write(tmp_path, {"train": "import large"})
-    assert found(tmp_path) == []
+    assert find_imports(tmp_path) == []
     monkeypatch.setattr(first_imports, "MAX_FILES", 1)
     write(tmp_path, {"train": "import other\nimport one"})
-    assert found(tmp_path) == ["one"]
+    assert find_imports(tmp_path) == ["one"]
 
 
 def test_nothing_of_it_stays(tmp_path):
     write(tmp_path, {"train": "import tests.fixtures.local_cluster"})
     before = set(sys.modules)
-    assert found(tmp_path) == ["tests.fixtures.local_cluster"]
+    assert find_imports(tmp_path) == ["tests.fixtures.local_cluster"]
     assert set(sys.modules) == before
     assert first_imports.find(None, ()) == []

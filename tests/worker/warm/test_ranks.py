@@ -6,7 +6,7 @@ import re
 import pytest
 
 from tests.fixtures.ports import reserved_port
-from tests.worker.warm.test_conformance import told
+from tests.worker.warm.test_conformance import comparable
 from worker.warm.inside.ranks import Refusal, parse_request
 from worker.warm.warm_start import rank_variables
 
@@ -67,7 +67,7 @@ def ranks(both):
         both.write(text)
         env = {"DET_RESOURCES_ID": "r", "C10D_PORT": str(reserved_port())}
         argv = [*LAUNCHER, argument]
-        streams, ended = told(start(argv, **env | rank_variables(argv, env, 2)))
+        streams, ended = comparable(start(argv, **env | rank_variables(argv, env, 2)))
         for lines in streams.values():
             lines[:] = sorted(line for line in lines if not OTHERS.match(line))
         return streams, ended
@@ -159,7 +159,7 @@ def test_a_rank_with_another_environment_is_started_cold(code, variables):
 
 
 @pytest.mark.parametrize(
-    ("argv", "slots", "env", "found"),
+    ("argv", "slots", "env", "expected"),
     [
         (LAUNCHER, 2, {}, {"OMP_NUM_THREADS": "1"}),
         (["sh", "-c", " ".join(LAUNCHER)], 4, {}, {"OMP_NUM_THREADS": "1"}),
@@ -169,5 +169,5 @@ def test_a_rank_with_another_environment_is_started_cold(code, variables):
         ([*LAUNCHER[:3], "--nproc_per_node", "1", "--", "python3", "train.py"], 2, {}, {}),
     ],
 )  # fmt: skip
-def test_ranks_have_the_variables_of_torchs_launcher_before_it_runs(argv, slots, env, found):
-    assert rank_variables(argv, env, slots) == found
+def test_ranks_have_the_variables_of_torchs_launcher_before_it_runs(argv, slots, env, expected):
+    assert rank_variables(argv, env, slots) == expected

@@ -62,7 +62,7 @@ class Kept:
 
 
 @contextlib.asynccontextmanager
-async def kept(both, **more):
+async def running_pool(both, **more):
     made = Kept(both, **more)
     keeping = asyncio.create_task(made.nursery.run_forever())
     try:
@@ -85,12 +85,12 @@ def test_what_a_script_begins_with_is_loaded_before_any_run_has_ended(both):
     both.write("import sys; seen = 'numpy' in sys.modules; import numpy\ndef work(): print(seen)", "own.py")
 
     async def story():
-        async with kept(both) as one:
+        async with running_pool(both) as pool:
             plan = both.wanted(ARGV)
-            assert await one.nursery.start(both.prepare(ARGV), plan) == "no template was ready"
-            assert await one.until_warm() == ["True"]
-            assert not one.entry().needs_template
-            assert "numpy" in one.entry().modules
+            assert await pool.nursery.start(both.prepare(ARGV), plan) == "no template was ready"
+            assert await pool.until_warm() == ["True"]
+            assert not pool.entry().needs_template
+            assert "numpy" in pool.entry().modules
 
     asyncio.run(story())
 
@@ -99,12 +99,12 @@ def test_the_first_is_cold_the_next_is_warm_and_the_one_after_has_its_packages(b
     both.write("import sys; print('numpy' in sys.modules); __import__('numpy')")
 
     async def story():
-        async with kept(both) as one:
-            assert (await one.run())[0] == "no template was ready"
-            assert await one.until_warm() == ["False"]
-            await one.until(lambda: one.entry().template and "numpy" in one.entry().template.modules)
-            assert await one.until_warm() == ["True"]
-            assert one.nursery.starts == {"warm": 2, "cold": 1}
+        async with running_pool(both) as pool:
+            assert (await pool.run())[0] == "no template was ready"
+            assert await pool.until_warm() == ["False"]
+            await pool.until(lambda: pool.entry().template and "numpy" in pool.entry().template.modules)
+            assert await pool.until_warm() == ["True"]
+            assert pool.nursery.starts == {"warm": 2, "cold": 1}
 
     asyncio.run(story())
 
@@ -113,12 +113,12 @@ def test_code_with_a_module_of_the_same_name_starts_cold(both):
     both.write("import numpy; print(numpy.__version__)")
 
     async def story():
-        async with kept(both) as one:
-            await one.run()
-            await one.until_warm()
-            await one.until(lambda: one.entry().template and "numpy" in one.entry().template.modules)
+        async with running_pool(both) as pool:
+            await pool.run()
+            await pool.until_warm()
+            await pool.until(lambda: pool.entry().template and "numpy" in pool.entry().template.modules)
             both.write("__version__ = 'own'", "numpy.py")
-            how, lines = await one.run()
+            how, lines = await pool.run()
             assert "'numpy'" in how
             assert lines == ["own"]
 
@@ -131,10 +131,10 @@ def test_packages_that_must_not_be_forked_are_left_to_a_script_that_begins_with_
     both.write("import sys; print('package' in sys.modules, 'numpy' in sys.modules); import package, numpy")
 
     async def story():
-        async with kept(both) as one:
-            assert (await one.run(PYTHONPATH=str(packages)))[0] == "no template was ready"
-            assert await one.until_warm(PYTHONPATH=str(packages)) == ["False True"]
-            assert one.entry().excluded_packages == {"package"}
+        async with running_pool(both) as pool:
+            assert (await pool.run(PYTHONPATH=str(packages)))[0] == "no template was ready"
+            assert await pool.until_warm(PYTHONPATH=str(packages)) == ["False True"]
+            assert pool.entry().excluded_packages == {"package"}
 
     asyncio.run(story())
 
@@ -172,12 +172,12 @@ def test_a_template_that_was_killed_is_of_no_use_and_another_is_made(both):
     both.write("print(1)")
 
     async def story():
-        async with kept(both) as one:
-            await one.run()
-            await one.until_warm()
-            os.kill(one.entry().template._pid, 9)
-            assert (await one.run())[1] == ["1"]
-            assert await one.until_warm() == ["1"]
+        async with running_pool(both) as pool:
+            await pool.run()
+            await pool.until_warm()
+            os.kill(pool.entry().template._pid, 9)
+            assert (await pool.run())[1] == ["1"]
+            assert await pool.until_warm() == ["1"]
 
     asyncio.run(story())
 
@@ -186,14 +186,14 @@ def test_it_ends_where_memory_is_short_and_runs_go_on(both):
     both.write("import sys; print(sys.stdin.read(), end='one'); import time; time.sleep(0.5); print('two')")
 
     async def story():
-        async with kept(both) as one:
-            await one.run()
-            await one.until(lambda: one.nursery.templates)
+        async with running_pool(both) as pool:
+            await pool.run()
+            await pool.until(lambda: pool.nursery.templates)
             plan, run = both.wanted(ARGV), both.prepare(ARGV)
-            assert await one.nursery.start(run, plan) == ""
-            one.memory.short = True
-            one.nursery._wake.set()
-            await one.until(lambda: not one.nursery.templates)
+            assert await pool.nursery.start(run, plan) == ""
+            pool.memory.short = True
+            pool.nursery._wake.set()
+            await pool.until(lambda: not pool.nursery.templates)
             assert (await asyncio.to_thread(both._end, run))[0]["stdout"] == ["onetwo"]
 
     asyncio.run(story())
@@ -203,16 +203,16 @@ def test_no_more_than_the_budget(both):
     both.write("print(1)")
 
     async def story():
-        async with kept(both, most=1) as one:
-            await one.run()
-            await one.until_warm()
-            await one.run(LANG="other")
-            await one.until(lambda: list(one.nursery._entries.values())[-1].template)
-            assert one.nursery.templates == 1
-            one.memory.budget = 1
-            await one.run(LANG="third")
-            await one.until(lambda: "MiB" in list(one.nursery._entries.values())[-1].problem)
-            assert one.nursery.templates == 0
+        async with running_pool(both, most=1) as pool:
+            await pool.run()
+            await pool.until_warm()
+            await pool.run(LANG="other")
+            await pool.until(lambda: list(pool.nursery._entries.values())[-1].template)
+            assert pool.nursery.templates == 1
+            pool.memory.budget = 1
+            await pool.run(LANG="third")
+            await pool.until(lambda: "MiB" in list(pool.nursery._entries.values())[-1].problem)
+            assert pool.nursery.templates == 0
 
     asyncio.run(story())
 
@@ -221,10 +221,10 @@ def test_switched_off(both):
     both.write("print(1)")
 
     async def story():
-        async with kept(both, enabled=False) as one:
-            assert "switched off" in (await one.run())[0]
-            assert await one.nursery.start(both.prepare(ARGV), ColdStart("so")) == "so"
-            assert not one.nursery.templates
+        async with running_pool(both, enabled=False) as pool:
+            assert "switched off" in (await pool.run())[0]
+            assert await pool.nursery.start(both.prepare(ARGV), ColdStart("so")) == "so"
+            assert not pool.nursery.templates
 
     asyncio.run(story())
 
@@ -301,7 +301,7 @@ def test_strays_of_a_run_whose_shim_was_killed_are_found(both):
     )
     plan, run = both.wanted(ARGV), both.prepare(ARGV)
     assert asyncio.run(both.template(plan).start(plan, run))
-    both.runs.said(run, "here")
+    both.runs.wait_for_line(run, "here")
     running = process._read_running(run)
     below = host_processes.descendants(running.shim.pid, running.command.pid)
     assert len(below) == 2
@@ -341,11 +341,11 @@ def test_a_package_sees_the_variable_that_the_script_sets_before_it_imports_it(b
     variables = {"PYTHONPATH": str(packages)}
 
     async def story():
-        async with kept(both) as one:
-            assert await one.run(**variables) == ("no template was ready", ["on"])
-            assert await one.until_warm(**variables) == ["on"]
-            await one.until(lambda: one.entry().excluded_packages == {"package"})
-            assert await one.until_warm(**variables) == ["on"]
+        async with running_pool(both) as pool:
+            assert await pool.run(**variables) == ("no template was ready", ["on"])
+            assert await pool.until_warm(**variables) == ["on"]
+            await pool.until(lambda: pool.entry().excluded_packages == {"package"})
+            assert await pool.until_warm(**variables) == ["on"]
 
     asyncio.run(story())
 

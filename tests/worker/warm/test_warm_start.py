@@ -38,11 +38,11 @@ def plan(code, *argv, user="ann", **env):
     ],
 )
 def test_a_script_or_module_of_pythons(code, argv, words, main, arguments):
-    found = plan(code, *argv)
-    assert (found.key.words, found.main, found.arguments) == (words, main, arguments)
+    warm_plan = plan(code, *argv)
+    assert (warm_plan.key.words, warm_plan.main, warm_plan.arguments) == (words, main, arguments)
     whole = argv[2].split() if argv[0] == "sh" else argv
-    assert found.words == whole
-    assert found.key.command("-m", "x")[-1].endswith("x")
+    assert warm_plan.words == whole
+    assert warm_plan.key.command("-m", "x")[-1].endswith("x")
 
 
 @pytest.mark.parametrize(
@@ -98,9 +98,9 @@ def test_one_template_serves_the_same_user_and_environment_only(code):
 
 
 def test_a_template_is_given_no_secret(code):
-    found = plan(code, "python3", "train.py", WANDB_API_KEY="geheim", DET_SESSION_TOKEN="auch")
-    assert not {"geheim", "auch"} & set(dict(found.key.env).values())
-    assert {"WANDB_API_KEY", "DET_SESSION_TOKEN", "DET_TRIAL_ID"} <= set(found.names)
+    warm_plan = plan(code, "python3", "train.py", WANDB_API_KEY="geheim", DET_SESSION_TOKEN="auch")
+    assert not {"geheim", "auch"} & set(dict(warm_plan.key.env).values())
+    assert {"WANDB_API_KEY", "DET_SESSION_TOKEN", "DET_TRIAL_ID"} <= set(warm_plan.names)
 
 
 def test_what_the_code_has_of_its_own(code):
@@ -130,13 +130,13 @@ def test_links_that_lead_in_a_circle(code):
 
 
 def test_what_a_script_says_it_held_may_be_anything():
-    said = (
+    report = (
         b"numpy\nnumpy.random\n../../etc\nos; import x\n\xff\xfe\n"
         + b"a" * 5000
         + b"\nnumpy\n"
         + b"x\n" * 30_000
     )
-    assert reported_names(said) == ["numpy", "numpy.random", "x"]
+    assert reported_names(report) == ["numpy", "numpy.random", "x"]
 
 
 @pytest.mark.parametrize(
