@@ -60,7 +60,7 @@ def test_a_master_and_agents_added_one_by_one(tmp_path, monkeypatch):
         assert cluster.get("agents")["agents"] == []
         for name, slots in (("first", 1), ("second", 3)):
             agents.agent_up("localhost", cluster.plan.port, name, pool="default", slots=slots, gpu=False)
-        shown = {one["id"]: len(one["slots"]) for one in cluster.get("agents")["agents"]}
+        shown = {agent["id"]: len(agent["slots"]) for agent in cluster.get("agents")["agents"]}
         assert shown == {"first": 1, "second": 3}
         assert agents.agent_down("second") == ["second"]
         wait_for(lambda: len(cluster.get("agents")["agents"]) == 1, 60, "the agent to be gone")

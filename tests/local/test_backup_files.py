@@ -55,16 +55,16 @@ def test_a_stream_that_was_cut_short_is_refused(broker):
         for number in range(300):
             await log.append(Draft(f"control.tests.thing.{number}.happened", b"x" * 500, f"id-{number}"))
         whole = await read_range(log, CONTROL)
-        kept = io.BytesIO()
-        known = await export_stream(connection, CONTROL, kept.write)
+        backup = io.BytesIO()
+        description = await export_stream(connection, CONTROL, backup.write)
         with pytest.raises(CannotCopy, match=CONTROL):
-            await import_stream(connection, CONTROL, known, io.BytesIO(kept.getvalue()))
+            await import_stream(connection, CONTROL, description, io.BytesIO(backup.getvalue()))
         await request(connection, f"STREAM.DELETE.{CONTROL}", {})
         with pytest.raises(CannotCopy, match="does not provide"):
-            await export_stream(connection, CONTROL, kept.write)
+            await export_stream(connection, CONTROL, backup.write)
         with pytest.raises(CannotCopy, match=CONTROL):
-            await import_stream(connection, CONTROL, known, io.BytesIO(kept.getvalue()[:-2000]))
-        await import_stream(connection, CONTROL, known, io.BytesIO(kept.getvalue()))
+            await import_stream(connection, CONTROL, description, io.BytesIO(backup.getvalue()[:-2000]))
+        await import_stream(connection, CONTROL, description, io.BytesIO(backup.getvalue()))
         assert await read_range(log, CONTROL) == whole
         await connection.close()
 

@@ -23,7 +23,7 @@ def broker():
 
     class Page(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
-            status, body = said.answer
+            status, body = page.answer
             self.send_response(status)
             self.end_headers()
             with contextlib.suppress(OSError):
@@ -33,10 +33,10 @@ def broker():
             pass
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page)
-    said = SimpleNamespace(port=server.server_address[1], answer=(200, b'{"status": "ok"}'))
+    page = SimpleNamespace(port=server.server_address[1], answer=(200, b'{"status": "ok"}'))
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
-    yield said
+    yield page
     server.shutdown()
     thread.join()
     server.server_close()
@@ -49,9 +49,9 @@ def sick(words=LATCHED):
 @pytest.fixture
 def disk(monkeypatch):
     made = SimpleNamespace(free=MIN_FREE_BYTES)
-    found = SimpleNamespace(f_frsize=1, f_blocks=1 << 40)
+    filesystem = SimpleNamespace(f_frsize=1, f_blocks=1 << 40)
     monkeypatch.setattr(
-        disk_space.os, "statvfs", lambda _: SimpleNamespace(**vars(found), f_bavail=made.free)
+        disk_space.os, "statvfs", lambda _: SimpleNamespace(**vars(filesystem), f_bavail=made.free)
     )
     return made
 

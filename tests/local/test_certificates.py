@@ -24,8 +24,8 @@ def shown(made):
 
 
 def names(made):
-    found = shown(made).extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    return {str(one.value) for one in found}
+    alternative_names = shown(made).extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    return {str(name.value) for name in alternative_names}
 
 
 def test_it_names_this_machine_and_where_it_listens(keep):

@@ -24,8 +24,8 @@ def test_a_damaged_file_is_reported_and_read_as_absent(tmp_path, capsys, content
         (home.path / name).write_bytes(content)
         assert home.read(name) is None
         assert str(home.path / name) in capsys.readouterr().err
-        (kept,) = damaged_copies(home.path / name)
-        assert kept.read_bytes() == content
+        (damaged_copy,) = damaged_copies(home.path / name)
+        assert damaged_copy.read_bytes() == content
     assert (home.plan(), home.read_request("searcher"), is_running(home)) == (None, ProgramRequest(), False)
 
 
@@ -90,4 +90,4 @@ def test_what_cannot_be_written_leaves_everything_as_it_was(tmp_path, monkeypatc
     monkeypatch.setattr(files.os, "fsync", full)
     with pytest.raises(OSError, match="No space"):
         write_atomic(path, b"after")
-    assert {one: one.read_bytes() for one in tmp_path.iterdir()} == {path: b"before"}
+    assert {file: file.read_bytes() for file in tmp_path.iterdir()} == {path: b"before"}

@@ -67,10 +67,10 @@ def placed(name, value):
     return value
 
 
-def pools_read(tmp_path, found):
+def pools_read(tmp_path, parsed):
     """What scheduler and gateway make of what a file says of pools."""
     path = tmp_path / "pools.json"
-    path.write_text(json.dumps(found.pools))
+    path.write_text(json.dumps(parsed.pools))
     task_defaults.read.cache_clear()
     return read_pools(path), task_defaults.read(path).to_dict()
 
@@ -91,28 +91,28 @@ def test_a_setting_of_pools_is_applied(name, tmp_path):
         value = kind if last == "type" else PROVIDERS[last]
         plain = plain if last == "type" else merged(plain, placed("resource_pools[].provider.type", kind))
         content = merged(plain, placed(name, value))
-    found = master_file.read(content)
-    assert (found.unused, found.settings, found.port) == ({}, {}, None)
+    parsed = master_file.read(content)
+    assert (parsed.unused, parsed.settings, parsed.port) == ({}, {}, None)
     manager = content.pop("resource_manager", {})  # whose scheduler stands at the top of a file with pools
-    assert found.pools == content | manager
-    before, after = pools_read(tmp_path, master_file.read(plain)), pools_read(tmp_path, found)
+    assert parsed.pools == content | manager
+    before, after = pools_read(tmp_path, master_file.read(plain)), pools_read(tmp_path, parsed)
     # What an engine alone knows is in the file, which the provisioner reads.
     assert before != after or last in ("slurm", "kubernetes", "process")
 
 
-def merged(one, other):
-    if isinstance(one, dict) and isinstance(other, dict):
-        return {key: merged(one.get(key), other.get(key)) for key in one | other}
-    if isinstance(one, list) and isinstance(other, list):
-        return [merged(*pair) for pair in zip(one, other, strict=True)]
-    return one if other is None else other
+def merged(base, other):
+    if isinstance(base, dict) and isinstance(other, dict):
+        return {key: merged(base.get(key), other.get(key)) for key in base | other}
+    if isinstance(base, list) and isinstance(other, list):
+        return [merged(*pair) for pair in zip(base, other, strict=True)]
+    return base if other is None else other
 
 
 @pytest.mark.parametrize("name", VARIABLES)
 def test_a_setting_of_processes_is_applied(name):
-    value, variable, said = VARIABLES[name]
-    found = master_file.read(placed(name, value))
-    assert (found.settings, found.pools, found.unused) == ({variable: said}, {}, {})
+    value, variable, expected = VARIABLES[name]
+    parsed = master_file.read(placed(name, value))
+    assert (parsed.settings, parsed.pools, parsed.unused) == ({variable: expected}, {}, {})
 
 
 STORAGES = [
@@ -135,9 +135,9 @@ STORAGES = [
 @pytest.mark.parametrize("storage", STORAGES, ids=lambda storage: storage["type"])
 def test_the_checkpoint_storage_is_applied(storage):
     assert storage["type"] in SUPPORTED_STORAGES
-    found = master_file.read({"checkpoint_storage": storage})
-    assert default_storage(Settings(checkpoints=found.settings["STEADFAST_CHECKPOINTS"])) == storage
-    assert found.unused == {}
+    parsed = master_file.read({"checkpoint_storage": storage})
+    assert default_storage(Settings(checkpoints=parsed.settings["STEADFAST_CHECKPOINTS"])) == storage
+    assert parsed.unused == {}
 
 
 def test_the_port_is_applied():
@@ -152,11 +152,11 @@ def test_each_applied_setting_has_a_test():
 
 @pytest.mark.parametrize("name", UNUSED)
 def test_a_setting_without_effect_is_named_with_the_reason(name):
-    found = master_file.read(placed(name, {"any": "value"}))
-    (note,) = found.warnings()
+    parsed = master_file.read(placed(name, {"any": "value"}))
+    (note,) = parsed.warnings()
     assert note == f"Note: {name.replace('[]', '[0]')} has no effect: {UNUSED[name]}"
-    assert (found.settings, found.port) == ({}, None)
-    assert found.pools in ({}, {"resource_pools": [{}]})
+    assert (parsed.settings, parsed.port) == ({}, None)
+    assert parsed.pools in ({}, {"resource_pools": [{}]})
 
 
 def test_nothing_is_both():
@@ -214,10 +214,10 @@ def test_every_problem_is_reported_at_once():
     ],
 )
 def test_a_kind_that_is_not_there_is_named(content, expected, why):
-    found = master_file.read(content)
-    assert why in found.unused[expected]
-    assert found.settings == {}
-    assert found.pools in ({}, {"resource_pools": [{"pool_name": "a"}]})
+    parsed = master_file.read(content)
+    assert why in parsed.unused[expected]
+    assert parsed.settings == {}
+    assert parsed.pools in ({}, {"resource_pools": [{"pool_name": "a"}]})
 
 
 @pytest.fixture

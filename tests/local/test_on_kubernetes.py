@@ -39,7 +39,11 @@ def run(tmp_path):
 
 
 def secrets(text):
-    return {one["metadata"]["name"]: one for one in yaml.safe_load_all(text) if one["kind"] == "Secret"}
+    return {
+        manifest["metadata"]["name"]: manifest
+        for manifest in yaml.safe_load_all(text)
+        if manifest["kind"] == "Secret"
+    }
 
 
 def held(secret):
@@ -50,26 +54,30 @@ def test_keys_are_made_once_and_are_secrets_that_the_chart_names(run, tmp_path):
     words = ("keys", "--name", "lab", "--namespace", "ml", "--keys", tmp_path / "keys", "--brokers", "3")
     first = run(*words)
     assert first.returncode == 0, first.stderr
-    found = secrets(first.stdout)
-    assert [problem(one, version) for one in found.values() for version in VERSIONS] == [""] * 9
-    assert set(found) == {"lab-broker-keys", "lab-service-keys", "lab-worker-keys"}
-    brokers = held(found["lab-broker-keys"])
+    created = secrets(first.stdout)
+    assert [problem(secret, version) for secret in created.values() for version in VERSIONS] == [""] * 9
+    assert set(created) == {"lab-broker-keys", "lab-service-keys", "lab-worker-keys"}
+    brokers = held(created["lab-broker-keys"])
     for name in broker_names("lab", 3):
         config = json.loads(brokers[f"{name}.conf"])
         assert config["server_name"] == name
         assert config["cluster"]["routes"] == [f"nats://{peer}:6222" for peer in broker_names("lab", 3)]
         assert config["jetstream"]["store_dir"] == "/data"
-    assert set(held(found["lab-worker-keys"])) == {"worker-signing.json", "trial-signing.json", "sealing-key"}
-    assert {"gateway.creds", "provisioner.creds", "token-key"} <= set(held(found["lab-service-keys"]))
+    assert set(held(created["lab-worker-keys"])) == {
+        "worker-signing.json",
+        "trial-signing.json",
+        "sealing-key",
+    }
+    assert {"gateway.creds", "provisioner.creds", "token-key"} <= set(held(created["lab-service-keys"]))
     # Who may do anything stays with the administrator.
     assert "operator" not in first.stdout
     again = secrets(run(*words).stdout)
-    assert held(again["lab-worker-keys"]) == held(found["lab-worker-keys"])
+    assert held(again["lab-worker-keys"]) == held(created["lab-worker-keys"])
 
 
 def test_workers_of_another_namespace_have_their_keys_there(run, tmp_path):
     output = run("keys", "--keys", tmp_path / "keys", "--workers-namespace", "tasks").stdout
-    where = {name: one["metadata"]["namespace"] for name, one in secrets(output).items()}
+    where = {name: secret["metadata"]["namespace"] for name, secret in secrets(output).items()}
     assert where == {
         "steadfast-broker-keys": "steadfast",
         "steadfast-service-keys": "steadfast",
@@ -81,7 +89,7 @@ def test_up_makes_both_namespaces(run, tmp_path):
     both = ("helm", "kubectl")
     run("up", "--keys", tmp_path / "keys", "--workers-namespace", "tasks", programs=both)
     given = yaml.safe_load_all((tmp_path / "given").read_text())
-    namespaces = [one["metadata"]["name"] for one in given if one["kind"] == "Namespace"]
+    namespaces = [manifest["metadata"]["name"] for manifest in given if manifest["kind"] == "Namespace"]
     assert namespaces == ["steadfast", "tasks"]
 
 
@@ -92,9 +100,13 @@ def test_the_chart_is_rendered_where_there_is_no_helm(run, tmp_path):
     words = ("--values", tmp_path / "values.yaml", "--values", tmp_path / "more.yaml")
     done = run("render", "--name", "lab", *words)
     assert done.returncode == 0, done.stderr
-    found = {(one["kind"], one["metadata"]["name"]): one for one in yaml.safe_load_all(done.stdout) if one}
-    assert found["StatefulSet", "lab-nats"]["spec"]["replicas"] == 1
-    assert "mine" in str(found["Deployment", "lab-gateway"])
+    manifests = {
+        (manifest["kind"], manifest["metadata"]["name"]): manifest
+        for manifest in yaml.safe_load_all(done.stdout)
+        if manifest
+    }
+    assert manifests["StatefulSet", "lab-nats"]["spec"]["replicas"] == 1
+    assert "mine" in str(manifests["Deployment", "lab-gateway"])
     (tmp_path / "more.yaml").write_text("broker: {count: 2}\n")
     refused = run("render", *words)
     assert refused.returncode == 1
@@ -130,7 +142,7 @@ def test_up_makes_keys_first_and_down_leaves_data(run, tmp_path):
         "deployments,statefulsets,pods,persistentvolumeclaims",
         f"kubectl get --output=wide --namespace=ml {workers} pods",
     ]
-    kinds = [one["kind"] for one in yaml.safe_load_all((tmp_path / "given").read_text())]
+    kinds = [manifest["kind"] for manifest in yaml.safe_load_all((tmp_path / "given").read_text())]
     assert kinds == ["Namespace", "Secret", "Secret", "Secret"]
 
 

@@ -13,10 +13,10 @@ def run(tmp_path, monkeypatch):
 
     def verb(*words, commands=("sbatch", "squeue", "scancel")):
         for name in commands:
-            said = tmp_path / f"{name}.says"
-            said.touch()
+            output_file = tmp_path / f"{name}.says"
+            output_file.touch()
             (tmp_path / name).write_text(
-                f'#!/bin/bash\necho {name} $@ >> {tmp_path}/words\necho "$(<{said})"\n'
+                f'#!/bin/bash\necho {name} $@ >> {tmp_path}/words\necho "$(<{output_file})"\n'
             )
             (tmp_path / name).chmod(0o755)
         return run_module("determined.cli", "deploy", "slurm", *words)

@@ -26,12 +26,12 @@ def workers_of(folder, **plan):
 
 
 def test_every_worker_has_its_own_id_home_and_pool(tmp_path):
-    found = workers_of(tmp_path, agents=3, slots=4, pools=["a", "b"])
-    assert len(found) == 3
-    assert [env["STEADFAST_WORKER_ID"] for env in found.values()] == list(found)
-    assert [env["STEADFAST_WORKER_POOL"] for env in found.values()] == ["a", "b", "b"]
-    assert {env["STEADFAST_WORKER_SLOTS"] for env in found.values()} == {"4"}
-    assert len({env["STEADFAST_WORKER_HOME"] for env in found.values()}) == 3
+    workers = workers_of(tmp_path, agents=3, slots=4, pools=["a", "b"])
+    assert len(workers) == 3
+    assert [env["STEADFAST_WORKER_ID"] for env in workers.values()] == list(workers)
+    assert [env["STEADFAST_WORKER_POOL"] for env in workers.values()] == ["a", "b", "b"]
+    assert {env["STEADFAST_WORKER_SLOTS"] for env in workers.values()} == {"4"}
+    assert len({env["STEADFAST_WORKER_HOME"] for env in workers.values()}) == 3
 
 
 def test_one_worker_is_called_after_the_host(tmp_path):
@@ -89,24 +89,24 @@ def test_a_program_is_stopped_and_started_with_other_settings(tmp_path):
     async def until(true):
         deadline = time.monotonic() + DEADLINE_S
         while not true():
-            assert time.monotonic() < deadline, (said(), pids)
+            assert time.monotonic() < deadline, (printed(), pids)
             await asyncio.sleep(0.01)
 
-    def said():
+    def printed():
         return log.read_text().split() if log.exists() else []
 
     async def story():
         child = Child(program, lambda name, pid: pids.append(pid), home.read_request)
         keeping = asyncio.create_task(child.keep_running())
-        await until(lambda: said() == ["None"] and len(pids) == 1)
+        await until(lambda: printed() == ["None"] and len(pids) == 1)
         os.kill(pids[-1], signal.SIGKILL)
-        await until(lambda: said() == ["None", "None"] and len(pids) == 2)
+        await until(lambda: printed() == ["None", "None"] and len(pids) == 2)
         home.write_request("it", ProgramRequest(stopped=True))
         os.kill(pids[-1], signal.SIGKILL)
         await until(lambda: not is_alive(pids[-1]))
         assert len(pids) == 2
         home.write_request("it", ProgramRequest(settings={"WORD": "hello"}))
-        await until(lambda: keeping.done() or said() == ["None", "None", "hello"])
+        await until(lambda: keeping.done() or printed() == ["None", "None", "hello"])
         await child.stop()
         await keeping
 
@@ -164,7 +164,7 @@ def test_settings_requested_during_a_start_apply_to_the_next(tmp_path):
             slow.go.set()
             await asyncio.wait_for(slow.asked.wait(), DEADLINE_S)
             await child.stop()
-        assert [one.get("WORD") for one in slow.environments] == [None, "hello"]
+        assert [environment.get("WORD") for environment in slow.environments] == [None, "hello"]
 
     asyncio.run(story())
 

@@ -33,12 +33,12 @@ async def write(log, count, first=1):
 
 
 async def read(log, count, after=0):
-    found = []
+    messages = []
     async with asyncio.timeout(60):
         async with log.read(subjects.REPORTS, after=after) as feed:
-            while len(found) < count:
-                found += (await feed.batch()).messages
-    return [(m.position, m.subject, m.body) for m in found]
+            while len(messages) < count:
+                messages += (await feed.batch()).messages
+    return [(m.position, m.subject, m.body) for m in messages]
 
 
 async def config(connection, stream):
@@ -53,8 +53,8 @@ def test_old_streams_work_as_they_are(broker):
         await write(log, 5)
         await ensure_streams(connection.jetstream())
         for stream in LAZY:
-            found = await config(connection, stream)
-            assert (found["compression"], found["persist_mode"]) == ("none", "async")
+            stream_config = await config(connection, stream)
+            assert (stream_config["compression"], stream_config["persist_mode"]) == ("none", "async")
         await write(log, 5, first=6)
         assert len(await read(log, 10)) == 10
         await connection.close()
@@ -110,16 +110,16 @@ def test_they_are_made_anew_though_it_is_interrupted_anywhere(broker, interrupte
             await remake(connection)
         await remake(connection)
         for stream in LAZY:
-            found = await config(connection, stream)
-            assert found["compression"] == "none"
-            assert "persist_mode" not in found
-            assert found["subjects"] == [subjects.STREAM_SUBJECTS[stream]]
-            assert found["max_age"] > 0
+            stream_config = await config(connection, stream)
+            assert stream_config["compression"] == "none"
+            assert "persist_mode" not in stream_config
+            assert stream_config["subjects"] == [subjects.STREAM_SUBJECTS[stream]]
+            assert stream_config["max_age"] > 0
         again = JetStreamLog(connection, marks)
         await write(again, 1, first=51)
         assert (await read(again, 51))[:50] == before
         assert [place for place, _, _ in await read(again, 1, after=50)] == [51]
-        names = {one.config.name for one in await connection.jetstream().streams_info()}
+        names = {info.config.name for info in await connection.jetstream().streams_info()}
         assert names == set(subjects.STREAM_SUBJECTS)
         await connection.close()
 

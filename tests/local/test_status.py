@@ -32,9 +32,9 @@ def shown(home, capsys, **messages):
     async def work():
         pages = HealthPages(conditions, Measures("searcher"))
         home.write("ports.json", {"searcher": pages.start(0), "metrics": reserved_port()})
-        found = await asyncio.to_thread(status.show, home, Plan(name="c", port=reserved_port()))
+        exit_status = await asyncio.to_thread(status.show, home, Plan(name="c", port=reserved_port()))
         pages.stop()
-        return found
+        return exit_status
 
     return asyncio.run(work()), capsys.readouterr().out.splitlines()
 

@@ -52,7 +52,7 @@ def test_none_is_watched_without_a_number():
 @pytest.mark.parametrize(("wanted", "further"), [("1", 0), ("2", 1), ("3", 2), ("0", 0), ("x", 0)])
 def test_each_metrics_process_has_its_number_credentials_and_database(tmp_path, wanted, further):
     plan = Plan(name="test", settings={"STEADFAST_METRICS_SHARDS": wanted})
-    programs = {one.name: one for one in Cluster(plan, Home("test", tmp_path)).programs()}
+    programs = {planned.name: planned for planned in Cluster(plan, Home("test", tmp_path)).programs()}
     names = [name for name in programs if name.startswith("metrics")]
     assert names == ["metrics", "metrics-2", "metrics-3"][: 1 + further]
     for number, name in enumerate(names, 1):

@@ -96,9 +96,9 @@ def test_a_cluster_that_runs_is_left_alone_unless_it_is_to_be_replaced(tmp_path)
         other = replace(cluster.plan, slots=7)
         with pytest.raises(CannotStart, match="slots: 2 -> 7"):
             control.up(other, cluster.home)
-        told = cli(cluster, tmp_path, "up", "--port", "1", "--agents", "0", "--slots", "7")
-        assert told.returncode == 1
-        assert f"port: {cluster.plan.port} -> 1" in told.stderr
+        refusal = cli(cluster, tmp_path, "up", "--port", "1", "--agents", "0", "--slots", "7")
+        assert refusal.returncode == 1
+        assert f"port: {cluster.plan.port} -> 1" in refusal.stderr
         assert (cluster.pid("supervisor"), cluster.home.plan()) == (before, cluster.plan)
         with held_port() as held:
             held.listen()
