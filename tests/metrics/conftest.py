@@ -49,9 +49,9 @@ def tables(request, tmp_path):
         database = open_database(request.getfixturevalue("postgres_url"), "metrics")
     else:
         database = open_sqlite(tmp_path / "metrics.db", "metrics")
-    found = Tables(database)
-    yield found
-    found.database.close()
+    metrics_tables = Tables(database)
+    yield metrics_tables
+    metrics_tables.database.close()
 
 
 @pytest.fixture

@@ -30,13 +30,13 @@ from tests.metrics.world import reports, validation
 
 
 async def put(log, *records):
-    for one in records:
-        id = f"{type(one).__name__}-{len(log.streams['CONTROL'])}-{len(log.streams['REPORTS'])}"
-        if isinstance(one, ReportBatch):
-            await log.append(Draft(subjects.reports(one.trial_id), msgspec.json.encode(one), id))
+    for record in records:
+        id = f"{type(record).__name__}-{len(log.streams['CONTROL'])}-{len(log.streams['REPORTS'])}"
+        if isinstance(record, ReportBatch):
+            await log.append(Draft(subjects.reports(record.trial_id), msgspec.json.encode(record), id))
         else:
-            body = codec.encode(one, id=id, actor="t", at=0.0)
-            await log.append(Draft(codec.subject_of(one), body, id))
+            body = codec.encode(record, id=id, actor="t", at=0.0)
+            await log.append(Draft(codec.subject_of(record), body, id))
 
 
 def created(trial, experiment=1):
@@ -52,8 +52,8 @@ def created(trial, experiment=1):
 
 
 def stated(log, kind):
-    found = [codec.decode(m.body, m.position) for m in log.streams[subjects.CONTROL]]
-    return [(one.actor, one.event) for one in found if type(one.event) is kind]
+    records = [codec.decode(m.body, m.position) for m in log.streams[subjects.CONTROL]]
+    return [(record.actor, record.event) for record in records if type(record.event) is kind]
 
 
 class Process:
@@ -81,7 +81,7 @@ class Process:
             agree(self.parts, self.parts.settings),
             settle_ended_trials(self.parts),
         ]
-        tasks = [asyncio.create_task(one) for one in work]
+        tasks = [asyncio.create_task(coroutine) for coroutine in work]
         try:
             yield self
             assert not [task.exception() for task in tasks if task.done()]
@@ -134,14 +134,14 @@ async def _one_becomes_two(log, folder):
         assert not first.parts.runner.ready.is_set()
         async with Process(log, folder, 2, 2).running() as second:
             await until(lambda: len(stated(log, metrics.Validated)) == 12)
-            for one in (first, second):
-                await one.is_saved(log)
-                assert one.parts.waiting == ""
+            for process in (first, second):
+                await process.is_saved(log)
+                assert process.parts.waiting == ""
             assert (first.trials(), second.trials()) == ([1, 2, 4], [3, 5])
             await until(lambda: stated(log, metrics.Settled))
-    found = {(event.trial_id, event.number): actor for actor, event in stated(log, metrics.Validated)}
-    assert len(found) == len(stated(log, metrics.Validated)) == 12
-    assert {trial for (trial, _), actor in found.items() if actor == "metrics-2"} == {3, 5}
+    actors = {(event.trial_id, event.number): actor for actor, event in stated(log, metrics.Validated)}
+    assert len(actors) == len(stated(log, metrics.Validated)) == 12
+    assert {trial for (trial, _), actor in actors.items() if actor == "metrics-2"} == {3, 5}
     assert len(stated(log, metrics.Settled)) == 1
 
 

@@ -48,11 +48,11 @@ def test_answers_do_not_depend_on_how_reports_lie(world, tables, sizes, seed):
         if chance.random() < 0.6:
             tables.save(world)
     tables.save(world)
-    found = [tables.ask(query) for query in QUERIES]
+    answers = [tables.ask(query) for query in QUERIES]
     tables.drop()
     world.restart().fold()
     tables.save(world)
-    assert [tables.ask(query) for query in QUERIES] == found
+    assert [tables.ask(query) for query in QUERIES] == answers
 
 
 @POSTGRESQL_IN_FULL
@@ -91,8 +91,8 @@ def test_a_window_is_a_part_of_all_reports_by_steps(saved, tables, sizes):
     assert any("added" in row["metrics"] for row in rows)
     for offset in (0, 1, 5, len(rows) - 3, len(rows)):
         for limit in (0, 1, 4, 1000):
-            found = ask(ReportWindow(trial_id=1, offset=offset, limit=limit))
-            assert found == {"total": len(rows), "rows": rows[offset : offset + limit]}
+            window = ask(ReportWindow(trial_id=1, offset=offset, limit=limit))
+            assert window == {"total": len(rows), "rows": rows[offset : offset + limit]}
     mine = [row for row in rows if row["group"] == "validation"]
     assert ask(ReportWindow(trial_id=1, group="validation", limit=3)) == {
         "total": len(mine),
@@ -149,7 +149,7 @@ def test_dropped_points_are_deleted_in_any_order_of_folding(world, tables):
     world.add(reports(training([6000], loss=[0.25]), trial=4, number=2))
     asked = [*(query for query in QUERIES if not isinstance(query, LogPage)), TrialSummaries([4, 5])]
     asked += [Reports(trial_ids=[4, 5]), Buckets(trial_ids=[4, 5], names=["loss"])]
-    found = []
+    answers = []
     for order in (["CONTROL", "REPORTS"], ["REPORTS", "CONTROL"]):
         for together in (True, False):
             tables.drop()
@@ -159,9 +159,9 @@ def test_dropped_points_are_deleted_in_any_order_of_folding(world, tables):
                     if not together:
                         tables.save(world)
             tables.save(world)
-            found.append([tables.ask(query) for query in asked])
-    assert found[1:] == found[:1] * 3
-    *_, summaries, rows, _ = found[0]
+            answers.append([tables.ask(query) for query in asked])
+    assert answers[1:] == answers[:1] * 3
+    *_, summaries, rows, _ = answers[0]
     assert summaries["4"]["summary"]["training"]["loss"]["count"] == 5001
     assert summaries["4"]["best_validation"]["steps_completed"] == 10
     assert [(row["trial_id"], row["steps_completed"]) for row in rows["rows"]] == [(4, 6000), (5, 1)]
@@ -198,10 +198,10 @@ def test_reports_of_the_first_schema_are_taken_along(tmp_path):
     with database.engine.begin() as connection:
         page = reports_of(connection, Reports(trial_ids=[1]))["rows"]
         ranked = connection.execute(sa.select(VALIDATIONS.c.id, VALIDATIONS.c.metric)).all()
-    found = {row["id"]: row for row in msgspec.json.decode(msgspec.json.encode(page))}
-    assert len(found) == 100
+    rows_by_id = {row["id"]: row for row in msgspec.json.decode(msgspec.json.encode(page))}
+    assert len(rows_by_id) == 100
     for row in rows:
-        found_row = found[row["id"]]
+        found_row = rows_by_id[row["id"]]
         assert found_row["metrics"] == json.loads(row["metrics"])
         names = {
             "trial_id": "trial_id",
@@ -212,6 +212,6 @@ def test_reports_of_the_first_schema_are_taken_along(tmp_path):
         }
         assert {name: found_row[name] for name in names} == {name: row[old] for name, old in names.items()}
         assert found_row["archived"] == row["archived"]
-    assert found[4]["batch_metrics"] == [{"a": 1}]
+    assert rows_by_id[4]["batch_metrics"] == [{"a": 1}]
     assert ranked == [(row["id"], row["metric"]) for row in rows if row["kind"] == "validation"]
     database.close()

@@ -34,9 +34,9 @@ def test_statistics_of_one_metric_cover_the_trials_that_have_it(saved):
         reports(training([1], other=[1]), trial=2),
         reports(training([1], loss=[7]), trial=3),
     )
-    found = dict(ask(TrialStatistics(trial_ids=[1, 2, 9], group="training", name="loss")))
-    assert list(found) == [1]
-    assert (found[1]["min"], found[1]["last"], found[1]["mean"]) == (1, 1, 2)
+    by_trial = dict(ask(TrialStatistics(trial_ids=[1, 2, 9], group="training", name="loss")))
+    assert list(by_trial) == [1]
+    assert (by_trial[1]["min"], by_trial[1]["last"], by_trial[1]["mean"]) == (1, 1, 2)
 
 
 def test_steps_of_a_metric_come_once_each_and_in_pages(saved, monkeypatch):
@@ -64,8 +64,8 @@ def test_curves_hold_numbers_in_a_window_without_what_was_archived(saved):
         [20, 120.0, 0.5, {"loss": "NaN"}],
         [30, 130.0, None, {"loss": 7}],
     ]
-    (found,) = ask(Series(trial_ids=[1, 9], names=["loss"], group="training", first=15, last=25))
-    assert [point[0] for point in found["points"]] == [20]
+    (curve,) = ask(Series(trial_ids=[1, 9], names=["loss"], group="training", first=15, last=25))
+    assert [point[0] for point in curve["points"]] == [20]
     assert ask(Series(trial_ids=[1], names=["none"])) == []
 
 
@@ -73,16 +73,18 @@ def test_a_long_curve_is_thinned_and_keeps_its_spike(saved):
     values = [0.5] * 5000
     values[3333] = 99.0
     ask = saved(reports(training(range(5000), loss=values)))
-    (found,) = ask(Series(trial_ids=[1], names=["loss"], limit=100))
-    steps = [point[0] for point in found["points"]]
+    (curve,) = ask(Series(trial_ids=[1], names=["loss"], limit=100))
+    steps = [point[0] for point in curve["points"]]
     assert len(steps) <= 100
     assert {0, 3333, 4999} <= set(steps)
     assert steps == sorted(steps)
 
 
 def _thinned(values, limit, names=("a",)):
-    found = column(values)
-    places = thin(np.arange(len(values)), [(found.numbers, found.is_number()) for _ in names], limit)
+    value_column = column(values)
+    places = thin(
+        np.arange(len(values)), [(value_column.numbers, value_column.is_number()) for _ in names], limit
+    )
     return [(int(place), values[place]) for place in places]
 
 
@@ -93,18 +95,18 @@ def test_short_series_stay_whole():
 @pytest.mark.parametrize("limit", [10, 50, 999])
 def test_thinning_keeps_extremes_ends_and_the_limit(limit):
     values = [float((step * 7919) % 1009) for step in range(1009)]
-    found = _thinned(values, limit, ("a", "b"))
-    assert len(found) <= limit
-    assert found[0] == (0, values[0])
-    assert found[-1] == (1008, values[-1])
-    assert {value for _, value in found} >= {min(values), max(values)}
+    thinned = _thinned(values, limit, ("a", "b"))
+    assert len(thinned) <= limit
+    assert thinned[0] == (0, values[0])
+    assert thinned[-1] == (1008, values[-1])
+    assert {value for _, value in thinned} >= {min(values), max(values)}
 
 
 def test_thinning_keeps_values_that_are_not_finite():
     values = [1.0] * 500 + ["NaN"] + [2.0] * 499
-    found = dict(_thinned(values, 20))
-    assert found[500] == "NaN"
-    assert len(found) <= 20
+    thinned = dict(_thinned(values, 20))
+    assert thinned[500] == "NaN"
+    assert len(thinned) <= 20
 
 
 def test_history_is_the_running_best(saved):
@@ -128,8 +130,8 @@ def test_fields_of_a_log_are_listed_once(saved):
         lines("d", source="agent", worker="w2", run=2),
         lines("other", task="2.b", source="master"),
     )
-    found = ask(LogFields("1.a"))
-    assert {name: found[name] for name in ("places", "ranks", "stdtypes", "sources")} == {
+    fields = ask(LogFields("1.a"))
+    assert {name: fields[name] for name in ("places", "ranks", "stdtypes", "sources")} == {
         "places": [["1.a.1", "w1"], ["1.a.2", "w2"]],
         "ranks": [None, 1],
         "stdtypes": ["stderr", "stdout"],
@@ -139,6 +141,6 @@ def test_fields_of_a_log_are_listed_once(saved):
 
 def test_one_point_of_each_curve_can_be_asked_for(saved):
     ask = saved(reports(training([10, 20, 30], loss=[3, 2, 1])), reports(training([24], loss=[5]), trial=2))
-    found = ask(Series(trial_ids=[1, 2, 3], names=["loss"], first=15, last=35, nearest=26))
-    assert [(row["trial_id"], row["points"][0][0]) for row in found] == [(1, 30), (2, 24)]
-    assert [len(row["points"]) for row in found] == [1, 1]
+    nearest_curves = ask(Series(trial_ids=[1, 2, 3], names=["loss"], first=15, last=35, nearest=26))
+    assert [(row["trial_id"], row["points"][0][0]) for row in nearest_curves] == [(1, 30), (2, 24)]
+    assert [len(row["points"]) for row in nearest_curves] == [1, 1]

@@ -42,9 +42,9 @@ def test_it_leaves_nothing_and_the_others_stay(world, tables, deleted):
     tables.save(world)
     world.add(*deleted).fold()
     tables.save(world)
-    summaries, found, gone, kept, best, other = [tables.ask(query) for query in QUERIES]
-    assert {row["trial_id"] for row in found["rows"]} == {2}
-    assert (gone["lines"], len(kept["lines"])) == ([], 1)
+    summaries, report_page, gone, kept_log, best, other = [tables.ask(query) for query in QUERIES]
+    assert {row["trial_id"] for row in report_page["rows"]} == {2}
+    assert (gone["lines"], len(kept_log["lines"])) == ([], 1)
     assert best is None
     assert other is not None
     assert set(world.state.trials) == {2}
@@ -88,7 +88,7 @@ def test_lines_of_its_other_tasks_go_at_the_end_and_those_of_no_other_experiment
     world.add(PORTION, GONE).fold()
     tables.save(world)
     left = {task: tables.ask(LogPage(task_id=task))["lines"] for task in ("1.gc-1", "10.a", "1a")}
-    assert {task: len(found) for task, found in left.items()} == {"1.gc-1": 0, "10.a": 1, "1a": 1}
+    assert {task: len(log_lines) for task, log_lines in left.items()} == {"1.gc-1": 0, "10.a": 1, "1a": 1}
     assert {key.split(".")[0] for key in world.state.sources} == {"10", "1a"}
 
 
@@ -101,7 +101,7 @@ def test_many_decisions_about_one_trial_are_stated_in_portions(world, monkeypatc
         assert len(some) <= 4
         stated += some
         world.add(*some).fold()
-    assert [one.number for one in stated] == list(range(1, 11))
+    assert [event.number for event in stated] == list(range(1, 11))
     assert not world.state.findings
 
 
@@ -110,6 +110,6 @@ def test_the_lines_of_a_forgotten_task_are_deleted(world, tables):
     tables.save(world)
     world.add(scheduler.TaskForgotten("mine", 1, "it ended long ago")).fold()
     tables.save(world)
-    found = {task: len(tables.ask(LogPage(task_id=task))["lines"]) for task in ("mine", "other")}
-    assert found == {"mine": 0, "other": 1}
+    line_counts = {task: len(tables.ask(LogPage(task_id=task))["lines"]) for task in ("mine", "other")}
+    assert line_counts == {"mine": 0, "other": 1}
     assert [key.partition(".")[0] for key in world.state.sources] == ["other"]

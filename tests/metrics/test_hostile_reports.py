@@ -37,7 +37,7 @@ class Counted(str):
 
 def test_a_message_of_very_many_sets_of_names_is_judged_once_through():
     many = 5000
-    found = [Series("g", [n], [1.0], {Counted(f"name{n}"): [1.0]}) for n in range(many)]
+    distinct_series = [Series("g", [n], [1.0], {Counted(f"name{n}"): [1.0]}) for n in range(many)]
     batch = ReportBatch(
         trial_id=1,
         experiment_id=1,
@@ -45,12 +45,12 @@ def test_a_message_of_very_many_sets_of_names_is_judged_once_through():
         number=1,
         searcher_metric="loss",
         smaller_is_better=True,
-        series=found,
+        series=distinct_series,
     )
     Counted.compared = 0
-    one = Judge(Trial(id=1), {}, 500, batch, position=1, size=1)
-    one.judge_batch()
-    assert len(one.pieces) == many
+    batch_judge = Judge(Trial(id=1), {}, 500, batch, position=1, size=1)
+    batch_judge.judge_batch()
+    assert len(batch_judge.pieces) == many
     assert Counted.compared < 5 * many
 
 
@@ -74,7 +74,7 @@ def test_reports_at_earlier_steps_are_compared_with_so_much(world, monkeypatch):
 
 
 def weight(world):
-    return sum(len(msgspec.json.encode(one)) for one in world.state.groups.values())
+    return sum(len(msgspec.json.encode(group)) for group in world.state.groups.values())
 
 
 def test_what_is_remembered_of_a_trial_has_an_end(world, monkeypatch):
@@ -89,8 +89,8 @@ def test_what_is_remembered_of_a_trial_has_an_end(world, monkeypatch):
         sizes.append(weight(world))
     assert sizes[-1] < 100_000
     assert 0 < world.state.trials[1].remembered <= 100_000
-    known = [one for one in world.state.groups.values()]
-    assert world.state.trials[1].remembered == sum(one.weight for one in known)
+    stored_groups = [stored_group for stored_group in world.state.groups.values()]
+    assert world.state.trials[1].remembered == sum(stored_group.weight for stored_group in stored_groups)
     # Who has room is compared as ever, in another trial.
     twice = reports(training([1], a=[1.0]), trial=2), reports(training([1], a=[2.0]), trial=2, number=2)
     world.add(*twice).fold()
@@ -114,8 +114,8 @@ def test_refusals_fill_no_log(world, monkeypatch):
     # Who asks about this very batch is told all the same, and others' are not.
     assert "steps_completed must be" in RULES.answers[ReportVerdict](world.state, ReportVerdict(1, position))
     good = world.add(reports(training([7], a=[1.0]), number=3)).fold()
-    told = ReportVerdict(1, len(good.streams["REPORTS"]))
-    assert RULES.answers[ReportVerdict](world.state, told) == ""
+    query = ReportVerdict(1, len(good.streams["REPORTS"]))
+    assert RULES.answers[ReportVerdict](world.state, query) == ""
 
 
 def test_validations_fill_no_log(world, monkeypatch):
@@ -139,8 +139,8 @@ def test_what_one_trial_reports_fills_no_disk(world, tables, monkeypatch):
     refused = world.decide()
     assert len(refused) == 3
     assert "trial 1 has reported more than" in refused[0].reason
-    found = tables.ask(TrialSummaries(trial_ids=[1]))["1"]
-    assert (found["total_batches"], found["summary"]["training"]["a"]["count"]) == (3, 3)
+    summary = tables.ask(TrialSummaries(trial_ids=[1]))["1"]
+    assert (summary["total_batches"], summary["summary"]["training"]["a"]["count"]) == (3, 3)
     world.add(reports(training([1], a=[1.0]), trial=2)).fold()
     assert world.pending() == []
 
@@ -159,9 +159,9 @@ def test_points_of_so_many_sets_of_names_are_kept_and_statistics_of_all(world, t
         reports(training([40], name03=[2.0]), number=31), reports(training([1], a=[1.0]), trial=2)
     ).fold()
     tables.save(world)
-    found = tables.ask(TrialSummaries(trial_ids=[1]))["1"]["summary"]["training"]
-    assert len(found) == 30
-    assert found["name03"]["count"] == 2
+    training_summary = tables.ask(TrialSummaries(trial_ids=[1]))["1"]["summary"]["training"]
+    assert len(training_summary) == 30
+    assert training_summary["name03"]["count"] == 2
     with tables.database.engine.begin() as connection:
         assert len(partitions_of(connection, [1])) == 12
         assert len(partitions_of(connection, [2])) == 1
@@ -175,8 +175,8 @@ def test_a_trial_reports_into_its_own_experiment_whatever_it_claims(world, table
     honest = reports(validation([1], loss=[0.9]), trial=2, experiment=7)
     forged = reports(validation([1], loss=[0.1], mine=[1.0]), trial=1, experiment=7)
     world.add(honest).fold()
-    for one in (made, forged) if first in ("created", "saved in between") else (forged, made):
-        world.add(one)
+    for record in (made, forged) if first in ("created", "saved in between") else (forged, made):
+        world.add(record)
         world.fold()
         if "saved" in first:
             tables.save(world)
@@ -186,7 +186,7 @@ def test_a_trial_reports_into_its_own_experiment_whatever_it_claims(world, table
     assert tables.ask(MetricNames([7])) == {"validation": ["loss"]}
     assert tables.ask(MetricNames([5])) == {"validation": ["loss", "mine"]}
     history = tables.ask(ValidationHistory(7, True))
-    assert [(one["trial_id"], one["metric"]) for one in history] == [(2, 0.9)]
+    assert [(row["trial_id"], row["metric"]) for row in history] == [(2, 0.9)]
 
 
 def test_a_deleted_trial_has_no_home(world, tables):
@@ -203,8 +203,10 @@ POINTS = st.lists(st.tuples(st.integers(1, 2), st.integers(0, 3), st.booleans())
 
 
 @given(POINTS)
-def test_added_keys_join_the_first_point_at_their_steps(found):
-    runs, steps, merges = (np.array(one) for one in zip(*sorted(found, key=lambda one: one[:2]), strict=True))
+def test_added_keys_join_the_first_point_at_their_steps(rows):
+    runs, steps, merges = (
+        np.array(column) for column in zip(*sorted(rows, key=lambda row: row[:2]), strict=True)
+    )
     for place, origin in enumerate(points._origins(steps, runs, merges)):
         same = [
             n for n in range(place) if (runs[n], steps[n]) == (runs[place], steps[place]) and not merges[n]
@@ -217,9 +219,9 @@ def test_any_number_of_keys_may_be_added_at_one_step():
     many = 200_000
     merges = np.ones(many, np.bool_)
     merges[7] = False
-    found = points._origins(np.zeros(many, np.int64), np.ones(many, np.int64), merges)
-    assert found[:8].tolist() == list(range(8))
-    assert set(found[8:].tolist()) == {7}
+    origins = points._origins(np.zeros(many, np.int64), np.ones(many, np.int64), merges)
+    assert origins[:8].tolist() == list(range(8))
+    assert set(origins[8:].tolist()) == {7}
 
 
 @contextlib.contextmanager
@@ -227,8 +229,8 @@ def statements(tables):
     """Counts statements while it is open."""
     asked = []
 
-    def note(*told):
-        asked.append(told[2])
+    def note(*arguments):
+        asked.append(arguments[2])
 
     sa.event.listen(tables.database.engine, "before_cursor_execute", note)
     yield asked
@@ -239,8 +241,8 @@ def test_sets_of_names_are_looked_up_together(world, tables):
     """One message holds thousands, and each statement costs as much as many rows."""
     many = 1200
     for number in (1, 2):
-        found = [series("g", [number * many + n], {f"name{n}": [1.0]}) for n in range(many)]
-        world.add(reports(*found, number=number)).fold()
+        distinct_series = [series("g", [number * many + n], {f"name{n}": [1.0]}) for n in range(many)]
+        world.add(reports(*distinct_series, number=number)).fold()
         with statements(tables) as asked:
             tables.save(world)
         assert len(asked) < 40
@@ -268,5 +270,5 @@ def test_a_run_after_another_costs_what_it_makes_outdated(world, tables, monkeyp
     # As many partitions as there were runs, of which one each time has anything to archive.
     assert costs[2] <= costs[1] + 20
     assert recounted == [1, 1, 1]
-    found = tables.ask(TrialSummaries([1]))["1"]["summary"]["training"]["a"]
-    assert (found["count"], found["last"]) == (3, 60.0)
+    metric_summary = tables.ask(TrialSummaries([1]))["1"]["summary"]["training"]["a"]
+    assert (metric_summary["count"], metric_summary["last"]) == (3, 60.0)

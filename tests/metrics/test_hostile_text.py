@@ -50,10 +50,10 @@ def log_lines(changes):
 
 
 def report(changes):
-    known = {"group": "g", "name": "loss", "step": 1, "when": 5.0, "value": 1.0} | changes
-    one = series(known["group"], [known["step"]], {known["name"]: [known["value"]]})
-    one = msgspec.structs.replace(one, at=[known["when"]])
-    batch = msgspec.to_builtins(reports(one, number=2))
+    fields = {"group": "g", "name": "loss", "step": 1, "when": 5.0, "value": 1.0} | changes
+    changed_series = series(fields["group"], [fields["step"]], {fields["name"]: [fields["value"]]})
+    changed_series = msgspec.structs.replace(changed_series, at=[fields["when"]])
+    batch = msgspec.to_builtins(reports(changed_series, number=2))
     return batch | {name: value for name, value in changes.items() if name in batch}
 
 
@@ -63,8 +63,8 @@ def test_lines_of_any_kind_are_stored_or_skipped_and_those_behind_them_come(worl
         world.put(subjects.LOGS, subjects.logs(batch["task_id"]), encoded(batch))
     world.add(lines("behind", task="2.b")).fold()
     tables.save(world)
-    found = tables.ask(LogPage(task_id="2.b", limit=5))
-    assert [line["text"] for line in found["lines"]] == ["behind"]
+    page = tables.ask(LogPage(task_id="2.b", limit=5))
+    assert [line["text"] for line in page["lines"]] == ["behind"]
     # The names that came through are those that a database can look up by.
     assert len(tables.state()[0].sources) == len(world.state.sources) < len(LOGS)
 

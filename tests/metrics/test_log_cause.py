@@ -20,10 +20,10 @@ def test_the_first_error_in_time_counts_not_the_lowest_rank_nor_the_order_of_arr
         lines(*TRACE, rank=1, at=11.0, worker="w2", offset=2),
         lines("exit code 1", level="ERROR", source="agent", at=10.0),
     )
-    found = ask(LogCause("1.a"))
-    assert (found["rank"], found["worker_id"], found["failed_at"]) == (1, "w2", 11.0)
-    assert text_of(ask, found["line"]) == TRACE[0]
-    assert [(one["rank"], one["failed_at"], one["last_at"]) for one in found["ranks"]] == [
+    log_cause = ask(LogCause("1.a"))
+    assert (log_cause["rank"], log_cause["worker_id"], log_cause["failed_at"]) == (1, "w2", 11.0)
+    assert text_of(ask, log_cause["line"]) == TRACE[0]
+    assert [(rank["rank"], rank["failed_at"], rank["last_at"]) for rank in log_cause["ranks"]] == [
         (0, 12.0, 12.0), (1, 11.0, 11.0), (2, 12.5, 12.5),
     ]  # fmt: skip
 
@@ -34,9 +34,9 @@ def test_an_error_after_which_its_rank_continued_is_not_the_cause(saved):
         lines(*(f"step {n}" for n in range(cause.MAX_LINES_AFTER_ERROR + 1)), rank=0, at=2.0, offset=1),
         lines("out of memory", level="ERROR", rank=3, at=5.0, offset=2),
     )
-    found = ask(LogCause("1.a"))
-    assert found["rank"] == 3
-    assert [one["line"] is None for one in found["ranks"]] == [True, False]
+    log_cause = ask(LogCause("1.a"))
+    assert log_cause["rank"] == 3
+    assert [rank["line"] is None for rank in log_cause["ranks"]] == [True, False]
 
 
 def test_of_one_failure_the_first_error_counts_and_not_what_it_led_to(saved):
@@ -61,10 +61,10 @@ def test_lines_without_a_rank_and_of_former_runs(saved):
     ask = saved(lines("fine"), lines("was wrong once", level="ERROR", run=1, rank=0, offset=1))
     assert ask(LogCause("1.a"))["rank"] == 0
     saved(lines(*TRACE, run=2, at=7.0))
-    found = ask(LogCause("1.a"))
-    assert (found["allocation_id"], found["rank"], found["failed_at"]) == ("1.a.2", None, 7.0)
-    assert found["ranks"] == [
-        {"rank": None, "worker_id": "w1", "last_at": 7.0, "failed_at": 7.0, "line": found["line"]}
+    log_cause = ask(LogCause("1.a"))
+    assert (log_cause["allocation_id"], log_cause["rank"], log_cause["failed_at"]) == ("1.a.2", None, 7.0)
+    assert log_cause["ranks"] == [
+        {"rank": None, "worker_id": "w1", "last_at": 7.0, "failed_at": 7.0, "line": log_cause["line"]}
     ]
 
 

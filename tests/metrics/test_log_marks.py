@@ -25,9 +25,9 @@ def test_a_log_of_many_chunks_is_marked_without_reading_them_all(saved):
             lines(*text[1:], offset=2 * n),
             lines(text[0], level="ERROR" if n % 100 == 50 else None, offset=2 * n + 1),
         )
-    found = ask(LogFields("1.a"))["marks"]
-    assert [errors for _, errors, _ in found] == [1, 1, 1]
-    for (part, _, _), place in zip(found, (50, 150, 250), strict=True):
+    marks = ask(LogFields("1.a"))["marks"]
+    assert [errors for _, errors, _ in marks] == [1, 1, 1]
+    for (part, _, _), place in zip(marks, (50, 150, 250), strict=True):
         assert abs(part - (place + 1) / 300 * PARTS) <= 1.5
 
 

@@ -19,10 +19,10 @@ def test_trimmed_lines_are_deleted_in_any_order_of_folding(world, tables, small)
     before = all_of(tables.ask, LogPage(task_id="1.a"))
     world.add(LogsTrimmed(through=last // 2, reason="older than 30 days")).fold()
     tables.save(world)
-    kept = [line for line in before if line["id"] >= (last // 2 + 1) * 4096]
-    assert 0 < len(kept) < len(before)
-    assert all_of(tables.ask, LogPage(task_id="1.a")) == kept
-    assert tables.ask(LogFields("1.a"))["lines"] == len(kept)
+    retained_lines = [line for line in before if line["id"] >= (last // 2 + 1) * 4096]
+    assert 0 < len(retained_lines) < len(before)
+    assert all_of(tables.ask, LogPage(task_id="1.a")) == retained_lines
+    assert tables.ask(LogFields("1.a"))["lines"] == len(retained_lines)
     state = world.dump()
     world.add(lines("one more", offset=10_000)).fold()
     tables.save(world)
@@ -37,8 +37,8 @@ def test_trimmed_lines_are_deleted_in_any_order_of_folding(world, tables, small)
         tables.save(world)
         assert world.dump()["trimmed"] == state["trimmed"]
         assert texts(tables.ask(LogPage(task_id="1.a", limit=1, descending=True))) == ["one more"]
-        found = all_of(tables.ask, LogPage(task_id="1.a"))[:-1]
-        assert found == kept
+        rebuilt_lines = all_of(tables.ask, LogPage(task_id="1.a"))[:-1]
+        assert rebuilt_lines == retained_lines
 
 
 NOW = 1000 * 86_400.0

@@ -29,13 +29,13 @@ def texts(answer):
 
 def test_lines_have_growing_ids_and_tell_how_far_they_are_complete(saved):
     ask = saved(lines("a", "b"), lines("other", task="2.z"), lines("c", offset=2, level="INFO", rank=3))
-    found = ask(LogPage(task_id="1.a"))
-    assert texts(found) == ["a", "b", "c"]
-    assert found["through"] == 3
-    assert not found["more"]
-    ids = [line["id"] for line in found["lines"]]
+    page = ask(LogPage(task_id="1.a"))
+    assert texts(page) == ["a", "b", "c"]
+    assert page["through"] == 3
+    assert not page["more"]
+    ids = [line["id"] for line in page["lines"]]
     assert ids == sorted(set(ids))
-    assert found["lines"][2] == {
+    assert page["lines"][2] == {
         "id": ids[2], "task_id": "1.a", "allocation_id": "1.a.1", "worker_id": "w1", "at": 5.0,
         "number": 3, "level": "INFO", "rank": 3, "source": "task", "stdtype": "stdout", "text": "c",
     }  # fmt: skip
@@ -53,8 +53,8 @@ def test_repeated_and_older_batches_of_a_source_are_left_out(saved):
 
 
 def test_batches_from_no_spool_are_all_taken_and_move_nothing(saved):
-    said = lines("said", offset=-1)
-    ask = saved(lines("a", offset=5), said, said, lines("b", offset=6))
+    batch = lines("said", offset=-1)
+    ask = saved(lines("a", offset=5), batch, batch, lines("b", offset=6))
     assert texts(ask(LogPage(task_id="1.a"))) == ["a", "said", "said", "b"]
 
 
@@ -92,15 +92,15 @@ def test_log_filters(saved, query, wanted):
 def test_long_logs_come_in_pages_that_fit_into_an_answer(saved, monkeypatch):
     ask = saved(*(lines(*[f"{n}-{m} " + "ö" * 100 for m in range(10)], offset=n) for n in range(20)))
     monkeypatch.setattr(scan, "PAGE_BYTES", 4000)
-    found, after = [], 0
+    all_texts, after = [], 0
     while True:
         page = ask(LogPage(task_id="1.a", after_id=after, limit=0))
         assert 0 < sum(len(line["text"].encode()) for line in page["lines"]) <= 4000
-        found += texts(page)
+        all_texts += texts(page)
         if not page["more"]:
             break
         after = page["lines"][-1]["id"]
-    assert [text.split()[0] for text in found] == [f"{n}-{m}" for n in range(20) for m in range(10)]
+    assert [text.split()[0] for text in all_texts] == [f"{n}-{m}" for n in range(20) for m in range(10)]
 
 
 def test_an_answer_is_bounded_as_it_travels(saved):
@@ -121,12 +121,12 @@ def test_no_line_is_too_odd_for_a_table(saved):
 
 def all_of(ask, query):
     """Every line, page by page, as a client asks for them."""
-    found = []
+    all_lines = []
     while True:
         page = ask(query)
-        found += page["lines"]
+        all_lines += page["lines"]
         if not page["more"]:
-            return found
+            return all_lines
         assert page["cursor"] != query.after_id
         query = msgspec.structs.replace(query, after_id=page["cursor"])
 
@@ -144,7 +144,7 @@ def told_in_commits(world, tables, chance, commits=60):
     for number in range(commits):
         for _ in range(chance.randint(0, 3)):
             texts_ = [f"{chance.choice(WORDS)} {chance.randint(0, 99)}" for _ in range(chance.randint(0, 5))]
-            told = lines(
+            batch = lines(
                 *texts_,
                 offset=len(world.streams["LOGS"]),
                 task=chance.choice(["1.a", "1.b"]),
@@ -153,7 +153,7 @@ def told_in_commits(world, tables, chance, commits=60):
                 level=chance.choice([None, "INFO", "ERROR"]),
                 rank=chance.choice([None, 0, 1]),
             )
-            world.add(told)
+            world.add(batch)
         world.fold()
         tables.save(world)
 
@@ -215,10 +215,12 @@ def test_many_small_commits_leave_few_chunks(world, tables):
     for number in range(700):
         world.add(lines(f"line {number}", offset=number)).fold()
         tables.save(world)
-    found = chunks(tables)
-    assert sum(chunk.lines for chunk in found) == 700
-    assert [chunk.lines for chunk in found] == [256, 256, *[16] * 11, *[1] * 12]
-    assert [chunk.number for chunk in found] == [sum(c.lines for c in found[:n]) for n in range(len(found))]
+    task_chunks = chunks(tables)
+    assert sum(chunk.lines for chunk in task_chunks) == 700
+    assert [chunk.lines for chunk in task_chunks] == [256, 256, *[16] * 11, *[1] * 12]
+    assert [chunk.number for chunk in task_chunks] == [
+        sum(c.lines for c in task_chunks[:n]) for n in range(len(task_chunks))
+    ]
     assert len(all_of(tables.ask, LogPage(task_id="1.a"))) == 700
 
 
@@ -245,11 +247,11 @@ def test_chunks_of_a_task_are_few_whatever_it_writes_at_once():
         weights.append(chance.choice([1, 1, 300, 3, 5000, 20_000, 40, 1]))
         count = tiers.merge_count(weights)
         weights[-count:] = [sum(weights[-count:])]
-        found = [tiers.tier_of(weight) for weight in weights]
-        assert found == sorted(found, reverse=True)
+        chunk_tiers = [tiers.tier_of(weight) for weight in weights]
+        assert chunk_tiers == sorted(chunk_tiers, reverse=True)
         if weights[-1] >= tiers.STEPS[-1]:
             weights = []
-        assert all(found.count(tier) <= 15 for tier in range(tiers.FULL))
+        assert all(chunk_tiers.count(tier) <= 15 for tier in range(tiers.FULL))
 
 
 def test_large_lines_and_large_commits_are_cut_into_full_chunks(world, tables):
@@ -259,9 +261,9 @@ def test_large_lines_and_large_commits_are_cut_into_full_chunks(world, tables):
         lines("z", offset=11),
     ).fold()
     tables.save(world)
-    found = chunks(tables)
+    task_chunks = chunks(tables)
     # 2 MiB of text make a chunk full.
-    assert [(chunk.tier, chunk.lines) for chunk in found] == [(4, 2098), (4, 2098), (4, 1805), (0, 1)]
+    assert [(chunk.tier, chunk.lines) for chunk in task_chunks] == [(4, 2098), (4, 2098), (4, 1805), (0, 1)]
     page = tables.ask(LogPage(task_id="1.a", descending=True, limit=3))
     assert [len(line["text"]) for line in page["lines"]] == [1]
     assert page["more"]
@@ -330,13 +332,13 @@ def test_fields_tell_how_many_lines_and_where_the_failure_is(saved):
         lines("warned early", "Traceback", "ValueError", level="ERROR", run=2, rank=1, offset=3),
         lines("exit code 1", level="ERROR", source="agent", run=2),
     )  # fmt: skip
-    found = ask(LogFields("1.a"))
-    assert (found["lines"], found["last_number"]) == (7, 7)
-    assert found["last_line"] == ask(LogPage(task_id="1.a", descending=True, limit=1))["lines"][0]["id"]
-    assert found["levels"] == {"": 1, "INFO": 1, "ERROR": 5}
-    (first,) = ask(LogPage(task_id="1.a", after_id=found["first_error"] - 1, limit=1))["lines"]
+    fields = ask(LogFields("1.a"))
+    assert (fields["lines"], fields["last_number"]) == (7, 7)
+    assert fields["last_line"] == ask(LogPage(task_id="1.a", descending=True, limit=1))["lines"][0]["id"]
+    assert fields["levels"] == {"": 1, "INFO": 1, "ERROR": 5}
+    (first,) = ask(LogPage(task_id="1.a", after_id=fields["first_error"] - 1, limit=1))["lines"]
     assert (first["allocation_id"], first["text"]) == ("1.a.1", "Traceback (most recent call last):")
-    (line,) = ask(LogPage(task_id="1.a", after_id=found["failing_line"] - 1, limit=1))["lines"]
+    (line,) = ask(LogPage(task_id="1.a", after_id=fields["failing_line"] - 1, limit=1))["lines"]
     assert (line["rank"], line["text"]) == (1, "ValueError")
     nothing = ask(LogFields("9.z"))
     assert (nothing["lines"], nothing["first_error"], nothing["failing_line"]) == (0, None, None)

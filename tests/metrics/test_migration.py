@@ -57,7 +57,7 @@ def test_what_was_not_stated_is_stated(database_of):
     ]
     database = database_of("0003", {SNAPSHOTS: rows})
     state, _ = database.read_sync(Snapshot("metrics", State).load)
-    assert [one.steps_completed for one in react(state, ("trials", 7))] == [20, 30]
+    assert [decision.steps_completed for decision in react(state, ("trials", 7))] == [20, 30]
     assert not react(state, ("trials", 8))
 
 

@@ -42,9 +42,9 @@ def lines(offset):
 
 
 def test_a_finding_is_named_whether_the_report_or_the_decision_came_first():
-    one, two = RULES.state(), RULES.state()
-    assert ("findings", "1#1") in named(one, JudgedBatch(batch())) & named(one, STATED)
-    assert ("findings", "1#1") in named(two, STATED)
+    first, second = RULES.state(), RULES.state()
+    assert ("findings", "1#1") in named(first, JudgedBatch(batch())) & named(first, STATED)
+    assert ("findings", "1#1") in named(second, STATED)
 
 
 def test_reports_of_what_is_deleted_are_named():

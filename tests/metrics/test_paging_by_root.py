@@ -47,9 +47,9 @@ def _small(monkeypatch):
 
 @pytest.fixture
 def database(tmp_path):
-    found = open_sqlite(tmp_path / "metrics.db", "metrics")
-    yield found
-    found.close()
+    metrics_database = open_sqlite(tmp_path / "metrics.db", "metrics")
+    yield metrics_database
+    metrics_database.close()
 
 
 def experiment_of(trial):
@@ -60,8 +60,8 @@ def of_trial(trial, what, number):
     experiment = experiment_of(trial)
     match what:
         case "report":
-            found = validation([number], loss=[number / 7])
-            return reports(found, trial=trial, experiment=experiment, number=number)
+            validation_series = validation([number], loss=[number / 7])
+            return reports(validation_series, trial=trial, experiment=experiment, number=number)
         case "again":
             return reports(validation([1], loss=[0.5]), trial=trial, experiment=experiment, number=0)
         case "lines":
@@ -73,20 +73,30 @@ def of_trial(trial, what, number):
         case "settled":
             return metrics.Settled(trial_id=trial, reason="all is judged")
         case "deleted":
-            all = tuple(one for one in range(1, TRIALS + 1) if experiment_of(one) == experiment)
-            return searcher.TrialsDeleted(experiment, all, tuple(f"{experiment}.t{one}" for one in all), "")
+            all = tuple(
+                trial_id for trial_id in range(1, TRIALS + 1) if experiment_of(trial_id) == experiment
+            )
+            return searcher.TrialsDeleted(
+                experiment, all, tuple(f"{experiment}.t{trial_id}" for trial_id in all), ""
+            )
         case "deleted at once":
-            all = tuple(one for one in range(1, TRIALS + 1) if experiment_of(one) == experiment)
+            all = tuple(
+                trial_id for trial_id in range(1, TRIALS + 1) if experiment_of(trial_id) == experiment
+            )
             return searcher.ExperimentDeleted(experiment, "DELETED", "", all)
 
 
-async def append(log, one, number):
-    if isinstance(one, ReportBatch | LogBatch):
-        kind = subjects.reports(one.trial_id) if isinstance(one, ReportBatch) else subjects.logs(one.task_id)
-        await log.append(Draft(kind, msgspec.json.encode(one), f"m{number}"))
+async def append(log, record, number):
+    if isinstance(record, ReportBatch | LogBatch):
+        kind = (
+            subjects.reports(record.trial_id)
+            if isinstance(record, ReportBatch)
+            else subjects.logs(record.task_id)
+        )
+        await log.append(Draft(kind, msgspec.json.encode(record), f"m{number}"))
     else:
-        body = codec.encode(one, id=f"m{number}", actor="t", at=0.0)
-        await log.append(Draft(codec.subject_of(one), body, f"m{number}"))
+        body = codec.encode(record, id=f"m{number}", actor="t", at=0.0)
+        await log.append(Draft(codec.subject_of(record), body, f"m{number}"))
 
 
 async def at_rest(log, *replicas, streams=STREAMS):
@@ -94,7 +104,9 @@ async def at_rest(log, *replicas, streams=STREAMS):
 
     def still():
         ends = {stream: len(log.streams[stream]) for stream in streams}
-        return all(one.runner.positions[stream] == end for one in replicas for stream, end in ends.items())
+        return all(
+            replica.runner.positions[stream] == end for replica in replicas for stream, end in ends.items()
+        )
 
     for _ in range(5):
         await until(still)
@@ -170,8 +182,8 @@ def test_a_follower_behind_in_some_streams_ends_with_the_fold_from_zero(
             async with running(fresh):
                 await at_rest(log, fresh)
                 right = from_zero(log)
-                for one in (leader, follower, fresh):
-                    look_at(one.state, right)
+                for replica in (leader, follower, fresh):
+                    look_at(replica.state, right)
 
     database = open_sqlite(tmp_path_factory.mktemp("paged") / "metrics.db", "metrics")
     try:
@@ -294,7 +306,7 @@ def test_what_was_deleted_leaves_memory_and_what_still_comes_of_it_is_dropped(da
                 await saved(log, leader)
             loaded = set(dict(leader.state.gone))
             assert len(loaded) < EXPERIMENTS
-            trial = next(one for one in range(1, TRIALS) if experiment_of(one) not in loaded)
+            trial = next(trial_id for trial_id in range(1, TRIALS) if experiment_of(trial_id) not in loaded)
             for number, what in enumerate(("report", "lines"), 700):
                 await append(log, of_trial(trial, what, number), number)
             await at_rest(log, leader)

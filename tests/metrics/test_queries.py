@@ -21,16 +21,16 @@ def test_reports_come_in_order_of_trial_run_and_steps(saved):
         reports(training([20], loss=[1]), validation([20], loss=[0.5])),
         reports(training([20], loss=[3]), run=2),
     )
-    found = ask(Reports(trial_ids=[2, 1]))
-    assert rows(found) == [
+    page = ask(Reports(trial_ids=[2, 1]))
+    assert rows(page) == [
         (1, 1, "training", 20, True),
         (1, 1, "validation", 20, False),
         (1, 2, "training", 20, False),
         (2, 1, "training", 10, False),
         (2, 1, "training", 20, False),
     ]
-    assert not found["more"]
-    first = found["rows"][0]
+    assert not page["more"]
+    first = page["rows"][0]
     assert first["metrics"] == {"loss": 1}
     assert first["at"] == 120.0
     assert first["batch_metrics"] is None
@@ -133,14 +133,14 @@ def test_the_latest_validation_needs_the_searcher_metric_the_best_a_finite_one(s
     ask = saved(
         reports(validation([1], loss=[0.5]), validation([2], loss=["NaN"]), validation([3], other=[1]))
     )
-    found = summary(ask)
-    assert found["latest_validation"]["steps_completed"] == 2
-    assert found["latest_validation"]["metrics"] == {"loss": "NaN"}
-    assert found["best_validation"]["steps_completed"] == 1
+    trial_summary = summary(ask)
+    assert trial_summary["latest_validation"]["steps_completed"] == 2
+    assert trial_summary["latest_validation"]["metrics"] == {"loss": "NaN"}
+    assert trial_summary["best_validation"]["steps_completed"] == 1
     saved(reports(validation([3], loss=[0.1]), number=2))
-    found = summary(ask)
-    assert found["latest_validation"]["metrics"] == {"other": 1, "loss": 0.1}
-    assert found["best_validation"]["steps_completed"] == 3
+    trial_summary = summary(ask)
+    assert trial_summary["latest_validation"]["metrics"] == {"other": 1, "loss": 0.1}
+    assert trial_summary["best_validation"]["steps_completed"] == 3
 
 
 def test_merged_reports_are_one_row(saved):
@@ -177,16 +177,16 @@ def test_a_run_of_pages_shows_every_row_once(saved, monkeypatch):
     assert len(whole) == 40
     monkeypatch.setattr(paging, "PAGE_BYTES", 3 * paging.ROW_OVERHEAD_BYTES)
     for limit in (0, 1, 3, 1000):
-        found, after = [], None
+        all_rows, after = [], None
         while True:
             page = ask(Reports(trial_ids=[1, 2], after=after, limit=limit))
-            found += page["rows"]
+            all_rows += page["rows"]
             assert len(page["rows"]) <= min(limit or 3, 3)
             if not page["more"]:
                 break
             last = page["rows"][-1]
             after = (last["trial_id"], last["run"], last["steps_completed"], last["id"])
-        assert found == whole
+        assert all_rows == whole
     assert [r["group"] for r in ask(Reports(trial_ids=[1], group="validation", limit=2))["rows"]] == [
         "validation"
     ] * 2

@@ -22,10 +22,15 @@ def read(message, subject):
 
 
 def test_a_batch_carries_who_wrote_it_and_its_id():
-    found = read(reports(training([1], a=[1]), trial=3, run=2, number=9), "reports.3.metrics")
-    assert (found.position, found.id, found.actor, found.stream) == (7, "report-3-2-9", "trial:3", "REPORTS")
-    found = read(lines("x", offset=44), "logs.1.a")
-    assert (found.id, found.actor) == ("log-1.a.1-w1-task-44", "worker:w1")
+    recorded = read(reports(training([1], a=[1]), trial=3, run=2, number=9), "reports.3.metrics")
+    assert (recorded.position, recorded.id, recorded.actor, recorded.stream) == (
+        7,
+        "report-3-2-9",
+        "trial:3",
+        "REPORTS",
+    )
+    recorded = read(lines("x", offset=44), "logs.1.a")
+    assert (recorded.id, recorded.actor) == ("log-1.a.1-w1-task-44", "worker:w1")
 
 
 @pytest.mark.parametrize("subject", ["reports.1.metrics", "logs.1.a"])
@@ -70,6 +75,6 @@ def test_log_batches_fit_into_their_ids():
 
 
 def test_groups_lose_what_no_table_can_hold():
-    found = read(reports(series("a\0b", [1], {"x\0": [1]})), "reports.1.metrics")
-    assert found.event.batch.series[0].group == "a\u2400b"
-    assert list(found.event.batch.series[0].columns) == ["x\0"]
+    recorded = read(reports(series("a\0b", [1], {"x\0": [1]})), "reports.1.metrics")
+    assert recorded.event.batch.series[0].group == "a\u2400b"
+    assert list(recorded.event.batch.series[0].columns) == ["x\0"]

@@ -23,7 +23,7 @@ QUERIES = [
 
 def history(chance):
     """A few trials with restarts, odd values, duplicates and logs."""
-    found, numbers, offset = [], {}, 0
+    batches, numbers, offset = [], {}, 0
     for _ in range(60):
         trial = chance.randint(1, 3)
         run, at = numbers.get(trial, (1, 0))
@@ -37,7 +37,7 @@ def history(chance):
         columns = {chance.choice(["loss", "a", "b"]): values}
         batched = [[{"x": 1}]] * len(steps) if chance.random() < 0.3 else []
         stale = chance.random() < 0.1
-        found.append(
+        batches.append(
             reports(
                 series(group, steps, columns, batched),
                 trial=trial,
@@ -47,10 +47,10 @@ def history(chance):
         )
         if chance.random() < 0.5:
             offset += chance.randint(0, 2)
-            found.append(
+            batches.append(
                 lines(*["line"] * chance.randint(1, 4), offset=offset, task=chance.choice(["1.a", "1.b"]))
             )
-    return found
+    return batches
 
 
 @POSTGRESQL_IN_FULL

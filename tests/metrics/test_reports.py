@@ -82,12 +82,12 @@ def test_of_many_processes_the_newest_are_remembered(world):
     for number in range(200):
         world.add(reports(training([number], loss=[1.0]), sender=str(number)))
     world.fold()
-    assert [known.name for known in world.state.trials[1].senders] == [str(n) for n in range(136, 200)]
+    assert [sender.name for sender in world.state.trials[1].senders] == [str(n) for n in range(136, 200)]
 
 
 def test_batches_without_a_number_are_distinguished_by_their_values(world):
-    said = reports(validation([1], loss=[1.0]), number=0)
-    world.add(said, said, reports(validation([2], loss=[2.0]), number=0))
+    batch = reports(validation([1], loss=[1.0]), number=0)
+    world.add(batch, batch, reports(validation([2], loss=[2.0]), number=0))
     assert validated(world.fold().decide()) == [(1, 1, 1.0), (1, 2, 2.0)]
     world.add(reports(validation([3], loss=[3.0])), reports(validation([1], loss=[9.0]), number=0))
     decided = world.fold().decide()
@@ -134,9 +134,9 @@ def test_a_refusal_is_short_whatever_is_wrong(world):
         reports(training([2], **{long: [1]}), training([2], **{long: [2]}), number=3),
         reports(training([10**300], loss=[1.0]), number=4),
     )
-    found = [d for d in world.fold().decide() if isinstance(d, metrics.ReportRefused)]
-    assert [len(codec.encode(d, id="", actor="", at=0.0)) < 2000 for d in found] == [True] * 4
-    assert "the name of a group has at most 255 characters" in found[0].reason
+    refused = [d for d in world.fold().decide() if isinstance(d, metrics.ReportRefused)]
+    assert [len(codec.encode(d, id="", actor="", at=0.0)) < 2000 for d in refused] == [True] * 4
+    assert "the name of a group has at most 255 characters" in refused[0].reason
     assert list(world.state.groups) == ["1/training"]
 
 
@@ -245,12 +245,12 @@ def test_keys_of_a_step_are_taken_once_whatever_comes(data):
         names = data.draw(st.sets(st.sampled_from("abc"), min_size=1))
         report = {name: data.draw(st.integers(0, 1)) for name in sorted(names)}
         world.add(reports(series("g", [steps], {name: [v] for name, v in report.items()}), number=number))
-        known = taken.setdefault(steps, set())
+        taken_names = taken.setdefault(steps, set())
         if report in values.setdefault(steps, []):
             continue
-        if known & names:
+        if taken_names & names:
             expected.append(steps)
             continue
-        known |= names
+        taken_names |= names
         values[steps].append(report)
     assert [d.steps_completed for d in world.fold().decide()] == expected

@@ -58,9 +58,9 @@ class Held:
         self._feed, self._flows = feed, flows
 
     async def batch(self):
-        found = await self._feed.batch()
+        batch = await self._feed.batch()
         await self._flows.wait()
-        return found
+        return batch
 
 
 @contextlib.asynccontextmanager
@@ -193,7 +193,8 @@ def test_curves_of_long_ended_trials_are_deleted_and_stay_deleted_after_a_rebuil
         batch = reports(*of, trial=trial)
         at = [now - days_ago * 86_400] * 3
         return msgspec.structs.replace(
-            batch, series=[msgspec.structs.replace(one, at=at[: len(one.steps)]) for one in batch.series]
+            batch,
+            series=[msgspec.structs.replace(series, at=at[: len(series.steps)]) for series in batch.series],
         )
 
     def points(trial):

@@ -51,12 +51,12 @@ def test_where_a_trial_lies_never_changes():
 @pytest.mark.parametrize("shards", [2, 3, 8])
 def test_all_shards_get_about_as_much(shards):
     sharing = Sharing((Stage(shards, 1, 1),))
-    for found in (
+    for counts in (
         Counter(sharing.shard_of_trial(id) for id in range(1, 8001)),
         Counter(sharing.shard_of_task(id, f"{id}.0f3a") for id in range(1, 8001)),
     ):
-        assert set(found) == set(range(1, shards + 1))
-        assert max(found.values()) < 1.15 * min(found.values())
+        assert set(counts) == set(range(1, shards + 1))
+        assert max(counts.values()) < 1.15 * min(counts.values())
 
 
 def test_growing_moves_nothing():
@@ -171,7 +171,7 @@ TASKS = [f"{experiment}.{name}" for experiment in (1, 2) for name in "abc"]
 
 def story(chance):
     """What twelve trials of two experiments report and print."""
-    said = [
+    records = [
         TrialCreated(
             experiment_id=1 + id % 2,
             trial_id=id,
@@ -188,7 +188,7 @@ def story(chance):
             steps = sorted(chance.sample(range(100 * number, 100 * number + 100), 12))
             values = {name: [chance.random() for _ in steps] for name in chance.sample("abcdef", 3)}
             at = [chance.random()]
-            said.append(
+            records.append(
                 reports(
                     training(steps, **values, loss=[chance.random() for _ in steps]),
                     validation(steps[-1:], loss=at),
@@ -197,26 +197,26 @@ def story(chance):
                     number=number,
                 )
             )
-        said += [lines(f"{task} {number}", task=task, offset=number) for task in TASKS]
-    return said
+        records += [lines(f"{task} {number}", task=task, offset=number) for task in TASKS]
+    return records
 
 
 class Shards:
     """Three processes with a database each, as the front of any of them asks them."""
 
-    def __init__(self, folder, said):
+    def __init__(self, folder, records):
         self.databases = []
         for shard in (1, 2, 3):
             world = World()
-            world.add(shared_set(3), *said)
+            world.add(shared_set(3), *records)
             state = folded(shared_set(3))
             for stream in ("REPORTS", "LOGS"):
                 # What is another shard's takes a position, too.
                 world.streams[stream] = [
-                    Stored(one.subject, one.position, b"{")
-                    if agreement.skips_message(state, one, shard)
-                    else one
-                    for one in world.streams[stream]
+                    Stored(message.subject, message.position, b"{")
+                    if agreement.skips_message(state, message, shard)
+                    else message
+                    for message in world.streams[stream]
                 ]
             self.databases.append(Tables(open_sqlite(folder / f"{shard}.db", "metrics")))
             self.databases[-1].save(world.fold())
@@ -225,21 +225,21 @@ class Shards:
         asked = joining.split(SHARED, query)
         assert asked
         answers = [self.databases[shard - 1].ask(part) for shard, part in asked.items()]
-        found = joining.join(query, answers) if len(answers) > 1 else answers[0]
-        return msgspec.json.decode(msgspec.json.encode(found))
+        answer = joining.join(query, answers) if len(answers) > 1 else answers[0]
+        return msgspec.json.decode(msgspec.json.encode(answer))
 
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory):
     """What one process answers, and what three answer together."""
     folder = tmp_path_factory.mktemp("shards")
-    said = story(random.Random(5))
+    records = story(random.Random(5))
     alone = Tables(open_sqlite(folder / "alone.db", "metrics"))
-    alone.save(World().add(*said).fold())
-    shards = Shards(folder, said)
+    alone.save(World().add(*records).fold())
+    shards = Shards(folder, records)
     yield alone.ask, shards.ask
-    for one in (alone, *shards.databases):
-        one.database.close()
+    for tables in (alone, *shards.databases):
+        tables.database.close()
 
 
 IDS = [7, 3, 12, 1, 2, 5, 4, 6, 9, 3]
@@ -284,14 +284,14 @@ def test_pages_of_reports_hold_each_row_once_and_in_order(both, limit):
     ids = IDS[:2] if limit == 1 else IDS
 
     def pages(ask):
-        found, after = [], None
+        all_rows, after = [], None
         while True:
             page = ask(queries.Reports(trial_ids=ids, limit=limit, after=after))
             assert len(page["rows"]) <= limit
-            found += page["rows"]
+            all_rows += page["rows"]
             if not page["more"]:
-                return found
-            last = found[-1]
+                return all_rows
+            last = all_rows[-1]
             after = (last["trial_id"], last["run"], last["steps_completed"], last["id"])
 
     alone, shards = map(pages, both)
@@ -304,13 +304,13 @@ def test_pages_of_steps_hold_each_step_once(both, monkeypatch):
     monkeypatch.setattr("services.metrics.reports.curves.STEPS_PER_PAGE", 30)
 
     def pages(ask):
-        found, more = [], True
+        steps, more = [], True
         while more:
-            last = found[-1] if found else -1
+            last = steps[-1] if steps else -1
             page = ask(queries.ReportedSteps(experiment_id=1, group="training", metric="a", after=last))
             assert len(page["steps"]) <= 30
-            found, more = found + page["steps"], page["more"]
-        return found
+            steps, more = steps + page["steps"], page["more"]
+        return steps
 
     alone, shards = map(pages, both)
     assert shards == alone == sorted(set(alone))
@@ -323,11 +323,11 @@ def test_merged_pages_end_where_an_incomplete_part_ends():
 
     # The next row of the first is so large that its page ended before it.
     parts = [{"rows": rows((1, 1)), "more": True}, {"rows": rows((2, 1), (4, 1)), "more": False}]
-    found = joining.join(queries.Reports(trial_ids=[1, 2, 4]), parts)
-    assert found == {"rows": rows((1, 1)), "more": True}
+    merged = joining.join(queries.Reports(trial_ids=[1, 2, 4]), parts)
+    assert merged == {"rows": rows((1, 1)), "more": True}
     parts = [{"steps": [1, 5], "more": True}, {"steps": [2, 5, 7], "more": False}]
-    found = joining.join(queries.ReportedSteps(experiment_id=1, group="g", metric="m"), parts)
-    assert found == {"steps": [1, 2, 5], "more": True}
+    merged = joining.join(queries.ReportedSteps(experiment_id=1, group="g", metric="m"), parts)
+    assert merged == {"steps": [1, 2, 5], "more": True}
 
 
 def test_lines_of_all_shards_count_for_retention(both):
@@ -349,7 +349,7 @@ def test_only_the_first_shard_may_say_how_many_there_are():
         token = Authority.create().service(owner).splitlines()[1].split(".")[1]
         return msgspec.json.decode(base64url.decode(token))["nats"]["pub"]["allow"]
 
-    own = {one for one in may_publish("metrics-2") if one.startswith(("control.", "$KV"))}
+    own = {subject for subject in may_publish("metrics-2") if subject.startswith(("control.", "$KV"))}
     assert own == {
         "control.metrics-2.>",
         "control.metrics.trial.>",

@@ -15,7 +15,7 @@ STREAMS = (subjects.CONTROL, subjects.REPORTS, subjects.LOGS)
 @st.composite
 def batches(draw):
     """What two trials report over their runs, repeats included, and some log lines."""
-    found, numbers = [], {}
+    drawn_batches, numbers = [], {}
     for _ in range(draw(st.integers(1, 12))):
         trial, run = draw(st.integers(1, 2)), draw(st.integers(1, 3))
         group = draw(st.sampled_from(["validation", "training"]))
@@ -24,10 +24,10 @@ def batches(draw):
         number = numbers.get((trial, run), 0) + draw(st.sampled_from([0, 1, 1, 1]))
         numbers[trial, run] = number
         of = series(group, steps, {"loss": values})
-        found.append(reports(of, trial=trial, run=run, number=max(number, 1)))
+        drawn_batches.append(reports(of, trial=trial, run=run, number=max(number, 1)))
         if draw(st.booleans()):
-            found.append(lines("text", offset=draw(st.integers(0, 5))))
-    return found
+            drawn_batches.append(lines("text", offset=draw(st.integers(0, 5))))
+    return drawn_batches
 
 
 def control(world):
@@ -49,11 +49,11 @@ def live(world, choose):
 
 @settings(max_examples=150)
 @given(batches(), st.randoms(use_true_random=False))
-def test_any_interleaving_ends_the_same_and_states_everything_once(found, chance):
+def test_any_interleaving_ends_the_same_and_states_everything_once(drawn_batches, chance):
     ended = [searcher.TrialEnded(trial_id=1, state="COMPLETED", restarts=0, reason="done")]
-    plain = World().add(*found, *ended).fold()
+    plain = World().add(*drawn_batches, *ended).fold()
     plain.decide()
-    mixed = World().add(*found, *ended)
+    mixed = World().add(*drawn_batches, *ended)
     live(mixed, chance.randrange)
     assert mixed.dump() == plain.dump()
     order = lambda event: (event.trial_id, getattr(event, "number", 0))  # noqa: E731
@@ -65,9 +65,9 @@ def test_any_interleaving_ends_the_same_and_states_everything_once(found, chance
 
 @settings(max_examples=100)
 @given(batches(), st.randoms(use_true_random=False))
-def test_halfway_the_same_decisions_are_open(found, chance):
+def test_halfway_the_same_decisions_are_open(drawn_batches, chance):
     """Positions alone say what is pending, not how the service came there."""
-    world = World().add(*found)
+    world = World().add(*drawn_batches)
     live(world, chance.randrange)
     ends = {s: chance.randrange(len(world.streams[s]) + 1) for s in STREAMS}
     results = []

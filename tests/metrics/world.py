@@ -68,22 +68,22 @@ class World:
 
     def add(self, *what):
         """Append batches and events to the streams that they belong to."""
-        for one in what:
-            if isinstance(one, ReportBatch):
-                stream, subject = subjects.REPORTS, subjects.reports(one.trial_id)
-            elif isinstance(one, LogBatch):
-                stream, subject = subjects.LOGS, subjects.logs(one.task_id)
+        for record in what:
+            if isinstance(record, ReportBatch):
+                stream, subject = subjects.REPORTS, subjects.reports(record.trial_id)
+            elif isinstance(record, LogBatch):
+                stream, subject = subjects.LOGS, subjects.logs(record.task_id)
             else:
-                stream, subject = subjects.CONTROL, codec.subject_of(one)
-            self.put(stream, subject, one)
+                stream, subject = subjects.CONTROL, codec.subject_of(record)
+            self.put(stream, subject, record)
         return self
 
     def put(self, stream, subject, record):
-        kept = self.streams[stream]
+        messages = self.streams[stream]
         body = record if isinstance(record, bytes) else None
         if body is None and stream == subjects.CONTROL:
-            body = codec.encode(record, id=str(len(kept)), actor="t", at=1.0)
-        kept.append(Stored(subject, len(kept) + 1, body or msgspec.json.encode(record)))
+            body = codec.encode(record, id=str(len(messages)), actor="t", at=1.0)
+        messages.append(Stored(subject, len(messages) + 1, body or msgspec.json.encode(record)))
 
     def step(self, stream):
         """Fold the next message of a stream; False when there is none."""
@@ -92,9 +92,9 @@ class World:
         message = self.streams[stream][self.at[stream]]
         self.at[stream] += 1
         read = RULES.decode.get(stream)
-        found = read(message, stream) if read else codec.decode(message.body, message.position, stream)
-        self.dirty |= set(RULES.evolve(self.state, found))
-        self.unsaved.append(found)
+        recorded = read(message, stream) if read else codec.decode(message.body, message.position, stream)
+        self.dirty |= set(RULES.evolve(self.state, recorded))
+        self.unsaved.append(recorded)
         return True
 
     def fold(self):
@@ -106,10 +106,10 @@ class World:
 
     def pending(self):
         """What the state calls for."""
-        found = itertools.chain(
+        decisions = itertools.chain(
             *(RULES.react(self.state, ("trials", id)) for id in sorted(self.state.trials))
         )
-        return list(found)
+        return list(decisions)
 
     def decide(self):
         """Append what the state calls for and read it back; returns it."""
