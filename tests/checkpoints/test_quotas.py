@@ -89,7 +89,7 @@ class Stored:
     def used(self):
         return limits.usage_of(self.state, self.state.storage_usage)
 
-    def said(self, size=0, trial_id=1):
+    def refusal(self, size=0, trial_id=1):
         return storage_refusal(self.state, trial_id, AskStorage(size))
 
 
@@ -100,20 +100,20 @@ def stored():
 
 def test_without_a_quota_nothing_is_refused(stored):
     stored.store("a", 10**15)
-    assert stored.said(10**15) is None
+    assert stored.refusal(10**15) is None
 
 
 def test_whose_quota_is_used_up_stores_nothing_more(stored):
     stored.quota("user-3", 1000)
     stored.store("a", 600)
-    assert stored.said() is None
-    assert stored.said(400) is None
-    assert stored.said(401).startswith(
+    assert stored.refusal() is None
+    assert stored.refusal(400) is None
+    assert stored.refusal(401).startswith(
         "user 'ann' stores 600 B of the 1 kB that its quota allows, and this checkpoint would add 401 B:"
     )
     stored.store("b", 400)
-    assert stored.said().startswith("user 'ann' stores 1 kB of the 1 kB that its quota allows: delete")
-    assert stored.said(trial_id=2) is None
+    assert stored.refusal().startswith("user 'ann' stores 1 kB of the 1 kB that its quota allows: delete")
+    assert stored.refusal(trial_id=2) is None
 
 
 def test_what_is_stored_beyond_a_quota_is_registered_and_counts(stored):
@@ -121,7 +121,7 @@ def test_what_is_stored_beyond_a_quota_is_registered_and_counts(stored):
     stored.quota("workspace-2", 1)
     stored.store("a", 50)
     assert stored.used() == {"workspace-2": 50}
-    assert "workspace 'nlp' stores 50 B of the 1 B" in stored.said()
+    assert "workspace 'nlp' stores 50 B of the 1 B" in stored.refusal()
 
 
 def test_bytes_count_until_they_are_deleted(stored):
@@ -161,7 +161,7 @@ def test_bytes_move_with_their_experiment_and_with_its_project(stored):
 
 def test_an_unknown_trial_gets_a_reason(stored):
     with pytest.raises(Refused, match="trial '9' not found"):
-        stored.said(trial_id=9)
+        stored.refusal(trial_id=9)
 
 
 def test_a_rebuild_counts_the_same_and_a_view_counts_by_itself(stored):

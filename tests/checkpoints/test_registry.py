@@ -63,9 +63,9 @@ def test_files_go_and_the_rest_is_subject_to_retention(fold):
     assert (asked.uuids, asked.globs) == (("a",), ("*.pt",))
     rule(fold, ListFiles(uuid="a", resources={"b": 2}, task_id=asked.task_id))
     finished = of(checkpoints.DeletionFinished, fold.given(task_ended(1)).decide())
-    assert [(one.deleted, one.globs) for one in finished] == [(True, ("*.pt",))]
-    known = fold.state.checkpoints["a"]
-    assert (known.state, known.going, known.tries) == ("PARTIALLY_DELETED", False, 0)
+    assert [(deletion.deleted, deletion.globs) for deletion in finished] == [(True, ("*.pt",))]
+    checkpoint = fold.state.checkpoints["a"]
+    assert (checkpoint.state, checkpoint.going, checkpoint.tries) == ("PARTIALLY_DELETED", False, 0)
     (again,) = end(fold)
     assert (again.uuids, again.globs) == (("a",), None)
 
@@ -92,9 +92,14 @@ def test_a_checkpoint_whose_files_are_only_listed_is_used_as_ever(fold):
     rule(fold, ListFiles(uuid="a", resources={"a": 7, "c": 1}, task_id=asked.task_id))
     (whole,) = rule(fold, DeleteCheckpoints(uuids=("a",), user="ann")).events
     fold.given(task_ended(1)).decide()
-    known = fold.state.checkpoints["a"]
-    assert (known.going, known.state, known.tries, known.task) == (True, "COMPLETED", 1, whole.task_id)
-    assert known.resources == {"a": 7, "c": 1}
+    checkpoint = fold.state.checkpoints["a"]
+    assert (checkpoint.going, checkpoint.state, checkpoint.tries, checkpoint.task) == (
+        True,
+        "COMPLETED",
+        1,
+        whole.task_id,
+    )
+    assert checkpoint.resources == {"a": 7, "c": 1}
 
 
 def test_what_is_listed_when_its_experiment_ends_is_subject_to_retention(fold):
@@ -117,8 +122,13 @@ def test_of_what_is_removed_file_by_file_the_list_stays(fold):
     (asked,) = rule(fold, DeleteCheckpoints(uuids=("a",), globs=("**/*",), user="ann")).events
     rule(fold, ListFiles(uuid="a", resources={}, task_id=asked.task_id))
     fold.given(task_ended(1)).decide()
-    known = fold.state.checkpoints["a"]
-    assert (known.state, known.going, known.resources, known.size_bytes) == ("DELETED", False, {"a": 7}, 0)
+    checkpoint = fold.state.checkpoints["a"]
+    assert (checkpoint.state, checkpoint.going, checkpoint.resources, checkpoint.size_bytes) == (
+        "DELETED",
+        False,
+        {"a": 7},
+        0,
+    )
     assert fold.state.tallies["DELETED"].size_bytes == 0
 
 

@@ -36,33 +36,38 @@ def case_name(case):
 @pytest.mark.parametrize("case", VECTORS["cases"], ids=case_name)
 def test_vectors(case, smaller_is_better):
     keep = Keep(case["save_experiment_best"], case["save_trial_best"], case["save_trial_latest"])
-    found = candidates(1 if smaller_is_better else -1)
-    assert sorted(map(int, kept_uuids(found, keep, smaller_is_better=smaller_is_better))) == case["saved"]
+    all_candidates = candidates(1 if smaller_is_better else -1)
+    assert (
+        sorted(map(int, kept_uuids(all_candidates, keep, smaller_is_better=smaller_is_better)))
+        == case["saved"]
+    )
 
 
-def one(uuid, **more):
+def candidate(uuid, **more):
     return Candidate(**{"uuid": uuid, "trial_id": 1, "steps": 1, "stored": 1} | more)
 
 
 def test_equal_metrics_keep_the_older_validation():
-    found = [one("new", metric=0.5, validated=9), one("old", metric=0.5, validated=2)]
-    assert kept_uuids(found, Keep(1, 0, 0), smaller_is_better=True) == {"old"}
-    assert kept_uuids(found, Keep(1, 0, 0), smaller_is_better=False) == {"old"}
+    all_candidates = [candidate("new", metric=0.5, validated=9), candidate("old", metric=0.5, validated=2)]
+    assert kept_uuids(all_candidates, Keep(1, 0, 0), smaller_is_better=True) == {"old"}
+    assert kept_uuids(all_candidates, Keep(1, 0, 0), smaller_is_better=False) == {"old"}
 
 
 def test_equal_steps_keep_what_was_stored_later():
-    found = [one("first", steps=5, stored=1), one("second", steps=5, stored=2)]
-    assert kept_uuids(found, Keep(0, 0, 1), smaller_is_better=True) == {"second"}
+    all_candidates = [candidate("first", steps=5, stored=1), candidate("second", steps=5, stored=2)]
+    assert kept_uuids(all_candidates, Keep(0, 0, 1), smaller_is_better=True) == {"second"}
 
 
 def test_a_checkpoint_without_a_validation_is_never_the_best():
-    assert kept_uuids([one("none"), one("bad", metric=1e9)], Keep(5, 5, 0), smaller_is_better=True) == {"bad"}
+    assert kept_uuids(
+        [candidate("none"), candidate("bad", metric=1e9)], Keep(5, 5, 0), smaller_is_better=True
+    ) == {"bad"}
 
 
 def test_what_others_start_from_stays():
-    assert kept_uuids([one("a"), one("b")], Keep(0, 0, 0), smaller_is_better=True, protected={"a", "x"}) == {
-        "a"
-    }
+    assert kept_uuids(
+        [candidate("a"), candidate("b")], Keep(0, 0, 0), smaller_is_better=True, protected={"a", "x"}
+    ) == {"a"}
 
 
 checkpoints = st.lists(
@@ -81,19 +86,19 @@ keeps = st.builds(Keep, st.integers(0, 4), st.integers(0, 3), st.integers(0, 3))
 
 
 @given(checkpoints, keeps, st.booleans())
-def test_keeping_twice_is_keeping_once(found, keep, smaller_is_better):
+def test_keeping_twice_is_keeping_once(all_candidates, keep, smaller_is_better):
     """So the rule may be asked again whenever something has moved."""
-    stay = kept_uuids(found, keep, smaller_is_better=smaller_is_better)
-    left = [c for c in found if c.uuid in stay]
+    stay = kept_uuids(all_candidates, keep, smaller_is_better=smaller_is_better)
+    left = [c for c in all_candidates if c.uuid in stay]
     assert kept_uuids(left, keep, smaller_is_better=smaller_is_better) == stay
 
 
 @given(checkpoints, keeps)
-def test_no_more_stays_than_was_asked_for(found, keep):
-    stay = kept_uuids(found, keep, smaller_is_better=True)
-    assert stay <= {c.uuid for c in found}
-    trials = {c.trial_id for c in found}
+def test_no_more_stays_than_was_asked_for(all_candidates, keep):
+    stay = kept_uuids(all_candidates, keep, smaller_is_better=True)
+    assert stay <= {c.uuid for c in all_candidates}
+    trials = {c.trial_id for c in all_candidates}
     assert len(stay) <= keep.experiment_best + len(trials) * (keep.trial_best + keep.trial_latest)
     for trial in trials if keep.trial_latest else ():
-        newest = max((c for c in found if c.trial_id == trial), key=lambda c: (c.steps, c.stored))
+        newest = max((c for c in all_candidates if c.trial_id == trial), key=lambda c: (c.steps, c.stored))
         assert newest.uuid in stay

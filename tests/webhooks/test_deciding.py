@@ -147,7 +147,7 @@ def test_what_waits_for_a_dead_receiver_is_bounded(hooks, monkeypatch):
     monkeypatch.setattr("services.webhooks.react.MAX_WAITING", 2)
     hook = hooks.make()
     decided = hooks.decisions_after(*(event for id in (2, 3, 4) for event in (created(id), ended(id))))
-    assert [type(one) for one in decided] == [DeliveryDue, DeliveryDue, DeliveryDue, DeliveryGivenUp]
+    assert [type(event) for event in decided] == [DeliveryDue, DeliveryDue, DeliveryDue, DeliveryGivenUp]
     assert decided[-1].reason == "2 other deliveries of webhook 1 wait to be made"
     assert hooks.state.waiting.count(hook) == 2
 
@@ -161,10 +161,10 @@ def test_only_the_last_finished_deliveries_are_kept(hooks, monkeypatch):
         attempt(hooks, due.delivery_id)
         ids.append(due.delivery_id)
     assert list(hooks.state.deliveries) == ids[-3:]
-    found = deliveries(hooks.state, Deliveries(webhook_id=hook, limit=2))
-    assert found["total"] == 3
-    assert [row["delivery_id"] for row in found["rows"]] == [ids[-1], ids[-2]]
-    assert found["rows"][0]["attempts"][0]["status"] == 204
+    page = deliveries(hooks.state, Deliveries(webhook_id=hook, limit=2))
+    assert page["total"] == 3
+    assert [row["delivery_id"] for row in page["rows"]] == [ids[-1], ids[-2]]
+    assert page["rows"][0]["attempts"][0]["status"] == 204
 
 
 def test_a_removed_webhook_leaves_nothing_behind(hooks):

@@ -86,13 +86,13 @@ def played(hooks, story):
                 cluster.fold.now = began + cluster.loop.time()
                 await asyncio.sleep(0.5)
 
-        work = [asyncio.ensure_future(one) for one in (cluster.lanes.run(), follow())]
+        work = [asyncio.ensure_future(coroutine) for coroutine in (cluster.lanes.run(), follow())]
         try:
             await story(cluster)
             assert not work[0].done(), "the lanes have ended"
         finally:
-            for one in work:
-                one.cancel()
+            for task in work:
+                task.cancel()
             await asyncio.gather(*work, return_exceptions=True)
 
     run(main())
@@ -156,9 +156,11 @@ def test_an_attempt_that_breaks_is_logged_counts_as_failed_and_holds_up_nobody(h
             cluster.happened(ended(1))
             await asyncio.sleep(0.1)
         assert sorted(cluster.urls()) == ["http://bad/", "http://good/"]
-        (line,) = [one for one in logged if one["event"] == "attempt.failed"]
+        (line,) = [entry for entry in logged if entry["event"] == "attempt.failed"]
         assert (line["log_level"], line["webhook"]) == ("error", 1)
-        (waiting,) = [one for one in cluster.fold.state.deliveries.values() if one.next_at is not None]
+        (waiting,) = [
+            delivery for delivery in cluster.fold.state.deliveries.values() if delivery.next_at is not None
+        ]
         (attempt,) = waiting.tries
         assert "RuntimeError" in attempt.problem
         assert "secret" not in attempt.problem, "whoever sees the deliveries need not know the address"
@@ -205,7 +207,7 @@ def test_while_one_lane_fails_others_deliver(hooks):
         cluster.command = broken
         cluster.fold.given(ended(1))
         cluster.fold.decide()
-        bad = next(one.told.delivery_id for one in cluster.fold.state.deliveries.values())
+        bad = next(delivery.told.delivery_id for delivery in cluster.fold.state.deliveries.values())
         cluster.count.advance(1)
         await asyncio.sleep(30.0)
         assert cluster.urls().count("http://good/") == 1

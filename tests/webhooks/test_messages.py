@@ -75,10 +75,10 @@ def test_a_test_says_that_it_is_one():
 
 
 def test_slack_is_sent_words_and_a_link():
-    found = json.loads(messages.body("SLACK", due(), "https://cluster"))
+    message = json.loads(messages.body("SLACK", due(), "https://cluster"))
     link = "<https://cluster/det/experiments/41|Experiment 41 (digits)> completed."
-    assert found["text"] == link
-    facts = [one["text"] for one in found["blocks"][1]["elements"]]
+    assert message["text"] == link
+    facts = [element["text"] for element in message["blocks"][1]["elements"]]
     assert facts[:2] == ["Workspace: nlp", "Project: tagging"]
     assert facts[2:] == ["Pool: default", "Slots per trial: 2", "After: 47 s"]
     assert "X-Determined-AI-Signature" not in messages.headers("SLACK", due(), b"", "key", 1.0)

@@ -63,12 +63,12 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def receiver():
-    with Receiver() as found:
-        thread = threading.Thread(target=found.serve_forever, args=(0.02,))
+    with Receiver() as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
-        yield found
-        found.released.set()
-        found.shutdown()
+        yield server
+        server.released.set()
+        server.shutdown()
         thread.join()
 
 

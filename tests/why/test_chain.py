@@ -28,12 +28,12 @@ class Story:
         return len(self.events)
 
     def history(self, *but):
-        found = History()
+        history = History()
         for thing in [*ALL, *self.allocations()]:
             if thing not in but:
-                found.add(thing, ())
-        found.add(Cause("", 0), self.events)
-        return found
+                history.add(thing, ())
+        history.add(Cause("", 0), self.events)
+        return history
 
     def allocations(self):
         ids = {id for r in self.events if (id := getattr(r.event, "allocation_id", ""))}
@@ -79,10 +79,10 @@ def of_trial(id, run=1, experiment_id=1, state="COMPLETED"):
 def event_names(made, asked):
     """Names of the events of the chain, newest first; asides in brackets."""
     history = made.history()
-    found = chain(history, current_state_events(history, asked))
+    explanation = chain(history, current_state_events(history, asked))
     assert not history.missing
     by_place = {r.position: type(r.event).__name__ for r in made.events}
-    return [f"({by_place[s.position]})" if s.aside else by_place[s.position] for s in found.steps]
+    return [f"({by_place[s.position]})" if s.aside else by_place[s.position] for s in explanation.steps]
 
 
 BEGIN = ["TrialCreated", "ExperimentActivated", "ExperimentCreated"]
@@ -195,15 +195,15 @@ def test_slots_come_of_the_request_and_by_the_way_of_who_left():
     made = preempted_for_a_promoted_trial()
     made.events = made.events[:17]
     running = of_trial(1, state="RUNNING")
-    found = event_names(made, running)
-    assert found[:5] == [
+    names = event_names(made, running)
+    assert names[:5] == [
         "AllocationStarted",
         "AllocationAssigned",
         "RunRequested",
         "OperationSet",
         "TrialCreated",
     ]
-    assert found[5:] == ["(AllocationEnded)", "ExperimentActivated", "ExperimentCreated"]
+    assert names[5:] == ["(AllocationEnded)", "ExperimentActivated", "ExperimentCreated"]
 
 
 def test_a_paused_trial_leads_to_the_pause_whether_it_ran_or_waited():
@@ -299,8 +299,8 @@ def test_a_deleted_checkpoint_tells_who_made_it_and_why_it_went():
         "ExperimentEnded",
         "CheckpointStored",
     ]
-    kept = subject("checkpoint", "uuid-2", trial_id=1)
-    assert event_names(made, kept) == []
+    kept_checkpoint = subject("checkpoint", "uuid-2", trial_id=1)
+    assert event_names(made, kept_checkpoint) == []
 
 
 def test_a_decision_without_a_table_of_its_own_is_followed_by_its_cause():
@@ -342,9 +342,11 @@ def test_long_chains_are_cut_at_the_old_end():
         made.add(searcher.OperationSet(1, seq + 1, seq + 1, "the search wants it trained further"))
     made.add(searcher.TrialStopping(1, "STOPPING_CANCELED", "canceled"))
     history = made.history()
-    found = chain(history, [made.events[-2]], max_steps=10)
-    assert found.more
-    assert [s.position for s in found.steps] == list(range(len(made.events) - 1, len(made.events) - 11, -1))
+    explanation = chain(history, [made.events[-2]], max_steps=10)
+    assert explanation.more
+    assert [s.position for s in explanation.steps] == list(
+        range(len(made.events) - 1, len(made.events) - 11, -1)
+    )
 
 
 def test_the_whole_story_is_in_order_without_what_only_frames_it():
@@ -367,8 +369,8 @@ def test_a_description_counts_in_words_and_names_no_key():
 
     assert says(trial.Progressed(1, 1, 1.0)) == "trial 1 had trained 1 unit"
     assert says(trial.Progressed(1, 1, 2.5)) == "trial 1 had trained 2.5 units"
-    kept = gateway.CreationKept("r", "294e9d56-6715", "digest", 7, "the request carried a key")
-    assert says(kept) == "the answer 7 was kept, should its request be repeated"
+    creation_kept = gateway.CreationKept("r", "294e9d56-6715", "digest", 7, "the request carried a key")
+    assert says(creation_kept) == "the answer 7 was kept, should its request be repeated"
 
 
 def test_a_description_names_users():

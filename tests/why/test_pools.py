@@ -35,7 +35,7 @@ def steps_about(kind, id):
         history.add(thing, ())
     history.add(
         Cause("", 0),
-        [Recorded(at, one, str(at), "scheduler", float(at), "") for at, one in enumerate(EVENTS)],
+        [Recorded(at, event, str(at), "scheduler", float(at), "") for at, event in enumerate(EVENTS)],
     )
     subject = Subject(kind=kind, id=id, state="", experiment_id=0)
     return [(step.what, step.reason) for step in chain(history, current_state_events(history, subject)).steps]

@@ -40,7 +40,7 @@ ALLOCATION = Subject(
 
 
 @pytest.mark.parametrize(
-    ("event", "said"),
+    ("event", "sentence"),
     [
         (scheduler.WorkerSwitched(worker_id="w-1", enabled=False, reason="by bob"), "agent w-1 was disabled"),
         (
@@ -50,9 +50,9 @@ ALLOCATION = Subject(
     ],
     ids=["agent", "slot"],
 )
-def test_a_run_that_was_killed_with_its_agent_leads_to_who_closed_it(running, event, said):
+def test_a_run_that_was_killed_with_its_agent_leads_to_who_closed_it(running, event, sentence):
     closed(running, event)
-    assert sentences(running, ALLOCATION)[-2:] == ["run 1 of trial 1 was to be killed", said]
+    assert sentences(running, ALLOCATION)[-2:] == ["run 1 of trial 1 was to be killed", sentence]
 
 
 def test_a_disabled_agent_comes_before_an_earlier_stop_request(running):
@@ -84,10 +84,10 @@ def test_a_job_that_waits_after_it_yielded_leads_to_whom_it_yielded(running):
     running.add(searcher.RunEnded(trial_id=1, run=1, restarts=0, reason="preempted"))
     running.add(stories.run_requested(1, run=2))
     job = Subject(kind="job", id="experiment-1", state="QUEUED", experiment_id=1, allocation_ids=("1.r1.2",))
-    found = sentences(running, job)
-    assert found[0] == "trial 1 asked for 1 slot for its run 2"
-    assert "run 1 of trial 1 was asked to save and leave its slots to run 1 of trial 2" in found
-    assert "trial 2 asked for 1 slot for its run 1" in found
+    explanation = sentences(running, job)
+    assert explanation[0] == "trial 1 asked for 1 slot for its run 2"
+    assert "run 1 of trial 1 was asked to save and leave its slots to run 1 of trial 2" in explanation
+    assert "trial 2 asked for 1 slot for its run 1" in explanation
 
 
 def test_what_a_kill_lacks_is_asked_for():
