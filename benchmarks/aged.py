@@ -57,11 +57,26 @@ class Size:
 def main(size: Size) -> None:
     for owner in ALL:
         with tempfile.TemporaryDirectory(prefix="steadfast-bench-") as folder:
-            found = {count: aged(owner, count, Path(folder)) for count in (size.fewer, size.trials)}
-        for count, said in found.items():
-            row(f"{owner}: memory of its state with {count:,} ended trials", said["rss_mib"], "MiB", "< 200")
-            row(f"{owner}: start from its database with {count:,} ended trials", said["start_s"], "s", "< 5")
-            row(f"{owner}: longest event of a new experiment after {count:,}", said["event_ms"], "ms", "< 5")
+            measurements = {count: aged(owner, count, Path(folder)) for count in (size.fewer, size.trials)}
+        for count, measurement in measurements.items():
+            row(
+                f"{owner}: memory of its state with {count:,} ended trials",
+                measurement["rss_mib"],
+                "MiB",
+                "< 200",
+            )
+            row(
+                f"{owner}: start from its database with {count:,} ended trials",
+                measurement["start_s"],
+                "s",
+                "< 5",
+            )
+            row(
+                f"{owner}: longest event of a new experiment after {count:,}",
+                measurement["event_ms"],
+                "ms",
+                "< 5",
+            )
 
 
 def aged(owner: str, count: int, folder: Path) -> dict[str, float]:
@@ -137,7 +152,7 @@ class Life:
         """Fold a portion of events, save them, and page out inactive records."""
         moved: dict[Key, None] = {}
         if self._pager is not None:
-            await self._pager.load_for(one.event for one in portion)
+            await self._pager.load_for(recorded.event for recorded in portion)
         for recorded in portion:
             moved |= dict.fromkeys(self._fold(recorded))
         await self._saver.changed(self._state, moved, portion, dict(self.positions))
@@ -178,7 +193,11 @@ async def _go_on(owner: str, count: int, url: str) -> dict[str, float]:
 
 def rss_mib() -> float:
     """Resident memory of this process."""
-    line = next(one for one in Path("/proc/self/status").read_text().splitlines() if one.startswith("VmRSS"))
+    line = next(
+        status_line
+        for status_line in Path("/proc/self/status").read_text().splitlines()
+        if status_line.startswith("VmRSS")
+    )
     return int(line.split()[1]) / 1024
 
 
@@ -186,15 +205,15 @@ def lived() -> list[Any]:
     """One experiment of ten trials, from its submission until all its reports are settled."""
     cluster = Cluster()
     cluster.run(EACH)
-    found: list[Any] = []
+    events: list[Any] = []
     for event in cluster.log:
-        found.append(event)
+        events.append(event)
         match event:
             case trial.OperationCompleted():
-                found += reported(event)
+                events += reported(event)
             case searcher.TrialEnded():
-                found.append(metrics.Settled(trial_id=event.trial_id, reason="all its reports are known"))
-    return found
+                events.append(metrics.Settled(trial_id=event.trial_id, reason="all its reports are known"))
+    return events
 
 
 def reported(done: trial.OperationCompleted) -> Iterator[Any]:

@@ -88,26 +88,26 @@ async def _measured(server: Broker, segments: Segments, cluster: Cluster, size: 
         cutting = cutter.cut({OWNER: 10**12})
         longest, typical = await _appending(JetStreamLog(other), cutting, "cutting")
         row("an append while the stream is cut, p50", typical * 1000, "ms")
-        told = f"{idle * 1000:.3g} ms while it is not"
-        row("an append while the stream is cut, longest", longest * 1000, "ms", "< 100", told)
+        ratio = f"{idle * 1000:.3g} ms while it is not"
+        row("an append while the stream is cut, longest", longest * 1000, "ms", "< 100", ratio)
         log = ArchivedLog(JetStreamLog(other), segments)
         row("read from the archive", await _read(log, sealed), "events/s", ">= 200,000")
         row("a story of one trial", await _story(log), "ms", "< 200")
         rate = await _rebuilt(log, len(cluster.log))
         from_memory = fold(SEARCHER, bodies(cluster.log))
-        told = f"{rate / from_memory:.2f} of folding alone"
-        row("read from the archive and folded by the searcher", rate, "events/s", ">= 200,000", told)
+        ratio = f"{rate / from_memory:.2f} of folding alone"
+        row("read from the archive and folded by the searcher", rate, "events/s", ">= 200,000", ratio)
 
 
 async def _fill(stream: Log, cluster: Cluster, count: int) -> None:
-    told = [
+    messages = [
         (codec.subject_of(event), body) for event, body in zip(cluster.log, bodies(cluster.log), strict=True)
     ]
-    ends, fence = itertools.cycle(told), 0
+    ends, fence = itertools.cycle(messages), 0
     subject = subjects.decision(OWNER)
     for first in range(0, count, BATCH + 1):
         drafts = [Draft(subject, b"{}", f"lead-{first}")]
-        drafts += [Draft(*one, f"{first}-{n}") for n, one in enumerate(itertools.islice(ends, BATCH))]
+        drafts += [Draft(*message, f"{first}-{n}") for n, message in enumerate(itertools.islice(ends, BATCH))]
         fence = await stream.append_batch(drafts, fence=Fence(subject, fence)) - BATCH
     await stream.append_batch([Draft(subject, b"{}", "last")], fence=Fence(subject, fence))
 
@@ -129,11 +129,11 @@ async def _appending(log: Log, work: Awaitable[object], name: str) -> tuple[floa
 
 
 async def _read(log: Log, count: int) -> float:
-    began, found = time.perf_counter(), 0
+    began, events_read = time.perf_counter(), 0
     async with log.read(CONTROL, after=0) as feed:
-        while found < count:
-            found += len((await feed.batch()).messages)
-    return found / (time.perf_counter() - began)
+        while events_read < count:
+            events_read += len((await feed.batch()).messages)
+    return events_read / (time.perf_counter() - began)
 
 
 async def _rebuilt(log: Log, count: int) -> float:

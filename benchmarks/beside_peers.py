@@ -57,7 +57,7 @@ entrypoint: python3 train.py
 searcher: {name: single, metric: x, max_length: 1}
 max_restarts: 0
 """
-Found = tuple[Answer, int]
+Measurement = tuple[Answer, int]
 """What a measure answers, and the peak memory in bytes; 0 where it is not shown."""
 
 
@@ -84,7 +84,7 @@ class Contender:
     """One row of a group: how it is run, and which part of the group's size it gets."""
 
     title: str
-    run: Callable[[int, Size], Found]
+    run: Callable[[int, Size], Measurement]
     part: int = 1
     """One in so many."""
 
@@ -98,7 +98,7 @@ def peer(title: str, environment: str, module: str, measure: str, part: int = 1)
     return Contender(title, lambda count, size: program.run(count, size.install), part)
 
 
-def searched(warm: bool, count: int, size: Size) -> Found:
+def searched(warm: bool, count: int, size: Size) -> Measurement:
     """Trials a second of a search in a running cluster, and the memory of all of it."""
     with running_cluster(AT_ONCE) as home:
         rest = Rest(address(home))
@@ -116,7 +116,7 @@ def _search(rest: Rest, warm: bool, trials: int) -> None:
     assert state == "STATE_COMPLETED", state
 
 
-def reported(count: int, _: Size) -> Found:
+def reported(count: int, _: Size) -> Measurement:
     """What a call costs a script, p50 and p99."""
     with running_broker() as server:
         asyncio.run(make_streams(server))
@@ -125,7 +125,7 @@ def reported(count: int, _: Size) -> Found:
     return {"p50": 1e6 * percentile(took, 0.5), "p99": 1e6 * percentile(took, 0.99)}, 0
 
 
-def stored(names: int, points: int, _: Size) -> Found:
+def stored(names: int, points: int, _: Size) -> Measurement:
     """Points a second from a script until a query answers them."""
     with tempfile.TemporaryDirectory() as folder, running_broker() as server:
         asyncio.run(make_streams(server))
@@ -133,7 +133,7 @@ def stored(names: int, points: int, _: Size) -> Found:
             return {"per_second": Reporters(server.url, 1, points // names, names).rate()}, 0
 
 
-def curve(points: int, _: Size) -> Found:
+def curve(points: int, _: Size) -> Measurement:
     """Milliseconds for a curve, over HTTP, as a page draws it: 1,000 buckets with their extremes."""
     with running_cluster(AT_ONCE) as home:
         rest = Rest(address(home))
@@ -141,7 +141,7 @@ def curve(points: int, _: Size) -> Found:
         assert rest.wait(id, 900, every_s=0.1) == "STATE_COMPLETED"
         trial = rest.get(f"experiments/{id}/trials")["trials"][0]["id"]
         read = partial(rest.get, f"series?trialIds={trial}&names=loss&group=training&width=1000")
-        _until(lambda: sum(one["count"] for one in read()["series"]) == points)
+        _until(lambda: sum(series["count"] for series in read()["series"]) == points)
         return milliseconds(read), 0
 
 
@@ -204,62 +204,80 @@ def main(size: Size) -> None:
 
 
 def tell_trials(size: Size) -> None:
-    found = turns(TRIALS, size.trials, size)
-    for one, count, answers in found:
-        rate = middle(answers, "per_second")
-        row(f"{one.title}: {count:,} short trials", rate, "trials/s", "", beside(found, rate, "per_second"))
-        memory = median([most for _, most in answers]) / MIB
-        row(f"{one.title}: peak memory of the process tree (PSS)", memory, "MiB")
+    all_turns = turns(TRIALS, size.trials, size)
+    for contender, count, measurements in all_turns:
+        rate = middle(measurements, "per_second")
+        row(
+            f"{contender.title}: {count:,} short trials",
+            rate,
+            "trials/s",
+            "",
+            beside(all_turns, rate, "per_second"),
+        )
+        memory = median([most for _, most in measurements]) / MIB
+        row(f"{contender.title}: peak memory of the process tree (PSS)", memory, "MiB")
 
 
 def tell_reports(size: Size) -> None:
-    found = turns(REPORTS, size.reports, size)
-    for one, _, answers in found:
+    all_turns = turns(REPORTS, size.reports, size)
+    for contender, _, measurements in all_turns:
         for key in ("p50", "p99"):
-            took = middle(answers, key)
-            row(f"{one.title}: a report, {key}", took, "us", "", beside(found, took, key))
+            took = middle(measurements, key)
+            row(f"{contender.title}: a report, {key}", took, "us", "", beside(all_turns, took, key))
 
 
 def tell_stored(size: Size) -> None:
-    found = turns(STORED, size.points, size)
-    for one, count, answers in found:
-        rate = middle(answers, "per_second")
-        ratio = beside(found, rate, "per_second")
-        row(f"{one.title}: {count:,} points until a query answers them", rate, "points/s", "", ratio)
+    all_turns = turns(STORED, size.points, size)
+    for contender, count, measurements in all_turns:
+        rate = middle(measurements, "per_second")
+        ratio = beside(all_turns, rate, "per_second")
+        row(f"{contender.title}: {count:,} points until a query answers them", rate, "points/s", "", ratio)
 
 
 def tell_curves(size: Size) -> None:
-    found = turns(CURVES, size.points, size)
-    for one, count, answers in found:
-        took = middle(answers, "p50")
-        row(f"{one.title}: a curve of {count:,} points is read", took, "ms", "", beside(found, took, "p50"))
+    all_turns = turns(CURVES, size.points, size)
+    for contender, count, measurements in all_turns:
+        took = middle(measurements, "p50")
+        row(
+            f"{contender.title}: a curve of {count:,} points is read",
+            took,
+            "ms",
+            "",
+            beside(all_turns, took, "p50"),
+        )
 
 
-Turns = list[tuple[Contender, int, list[Found]]]
+Turns = list[tuple[Contender, int, list[Measurement]]]
 
 
 def turns(contenders: Sequence[Contender], whole: int, size: Size) -> Turns:
     """What each found in all rounds; those that cannot be run here are left out by name."""
-    found: dict[str, list[Found]] = {one.title: [] for one in contenders}
+    measurements: dict[str, list[Measurement]] = {contender.title: [] for contender in contenders}
     for _ in range(size.rounds):
-        for one in contenders:
-            if one.title in found and not _took_turn(one, whole, size, found[one.title]):
-                del found[one.title]
-    return [(one, one.count(whole, size), found[one.title]) for one in contenders if one.title in found]
+        for contender in contenders:
+            if contender.title in measurements and not _took_turn(
+                contender, whole, size, measurements[contender.title]
+            ):
+                del measurements[contender.title]
+    return [
+        (contender, contender.count(whole, size), measurements[contender.title])
+        for contender in contenders
+        if contender.title in measurements
+    ]
 
 
-def _took_turn(one: Contender, whole: int, size: Size, found: list[Found]) -> bool:
+def _took_turn(contender: Contender, whole: int, size: Size, measurements: list[Measurement]) -> bool:
     try:
-        found.append(one.run(one.count(whole, size), size))
+        measurements.append(contender.run(contender.count(whole, size), size))
     except Missing as why:
-        print(f"{one.title} is left out: {why}", file=sys.stderr, flush=True)
+        print(f"{contender.title} is left out: {why}", file=sys.stderr, flush=True)
         return False
     return True
 
 
-def middle(found: list[Found], key: str) -> float:
+def middle(measurements: list[Measurement], key: str) -> float:
     """The median of all rounds."""
-    return median([answer[key] for answer, _ in found])
+    return median([answer[key] for answer, _ in measurements])
 
 
 def beside(all_of_them: Turns, value: float, key: str) -> str:

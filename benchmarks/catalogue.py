@@ -168,7 +168,7 @@ async def nothing_new() -> int:
 def catalogue(filled: Filled, folder: Path) -> tuple[Catalogue, Any]:
     """A catalogue over the state, with its tables written."""
     database = migrate.open_database(f"sqlite:///{folder / 'gateway.db'}", "gateway")
-    records = {("experiments", id): one for id, one in filled.state.experiments.items()}
+    records = {("experiments", id): experiment for id, experiment in filled.state.experiments.items()}
     with database.engine.begin() as connection:
         write_rows(connection, records, ())
     saver: Any = Saver()
@@ -178,13 +178,13 @@ def catalogue(filled: Filled, folder: Path) -> tuple[Catalogue, Any]:
     return Catalogue(runner, saver, database, LogEnd(nothing_new)), saver
 
 
-async def client(found: Catalogue, folder: Path) -> httpx.AsyncClient:
+async def client(filled_catalogue: Catalogue, folder: Path) -> httpx.AsyncClient:
     """A client signed in at a gateway that serves the catalogue."""
     backend = Backend(
         settings=Settings(cluster_id="c", cluster_name="benchmark"),
-        catalogue=found,
-        peers=Peers(Alone(), found),
-        live=Live(found, MemoryLog()),
+        catalogue=filled_catalogue,
+        peers=Peers(Alone(), filled_catalogue),
+        live=Live(filled_catalogue, MemoryLog()),
         journal=MemoryLog(),
         blobs=DirectoryBlobs(folder),
         token_key=b"a key that is long enough",
@@ -244,11 +244,11 @@ async def measured(count: int, rounds: int) -> None:
     filled = Filled(count)
     row(f"fold {count:,} experiments", time.perf_counter() - began, "s")
     with tempfile.TemporaryDirectory() as name:
-        found, saver = catalogue(filled, Path(name))
-        web = await client(found, Path(name))
-        for told, params in CASES.items():
+        filled_catalogue, saver = catalogue(filled, Path(name))
+        web = await client(filled_catalogue, Path(name))
+        for title, params in CASES.items():
             answers = await measure(web, rounds, "experiments-search", params, filled, saver)
-            tell(f"page of 100 of {count:,}: {told}", *answers)
+            tell(f"page of 100 of {count:,}: {title}", *answers)
         plain = {"sortBy": "SORT_BY_SEARCHER_METRIC_VAL", "states": "STATE_COMPLETED", "name": "res"}
         answers = await measure(web, rounds, "experiments", plain, filled, saver)
         tell("the same from SQL, as 0.25 asks", *answers)
@@ -271,11 +271,11 @@ async def measure(
     return took, busy
 
 
-def tell(told: str, took: list[float], busy: list[float]) -> None:
+def tell(title: str, took: list[float], busy: list[float]) -> None:
     later = took[1:]
     work = f"{median(busy[1:]):.0f} ms of a processor"
     ratio = f"p95 {percentile(later, 0.95):.0f} ms; first {took[0]:.0f} ms; {work}"
-    row(told, median(later), "ms", "< 200", ratio)
+    row(title, median(later), "ms", "< 200", ratio)
 
 
 BENCHMARK = Benchmark(main, Size(), quick=Size(experiments=300, rounds=2), given=("experiments",))

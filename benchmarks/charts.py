@@ -166,10 +166,10 @@ def _zoomed_ms(page: Page) -> float:
     page.mouse.up()
     page.wait_for_url("**z=*")
     figure.locator("canvas").first.wait_for()
-    found = 1000 * (time.perf_counter() - at)
+    took_ms = 1000 * (time.perf_counter() - at)
     figure.get_by_role("button", name="Whole range").click()
     page.locator("figure[aria-busy=false]").first.wait_for()
-    return found
+    return took_ms
 
 
 def _drawn_ms(page: Page, place: str) -> float:

@@ -67,8 +67,8 @@ def make_sources(root: Path, megabytes: int, files: int) -> dict[str, Path]:
 
 def _child(work: Work, answer: Connection) -> None:
     began = time.perf_counter()
-    told = work()
-    took = told if isinstance(told, float) else time.perf_counter() - began
+    measured_s = work()
+    took = measured_s if isinstance(measured_s, float) else time.perf_counter() - began
     # Not ru_maxrss: a new process inherits that of its parent.
     peak = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     answer.send((took, int(peak[1]) / 1024 if peak else float("nan")))
@@ -79,12 +79,14 @@ def race(rounds: int, works: dict[str, tuple[Work, Path]]) -> dict[str, tuple[fl
 
     The directory beside each work is emptied after it.
     """
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in works}
+    measurements: dict[str, list[tuple[float, float]]] = {name: [] for name in works}
     for _ in range(rounds):
         for name, (work, filled) in works.items():
-            found[name].append(_apart(work))
+            measurements[name].append(_apart(work))
             empty(filled)
-    return {name: (min(t for t, _ in each), max(peak for _, peak in each)) for name, each in found.items()}
+    return {
+        name: (min(t for t, _ in each), max(peak for _, peak in each)) for name, each in measurements.items()
+    }
 
 
 def _apart(work: Work) -> tuple[float, float]:
@@ -92,9 +94,9 @@ def _apart(work: Work) -> tuple[float, float]:
     process = SERVER.Process(target=_child, args=(work, sending))
     process.start()
     sending.close()
-    found: tuple[float, float] = receiving.recv()
+    measurement: tuple[float, float] = receiving.recv()
     process.join()
-    return found
+    return measurement
 
 
 def bare_client(url: str) -> Minio:
@@ -181,33 +183,40 @@ def size_of(source: Path) -> int:
 
 def directory_rows(rounds: int, scratch: Path, name: str, source: Path) -> None:
     """To and from a directory, next to a plain copy."""
-    room, kept, back = (scratch / part for part in ("room", "kept", "back"))
-    for part in (room, kept, back):
+    room, storage, back = (scratch / part for part in ("room", "kept", "back"))
+    for part in (room, storage, back):
         part.mkdir()
-    stored = up(str(kept), source)
-    found = race(
+    stored = up(str(storage), source)
+    measurements = race(
         rounds,
         {
             "plain": (partial(shutil.copytree, source, back / "copy"), back),
             "up": (partial(up, str(room), source), room),
-            "down": (partial(down, str(kept), stored, back / "down"), back),
+            "down": (partial(down, str(storage), stored, back / "down"), back),
         },
     )
-    size, plain = size_of(source), found["plain"][0]
-    told(f"plain copy, {name}", size, found["plain"])
-    told(f"up to a directory, {name}", size, found["up"], f"{plain / found['up'][0]:.2f} x plain copy; ")
-    told(
+    size, plain = size_of(source), measurements["plain"][0]
+    rate_row(f"plain copy, {name}", size, measurements["plain"])
+    rate_row(
+        f"up to a directory, {name}",
+        size,
+        measurements["up"],
+        f"{plain / measurements['up'][0]:.2f} x plain copy; ",
+    )
+    rate_row(
         f"down from a directory, {name}",
         size,
-        found["down"],
-        f"{plain / found['down'][0]:.2f} x plain copy; ",
+        measurements["down"],
+        f"{plain / measurements['down'][0]:.2f} x plain copy; ",
     )
     empty(scratch)
 
 
-def told(measure: str, size: int, found: tuple[float, float], ratio: str = "", aim: str = "") -> None:
+def rate_row(
+    measure: str, size: int, measurement: tuple[float, float], ratio: str = "", aim: str = ""
+) -> None:
     """One row with a rate and its peak memory."""
-    took, peak_mib = found
+    took, peak_mib = measurement
     row(measure, size / took / 1e6, "MB/s", aim, f"{ratio}{peak_mib:.0f} MiB")
 
 
@@ -217,11 +226,11 @@ def up_rows(rounds: int, name: str, source: Path, bucket: Path, url: str) -> Non
     if len(files_of(source)) > 1:
         del ways[4]
     works = {f"bare {parts}": (work, bucket) for parts, work in ways.items()}
-    found = race(rounds, works | {"ours": (partial(up, url, source), bucket)})
-    ours, size = found.pop("ours"), size_of(source)
-    best = min(found.values())
-    told(f"bare client up, the best way, {name}", size, best)
-    told(f"up to S3, {name}", size, ours, f"{best[0] / ours[0]:.2f} x bare; ", ">= 0.9 x bare")
+    measurements = race(rounds, works | {"ours": (partial(up, url, source), bucket)})
+    ours, size = measurements.pop("ours"), size_of(source)
+    best = min(measurements.values())
+    rate_row(f"bare client up, the best way, {name}", size, best)
+    rate_row(f"up to S3, {name}", size, ours, f"{best[0] / ours[0]:.2f} x bare; ", ">= 0.9 x bare")
 
 
 def down_rows(rounds: int, name: str, source: Path, back: Path, url: str) -> None:
@@ -238,15 +247,16 @@ def down_rows(rounds: int, name: str, source: Path, back: Path, url: str) -> Non
     sizes = {path.name: path.stat().st_size for path in files_of(source)}
     for keeps, end in ((True, "unchecked"), (False, "thrown away")):
         works[f"bare sockets down, {end}"] = (partial(raw_down, url, sizes, back, keeps), back)
-    found = race(rounds, works | {"ours": (partial(down, url, stored, back / "down"), back)})
-    ours, size = found.pop("ours"), size_of(source)
-    for way, took in found.items():
-        told(f"{way}, {name}", size, took)
+    measurements = race(rounds, works | {"ours": (partial(down, url, stored, back / "down"), back)})
+    ours, size = measurements.pop("ours"), size_of(source)
+    for way, took in measurements.items():
+        rate_row(f"{way}, {name}", size, took)
     stream, raw = (
-        found[way][0] / ours[0] for way in ("bare client down, streams: 1", "bare sockets down, unchecked")
+        measurements[way][0] / ours[0]
+        for way in ("bare client down, streams: 1", "bare sockets down, unchecked")
     )
     ratio = f"{stream:.1f} x one stream, {raw:.2f} x bare sockets; "
-    told(f"down from S3, {name}", size, ours, ratio, ">= 5 x one stream")
+    rate_row(f"down from S3, {name}", size, ours, ratio, ">= 5 x one stream")
 
 
 def wait_for_a_device() -> None:

@@ -49,8 +49,10 @@ async def submit(url: str, credentials: str, count: int) -> None:
 
     async def some() -> None:
         for number in left:
-            told = config(max_trials=1) | {"name": f"listed {number}"}
-            command = CreateExperiment(user="determined", config=told, original_config="", activate=False)
+            experiment_config = config(max_trials=1) | {"name": f"listed {number}"}
+            command = CreateExperiment(
+                user="determined", config=experiment_config, original_config="", activate=False
+            )
             await bus_client.command(command)
 
     await asyncio.gather(*(some() for _ in range(AT_ONCE)))

@@ -52,8 +52,8 @@ async def measure(url: str, credentials: str, times: int) -> dict[str, Took]:
     _, end = await journal.bounds(subjects.CONTROL)
     async with journal.read(subjects.CONTROL, after=end, subjects=[SUBJECTS[subjects.CONTROL]]) as feed:
         for _ in range(times):
-            for stream, found in took.items():
-                await _once(stream, found, journal, bus_client, feed)
+            for stream, latencies in took.items():
+                await _once(stream, latencies, journal, bus_client, feed)
     await client.close()
     return took
 
@@ -67,7 +67,7 @@ async def _once(stream: str, took: Took, journal: JetStreamLog, bus_client: BusC
     while not (await feed.batch()).messages:
         pass
     took.reads.append(time.perf_counter() - began)
-    questions = (bus_client.query(one, min_position=position, stream=stream) for one in QUESTIONS)
+    questions = (bus_client.query(question, min_position=position, stream=stream) for question in QUESTIONS)
     await asyncio.gather(*questions)
     took.wholes.append(time.perf_counter() - began)
     await asyncio.sleep(0.005)
@@ -86,7 +86,7 @@ def main(size: Size) -> None:
 
 
 def _tell(what: str, short: str, took: Took, read_goal: str) -> None:
-    alone, read, whole = (percentile(one, 0.5) * 1e3 for one in (took.appends, took.reads, took.wholes))
+    alone, read, whole = (percentile(times, 0.5) * 1e3 for times in (took.appends, took.reads, took.wholes))
     row(f"{what}, acknowledged, p50", alone, "ms")
     row(f"{short} -> read from CONTROL, p50", read, "ms", read_goal, f"{read / alone:.1f} x {short}")
     asked = f"{whole / alone:.1f} x {short}"

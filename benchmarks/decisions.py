@@ -46,8 +46,8 @@ async def raw_batches(server: Broker, batches: int, size: int) -> float:
     """Events per second in fenced atomic batches, each flushed before its ack."""
     async with connected(server) as client:
         journal = JetStreamLog(client)
-        known = await journal.last("control.bench.decision")
-        fence = known.position if known else 0
+        newest_decision = await journal.last("control.bench.decision")
+        fence = newest_decision.position if newest_decision else 0
         began = time.perf_counter()
         for _ in range(batches):
             drafts = [Draft("control.bench.decision", b"{}", uuid.uuid4().hex)]
@@ -106,12 +106,16 @@ async def _complete(journal: JetStreamLog, trials: list[Any]) -> int:
     """The position of the last one."""
     gate = asyncio.Semaphore(256)
 
-    async def complete(known: Any) -> int:
+    async def complete(stored_trial: Any) -> int:
         async with gate:
             done = trial.OperationCompleted(
-                trial_id=known.id, run=known.run, seq=known.seq, length=known.length, metric=0.5
+                trial_id=stored_trial.id,
+                run=stored_trial.run,
+                seq=stored_trial.seq,
+                length=stored_trial.length,
+                metric=0.5,
             )
-            id = f"d-{known.id}-{known.seq}"
+            id = f"d-{stored_trial.id}-{stored_trial.seq}"
             body = codec.encode(done, id=id, actor="t", at=time.time())
             return await journal.append(Draft(codec.subject_of(done), body, id))
 
@@ -157,8 +161,8 @@ async def accepted(
         return rate, sorted(took)[int(0.99 * len(took))] * 1000
 
 
-def _answered(known: Any) -> bool:
-    return bool(known.announced_seq > 1 or known.idled_seq >= 1)
+def _answered(stored_trial: Any) -> bool:
+    return bool(stored_trial.announced_seq > 1 or stored_trial.idled_seq >= 1)
 
 
 async def _until(true: Callable[[], Any]) -> None:

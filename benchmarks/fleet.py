@@ -158,8 +158,8 @@ async def measured(size: Size) -> None:
     with tempfile.TemporaryDirectory(prefix="steadfast-bench-") as folder:
         async with scheduler(Path(folder) / "brokers") as (cluster, brokers):
             await _measured(cluster, size)
-            used = [sum(one.cpu_times()[:2]) for one in brokers]
-            held = [one.memory_info().rss / 2**20 for one in brokers]
+            used = [sum(broker.cpu_times()[:2]) for broker in brokers]
+            held = [broker.memory_info().rss / 2**20 for broker in brokers]
         row(
             "processor time of the scheduler, and of the workers and users that this process plays",
             time.process_time(),

@@ -58,7 +58,7 @@ def trial_of(home: Home, client: httpx.Client) -> tuple[int, int, str]:
         done = subprocess.run(words, cwd=folder, check=True, stdout=subprocess.PIPE, env=environment)
     experiment = int(done.stdout.split(b"Created experiment ")[1].split()[0])
     path = f"experiments/{experiment}/trials"
-    wait(lambda: any(one["state"] == "STATE_RUNNING" for one in ask(client, path)["trials"]))
+    wait(lambda: any(trial["state"] == "STATE_RUNNING" for trial in ask(client, path)["trials"]))
     (trial,) = ask(client, path)["trials"]
     return experiment, trial["id"], trial["taskIds"][0]
 

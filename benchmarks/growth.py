@@ -68,29 +68,31 @@ class Size:
 class Growing(NamedTuple):
     """One kind of work, in words with its size, and what its slope should be."""
 
-    told: str
+    title: str
     smallest: int
     measure: Measure
     aim: str
 
 
 def main(size: Size) -> None:
-    for one in by_itself(size):
-        tell(one, size.growth)
+    for work in by_itself(size):
+        tell(work, size.growth)
     with running_cluster(SLOTS) as home:
-        for one in on_a_cluster(home, size):
-            tell(one, size.growth)
+        for work in on_a_cluster(home, size):
+            tell(work, size.growth)
 
 
-def tell(one: Growing, growth: tuple[int, ...]) -> None:
+def tell(work: Growing, growth: tuple[int, ...]) -> None:
     """Print a row for each size; the last has the slope."""
-    found = []
+    milliseconds = []
     for times in growth:
-        count = one.smallest * times
-        found.append(one.measure(count))
+        count = work.smallest * times
+        milliseconds.append(work.measure(count))
         is_last = times == growth[-1]
-        slope = f"slope {math.log(found[-1] / found[0]) / math.log(times):.2f}" if is_last else ""
-        row(one.told.format(f"{count:,}"), found[-1], "ms", one.aim if is_last else "", slope)
+        slope = (
+            f"slope {math.log(milliseconds[-1] / milliseconds[0]) / math.log(times):.2f}" if is_last else ""
+        )
+        row(work.title.format(f"{count:,}"), milliseconds[-1], "ms", work.aim if is_last else "", slope)
 
 
 def by_itself(size: Size) -> Iterator[Growing]:
@@ -139,9 +141,9 @@ def bodies() -> Iterator[bytes]:
     """What lies in CONTROL of searches that come and end, one cycle after the other."""
     cycle, first = Cycle(2, 10), Shift(0, 0, 1e9)
     for number in itertools.count():
-        for one in recorded(cycle.events, cycle.later(first, number)):
-            if one.stream == subjects.CONTROL:
-                yield message(one, str(number))[1]
+        for record in recorded(cycle.events, cycle.later(first, number)):
+            if record.stream == subjects.CONTROL:
+                yield message(record, str(number))[1]
 
 
 def played_through(rounds: int, trials: int) -> float:
@@ -166,8 +168,8 @@ def page_of(rounds: int, experiments: int) -> float:
 async def _page_of(rounds: int, experiments: int) -> float:
     filled, took = Filled(experiments), []
     with tempfile.TemporaryDirectory() as name:
-        found, saver = catalogue(filled, Path(name))
-        web = await client(found, Path(name))
+        filled_catalogue, saver = catalogue(filled, Path(name))
+        web = await client(filled_catalogue, Path(name))
         for _ in range(rounds + 1):
             saver.note(filled.say(searcher.ExperimentPaused(experiments, "asked")))
             began = time.process_time()
@@ -221,7 +223,7 @@ def curve(rest: Rest, home: Home, rounds: int, points: int) -> float:
     done(rest, id)
     trial = rest.get(f"experiments/{id}/trials")["trials"][0]["id"]
     path = f"series?trialIds={trial}&names=loss&group=training&width=1000"
-    while sum(one["count"] for one in rest.get(path)["series"]) < points:
+    while sum(series["count"] for series in rest.get(path)["series"]) < points:
         time.sleep(0.05)
     return median([all_spent(home, lambda: rest.get(path)) for _ in range(rounds)])
 

@@ -118,9 +118,9 @@ async def publish(home: Home, task: str, lines: int) -> None:
         batch = msgspec.structs.replace(batch, task_id=task, allocation_id=f"{task}.9", source="many")
         id = log_id(batch.allocation_id, "w", "many", batch.offset)
         await free.acquire()
-        one = asyncio.create_task(send(Draft(subjects.logs(task), msgspec.json.encode(batch), id)))
-        sent.add(one)
-        one.add_done_callback(sent.discard)
+        sending = asyncio.create_task(send(Draft(subjects.logs(task), msgspec.json.encode(batch), id)))
+        sent.add(sending)
+        sending.add_done_callback(sent.discard)
     await asyncio.gather(*sent)
     await client.close()
 

@@ -65,13 +65,13 @@ def batches(lines: int) -> Iterator[bytes]:
     """Batches as workers send them, in JSON. One rare line is in the middle; levels and ranks vary."""
     chance = random.Random(7)
     for start in range(0, lines, BATCH):
-        told = []
+        log_lines = []
         for number in range(start, min(start + BATCH, lines)):
             level = chance.choices([None, "INFO", "WARNING", "ERROR"], [50, 45, 4.9, 0.1])[0]
-            said = (
+            message = (
                 NEEDLE if number == lines // 2 else DIGITS if number == lines // 3 else text(chance, number)
             )
-            told.append(LogLine(1.7e9 + number * 0.001, "stdout", level, number % 8, said))
+            log_lines.append(LogLine(1.7e9 + number * 0.001, "stdout", level, number % 8, message))
         yield msgspec.json.encode(
             LogBatch(
                 task_id=TASK,
@@ -79,7 +79,7 @@ def batches(lines: int) -> Iterator[bytes]:
                 worker_id="w",
                 source="task",
                 offset=start,
-                lines=told,
+                lines=log_lines,
             )
         )
 
@@ -148,12 +148,12 @@ def measure(lines: int, url: str, rounds: int) -> None:
 
     def searched(query: LogPage) -> tuple[int, int]:
         """Request until the page is full or everything was searched, as the UI does."""
-        found, answers = 0, 0
+        line_count, answers = 0, 0
         while True:
             page = database.read_sync(partial(log_page, query=query))
-            found, answers = found + len(page["lines"]), answers + 1
-            if not page["more"] or found >= query.limit:
-                return found, answers
+            line_count, answers = line_count + len(page["lines"]), answers + 1
+            if not page["more"] or line_count >= query.limit:
+                return line_count, answers
             query = msgspec.structs.replace(query, after_id=page["cursor"])
 
     page = LogPage(task_id=TASK, limit=200)
@@ -177,17 +177,17 @@ def measure(lines: int, url: str, rounds: int) -> None:
 
 
 def ask(rounds: int, measure: str, work: Callable[[], tuple[int, int]], aim: str) -> None:
-    times, spent, told = [], list[float](), (0, 0)
+    times, spent, counts = [], list[float](), (0, 0)
     for _ in range(rounds):
         began, busy = time.perf_counter(), time.process_time()
-        told = work()
+        counts = work()
         times.append((time.perf_counter() - began) * 1000)
         spent.append((time.process_time() - busy) * 1000)
         if sum(times) > 20_000:
             break
-    found, answers = told
+    lines, answers = counts
     more = f"p95 {percentile(times, 0.95):,.0f} ms; {median(spent):,.0f} ms of a processor"
-    more += f"; {found:,} lines in {answers} answers" if answers > 1 else f"; {found:,} lines"
+    more += f"; {lines:,} lines in {answers} answers" if answers > 1 else f"; {lines:,} lines"
     row(measure, median(times), "ms", aim, more)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks.aged import ALL as RULES
 from benchmarks.aged import Life, in_own_process
-from benchmarks.kit.aged_cluster import SERVICES, TOLD, AgedCluster, aged_cluster
+from benchmarks.kit.aged_cluster import LOGGED_CYCLES, SERVICES, AgedCluster, aged_cluster
 from benchmarks.kit.ages import CYCLE_S, Cycle, Shift, recorded
 from benchmarks.kit.benchmark import Benchmark
 from benchmarks.kit.cluster import address
@@ -115,9 +115,9 @@ class Old:
         rest, folder = Rest(address(self.cluster.home)), self.cluster.home.path
         listed = {path: _asked(rest, path, self.size.times) for path in LISTS}
         slowest = max(listed, key=lambda path: percentile(listed[path][1:], 0.95))
-        begun = max(one[0] for one in listed.values())
-        told = f"of {len(LISTS)}: {slowest.partition('?')[0]}; first {begun:.0f} ms"
-        row(f"slowest list {with_so_many}, p95", percentile(listed[slowest][1:], 0.95), "ms", "< 200", told)
+        begun = max(times[0] for times in listed.values())
+        ratio = f"of {len(LISTS)}: {slowest.partition('?')[0]}; first {begun:.0f} ms"
+        row(f"slowest list {with_so_many}, p95", percentile(listed[slowest][1:], 0.95), "ms", "< 200", ratio)
         first, again = self._of_old_ones(rest, cycles)
         row(f"anything of an experiment that ended long ago {with_so_many}, first time, p95", first, "ms")
         row("the same again, p95", again, "ms", "< 200")
@@ -129,8 +129,8 @@ class Old:
         rss = self.cluster.rss_mib("gateway")
         row("gateway: memory of the process after all of these", rss, "MiB", "< 250")
         line = _launched(Starts(rest, folder), self.size.launches)
-        told = f"{self.empty_ms:.3g} ms on the empty cluster"
-        row(f"submit to first line {with_so_many}, median", line, "ms", "", told)
+        ratio = f"{self.empty_ms:.3g} ms on the empty cluster"
+        row(f"submit to first line {with_so_many}, median", line, "ms", "", ratio)
 
     def _of_old_ones(self, rest: Rest, cycles: int) -> tuple[float, float]:
         """Milliseconds of a first request about an old experiment, and of one that follows, p95."""
@@ -202,7 +202,7 @@ def main(size: Size) -> None:
         cluster.tell(live, cycle, first)
         old = Old(cluster, size, cycle, first, empty_ms)
         for share in SMALLER:
-            old.show(max(size.trials // share, TOLD * cycle.trials))
+            old.show(max(size.trials // share, LOGGED_CYCLES * cycle.trials))
 
 
 BENCHMARK = Benchmark(

@@ -65,10 +65,10 @@ def metrics_service(server: Broker, database: str) -> Iterator[subprocess.Popen[
 async def stored(bus_client: BusClient, trials: list[int]) -> dict[int, int]:
     """How many reports of each trial are in the tables."""
     try:
-        found = (await bus_client.query(TrialSummaries(trials))).value
+        summaries = (await bus_client.query(TrialSummaries(trials))).value
     except Refused:
         return {}
-    return {int(id): one["summary"]["training"]["m0"]["count"] for id, one in found.items()}
+    return {int(id): summary["summary"]["training"]["m0"]["count"] for id, summary in summaries.items()}
 
 
 async def until_stored(url: str, trials: list[int], reports: int) -> None:
@@ -203,8 +203,8 @@ def memory_mib(process: subprocess.Popen[bytes]) -> float:
 def measure(server: Broker, kind: str, database: str, size: Size) -> None:
     trials = list(range(1_000_000, 1_000_000 + size.together))
     with metrics_service(server, database) as process:
-        one = Reporters(server.url, 1, size.reports, 10)
-        rates = {"1 reporter, 10 metrics a report": one.rate()}
+        one_reporter = Reporters(server.url, 1, size.reports, 10)
+        rates = {"1 reporter, 10 metrics a report": one_reporter.rate()}
         some = Reporters(server.url, size.reporters, size.reports_each, 10)
         rates[f"{size.reporters} reporters, 10 metrics a report"] = some.rate()
         single = Reporters(server.url, size.single_reporters, size.singles_each, 1).rate()

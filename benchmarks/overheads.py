@@ -74,7 +74,7 @@ max_restarts: 0
 class Case:
     """One case: what is published, and what of it is run here."""
 
-    told: str
+    title: str
     scale: str
     """What the published case is, where it differs."""
     trials: int
@@ -172,7 +172,7 @@ def measure(rest: Rest, case: Case, data: Path, rounds: int) -> None:
         parts.append(f"{case.shared_megabytes} MB for all")
     bare_too = f"bare processes {over(without, case):.3g} %"
     ratio = f"{took:.3g} s for {case.ideal_s:.3g}; {bare_too}; published: {case.scale}"
-    row(f"{case.told}: {', '.join(parts)}", over(took, case), "%", "<= 5", ratio)
+    row(f"{case.title}: {', '.join(parts)}", over(took, case), "%", "<= 5", ratio)
 
 
 def over(took: float, case: Case) -> float:
@@ -201,8 +201,8 @@ def bare(case: Case, data: Path) -> float:
             running.append(subprocess.Popen(command, stdout=subprocess.DEVNULL))
             if len(running) == case.at_once:
                 end(running.pop(0))
-        for one in running:
-            end(one)
+        for process in running:
+            end(process)
         return time.perf_counter() - began
 
 

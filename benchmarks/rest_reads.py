@@ -159,7 +159,7 @@ async def open_loop(rest: Rest, chance: Chance, size: Size) -> list[Answered]:
                 await asyncio.sleep(max(0.0, due - time.perf_counter()))
                 name = next(names)
                 running.append(group.create_task(ask(client, name, chance.path(name), due)))
-    return [one.result() for one in running]
+    return [task.result() for task in running]
 
 
 async def ask(client: httpx.AsyncClient, name: str, path: str, due: float) -> Answered:
@@ -175,10 +175,14 @@ async def ask(client: httpx.AsyncClient, name: str, path: str, due: float) -> An
 def tell(answers: list[Answered], spent: dict[str, float], cores: float) -> None:
     """Print a row for each read, and for all of them."""
     for name in READS:
-        _row(name, [one.ms for one in answers if one.name == name], f"{spent[name]:.3g} ms of a processor")
-    _row("all reads", [one.ms for one in answers], f"{cores:.2f} processors")
+        _row(
+            name,
+            [answer.ms for answer in answers if answer.name == name],
+            f"{spent[name]:.3g} ms of a processor",
+        )
+    _row("all reads", [answer.ms for answer in answers], f"{cores:.2f} processors")
     row("processor time of a read", sum(spent.values()) / len(spent), "ms")
-    failed = collections.Counter(f"{one.name}: {one.error}" for one in answers if one.error)
+    failed = collections.Counter(f"{answer.name}: {answer.error}" for answer in answers if answer.error)
     row("reads that were answered", 100 * (1 - failed.total() / len(answers)), "%", "= 100")
     for error, times in failed.most_common():
         print(f"{times} x {error}", file=sys.stderr)

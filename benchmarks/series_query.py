@@ -118,8 +118,8 @@ def copy(home: Home, trials: list[int]) -> int:
     """
     (path,) = home.path.rglob("metrics.db")
     database = sqlite3.connect(path)
-    found = "SELECT trial_id, id FROM strands WHERE kind = 'training' AND trial_id BETWEEN ? AND ?"
-    ((source, strand),) = database.execute(found, (min(trials), max(trials)))
+    source_query = "SELECT trial_id, id FROM strands WHERE kind = 'training' AND trial_id BETWEEN ? AND ?"
+    ((source, strand),) = database.execute(source_query, (min(trials), max(trials)))
     highest = "SELECT max(id) FROM (SELECT id FROM chunks UNION ALL SELECT id FROM strands)"
     offset = database.execute(highest).fetchone()[0] + 1
     for number, trial in enumerate(sorted(set(trials) - {source}), 1):
@@ -146,9 +146,9 @@ def bytes_per_point(home: Home, points: int) -> float:
     database = sqlite3.connect(path)
     database.execute("VACUUM")
     pages = database.execute(f"SELECT sum(pgsize) FROM dbstat WHERE name IN {(*COPIED, 'chunks_by_strand')}")
-    found = float(pages.fetchone()[0]) / points
+    per_point = float(pages.fetchone()[0]) / points
     database.close()
-    return found
+    return per_point
 
 
 def main(size: Size) -> None:
@@ -165,9 +165,9 @@ def main(size: Size) -> None:
 def measure(api: Api, trial: int, trials: list[int], size: Size) -> None:
     api.wait(trial)
     points = f"{size.points:,} points"
-    cold, (found,) = api.series(trialIds=trial)
-    assert found["count"] == size.points
-    assert max(found["max"]) > 999, "the spike is lost"
+    cold, (curve,) = api.series(trialIds=trial)
+    assert curve["count"] == size.points
+    assert max(curve["max"]) > 999, "the spike is lost"
     row(f"{points} to 1,000 buckets, first time", cold, "ms", "< 100")
     warm = [api.series(trialIds=trial)[0] for _ in range(size.times)]
     row(f"{points} to 1,000 buckets, p50", median(warm), "ms", "< 20")
@@ -182,7 +182,7 @@ def measure(api: Api, trial: int, trials: list[int], size: Size) -> None:
     by_time = [api.series(trialIds=trial, x="time")[0] for _ in range(size.times)]
     row("the same over time, p50", median(by_time), "ms")
     first, everything = api.series(trialIds=trials)
-    assert [one["count"] for one in everything] == [size.points] * size.series
+    assert [series["count"] for series in everything] == [size.points] * size.series
     row(f"{size.series} series of {points}, first time", first, "ms")
     again = [api.series(trialIds=trials)[0] for _ in range(size.times_of_all)]
     row(f"{size.series} series of {points}, p50", median(again), "ms", "< 500")

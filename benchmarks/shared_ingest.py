@@ -128,7 +128,7 @@ async def is_stored(url: str, size: Size, trials: list[int]) -> bool:
     bus_client = BusClient(client)
     try:
         summaries = (await bus_client.query(TrialSummaries(trials))).value
-        counts = [one["summary"]["training"]["m0"]["count"] for one in summaries.values()]
+        counts = [summary["summary"]["training"]["m0"]["count"] for summary in summaries.values()]
         printed = [(await bus_client.query(LogFields(task_of(trial)))).value["lines"] for trial in trials]
         lines = size.line_batches * LINES_PER_BATCH
         return counts == [size.batches * size.steps] * len(trials) and set(printed) == {lines}
@@ -160,7 +160,7 @@ def measure(size: Size, shards: int) -> tuple[float, list[float]]:
             # Few questions, because they take processor time, too. The last ones were reported last.
             until_stored(server.url, size, list(range(size.trials - shards + 1, size.trials + 1)))
             took = time.perf_counter() - began
-            spent = [processor_s(one) - was for one, was in zip(processes, before, strict=True)]
+            spent = [processor_s(process) - was for process, was in zip(processes, before, strict=True)]
             until_stored(server.url, size, list(range(1, size.trials + 1)))
             return took, spent
 
@@ -177,18 +177,18 @@ async def until_ready(url: str) -> None:
 
 
 def main(size: Size) -> None:
-    found = {shards: [measure(size, shards) for _ in range(size.rounds)] for shards in size.shards}
+    measurements = {shards: [measure(size, shards) for _ in range(size.rounds)] for shards in size.shards}
     best: dict[int, tuple[float, float]] = {}
-    for shards, rounds in found.items():
-        took = sorted(one[0] for one in rounds)[len(rounds) // 2]
-        busiest = sorted(max(one[1]) for one in rounds)[len(rounds) // 2]
-        total = sorted(sum(one[1]) for one in rounds)[len(rounds) // 2]
+    for shards, rounds in measurements.items():
+        took = sorted(measurement[0] for measurement in rounds)[len(rounds) // 2]
+        busiest = sorted(max(measurement[1]) for measurement in rounds)[len(rounds) // 2]
+        total = sorted(sum(measurement[1]) for measurement in rounds)[len(rounds) // 2]
         best[shards] = took, busiest
-        one = best[size.shards[0]]
+        baseline = best[size.shards[0]]
         name = f"{shards} process{'es' if shards > 1 else ''}"
         points = f"{size.points:,} points and {size.lines:,} lines stored"
-        row(f"{name}: {points}", took, "s", "", f"{one[0] / took:.2f} x one process")
-        more = f"{one[1] / busiest:.2f} x one process"
+        row(f"{name}: {points}", took, "s", "", f"{baseline[0] / took:.2f} x one process")
+        more = f"{baseline[1] / busiest:.2f} x one process"
         row(f"{name}: processor time of the busiest", busiest, "s", ">= 1.5 x", more)
         each = 1e6 * total / (size.points + size.lines)
         row(f"{name}: processor time of all, per point or line", each, "us")

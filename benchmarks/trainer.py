@@ -137,12 +137,12 @@ def measure(mode: str, count: int, warm: int, to: Path) -> None:
 
     torch.set_num_threads(1)
     plain(warm)
-    found = {"plain_us": plain(count)}
+    measurements = {"plain_us": plain(count)}
     if mode == "trainer":
-        found |= trainer(count)
-        found["plain_us"] = (found["plain_us"] + plain(count)) / 2
-        found["added_us"] = found["trainer_us"] - found["plain_us"]
-    to.write_text(json.dumps(found | {"memory_mib": memory_mib()}))
+        measurements |= trainer(count)
+        measurements["plain_us"] = (measurements["plain_us"] + plain(count)) / 2
+        measurements["added_us"] = measurements["trainer_us"] - measurements["plain_us"]
+    to.write_text(json.dumps(measurements | {"memory_mib": memory_mib()}))
 
 
 def script(mode: str, size: Size, to: Path) -> str:
@@ -173,9 +173,9 @@ def in_trial(size: Size, rest: Rest, folder: Path) -> dict[str, float]:
     return dict(json.loads(result.read_text()))
 
 
-def medians(found: list[dict[str, float]]) -> dict[str, float]:
+def medians(rounds: list[dict[str, float]]) -> dict[str, float]:
     """Of each measure."""
-    return {name: median([one[name] for one in found]) for name in found[0]}
+    return {name: median([measurements[name] for measurements in rounds]) for name in rounds[0]}
 
 
 def main(size: Size) -> None:
@@ -189,21 +189,21 @@ def main(size: Size) -> None:
         row("from fit() to the first batch", local["to_first_ms"], "ms")
         with running_cluster(slots=1) as home:
             rest = Rest(address(home))
-            found = medians([in_trial(size, rest, folder) for _ in range(size.rounds)])
-        row("plain loop in a trial, per batch", found["plain_us"], "us")
-        show("Trainer adds, per batch, reporting to a cluster", found)
-        row("its memory beyond a plain loop's", found["memory_mib"] - bare["memory_mib"], "MiB", "<= 30")
-        row("from fit() to the first batch", found["to_first_ms"], "ms")
+            on_cluster = medians([in_trial(size, rest, folder) for _ in range(size.rounds)])
+        row("plain loop in a trial, per batch", on_cluster["plain_us"], "us")
+        show("Trainer adds, per batch, reporting to a cluster", on_cluster)
+        row("its memory beyond a plain loop's", on_cluster["memory_mib"] - bare["memory_mib"], "MiB", "<= 30")
+        row("from fit() to the first batch", on_cluster["to_first_ms"], "ms")
 
 
-def show(what: str, found: dict[str, float]) -> None:
+def show(what: str, measurements: dict[str, float]) -> None:
     """A row on the overhead."""
     row(
         what,
-        found["added_us"],
+        measurements["added_us"],
         "us",
         "<= 25",
-        f"{found['added_us'] / found['plain_us']:.2f} of a plain batch",
+        f"{measurements['added_us'] / measurements['plain_us']:.2f} of a plain batch",
     )
 
 

@@ -66,51 +66,53 @@ def main(size: Size) -> None:
         outside = UnmanagedExperiment(cluster, "scrolled-and-pointed-at", trials=2)
         for trial in outside.trials:
             outside.report(trial, 1, "validation", loss=0.5)
-        found = cluster.get("experiments-search", lean="true")
+        experiments = cluster.get("experiments-search", lean="true")
         trials = cluster.get(f"experiments/{outside.id}/trials", lean="true")
-        scrolled(page, found, size)
+        scrolled(page, experiments, size)
         pointed(page, outside.id, trials, size)
 
 
-def scrolled(page: Page, found: Any, size: Size) -> None:
+def scrolled(page: Page, experiments: Any, size: Size) -> None:
     """Scroll ten rows with each frame."""
-    answer(page, "experiments-search", lambda asked: listed(found, asked, size.experiments))
+    answer(page, "experiments-search", lambda asked: listed(experiments, asked, size.experiments))
     page.goto("/det/experiments")
     page.get_by_text(f"{size.experiments:,} found").wait_for()
     tell(f"a list of {size.experiments:,} experiments scrolls", *moved(page, size.frames, SCROLL))
 
 
-def listed(found: Any, asked: dict[str, list[str]], count: int) -> Any:
+def listed(experiments: Any, asked: dict[str, list[str]], count: int) -> Any:
     """A page of the list: the same experiment under other ids."""
     offset, limit = (int(asked.get(name, ["0"])[0]) for name in ("offset", "limit"))
-    one = found["experiments"][0]
+    first = experiments["experiments"][0]
     ids = range(count - offset, max(0, count - offset - limit), -1)
-    rows = [one | {"experiment": one["experiment"] | {"id": id, "name": f"experiment {id}"}} for id in ids]
+    rows = [
+        first | {"experiment": first["experiment"] | {"id": id, "name": f"experiment {id}"}} for id in ids
+    ]
     place = {"total": count, "offset": offset, "startIndex": offset, "limit": limit}
-    return {"experiments": rows, "pagination": found["pagination"] | place}
+    return {"experiments": rows, "pagination": experiments["pagination"] | place}
 
 
-def pointed(page: Page, experiment: int, found: Any, size: Size) -> None:
+def pointed(page: Page, experiment: int, trials: Any, size: Size) -> None:
     """The pointer jumps over a chart with so many lines."""
-    answer(page, f"experiments/{experiment}/trials", lambda _: of_trials(found, size.lines))
+    answer(page, f"experiments/{experiment}/trials", lambda _: of_trials(trials, size.lines))
     answer(page, "series", lambda asked: {"series": [line(int(id)) for id in asked["trialIds"]]})
     page.goto(f"/det/experiments/{experiment}/overview")
     page.locator("figure[aria-busy=false] canvas").first.wait_for(timeout=120_000)
     tell(f"a chart of {size.lines:,} lines answers the pointer", *moved(page, size.frames, POINT))
 
 
-def of_trials(found: Any, count: int) -> Any:
+def of_trials(trials: Any, count: int) -> Any:
     """The first trial, under so many ids."""
-    one = found["trials"][0]
-    return found | {"trials": [one | {"id": id} for id in range(1, count + 1)]}
+    first = trials["trials"][0]
+    return trials | {"trials": [first | {"id": id} for id in range(1, count + 1)]}
 
 
 def line(trial: int) -> dict[str, Any]:
     """A curve as the gateway returns it, each a little different."""
     batches = [100 * (at + 1) for at in range(POINTS)]
     last = [2 * math.exp(-at / 20) + trial % 97 / 97 for at in range(POINTS)]
-    told = {"trialId": trial, "group": "validation", "name": "loss", "count": POINTS, "nonFinite": 0}
-    return told | {"raw": True, "monotone": True, "x": batches, "batches": batches, "last": last}
+    series = {"trialId": trial, "group": "validation", "name": "loss", "count": POINTS, "nonFinite": 0}
+    return series | {"raw": True, "monotone": True, "x": batches, "batches": batches, "last": last}
 
 
 def answer(page: Page, path: str, made: Callable[[dict[str, list[str]]], Any]) -> None:
@@ -130,8 +132,8 @@ def moved(page: Page, frames: int, act: str) -> tuple[list[float], float]:
     about.send("Performance.enable", {"timeDomain": "threadTicks"})
 
     def spent() -> float:
-        told = about.send("Performance.getMetrics")["metrics"]
-        return 1000 * float(next(one["value"] for one in told if one["name"] == "TaskDuration"))
+        metrics = about.send("Performance.getMetrics")["metrics"]
+        return 1000 * float(next(metric["value"] for metric in metrics if metric["name"] == "TaskDuration"))
 
     before = spent()
     took = page.evaluate(FRAMES, [frames, act])

@@ -28,7 +28,7 @@ from services.local.home import Home, Plan
 SERVICES = ("searcher", "scheduler", "metrics", "checkpoints", "webhooks", "gateway")
 """Those with a database."""
 ALL = ("intake", *SERVICES)
-TOLD = 3
+LOGGED_CYCLES = 3
 """Cycles that go through the log; the others are grown."""
 PATIENCE_S = 300.0
 AT_ONCE = 1000
@@ -54,7 +54,7 @@ class AgedCluster:
 
     def tell(self, live: Iterable[Recorded], cycle: Cycle, first: Shift) -> None:
         """Have the running cluster fold what lives and the first cycles; then it is kept, and stopped."""
-        for number in range(TOLD):
+        for number in range(LOGGED_CYCLES):
             events = recorded(cycle.events, cycle.later(first, number))
             self._fold([*live, *events] if not number else events)
             self._readings.append({name: grown_tables.read(self.database(name)) for name in SERVICES})
@@ -80,11 +80,13 @@ class AgedCluster:
         largest_first = sorted(SERVICES, key=lambda name: -self.database(name).stat().st_size)
         with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("fork")) as pool:
             work = [
-                pool.submit(grown_tables.grow, self.database(name), first[name], second[name], cycles - TOLD)
+                pool.submit(
+                    grown_tables.grow, self.database(name), first[name], second[name], cycles - LOGGED_CYCLES
+                )
                 for name in largest_first
             ]
-        for one in work:
-            one.result()
+        for future in work:
+            future.result()
 
     def database(self, name: str) -> Path:
         """The file of a service."""
@@ -134,8 +136,8 @@ async def _append(url: str, credentials: str, events: Iterable[Recorded]) -> dic
     """Put events into their streams; returns where these end."""
     client = await nats.connect(url, user_credentials=credentials)
     stream = client.jetstream(publish_async_max_pending=AT_ONCE)
-    for number, one in enumerate(events):
-        await stream.publish_async(*message(one, f"aged-{number}"))
+    for number, record in enumerate(events):
+        await stream.publish_async(*message(record, f"aged-{number}"))
     await stream.publish_async_completed()
     ends = {
         name: (await stream.stream_info(name)).state.last_seq for name in (subjects.CONTROL, subjects.REPORTS)
@@ -148,8 +150,8 @@ def _until_saved(file: Path, ends: dict[str, int]) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         with contextlib.closing(sqlite3.connect(file)) as connection:
-            found = dict(connection.execute("SELECT stream, position FROM positions").fetchall())
-        if found and all(at >= ends.get(stream, 0) for stream, at in found.items()):
+            positions = dict(connection.execute("SELECT stream, position FROM positions").fetchall())
+        if positions and all(at >= ends.get(stream, 0) for stream, at in positions.items()):
             return
         time.sleep(0.1)
     raise TimeoutError(f"{file} does not follow the log to {ends}")

@@ -49,11 +49,11 @@ class Cycle:
     def plan(self, number: int) -> dict[str, Any]:
         """The configuration of one experiment."""
         fruit = FRUITS[number % len(FRUITS)]
-        told = config(max_trials=self.each, concurrent=self.each)
+        experiment_config = config(max_trials=self.each, concurrent=self.each)
         # Nothing is to be deleted: a real worker would, one experiment after the other.
-        kept = told["checkpoint_storage"] | {"save_trial_latest": 1000}
-        return told | {
-            "checkpoint_storage": kept,
+        storage = experiment_config["checkpoint_storage"] | {"save_trial_latest": 1000}
+        return experiment_config | {
+            "checkpoint_storage": storage,
             "name": f"{fruit} search",
             "description": f"the {fruit} of the season",
             "labels": [fruit, "aged"],
@@ -73,14 +73,14 @@ class Cycle:
         """Experiments whose trials have begun, failed once, and wait for slots again."""
         cluster = Cluster(experiments * self.each, WORKER, ELSEWHERE)
         for number in range(experiments):
-            told = self.plan(number) | {"name": f"live {number}"}
-            told["resources"] = told["resources"] | {"resource_pool": ELSEWHERE}
-            told["searcher"] = told["searcher"] | {"name": "random"}
-            cluster.submit(told)
+            experiment_config = self.plan(number) | {"name": f"live {number}"}
+            experiment_config["resources"] = experiment_config["resources"] | {"resource_pool": ELSEWHERE}
+            experiment_config["searcher"] = experiment_config["searcher"] | {"name": "random"}
+            cluster.submit(experiment_config)
         cluster.fail()
         # Nobody is there who could run them a second time.
-        again = (isinstance(one, scheduler.AllocationAssigned) and one.run > 1 for one in cluster.log)
-        lived = [one for one, is_again in zip(cluster.log, again, strict=True) if not is_again]
+        again = (isinstance(event, scheduler.AllocationAssigned) and event.run > 1 for event in cluster.log)
+        lived = [event for event, is_again in zip(cluster.log, again, strict=True) if not is_again]
         return (*_with_reports(lived), worker.WorkerLeft(WORKER, "s"))
 
     def later(self, shift: Shift, cycles: int) -> Shift:
@@ -92,9 +92,9 @@ class Cycle:
         )
 
 
-def _with_reports(told: Iterable[Any]) -> Iterator[Any]:
+def _with_reports(events: Iterable[Any]) -> Iterator[Any]:
     experiment_of: dict[int, int] = {}
-    for event in told:
+    for event in events:
         yield event
         match event:
             case searcher.TrialCreated():
@@ -147,8 +147,8 @@ class Shift(msgspec.Struct, frozen=True):
         for name in NAMED:
             if value := getattr(event, name, None):
                 changed[name] = self.named(value)
-        if isinstance(known := getattr(event, "checkpoint", None), str):
-            changed["checkpoint"] = self.named(known)
+        if isinstance(checkpoint := getattr(event, "checkpoint", None), str):
+            changed["checkpoint"] = self.named(checkpoint)
         return replace(event, **changed)
 
     def named(self, value: str) -> str:
@@ -165,9 +165,9 @@ def recorded(events: Iterable[Any], shift: Shift) -> Iterator[Recorded]:
         yield Recorded(0, shift.event(event), "", actor, shift.at + place // 2, "", stream)
 
 
-def message(one: Recorded, id: str) -> tuple[str, bytes]:
+def message(record: Recorded, id: str) -> tuple[str, bytes]:
     """Subject and body of an event as it lies in the log."""
-    if isinstance(one.event, JudgedBatch):
-        batch: Any = one.event.batch
+    if isinstance(record.event, JudgedBatch):
+        batch: Any = record.event.batch
         return subjects.reports(batch.trial_id), msgspec.json.encode(batch)
-    return codec.subject_of(one.event), codec.encode(one.event, id=id, actor=one.actor, at=one.at)
+    return codec.subject_of(record.event), codec.encode(record.event, id=id, actor=record.actor, at=record.at)

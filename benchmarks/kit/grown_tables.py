@@ -46,15 +46,15 @@ class Table:
 
     def __init__(self, connection: sqlite3.Connection, name: str) -> None:
         self.name = name
-        told = connection.execute(f"PRAGMA table_info({name})").fetchall()
-        self.columns = [str(one[1]) for one in told]
-        self._key = [place for place, one in enumerate(told) if one[5]]
+        table_info = connection.execute(f"PRAGMA table_info({name})").fetchall()
+        self.columns = [str(column[1]) for column in table_info]
+        self._key = [place for place, column in enumerate(table_info) if column[5]]
         self._connection = connection
 
     def rows(self) -> Rows:
         """All there are."""
-        found = self._connection.execute(f"SELECT * FROM {self.name}")
-        return {tuple(row[place] for place in self._key): row for row in found}
+        cursor = self._connection.execute(f"SELECT * FROM {self.name}")
+        return {tuple(row[place] for place in self._key): row for row in cursor}
 
     def write(self, rows: Iterable[Row]) -> None:
         """Put rows in."""
@@ -68,9 +68,9 @@ Reading = dict[str, Rows]
 def read(file: Path) -> Reading:
     """What a database holds, by table."""
     with sqlite3.connect(file) as connection:
-        found = {table.name: table.rows() for table in _tables(connection)}
+        reading = {table.name: table.rows() for table in _tables(connection)}
     connection.close()
-    return found
+    return reading
 
 
 def _tables(connection: sqlite3.Connection) -> list[Table]:
@@ -121,18 +121,25 @@ def _grow_table(table: Table, first: Rows, second: Rows, cycles: int) -> None:
     if len(last) != len(before):
         counted = f"{table.name}: {len(before)} rows came with one cycle, {len(last)} with the next"
         raise Diverged(f"{counted}: {before[:3]}, {last[:3]}, ..., {before[-3:]}, {last[-3:]}")
-    told = [
-        _Told(table, third[earlier], third[later])
+    growing_rows = [
+        _GrowingRow(table, third[earlier], third[later])
         for earlier, later in zip(before, last, strict=True)
         if earlier in third
     ]
-    table.write(row for number in range(1, cycles + 1) for one in told for row in one.after(number))
+    table.write(
+        row
+        for number in range(1, cycles + 1)
+        for growing_row in growing_rows
+        for row in growing_row.after(number)
+    )
     counting = [
         (second[key], third[key])
         for key in first
         if key in third and second.get(key) != third[key] and not _is_no_record(key)
     ]
-    table.write(row for earlier, later in counting for row in _Told(table, earlier, later).after(cycles))
+    table.write(
+        row for earlier, later in counting for row in _GrowingRow(table, earlier, later).after(cycles)
+    )
 
 
 def _came(now: Rows, before: Rows) -> list[Row]:
@@ -153,7 +160,7 @@ def _in_order(key: Row) -> list[Any]:
     ]
 
 
-class _Told:
+class _GrowingRow:
     """A row, and how it differs from the one in its place a cycle before."""
 
     def __init__(self, table: Table, earlier: Row, later: Row) -> None:
@@ -188,7 +195,7 @@ def _growing(place: tuple[str, str], was: Any, now: Any) -> tuple[Any, list[tupl
         step = now - was
         return None, [(now, -step if place in BACKWARDS else step)]
     try:
-        text, old = (one if isinstance(one, str) else one.decode() for one in (now, was))
+        text, old = (value if isinstance(value, str) else value.decode() for value in (now, was))
     except UnicodeDecodeError:
         # Points of a curve, as they lie in a chunk: like those of the cycle before.
         return now, []
@@ -207,12 +214,12 @@ def _growing(place: tuple[str, str], was: Any, now: Any) -> tuple[Any, list[tupl
     return (form if isinstance(now, str) else form.encode()), steps
 
 
-def differences(found: Sequence[Reading]) -> list[str]:
+def differences(readings: Sequence[Reading]) -> list[str]:
     """Where two databases differ, in lines for people; which records lie away is left out of it."""
-    one, other = found
+    first, second = readings
     lines = []
-    for name in sorted(one.keys() | other.keys()):
-        mine, theirs = one.get(name, {}), other.get(name, {})
+    for name in sorted(first.keys() | second.keys()):
+        mine, theirs = first.get(name, {}), second.get(name, {})
         lines += [f"{name}: {key} is in one of them alone" for key in mine.keys() ^ theirs.keys()]
         lines += [
             f"{name}: {mine[key]} and {theirs[key]}"

@@ -83,9 +83,11 @@ class Cluster:
         self.submit(config(max_trials))
         self.finish()
 
-    def submit(self, told: dict[str, Any]) -> None:
+    def submit(self, experiment_config: dict[str, Any]) -> None:
         """Somebody submits an experiment with a complete configuration; its first trials get slots."""
-        result = self.searcher.rule(CreateExperiment(user="bench", config=told, original_config=""))
+        result = self.searcher.rule(
+            CreateExperiment(user="bench", config=experiment_config, original_config="")
+        )
         self.log += result.events
         self.scheduler.given(*result.events)
         self._decide()
@@ -99,9 +101,9 @@ class Cluster:
         """Every trial that has slots stores a checkpoint, then its script fails."""
         for assigned in list(self._assigned):
             id = assigned.trial_id or 0
-            known = self.searcher.state.trials[id]
+            stored_trial = self.searcher.state.trials[id]
             self._say(worker.AllocationStarted(self._worker, assigned.allocation_id))
-            self._say(trial.Progressed(id, known.run, 1.0), self._stored(known, assigned, 1))
+            self._say(trial.Progressed(id, stored_trial.run, 1.0), self._stored(stored_trial, assigned, 1))
             self._say(
                 worker.AllocationExited(
                     worker_id=self._worker, allocation_id=assigned.allocation_id, exit_code=1
@@ -112,12 +114,16 @@ class Cluster:
         id = assigned.trial_id or 0
         self._say(worker.AllocationStarted(self._worker, assigned.allocation_id))
         while not self.searcher.state.trials[id].complete:
-            known = self.searcher.state.trials[id]
-            stored = self._stored(known, assigned, known.length)
+            stored_trial = self.searcher.state.trials[id]
+            stored = self._stored(stored_trial, assigned, stored_trial.length)
             done = trial.OperationCompleted(
-                trial_id=id, run=known.run, seq=known.seq, length=known.length, metric=known.hparams["lr"]
+                trial_id=id,
+                run=stored_trial.run,
+                seq=stored_trial.seq,
+                length=stored_trial.length,
+                metric=stored_trial.hparams["lr"],
             )
-            self._say(trial.Progressed(id, known.run, known.length / 2), stored, done)
+            self._say(trial.Progressed(id, stored_trial.run, stored_trial.length / 2), stored, done)
         run = self.searcher.state.trials[id].run
         self._say(trial.PreemptionAcknowledged(id, run))
         self._say(
@@ -125,14 +131,16 @@ class Cluster:
         )
 
     @staticmethod
-    def _stored(known: Trial, assigned: scheduler.AllocationAssigned, steps: int) -> trial.CheckpointStored:
+    def _stored(
+        stored_trial: Trial, assigned: scheduler.AllocationAssigned, steps: int
+    ) -> trial.CheckpointStored:
         return trial.CheckpointStored(
-            trial_id=known.id,
-            experiment_id=known.experiment_id,
-            run=known.run,
-            task_id=known.task_id,
+            trial_id=stored_trial.id,
+            experiment_id=stored_trial.experiment_id,
+            run=stored_trial.run,
+            task_id=stored_trial.task_id,
             allocation_id=assigned.allocation_id,
-            uuid=f"{assigned.allocation_id}-{known.seq}".replace(".", "-"),
+            uuid=f"{assigned.allocation_id}-{stored_trial.seq}".replace(".", "-"),
             resources={"model.pt": 1000, "metadata.json": 30},
             metadata={"steps_completed": steps},
             steps_completed=steps,

@@ -27,7 +27,7 @@ class Piece(NamedTuple):
 
 def pieces_of(signed: dict[str, tuple[str, int]], target: Path) -> list[Piece]:
     """Ranges of the given objects, name: (URL, bytes)."""
-    found = []
+    pieces = []
     for name, (url, size) in signed.items():
         parts = urlsplit(url)
         for offset in range(0, size, RANGE_BYTES):
@@ -36,8 +36,8 @@ def pieces_of(signed: dict[str, tuple[str, int]], target: Path) -> list[Piece]:
                 f"GET {parts.path}?{parts.query} HTTP/1.1\r\nHost: {parts.netloc}\r\n"
                 f"Range: bytes={offset}-{offset + length - 1}\r\n\r\n"
             )
-            found.append(Piece(request.encode(), target / name, offset, length))
-    return found
+            pieces.append(Piece(request.encode(), target / name, offset, length))
+    return pieces
 
 
 def fetch(address: tuple[str, int], pieces: list[Piece], keeps: bool) -> None:

@@ -22,8 +22,8 @@ NAMES = tuple(f"m{number}" for number in range(10))
 def answer(measures: dict[str, Measure]) -> None:
     """Run the measure that the command line names, `MEASURE COUNT FILE`, and write what it found there."""
     name, count, file = sys.argv[1:4]
-    found = measures[name](int(count))
-    Path(file).write_text(json.dumps(found))
+    measurement = measures[name](int(count))
+    Path(file).write_text(json.dumps(measurement))
 
 
 def each_call(report: Callable[[int], object], count: int) -> Answer:

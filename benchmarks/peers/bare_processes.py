@@ -24,8 +24,8 @@ def trials(count: int) -> Answer:
             )
             if len(running) == AT_ONCE:
                 read(running.pop(0))
-        for one in running:
-            read(one)
+        for process in running:
+            read(process)
 
     return rate(count, run)
 

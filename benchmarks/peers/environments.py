@@ -50,7 +50,7 @@ def _install(folder: Path, name: str) -> None:
         try:
             subprocess.run(step, check=True, capture_output=True, text=True, timeout=PATIENCE_S)
         except subprocess.CalledProcessError as error:
-            told = (error.stderr or error.stdout).strip().splitlines()
-            raise Missing(f"it cannot be installed: {told[-1] if told else error}") from error
+            lines = (error.stderr or error.stdout).strip().splitlines()
+            raise Missing(f"it cannot be installed: {lines[-1] if lines else error}") from error
         except subprocess.TimeoutExpired as error:
             raise Missing(f"it is not installed after {PATIENCE_S:.0f} s") from error

@@ -21,9 +21,9 @@ BATCH = 1000
 @contextlib.contextmanager
 def server() -> Iterator[None]:
     """A server for the length of a `with`, to which this process logs."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = found.getsockname()[1]
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
     words = ["-m", "mlflow", "server", "--backend-store-uri", "sqlite:///mlflow.db", "--workers", "1"]
     process = subprocess.Popen(
         [sys.executable, *words, "--port", str(port)],
@@ -82,11 +82,11 @@ def log_batches(points: int, names: tuple[str, ...]) -> str:
     run = client.create_run("0").info.run_id
     for start in range(0, points, BATCH):
         numbers = range(start, min(start + BATCH, points))
-        told = [
+        metrics = [
             Metric(names[number % len(names)], 1.0 / (number + 1), number, number // len(names))
             for number in numbers
         ]
-        client.log_batch(run, metrics=told)
+        client.log_batch(run, metrics=metrics)
     return str(run)
 
 
@@ -112,10 +112,10 @@ def singles(reports: int) -> Answer:
     import mlflow
 
     def run() -> None:
-        with mlflow.start_run() as one:
+        with mlflow.start_run() as active_run:
             for step in range(reports):
                 mlflow.log_metric(NAMES[0], 1.0, step=step)
-        assert history(one.info.run_id, NAMES[0]) == reports
+        assert history(active_run.info.run_id, NAMES[0]) == reports
 
     with server():
         return rate(reports, run)

@@ -53,8 +53,8 @@ def stored(kind: str, points: int) -> Answer:
     def run() -> None:
         for step in range(points):
             trial.report(1.0 / (step + 1), step)
-        found = optuna.load_study(study_name=made.study_name, storage=storage(kind))
-        assert len(found.trials[0].intermediate_values) == points
+        loaded_study = optuna.load_study(study_name=made.study_name, storage=storage(kind))
+        assert len(loaded_study.trials[0].intermediate_values) == points
 
     return rate(points, run)
 

@@ -87,8 +87,8 @@ def _run(command: list[str], folder: str) -> None:
     finally:
         _end(process)
     if status:
-        told = complained.read_text().strip().splitlines()
-        raise Missing(f"{command[3]} failed: {told[-1] if told else status}")
+        lines = complained.read_text().strip().splitlines()
+        raise Missing(f"{command[3]} failed: {lines[-1] if lines else status}")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -25,10 +25,10 @@ def searched(trainable: Any, count: int, reuse: bool, space: dict[str, Any] | No
     how = tune.TuneConfig(num_samples=count, reuse_actors=reuse, metric="x", mode="min")
     where = tune.RunConfig(storage_path=str(Path("ray").absolute()), verbose=0)
     space = space or {"x": tune.uniform(0, 1)}
-    found = tune.Tuner(trainable, param_space=space, tune_config=how, run_config=where).fit()
-    assert len(found) == count
-    assert not found.errors, found.errors
-    return found
+    results = tune.Tuner(trainable, param_space=space, tune_config=how, run_config=where).fit()
+    assert len(results) == count
+    assert not results.errors, results.errors
+    return results
 
 
 def trials(reuse: bool, count: int) -> Answer:
@@ -39,8 +39,8 @@ def trials(reuse: bool, count: int) -> Answer:
 
 def reports(config: dict[str, Any]) -> None:
     """Report, and leave what each call took."""
-    found = each_call(lambda step: tune.report(three(step) | {"x": 1.0}), config["count"])
-    Path(config["file"]).write_text(json.dumps(found))
+    measurement = each_call(lambda step: tune.report(three(step) | {"x": 1.0}), config["count"])
+    Path(config["file"]).write_text(json.dumps(measurement))
 
 
 def report(count: int) -> Answer:
@@ -64,8 +64,8 @@ def stored(points: int) -> Answer:
     reports = points // len(NAMES)
 
     def run() -> None:
-        (found,) = searched(many, 1, False, {"reports": reports})
-        assert len(found.metrics_dataframe) == reports
+        (result,) = searched(many, 1, False, {"reports": reports})
+        assert len(result.metrics_dataframe) == reports
 
     return rate(points, run)
 

@@ -26,8 +26,8 @@ def trials(count: int) -> Answer:
             running.append(executor.submit(trial, number / count))
             if len(running) == AT_ONCE:
                 running.pop(0).result()
-        for one in running:
-            one.result()
+        for job in running:
+            job.result()
 
     return rate(count, run)
 

@@ -57,9 +57,9 @@ def report(count: int) -> Answer:
     report = Reporter()
     real = sys.stdout
     with open("stdout", "w") as sys.stdout:
-        found = each_call(lambda step: report(**three(step)), count)
+        measurement = each_call(lambda step: report(**three(step)), count)
     sys.stdout = real
-    return found
+    return measurement
 
 
 MANY = f"""

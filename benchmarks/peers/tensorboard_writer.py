@@ -32,9 +32,9 @@ def write(points: int, names: tuple[str, ...]) -> None:
 
 def read(name: str) -> int:
     """How many points of a curve a reader finds."""
-    found = EventAccumulator("runs", size_guidance=ALL_OF_THEM)
-    found.Reload()
-    return len(found.Scalars(name))
+    accumulator = EventAccumulator("runs", size_guidance=ALL_OF_THEM)
+    accumulator.Reload()
+    return len(accumulator.Scalars(name))
 
 
 def stored(points: int) -> Answer:

@@ -17,25 +17,25 @@ def trials(count: int) -> Answer:
 
     def run() -> None:
         for number in range(count):
-            with begun() as one:
-                one.log({"x": number / count})
+            with begun() as wandb_run:
+                wandb_run.log({"x": number / count})
 
     return rate(count, run)
 
 
 def report(count: int) -> Answer:
     """One call for each report."""
-    with begun() as one:
-        return each_call(lambda step: one.log(three(step), step=step), count)
+    with begun() as wandb_run:
+        return each_call(lambda step: wandb_run.log(three(step), step=step), count)
 
 
 def stored(points: int) -> Answer:
     """Points a second, from the first report until the file is closed; nobody can ask for them."""
 
     def run() -> None:
-        with begun() as one:
+        with begun() as wandb_run:
             for step in range(points // len(NAMES)):
-                one.log(dict.fromkeys(NAMES, 1.0 / (step + 1)), step=step)
+                wandb_run.log(dict.fromkeys(NAMES, 1.0 / (step + 1)), step=step)
 
     return rate(points, run)
 
