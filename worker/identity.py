@@ -44,7 +44,7 @@ def host_name() -> str:
 def claim(home: Path, requested_id: str) -> Identity:
     """Take the identity of this folder until this process ends.
 
-    `wanted` is the id. If empty, it is the folder's previous id or else the host's name. Raises
+    `requested_id` is the id. If empty, it is the folder's previous id or else the host's name. Raises
     `IdentityError`, or `OSError` from the disk.
     """
     if requested_id and not ids.is_token(requested_id):

@@ -16,8 +16,10 @@ from services.kit.sorted_keys import SortedKeys
 
 S = TypeVar("S")
 FIELD = "creations"
-"""Name of the state field with earlier results, `creations: dict[str, Made]` by request id. `made_at` is its
-index."""
+"""Name of the state field with earlier results, `creations: dict[str, RequestResult]` by request id.
+
+`made_at` is its index.
+"""
 KEY_LIFETIME_S = 7 * 86_400.0
 """Seconds for which a key is remembered, by the timestamps of events in the log."""
 MAX_EXPIRED_PER_KEY = 50

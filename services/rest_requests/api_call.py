@@ -214,7 +214,7 @@ class UserCall(ApiCall):
     def stream(self, pages: AsyncIterator[Sequence[Any] | bytes]) -> Response:
         """Stream one JSON object per line. A failure after the start is sent as a line, too.
 
-        A page is a list of objects, or bytes made by `line`.
+        A page is a list of objects, or bytes made by `encode_line`.
         """
         return Stream(_encode_pages(pages), call=self, media_type="application/json")
 

@@ -42,7 +42,7 @@ async def authenticate(backend: Backend, username: str, sent: str, address: str)
 
 
 async def open_session(backend: Backend, user: User, address: str, client: str, id: str = "") -> str:
-    """Open a session for an authenticated user and return its token. `id` is as in `tokens.open_session`."""
+    """Open a session for an authenticated user and return its token. `id` is as in `tokens.new_session`."""
     session = tokens.new_session(user.username, time.time(), id)
     await backend.peers.command(
         OpenSession(

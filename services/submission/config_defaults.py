@@ -24,7 +24,7 @@ Object = dict[str, Any]
 
 
 def collect(backend: Backend, workspace_id: int = workspace_records.FIRST, *, fixed: bool = False) -> Object:
-    """Collect everything that `defaults` may need, as plain data that another process can use.
+    """Collect what `defaults_for` and `pool_for` may need, as plain data that another process can use.
 
     `workspace_id` is the experiment's workspace if its configuration names none or, with `fixed`, in any
     case.

@@ -40,9 +40,9 @@ async def complete(
 ) -> tuple[dict[str, Any], str]:
     """Return the completed configuration, and the text without its secrets. Raises `Refused` (400).
 
-    `template` takes precedence over `under`, which `below` collects. An unmanaged configuration needs no
-    fields, because it only describes what runs elsewhere. Anything but a small configuration is processed in
-    another process.
+    `template` takes precedence over `under`, which `config_defaults.collect` returns. An unmanaged
+    configuration needs no fields, because it only describes what runs elsewhere. Anything but a small
+    configuration is processed in another process.
     """
     if len(text) > TEXT_LIMIT_BYTES or len(text.encode()) > TEXT_LIMIT_BYTES:
         raise invalid(f"the configuration is larger than {TEXT_LIMIT_BYTES} bytes")

@@ -29,7 +29,7 @@ class CannotFetch(Exception):
 async def fetch(engine: Engine, run_dir: Path, report_progress: Callable[[str], Awaitable[None]]) -> None:
     """Make sure that the image of a run is on this host. May be cancelled and repeated.
 
-    `say` tells the user that fetching takes a while. Raises `CannotFetch`.
+    `report_progress` tells the user that fetching takes a while. Raises `CannotFetch`.
     """
     try:
         image = msgspec.json.decode((run_dir / IMAGE_FILE).read_bytes(), type=Image)

@@ -35,7 +35,7 @@ class RunAs:
         self._libc = ctypes.CDLL(None, use_errno=True)
 
     def drop_rights(self, *fds: int) -> None:
-        """Give up all rights of the shim permanently. `ours` are descriptors that the command may reopen."""
+        """Give up all rights of the shim permanently. `fds` are descriptors that the command may reopen."""
         if self._binds:
             self._mount()
         for fd in fds:

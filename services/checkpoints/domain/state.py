@@ -156,7 +156,7 @@ class Totals(msgspec.Struct, frozen=True):
 
 
 REGISTERED, STORED, DELETING, DELETED, FAILED = "registered", "there", "going", "gone", "failed"
-"""The standings of a checkpoint; see `standing`."""
+"""The standings of a checkpoint; see `deletion_status`."""
 
 
 @dataclass
@@ -360,7 +360,7 @@ class State(People):
     def checkpoints_of_experiment(self, experiment_id: int, *statuses: str) -> Iterator[Checkpoint]:
         """The checkpoints of an experiment with these standings, oldest first within each.
 
-        Without `kinds`, all of them.
+        Without `statuses`, all of them.
         """
         if experiment_id not in self.experiments:
             return iter(())

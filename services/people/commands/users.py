@@ -31,7 +31,7 @@ from services.people.domain.accounts import ADMIN
 from services.people.domain.state import People
 
 MAX_NAME_CHARACTERS = 128
-MAX_SETTINGS_BYTES = 1 << 20
+MAX_SETTINGS_CHARACTERS = 1 << 20
 USER_FIELDS = ("username", "admin", "active", "remote", "display_name", "agent_user")
 
 
@@ -154,9 +154,9 @@ def keep_settings(state: People, command: KeepSettings, call: Call) -> Result:
     settings = tuple(settings_by_key.values())
     if (
         sum(len(setting.storage_path) + len(setting.key) + len(setting.value) for setting in settings)
-        > MAX_SETTINGS_BYTES
+        > MAX_SETTINGS_CHARACTERS
     ):
-        raise invalid(f"all settings of a user together may have {MAX_SETTINGS_BYTES} characters")
+        raise invalid(f"all settings of a user together may have {MAX_SETTINGS_CHARACTERS} characters")
     if settings == before:
         return Result()
     what = "forgotten" if command.forget else "kept"

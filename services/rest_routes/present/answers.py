@@ -96,7 +96,7 @@ class ColumnsThere(TypedDict):
 
 
 def response_schema(shape: Any) -> dict[str, Any]:
-    """Declare what a route answers: `@router.get(path, **answering(Trials))`."""
+    """Declare what a route answers: `@router.get(path, **response_schema(Trials))`."""
     return {"responses": {200: {"model": shape, "description": "Done"}}}
 
 

@@ -132,7 +132,7 @@ class Gate:
 
     def _switch_limited(self, account: Account, lane: Lane) -> None:
         """Switch a lane between limited and unlimited."""
-        # Requests that are in a book stay there until the next settling.
+        # Requests that are in a book stay there until the next `update_books`.
         if lane.holders:
             self._limited_lanes[account] = lane
         else:
@@ -210,7 +210,7 @@ class Gate:
     def not_admitted(self, pool: str) -> Iterator[Request]:
         """Yield the requests of a pool that are not admitted, in no particular order.
 
-        Valid only after settling.
+        Valid only after `update_books`.
         """
         if pool in self._limited:
             for key, line in self._lines.items():

@@ -31,7 +31,7 @@ SEVERITY: tuple[Life, ...] = (
 )
 """Stopping states only become more severe (scheduling spec, 8.3)."""
 LIVE_STATUSES = ("waiting", "resting", "running", "leaving", "dying")
-"""The standings of a trial that has not ended; see `standing`."""
+"""The standings of a trial that has not ended; see `trial_status`."""
 END_STATES: tuple[Life, ...] = ("COMPLETED", "CANCELED", "ERROR")
 HEARD = "heard"
 STATUSES_TO_REVIEW: dict[Life, tuple[str, ...]] = {
@@ -329,7 +329,7 @@ class State(People, Bindings):
         return (self.trials[id] for key in keys for id in self.trials_by_status.ids(*key))
 
     def status_key(self, trial_id: int) -> tuple[int, str, int]:
-        """A trial's place in `standing`."""
+        """A trial's place in `trials_by_status`."""
         return _status_key(self.trials[trial_id])
 
     def has_live_trials(self, experiment_id: int) -> bool:

@@ -59,8 +59,8 @@ def parse_request(
 ) -> dict[str, Any]:
     """Return the main program of a rank. Raises `Refusal`.
 
-    `python` is the first word of the launcher's own command line, `given` its environment, and `loaded` the
-    names of the modules that ranks would find.
+    `python` is the first word of the launcher's own command line, `launcher_env` its environment, and
+    `loaded` the names of the modules that ranks would find.
     """
     words = client_request["argv"]
     is_module = words[1:2] == ["-m"]

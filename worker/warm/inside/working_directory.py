@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 TRANSIENT_READERS = {"inspect", "tempfile", "multiprocessing.process"}
-"""They read it only in passing; `becoming` handles the last one."""
+"""They read it only in passing; `script_process` handles the last one."""
 
 
 @contextlib.contextmanager
