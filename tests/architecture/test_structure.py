@@ -109,7 +109,7 @@ def called(function):
 
 
 def vague_names(source):
-    """Variables and parameters with one of the `VAGUE` names; fields of records are stored and sent, and stay."""
+    """Variables and parameters with one of the `VAGUE` names. Fields of records stay: they are stored."""
     nodes = list(ast.walk(ast.parse(source)))
     fields = {
         statement.target

@@ -56,7 +56,7 @@ def decided(number, *drafts):
 
 
 async def read(log, count, stream=subjects.CONTROL, after=0, filters=()):
-    """The next `count` messages, and whether the reader has caught up by then."""
+    """At least the next `count` messages, read until the reader has caught up."""
     messages, caught_up = [], False
     async with log.read(stream, after=after, subjects=filters) as feed:
         while len(messages) < count or not caught_up:

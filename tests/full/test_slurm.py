@@ -75,8 +75,10 @@ def cluster(slurm, tmp_path_factory):
     slurm_cluster = LocalCluster(
         folder / "cluster", agents=0, pools_file=str(folder / "pools.yaml"), settings=settings
     )
-    yield slurm_cluster.up()
-    slurm_cluster.down()
+    try:
+        yield slurm_cluster.up()
+    finally:
+        slurm_cluster.down()
 
 
 class Search:

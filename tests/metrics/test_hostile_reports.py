@@ -106,7 +106,7 @@ def test_a_new_run_does_not_add_to_what_is_remembered(world):
 def test_refusals_fill_no_log(world, monkeypatch):
     monkeypatch.setattr(judge, "MAX_REFUSALS_PER_TRIAL", 20)
     bad = series("training", [-1] * 500, {"a": [1.0] * 500})
-    position = len(world.add(reports(bad)).streams["REPORTS"])
+    world.add(reports(bad))
     assert len(world.fold().pending()) == 20
     position = len(world.add(reports(bad, number=2)).streams["REPORTS"])
     world.fold().decide()
