@@ -65,6 +65,9 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self._calls += 1
         call = _Call((self.now + delay, self._calls, callback, args, context or copy_context()))
         if delay < RESOLUTION_S:
+            # Time moves on even so. Whoever waits for the last digits would otherwise wait again at the same
+            # time, for ever.
+            self.now = max(self.now, call[0])
             self._ready.append(call)
         else:
             heappush(self._timers, call)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tests.simulation.loop import Deadlock, at_once, run
+from tests.simulation.loop import RESOLUTION_S, Deadlock, at_once, run
 
 
 def test_an_hour_takes_no_time_and_timers_go_off_in_order():
@@ -29,6 +29,19 @@ def test_a_deadline_passes_in_virtual_time():
         return asyncio.get_running_loop().time()
 
     assert run(main()) == 100.0
+
+
+def test_who_waits_for_the_last_digits_of_a_time_reaches_it():
+    """With a clock that stands still meanwhile, a decider would look at its due time for ever."""
+
+    async def story():
+        due, naps = RESOLUTION_S / 2, 0
+        while asyncio.get_running_loop().time() < due and naps < 10:
+            await asyncio.sleep(due - asyncio.get_running_loop().time())
+            naps += 1
+        return naps
+
+    assert run(story()) == 1
 
 
 def test_everybody_waiting_is_a_deadlock():
