@@ -3,7 +3,7 @@
 import { Autocomplete } from "@base-ui/react/autocomplete";
 import { Dialog } from "@base-ui/react/dialog";
 import { Search } from "lucide-react";
-import { type RefObject, useEffect, useMemo, useState } from "react";
+import { type RefObject, useEffect, useLayoutEffect, useMemo, useState } from "react";
 import { useNavigate } from "react-router";
 
 import { useExperimentMenu } from "../lists/acts";
@@ -28,7 +28,7 @@ function useActsOn(found: Found | undefined, text: string): Group[] | null {
 
 /** `typed` holds what was typed while the palette was on its way. */
 export function Palette({ typed, onClose }: { typed: RefObject<string>; onClose: () => void }) {
-  const [text, setText] = useState(() => typed.current);
+  const [text, setText] = useState("");
   const [lit, setLit] = useState<Found>();
   const [within, setWithin] = useState<Found>();
   const anywhere = useFound(text);
@@ -44,6 +44,8 @@ export function Palette({ typed, onClose }: { typed: RefObject<string>; onClose:
     else if (one.href) location.assign(one.href);
     else one.act?.();
   };
+  // Not before this is on the page: until then letters still go to `typed`.
+  useLayoutEffect(() => setText(typed.current), [typed]);
   useEffect(() => {
     if (entered !== text || !isCurrent) return;
     setEntered(undefined);
@@ -80,6 +82,8 @@ export function Palette({ typed, onClose }: { typed: RefObject<string>; onClose:
                   // The dialog gives the focus some time later, and letters typed until then would be lost.
                   autoFocus
                   onKeyDown={(event) => {
+                    // The dialog listens only some time after it is shown.
+                    if (event.key === "Escape") return onClose();
                     // Enter right after the text: the list may still be that of an earlier one, and its first row
                     // something else. A second Enter takes what is shown.
                     if (event.key === "Enter" && !isCurrent && entered !== text) {
