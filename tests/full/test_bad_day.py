@@ -19,6 +19,7 @@ import requests
 from determined import context
 from tests.fixtures.counting_search import operations, outcome, write_counting_search
 from tests.fixtures.local_cluster import TERMINAL, wait_for
+from tests.fixtures.reading import read_control
 
 MINUTES = float(os.environ.get("STEADFAST_BAD_DAY_MINUTES", "60"))
 DISK_MEGABYTES = 768
@@ -158,9 +159,10 @@ def test_an_hour_of_everything_changes_nothing(local_cluster, small_disk, tmp_pa
     searches.append(begun(cluster, model))
     wait_for(lambda: ended(cluster, searches[-1]), 300, "a search after all that")
     print(dict(day.happened), len(searches), "searches")
+    events = read_control(cluster)
     for id in searches:
         assert cluster.experiment(id)["state"] == "STATE_COMPLETED"
-        assert (outcome(cluster, id), operations(cluster, id)) == expected
+        assert (outcome(cluster, id), operations(cluster, id, events)) == expected
 
 
 def begun(cluster, model):
