@@ -10,6 +10,7 @@ from det_contracts.events.worker import WorkerRegistered
 from det_contracts.queries import Waiting
 from det_contracts.states import OVER
 from services.kit.rules import every_key
+from services.scheduler.queries import CALLED
 from tests.simulation import story
 from tests.simulation.clients import clients
 from tests.simulation.fake_database import FakeSnapshot, states_differ
@@ -277,10 +278,9 @@ def _waits_with_reason(ledger, allocation, why):
         raise Violation("everything that can end does", f"{allocation} still runs")
     if not why.get(allocation.id):
         raise Violation("who waits is told why", f"{allocation.id} waits for nothing")
-    if any(
-        other.id in why[allocation.id] for other in ledger.allocations.values() if other is not allocation
-    ):
-        # It waits behind a job of higher rank, which is checked by itself.
+    others = (other for other in ledger.allocations.values() if other is not allocation)
+    if any(f"behind {_called(other)} (" in why[allocation.id] for other in others):
+        # That has a higher rank, and is checked by itself.
         return
     for host in ledger.workers.values():
         now = ledger.position
@@ -297,6 +297,13 @@ def _waits_with_reason(ledger, allocation, why):
         ):
             there = f"{host.id} has {free} free: {why[allocation.id]}"
             raise Violation("who fits is placed", f"{allocation.id} needs {allocation.slots}, {there}")
+
+
+def _called(allocation):
+    """What the scheduler calls it to users."""
+    if allocation.trial_id is None:
+        return CALLED[allocation.kind]
+    return f"trial {allocation.trial_id} of experiment {allocation.experiment_id}"
 
 
 def _is_allowed(ledger, allocation):
