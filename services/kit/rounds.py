@@ -218,26 +218,34 @@ class Rounds(Generic[S]):
                 break
             if new_round.unfinished or ahead.is_unknown or self._stopwatch() - began > TIME_BUDGET_S:
                 break
-        if self._rules.reacts_ahead and not new_round.unfinished and not ahead.is_unknown:
+        may_react = self._rules.may_react_ahead
+        if may_react is not None and not new_round.unfinished and not ahead.is_unknown:
             try:
-                self._react_ahead(new_round, ahead, began)
+                self._react_ahead(new_round, ahead, began, may_react)
             except PageFault:
                 waiting.put_back(new_round.waiting)
                 raise
         return new_round
 
-    def _react_ahead(self, new_round: Round, ahead: PredictedState[S], began: float) -> None:
+    def _react_ahead(
+        self,
+        new_round: Round,
+        ahead: PredictedState[S],
+        began: float,
+        may_react: Callable[[S, S, Sequence[Any]], bool],
+    ) -> None:
         """Add what the commands' events call for, as if these were in the log already.
 
-        What does not fit, takes too long or fails is decided once they are read back, when each record that
-        they change is asked about in any case.
+        What does not fit, takes too long, fails, or may not hold by then is decided once they are read back,
+        when each record that they change is asked about in any case.
         """
         while ahead.touched and self._stopwatch() - began < TIME_BUDGET_S:
             key = next(iter(ahead.touched))
             cause = ahead.touched.pop(key)
             try:
-                made = new_round.encode(self._rules.react(ahead.state, key), self._rules.owner, cause)
-                if not new_round.fits(made):
+                events = self._rules.react(ahead.state, key)
+                made = new_round.encode(events, self._rules.owner, cause)
+                if not new_round.fits(made) or not may_react(ahead.base, ahead.state, events):
                     return
                 ahead.fold(made, self._rules.owner, new_round.at)
             except PageFault:
@@ -313,7 +321,8 @@ class PredictedState(Generic[S]):
         self._rules = rules
         self._next = position + 2
         """Position of the round's first event, which follows the decision record."""
-        self._base = state
+        self.base = state
+        """The state as it is; read-only."""
         self._view: S | None = None
         self.is_unknown = False
         """True if no further command can be decided before this round is in the log."""
@@ -323,13 +332,13 @@ class PredictedState(Generic[S]):
     @property
     def state(self) -> S:
         """The predicted state; read-only."""
-        return self._base if self._view is None else self._view
+        return self.base if self._view is None else self._view
 
     def fold(self, made: Sequence[Decided], actor: str, at: float) -> None:
         """Fold further events into the view. If the fold raises, the events must not reach the log."""
         if made and self._view is None:
             # A round of refusals needs no view.
-            self._view = view_of(self._base)
+            self._view = view_of(self.base)
         for decided in made:
             ahead = Recorded(self._next, decided.event, decided.id, actor, at, decided.cause)
             for kind, key in self._rules.evolve(self.state, ahead):

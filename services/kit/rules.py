@@ -78,9 +78,10 @@ class Rules(Generic[S]):
     """Whether streams other than CONTROL must not be read yet."""
     skips: Callable[[S, Stored], bool] | None = None
     """Whether a message of a stream other than CONTROL is another process's. It is not decoded then."""
-    reacts_ahead: bool = False
-    """Whether what the events of a command call for is appended in one batch with them. Their positions are
-    predicted then, so `react` must not depend on positions (docs/decisions/0091)."""
+    may_react_ahead: Callable[[S, S, Sequence[Any]], bool] | None = None
+    """Whether events that the state predicted after a command calls for may be in one batch with the
+    command's (docs/decisions/0091). It is given the state, the predicted one and the events, and must refuse
+    those that would not hold if events of others are stored before the batch. None: they never are."""
     roots: Roots[S] | None = None
     """Which records belong together and are evicted from memory together; None if all stay in memory."""
     fold_version: int = 1

@@ -20,6 +20,7 @@ from services.searcher.measures import readings
 from services.searcher.preview import PREVIEW
 from services.searcher.queries import ANSWERS
 from services.searcher.react import TIMERS, react
+from services.searcher.react_ahead import may_react_ahead
 from services.searcher.rights import directory
 from services.searcher.script_answers import (
     best_validation_handler,
@@ -34,9 +35,7 @@ RULES = Rules(
     roots=ROOTS,
     evolve=add_people_fold(evolve),
     react=react,
-    # Its `react` reads no positions, so trials and run requests can go into the batch of their experiment
-    # (decision 91).
-    reacts_ahead=True,
+    may_react_ahead=may_react_ahead,
     commands=add_access_checks(COMMANDS, directory),
     answers=ANSWERS,
     timers=TIMERS,

@@ -124,7 +124,7 @@ COMMANDS = {
     Endless: lambda state, command, call: Result([trial.Progressed(1, 1, 1.0)] * 1500),
 }
 RULES = Rules(owner="toy", state=State, evolve=evolve, react=react, commands=COMMANDS)
-AHEAD = replace(RULES, reacts_ahead=True)
+AHEAD = replace(RULES, may_react_ahead=lambda *_: True)
 
 
 def draft(event, id):
