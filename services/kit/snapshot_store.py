@@ -98,9 +98,14 @@ class DatabaseSaver:
     def watch(self, listener: Callable[[Collection[Key]], None]) -> None:
         """Call `listener` with the keys of each folded batch before they are saved.
 
-        Batches arrive in log order, each once.
+        Batches arrive in log order, each once. After a reload it is called with all keys.
         """
         self._listeners.append(listener)
+
+    @property
+    def folded_position(self) -> int:
+        """The position in CONTROL up to which what listeners are called about is folded."""
+        return self._folded_position.position
 
     @property
     def unsaved_events(self) -> int:

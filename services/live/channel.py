@@ -90,7 +90,8 @@ class Live:
             self._notify(topics)
 
     def _remember(self, topics: frozenset[str]) -> None:
-        self._past.append((self._catalogue.position, topics))
+        # Not that of the catalogue, which still is the former one while a state is loaded again.
+        self._past.append((self._catalogue.folded_position, topics))
         if len(self._past) > MAX_REMEMBERED:
             self._past_starts_after = self._past.popleft()[0]
 
