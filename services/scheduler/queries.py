@@ -76,7 +76,7 @@ class WaitExplainer:
 
     def __init__(self, state: State) -> None:
         self._state = state
-        self._quota_explainer = QuotaExplainer(state)
+        self._quota_explainer = QuotaExplainer(state, self._called)
         self._pools: dict[str, Explainer] = {}
         self._supply_descriptions: dict[str, str] = {}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from services.kit.quotas import limits
 from services.scheduler.domain import State
 from services.scheduler.domain.gate import ChargedRequest
@@ -15,8 +17,10 @@ MAX_SHOWN = 3
 class QuotaExplainer:
     """Explains the requests that are currently kept out. Each sum is computed once."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, called: Callable[[str], str]) -> None:
+        """`called` returns what users call an allocation."""
         self._state = state
+        self._called = called
         self._gate = state.index.gate
         self._gate.update_books()
         self._used_slots: dict[str, int] = {}
@@ -53,11 +57,12 @@ class QuotaExplainer:
         for holder in holders:
             ids = self._gate.reserved.get(holder, ())
             if ids:
+                names = ", ".join(map(self._called, ids[:MAX_SHOWN]))
                 more = f" and {len(ids) - MAX_SHOWN} more" if len(ids) > MAX_SHOWN else ""
                 return (
                     f"{self._capitalized_name(holder)} holds {self._used(holder)} of its "
                     f"{format_slots(self._limit(holder))}, and the rest is "
-                    f"kept for {', '.join(ids[:MAX_SHOWN])}{more}, ahead in the queue; {free}."
+                    f"kept for {names}{more}, ahead in the queue; {free}."
                 )
         return "It is within its quotas, and takes its place in the queue with the next pass."
 

@@ -97,7 +97,11 @@ def quick(request, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.full] * (name in HEAVY)) for name in NAMES]
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.full, pytest.mark.timeout(1200)] if name in HEAVY else [])
+        for name in NAMES
+    ],
 )
 def test_it_prints_its_table(name, quick):
     check(name, *quick(name))

@@ -132,8 +132,8 @@ def test_a_gang_is_let_in_whole_and_is_not_passed_by_small_ones(limited):
     limited.request(3, slots=1, experiment=3)
     assert holds(limited.state) == {"1.t1.1"}
     assert limited.why(3) == (
-        "User 'ann' holds 2 of its 4 slots, and the rest is kept for 1.t2.1, ahead in the queue; "
-        "6 are free in the pool."
+        "User 'ann' holds 2 of its 4 slots, and the rest is kept for trial 2 of experiment 2, "
+        "ahead in the queue; 6 are free in the pool."
     )
     assert assigned(limited.ended(1)) == ["1.t2.1"]
     assert assigned(limited.ended(2)) == ["1.t3.1"]

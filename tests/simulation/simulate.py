@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import math
+import re
 from dataclasses import replace
 
 from det_contracts import codec, subjects
@@ -279,8 +280,8 @@ def _waits_with_reason(ledger, allocation, why):
     if not why.get(allocation.id):
         raise Violation("who waits is told why", f"{allocation.id} waits for nothing")
     others = (other for other in ledger.allocations.values() if other is not allocation)
-    if any(f"behind {_called(other)} (" in why[allocation.id] for other in others):
-        # That has a higher rank, and is checked by itself.
+    if any(re.search(rf"{_called(other)}\b", why[allocation.id]) for other in others):
+        # It waits behind one of higher rank, which is checked by itself.
         return
     for host in ledger.workers.values():
         now = ledger.position
