@@ -32,6 +32,7 @@ from services.catalogue.peers import Peers
 from services.catalogue.store import write_rows
 from services.gateway.http.server import application
 from services.kit import migrate
+from services.kit.awaitable_position import AwaitablePosition
 from services.kit.blobs import DirectoryBlobs
 from services.kit.conditions import Conditions
 from services.kit.health_reports import HealthReports
@@ -184,7 +185,7 @@ async def client(filled_catalogue: Catalogue, folder: Path) -> httpx.AsyncClient
         settings=Settings(cluster_id="c", cluster_name="benchmark"),
         catalogue=filled_catalogue,
         peers=Peers(Alone(), filled_catalogue),
-        live=Live(filled_catalogue, MemoryLog()),
+        live=Live(filled_catalogue, MemoryLog(), AwaitablePosition()),
         journal=MemoryLog(),
         blobs=DirectoryBlobs(folder),
         token_key=b"a key that is long enough",

@@ -54,11 +54,6 @@ class Catalogue:
         """The position in CONTROL up to which events are folded."""
         return self._runner.positions[subjects.CONTROL]
 
-    @property
-    def folded_position(self) -> int:
-        """The same of what listeners of the saver are being called about."""
-        return self._saver.folded_position
-
     async def catch_up(self) -> bool:
         """Wait until records include everything that any replica has acknowledged so far.
 

@@ -78,7 +78,7 @@ async def serve_http(parts: Parts) -> None:
     tls = server_context(settings)
     parts.starting = "writing what lists are read from"
     catalogue = Catalogue(parts.runner, parts.saver, parts.database, LogEnd(partial(end_of_log, parts)))
-    live = Live(catalogue, parts.journal)
+    live = Live(catalogue, parts.journal, parts.saver.folded_position)
     parts.measures.register(live.readings)
     storage = default_storage(settings)
     monitored_disks = disks(settings, storage)

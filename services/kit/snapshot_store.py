@@ -89,8 +89,8 @@ class DatabaseSaver:
         self._has_unsaved = asyncio.Event()
         self._save_now = asyncio.Event()
         self._has_capacity = asyncio.Event()
-        self._folded_position = AwaitablePosition()
-        """Position up to which CONTROL is folded."""
+        self.folded_position = AwaitablePosition()
+        """Position up to which CONTROL is folded, also while listeners are called."""
         self._waiting_readers = 0
         """Number of callers waiting for the folded state to be saved."""
         self._listeners: list[Callable[[Collection[Key]], None]] = []
@@ -101,11 +101,6 @@ class DatabaseSaver:
         Batches arrive in log order, each once. After a reload it is called with all keys.
         """
         self._listeners.append(listener)
-
-    @property
-    def folded_position(self) -> int:
-        """The position in CONTROL up to which what listeners are called about is folded."""
-        return self._folded_position.position
 
     @property
     def unsaved_events(self) -> int:
@@ -123,7 +118,7 @@ class DatabaseSaver:
         self.saved_positions = dict(positions)
         self._unsaved = Unsaved()
         self.portions.reload(positions)
-        self._folded_position.begin(positions.get(subjects.CONTROL, 0))
+        self.folded_position.begin(positions.get(subjects.CONTROL, 0))
         if self.portions.folded:
             # After a reload, anything a listener waits for may have happened in between.
             for listener in self._listeners:
@@ -246,7 +241,7 @@ class DatabaseSaver:
             self._unsaved.records[key] = UnsavedRecord(record, root, portion)
         if self._projection is not None:
             self._unsaved.add_events(events, portion, size)
-        self._folded_position.advance(positions.get(subjects.CONTROL, 0))
+        self.folded_position.advance(positions.get(subjects.CONTROL, 0))
         self._has_unsaved.set()
         for listener in self._listeners:
             listener(keys)
@@ -380,7 +375,7 @@ class DatabaseSaver:
         """
         try:
             async with asyncio.timeout(within_s):
-                await self._folded_position.wait_for_position(position)
+                await self.folded_position.wait_for_position(position)
                 await self._wait_until_saved()
         except TimeoutError:
             saved = self.saved_positions.get(subjects.CONTROL, 0)

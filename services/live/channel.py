@@ -12,6 +12,7 @@ import msgspec
 
 from det_contracts.problems import Refused
 from services.catalogue.catalogue import Catalogue
+from services.kit.awaitable_position import AwaitablePosition
 from services.kit.log import Log
 from services.kit.process_metrics import Reading
 from services.kit.rules import Key
@@ -62,8 +63,10 @@ class PageReader:
 class Live:
     """All pages open at this gateway."""
 
-    def __init__(self, catalogue: Catalogue, journal: Log) -> None:
+    def __init__(self, catalogue: Catalogue, journal: Log, folded_position: AwaitablePosition) -> None:
+        """`folded_position` is that of the saver which calls `notify_changes`."""
         self._catalogue = catalogue
+        self._folded_position = folded_position
         self._readers: defaultdict[str, dict[PageReader, None]] = defaultdict(dict)
         """Per topic."""
         self._turns = Turns()
@@ -91,7 +94,7 @@ class Live:
 
     def _remember(self, topics: frozenset[str]) -> None:
         # Not that of the catalogue, which still is the former one while a state is loaded again.
-        self._past.append((self._catalogue.folded_position, topics))
+        self._past.append((self._folded_position.position, topics))
         if len(self._past) > MAX_REMEMBERED:
             self._past_starts_after = self._past.popleft()[0]
 

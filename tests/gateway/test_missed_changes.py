@@ -5,6 +5,7 @@ import types
 
 import msgspec
 
+from services.kit.awaitable_position import AwaitablePosition
 from services.live.channel import Live
 
 
@@ -24,15 +25,14 @@ def test_a_state_that_is_loaded_again_counts_from_where_it_was_loaded():
     async def wait_for_position(position):
         pass
 
-    catalogue = types.SimpleNamespace(
-        state=None, position=100, folded_position=100, wait_for_position=wait_for_position
-    )
-    live = Live(catalogue, journal=None)
+    catalogue = types.SimpleNamespace(state=None, position=100, wait_for_position=wait_for_position)
+    folded = AwaitablePosition(100)
+    live = Live(catalogue, None, folded)
     live.start_recording()
-    catalogue.position = catalogue.folded_position = 121
+    catalogue.position = folded.position = 121
     live.notify_changes([("workspaces", 1)])
     # Another replica had saved more than this one had folded.
-    catalogue.folded_position = 160
+    folded.position = 160
     live.notify_changes([("workspaces", 2)])
     catalogue.position = 186
     assert missed_topics(live, after=121) == ["workspaces"]

@@ -57,7 +57,7 @@ class Gateway(Replica):
     async def run_background_tasks(self, parts):
         """Like the start of `services.gateway.app.serve_http`."""
         self.catalogue = Catalogue(parts.runner, parts.saver, parts.database, LogEnd(self._end_of_log))
-        self.live = Live(self.catalogue, parts.journal)
+        self.live = Live(self.catalogue, parts.journal, parts.saver.folded_position)
         self.peers = Peers(Asks(self._world), self.catalogue)
         self.following = FollowerResources(self.peers, Tails(parts.journal, self.catalogue))
         await parts.runner.ready.wait()
@@ -75,7 +75,7 @@ class Gateway(Replica):
             "readers": len(self.following.tails._readers),
             "asking": self.saver._waiting_readers,
             "questions": int(self.catalogue._log_end._next is not None),
-            "reads": len(self.saver._folded_position._marks) + len(self.saver.portions.saved._marks),
+            "reads": len(self.saver.folded_position._marks) + len(self.saver.portions.saved._marks),
         }
         return {what: count for what, count in counts.items() if count}
 
