@@ -206,14 +206,7 @@ def main(size: Size) -> None:
 def tell_trials(size: Size) -> None:
     all_turns = turns(TRIALS, size.trials, size)
     for contender, count, measurements in all_turns:
-        rate = middle(measurements, "per_second")
-        row(
-            f"{contender.title}: {count:,} short trials",
-            rate,
-            "trials/s",
-            "",
-            beside(all_turns, rate, "per_second"),
-        )
+        _row(f"{contender.title}: {count:,} short trials", measurements, "per_second", "trials/s", all_turns)
         memory = median([most for _, most in measurements]) / MIB
         row(f"{contender.title}: peak memory of the process tree (PSS)", memory, "MiB")
 
@@ -222,29 +215,20 @@ def tell_reports(size: Size) -> None:
     all_turns = turns(REPORTS, size.reports, size)
     for contender, _, measurements in all_turns:
         for key in ("p50", "p99"):
-            took = middle(measurements, key)
-            row(f"{contender.title}: a report, {key}", took, "us", "", beside(all_turns, took, key))
+            _row(f"{contender.title}: a report, {key}", measurements, key, "us", all_turns)
 
 
 def tell_stored(size: Size) -> None:
     all_turns = turns(STORED, size.points, size)
     for contender, count, measurements in all_turns:
-        rate = middle(measurements, "per_second")
-        ratio = beside(all_turns, rate, "per_second")
-        row(f"{contender.title}: {count:,} points until a query answers them", rate, "points/s", "", ratio)
+        measure = f"{contender.title}: {count:,} points until a query answers them"
+        _row(measure, measurements, "per_second", "points/s", all_turns)
 
 
 def tell_curves(size: Size) -> None:
     all_turns = turns(CURVES, size.points, size)
     for contender, count, measurements in all_turns:
-        took = middle(measurements, "p50")
-        row(
-            f"{contender.title}: a curve of {count:,} points is read",
-            took,
-            "ms",
-            "",
-            beside(all_turns, took, "p50"),
-        )
+        _row(f"{contender.title}: a curve of {count:,} points is read", measurements, "p50", "ms", all_turns)
 
 
 Turns = list[tuple[Contender, int, list[Measurement]]]
@@ -273,6 +257,12 @@ def _took_turn(contender: Contender, whole: int, size: Size, measurements: list[
         print(f"{contender.title} is left out: {why}", file=sys.stderr, flush=True)
         return False
     return True
+
+
+def _row(measure: str, measurements: list[Measurement], key: str, unit: str, all_turns: Turns) -> None:
+    """Print the median of all rounds, beside that of the first of the group."""
+    value = middle(measurements, key)
+    row(measure, value, unit, "", beside(all_turns, value, key))
 
 
 def middle(measurements: list[Measurement], key: str) -> float:

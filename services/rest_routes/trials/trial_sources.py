@@ -105,9 +105,9 @@ def _using(call: UserCall, uuid: str) -> list[TrialSource]:
 
 async def _answer(call: UserCall, query: SourcesQuery, sources: Iterable[TrialSource]) -> Response:
     chosen = [source for source in sources if query.trial_source_info_type in ("", source.kind)]
-    remaining_sources = await _newest_visible(call, chosen)
-    reports = await _reports(call, [source.trial_id for source in remaining_sources])
-    return call.answer({"data": [_shown(source, reports[source.trial_id]) for source in remaining_sources]})
+    newest = await _newest_visible(call, chosen)
+    reports = await _reports(call, [source.trial_id for source in newest])
+    return call.answer({"data": [_shown(source, reports[source.trial_id]) for source in newest]})
 
 
 async def _newest_visible(call: UserCall, sources: Sequence[TrialSource]) -> list[TrialSource]:
