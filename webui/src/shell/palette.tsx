@@ -83,7 +83,7 @@ export function Palette({ typed, onClose }: { typed: RefObject<string>; onClose:
                   autoFocus
                   onKeyDown={(event) => {
                     // The dialog listens only some time after it is shown.
-                    if (event.key === "Escape") return onClose();
+                    if (event.key === "Escape" && !event.nativeEvent.isComposing) return onClose();
                     // Enter right after the text: the list may still be that of an earlier one, and its first row
                     // something else. A second Enter takes what is shown.
                     if (event.key === "Enter" && !isCurrent && entered !== text) {
