@@ -37,8 +37,9 @@ def demand_of(
     ready = Counter(
         (request.group, size_of(request)) for id in placed if (request := book.waiting.get(id)) is not None
     )
-    for name, queue in book.queues.items():
-        wanted = 0
+    # In queue order: in that of `book.queues`, the reason would depend on whether the scheduler has restarted.
+    for name in (name for priority in sorted(book.levels) for _, name in book.levels[priority]):
+        queue, wanted = book.queues[name], 0
         for size in queue.sizes():
             count = queue.waiting(size) - ready[name, size]
             if size.slots == 0:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from sortedcontainers import SortedList
+
 from services.scheduler.policy.fitting import Pool, Shape
 from services.scheduler.policy.group_queue import GroupQueue, Size, size_of
 from services.scheduler.policy.idle_pass import IdlePass
@@ -27,8 +29,8 @@ class Book:
         self.waiting: dict[str, Request] = {}
         self.running: dict[str, Running] = {}
         self.queues: dict[str, GroupQueue] = {}
-        self.levels: dict[int, set[str]] = {}
-        """Names of the groups that have requests, by priority."""
+        self.levels: dict[int, SortedList] = {}
+        """Groups that have requests, by priority: when each arrived and its name, oldest first."""
         self.lanes: dict[Size, set[str]] = {}
         """Names of the groups that have waiting requests, by size of these."""
         self.leaving: dict[str, Running] = {}
@@ -57,7 +59,7 @@ class Book:
             self._sync_agent(agent)
         self.levels = {}
         for name in self.queues:
-            self.levels.setdefault(self.priority(name), set()).add(name)
+            self._add_to_level(name)
 
     def put_agent(self, agent: Agent) -> None:
         """Add or update an agent. Its used slots are computed from the runs."""
@@ -195,14 +197,17 @@ class Book:
 
     def _add_to_level(self, group: str) -> None:
         if group in self.queues:
-            self.levels.setdefault(self.priority(group), set()).add(group)
+            self.levels.setdefault(self.priority(group), SortedList()).add(self._age(group))
 
     def _remove_from_level(self, group: str) -> None:
         if group in self.queues:
             level = self.levels[self.priority(group)]
-            level.discard(group)
+            level.remove(self._age(group))
             if not level:
                 del self.levels[self.priority(group)]
+
+    def _age(self, group: str) -> tuple[float, str]:
+        return self.group(group).registered, group
 
     def _change_used(self, shares: Iterable[Share], sign: int) -> None:
         for share in shares:

@@ -76,7 +76,7 @@ class _Pass:
         return (hopeless_rank is not None and hopeless_rank <= rank) or not self._victims.any_behind(rank)
 
     def _run_level(self, priority: int) -> None:
-        queues = (self._book.queues[name] for name in self._book.levels[priority])
+        queues = (self._book.queues[name] for _, name in self._book.levels[priority])
         lanes = [lane for queue in queues for lane in queue.lanes(self._zero_slot)]
         if not lanes:
             return

@@ -73,7 +73,7 @@ class Victims:
 
 def _least_urgent_first(book: Book, zero_slot: bool) -> Iterator[tuple[Rank, Running]]:
     for priority in sorted(book.levels, reverse=True):
-        entries = [book.queues[name].running(zero_slot) for name in book.levels[priority]]
+        entries = [book.queues[name].running(zero_slot) for _, name in book.levels[priority]]
         level: Iterator[tuple[QueueKey, Running]] = merge(
             *map(reversed, entries), key=_entry_key, reverse=True
         )

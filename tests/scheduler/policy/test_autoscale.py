@@ -25,3 +25,21 @@ def test_desired_new_instances(case):
         max_zero_slot=case["max_zero_slot_per_agent"],
     )
     assert desired.instances == case["desired_new_instances"]
+
+
+def test_the_reason_names_the_first_of_the_queue_and_not_the_first_that_came_back():
+    """The live book and one that is built from a snapshot have their groups in different orders."""
+    requests = [Request(allocation_id=f"{group}.1", job_id=group, group=group, slots=1) for group in "234"]
+    groups = {"2": Group(registered=2), "3": Group(registered=3), "4": Group(registered=4, priority=1)}
+
+    def reason(book):
+        return demand_of(book, slots_per_instance=1, max_zero_slot=0, stop_at=1).reason
+
+    built = book_of(PoolSettings(), groups=groups, waiting=requests)
+    assert reason(built) == "1 request waits for 1 slot that no worker has; first of experiment 4"
+    built.leave("4.1")
+    assert reason(built) == "1 request waits for 1 slot that no worker has; first of experiment 2"
+    # It is placed, and asks again: the youngest entry of the book, and still the oldest job.
+    built.leave("2.1")
+    built.wait(requests[0])
+    assert reason(built) == "1 request waits for 1 slot that no worker has; first of experiment 2"
