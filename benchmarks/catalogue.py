@@ -151,8 +151,8 @@ class Alone:
 class Saver:
     """The tables are always current, since nobody writes to the log."""
 
-    def watch(self, listener: Any) -> None:
-        self.note = listener
+    def watch(self, on_changed: Any, on_reload: Any) -> None:
+        self.note = on_changed
 
     async def wait_for_position(self, position: int, within_s: float = 0.0) -> None:
         return None

@@ -41,8 +41,8 @@ class Catalogue:
         self.labels = HeldNames(lambda experiment: experiment.labels)
         self.hyperparameters = HeldNames(hyperparameters)
         for cache in (self.columns, self.experiment_ids, self.labels, self.hyperparameters):
-            saver.watch(cache.on_records_changed)
-        saver.watch(self.waiters.on_records_changed)
+            saver.watch(cache.on_records_changed, cache.on_reload)
+        saver.watch(self.waiters.on_records_changed, self.waiters.on_reload)
 
     @property
     def state(self) -> State:

@@ -63,11 +63,20 @@ class Waiters:
             return
         for key in keys:
             for affected_key in _affected_keys(self._state(), key):
-                for waiter in self._waiters.get(affected_key, ()):
-                    if not waiter.queued:
-                        waiter.queued = True
-                        self._to_check.append(waiter)
+                self._queue(affected_key)
         self._schedule_check()
+
+    def on_reload(self) -> None:
+        """Queue all waiters: what they wait for may have happened before the state was loaded anew."""
+        for key in self._waiters:
+            self._queue(key)
+        self._schedule_check()
+
+    def _queue(self, key: Key) -> None:
+        for waiter in self._waiters.get(key, ()):
+            if not waiter.queued:
+                waiter.queued = True
+                self._to_check.append(waiter)
 
     async def wait_until(self, fact: Fact) -> None:
         """Wait until the fact holds. Raises what its condition raises."""

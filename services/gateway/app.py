@@ -51,7 +51,7 @@ REBUILD_PATIENCE_S = 600.0
 
 RULES = Rules(
     owner="gateway",
-    fold_version=10,
+    fold_version=11,
     state=State,
     evolve=evolve,
     # It decides on commands only; nothing follows from the state by itself.
@@ -113,7 +113,7 @@ async def serve_http(parts: Parts) -> None:
     # In this order: what is folded in between is then in the record, and a page that reconnects misses
     # nothing.
     live.start_recording()
-    parts.saver.watch(live.notify_changes)
+    parts.saver.watch(live.notify_changes, live.notify_reload)
     parts.measures.register(backend.limits.readings)
     parts.measures.register(backend.logins.readings)
     parts.measures.register(backend.followed_logs.tails.readings)

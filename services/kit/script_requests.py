@@ -33,8 +33,8 @@ news."""
 class ChangeSource(Protocol):
     """Reports which records were folded."""
 
-    def watch(self, listener: Callable[[Collection[Key]], None]) -> None:
-        """Call `listener` with the keys of each folded batch, in log order."""
+    def watch(self, on_changed: Callable[[Collection[Key]], None], on_reload: Callable[[], None]) -> None:
+        """Call `on_changed` with the keys of each folded batch, and `on_reload` after a reload."""
 
 
 class RecordWaiters:
@@ -42,7 +42,7 @@ class RecordWaiters:
 
     def __init__(self, saver: ChangeSource) -> None:
         self._waiting: defaultdict[Key, dict[asyncio.Future[None], None]] = defaultdict(dict)
-        saver.watch(self._on_changed)
+        saver.watch(self._on_changed, self._on_reload)
 
     def __len__(self) -> int:
         return sum(map(len, self._waiting.values()))
@@ -52,9 +52,16 @@ class RecordWaiters:
         smaller = keys if len(keys) < len(self._waiting) else list(self._waiting)
         for key in smaller:
             if key in keys and key in self._waiting:
-                for waiter in self._waiting[key]:
-                    if not waiter.done():
-                        waiter.set_result(None)
+                self._wake(key)
+
+    def _on_reload(self) -> None:
+        for key in self._waiting:
+            self._wake(key)
+
+    def _wake(self, key: Key) -> None:
+        for waiter in self._waiting[key]:
+            if not waiter.done():
+                waiter.set_result(None)
 
     async def wait_until(self, key: Key, find_answer: Callable[[], V | None], wait_s: float) -> V | None:
         """Return what `find_answer` has about a record as soon as it is not None, or None after `wait_s`

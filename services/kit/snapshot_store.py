@@ -25,7 +25,7 @@ from services.kit.process import StartAgain
 from services.kit.process_metrics import Measures
 from services.kit.rebuild_requests import RebuildRequests
 from services.kit.roots import Roots
-from services.kit.rules import Key, every_key
+from services.kit.rules import Key
 from services.kit.saved_portions import SavedPortions
 from services.kit.saver import Projection
 from services.kit.snapshot import Pages, Snapshot
@@ -93,14 +93,15 @@ class DatabaseSaver:
         """Position up to which CONTROL is folded, also while listeners are called."""
         self._waiting_readers = 0
         """Number of callers waiting for the folded state to be saved."""
-        self._listeners: list[Callable[[Collection[Key]], None]] = []
+        self._listeners: list[tuple[Callable[[Collection[Key]], None], Callable[[], None]]] = []
 
-    def watch(self, listener: Callable[[Collection[Key]], None]) -> None:
-        """Call `listener` with the keys of each folded batch before they are saved.
+    def watch(self, on_changed: Callable[[Collection[Key]], None], on_reload: Callable[[], None]) -> None:
+        """Call `on_changed` with the keys of each folded batch before they are saved, in log order.
 
-        Batches arrive in log order, each once. After a reload it is called with all keys.
+        `on_reload` is called where the state is loaded anew while the service runs. What happened in between
+        has no keys: records may have come and gone that neither state holds.
         """
-        self._listeners.append(listener)
+        self._listeners.append((on_changed, on_reload))
 
     @property
     def unsaved_events(self) -> int:
@@ -120,9 +121,8 @@ class DatabaseSaver:
         self.portions.reload(positions)
         self.folded_position.begin(positions.get(subjects.CONTROL, 0))
         if self.portions.folded:
-            # After a reload, anything a listener waits for may have happened in between.
-            for listener in self._listeners:
-                listener(every_key(state))
+            for _, on_reload in self._listeners:
+                on_reload()
         self._add_roots(strays)
         return state, positions
 
@@ -243,8 +243,8 @@ class DatabaseSaver:
             self._unsaved.add_events(events, portion, size)
         self.folded_position.advance(positions.get(subjects.CONTROL, 0))
         self._has_unsaved.set()
-        for listener in self._listeners:
-            listener(keys)
+        for on_changed, _ in self._listeners:
+            on_changed(keys)
         if self._backlog_fill() > 0.5:
             # Long before whoever folds has to wait.
             self._save_now.set()

@@ -64,7 +64,7 @@ class Live:
     """All pages open at this gateway."""
 
     def __init__(self, catalogue: Catalogue, journal: Log, folded_position: AwaitablePosition) -> None:
-        """`folded_position` is that of the saver which calls `notify_changes`."""
+        """`folded_position` is that of the saver which calls `notify_changes` and `notify_reload`."""
         self._catalogue = catalogue
         self._folded_position = folded_position
         self._readers: defaultdict[str, dict[PageReader, None]] = defaultdict(dict)
@@ -91,6 +91,12 @@ class Live:
         if topics:
             self._remember(frozenset(topics))
             self._notify(topics)
+
+    def notify_reload(self) -> None:
+        """Notify all pages of everything: what changed before the state was loaded anew is not known."""
+        self._past.clear()
+        self._past_starts_after = self._folded_position.position
+        self._notify(list(self._readers))
 
     def _remember(self, topics: frozenset[str]) -> None:
         # Not that of the catalogue, which still is the former one while a state is loaded again.

@@ -33,7 +33,7 @@ from services.scheduler.script_answers import holder_handler, leave_handler
 
 RULES = Rules(
     owner="scheduler",
-    fold_version=7,
+    fold_version=8,
     state=State,
     evolve=add_people_fold(evolve),
     react=react,

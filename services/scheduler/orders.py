@@ -152,7 +152,7 @@ class OrdersWriter:
         self._wake = asyncio.Event()
         self._facts = Facts(parts.journal)
         parts.runner.add_listener(self._facts.on_folded)
-        parts.saver.watch(self._on_records_changed)
+        parts.saver.watch(self._on_records_changed, self._on_reload)
 
     def request_registration(self, worker_id: str, session: str) -> None:
         """Make an unknown worker that sends heartbeats register.
@@ -177,6 +177,12 @@ class OrdersWriter:
             self._on_allocation_changed(state, id)
         if self._outdated:
             self._wake.set()
+
+    def _on_reload(self) -> None:
+        # All that was derived from the former state is derived again, as by a replica that begins to lead.
+        self._is_active = False
+        self._unregistered.clear()
+        self._wake.set()
 
     def _on_allocation_changed(self, state: State, id: str) -> None:
         allocation = state.allocations.get(id)
@@ -211,6 +217,8 @@ class OrdersWriter:
         state: State = self._runner.state
         self._is_active = True
         self._published.clear()
+        self._workers_of.clear()
+        self._briefings.clear()
         self._outdated.update(dict.fromkeys(state.workers))
         for allocation in state.allocations.values():
             if allocation.members:

@@ -162,7 +162,7 @@ class Harness:
         self.peers.position = lambda: len(self.journal.streams["CONTROL"])
         self.catalogue = Catalogue(self.runner, saver, self.database, LogEnd(self._end_of_log))
         live = Live(self.catalogue, self.journal, saver.folded_position)
-        saver.watch(live.notify_changes)
+        saver.watch(live.notify_changes, live.notify_reload)
         self.conditions, self.signs = Conditions("gateway"), HealthReports()
         self.lag: dict[str, HasLag] = {}
         self.backend = Backend(

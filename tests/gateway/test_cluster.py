@@ -204,3 +204,10 @@ def test_the_master_says_who_it_is(gateway):
 @pytest.mark.parametrize("noun", ["commands", "notebooks", "shells", "tensorboards", "templates"])
 def test_lists_of_what_is_not_there_yet_are_empty(gateway, noun):
     assert gateway.get(f"/api/v1/{noun}")[noun] == []
+
+
+@pytest.mark.parametrize("gone", [scheduler.WorkerLost("w-1", "silent"), worker.WorkerLeft("w-1", "s-1")])
+def test_a_repeated_registration_does_not_bring_a_worker_back(gateway, gone):
+    """The scheduler skips it, and an agent that nothing is placed on would be shown as connected."""
+    gateway.given(story.worker_here(), gone, story.worker_here())
+    assert gateway.get("/api/v1/agents")["agents"] == []

@@ -37,3 +37,29 @@ def test_a_state_that_is_loaded_again_counts_from_where_it_was_loaded():
     catalogue.position = 186
     assert missed_topics(live, after=121) == ["workspaces"]
     assert missed_topics(live, after=160) == []
+
+
+def test_what_changed_before_a_state_is_loaded_again_is_not_known():
+    """Nothing tells of what is gone, such as the last template: no record of the new state is one."""
+
+    async def wait_for_position(position):
+        pass
+
+    catalogue = types.SimpleNamespace(state=None, position=100, wait_for_position=wait_for_position)
+    folded = AwaitablePosition(100)
+    live = Live(catalogue, None, folded)
+    live.start_recording()
+
+    async def open_page():
+        events = live.events(["templates"], after=100)
+        assert b'{"topics":[]}' in await anext(events)
+        folded.position = 160
+        live.notify_reload()
+        catalogue.position = 160
+        event = await anext(events)
+        await events.aclose()
+        return event
+
+    assert b'{"topics":["templates"]}' in asyncio.run(open_page())
+    assert missed_topics(live, after=121) == ["experiments", "workspaces"]
+    assert missed_topics(live, after=160) == []

@@ -128,3 +128,20 @@ def test_who_goes_away_while_it_is_woken_takes_nobody_along(gateway, looks):
 
     gateway.run(work())
     assert len(gateway.catalogue.waiters) == 0
+
+
+def test_all_are_looked_after_once_the_state_is_loaded_anew(gateway, looks):
+    """What they wait for may have come, and gone, without a record that tells of it."""
+    facts = [
+        looks.fact(never, ("allocations", "1.r1.1")),
+        looks.fact(lambda _: looks.count > 2, ("models", 7)),
+    ]
+    tasks = gateway.run(begun(gateway, facts))
+
+    async def reload():
+        gateway.catalogue.waiters.on_reload()
+        await asyncio.sleep(0)
+
+    gateway.run(reload())
+    assert [task.done() for task in tasks] == [False, True]
+    gateway.run(end(tasks))

@@ -29,8 +29,8 @@ from services.searcher.script_answers import new_operations
 class Saver:
     """Tells of what is folded."""
 
-    def watch(self, listener):
-        self.fold = listener
+    def watch(self, on_changed, on_reload):
+        self.fold, self.reload = on_changed, on_reload
 
 
 @pytest.fixture
@@ -123,6 +123,22 @@ def test_who_asks_without_end_for_one_trial_waits_in_few_places(saver):
         for waiter in waiting:
             waiter.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)
+
+    asyncio.run(story())
+
+
+def test_all_look_again_after_a_reload(saver):
+    """The record may be paged out since: no key of the new state would tell of it."""
+
+    async def story():
+        news, answers = RecordWaiters(saver), []
+        waiting = asyncio.ensure_future(
+            news.wait_until(("trials", 1), lambda: answers[0] if answers else None, 20)
+        )
+        await asyncio.sleep(0)
+        answers.append("news")
+        saver.reload()
+        assert await waiting == "news"
 
     asyncio.run(story())
 

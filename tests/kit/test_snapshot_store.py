@@ -338,3 +338,19 @@ def test_damaged_records_are_distinguished_from_a_failing_database(database):
 
     asyncio.run(work())
     assert database.failure == ""
+
+
+def test_who_watches_is_told_of_a_reload_and_not_of_records(database):
+    """What the former state held may be gone, and what came and went in between is in neither state."""
+
+    async def work():
+        replica, events = Replica(database, leads=True), []
+        replica.saver.watch(events.append, lambda: events.append("reload"))
+        await replica.saver.load()
+        assert events == []
+        await replica.fold("CONTROL", 3)
+        await replica.saver.load()
+        assert events == [{("sums", "CONTROL")}, "reload"]
+        assert replica.saver.folded_position.position == 0
+
+    asyncio.run(work())

@@ -23,13 +23,13 @@ DEADLINE_S = 60
 class Watched(NullSaver):
     """Tells of what was folded, as the saver of a real service does."""
 
-    listener = None
+    on_changed = None
 
-    def watch(self, listener):
-        self.listener = listener
+    def watch(self, on_changed, on_reload):
+        self.on_changed, self.on_reload = on_changed, on_reload
 
     async def changed(self, state, keys, events, positions, size=0):
-        self.listener(keys)
+        self.on_changed(keys)
 
 
 class Cluster:

@@ -153,3 +153,23 @@ def test_a_worker_may_move_to_another_pool(cluster):
     cluster.job(2, pool="b")
     (assigned,) = cluster.request(2, experiment=2)
     assert assigned.parts[0].worker_id == "w1"
+
+
+@pytest.mark.parametrize("repeated", ["s1", "s2"])
+@pytest.mark.parametrize("presence", ["here", "lost", "left"])
+def test_a_repeated_registration_changes_nothing(cluster, repeated, presence):
+    """The broker may store a message twice: by the repeat, the worker would hold nothing of what it runs."""
+    cluster.worker(slots=2, session="s1", reads_after=2**53 - 1)
+    cluster.worker(slots=2, session="s2", reads_after=2**53 - 1)
+    cluster.job(1)
+    (assigned,) = cluster.request(1)
+    cluster.fold.given(worker.AllocationStarted("w1", assigned.allocation_id))
+    if presence != "here":
+        gone = scheduler.WorkerLost("w1", "silent") if presence == "lost" else worker.WorkerLeft("w1", "s2")
+        cluster.decisions_after(gone)
+    before = cluster.fold.state.workers["w1"], dict(cluster.fold.state.allocations)
+    assert cluster.worker(slots=2, session=repeated, reads_after=2**53 - 1) == []
+    assert (cluster.fold.state.workers["w1"], dict(cluster.fold.state.allocations)) == before
+    # A new session is no repeat.
+    cluster.worker(slots=2, session="s3", reads_after=2**53 - 1)
+    assert cluster.fold.state.workers["w1"].session == "s3"

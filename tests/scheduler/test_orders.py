@@ -396,3 +396,25 @@ def test_nobody_is_given_up_before_the_host_can_know(cluster, monkeypatch):
     assert watch.give_up_commands(cluster.state) == []
     now[0] += 9.0 + heartbeats.GRACE_S + 0.1
     assert [command.worker_id for command in watch.give_up_commands(cluster.state)] == ["w1"]
+
+
+def test_after_a_reload_orders_are_derived_from_the_state_alone(play):
+    async def story(cluster):
+        cluster.schedulers()
+        await cluster.register()
+        await cluster.request(1)
+        await cluster.orders_when(ids)
+        writer, messages = cluster.writers[0], cluster.messages()
+        assert writer._workers_of == {"1.r.1": {"w"}}
+        # As where another replica saved what became of a run, and neither state holds it.
+        writer._workers_of["2.r.1"], writer._briefings["2.r.1"] = {"gone"}, "no context"
+        writer._unregistered["gone"] = "s7"
+        cluster.runners[0]._saver.on_reload()
+        assert not writer.has_current_orders("w")
+        await cluster.until(lambda: writer.has_current_orders("w"))
+        assert (writer._workers_of, writer._unregistered) == ({"1.r.1": {"w"}}, {})
+        assert "2.r.1" not in writer._briefings
+        # They are as before, and not written again.
+        assert cluster.messages() == messages
+
+    play(story)

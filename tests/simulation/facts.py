@@ -157,6 +157,7 @@ class Worker:
     slots: tuple
     instance: str = ""
     presence: str = "here"
+    sessions: frozenset = frozenset()
 
 
 class Reports:

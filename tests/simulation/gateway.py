@@ -63,7 +63,7 @@ class Gateway(Replica):
         await parts.runner.ready.wait()
         await parts.saver.wait_for_position(self.catalogue.position, within_s=REBUILD_PATIENCE_S)
         self.live.start_recording()
-        parts.saver.watch(self.live.notify_changes)
+        parts.saver.watch(self.live.notify_changes, self.live.notify_reload)
         self.serves = True
 
     def left_behind(self):

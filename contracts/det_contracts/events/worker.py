@@ -34,7 +34,7 @@ class WorkerRegistered(msgspec.Struct, frozen=True, kw_only=True):
     host: str = ""
     """Name of the machine or container."""
     session: str
-    """New for each start of the worker process."""
+    """New for each registration."""
     pool: str
     address: str
     version: str
@@ -62,6 +62,19 @@ def is_different_worker(event: WorkerRegistered, instance: str, host: str) -> bo
     versions did not identify themselves.
     """
     return bool(instance and event.instance != instance) or bool(host and event.host != host)
+
+
+SESSIONS_REMEMBERED = 8
+"""Per worker. A registration comes twice at once, or never."""
+
+
+def remember_session(sessions: tuple[str, ...], session: str) -> tuple[str, ...]:
+    """The sessions of a worker's newest registrations, with another one.
+
+    Each registration begins a session, so one whose session is among these is a repeat: the broker may store
+    a message twice. All readers skip it, because what it says of runs is out of date.
+    """
+    return (*sessions, session)[-SESSIONS_REMEMBERED:]
 
 
 @event("worker.left", key="worker_id")

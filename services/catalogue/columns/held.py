@@ -28,8 +28,11 @@ class _BesideFold:
             for id in {int(id) for kind, id in keys if kind == "experiments"}:
                 self._look_at(id, self._state.experiments.get(id))
 
+    def on_reload(self) -> None:
+        """Look at everything again, once somebody asks: the state is another object."""
+        self._state = None
+
     def _follow(self, state: State) -> None:
-        # After a rebuild the state is another object, about which no changes were reported.
         if state is not self._state:
             self._state = state
             self._begin(state)

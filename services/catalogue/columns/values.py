@@ -71,6 +71,10 @@ class ColumnCache:
             # A renamed user changes no experiment, and yet what this column shows.
             self._values.pop("user", None)
 
+    def on_reload(self) -> None:
+        """Compute everything again, once somebody asks: the state is another object."""
+        self._state = None
+
     def _update(self, state: State, changed: set[int]) -> None:
         for name, values in self._values.items():
             if name in self._unsettled:

@@ -20,11 +20,16 @@ def registered(state: State, recorded: Recorded) -> Iterable[Key]:
     connected = state.workers.get(event.worker_id)
     if connected is not None and worker.is_different_worker(event, connected.instance, connected.host):
         return
-    previous = connected or state.away.pop(event.worker_id, None)
+    previous = connected or state.away.get(event.worker_id)
+    sessions = previous.sessions if previous is not None else ()
+    if event.session in sessions:
+        return
+    state.away.pop(event.worker_id, None)
     state.workers[event.worker_id] = Worker(
         id=event.worker_id,
         instance=event.instance,
         host=event.host,
+        sessions=worker.remember_session(sessions, event.session),
         pool=event.pool,
         address=event.address,
         version=event.version,

@@ -8,7 +8,7 @@ import msgspec
 
 from det_contracts.envelope import Recorded
 from det_contracts.events import scheduler, worker
-from det_contracts.events.worker import is_different_worker
+from det_contracts.events.worker import is_different_worker, remember_session
 from services.scheduler.domain import provisioned
 from services.scheduler.domain.records import Allocation, Member, Presence, Switch, Worker
 from services.scheduler.domain.state import Key, State
@@ -23,6 +23,9 @@ def registered(state: State, recorded: Recorded) -> Iterable[Key]:
     """
     event: worker.WorkerRegistered = recorded.event
     stored_worker = state.workers.get(event.worker_id)
+    sessions = stored_worker.sessions if stored_worker is not None else ()
+    if event.session in sessions:
+        return
     if (
         stored_worker is not None
         and stored_worker.presence == "here"
@@ -42,6 +45,7 @@ def registered(state: State, recorded: Recorded) -> Iterable[Key]:
             instance=event.instance,
             host=event.host,
             session=event.session,
+            sessions=remember_session(sessions, event.session),
             pool=event.pool,
             address=event.address,
             version=event.version,

@@ -48,6 +48,8 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     refused: str = ""
     """The newest session of another worker that tried to use the id while this one is here."""
     session: str
+    sessions: tuple[str, ...] = ()
+    """Those of the newest registrations, the present one last; see `remember_session`."""
     pool: str
     address: str
     version: str

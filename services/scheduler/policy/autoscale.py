@@ -37,7 +37,7 @@ def demand_of(
     ready = Counter(
         (request.group, size_of(request)) for id in placed if (request := book.waiting.get(id)) is not None
     )
-    # In queue order: in that of `book.queues`, the reason would depend on whether the scheduler has restarted.
+    # In queue order: that of `book.queues` differs between a scheduler that ran on and one that restarted.
     for name in (name for priority in sorted(book.levels) for _, name in book.levels[priority]):
         queue, wanted = book.queues[name], 0
         for size in queue.sizes():
