@@ -325,6 +325,19 @@ def test_project_text_speaks_of_the_project_alone():
             assert not [word for word in words if word in text], name
 
 
+AT_THE_ROOT = """
+.ci benchmarks contracts deploy docs examples sdk services tests webui worker
+.dockerignore .gitignore ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md LICENSE Makefile README.md
+constraints.txt docker-compose.yaml pyproject.toml
+"""
+
+
+def test_the_root_holds_the_rooms_and_what_tools_look_for_there():
+    """A downloaded wheel, or what else a command leaves there, would be committed with the rest."""
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert {name.partition("/")[0] for name in listed.stdout.splitlines()} == set(AT_THE_ROOT.split())
+
+
 FOR_EVERYBODY = re.compile(r'setattr\((\w+\.)*time, |setattr\("[\w.]+\.time\.\w+"')
 
 
