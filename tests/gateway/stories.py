@@ -141,10 +141,10 @@ def placed(allocation: str, kind: Any, worker_id: str = "w-1") -> scheduler.Allo
     )
 
 
-def worker_here(id: str = "w-1", slots: int = 2) -> worker.WorkerRegistered:
+def worker_here(id: str = "w-1", slots: int = 2, session: str = "s-1") -> worker.WorkerRegistered:
     return worker.WorkerRegistered(
         worker_id=id,
-        session="s-1",
+        session=session,
         pool="default",
         address="127.0.0.1",
         version="0.1.0",

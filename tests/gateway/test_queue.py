@@ -95,7 +95,7 @@ def test_workers_and_slots_are_switched(busy):
 def test_switches_show_and_outlive_an_absence(busy):
     off = scheduler.SlotSwitched(worker_id="w-1", slot_id=1, enabled=False, reason="asked")
     busy.given(scheduler.WorkerSwitched(worker_id="w-1", enabled=False, draining=True, reason="asked"), off)
-    busy.given(scheduler.WorkerLost("w-1", "silent"), story.worker_here())
+    busy.given(scheduler.WorkerLost("w-1", "silent"), story.worker_here(session="s-2"))
     (agent,) = busy.get("/api/v1/agents")["agents"]
     assert (agent["enabled"], agent["draining"]) == (False, True)
     assert [slot["enabled"] for slot in agent["slots"].values()] == [False, False]

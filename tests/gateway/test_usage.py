@@ -57,7 +57,7 @@ def test_a_lost_worker_stays_with_what_became_of_its_trials(used):
     (gone,) = used.get("/api/v1/cluster/away")["agents"]
     assert (gone["id"], gone["reason"], gone["slots"]) == ("w-1", "no sign of life for 30 s", 2)
     assert [run["trialId"] for run in gone["runs"]] == [1]
-    used.given(stories.worker_here())
+    used.given(stories.worker_here(session="s-2"))
     assert used.get("/api/v1/cluster/away")["agents"] == []
 
 
