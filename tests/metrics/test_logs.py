@@ -197,6 +197,20 @@ def test_what_is_found_is_what_fits(world, tables, small, seed):
                 assert all_of(tables.ask, backwards) == wanted[::-1], name
 
 
+@pytest.mark.parametrize("level", [None, "nothing has this level"])
+def test_the_number_at_the_cursor_counts_only_lines_that_the_answer_reflects(saved, tables, level):
+    """A chunk that also holds later lines ends, for this answer, where the answer ends."""
+    saved(lines("a", "b"), lines("other", task="2.z"), lines("c", "d", "e", offset=2), lines("f", offset=5))
+    assert len(chunks(tables)) == 1
+    whole = tables.ask(LogPage(task_id="1.a"))["lines"]
+    with tables.database.engine.begin() as connection:
+        connection.execute(sa.update(POSITIONS).where(POSITIONS.c.stream == "LOGS").values(position=3))
+    page = tables.ask(LogPage(task_id="1.a", levels=[level] if level else []))
+    assert page["lines"] == ([] if level else whole[:5])
+    assert page["through"] == 3
+    assert page["number"] == sum(line["id"] <= page["cursor"] for line in whole) == 5
+
+
 def test_from_any_line_on_it_goes_both_ways(world, tables, small):
     told_in_commits(world, tables, random.Random(5), commits=25)
     whole = all_of(tables.ask, LogPage(task_id="1.a"))

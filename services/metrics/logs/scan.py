@@ -32,6 +32,7 @@ WORK_S = 0.5
 """Maximum time for one answer, in seconds. At least one chunk is always examined."""
 INDEX = (C.first_id, C.last_id, C.number, C.lines, C.first_at, C.last_at, C.kinds)
 BODY = sa.select(C.columns, C.texts).where(C.first_id == sa.bindparam("id"))
+COLUMNS = sa.select(C.columns).where(C.first_id == sa.bindparam("id"))
 Line = dict[str, Any]
 _encode = msgspec.json.Encoder().encode
 
@@ -68,13 +69,22 @@ class Scan:
                 line_count += 1
                 self.cursor, self.number = line["id"], line["number"]
                 yield line
-            down = self._query.descending
             # Past the whole chunk, matches or not: a search that finds nothing must get on as well.
-            self.cursor = row.first_id if down else min(row.last_id, self._before_id - 1)
-            self.number = row.number + (1 if down else row.lines)
+            self.cursor, self.number = self._end_of_chunk(row)
             if self._is_budget_spent():
                 self.more = True
                 return
+
+    def _end_of_chunk(self, row: Any) -> tuple[int, int]:
+        """Id and number of the line at which a chunk ends for this scan, in the requested order."""
+        if self._query.descending:
+            return row.first_id, row.number + 1
+        if row.last_id < self._before_id:
+            return row.last_id, row.number + row.lines
+        # Only the newest chunk can also hold lines that came too late for this scan.
+        packed = self._connection.execute(COLUMNS, {"id": row.first_id}).scalar_one()
+        ids = read_columns(packed, row.lines).ids
+        return self._before_id - 1, row.number + int(np.searchsorted(ids, self._before_id))
 
     def _is_budget_spent(self) -> bool:
         return self._scanned_bytes > WORK_BYTES or time.monotonic() - self._started_at > WORK_S
