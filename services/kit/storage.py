@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import io
 import os
 import posixpath
@@ -16,6 +15,7 @@ from det_contracts.roots import Roots
 from services.kit.allowed_paths import directory_of, is_within, storage_folder
 from services.kit.blobs import s3_client
 from services.kit.object_stores import ObjectStore
+from services.kit.os_user import os_user
 
 CONTENT = b"steadfast"
 
@@ -72,11 +72,7 @@ def round_trip(store: ObjectStore, storage: Mapping[str, Any]) -> None:
 
 
 def _current_user() -> str:
-    try:
-        name = getpass.getuser()
-    except (KeyError, OSError):
-        name = "unknown"
-    return f"user {name}, id {os.getuid()}"
+    return f"user {os_user()}, id {os.getuid()}"
 
 
 def _probe_directory(folder: Path) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from services.kit import passwords
 from services.kit.files import set_aside, write_atomic
+from services.kit.os_user import os_user
 from services.local.keys import ensure_secret
 
 if TYPE_CHECKING:
@@ -170,6 +171,17 @@ class Home:
 
 
 def data_directory() -> Path:
-    """Return the per-user data directory: `STEADFAST_HOME`, else `XDG_DATA_HOME`, else `~/.local/share`."""
+    """Return the per-user data directory: `STEADFAST_HOME`, else `XDG_DATA_HOME`, else `~/.local/share`.
+
+    Exits with what to do if the user has no home directory.
+    """
     chosen = os.environ.get("STEADFAST_HOME") or os.environ.get("XDG_DATA_HOME")
-    return Path(chosen) if chosen else Path.home() / ".local" / "share"
+    if chosen:
+        return Path(chosen)
+    try:
+        return Path.home() / ".local" / "share"
+    except RuntimeError:
+        sys.exit(
+            f"user {os_user()} has no home directory on this host: set STEADFAST_HOME to a directory of this "
+            "user, for the clusters on this machine"
+        )

@@ -7,7 +7,6 @@ control plane elsewhere, run the provisioner where `sbatch` works.
 from __future__ import annotations
 
 import argparse
-import getpass
 import os
 import shutil
 import subprocess
@@ -16,6 +15,7 @@ from pathlib import Path
 
 import yaml
 
+from services.kit.os_user import os_user
 from services.kit.slurm_jobs import worker_of
 from services.local import status
 from services.local.control import down, up
@@ -113,7 +113,7 @@ def _status(home: Home) -> int:
 def _jobs(home: Home) -> dict[str, str]:
     """Return the unfinished jobs of this cluster's workers, by job id, each with a description."""
     cluster = home.secret("cluster-id").read_text()
-    command = ["squeue", "--noheader", f"--user={getpass.getuser()}", "--format=%i|%T|%R|%j"]
+    command = ["squeue", "--noheader", f"--user={os_user()}", "--format=%i|%T|%R|%j"]
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     lines = (line.split("|", 3) for line in output.splitlines())
     return {

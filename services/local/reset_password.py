@@ -17,6 +17,7 @@ import sys
 from pathlib import Path
 
 from services.kit import passwords
+from services.kit.os_user import os_user
 from services.local.home import Home, Plan
 from services.local.preconditions import is_running
 
@@ -67,9 +68,7 @@ async def _reset(args: argparse.Namespace, password: str) -> None:
     from services.local import broker_command
 
     stored = passwords.to_stored(passwords.client_hash(password))
-    command = ResetPassword(
-        username=args.username, password=stored, admin=args.admin, by=f"'{getpass.getuser()}'"
-    )
+    command = ResetPassword(username=args.username, password=stored, admin=args.admin, by=f"'{os_user()}'")
     async with broker_command.connection_to(args) as connection:
         try:
             await BusClient(connection).command(command)

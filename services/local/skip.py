@@ -11,7 +11,6 @@ running: the one that is stopped there receives it and continues.
 from __future__ import annotations
 
 import argparse
-import getpass
 import time
 import uuid
 
@@ -20,6 +19,7 @@ from det_contracts.events.gateway import EventSkipped, SkippedEvent
 from det_contracts.problems import Refused
 from services.kit.log import Draft, Log
 from services.kit.log_jetstream import JetStreamLog
+from services.kit.os_user import os_user
 from services.kit.records import read_event
 from services.kit.standstill import with_skipped
 from services.local import broker_command
@@ -51,7 +51,7 @@ async def skip(journal: Log, owner: str, stream: str, position: int, reason: str
         reason=reason,
     )
     id = uuid.uuid4().hex
-    body = codec.encode(decided, id=id, actor=f"user:{getpass.getuser()} on the host", at=time.time())
+    body = codec.encode(decided, id=id, actor=f"user:{os_user()} on the host", at=time.time())
     await journal.append(Draft(codec.subject_of(decided), body, id))
 
 

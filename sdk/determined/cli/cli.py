@@ -13,6 +13,7 @@ import traceback
 from collections.abc import Sequence
 
 from determined.__version__ import __version__
+from determined._home import NoHomeDirectory
 from determined.cli import (
     access,
     agent,
@@ -95,6 +96,7 @@ _EXPECTED = (
     errors.BadResponseException,
     errors.CorruptTokenCacheException,
     errors.EmptyResultException,
+    NoHomeDirectory,
 )
 _GLOBAL = """
 global options, before the command:

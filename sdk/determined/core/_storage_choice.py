@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 from determined import storage
+from determined._home import home_directory
 from determined._info import ClusterInfo
 from determined.storage import StorageManager
 
@@ -17,11 +18,14 @@ _WITH_CONTAINER = ("docker-container", "k8s-pod")
 
 
 def user_data_directory() -> pathlib.Path:
-    """Return the directory for this user's application data, with `determined` appended."""
+    """Return the directory for this user's application data, with `determined` appended.
+
+    Raises `NoHomeDirectory`.
+    """
     if sys.platform == "darwin":
-        return pathlib.Path.home() / "Library" / "Application Support" / "determined"
+        return home_directory() / "Library" / "Application Support" / "determined"
     base = os.environ.get("XDG_DATA_HOME")
-    return (pathlib.Path(base) if base else pathlib.Path.home() / ".local" / "share") / "determined"
+    return (pathlib.Path(base) if base else home_directory() / ".local" / "share") / "determined"
 
 
 def chosen_storage(checkpoint_storage: str | dict[str, Any] | None) -> StorageManager:

@@ -109,14 +109,19 @@ def _may_reach(config: Mapping[str, Any]) -> bool:
     if config.get("type") != "s3" or (config.get("secret_key") and not _is_masked(config["secret_key"])):
         return True
     named = ("AWS_ACCESS_KEY_ID", "AWS_ACCESS_KEY", "MINIO_ACCESS_KEY", "MINIO_ROOT_USER")
-    file = Path(os.environ.get("AWS_SHARED_CREDENTIALS_FILE") or Path.home() / ".aws" / "credentials")
+    file = Path(os.environ.get("AWS_SHARED_CREDENTIALS_FILE") or _at_home(".aws/credentials"))
     return any(os.environ.get(name) for name in named) or file.is_file()
 
 
 def _has_google_credentials() -> bool:
     named = ("GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_SERVICE_ACCOUNT", "GOOGLE_SERVICE_ACCOUNT_KEY")
-    file = Path.home() / ".config" / "gcloud" / "application_default_credentials.json"
+    file = Path(_at_home(".config/gcloud/application_default_credentials.json"))
     return any(os.environ.get(name) for name in (*named, "STORAGE_EMULATOR_HOST")) or file.is_file()
+
+
+def _at_home(name: str) -> str:
+    # Unlike `Path.home`, this does not fail for a user without a home directory.
+    return os.path.expanduser(f"~/{name}")
 
 
 def _unpack(packed: IO[bytes], target: Path) -> None:

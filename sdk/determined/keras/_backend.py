@@ -24,7 +24,8 @@ def choose() -> None:
 
 
 def _of_the_file() -> str:
-    home = pathlib.Path(os.environ.get("KERAS_HOME", "~/.keras")).expanduser()
+    # Unlike `Path.expanduser`, this does not fail for a user without a home directory.
+    home = pathlib.Path(os.path.expanduser(os.environ.get("KERAS_HOME", "~/.keras")))
     try:
         settings = json.loads((home / "keras.json").read_text())
     except (OSError, ValueError):

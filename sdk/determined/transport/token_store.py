@@ -14,21 +14,25 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from determined._home import home_directory
 from determined.common.api.errors import CorruptTokenCacheException
 
 VERSION = 1
 
 
 def config_dir() -> Path:
-    """Return the per-user directory of client files. `DET_DEBUG_CONFIG_PATH` overrides it."""
+    """Return the per-user directory of client files. `DET_DEBUG_CONFIG_PATH` overrides it.
+
+    Raises `NoHomeDirectory`.
+    """
     if replaced := os.environ.get("DET_DEBUG_CONFIG_PATH"):
         return Path(replaced)
     if sys.platform == "darwin":
-        base = Path.home() / "Library" / "Application Support"
+        base = home_directory() / "Library" / "Application Support"
     elif os.name == "nt":
-        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+        base = Path(os.environ.get("LOCALAPPDATA") or home_directory() / "AppData" / "Local")
     else:
-        base = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+        base = Path(os.environ.get("XDG_CONFIG_HOME") or home_directory() / ".config")
     return base / "determined"
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import getpass
 import os
 from collections.abc import Sequence
 
+from services.kit.os_user import os_user
 from services.kit.slurm_jobs import job_name, worker_of
 from services.provisioner.engines.commands import CommandFailed, run_command
 from services.provisioner.engines.process import PROVISIONER_ONLY
@@ -45,7 +45,7 @@ class SlurmEngine:
 
     async def list_workers(self) -> Sequence[ListedWorker]:
         """The jobs of this pool that Slurm still lists. Raises `EngineUnavailable`."""
-        states = ("squeue", "--noheader", "--states=all", f"--user={getpass.getuser()}", f"--format={FIELDS}")
+        states = ("squeue", "--noheader", "--states=all", f"--user={os_user()}", f"--format={FIELDS}")
         try:
             output = await self._run(*states, SLURM_TIME_FORMAT="%s")
         except CommandFailed as error:

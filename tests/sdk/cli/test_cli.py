@@ -7,6 +7,7 @@ import pytest
 
 from determined.__version__ import __version__
 from determined.cli import cli, version
+from tests.fixtures.without_account import lose_account
 from tests.sdk.fake_gateway import Status
 
 EXPERIMENTS = "/api/v1/experiments"
@@ -218,3 +219,12 @@ def test_help_loads_nothing_heavy(words):
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert done.stderr == "loaded: []\n"
     assert done.stdout
+
+
+def test_a_user_without_a_home_is_told_what_to_set(det, master, monkeypatch):
+    lose_account(monkeypatch)
+    monkeypatch.delenv("DET_DEBUG_CONFIG_PATH", raising=False)
+    status, _, error = det("e", "list")
+    assert status == 1
+    assert error.startswith("Failed to list experiments: user ")
+    assert error.endswith("has no home directory on this host: set HOME\n")

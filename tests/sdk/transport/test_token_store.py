@@ -1,15 +1,20 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 import subprocess
 import sys
 
 import pytest
 
+from determined._home import NoHomeDirectory
 from determined.common.api.errors import CorruptTokenCacheException
+from determined.core._storage_choice import user_data_directory
+from determined.experimental._download import _may_reach
 from determined.transport import token_store
 from determined.transport.token_store import TokenStore
+from tests.fixtures.without_account import lose_account
 
 A, B = "http://a:8080", "http://b:8080"
 
@@ -100,3 +105,17 @@ def test_the_directory_of_client_files(monkeypatch, tmp_path):
     assert token_store.config_dir() == tmp_path / "determined"
     monkeypatch.setenv("DET_DEBUG_CONFIG_PATH", str(tmp_path / "other"))
     assert token_store.config_dir() == tmp_path / "other"
+
+
+def test_a_user_without_a_home_is_told_what_to_set(monkeypatch, tmp_path):
+    lose_account(monkeypatch)
+    for name in [name for name in os.environ if name.startswith(("AWS_", "MINIO_", "GOOGLE_", "STORAGE_"))]:
+        monkeypatch.delenv(name)
+    with pytest.raises(NoHomeDirectory, match="has no home directory on this host: set HOME"):
+        token_store.config_dir()
+    with pytest.raises(NoHomeDirectory, match="set HOME"):
+        user_data_directory()
+    assert not _may_reach({"type": "s3"})
+    assert not _may_reach({"type": "gcs"})
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert token_store.config_dir() == tmp_path / ".config" / "determined"
