@@ -55,6 +55,8 @@ class DetCallback(Checkpoint):  # type: ignore[misc]
         self._every_n_epochs = _arguments.integer("every_n_epochs", every_n_epochs, at_least=0)
         self._batches = 0
         """Number of training batches of the trial so far."""
+        self._finished: tuple[int, float | None] = (0, None)
+        """Length of the newest operation that was trained to its end, and its metric; on the chief."""
         self._closing = False
         self._leaving = False
         info = core_context.info
@@ -107,7 +109,8 @@ class DetCallback(Checkpoint):  # type: ignore[misc]
         """Return this callback's state for a checkpoint.
 
         Returns:
-            The number of training batches of the trial so far.
+            The number of training batches of the trial so far, and the newest search operation that was
+            trained to its end: its length and its metric.
 
         Example:
             ```python
@@ -115,7 +118,7 @@ class DetCallback(Checkpoint):  # type: ignore[misc]
             print(checkpoint["callbacks"])    # this state is among those of the callbacks
             ```
         """
-        return {"batches": self._batches}
+        return {"batches": self._batches, "finished": self._finished}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Restore the state that `state_dict` returned.
@@ -129,6 +132,9 @@ class DetCallback(Checkpoint):  # type: ignore[misc]
             ```
         """
         self._batches = state_dict["batches"]
+        # Checkpoints of earlier releases do not have it.
+        length, metric = state_dict.get("finished", self._finished)
+        self._finished = length, metric
 
     # -- events of the Trainer
 
@@ -151,7 +157,7 @@ class DetCallback(Checkpoint):  # type: ignore[misc]
             self._stored.begin(pl_module)
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Stop immediately if the search has no more work for the trial.
+        """Complete an operation that is trained already, and stop if the search has no more work.
 
         Args:
             trainer: The Trainer.
@@ -166,7 +172,12 @@ class DetCallback(Checkpoint):  # type: ignore[misc]
                         print("train until", self.current_op.length, self.searcher_unit)
             ```
         """
-        if self._trial is not None and self.current_op is None:
+        if self._trial is None:
+            return
+        # The run before may have ended after it stored the checkpoint, and before it completed the operation.
+        if self._is_finished():
+            self._complete(trainer)
+        if self.current_op is None:
             trainer.should_stop = True
 
     def on_train_batch_end(
@@ -281,11 +292,22 @@ class DetCallback(Checkpoint):  # type: ignore[misc]
             self.current_op.report_progress(done)
 
     def _finish(self, trainer: pl.Trainer) -> None:
-        """Complete the operation and store a checkpoint, then continue with the next operation or stop."""
+        """Store a checkpoint and complete the operation, then continue with the next operation or stop."""
         self._closing = False
-        if self._chief and self.current_op is not None:
-            self.current_op.report_completed(self._metrics.value(str(self.searcher_metric)))
+        if self.current_op is not None:
+            metric = self._metrics.value(str(self.searcher_metric)) if self._chief else None
+            self._finished = self.current_op.length, metric
+        # In this order: once the operation is complete, the trial may be so as well, and nothing would make
+        # up for a checkpoint that is missing.
         self._store(trainer)
+        self._complete(trainer)
+
+    def _is_finished(self) -> bool:
+        return self.current_op is not None and self.current_op.length <= self._finished[0]
+
+    def _complete(self, trainer: pl.Trainer) -> None:
+        if self._chief and self.current_op is not None:
+            self.current_op.report_completed(self._finished[1])
         self.current_op = next(self._ops, None)
         trainer.should_stop = self.current_op is None
         self._leaving = self.current_op is None

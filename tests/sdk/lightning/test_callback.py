@@ -113,6 +113,30 @@ def test_operations_in_epochs(process):
     assert [length for length, _ in completed(process)] == [1, 3]
 
 
+@pytest.mark.parametrize(
+    ("unit", "lengths", "steps"), [("epochs", (2,), 16), ("epochs", (2, 3), 24), ("batches", (11, 16), 16)]
+)
+def test_a_process_that_ends_before_its_completion_leaves_a_checkpoint(process, unit, lengths, steps):
+    """The next process states the completion, and trains no step of it again."""
+    config = {"searcher": SEARCHER | {"max_length": {unit: max(lengths)}}}
+
+    def complete(*_):
+        raise RuntimeError("the host lost its power")
+
+    become(process, lengths=lengths, config=config).complete = complete
+    with pytest.raises(RuntimeError, match="power"):
+        Run()
+    uuid, stored = process.checkpoints()[-1]
+    assert stored == (lengths[0] if unit == "batches" else lengths[0] * BATCHES)
+    before = process.reported("validation")
+    assert before[-1][0] == stored
+    become(process, lengths=lengths, config=config, latest_checkpoint=uuid, steps=stored)
+    assert Run().steps == steps
+    assert [length for length, _ in completed(process)] == list(lengths)
+    assert completed(process)[0] == (lengths[0], before[-1][1]["val_loss"])
+    assert all(at > stored for at, _ in process.reported("validation"))
+
+
 class PreemptAt(pl.Callback):
     """The cluster wants its slots back while this batch is trained."""
 
