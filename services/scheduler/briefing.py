@@ -47,6 +47,11 @@ class Facts:
             if type(recorded.event) in self._recent:
                 self._remember(recorded.event)
 
+    def forget(self) -> None:
+        """Forget what was folded: where the state is loaded anew, newer facts may be in it unseen."""
+        for recent in self._recent.values():
+            recent.clear()
+
     async def last(self, kind: type[Any], key: object) -> Any:
         """Return the newest event of a kind. Raises `MissingFact`."""
         subject = subjects.control(codec.name_of(kind), key)

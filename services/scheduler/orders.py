@@ -182,6 +182,7 @@ class OrdersWriter:
         # All that was derived from the former state is derived again, as by a replica that begins to lead.
         self._is_active = False
         self._unregistered.clear()
+        self._facts.forget()
         self._wake.set()
 
     def _on_allocation_changed(self, state: State, id: str) -> None:
@@ -205,7 +206,10 @@ class OrdersWriter:
             # Before the work, so that what changes meanwhile starts another round.
             self._wake.clear()
             if not self._is_leader():
+                # All of it is found again once this replica leads.
                 self._is_active = False
+                self._outdated.clear()
+                self._unregistered.clear()
                 continue
             if not self._is_active:
                 self._start_leading()
@@ -246,9 +250,14 @@ class OrdersWriter:
             if published is not None and await self._is_from_lost_log(worker_id, published):
                 published = None
             orders = await self._build_orders(worker_id, published)
+            if orders is None:
+                # Workers of a pool that grows and shrinks never return under the same id.
+                self._published.pop(worker_id, None)
+                self._ahead_since.pop(worker_id, None)
+                return True
             # Positions alone change with every event of the cluster. Writing for that would store a message
             # per worker each time.
-            if orders is None or (published is not None and has_same_effect(orders, published)):
+            if published is not None and has_same_effect(orders, published):
                 return True
             if published is not None and published.position > orders.position:
                 # Another replica that has read further has written them, or so it appears for now.

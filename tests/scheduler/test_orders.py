@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from det_contracts import subjects
+from det_contracts.envelope import Recorded
 from det_contracts.events import scheduler, searcher, worker
 from det_contracts.orders import Briefing, Gang, Standing, WorkerOrders
 from services.kit.log import Draft, Fence
@@ -409,6 +410,19 @@ def test_after_a_reload_orders_are_derived_from_the_state_alone(play):
         # As where another replica saved what became of a run, and neither state holds it.
         writer._workers_of["2.r.1"], writer._briefings["2.r.1"] = {"gone"}, "no context"
         writer._unregistered["gone"] = "s7"
+        # The newest request that was folded here is not the newest one.
+        stale = searcher.RunRequested(
+            trial_id=1,
+            experiment_id=1,
+            task_id="1.r",
+            allocation_id="1.r.0",
+            run=9,
+            slots=1,
+            pool="default",
+            priority=42,
+            reason="",
+        )
+        writer._facts.on_folded([Recorded(1, stale, "", "", 0.0, "")])
         cluster.runners[0]._saver.on_reload()
         assert not writer.has_current_orders("w")
         await cluster.until(lambda: writer.has_current_orders("w"))
@@ -416,5 +430,21 @@ def test_after_a_reload_orders_are_derived_from_the_state_alone(play):
         assert "2.r.1" not in writer._briefings
         # They are as before, and not written again.
         assert cluster.messages() == messages
+
+    play(story)
+
+
+def test_nothing_is_kept_of_workers_that_are_forgotten(play):
+    async def story(cluster):
+        cluster.schedulers(2)
+        leader, follower = cluster.writers
+        for number in range(5):
+            id = f"w{number}"
+            await cluster.register(id)
+            await cluster.orders_when(lambda orders: orders.presence == "here", id)
+            await cluster.say(worker.WorkerLeft(id, "s1"), scheduler.WorkerForgotten(id, "long ago"))
+        await cluster.until(lambda: not any(runner.state.workers for runner in cluster.runners))
+        await cluster.until(lambda: not (leader._published or leader._outdated or leader._being_written))
+        await cluster.until(lambda: not follower._outdated)
 
     play(story)
