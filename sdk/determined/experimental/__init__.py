@@ -7,7 +7,8 @@ from determined.experimental._determined import Determined
 from determined.experimental._enums import ModelOrderBy, ModelSortBy, TrialOrderBy, TrialSortBy
 from determined.experimental._experiment import ExperimentReference
 from determined.experimental._local import test_one_batch
-from determined.experimental._model import Model, ModelVersion
+from determined.experimental._model import Model
+from determined.experimental._model_version import ModelVersion
 from determined.experimental._trial import TrialReference
 
 Experiment = ExperimentReference

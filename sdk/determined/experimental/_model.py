@@ -8,114 +8,13 @@ from datetime import datetime
 from typing import Any
 
 from determined.common.api.errors import NotFoundException
-from determined.experimental import _checkpoint
-from determined.experimental._checkpoint import Checkpoint
+from determined.experimental import _model_version
 from determined.experimental._enums import ModelOrderBy, on_the_wire
+from determined.experimental._model_version import ModelVersion
 from determined.transport import instant
 from determined.transport.identity import in_path
 from determined.transport.pages import read_all
 from determined.transport.rest import AnySession, Session, speaking
-
-
-class ModelVersion:
-    """A registered checkpoint with a version number.
-
-    Changes appear in the object once the cluster has made them.
-
-    Attributes:
-        model_version: The version number, starting at 1.
-        model_version_id: Id of the version, unique across all models.
-        model_id: Id of the model.
-        model_name: Name of the model.
-        checkpoint: The registered `Checkpoint`.
-        name: Name of the version.
-        comment: A short description.
-        notes: A longer description.
-        metadata: Custom values by key.
-    """
-
-    def __init__(
-        self,
-        session: AnySession,
-        model_version_id: int,
-        checkpoint: Checkpoint | None,
-        metadata: dict[str, Any],
-        name: str,
-        comment: str,
-        notes: str,
-        model_id: int,
-        model_name: str,
-        model_version: int,
-    ) -> None:
-        self._session = speaking(session)
-        self.model_version_id, self.model_version = model_version_id, model_version
-        self.model_id, self.model_name = model_id, model_name
-        self.checkpoint, self.metadata = checkpoint, metadata
-        self.name, self.comment, self.notes = name, comment, notes
-
-    def __repr__(self) -> str:
-        return f"ModelVersion(model_name={self.model_name!r}, model_version={self.model_version})"
-
-    def set_name(self, name: str) -> None:
-        """Set the name of the version.
-
-        Args:
-            name: The new name.
-
-        Example:
-            ```python
-            client.get_model("digits").get_version(3).set_name("in production")
-            ```
-        """
-        self._patch({"name": name})
-
-    def set_notes(self, notes: str) -> None:
-        """Set the notes of the version.
-
-        Args:
-            notes: The new text.
-
-        Example:
-            ```python
-            client.get_model("digits").get_version(3).set_notes("trained on the data of May")
-            ```
-        """
-        self._patch({"notes": notes})
-
-    def delete(self) -> None:
-        """Delete the version. Its checkpoint is kept.
-
-        Example:
-            ```python
-            client.get_model("digits").get_version(3).delete()
-            ```
-        """
-        self._session.delete(self._path)
-
-    @property
-    def _path(self) -> str:
-        return f"/api/v1/models/{self.model_id}/versions/{self.model_version}"
-
-    def _patch(self, changes: dict[str, Any]) -> None:
-        answer = self._session.patch(self._path, changes)["modelVersion"]
-        self.name, self.comment = answer.get("name") or "", answer.get("comment") or ""
-        self.notes, self.metadata = answer.get("notes") or "", answer.get("metadata") or {}
-
-
-def version_from_wire(session: Session, answer: dict[str, Any]) -> ModelVersion:
-    """Create a version from its REST representation."""
-    return ModelVersion(
-        session,
-        int(answer.get("id") or 0),
-        _checkpoint.from_wire(session, answer["checkpoint"]) if answer.get("checkpoint") else None,
-        answer.get("metadata") or {},
-        answer.get("name") or "",
-        answer.get("comment") or "",
-        answer.get("notes") or "",
-        int(answer["model"]["id"]),
-        answer["model"]["name"],
-        int(answer["version"]),
-    )
 
 
 class _Description:
@@ -171,6 +70,11 @@ class _Description:
 
         Args:
             description: The new text.
+
+        Example:
+            ```python
+            client.get_model("digits").set_description("reads handwritten digits")
+            ```
         """
         self._patch({"description": description})
 
@@ -199,6 +103,13 @@ class Model(_Description):
         username: Name of the user who created it.
         archived: Whether the model is archived.
         workspace_id: Id of its workspace.
+
+    Example:
+        ```python
+        model = client.create_model("digits", description="handwritten digits")
+        version = model.register_version(client.get_experiment(7).top_checkpoint().uuid)
+        print(f"{model.name} has version {version.model_version}")
+        ```
     """
 
     def __init__(
@@ -240,7 +151,7 @@ class Model(_Description):
             ```
         """
         answer = self._session.post(f"{self._path}/versions", {"checkpointUuid": checkpoint_uuid})
-        return version_from_wire(self._session, answer["modelVersion"])
+        return _model_version.from_wire(self._session, answer["modelVersion"])
 
     def get_version(self, version: int = -1) -> ModelVersion | None:
         """Return a version of the model.
@@ -262,7 +173,7 @@ class Model(_Description):
         if version == -1:
             return next(iter(self.get_versions()), None)
         answer = self._session.get(f"{self._path}/versions/{version}")
-        return version_from_wire(self._session, answer["modelVersion"])
+        return _model_version.from_wire(self._session, answer["modelVersion"])
 
     def get_versions(self, order_by: ModelOrderBy = ModelOrderBy.DESC) -> list[ModelVersion]:
         """Return all versions of the model, sorted by number.
@@ -281,7 +192,7 @@ class Model(_Description):
         """
         params = {"sortBy": "SORT_BY_VERSION", "orderBy": on_the_wire("order_by", order_by)}
         versions = read_all(self._session, f"{self._path}/versions", "modelVersions", params)
-        return [version_from_wire(self._session, version) for version in versions]
+        return [_model_version.from_wire(self._session, version) for version in versions]
 
     def archive(self) -> None:
         """Archive the model, so that it cannot be changed.

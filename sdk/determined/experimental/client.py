@@ -46,7 +46,8 @@ from determined.experimental._enums import (
 )
 from determined.experimental._experiment import ExperimentReference
 from determined.experimental._metrics import TrainingMetrics, ValidationMetrics
-from determined.experimental._model import Model, ModelVersion
+from determined.experimental._model import Model
+from determined.experimental._model_version import ModelVersion
 from determined.experimental._trial import TrialReference
 from determined.experimental._user import User
 
