@@ -21,6 +21,15 @@ class TrialInfo:
         experiment_id: Id of the experiment that the trial belongs to.
         trial_seed: Random seed of the trial.
         hparams: Hyperparameters chosen for the trial, nested as in the configuration.
+
+    Example:
+        ```python
+        info = det.get_cluster_info()
+        if info is not None:
+            trial = info.trial
+            optimizer = torch.optim.SGD(model.parameters(), lr=trial.hparams["lr"])
+            print(f"trial {trial.trial_id} of experiment {trial.experiment_id}, seed {trial.trial_seed}")
+        ```
     """
 
     def __init__(
@@ -77,6 +86,15 @@ class ClusterInfo:
         task_id: Id of the task.
         allocation_id: Id of this run of the task.
         task_type: `TRIAL`, `NOTEBOOK`, `SHELL`, `COMMAND`, `TENSORBOARD` or `CHECKPOINT_GC`.
+
+    Example:
+        ```python
+        info = det.get_cluster_info()
+        if info is None:
+            print("not on a cluster")
+        else:
+            print(f"{info.task_type} {info.task_id} on slots {info.slot_ids} of {info.agent_id}")
+        ```
     """
 
     def __init__(

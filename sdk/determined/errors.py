@@ -55,7 +55,14 @@ class InternalException(Exception):
 
 
 class InvalidHP(Exception):
-    """Raise this to end a trial whose hyperparameters are unusable. The search continues without it."""
+    """Raise this to end a trial whose hyperparameters are unusable. The search continues without it.
+
+    Example:
+        ```python
+        if hparams["batch_size"] > len(dataset):
+            raise det.InvalidHP("batch_size is larger than the data set")
+        ```
+    """
 
     def __init__(self, msg: str = "the hyperparameters of this trial are not usable") -> None:
         if not isinstance(msg, str):
@@ -85,15 +92,42 @@ class SkipWorkloadException(Exception):
 
 
 class CheckpointNotFound(Exception):
-    """The storage holds no checkpoint with that storage id."""
+    """The storage holds no checkpoint with that storage id.
+
+    Example:
+        ```python
+        try:
+            core_context.checkpoint.download(storage_id, "pretrained")
+        except det.errors.CheckpointNotFound:
+            print(f"checkpoint {storage_id} is not in the storage")
+        ```
+    """
 
 
 class CheckpointStateException(Exception):
-    """The checkpoint exists, but its state does not allow the request."""
+    """The checkpoint exists, but its state does not allow the request.
+
+    Example:
+        ```python
+        try:
+            path = client.get_checkpoint(uuid).download()
+        except det.errors.CheckpointStateException as error:
+            print(error)    # its files are deleted, or not stored yet
+        ```
+    """
 
 
 class NoDirectStorageAccess(Exception):
-    """This process cannot access the checkpoint storage directly."""
+    """This process cannot access the checkpoint storage directly.
+
+    Example:
+        ```python
+        try:
+            path = checkpoint.download()
+        except det.errors.NoDirectStorageAccess as error:
+            print(error)    # why neither the storage nor the master gave the files
+        ```
+    """
 
 
 class ProxiedDownloadFailed(NoDirectStorageAccess):

@@ -34,7 +34,15 @@ logger = logging.getLogger("determined.core")
 
 
 class DownloadMode(enum.Enum):
-    """Whether the ranks of a node share one download."""
+    """Whether the ranks of a node share one download.
+
+    Example:
+        ```python
+        mode = det.core.DownloadMode.NoSharedDownload
+        with core_context.checkpoint.restore_path(storage_id, download_mode=mode) as path:
+            model.load_state_dict(torch.load(path / "model.pt"))
+        ```
+    """
 
     LocalWorkersShareDownload = "LOCAL_WORKERS_SHARE_DOWNLOAD"
     """All ranks of the job call; each node downloads once."""
@@ -54,6 +62,15 @@ class CheckpointContext:
     background upload runs at a time: every later call on this object, acknowledging a preemption, completing
     an operation and closing the context all wait for it. If it fails, the next `upload` or `store_path`
     raises the error, or else closing the context does.
+
+    Example:
+        ```python
+        checkpoint = core_context.checkpoint
+        with checkpoint.store_path({"steps_completed": steps}) as (path, storage_id):
+            torch.save(model.state_dict(), path / "model.pt")
+        with checkpoint.restore_path(storage_id) as path:
+            model.load_state_dict(torch.load(path / "model.pt"))
+        ```
     """
 
     def __init__(

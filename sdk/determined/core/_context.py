@@ -36,6 +36,15 @@ class Context:
 
     Its parts are `train`, `checkpoint`, `searcher`, `preempt` and `distributed`. `info` holds what
     `get_cluster_info()` returns.
+
+    Example:
+        ```python
+        with det.core.init() as core_context:
+            for op in core_context.searcher.operations():
+                accuracy = train_and_validate(until=op.length)
+                core_context.train.report_validation_metrics(op.length, {"accuracy": accuracy})
+                op.report_completed(accuracy)
+        ```
     """
 
     def __init__(

@@ -81,6 +81,16 @@ class DistributedContext(Collectives):
         TypeError: If one of the numbers is none, or `chief_ip` is no text.
         ValueError: If some of the numbers are missing or out of range.
         AssertionError: If `chief_ip` is missing with several nodes.
+
+    Example:
+        ```python
+        distributed = det.core.DistributedContext.from_torch_distributed()
+        with det.core.init(distributed=distributed) as core_context:
+            loss = train()
+            losses = distributed.gather(loss)
+            if losses is not None:    # on the chief
+                core_context.train.report_training_metrics(100, {"loss": sum(losses) / len(losses)})
+        ```
     """
 
     def __init__(

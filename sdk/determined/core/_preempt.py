@@ -16,7 +16,15 @@ logger = logging.getLogger("determined.core")
 
 
 class PreemptMode(enum.Enum):
-    """Which ranks ask the cluster, and how the others learn the answer."""
+    """Which ranks ask the cluster, and how the others learn the answer.
+
+    Example:
+        ```python
+        with det.core.init(preempt_mode=det.core.PreemptMode.ChiefOnly) as core_context:
+            leaving = core_context.distributed.rank == 0 and core_context.preempt.should_preempt()
+            leaving = core_context.distributed.broadcast(leaving)
+        ```
+    """
 
     WorkersAskChief = "WORKERS_ASK_CHIEF"
     """All ranks call in step and get the chief's answer."""
@@ -27,7 +35,17 @@ class PreemptMode(enum.Enum):
 
 
 class PreemptContext:
-    """Tells the script when to release its slots: `core_context.preempt`."""
+    """Tells the script when to release its slots: `core_context.preempt`.
+
+    Example:
+        ```python
+        for batch in batches:
+            train_batch(batch)
+            if core_context.preempt.should_preempt():
+                save_checkpoint()
+                return    # the cluster starts the script again later
+        ```
+    """
 
     def __init__(
         self,

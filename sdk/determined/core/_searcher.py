@@ -22,7 +22,15 @@ logger = logging.getLogger("determined.core")
 
 
 class Unit(enum.Enum):
-    """The unit of a training length."""
+    """The unit of a training length.
+
+    Example:
+        ```python
+        length = op.length
+        if core_context.searcher.get_configured_units() is det.core.Unit.EPOCHS:
+            length *= batches_per_epoch
+        ```
+    """
 
     EPOCHS = "EPOCHS"
     RECORDS = "RECORDS"
@@ -30,7 +38,21 @@ class Unit(enum.Enum):
 
 
 class SearcherMode(enum.Enum):
-    """Which ranks iterate over operations."""
+    """Which ranks iterate over operations.
+
+    Example:
+        ```python
+        distributed = core_context.distributed
+        if distributed.rank == 0:
+            for op in core_context.searcher.operations(det.core.SearcherMode.ChiefOnly):
+                distributed.broadcast(op.length)
+                op.report_completed(train(until=op.length))
+            distributed.broadcast(None)
+        else:
+            while (length := distributed.broadcast(None)) is not None:
+                train(until=length)
+        ```
+    """
 
     WorkersAskChief = "WORKERS_ASK_CHIEF"
     """All ranks iterate in step; the chief broadcasts the lengths."""
@@ -54,7 +76,18 @@ def configured_units(config: dict[str, Any]) -> Unit | None:
 
 
 class SearcherOperation:
-    """One request of the search method: train until `length`, validate, and report the searcher metric."""
+    """One request of the search method: train until `length`, validate, and report the searcher metric.
+
+    Example:
+        ```python
+        for op in core_context.searcher.operations():
+            while epoch < op.length:
+                train_epoch()
+                epoch += 1
+                op.report_progress(epoch)
+            op.report_completed(validate())
+        ```
+    """
 
     def __init__(
         self,
@@ -148,7 +181,15 @@ class SearcherOperation:
 
 
 class SearcherContext:
-    """The search method's requests to this trial: `core_context.searcher`."""
+    """The search method's requests to this trial: `core_context.searcher`.
+
+    Example:
+        ```python
+        for op in core_context.searcher.operations():
+            accuracy = train_and_validate(until=op.length)
+            op.report_completed(accuracy)
+        ```
+    """
 
     def __init__(
         self,

@@ -17,7 +17,17 @@ Mangler = Callable[[pathlib.Path, int], pathlib.Path]
 
 
 class TensorboardMode(enum.Enum):
-    """Who handles the TensorBoard files."""
+    """Who handles the TensorBoard files.
+
+    Example:
+        ```python
+        with det.core.init(tensorboard_mode=det.core.TensorboardMode.MANUAL) as core_context:
+            writer = SummaryWriter(log_dir=str(core_context.train.get_tensorboard_path()))
+            writer.add_histogram("weights", model.weight, global_step=100)
+            writer.flush()
+            core_context.train.upload_tensorboard_files()
+        ```
+    """
 
     AUTO = "AUTO"
     """The platform writes reports as events and uploads files every ten seconds and at the end."""

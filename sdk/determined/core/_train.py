@@ -27,7 +27,13 @@ VALIDATION = "validation"
 
 
 class EarlyExitReason(enum.Enum):
-    """Why a trial ends by its own decision."""
+    """Why a trial ends by its own decision.
+
+    Example:
+        ```python
+        core_context.train.report_early_exit(det.core.EarlyExitReason.INVALID_HP)
+        ```
+    """
 
     INVALID_HP = "EXITED_REASON_INVALID_HP"
     USER_REQUESTED_STOP = "EXITED_REASON_USER_REQUESTED_STOP"
@@ -39,6 +45,13 @@ class TrainContext:
     Report calls return within microseconds. Reports are stored in order, even if the cluster is unreachable
     for a while. If the cluster refuses a report, for example because the same metric was already reported for
     the same steps, a later call raises RuntimeError.
+
+    Example:
+        ```python
+        train = core_context.train
+        train.report_training_metrics(steps_completed=100, metrics={"loss": 0.25})
+        train.report_validation_metrics(steps_completed=100, metrics={"accuracy": 0.91})
+        ```
     """
 
     def __init__(
