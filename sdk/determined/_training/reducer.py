@@ -10,7 +10,14 @@ import numpy as np
 
 
 class Reducer(enum.Enum):
-    """How the values of a metric over all batches are combined: mean, sum, maximum or minimum."""
+    """How the values of a metric over all batches are combined: mean, sum, maximum or minimum.
+
+    Example:
+        ```python
+        def evaluation_reducer(self):
+            return {"accuracy": pytorch.Reducer.AVG, "errors": pytorch.Reducer.SUM}
+        ```
+    """
 
     AVG = 1
     SUM = 2

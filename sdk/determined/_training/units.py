@@ -7,7 +7,17 @@ from typing import Any
 
 
 class TrainUnit:
-    """A period or a length: `Batch` or `Epoch`."""
+    """A period or a length: `Batch` or `Epoch`.
+
+    Example:
+        ```python
+        trainer.fit(
+            max_length=pytorch.Epoch(10),
+            reporting_period=pytorch.Batch(100),
+            checkpoint_period=pytorch.Epoch([1, 5, 10]),    # after these epochs
+        )
+        ```
+    """
 
     def __init__(self, value: int | Container[int]) -> None:
         """Create a length or period in this unit.
@@ -92,13 +102,24 @@ class TrainUnit:
 
 
 class Batch(TrainUnit):
-    """A number of batches on one slot, such as `pytorch.Batch(100)`."""
+    """A number of batches on one slot, such as `pytorch.Batch(100)`.
+
+    Example:
+        ```python
+        trainer.fit(max_length=pytorch.Batch(1000), validation_period=pytorch.Batch(100))
+        ```
+    """
 
 
 class Epoch(TrainUnit):
     """A number of passes over the training data, such as `pytorch.Epoch(1)`.
 
     Reached at a pass's last batch.
+
+    Example:
+        ```python
+        trainer.fit(max_length=pytorch.Epoch(10), validation_period=pytorch.Epoch(1))
+        ```
     """
 
 

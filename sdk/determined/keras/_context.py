@@ -33,7 +33,13 @@ class FitOptions(NamedTuple):
 
 
 class TFKerasExperimentalContext:
-    """Reached as `context.experimental`. Data set caching was removed, because `tf.data` has its own."""
+    """Reached as `context.experimental`. Data set caching was removed, because `tf.data` has its own.
+
+    Example:
+        ```python
+        dataset = self.context.wrap_dataset(make_dataset().cache())    # instead of caching here
+        ```
+    """
 
     def cache_train_dataset(self, *args: Any) -> Any:
         """Always fails: call `dataset.cache()` instead.
@@ -77,7 +83,17 @@ class TFKerasExperimentalContext:
 
 
 class TFKerasTrialContext(TrialInformation, TrainingPlace, TrialContext):
-    """Wraps the model, its optimizers and data sets. Provides hyperparameters and training progress."""
+    """Wraps the model, its optimizers and data sets. Provides hyperparameters and training progress.
+
+    Example:
+        ```python
+        def build_model(self):
+            model = self.context.wrap_model(make_model(self.context.get_hparam("filters")))
+            optimizer = self.context.wrap_optimizer(keras.optimizers.Adam(self.context.get_hparam("lr")))
+            model.compile(optimizer, loss="mse")
+            return model
+        ```
+    """
 
     def __init__(
         self,

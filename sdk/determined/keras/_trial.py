@@ -20,6 +20,26 @@ class TFKerasTrial(Trial, abc.ABC):
 
     The metrics are those of `model.compile()`. Validation metrics get the prefix `val_`, so `searcher.metric`
     is `val_loss` or `val_accuracy`, for example.
+
+    Example:
+        ```python
+        class DigitsTrial(TFKerasTrial):
+            def __init__(self, context):
+                self.context = context
+
+            def build_model(self):
+                layers = [keras.layers.Dense(10, activation="softmax")]
+                model = self.context.wrap_model(keras.Sequential(layers))
+                optimizer = self.context.wrap_optimizer(keras.optimizers.Adam(self.context.get_hparam("lr")))
+                model.compile(optimizer, loss="sparse_categorical_crossentropy", metrics=["accuracy"])
+                return model
+
+            def build_training_data_loader(self):
+                return training_images, training_labels
+
+            def build_validation_data_loader(self):
+                return test_images, test_labels
+        ```
     """
 
     @abc.abstractmethod

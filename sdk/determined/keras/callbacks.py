@@ -203,6 +203,12 @@ class TensorBoard(Callback, keras.callbacks.TensorBoard):  # type: ignore[misc]
 
     Accepts the arguments of `keras.callbacks.TensorBoard` except `log_dir`, which the platform sets. Requires
     TensorFlow. Reported metrics become events even without this callback.
+
+    Example:
+        ```python
+        def keras_callbacks(self):
+            return [TensorBoard(histogram_freq=1)]
+        ```
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -216,7 +222,13 @@ class TensorBoard(Callback, keras.callbacks.TensorBoard):  # type: ignore[misc]
         super().__init__(*args, **kwargs)
 
     def get_state(self) -> Any:
-        """Return the step counters of the events."""
+        """Return the step counters of the events.
+
+        Example:
+            ```python
+            state = tensorboard.get_state()    # stored with each checkpoint
+            ```
+        """
         return {name: getattr(self, name, 0) for name in ("_global_train_batch", "_global_test_batch")}
 
     def load_state(self, state: Any) -> None:
@@ -224,6 +236,11 @@ class TensorBoard(Callback, keras.callbacks.TensorBoard):  # type: ignore[misc]
 
         Args:
             state: A state returned by `get_state()`.
+
+        Example:
+            ```python
+            tensorboard.load_state(state)    # the events go on at the step where they ended
+            ```
         """
         for name, value in state.items():
             setattr(self, name, value)

@@ -11,7 +11,15 @@ if TYPE_CHECKING:
 
 
 class PyTorchExperimentalContext:
-    """Options of a trial: `context.experimental`. Use them in the trial's `__init__`."""
+    """Options of a trial: `context.experimental`. Use them in the trial's `__init__`.
+
+    Example:
+        ```python
+        def __init__(self, context):
+            context.experimental.use_amp()
+            self.model = context.wrap_model(Net())
+        ```
+    """
 
     def __init__(self, parent: PyTorchTrialContext) -> None:
         self._parent = parent

@@ -23,7 +23,14 @@ TrialClass = TypeVar("TrialClass", bound=PyTorchTrial)
 
 
 class CheckpointLoadContext(PyTorchTrialContext):
-    """A context for constructing a trial outside training. Models are not moved and nothing is reported."""
+    """A context for constructing a trial outside training. Models are not moved and nothing is reported.
+
+    Example:
+        ```python
+        context = pytorch.CheckpointLoadContext(hparams={"lr": 0.1, "n_filters": 8})
+        trial = MnistTrial(context)    # its models have their initial weights
+        ```
+    """
 
     def __init__(self, hparams: dict[str, Any] | None = None, exp_conf: dict[str, Any] | None = None) -> None:
         """Create a context for one process, on the CPU.

@@ -9,10 +9,26 @@ from determined import _arguments
 
 
 class LRScheduler:
-    """A torch scheduler and when the training loop steps it. Created by `context.wrap_lr_scheduler()`."""
+    """A torch scheduler and when the training loop steps it. Created by `context.wrap_lr_scheduler()`.
+
+    Example:
+        ```python
+        scheduler = torch.optim.lr_scheduler.StepLR(self.optimizer, step_size=1, gamma=0.9)
+        mode = pytorch.LRScheduler.StepMode.STEP_EVERY_EPOCH
+        self.scheduler = context.wrap_lr_scheduler(scheduler, mode)
+        ```
+    """
 
     class StepMode(enum.Enum):
-        """When the training loop steps a scheduler."""
+        """When the training loop steps a scheduler.
+
+        Example:
+            ```python
+            # Every 100 batches:
+            mode = pytorch.LRScheduler.StepMode.STEP_EVERY_BATCH
+            context.wrap_lr_scheduler(scheduler, mode, frequency=100)
+            ```
+        """
 
         STEP_EVERY_EPOCH = 1
         STEP_EVERY_BATCH = 2

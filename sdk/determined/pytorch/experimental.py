@@ -51,6 +51,18 @@ class TorchBatchProcessorContext(_PyTorchReducerContext):
     Attributes:
         distributed: The ranks, a `determined.core.DistributedContext`.
         device: The device of this rank.
+
+    Example:
+        ```python
+        def __init__(self, context):
+            self.context = context
+            self.model = context.prepare_model_for_inference(load_model())
+
+        def process_batch(self, batch, batch_idx):
+            with torch.no_grad(), self.context.upload_path() as path:
+                scores = self.model(self.context.to_device(batch))
+                torch.save(scores, path / f"{self.context.distributed.rank}-{batch_idx}.pt")
+        ```
     """
 
     def __init__(self, core_context: core.Context, storage_path: str) -> None:
@@ -131,7 +143,24 @@ class TorchBatchProcessorContext(_PyTorchReducerContext):
 
 
 class TorchBatchProcessor(abc.ABC):
-    """Processes each batch of a data set. Subclass it and pass the class to `torch_batch_process()`."""
+    """Processes each batch of a data set. Subclass it and pass the class to `torch_batch_process()`.
+
+    Example:
+        ```python
+        class CountLabels(TorchBatchProcessor):
+            def __init__(self, context):
+                self.counts = collections.Counter()
+
+            def process_batch(self, batch, batch_idx):
+                images, labels = batch
+                self.counts.update(labels.tolist())
+
+            def on_finish(self):
+                print(self.counts)
+
+        torch_batch_process(CountLabels, dataset, batch_size=64)
+        ```
+    """
 
     @abc.abstractmethod
     def __init__(self, context: TorchBatchProcessorContext) -> None:

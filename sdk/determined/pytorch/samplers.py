@@ -44,7 +44,14 @@ class _WrappingBatches(_Wrapping[list[int]], BatchSampler):
 
 
 class RepeatSampler(_Wrapping[int]):
-    """Repeats a sampler indefinitely."""
+    """Repeats a sampler indefinitely.
+
+    Example:
+        ```python
+        sampler = samplers.RepeatSampler([0, 1, 2])
+        list(itertools.islice(sampler, 7))    # [0, 1, 2, 0, 1, 2, 0]
+        ```
+    """
 
     def __init__(self, sampler: Any) -> None:
         super().__init__(sampler)
@@ -54,7 +61,14 @@ class RepeatSampler(_Wrapping[int]):
 
 
 class RepeatBatchSampler(_WrappingBatches):
-    """Repeats a batch sampler indefinitely."""
+    """Repeats a batch sampler indefinitely.
+
+    Example:
+        ```python
+        batches = torch.utils.data.BatchSampler(range(4), batch_size=2, drop_last=False)
+        list(itertools.islice(samplers.RepeatBatchSampler(batches), 3))    # [[0, 1], [2, 3], [0, 1]]
+        ```
+    """
 
     def __init__(self, batch_sampler: Any) -> None:
         super().__init__(batch_sampler)
@@ -75,7 +89,13 @@ def share_length(length: int, num_workers: int, rank: int) -> int:
 
 
 class DistributedSampler(_Wrapping[int]):
-    """Yields every `num_workers`-th item, starting with item number `rank`."""
+    """Yields every `num_workers`-th item, starting with item number `rank`.
+
+    Example:
+        ```python
+        list(samplers.DistributedSampler(range(7), num_workers=3, rank=1))    # [1, 4]
+        ```
+    """
 
     def __init__(self, sampler: Any, num_workers: int, rank: int) -> None:
         super().__init__(sampler)
@@ -90,7 +110,14 @@ class DistributedSampler(_Wrapping[int]):
 
 
 class DistributedBatchSampler(_WrappingBatches):
-    """Yields every `num_workers`-th batch. Raises ValueError for an invalid rank."""
+    """Yields every `num_workers`-th batch. Raises ValueError for an invalid rank.
+
+    Example:
+        ```python
+        batches = torch.utils.data.BatchSampler(range(6), batch_size=2, drop_last=False)
+        list(samplers.DistributedBatchSampler(batches, num_workers=2, rank=0))    # [[0, 1], [4, 5]]
+        ```
+    """
 
     def __init__(self, batch_sampler: Any, num_workers: int, rank: int) -> None:
         check_share(0, num_workers, rank, "num_workers")
@@ -105,7 +132,15 @@ class DistributedBatchSampler(_WrappingBatches):
 
 
 class SkipSampler(_Wrapping[Any], BatchSampler):
-    """Skips the first items on every pass. Its length still counts all items."""
+    """Skips the first items on every pass. Its length still counts all items.
+
+    Example:
+        ```python
+        sampler = samplers.SkipSampler(range(5), skip=2)
+        list(sampler)    # [2, 3, 4]
+        len(sampler)     # 5
+        ```
+    """
 
     def __init__(self, sampler: Any, skip: int) -> None:
         super().__init__(sampler)
@@ -116,7 +151,14 @@ class SkipSampler(_Wrapping[Any], BatchSampler):
 
 
 class SkipBatchSampler(_WrappingBatches):
-    """Skips the first batches on every pass. Its length still counts all batches."""
+    """Skips the first batches on every pass. Its length still counts all batches.
+
+    Example:
+        ```python
+        batches = torch.utils.data.BatchSampler(range(6), batch_size=2, drop_last=False)
+        list(samplers.SkipBatchSampler(batches, skip=1))    # [[2, 3], [4, 5]]
+        ```
+    """
 
     def __init__(self, batch_sampler: Any, skip: int) -> None:
         super().__init__(batch_sampler)
@@ -127,7 +169,14 @@ class SkipBatchSampler(_WrappingBatches):
 
 
 class ReproducibleShuffleSampler(_Wrapping[int]):
-    """Shuffles each pass with one random generator that continues from pass to pass."""
+    """Shuffles each pass with one random generator that continues from pass to pass.
+
+    Example:
+        ```python
+        sampler = samplers.ReproducibleShuffleSampler(range(100), seed=7)
+        first, second = list(sampler), list(sampler)    # two orders, the same two in every process
+        ```
+    """
 
     def __init__(self, sampler: Any, seed: int) -> None:
         super().__init__(sampler)
@@ -142,7 +191,15 @@ class ReproducibleShuffleSampler(_Wrapping[int]):
 
 
 class ReproducibleShuffleBatchSampler(_Wrapping[list[int]]):
-    """Shuffles the order of batches on each pass, but not their contents."""
+    """Shuffles the order of batches on each pass, but not their contents.
+
+    Example:
+        ```python
+        batches = torch.utils.data.BatchSampler(range(100), batch_size=10, drop_last=False)
+        sampler = samplers.ReproducibleShuffleBatchSampler(batches, seed=7)
+        first = next(iter(sampler))    # one of the ten batches, such as [20, 21, 22, ...]
+        ```
+    """
 
     def __init__(self, batch_sampler: Any, seed: int) -> None:
         super().__init__(batch_sampler)
@@ -158,6 +215,14 @@ class EpochShuffleSampler(Sampler[int]):
     """Shuffles each pass in an order determined only by the seed and the pass number.
 
     A resumed run therefore continues in the same order as an uninterrupted one (Trainer spec, D4).
+
+    Example:
+        ```python
+        sampler = samplers.EpochShuffleSampler(len(dataset), seed=7)
+        first, second = list(sampler), list(sampler)
+        resumed = samplers.EpochShuffleSampler(len(dataset), seed=7, first_pass=1)
+        assert list(resumed) == second
+        ```
     """
 
     def __init__(self, length: int, seed: int, first_pass: int = 0) -> None:

@@ -241,6 +241,14 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
             state: The Trainer's state.
             control: The Trainer's control flags, which are set here.
             **kwargs: Not used.
+
+        Example:
+            ```python
+            class Callback(DetCallback):
+                def on_step_end(self, args, state, control, **kwargs):
+                    super().on_step_end(args, state, control, **kwargs)
+                    self.core_context.train.set_status(f"step {state.global_step}")
+            ```
         """
         if self._trial is None:
             return

@@ -24,7 +24,18 @@ Engine = TypeVar("Engine")
 class DeepSpeedTrialContext(
     TrialInformation, TrainingPlace, TensorBoardLogging, _PyTorchReducerContext, TrialContext
 ):
-    """Wraps engines and reducers. Provides hyperparameters and training progress."""
+    """Wraps engines and reducers. Provides hyperparameters and training progress.
+
+    Example:
+        ```python
+        def __init__(self, context):
+            self.context = context
+            overrides = context.get_hparam("overwrite_deepspeed_args")
+            config = overwrite_deepspeed_config("ds.json", overrides)
+            engine, *_ = deepspeed.initialize(model=net, model_parameters=net.parameters(), config=config)
+            self.engine = context.wrap_model_engine(engine)
+        ```
+    """
 
     def __init__(
         self,

@@ -18,6 +18,13 @@ class ModelParallelUnit:
         should_report_metrics: Whether this rank's metrics are used.
         should_build_data_loader: Whether this rank loads data. On other ranks the iterator passed to the
             trial is None.
+
+    Example:
+        ```python
+        # Two ranks share a model: both load data, the first of them reports.
+        rank, size = context.distributed.rank, context.distributed.size
+        context.set_mpu(ModelParallelUnit(rank // 2, size // 2, rank % 2 == 0, True))
+        ```
     """
 
     data_parallel_rank: int

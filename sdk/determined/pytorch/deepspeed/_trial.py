@@ -18,6 +18,32 @@ class DeepSpeedTrial(Trial, abc.ABC):
     """Subclass it, wrap DeepSpeed engines in `__init__`, and define the methods below.
 
     The engine handles backward passes, steps, schedules and precision according to its own configuration.
+
+    Example:
+        ```python
+        class DigitsTrial(DeepSpeedTrial):
+            def __init__(self, context):
+                self.context = context
+                engine, *_ = deepspeed.initialize(model=net, config="ds.json")
+                self.engine = context.wrap_model_engine(engine)
+
+            def train_batch(self, dataloader_iter, epoch_idx, batch_idx):
+                images, labels = self.context.to_device(next(dataloader_iter))
+                loss = torch.nn.functional.cross_entropy(self.engine(images), labels)
+                self.engine.backward(loss)
+                self.engine.step()
+                return {"loss": loss}
+
+            def evaluate_batch(self, dataloader_iter, batch_idx):
+                images, labels = self.context.to_device(next(dataloader_iter))
+                return {"accuracy": (self.engine(images).argmax(1) == labels).float().mean()}
+
+            def build_training_data_loader(self):
+                return pytorch.DataLoader(digits, self.context.train_micro_batch_size_per_gpu)
+
+            def build_validation_data_loader(self):
+                return pytorch.DataLoader(test_digits, self.context.train_micro_batch_size_per_gpu)
+        ```
     """
 
     @abc.abstractmethod

@@ -9,7 +9,18 @@ from typing import Any
 
 
 class MetricWriter(abc.ABC):
-    """Writes numbers to the event files of this process."""
+    """Writes numbers to the event files of this process.
+
+    Example:
+        ```python
+        class Printing(MetricWriter):
+            def add_scalar(self, name, value, step):
+                print(name, value, step)
+
+            def reset(self):
+                sys.stdout.flush()
+        ```
+    """
 
     @abc.abstractmethod
     def add_scalar(self, name: str, value: Any, step: int) -> None:
@@ -21,7 +32,15 @@ class MetricWriter(abc.ABC):
 
 
 class BatchMetricWriter:
-    """Writes reports with a writer of single numbers. Values that are not numbers are skipped."""
+    """Writes reports with a writer of single numbers. Values that are not numbers are skipped.
+
+    Example:
+        ```python
+        writer = BatchMetricWriter(TorchWriter())
+        writer.on_train_step_end(100, {"loss": 0.25})           # Determined/loss at step 100
+        writer.on_validation_step_end(100, {"accuracy": 0.91})  # Determined/val_accuracy at step 100
+        ```
+    """
 
     def __init__(self, writer: MetricWriter) -> None:
         self.writer = writer
