@@ -29,6 +29,13 @@ class CheckpointTrainingMetadata:
         hparams: Hyperparameters of the trial, by name.
         validation_metrics: Validation metrics at the checkpoint's steps, as `{"avgMetrics": {...},
             "batchMetrics": ...}`; empty if there was no validation.
+
+    Example:
+        ```python
+        checkpoint = client.get_experiment(7).top_checkpoint()
+        if checkpoint.training is not None:
+            print(checkpoint.training.hparams, checkpoint.training.validation_metrics["avgMetrics"])
+        ```
     """
 
     experiment_config: dict[str, Any]
@@ -51,6 +58,14 @@ class Checkpoint:
         training: The trial that stored it, as a `CheckpointTrainingMetadata`, or None if no trial did.
         task_id: Id of the task that stored it.
         allocation_id: Id of the run of that task.
+
+    Example:
+        ```python
+        checkpoint = client.get_experiment(7).top_checkpoint()
+        print(checkpoint.uuid, checkpoint.metadata["steps_completed"])
+        print(sum(checkpoint.resources.values()), "bytes")
+        path = checkpoint.download()
+        ```
     """
 
     def __init__(

@@ -24,7 +24,7 @@ def create_user(username: str, admin: bool, password: str | None = None, remote:
     Example:
         ```python
         client.login(user="admin", password="the password of admin")
-        client.create_user("ann", password="a first password")
+        client.create_user("ann", admin=False, password="a first password")
         ```
     """
     return connection().create_user(username, admin, password, remote)

@@ -6,7 +6,14 @@ import enum
 
 
 class ExperimentState(enum.Enum):
-    """State of an experiment."""
+    """State of an experiment.
+
+    Example:
+        ```python
+        if client.get_experiment(7).wait() is not client.ExperimentState.COMPLETED:
+            print("the experiment did not complete")
+        ```
+    """
 
     UNSPECIFIED = "STATE_UNSPECIFIED"
     ACTIVE = "STATE_ACTIVE"
@@ -28,7 +35,14 @@ class ExperimentState(enum.Enum):
 
 
 class CheckpointState(enum.Enum):
-    """State of a checkpoint's files."""
+    """State of a checkpoint's files.
+
+    Example:
+        ```python
+        checkpoints = client.get_trial(12).get_checkpoints()
+        there = [c for c in checkpoints if c.state is client.CheckpointState.COMPLETED]
+        ```
+    """
 
     UNSPECIFIED = "STATE_UNSPECIFIED"
     ACTIVE = "STATE_ACTIVE"
@@ -39,7 +53,13 @@ class CheckpointState(enum.Enum):
 
 
 class TrialOrderBy(enum.Enum):
-    """Sort direction of trials."""
+    """Sort direction of trials.
+
+    Example:
+        ```python
+        newest, *others = client.get_experiment(7).get_trials(order_by=client.TrialOrderBy.DESC)
+        ```
+    """
 
     ASCENDING = "ORDER_BY_ASC"
     ASC = ASCENDING
@@ -48,7 +68,13 @@ class TrialOrderBy(enum.Enum):
 
 
 class ModelOrderBy(enum.Enum):
-    """Sort direction of models and model versions."""
+    """Sort direction of models and model versions.
+
+    Example:
+        ```python
+        oldest, *later = client.get_model("digits").get_versions(order_by=client.ModelOrderBy.ASC)
+        ```
+    """
 
     ASCENDING = "ORDER_BY_ASC"
     ASC = ASCENDING
@@ -57,14 +83,30 @@ class ModelOrderBy(enum.Enum):
 
 
 class CheckpointOrderBy(enum.Enum):
-    """Sort direction of checkpoints."""
+    """Sort direction of checkpoints.
+
+    Example:
+        ```python
+        newest, *older = client.get_trial(12).get_checkpoints(
+            client.CheckpointSortBy.BATCH_NUMBER, client.CheckpointOrderBy.DESC
+        )
+        ```
+    """
 
     ASC = "ORDER_BY_ASC"
     DESC = "ORDER_BY_DESC"
 
 
 class TrialSortBy(enum.Enum):
-    """Sort key of an experiment's trials."""
+    """Sort key of an experiment's trials.
+
+    Example:
+        ```python
+        longest, *others = client.get_experiment(7).get_trials(
+            client.TrialSortBy.DURATION, client.TrialOrderBy.DESC
+        )
+        ```
+    """
 
     UNSPECIFIED = "SORT_BY_UNSPECIFIED"
     ID = "SORT_BY_ID"
@@ -80,7 +122,15 @@ class TrialSortBy(enum.Enum):
 
 
 class CheckpointSortBy(enum.Enum):
-    """Sort key of a trial's checkpoints."""
+    """Sort key of a trial's checkpoints.
+
+    Example:
+        ```python
+        checkpoints = client.get_trial(12).get_checkpoints(
+            sort_by=client.CheckpointSortBy.END_TIME, order_by=client.CheckpointOrderBy.ASC
+        )
+        ```
+    """
 
     END_TIME = "SORT_BY_END_TIME"
     STATE = "SORT_BY_STATE"
@@ -89,7 +139,13 @@ class CheckpointSortBy(enum.Enum):
 
 
 class ModelSortBy(enum.Enum):
-    """Sort key of models."""
+    """Sort key of models.
+
+    Example:
+        ```python
+        models = client.get_models(sort_by=client.ModelSortBy.LAST_UPDATED_TIME)
+        ```
+    """
 
     UNSPECIFIED = "SORT_BY_UNSPECIFIED"
     NAME = "SORT_BY_NAME"
@@ -101,7 +157,14 @@ class ModelSortBy(enum.Enum):
 
 
 class LogLevel(enum.Enum):
-    """Severity of a log line, from least to most severe."""
+    """Severity of a log line, from least to most severe.
+
+    Example:
+        ```python
+        for line in client.get_trial(12).logs(min_level=client.LogLevel.WARNING):
+            print(line, end="")
+        ```
+    """
 
     TRACE = "LOG_LEVEL_TRACE"
     DEBUG = "LOG_LEVEL_DEBUG"
@@ -112,7 +175,13 @@ class LogLevel(enum.Enum):
 
 
 class DownloadMode(enum.Enum):
-    """How a checkpoint is downloaded."""
+    """How a checkpoint is downloaded.
+
+    Example:
+        ```python
+        folder = client.get_checkpoint(uuid).download(mode=client.DownloadMode.MASTER)
+        ```
+    """
 
     DIRECT = "direct"
     """From the storage itself, with the user's own credentials."""

@@ -70,11 +70,25 @@ class TrainingMetrics(_TrialMetrics, StepsBackwardCompat):
         end_time: When it was reported, in UTC with whole seconds.
         metrics: Metric values by name.
         batch_metrics: Metrics of single batches, if reported.
+
+    Example:
+        ```python
+        for report in client.get_trial(12).stream_training_metrics():
+            print(report.trial_run_id, report.steps_completed, report.end_time, report.metrics["loss"])
+        ```
     """
 
 
 class ValidationMetrics(_TrialMetrics, StepsBackwardCompat):
-    """A report of validation metrics, with the attributes of `TrainingMetrics`."""
+    """A report of validation metrics, with the attributes of `TrainingMetrics`.
+
+    Example:
+        ```python
+        reports = client.get_trial(12).stream_validation_metrics()
+        best = max(reports, key=lambda report: report.metrics["accuracy"])
+        print(f"best after {best.steps_completed} batches: {best.metrics}")
+        ```
+    """
 
 
 _Kind = TypeVar("_Kind", bound=_TrialMetrics)

@@ -22,7 +22,16 @@ from determined.transport.rest import AnySession, speaking
 
 
 class TrialReference:
-    """A trial, as returned by `client.get_trial()`. Holds only the id; other data is read on request."""
+    """A trial, as returned by `client.get_trial()`. Holds only the id; other data is read on request.
+
+    Example:
+        ```python
+        trial = client.get_trial(12)
+        for report in trial.stream_validation_metrics():
+            print(report.steps_completed, report.metrics)
+        path = trial.top_checkpoint().download()
+        ```
+    """
 
     def __init__(self, trial_id: int, session: AnySession) -> None:
         self._id = trial_id

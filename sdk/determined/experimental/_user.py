@@ -22,6 +22,13 @@ class User:
         agent_gid: Group id on the hosts of agents.
         agent_user: User name on the hosts of agents.
         agent_group: Group name on the hosts of agents.
+
+    Example:
+        ```python
+        for user in client.list_users():
+            if user.active and not user.remote:
+                print(user.username, user.display_name)
+        ```
     """
 
     def __init__(

@@ -65,6 +65,19 @@ class DefaultConfig:
             mapping as in the configuration.
         searcher: The `searcher` section of the configuration. It names the metric and how far the script
             trains.
+
+    Example:
+        ```python
+        core_v2.init(
+            defaults=core_v2.DefaultConfig(
+                name="digits on my laptop",
+                hparams={"lr": 0.1},
+                labels=["baseline"],
+                checkpoint_storage="s3://bucket/digits",
+                searcher={"metric": "accuracy", "smaller_is_better": False, "max_length": 100},
+            )
+        )
+        ```
     """
 
     name: str | None = None
@@ -87,6 +100,22 @@ class UnmanagedConfig:
             experiment.
         external_trial_id: An id of your choice. A later script with the same id continues the same trial,
             whose latest checkpoint is `core_v2.info.latest_checkpoint`.
+
+    Example:
+        ```python
+        core_v2.init(
+            defaults=core_v2.DefaultConfig(name="digits"),
+            unmanaged=core_v2.UnmanagedConfig(
+                workspace="Research",
+                project="digits",
+                external_experiment_id="digits-2024",
+                external_trial_id="seed-1",
+            ),
+        )
+        if core_v2.info.latest_checkpoint is not None:    # an earlier run with these ids has stored it
+            with core_v2.checkpoint.restore_path(core_v2.info.latest_checkpoint) as path:
+                model.load_state_dict(torch.load(path / "model.pt"))
+        ```
     """
 
     workspace: str | None = None
@@ -182,6 +211,12 @@ def url_reverse_webui_exp_view() -> str:
 
     Raises:
         RuntimeError: If `init()` was not called.
+
+    Example:
+        ```python
+        core_v2.init(defaults=core_v2.DefaultConfig(name="digits"))
+        print("see", core_v2.url_reverse_webui_exp_view())
+        ```
     """
     if info is None:
         raise RuntimeError("call core_v2.init() first")

@@ -57,7 +57,7 @@ class LocalSearchRunner(SearchRunner):
 
         Example:
             ```python
-            runner = searcher.LocalSearchRunner(MyMethod(), searcher_dir="state")
+            runner = searcher.LocalSearchRunner(MyMethod(), searcher_dir=Path("state"))
             experiment_id = runner.run("config.yaml", model_dir=".")
             ```
         """

@@ -17,7 +17,16 @@ _METHOD_FOLDER = "method_state"
 
 
 class ExitedReason(enum.Enum):
-    """Why a trial ended before it was closed: an error, a user's action, or unusable hyperparameters."""
+    """Why a trial ended before it was closed: an error, a user's action, or unusable hyperparameters.
+
+    Example:
+        ```python
+        def on_trial_exited_early(self, searcher_state, request_id, exited_reason):
+            if exited_reason is searcher.ExitedReason.INVALID_HP:
+                return []    # other trials go on
+            return [searcher.Shutdown(failure=True)]
+        ```
+    """
 
     ERRORED = "ERRORED"
     USER_CANCELED = "USER_CANCELED"
@@ -35,6 +44,12 @@ class SearcherState:
         last_event_id: Id of the last event that was answered.
         experiment_completed: Whether the experiment has completed successfully.
         experiment_failed: Whether it has ended with an error. Both are false if it was canceled or deleted.
+
+    Example:
+        ```python
+        def progress(self, searcher_state):
+            return len(searcher_state.trials_closed) / self.max_trials
+        ```
     """
 
     last_event_id: int | None = None
@@ -103,7 +118,7 @@ class SearchMethod(abc.ABC):
         ```python
         class TwoTrials(searcher.SearchMethod):
             def initial_operations(self, searcher_state):
-                operations = []
+                operations: list[searcher.Operation] = []
                 for lr in (0.1, 0.01):
                     id = uuid.uuid4()
                     operations.append(searcher.Create(id, {"lr": lr}))

@@ -11,7 +11,19 @@ from determined import _arguments
 
 
 class Operation:
-    """Base class of all operations."""
+    """Base class of all operations.
+
+    Example:
+        ```python
+        def initial_operations(self, searcher_state):
+            request_id = uuid.uuid4()
+            return [
+                searcher.Create(request_id, {"lr": 0.1}),
+                searcher.ValidateAfter(request_id, length=100),
+                searcher.Close(request_id),
+            ]
+        ```
+    """
 
     def to_wire(self) -> dict[str, Any]:
         """Return the operation in the form of the REST API.
@@ -33,6 +45,11 @@ class Create(Operation):
         hparams: Hyperparameters by name.
         checkpoint: Has no effect, as in Determined 0.25. Trials start from `searcher.source_trial_id`
             or `searcher.source_checkpoint_uuid` of the configuration.
+
+    Example:
+        ```python
+        searcher.Create(uuid.uuid4(), hparams={"lr": 0.1, "layers": 4})
+        ```
     """
 
     request_id: uuid.UUID
@@ -61,6 +78,14 @@ class ValidateAfter(Operation):
     Attributes:
         request_id: Id of the trial.
         length: Total length from the start of the trial, in the unit that the script uses, usually batches.
+
+    Example:
+        ```python
+        def on_validation_completed(self, searcher_state, request_id, metric, train_length):
+            if train_length < 100:
+                return [searcher.ValidateAfter(request_id, length=2 * train_length)]
+            return [searcher.Close(request_id)]
+        ```
     """
 
     request_id: uuid.UUID
@@ -88,6 +113,12 @@ class Close(Operation):
 
     Attributes:
         request_id: Id of the trial.
+
+    Example:
+        ```python
+        def on_validation_completed(self, searcher_state, request_id, metric, train_length):
+            return [searcher.Close(request_id)]
+        ```
     """
 
     request_id: uuid.UUID
@@ -113,6 +144,14 @@ class Shutdown(Operation):
     Attributes:
         cancel: Whether the experiment counts as canceled.
         failure: Whether the experiment counts as failed.
+
+    Example:
+        ```python
+        def on_trial_closed(self, searcher_state, request_id):
+            if searcher_state.trials_closed == searcher_state.trials_created:
+                return [searcher.Shutdown()]
+            return []
+        ```
     """
 
     cancel: bool = False
@@ -135,6 +174,13 @@ class Progress(Operation):
 
     Attributes:
         progress: Progress from 0 to 1.
+
+    Example:
+        ```python
+        def on_validation_completed(self, searcher_state, request_id, metric, train_length):
+            self.validations += 1
+            return [searcher.Progress(self.validations / 100), searcher.Close(request_id)]
+        ```
     """
 
     progress: float

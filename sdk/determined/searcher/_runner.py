@@ -40,6 +40,13 @@ class SearchRunner(abc.ABC):
     Attributes:
         search_method: The method.
         state: The state of the search, a `SearcherState`.
+
+    Example:
+        ```python
+        runner = searcher.LocalSearchRunner(TwoTrials())
+        experiment_id = runner.run("config.yaml", model_dir=".")
+        print(len(runner.state.trials_created), "trials, failed:", runner.state.failures)
+        ```
     """
 
     def __init__(self, search_method: SearchMethod) -> None:
