@@ -21,7 +21,6 @@ import nats
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
 from nats.errors import NoRespondersError
-from nats.errors import TimeoutError as NoAnswerError
 from nats.js.errors import APIError
 
 from determined.transport import refusals
@@ -89,8 +88,8 @@ class BusThread:
         self._leaving = False
         self._trouble: Exception | None = None
         self._warned, self._warned_at = False, float("-inf")
-        self._forbidden: set[str] = set()
-        """Subjects, in lower case, that this connection is not allowed to publish to."""
+        self._forbidden: dict[str, asyncio.Future[None]] = {}
+        """By subject, in lower case: done once the broker has said that nothing may be published to it."""
 
     def start(self) -> None:
         """Start the thread, which connects in the background. Returns immediately."""
@@ -146,8 +145,9 @@ class BusThread:
     async def _connect(self) -> Client:
         async def on_error(error: Exception) -> None:
             if subject := refusals.forbidden_subject(error):
-                self._forbidden.add(subject)
-            self._note_trouble(error)
+                self._forbid(subject)
+            else:
+                self._note_trouble(error)
 
         async def on_reconnect() -> None:
             self._note_reconnected()
@@ -258,7 +258,7 @@ class BusThread:
 
     def _note_reconnected(self) -> None:
         # The credentials of the new connection may allow more.
-        self._forbidden.clear()
+        self._forbidden = {name: said for name, said in self._forbidden.items() if not said.done()}
         moved, self._moved = self._moved, asyncio.Event()
         moved.set()
 
@@ -329,14 +329,24 @@ class BusThread:
         within_s: float = ACK_TIMEOUT_S,
     ) -> bytes:
         # The broker reports a permission error separately; the request itself never gets a reply.
-        if subject.lower() not in self._forbidden:
+        forbidden = self._said_forbidden(subject)
+        if not forbidden.done():
+            asked = asyncio.ensure_future(client.request(subject, body, timeout=within_s, headers=headers))
             try:
-                reply = await client.request(subject, body, timeout=within_s, headers=headers)
-                return reply.data
-            except NoAnswerError:
-                if subject.lower() not in self._forbidden:
-                    raise
+                await asyncio.wait({asked, forbidden}, return_when=asyncio.FIRST_COMPLETED)
+                if asked.done():
+                    return asked.result().data
+            finally:
+                asked.cancel()
         raise refusals.forbidden(subject)
+
+    def _said_forbidden(self, subject: str) -> "asyncio.Future[None]":
+        return self._forbidden.setdefault(subject.lower(), self._loop.create_future())
+
+    def _forbid(self, subject: str) -> None:
+        said = self._said_forbidden(subject)
+        if not said.done():
+            said.set_result(None)
 
     async def _until_done(self, work: Callable[[Client], Awaitable[T]]) -> T:
         while True:

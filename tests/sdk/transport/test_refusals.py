@@ -4,10 +4,11 @@ import asyncio
 import json
 
 import pytest
+from nats.errors import Error as NatsError
 
 from det_contracts import subjects
 from determined import ClusterInfo, TrialInfo
-from determined.transport import refusals
+from determined.transport import bus_thread, refusals
 from determined.transport.bus import BusTransport
 from determined.transport.bus_thread import BusThread
 from determined.transport.protocol import MetricReport, StoredCheckpoint
@@ -158,11 +159,62 @@ def test_a_fact_refused_after_its_call_returned_raises_at_a_later_call(on, monke
         transport.flush()
 
 
-def test_an_answer_that_is_forbidden_is_an_error_of_the_question(on):
-    transport = on()
-    transport._thread._forbidden.add("ask.trial.7.searcher.best_validation")
+class StrictClient(Client):
+    """A broker that allows reports alone: of others it says on the side that they are forbidden."""
+
+    def __init__(self, on_error):
+        super().__init__({})
+        self.on_error = on_error
+
+    async def request(self, subject, body, **options):
+        if subject.startswith("reports"):
+            return await super().request(subject, body, **options)
+        self.stored.append(subject)
+        await self.on_error(NatsError(f'nats: permissions violation for publish to "{subject.lower()}"'))
+        return await asyncio.Event().wait()
+
+
+@pytest.fixture
+def strict(monkeypatch):
+    """A transport on such a broker. No waiting by the clock ends there."""
+
+    async def connect(urls, *, error_cb, **options):
+        return StrictClient(error_cb)
+
+    monkeypatch.setattr(bus_thread.nats, "connect", connect)
+    thread = BusThread(["nats://nats:4222"], None, "_INBOX")
+    transport = transport_on(thread)
+    yield transport
+    thread.stop()
+
+
+def ask(transport, subject, within_s=1000.0):
+    return transport._thread.submit(transport._thread.ask(subject, b"", within_s)).result(60)
+
+
+def test_a_request_that_is_forbidden_is_refused_when_the_broker_says_so(strict, caplog):
+    for _ in range(2):
+        with pytest.raises(Refused, match=r"publishing to ask\.trial\.7\.searcher\.Best"):
+            ask(strict, "ask.trial.7.searcher.Best")
     with pytest.raises(RuntimeError, match="credentials of this run do not allow publishing to ask"):
-        transport.best_validation()
+        strict.best_validation()
+    client = strict._thread._connected.result()
+    # What is forbidden is sent once.
+    assert client.stored.count("ask.trial.7.searcher.Best") == 1
+    strict.report(report(1))
+    strict.flush()
+    assert "reports.7.metrics" in client.stored
+    assert "cannot reach the cluster" not in caplog.text
+
+
+def test_after_a_reconnection_a_request_may_be_allowed(strict):
+    with pytest.raises(Refused):
+        ask(strict, "ask.trial.7.searcher.best")
+    strict._thread.soon(strict._thread._note_reconnected)
+    client = strict._thread._connected.result()
+    with pytest.raises(Refused):
+        ask(strict, "ask.trial.7.searcher.best")
+    assert client.stored.count("ask.trial.7.searcher.best") == 2
 
 
 def test_all_refusals_are_reported_at_the_end(on, caplog):
@@ -266,8 +318,9 @@ def test_a_stream_that_is_full_is_waited_for(script, connected):
 @live
 @pytest.mark.timeout(120)
 def test_what_the_credentials_do_not_allow_is_refused(script, connected, monkeypatch):
-    # No headers, and a second instead of ACK_TIMEOUT_S: the broker never answers what it does not allow.
-    monkeypatch.setattr(BusThread._request, "__defaults__", (None, 1.0))
+    # No headers, and longer than this test may last instead of ACK_TIMEOUT_S: the broker never answers what
+    # it does not allow, it says so on the side.
+    monkeypatch.setattr(BusThread._request, "__defaults__", (None, 1000.0))
     script.make_streams()
     transport = connected(of_trial=8)
     transport.report(report(1))
