@@ -145,7 +145,7 @@ def pools(state: State, query: Pools) -> list[dict[str, Any]]:
 def _pool_row(state: State, name: str, workers: list[Worker]) -> dict[str, Any]:
     pool = state.pools[name]
     held = [state.allocations[id] for w in workers for id in state.occupancy.held_on(w.id)]
-    queued, scheduled = _count_jobs(state, name)
+    counts = state.index.job_counts.of(name)
     return {
         "name": name,
         "description": pool.description,
@@ -155,19 +155,10 @@ def _pool_row(state: State, name: str, workers: list[Worker]) -> dict[str, Any]:
         "slots_used": sum(len(state.occupancy.taken_on(w.id)) for w in workers),
         "aux_used": sum(a.slots == 0 for a in held),
         "jobs": state.job_order.count(name),
-        "queued": queued,
-        "scheduled": scheduled,
+        "queued": counts.queued,
+        "scheduled": counts.scheduled,
         "growth": describe_supply(state, name),
     }
-
-
-def _count_jobs(state: State, pool: str) -> tuple[int, int]:
-    """How many jobs of `jobs` have no slots, and how many have some; without putting the queue in order."""
-    book, outside = state.index.books[pool], state.index.gate.not_admitted(pool)
-    listed = set(map(job_id, state.job_order.ids(pool)))
-    scheduled = listed & {running.request.job_id for running in book.running.values()}
-    wanting = listed & {request.job_id for request in (*book.waiting.values(), *outside)}
-    return len(wanting - scheduled), len(scheduled)
 
 
 def fits(state: State, query: Fits) -> str:

@@ -26,7 +26,8 @@ def picture(state):
     }
     occupancy = state.occupancy
     held = {w: (sorted(occupancy.held_on(w)), occupancy.taken_on(w)) for w in state.workers}
-    return books, held, {job: sorted(occupancy.of_job(job)) for job in range(1, 8)}
+    counts = {name: state.index.job_counts.of(name) for name in state.pools}
+    return books, held, {job: sorted(occupancy.of_job(job)) for job in range(1, 8)}, counts
 
 
 def anew(state):

@@ -207,6 +207,10 @@ class Gate:
             self._books[self._waiting[id].pool].wait(request)
         self._admitted = dict.fromkeys(admission.admitted)
 
+    def has_waiting(self, pool: str, group: str) -> bool:
+        """Whether a request of a group that needs slots waits in a pool, admitted or not."""
+        return any(line_pool == pool for line_pool, *_ in self._lines_of.get(group, ()))
+
     def not_admitted(self, pool: str) -> Iterator[Request]:
         """Yield the requests of a pool that are not admitted, in no particular order.
 

@@ -13,6 +13,7 @@ from det_contracts.ids import job_id
 from services.kit.authz.people import People
 from services.kit.quotas.limits import account_of
 from services.scheduler.domain.gate import Gate
+from services.scheduler.domain.job_counts import JobCounts
 from services.scheduler.domain.occupancy import Occupancy
 from services.scheduler.domain.records import Allocation, Job, Pause, Pool, Worker, initial_position
 from services.scheduler.policy.book import Book
@@ -34,6 +35,7 @@ class Index:
         self.books: dict[str, Book] = {}
         self.gate = Gate(people, self.books)
         """In front of the books, for requests that quotas limit."""
+        self.job_counts = JobCounts(self.books, self.gate)
         self._people = people
         self._occupancy = occupancy
         self._groups: dict[str, set[str]] = defaultdict(set)
@@ -68,11 +70,13 @@ class Index:
             if name != job.pool:
                 self._drop_group(name, str(job.experiment_id))
         self._put_group(job.pool, job)
+        self.job_counts.put_job(str(job.experiment_id), job.pool)
 
     def drop_job(self, job: Job) -> None:
         """Remove a job that is over."""
         for name in self.books:
             self._drop_group(name, str(job.experiment_id))
+        self.job_counts.drop_job(str(job.experiment_id))
 
     def put_worker(self, worker: Worker) -> None:
         """Add a worker, or update one that was switched or has gone."""
@@ -126,11 +130,13 @@ class Index:
             self.gate.wait(allocation.pool, request, account)
         else:
             book.wait(request)
+        self.job_counts.update(request.group)
 
     def drop_allocation(self, allocation: Allocation) -> None:
         """Remove an allocation that is over."""
         self.gate.leave(allocation.id)
         self.books[allocation.pool].leave(allocation.id)
+        self.job_counts.update(str(allocation.experiment_id))
         self._recount(allocation)
 
     def put_pause(self, pause: Pause, job: Job | None) -> None:

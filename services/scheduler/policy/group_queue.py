@@ -64,7 +64,17 @@ class GroupQueue:
         self._running: dict[bool, list[tuple[QueueKey, Running]]] = {False: [], True: []}
 
     def __bool__(self) -> bool:
-        return bool(self._lanes or self._running[False] or self._running[True] or self.expected)
+        return self.has_waiting or self.has_running or bool(self.expected)
+
+    @property
+    def has_waiting(self) -> bool:
+        """Whether a request waits."""
+        return bool(self._lanes)
+
+    @property
+    def has_running(self) -> bool:
+        """Whether a request runs, with or without slots."""
+        return bool(self._running[False] or self._running[True])
 
     def add_waiting(self, request: Request) -> None:
         """Add a waiting request."""
