@@ -12,7 +12,6 @@ import contextlib
 import hmac
 import logging
 import os
-import pwd
 import shlex
 import shutil
 import signal
@@ -30,7 +29,7 @@ from det_contracts.page_key import HEADER, credential
 from determined._info import info_directory
 from determined.exec import _serving
 from determined.exec._serving import Served, logger
-from determined.launch._node import stop
+from determined.launch._node import account_name, stop
 
 PLACES = ("/usr/sbin/sshd", "/usr/local/sbin/sshd", "/opt/homebrew/sbin/sshd")
 SEPARATION = Path("/run/sshd")
@@ -83,7 +82,7 @@ def main() -> int:
             "dnf install openssh-server. It need not run as a service. "
             "Until then 'det notebook start' has a terminal."
         )
-    account = pwd.getpwuid(os.geteuid()).pw_name
+    account = account_name("a shell", "Until then 'det notebook start' has a terminal.")
     # Not in or beside the working directory, which may be any folder of the host (`work_dir`).
     folder = info_directory().parent / "sshd"
     write(folder, task.order, account)

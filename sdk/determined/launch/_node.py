@@ -101,6 +101,26 @@ def stop(message: str, code: int = 1) -> NoReturn:
     raise SystemExit(code)
 
 
+def account_name(user: str, instead: str) -> str:
+    """Return the name of the account that this process runs as. Exits if there is none.
+
+    For a `user` of SSH, whose programs look the account up: no setting or variable can stand in for it.
+    """
+    # Only on Unix, as are the callers.
+    import pwd
+
+    uid = os.geteuid()
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        stop(
+            f"{user} needs SSH, which works for accounts alone: this task runs as user {uid}, and no account "
+            "here has that id.\n"
+            f"Make one on each worker, or in the task's image (useradd --uid {uid} NAME), or let the task "
+            f"run as another user (STEADFAST_WORKER_RUN_AS, 'det user link-with-agent-user'). {instead}"
+        )
+
+
 def missing(launcher: str, package: str, what: str, instead: str) -> NoReturn:
     """Exit because the training environment lacks the program that the launcher starts."""
     stop(

@@ -11,9 +11,10 @@ import urllib.request
 from collections.abc import Iterable
 from pathlib import Path
 
-from determined.launch._node import Node, ssh_port, stop
+from determined.launch._node import Node, account_name, ssh_port, stop
 
 SSH_FOLDER = Path("/run/determined/ssh")
+WITHOUT_SSH = '"python3 -m determined.launch.torch_distributed" (it needs no SSH)'
 PATIENCE_S = 20.0
 PAUSE_S = 0.1
 _GREETING = b"SSH-"
@@ -32,8 +33,9 @@ def require_sshd(launcher: str, node: Node) -> str:
         lacking = "program on PATH" if program is None else f"configuration {config}"
         stop(
             f"{launcher}: {len(node.addresses)} nodes talk over SSH, but this one has no sshd {lacking}.\n"
-            'Provide it, or use "python3 -m determined.launch.torch_distributed" (it needs no SSH).'
+            f"Provide it, or use {WITHOUT_SSH}."
         )
+    account_name(f"{launcher} on {len(node.addresses)} nodes", f"Or use {WITHOUT_SSH}.")
     return program
 
 
