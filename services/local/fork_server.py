@@ -56,8 +56,8 @@ def preload(services: Iterable[str]) -> None:
             importlib.import_module(module)
         except Exception as error:
             print(f"{module} cannot be preloaded: {error!r}", file=sys.stderr, flush=True)
-    gc.collect()
-    # Exclude everything loaded so far from collection, which would copy it into each fork.
+    # Exclude everything loaded so far from collection, which would copy it into each fork. Garbage stays:
+    # freed, it would leave holes in shared pages, and each fork would copy those whose holes it fills.
     gc.freeze()
     gc.enable()
 
