@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable
 from nats.aio.msg import Msg
 
 from det_contracts import subjects
+from det_contracts.limits import NAME_CHARACTERS
+from services.kit.bounded_dict import BoundedDict
 from services.kit.listening import ListeningPeriod, report_while_leading
 from services.kit.parts import Parts
 from services.kit.process_metrics import Reading
@@ -25,6 +27,10 @@ RECONNECT_WAIT_S = 25.0
 POLL_EVERY_S = 1.0
 GRACE_S = 5.0
 """Time that a host may need to end what it runs after it has learned that it must, in seconds."""
+MAX_SESSION_BYTES = 4 * NAME_CHARACTERS
+"""What the longest session that a worker may register with takes."""
+MAX_SESSIONS = 2_000
+"""Sessions remembered per worker: as many heartbeats as one may send between two of another process."""
 REPORT_TIMEOUT_S = 5.0
 """A report that was not ruled on within this time is outdated, as is a fold further behind, in seconds."""
 
@@ -39,7 +45,7 @@ class HeartbeatMonitor:
         """
         self._patience_s = patience_s
         self._has_current_orders = has_current_orders
-        self._last_heartbeats: dict[str, dict[str, float]] = {}
+        self._last_heartbeats: dict[str, BoundedDict[str, float]] = {}
         """Worker -> session -> last heartbeat.
 
         A heartbeat of another process with the same worker id does not count.
@@ -52,16 +58,22 @@ class HeartbeatMonitor:
         self._unregistered_since: dict[tuple[str, str], float] = {}
         """(worker, session) -> since when an unregistered worker has been heard."""
 
-    def restart(self) -> None:
+    def restart(self, state: State) -> None:
         """Restart the measurement after a time without listening: nobody was silent during it."""
-        self._listening.restart(since_boot())
+        now = since_boot()
+        self._listening.restart(now)
+        self._forget_unknown(state, now)
+        for worker in state.workers.values():
+            self._drop_old_sessions(worker.id, worker.session, now)
 
     async def on_heartbeat(self, message: Msg) -> None:
         """Handle a heartbeat: subject `heartbeat.<worker id>`, payload the session."""
         worker_id = message.subject.rpartition(".")[2]
         # The id comes from the subject, which the broker checks. The body may hold anything, so a session
         # counts only if it is the registered one.
-        self._last_heartbeats.setdefault(worker_id, {})[message.data.decode(errors="replace")] = since_boot()
+        if len(message.data) <= MAX_SESSION_BYTES:
+            sessions = self._last_heartbeats.setdefault(worker_id, BoundedDict(MAX_SESSIONS))
+            sessions[message.data.decode(errors="replace")] = since_boot()
 
     def readings(self, state: State) -> Iterable[Reading]:
         """The time since the last heartbeat of each worker that should be here."""
@@ -148,7 +160,7 @@ class HeartbeatMonitor:
         """
         if self._first_seen.get(worker_id, ("", 0.0))[0] != session:
             self._first_seen[worker_id] = session, now
-        sessions = self._last_heartbeats.get(worker_id, {})
+        sessions = self._last_heartbeats.get(worker_id) or {}
         for other in [s for s, at in sessions.items() if s != session and now - at > self._patience_s]:
             del sessions[other]
 
@@ -180,6 +192,6 @@ async def monitor_heartbeats(
         parts,
         every_s=POLL_EVERY_S,
         within_s=REPORT_TIMEOUT_S,
-        restart=lambda _: listening.restart(),
+        restart=listening.restart,
         reports=reports,
     )

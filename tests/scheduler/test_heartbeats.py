@@ -82,10 +82,37 @@ def test_heartbeats_of_unknown_workers_are_dropped(cluster, clock, watch):
     assert (watch._last_heartbeats, watch._first_seen) == ({}, {})
 
 
+def test_who_invents_sessions_fills_no_memory(cluster, clock, watch):
+    cluster.worker()
+    beat(watch)
+    beat(watch, session="x" * (heartbeats.MAX_SESSION_BYTES + 1))
+    for number in range(heartbeats.MAX_SESSIONS - 1):
+        beat(watch, session=f"made up {number}")
+        beat(watch, "stranger", f"made up {number}")
+    # The one that counts is not pushed out by as many as get through.
+    assert watch._last_heartbeats["w1"]["s1"] == clock.at
+    for number in range(10):
+        beat(watch, "stranger", f"another {number}")
+    assert {id: len(sessions) for id, sessions in watch._last_heartbeats.items()} == {
+        "w1": heartbeats.MAX_SESSIONS,
+        "stranger": heartbeats.MAX_SESSIONS,
+    }
+
+
+def test_who_does_not_lead_drops_the_same(cluster, clock, watch):
+    cluster.worker()
+    for id, session in (("w1", "s1"), ("w1", "s0"), ("gone", "s7")):
+        beat(watch, id, session)
+    clock.at += PATIENCE_S + 1
+    beat(watch, "w1", "s1")
+    watch.restart(cluster.state)
+    assert watch._last_heartbeats == {"w1": {"s1": clock.at}}
+
+
 def test_silence_counts_from_the_restart_of_the_watch(cluster, clock, watch):
     cluster.worker()
     after(20, clock, watch, cluster)
-    watch.restart()
+    watch.restart(cluster.state)
     assert after(25, clock, watch, cluster) == []
     assert after(1, clock, watch, cluster) == [("w1", "s1")]
 
@@ -129,7 +156,7 @@ def test_what_its_host_must_have_ended_is_given_up_and_starts_elsewhere(fenced, 
 
 def test_the_wait_begins_again_after_the_watch_restarted(fenced, clock, watch):
     give_up_commands(30, clock, watch, fenced)
-    watch.restart()
+    watch.restart(fenced.state)
     assert give_up_commands(40, clock, watch, fenced) == []
     clock.at += 600
     assert give_up_commands(40, clock, watch, fenced) == []
