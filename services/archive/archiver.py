@@ -55,6 +55,9 @@ class Archiver:
         while True:
             if self._is_leader():
                 await self.run_once()
+            else:
+                # The replica that leads reports how it goes.
+                self.failure = ""
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._interval_s):
                     await self._lead.wait()

@@ -82,6 +82,9 @@ class Reconciler:
             if self._is_leader():
                 await asyncio.gather(*(self._reconcile(pool) for pool in self._engines))
                 self.completed_checks += 1
+            else:
+                # The replica that leads reports how it goes.
+                self.problems = {}
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._poll_s):
                     await self._wake.wait()

@@ -17,6 +17,7 @@ from services.kit.log import BadSegment, Draft, FenceLost, LogTruncated, NotStor
 from services.kit.log_memory import MemoryLog
 from services.kit.log_range import read_range
 from tests.archive.places import NOW, Place, draft
+from tests.fixtures.waiting import until
 
 CONTROL = subjects.CONTROL
 ALL = {"toy": 10**9}
@@ -334,6 +335,27 @@ def test_a_failed_seal_is_reported_and_tried_again(tmp_path, error):
         await work.run_once()
         assert not work.failure
         assert (work.archived, work.removed) == (20, 20)
+
+    asyncio.run(work())
+
+
+def test_who_no_longer_leads_reports_no_failure(tmp_path):
+    async def work():
+        leaders = {"this one"}
+
+        async def saved():
+            raise OutcomeUnknown("away")
+
+        place = Place(tmp_path)
+        work = Archiver(
+            place.sealer, place.cutter, saved, interval_s=0.01, is_leader=lambda: "this one" in leaders
+        )
+        running = asyncio.create_task(work.run())
+        await until(lambda: work.failure == "away")
+        leaders.clear()
+        await until(lambda: not work.failure)
+        running.cancel()
+        await asyncio.wait([running])
 
     asyncio.run(work())
 
