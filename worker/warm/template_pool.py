@@ -207,6 +207,10 @@ class TemplatePool:
         except NoTemplate as error:
             self._exclude_culprit(entry, error)
             return
+        if self._entries.get(entry.key) is not entry:
+            # So many others were wanted meanwhile that it is not remembered: nobody would end its template.
+            fresh.end()
+            return
         took = time.monotonic() - began
         entry.replace_template(fresh, modules, took)
         log.info("template.made", user=entry.key.user, modules=len(fresh.modules), seconds=round(took, 2))
