@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from det_contracts.problems import Refused
 from det_contracts.script_queries import AskHolder, AskLeave
 from services.kit import task_tokens
 from services.kit.authz.commands import add_access_checks
@@ -30,6 +31,9 @@ from services.scheduler.queries import ANSWERS
 from services.scheduler.react import TIMERS, react
 from services.scheduler.rights import directory
 from services.scheduler.script_answers import holder_handler, leave_handler
+
+RETRY_S = 1.0
+"""Pause in seconds before the configuration of pools is sent again."""
 
 RULES = Rules(
     owner="scheduler",
@@ -92,7 +96,16 @@ async def _answer_scripts(parts: Parts) -> None:
 
 
 async def _configure_pools(parts: Parts, path: Path) -> None:
-    await parts.runner.command(read_pools(path), Call("configuration", time.time()))
+    command = read_pools(path)
+    while True:
+        try:
+            await parts.runner.command(command, Call("configuration", time.time()))
+            return
+        except Refused as refusal:
+            if refusal.problem.code != "unavailable":
+                raise
+        # The state is loaded anew or stands still, or the log is full: none of that ends the process.
+        await asyncio.sleep(RETRY_S)
 
 
 SERVICE = Service(RULES, settings=Settings, background_tasks=_run_background_tasks, readings=readings)

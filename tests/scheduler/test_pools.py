@@ -1,9 +1,14 @@
 """The file with the resource pools."""
 
+import asyncio
+from types import SimpleNamespace
+
 import pytest
 
 from det_contracts.events.scheduler import PoolSettings
+from det_contracts.problems import Refused, invalid, unavailable
 from services.kit.settings import BadSettings
+from services.scheduler import app
 from services.scheduler.pools import read_pools
 
 
@@ -91,3 +96,32 @@ def test_what_is_no_configuration_is_refused(tmp_path, text):
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(BadSettings, match="cannot read the resource pools in"):
         read_pools(tmp_path / "none.yaml")
+
+
+class Unready:
+    """A runner that cannot decide at first, and then says this."""
+
+    def __init__(self, refusal):
+        self.refusal, self.asked = refusal, []
+
+    async def command(self, command, call):
+        self.asked.append(command)
+        if len(self.asked) < 3:
+            raise unavailable("the state is being reloaded")
+        if self.refusal is not None:
+            raise self.refusal
+
+
+@pytest.mark.parametrize("refusal", [None, invalid("no such pool")])
+def test_the_configuration_is_sent_until_it_is_decided(tmp_path, monkeypatch, refusal):
+    """A reload refuses all that waits; a scheduler that stands still before an event must not end by it."""
+    monkeypatch.setattr(app, "RETRY_S", 0.0)
+    path, runner = tmp_path / "pools.yaml", Unready(refusal)
+    path.write_text("resource_pools: [{pool_name: a}]")
+    sending = app._configure_pools(SimpleNamespace(runner=runner), path)
+    if refusal is None:
+        asyncio.run(sending)
+    else:
+        with pytest.raises(Refused, match="no such pool"):
+            asyncio.run(sending)
+    assert runner.asked == [read_pools(path)] * 3
