@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from det_contracts import codec, subjects
+from det_contracts.envelope import Recorded
 from det_contracts.events import Decision, metrics
 from det_contracts.events.searcher import TrialCreated, TrialEnded
 from det_contracts.queries import Reports
@@ -18,7 +19,7 @@ from services.kit.runner import Runner
 from services.kit.settings import BadSettings
 from services.kit.snapshot_store import DatabaseSaver
 from services.metrics.app import service_of
-from services.metrics.domain import State
+from services.metrics.domain import State, evolve
 from services.metrics.settings import MetricsSettings
 from services.metrics.settling import settle_ended_trials
 from services.metrics.sharing.agreement import agree
@@ -194,3 +195,22 @@ def test_a_running_process_ends_when_there_are_more(tmp_path):
         await asyncio.gather(runs, return_exceptions=True)
 
     asyncio.run(run(MemoryLog()))
+
+
+def test_who_loads_a_state_with_more_shards_than_its_settings_says_so(tmp_path):
+    """Where another replica has saved further, nothing that is folded here tells of it."""
+
+    async def work():
+        process = Process(MemoryLog(), tmp_path, 1, 1)
+        process.parts.runner.ready.set()
+        agreeing = asyncio.create_task(agree(process.parts, process.parts.settings))
+        process.parts.waiting = "for its first look"
+        await until(lambda: not process.parts.waiting)
+        fact = metrics.ShardsSet(shards=2, first_trial=1, first_experiment=1, reason="asked")
+        list(evolve(process.parts.runner.state, Recorded(1, fact, "", "", 0.0, "")))
+        ((_, on_reload),) = process.parts.saver._listeners
+        on_reload()
+        with pytest.raises(BadSettings, match="2 metrics processes share the trials"):
+            await asyncio.wait_for(agreeing, 60)
+
+    asyncio.run(work())

@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Collection
 from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
 
 from det_contracts import subjects
-from det_contracts.envelope import Recorded
-from det_contracts.events.metrics import ShardsSet
 from det_contracts.metrics_shards import owner_of_shard
 from det_contracts.problems import Refused
 from services.kit.database import POSITIONS
 from services.kit.log import OutcomeUnknown, Stored
 from services.kit.parts import Parts
-from services.kit.rules import Call
+from services.kit.rules import Call, Key
 from services.kit.settings import BadSettings
 from services.metrics.commands import Join, Share
 from services.metrics.domain import Sharing, State, shard_of_task, shard_of_trial, sharing_of
@@ -63,11 +61,11 @@ async def agree(parts: Parts, settings: MetricsSettings) -> None:
     """
     changed = asyncio.Event()
 
-    def listen(events: Sequence[Recorded]) -> None:
-        if any(isinstance(recorded.event, ShardsSet) for recorded in events):
+    def on_changed(keys: Collection[Key]) -> None:
+        if any(kind == "sharing" for kind, _ in keys):
             changed.set()
 
-    parts.runner.add_listener(listen)
+    parts.saver.watch(on_changed, changed.set)
     await parts.database.read(partial(check_database, owner=owner_of_shard(settings.metrics_shard)))
     while True:
         sharing = sharing_of(parts.runner.state.sharing)
