@@ -31,6 +31,8 @@ MAX_TOPICS = 200
 """Maximum number of topics per page."""
 MAX_REMEMBERED = 5000
 """Number of folded batches whose topics are kept for reconnecting pages."""
+MAX_PAST_TOPICS = 100_000
+"""The same of their topics: a batch that follows an outage may change thousands of trials."""
 
 
 class PageReader:
@@ -73,6 +75,8 @@ class Live:
         self._open_pages = 0
         self._curves = Curves(journal, lambda: catalogue.state, self._notify, self._notify_series)
         self._past: deque[tuple[int, frozenset[str]]] = deque()
+        self._past_topics = 0
+        """Number of topics in `_past`."""
         self._past_starts_after = catalogue.position
         """Everything behind this position is in `_past`."""
 
@@ -95,14 +99,17 @@ class Live:
     def notify_reload(self) -> None:
         """Notify all pages of everything: what changed before the state was loaded anew is not known."""
         self._past.clear()
+        self._past_topics = 0
         self._past_starts_after = self._folded_position.position
         self._notify(list(self._readers))
 
     def _remember(self, topics: frozenset[str]) -> None:
         # Not that of the catalogue, which still is the former one while a state is loaded again.
         self._past.append((self._folded_position.position, topics))
-        if len(self._past) > MAX_REMEMBERED:
-            self._past_starts_after = self._past.popleft()[0]
+        self._past_topics += len(topics)
+        while len(self._past) > MAX_REMEMBERED or self._past_topics > MAX_PAST_TOPICS:
+            self._past_starts_after, forgotten = self._past.popleft()
+            self._past_topics -= len(forgotten)
 
     def _notify(self, topics: Iterable[str]) -> None:
         for topic in topics:

@@ -12,6 +12,7 @@ from services.catalogue.domain import State
 from services.kit.cancellation import cancel_in_background
 from services.kit.jetstream_feed import READ_ERRORS
 from services.kit.log import Log
+from services.kit.roots import get_loaded
 from services.live.topics import SERIES
 
 REPEAT_S = 1.0
@@ -87,7 +88,8 @@ class Curves:
         topics: dict[str, None] = {}
         for subject in changed_subjects:
             id = subject.split(".")[1]
-            trial = self._state().trials.get(int(id)) if id.isdecimal() else None
+            # What is away is over: a script that goes on reporting must not have it loaded again and again.
+            trial = get_loaded(self._state().trials, int(id)) if id.isdecimal() else None
             if trial is not None:
                 trial_topics = f"trial.{trial.id}{SERIES}", f"experiment.{trial.experiment_id}{SERIES}"
                 topics |= dict.fromkeys(trial_topics)

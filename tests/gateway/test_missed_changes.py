@@ -6,6 +6,7 @@ import types
 import msgspec
 
 from services.kit.awaitable_position import AwaitablePosition
+from services.live import channel
 from services.live.channel import Live
 
 
@@ -37,6 +38,27 @@ def test_a_state_that_is_loaded_again_counts_from_where_it_was_loaded():
     catalogue.position = 186
     assert missed_topics(live, after=121) == ["workspaces"]
     assert missed_topics(live, after=160) == []
+
+
+def test_only_so_many_topics_of_the_past_are_remembered(monkeypatch):
+    async def wait_for_position(position):
+        pass
+
+    monkeypatch.setattr(channel, "MAX_PAST_TOPICS", 6)
+    catalogue = types.SimpleNamespace(state=None, position=100, wait_for_position=wait_for_position)
+    folded = AwaitablePosition(100)
+    live = Live(catalogue, None, folded)
+    for folded.position in range(101, 111):
+        # A topic of each, and the list that all are in.
+        live.notify_changes([("experiments", 2 * folded.position), ("experiments", 2 * folded.position + 1)])
+    catalogue.position = 110
+    assert [len(topics) for _, topics in live._past] == [3, 3]
+    # Of what is forgotten, a page is told everything.
+    assert missed_topics(live, after=107) == ["experiments", "workspaces"]
+    assert missed_topics(live, after=108) == ["experiments"]
+    live.notify_reload()
+    live.notify_changes([("experiments", 1)])
+    assert [len(topics) for _, topics in live._past] == [2]
 
 
 def test_what_changed_before_a_state_is_loaded_again_is_not_known():

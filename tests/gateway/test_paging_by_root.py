@@ -5,10 +5,12 @@ import re
 
 import pytest
 
+from det_contracts import subjects
 from det_contracts.events import checkpoints, metrics, searcher
 from services.kit import pager
 from services.kit.roots import get_loaded
 from services.kit.snapshot import Snapshot
+from services.live.series import Curves
 from tests.gateway import stories as story
 from tests.gateway.harness import Harness
 
@@ -203,6 +205,19 @@ def test_a_user_with_partial_access_sees_runs_without_their_experiments(aged):
     brought = aged.runner.pager.roots_loaded
     assert len(aged.get("/api/v1/resources/allocation/raw", **HELD)["resourceEntries"]) == 2 * EXPERIMENTS
     assert aged.runner.pager.roots_loaded == brought
+
+
+def test_a_script_that_goes_on_reporting_brings_nothing_back(aged):
+    assert is_away(aged)
+    told = []
+    curves = Curves(aged.journal, lambda: aged.catalogue.state, told.extend, lambda: None)
+
+    async def notify():
+        curves._notify_subjects([subjects.reports(10), subjects.reports(900)])
+
+    aged.run(notify())
+    assert told == ["trial.900.series", "experiment.90.series"]
+    assert is_away(aged)
 
 
 def test_what_happens_to_an_experiment_that_is_away_happens_to_all_of_it(aged):
