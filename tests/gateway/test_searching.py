@@ -255,8 +255,8 @@ def test_columns_of_any_name_are_not_kept_for_good(three):
     for start in range(0, 500, 50):
         three.get(FIND, columns=",".join(f"hp.a{n}" for n in range(start, start + 50)))
         three.get(FIND, columns=",".join(f"metric.a{n}" for n in range(start, start + 50)))
-    assert len(columns._values) <= MAX_CACHED
-    assert columns._unsettled.keys() <= columns._values.keys()
+    assert len(columns._held.values) <= MAX_CACHED
+    assert columns._held.unsettled.keys() <= columns._held.values.keys()
     assert matching_ids(three, group("and", leaf("hp.lr", "=", 0.1))) == [1]
     three.given(story.created(4, hyperparameters={"lr": {"type": "const", "val": 0.1}}))
     assert matching_ids(three, group("and", leaf("hp.lr", "=", 0.1))) == [4, 1]

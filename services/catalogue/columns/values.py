@@ -53,100 +53,121 @@ def resolve_column(name: str) -> str:
     raise invalid(f"there is no column '{name}'; columns are {names}")
 
 
+class _Held:
+    """The columns that were requested of one state.
+
+    A lookup that waits for an answer goes on with what it began with: what it computes of a state that was
+    loaded anew meanwhile must not be found by others.
+    """
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.values: BoundedDict[str, dict[int, Any]] = BoundedDict(MAX_CACHED)
+        self.unsettled: dict[str, set[int]] = {}
+        """By metric: experiments whose value may still change."""
+
+    def update(self, changed: set[int]) -> None:
+        """Look at some experiments again, and drop those that were deleted."""
+        here = {id: self.state.experiments.get(id) for id in changed}
+        for name, values in self.values.items():
+            unsettled = self.unsettled.get(name)
+            getter = _getter(name) if unsettled is None else None
+            for id, experiment in here.items():
+                if experiment is None:
+                    values.pop(id, None)
+                    if unsettled is not None:
+                        unsettled.discard(id)
+                elif getter is not None:
+                    values[id] = getter(self.state, experiment)
+                elif unsettled is not None:
+                    unsettled.add(id)
+
+
 class ColumnCache:
     """All columns requested so far."""
 
     def __init__(self) -> None:
-        self._state: State | None = None
-        self._values: BoundedDict[str, dict[int, Any]] = BoundedDict(MAX_CACHED)
-        self._unsettled: dict[str, set[int]] = {}
-        """By metric: experiments whose value may still change."""
+        self._held: _Held | None = None
 
     def on_records_changed(self, keys: Iterable[Key]) -> None:
         """Update columns after records were folded."""
+        if self._held is None:
+            return
         changed = {int(id) for kind, id in keys if kind == "experiments"}
-        if self._state is not None and changed:
-            self._update(self._state, changed)
+        if changed:
+            self._held.update(changed)
         if any(kind == "users" for kind, _ in keys):
             # A renamed user changes no experiment, and yet what this column shows.
-            self._values.pop("user", None)
+            self._held.values.pop("user", None)
 
     def on_reload(self) -> None:
         """Compute everything again, once somebody asks: the state is another object."""
-        self._state = None
-
-    def _update(self, state: State, changed: set[int]) -> None:
-        for name, values in self._values.items():
-            if name in self._unsettled:
-                self._unsettled[name] |= changed
-                continue
-            getter = _getter(name)
-            for id in changed:
-                experiment = state.experiments.get(id)
-                if experiment is None:
-                    values.pop(id, None)
-                else:
-                    values[id] = getter(state, experiment)
+        self._held = None
 
     async def lookup(self, state: State, peers: Peers, names: Iterable[str]) -> dict[str, Values]:
         """The current values of the named columns. Raises `Refused` (unavailable)."""
         requested = set(names)
         if len(requested) > MAX_COLUMNS:
             raise invalid(f"{len(requested)} columns are named; a request may name {MAX_COLUMNS} at most")
-        if state is not self._state:
-            self._state, self._unsettled = state, {}
-            self._values.clear()
-        columns = {name: await self._column(state, peers, name) for name in requested}
-        for name in self._unsettled.keys() - self._values.keys():
-            del self._unsettled[name]
+        held = self._held
+        if held is None or held.state is not state:
+            held = self._held = _Held(state)
+        columns = {name: await _column(held, peers, name) for name in requested}
+        for name in held.unsettled.keys() - held.values.keys():
+            del held.unsettled[name]
         return columns
 
-    async def _column(self, state: State, peers: Peers, name: str) -> Values:
-        if name == "progress":
-            return await peers.progress(
-                [experiment.id for experiment in state.experiments.values() if experiment.ended_at is None]
-            )
-        if name not in COLUMNS and not name.startswith(HPARAM):
-            return await self._metric(state, peers, name)
-        values = self._values.get(name)
-        if values is None:
-            getter = _getter(name)
-            values = {experiment.id: getter(state, experiment) for experiment in state.experiments.values()}
-        # Stored again even if it was known, which makes it the last used of the bounded dict.
-        self._values[name] = values
-        return (
-            _with_current_durations(state, name, values)
-            if name in COLUMNS and COLUMNS[name].changes_with_time
-            else values
+
+async def _column(held: _Held, peers: Peers, name: str) -> Values:
+    state = held.state
+    if name == "progress":
+        return await peers.progress(
+            [experiment.id for experiment in state.experiments.values() if experiment.ended_at is None]
         )
+    if name not in COLUMNS and not name.startswith(HPARAM):
+        return await _metric(held, peers, name)
+    values = held.values.get(name)
+    if values is None:
+        getter = _getter(name)
+        values = {experiment.id: getter(state, experiment) for experiment in state.experiments.values()}
+    # Stored again even if it was known, which makes it the last used of the bounded dict.
+    held.values[name] = values
+    return (
+        _with_current_durations(state, name, values)
+        if name in COLUMNS and COLUMNS[name].changes_with_time
+        else values
+    )
 
-    async def _metric(self, state: State, peers: Peers, name: str) -> Values:
-        """A statistic of each experiment's best trial.
 
-        Values that may still change are queried every time.
-        """
-        if name not in self._values:
-            self._unsettled[name] = set(state.experiments)
-        values, unsettled = self._values.get(name, {}), self._unsettled[name]
-        self._values[name] = values
-        queried = {
-            id: experiment for id in unsettled if (experiment := state.experiments.get(id)) is not None
-        }
-        group, metric, statistic = _parse_metric_name(name)
-        # Determine this before the query, so that a later report is not missed.
-        final = {id for id, experiment in queried.items() if _is_final(state, experiment)}
-        trials = {
-            id: trial
-            for id, experiment in queried.items()
-            if (trial := representative_trial(experiment)) is not None
-        }
-        statistics = await _statistics(peers, list(trials.values()), group, metric)
-        for id, experiment in queried.items():
+async def _metric(held: _Held, peers: Peers, name: str) -> Values:
+    """A statistic of each experiment's best trial.
+
+    Values that may still change are queried every time.
+    """
+    state = held.state
+    if name not in held.values:
+        held.unsettled[name] = set(state.experiments)
+    values, unsettled = held.values.get(name, {}), held.unsettled[name]
+    held.values[name] = values
+    queried = {id: experiment for id in unsettled if (experiment := state.experiments.get(id)) is not None}
+    group, metric, statistic = _parse_metric_name(name)
+    # Determine this before the query, so that a later report is not missed.
+    final = {id for id, experiment in queried.items() if _is_final(state, experiment)}
+    trials = {
+        id: trial
+        for id, experiment in queried.items()
+        if (trial := representative_trial(experiment)) is not None
+    }
+    statistics = await _statistics(peers, list(trials.values()), group, metric)
+    for id, experiment in queried.items():
+        # One that was deleted meanwhile is not put in again.
+        if id in unsettled:
             reported_value = _to_scalar(statistics.get(trials.get(id, 0), {}).get(statistic))
             is_searcher_metric = name == f"{METRIC}{experiment.metric}" and experiment.best_metric is not None
             values[id] = experiment.best_metric if is_searcher_metric else reported_value
-        unsettled -= final
-        return values
+    # Nor is one settled that changed meanwhile.
+    unsettled -= {id for id in final if state.experiments.get(id) is queried[id]}
+    return values
 
 
 async def _statistics(peers: Peers, trial_ids: list[int], group: str, name: str) -> dict[int, dict[str, Any]]:
