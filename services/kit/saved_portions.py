@@ -20,6 +20,8 @@ class SavedPortions:
         """Number of portions folded so far."""
         self.positions: dict[str, int] = {}
         """Per stream, how far they reach."""
+        self.loads = 0
+        """How often a state was loaded."""
         self.saved = AwaitablePosition()
         """Number of folded portions that are saved."""
         self.lag = Lag()
@@ -35,9 +37,11 @@ class SavedPortions:
         self._unsaved.clear()
         self._unfolded_saves.clear()
         self.positions = dict(positions)
-        # Nobody waits for portions of the state that was dropped: what they held is folded again, or is in
-        # what was loaded.
+        self.loads += 1
+        # Portions of the state that was dropped are never saved: what they held is folded again, or is in
+        # what was loaded. Who waits for them has to wait for that.
         self.saved.advance(self.folded)
+        self.lag.set_done(self.folded)
         self._folded_save = sum(positions.values())
 
     def add(self, positions: dict[str, int]) -> int:

@@ -375,8 +375,10 @@ class DatabaseSaver:
         """
         try:
             async with asyncio.timeout(within_s):
-                await self.folded_position.wait_for_position(position)
-                await self._wait_until_saved()
+                loads = -1
+                while loads != (loads := self.portions.loads):  # Once more after each reload.
+                    await self.folded_position.wait_for_position(position)
+                    await self._wait_until_saved()
         except TimeoutError:
             saved = self.saved_positions.get(subjects.CONTROL, 0)
             why = f"the read side is at position {saved}, not yet at {position}; try again"

@@ -118,6 +118,28 @@ def test_a_start_reads_what_is_loaded_and_goes_through_nothing_else(database):
     assert [row[-1] for row in plan] == ["SEARCH snapshots USING INDEX snapshots_loaded (owner=?)"]
 
 
+def test_what_is_folded_again_after_a_reload_is_saved_before_anybody_reads_it(database):
+    async def work():
+        leader = Replica(database, leads=True)
+        await leader.fold("CONTROL", 10)
+        waiting = asyncio.create_task(leader.saver.wait_for_position(10))
+        while not leader.saver._waiting_readers:
+            await asyncio.sleep(0)
+        leader.state, leader.at = State(), {"CONTROL": 0, "REPORTS": 0}
+        await leader.saver.load()
+        # Nobody is behind with what was dropped.
+        assert leader.saver.portions.lag.left == 0
+        await leader.fold("CONTROL", 10)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not waiting.done()
+        async with running(leader):
+            await waiting
+        assert (await stored(database))[0] == {"CONTROL": 10, "REPORTS": 0}
+
+    asyncio.run(work())
+
+
 def test_what_is_folded_is_behind_until_it_is_saved(database):
     async def work():
         leader, follower = Replica(database, leads=True), Replica(database, leads=False)
