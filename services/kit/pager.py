@@ -83,7 +83,8 @@ class Pager(Generic[S]):
             records = getattr(state, table)
             # The state was loaded with plain dictionaries; from here on a record that is looked up and not
             # there is loaded.
-            setattr(state, table, PagedTable(records, partial(self._load_root, table)))
+            load = partial(self._load_root_of, self._states_loaded, table)
+            setattr(state, table, PagedTable(records, load))
             for id in records:
                 self._record_change((table, id), self._saver.portions.folded)
 
@@ -165,7 +166,9 @@ class Pager(Generic[S]):
         wanted = set(keys)
         missing = [key for key in wanted if self._may_need_loading(key)]
         read = await self._query(lambda s, c: s.records(c, missing)) if missing else Pages({})
-        stored = {key: record for records in read.records.values() for key, record in records.items()}
+        # What is not in a root that is loaded was deleted, perhaps not in the database yet.
+        absent = (records for root, records in read.records.items() if root not in self._loaded_roots)
+        stored = {key: record for records in absent for key, record in records.items()}
         # Records in memory may have changed since they were read.
         here = {key: get_loaded(getattr(self._state, key[0]), key[1]) for key in wanted}
         return stored | {key: record for key, record in here.items() if record is not None}
@@ -247,6 +250,13 @@ class Pager(Generic[S]):
             # As if it had changed now, so that it stays for a while: whoever looks at it once usually looks
             # again.
             self._last_change[root] = self._saver.portions.folded
+
+    def _load_root_of(self, states_loaded: int, table: str, id: Any) -> bool:
+        """The same for whoever may look at a former state, having waited for something meanwhile."""
+        if states_loaded != self._states_loaded:
+            # Records are loaded into the present one, where this table does not find them.
+            raise PageFault("it was loaded anew meanwhile")
+        return self._load_root(table, id)
 
     def _load_root(self, table: str, id: Any) -> bool:
         """Load the root of a record that a rule looks up. Returns whether the record exists."""

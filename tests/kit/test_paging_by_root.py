@@ -198,6 +198,47 @@ def test_a_replica_that_is_behind_does_not_mix_in_what_another_has_saved_since(l
         asyncio.run(work(database))
 
 
+def test_who_still_looks_at_a_former_state_is_told_to_look_again(tmp_path):
+    """What it has not would be loaded into the present state, and not be found."""
+
+    async def work(database):
+        log = MemoryLog()
+        await lived(log, database, GROUPS)
+        replica = Replica(database, log, leads=False)
+        async with running(replica):
+            await at_rest(log, replica)
+            former = replica.runner.state
+            away = next(id for id in range(1, GROUPS + 1) if get_loaded(former.groups, id) is None)
+            replica.runner._on_fault(PageFault("a test wants it"))
+            await until(lambda: replica.runner.state is not former)
+            await at_rest(log, replica)
+            assert replica.runner.state.groups.get(away) is not None
+            with pytest.raises(PageFault, match="loaded anew meanwhile"):
+                former.groups.get(away)
+
+    with opened(tmp_path) as database:
+        asyncio.run(work(database))
+
+
+def test_what_was_deleted_is_not_shown_before_its_deletion_is_saved(tmp_path):
+    async def work(database):
+        log = MemoryLog()
+        replica = Replica(database, log, leads=True)
+        async with running(replica):
+            await log.append(draft(trial.Progressed(1, 1, 2.0), 0))
+            await at_rest(log, replica)
+            await replica.saver.wait_for_position(replica.runner.positions[subjects.CONTROL])
+            (item,) = (await replica.runner.pager.peek([("items", 1)])).values()
+            assert item.count == 2.0
+            replica.leads = False
+            await log.append(draft(searcher.ExperimentDeleted(2, "DELETED", "gone"), 1))
+            await at_rest(log, replica)
+            assert await replica.runner.pager.peek([("items", 1)]) == {}
+
+    with opened(tmp_path) as database:
+        asyncio.run(work(database))
+
+
 def test_a_table_looks_elsewhere_for_what_it_has_not():
     looked_up = []
     table = PagedTable({1: Group(3.0)}, lambda id: looked_up.append(id) or False)
