@@ -96,10 +96,9 @@ class DatabaseSaver:
         self._listeners: list[tuple[Callable[[Collection[Key]], None], Callable[[], None]]] = []
 
     def watch(self, on_changed: Callable[[Collection[Key]], None], on_reload: Callable[[], None]) -> None:
-        """Call `on_changed` with the keys of each folded batch before they are saved, in log order.
+        """Call `on_changed` with the keys of each folded batch in log order, before they are saved.
 
-        `on_reload` is called where the state is loaded anew while the service runs. What happened in between
-        has no keys: records may have come and gone that neither state holds.
+        After a reload `on_reload` is called: records that neither state holds may have come and gone.
         """
         self._listeners.append((on_changed, on_reload))
 
@@ -376,7 +375,8 @@ class DatabaseSaver:
         try:
             async with asyncio.timeout(within_s):
                 loads = -1
-                while loads != (loads := self.portions.loads):  # Once more after each reload.
+                while loads != self.portions.loads:  # Once more after each reload.
+                    loads = self.portions.loads
                     await self.folded_position.wait_for_position(position)
                     await self._wait_until_saved()
         except TimeoutError:
