@@ -30,7 +30,7 @@ from services.searcher.script_answers import (
 
 RULES = Rules(
     owner="searcher",
-    fold_version=5,
+    fold_version=6,
     state=State,
     roots=ROOTS,
     evolve=add_people_fold(evolve),

@@ -38,6 +38,20 @@ def test_a_completion_of_an_earlier_run_has_no_effect(searching):
     assert not searching.state.trials[1].complete
 
 
+@pytest.mark.parametrize("repeated", ["c1", "c2", "c3"])
+def test_a_repeated_checkpoint_does_not_set_a_trial_back(searching, repeated):
+    """The broker may store a message twice, and the repeat of an older checkpoint may come last."""
+    searching.submit(SINGLE, max_restarts=1)
+    steps = {"c1": 2, "c2": 4, "c3": 6}
+    for uuid in steps:
+        searching.store_checkpoint(1, uuid, steps[uuid])
+    before = searching.state.trials[1]
+    assert searching.store_checkpoint(1, repeated, steps[repeated]) == []
+    assert searching.state.trials[1] == before
+    (request,) = of(searcher.RunRequested, searching.end_run(1, "failed", 1, "exit code 1"))
+    assert (request.checkpoint, request.steps_completed) == ("c3", 6)
+
+
 def test_a_promotion_while_the_script_leaves_starts_another_run(searching):
     searching.submit(ASHA)
     searching.complete(1, 0.1)

@@ -285,7 +285,8 @@ def _stored(ledger, event, position):
     if event.trial_id in ledger.trials:
         ledger.stored.setdefault(event.uuid, ledger.trials[event.trial_id].experiment)
     trial_record = ledger.trial_of_fact(event)
-    if trial_record is not None:
+    # Of a report that comes twice, the first says when the checkpoint was stored.
+    if trial_record is not None and event.uuid not in {uuid for _, uuid, _ in trial_record.checkpoints}:
         trial_record.checkpoints.append((position, event.uuid, event.steps_completed))
         ledger.count("checkpoints")
 

@@ -57,7 +57,10 @@ class ExitedEarly(msgspec.Struct, frozen=True):
 
 @event("trial.checkpoint_stored", key="trial_id")
 class CheckpointStored(msgspec.Struct, frozen=True, kw_only=True):
-    """All bytes of a checkpoint are stored. The searcher resumes from it, and checkpoints registers it."""
+    """All bytes of a checkpoint are stored. The searcher resumes from it, and checkpoints registers it.
+
+    May be sent twice; the first one with this `uuid` counts.
+    """
 
     trial_id: Count
     experiment_id: Count

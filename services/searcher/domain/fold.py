@@ -45,6 +45,8 @@ GIVING_UP_REASONS = (
 """Reported reasons after which a run must exit."""
 EXIT_GRACE_S = 10.0
 """How long it may take to exit (scheduling spec, 8.3), in seconds."""
+CHECKPOINTS_REMEMBERED = 8
+"""Per trial. A report comes again at once, or after those of a few later checkpoints."""
 
 
 def evolve(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -320,10 +322,16 @@ def _preemption_acknowledged(state: State, event: trial.PreemptionAcknowledged) 
 
 def _checkpoint_stored(state: State, event: trial.CheckpointStored) -> Iterable[Key]:
     stored_trial = _reporting_trial(state, event)
-    if stored_trial is None:
+    # A repeat may come after reports of later checkpoints, and must not make the trial resume from before
+    # them.
+    if stored_trial is None or event.uuid in stored_trial.recent_checkpoints:
         return ()
     changed_trial = replace(
-        stored_trial, checkpoint=event.uuid, steps_completed=event.steps_completed, made_progress=True
+        stored_trial,
+        checkpoint=event.uuid,
+        steps_completed=event.steps_completed,
+        recent_checkpoints=(*stored_trial.recent_checkpoints, event.uuid)[-CHECKPOINTS_REMEMBERED:],
+        made_progress=True,
     )
     return state.put_trial(changed_trial)
 

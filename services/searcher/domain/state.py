@@ -137,6 +137,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """The parent's checkpoint that it starts from; None: the experiment's, if any."""
     checkpoint: str | None = None
     steps_completed: int = 0
+    recent_checkpoints: tuple[str, ...] = ()
+    """The newest checkpoints that it stored, `checkpoint` last."""
     reason: str = ""
     """Why a user stopped this trial."""
 
