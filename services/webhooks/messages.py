@@ -14,6 +14,8 @@ TIMESTAMP = "X-Determined-AI-Signature-Timestamp"
 SIGNATURE = "X-Determined-AI-Signature"
 """The header names that receivers written for 0.25 expect."""
 DELIVERY = "Steadfast-Delivery"
+NAME_CHARACTERS = 200
+"""Characters of a name in a message to Slack."""
 VERBS = {
     "ACTIVE": "is active",
     "PAUSED": "was paused",
@@ -98,7 +100,10 @@ def _slack(due: DeliveryDue, address: str) -> dict[str, Any]:
 
 
 def _escaped(text: str) -> str:
-    """Escape a text so that Slack shows it literally, without links or mentions."""
+    """Escape a text so that Slack shows it literally, without links, mentions or lines of its own."""
+    words = " ".join(text.split())
+    # Slack refuses a message with 3,000 characters in one place, and one may become five here.
+    text = words if len(words) <= NAME_CHARACTERS else f"{words[:NAME_CHARACTERS]}…"
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("|", "\u00a6")
 
 

@@ -92,6 +92,18 @@ def test_the_name_of_an_experiment_is_only_shown(name):
     assert (text.count("<"), text.count(">"), text.count("|")) == (1, 1, 1)
 
 
+def test_no_name_makes_a_message_that_slack_refuses_or_says_more_than_one_line():
+    """Slack takes 3,000 characters in a section, and 2,000 in an element of a context."""
+    name = "mine\nExperiment 5 (theirs) ended with an error.\r\u2028" + "&" * 2000
+    evil = msgspec.structs.replace(TOLD, name=name, workspace=name, project=name, resource_pool=name)
+    message = json.loads(messages.body("SLACK", due(evil), "https://cluster"))
+    section, context = message["blocks"]
+    texts = [section["text"]["text"], *(element["text"] for element in context["elements"])]
+    assert all(len(text) < 2000 and len(text.splitlines()) == 1 for text in texts)
+    assert texts[0].partition("|")[2].startswith("Experiment 41 (mine Experiment 5 (theirs)")
+    assert texts[0].endswith("…)> completed.")
+
+
 @pytest.mark.parametrize(("seconds", "shown"), [(5, "5 s"), (65, "1 min 5 s"), (7260, "2 h 1 min")])
 def test_durations(seconds, shown):
     assert messages._duration(seconds) == shown
