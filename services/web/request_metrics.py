@@ -10,6 +10,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from services.kit.process_metrics import Measures, Reading
 from services.web.errors import API
 
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+"""Methods with time series of their own, which are kept until the process ends."""
+
 
 class MetricsMiddleware:
     """Records route, status and time to the beginning of the answer for each request."""
@@ -43,8 +46,10 @@ class MetricsMiddleware:
 
     def _record(self, scope: Scope, status: int, seconds: float) -> None:
         route = route_of(scope)
-        self._requests.labels(self._owner, scope["method"], route, str(status)).inc()
-        self._waits.labels(self._owner, scope["method"], route).observe(seconds)
+        # Nor the method itself, which may be any word of a client.
+        method = scope["method"] if scope["method"] in METHODS else "other"
+        self._requests.labels(self._owner, method, route, str(status)).inc()
+        self._waits.labels(self._owner, method, route).observe(seconds)
 
     def _readings(self) -> Iterable[Reading]:
         yield Reading("requests_open", "Requests and streams that are open", (), {(): self._open})
