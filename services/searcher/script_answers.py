@@ -65,15 +65,12 @@ def checkpoint_metadata_handler(runner: Runner[State], bus_client: BusClient) ->
         trial = _get_trial(runner.state, trial_id)
         rows = (await bus_client.query(Checkpoints(uuids=[request.uuid]))).value
         experiment = runner.state.experiments.get(trial.experiment_id)
-        source_checkpoints = {
-            trial.source,
-            trial.checkpoint,
-            experiment.source_checkpoint if experiment else None,
-        }
+        # Not by the checkpoints that the trial names: its script may say that it has stored another's.
+        source = experiment.source_checkpoint if experiment else None
         own_checkpoints = [
             checkpoint
             for checkpoint in rows
-            if checkpoint["experiment_id"] == trial.experiment_id or checkpoint["uuid"] in source_checkpoints
+            if checkpoint["experiment_id"] == trial.experiment_id or checkpoint["uuid"] == source
         ]
         return own_checkpoints[0]["metadata"] if own_checkpoints else None
 
