@@ -4,6 +4,9 @@ The reports that one commit adds to a partition form a chunk. Sixteen chunks of 
 and once there are enough reports they are sealed: one row per metric, stored with cells for charts, and never
 merged again. So each report is written about four times, and a partition has fewer than fifty unsealed
 chunks.
+
+A report may hold megabytes of text, so a chunk is also full when it has enough bytes: databases store a value
+of at most 1 GB, and what cannot be saved would stop the service for everybody.
 """
 
 from __future__ import annotations
@@ -34,6 +37,10 @@ FAN = 16
 """Number of chunks of one level that make one of the next."""
 SEALED = 3
 """The level above those that are merged."""
+HEAVY = 4
+"""The level of chunks that are full by their bytes, with too few reports for a row per metric."""
+BYTES = 2 * 1024 * 1024
+"""Size as JSON of texts, maps and per-batch metrics in a chunk that is full by its bytes."""
 LARGEST, SMALLEST = 4096, 16
 """Largest and smallest number of reports in a sealed chunk."""
 VALUES = 2**20
@@ -57,10 +64,15 @@ def add(connection: sa.Connection, fresh: dict[int, Chunk]) -> None:
             rows = list(_rows(connection, sa.select(CHUNKS).where(chosen).order_by(C.id)))
             stale += [row["id"] for row in rows]
             chunk = merge([*(read_chunk(connection, row) for row in rows), chunk])
-        new_chunks += [(partition, part, False) for part in chunk.split(chunk_capacity(len(chunk.columns)))]
+        new_chunks += [(partition, part, False) for part in parts_of(chunk)]
     # Before the insertion: a merged chunk has the smallest id of its reports, which one of these has, too.
     _delete(connection, stale)
     insert(connection, new_chunks)
+
+
+def parts_of(chunk: Chunk) -> Iterator[Chunk]:
+    """A chunk of any size as chunks of which all but the last are full."""
+    return chunk.split(chunk_capacity(len(chunk.columns)), BYTES)
 
 
 def _unsealed_counts(
@@ -88,6 +100,8 @@ def _level_to_merge(unsealed: dict[int, tuple[int, int]], fresh: Chunk) -> int:
 def _level(chunk: Chunk) -> int:
     if len(chunk) >= chunk_capacity(len(chunk.columns)):
         return SEALED
+    if chunk.text_bytes().sum() >= BYTES:
+        return SEALED if len(chunk) >= cells.CELL else HEAVY
     return 0 if len(chunk) < FAN else 1 if len(chunk) < FAN * FAN else 2
 
 
@@ -96,7 +110,8 @@ def insert(connection: sa.Connection, chunks: Sequence[tuple[int, Chunk, bool]])
     rows = [_row(partition, chunk, archived) for partition, chunk, archived in chunks]
     if rows:
         connection.execute(sa.insert(CHUNKS), rows)
-    columns = [row for _, chunk, _ in chunks if _level(chunk) == SEALED for row in _column_rows(chunk)]
+    sealed = (chunk for row, (_, chunk, _) in zip(rows, chunks, strict=True) if row["level"] == SEALED)
+    columns = [row for chunk in sealed for row in _column_rows(chunk)]
     if columns:
         connection.execute(sa.insert(COLUMNS), columns)
 

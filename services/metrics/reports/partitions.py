@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -15,6 +15,8 @@ from services.metrics.series.chunk import Chunk, merge
 
 C = CHUNKS.c
 P = PARTITIONS.c
+BYTES_AT_ONCE = 16 * 1024 * 1024
+"""Compressed size of the chunks that are in memory at once. A single chunk may be larger."""
 _names = msgspec.json.Decoder(list[str])
 
 
@@ -62,16 +64,46 @@ def chunk_rows(
     return rows
 
 
+def full_chunk_rows(
+    connection: sa.Connection, partitions: Sequence[Partition], *conditions: Any
+) -> Iterator[Any]:
+    """Rows of CHUNKS in the order of `chunk_rows`, a few MiB at a time."""
+    size = sa.func.length(C.frame) + sa.func.coalesce(sa.func.length(C.body), 0)
+    headers = chunk_rows(connection, partitions, *conditions, columns=(C.id, size.label("bytes")))
+    for ids in _id_batches_by_size(headers):
+        rows = connection.execute(sa.select(CHUNKS).where(C.id.in_(ids))).mappings().all()
+        by_id = {row["id"]: row for row in rows}
+        yield from (by_id[id] for id in ids)
+
+
+def _id_batches_by_size(headers: Iterable[Any]) -> Iterator[list[int]]:
+    ids: list[int] = []
+    total = 0
+    for header in headers:
+        if ids and (total + header["bytes"] > BYTES_AT_ONCE or len(ids) == IDS_PER_QUERY):
+            yield ids
+            ids, total = [], 0
+        ids.append(header["id"])
+        total += header["bytes"]
+    if ids:
+        yield ids
+
+
 def values_of(connection: sa.Connection, partition: Partition) -> Iterator[tuple[str, list[int], list[Any]]]:
-    """Each metric of a partition with its steps and values, ordered by steps, without archived reports."""
-    rows = chunk_rows(connection, [partition], C.archived.is_(False))
-    if not rows:
+    """Each metric of a partition with its steps and values, ordered by steps, without archived reports.
+
+    Of values that are not numbers, only the last and some others are as reported.
+    """
+    live = C.archived.is_(False)
+    counts = [row["reports"] for row in chunk_rows(connection, [partition], live, columns=(C.reports,))]
+    if not counts:
         return
     # As many metrics at once as memory allows, at least one.
-    at_once = min(max(1, VALUES // sum(row["reports"] for row in rows)), IDS_PER_QUERY)
+    at_once = min(max(1, VALUES // sum(counts)), IDS_PER_QUERY)
     for start in range(0, len(partition.names), at_once):
         indexes = range(start, min(start + at_once, len(partition.names)))
-        chunk: Chunk = merge(read_partial_chunk(connection, row, indexes) for row in rows)
+        rows = full_chunk_rows(connection, [partition], live)
+        chunk: Chunk = merge(read_partial_chunk(connection, row, indexes).without_texts() for row in rows)
         steps = chunk.steps.tolist()
         for index, column in zip(indexes, chunk.columns, strict=True):
             yield partition.names[index], steps, column.values()

@@ -10,7 +10,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from services.metrics.reports.chunks import read_partial_chunk
-from services.metrics.reports.partitions import Partition, chunk_rows
+from services.metrics.reports.partitions import Partition, full_chunk_rows
 from services.metrics.reports.tables import CHUNKS
 from services.metrics.series.chunk import Chunk
 from services.metrics.series.column import Column, join
@@ -59,11 +59,11 @@ def read_points(
     mine = {partition.id: partition for partition in partitions if not set(names).isdisjoint(partition.names)}
     window = (C.archived.is_(False), C.last_steps >= first, C.first_steps <= last, *conditions)
     parts: list[tuple[Partition, Chunk]] = []
-    for row in chunk_rows(connection, list(mine.values()), *window):
+    for row in full_chunk_rows(connection, list(mine.values()), *window):
         partition = mine[row[C.partition_id]]
         chunk = read_partial_chunk(
             connection, row, [partition.names.index(name) for name in names if name in partition.names]
-        )
+        ).without_texts()
         if row["first_steps"] < first or row["last_steps"] > last:
             chunk = chunk.take((chunk.steps >= first) & (chunk.steps <= last))
         parts.append((partition, chunk))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -17,19 +18,34 @@ from services.metrics.values import as_finite
 C = VALIDATIONS.c
 
 
+MERGED_BYTES = 4 * 1024 * 1024
+"""Size as JSON up to which keys are added to a validation here. Its points have all of them."""
+
+
+@dataclass
+class Addition:
+    """What the reports of a commit add to a validation."""
+
+    metrics: dict[str, Any] = field(default_factory=dict)
+    changes: dict[str, Any] = field(default_factory=dict)
+    """What else changes in the row: its searcher metric."""
+
+
 class Ranking:
     """Collects the validations of one commit."""
 
     def __init__(self, connection: sa.Connection) -> None:
         self._connection = connection
         self._rows: list[dict[str, Any]] = []
+        self._additions: dict[tuple[int, int, int], Addition] = {}
+        """Keys that were added to validations, by trial, run and steps."""
 
     def write(self, batch: ReportBatch, piece: Piece, ids: list[int]) -> None:
         """Add accepted validations."""
         for index, id in enumerate(ids):
             row = _row(batch, piece, index, id)
             if piece.merges:
-                self._merge(row)
+                self._add_keys(row)
             else:
                 self._rows.append(row)
 
@@ -37,24 +53,34 @@ class Ranking:
         """Write everything collected so far."""
         if self._rows:
             self._connection.execute(sa.insert(VALIDATIONS), self._rows)
-            self._rows = []
+        # After the rows, which they may add to.
+        for key, addition in self._additions.items():
+            self._merge(*key, addition)
+        self._rows, self._additions = [], {}
 
-    def _merge(self, row: dict[str, Any]) -> None:
-        """Add keys to the first validation at the same steps."""
-        # What it adds to may still be among the collected rows.
-        self.finish()
-        same = (C.trial_id == row["trial_id"], C.run == row["run"], C.steps == row["steps"])
-        stored_row = (
-            self._connection.execute(sa.select(VALIDATIONS).where(*same).order_by(C.id)).mappings().first()
-        )
+    def _add_keys(self, row: dict[str, Any]) -> None:
+        """Collect keys for the first validation at the same steps, which a script may add one by one."""
+        key = row["trial_id"], row["run"], row["steps"]
+        addition = self._additions.setdefault(key, Addition())
+        for name, value in msgspec.json.decode(row["metrics"]).items():
+            # What was reported first wins.
+            addition.metrics.setdefault(name, value)
+        if row["ranked"] and not addition.changes:
+            addition.changes = {"ranked": True, "metric": row["metric"]}
+
+    def _merge(self, trial_id: int, run: int, steps: int, addition: Addition) -> None:
+        same = (C.trial_id == trial_id, C.run == run, C.steps == steps)
+        query = sa.select(C.id, C.metrics).where(*same).order_by(C.id)
+        stored_row = self._connection.execute(query).mappings().first()
         if stored_row is None:
             return
-        # What was reported first wins.
-        both = msgspec.json.decode(row["metrics"]) | msgspec.json.decode(stored_row["metrics"])
-        changes: dict[str, Any] = {"metrics": msgspec.json.encode(both)}
-        if row["ranked"]:
-            changes |= {"ranked": True, "metric": row["metric"]}
-        self._connection.execute(sa.update(VALIDATIONS).where(C.id == stored_row["id"]).values(**changes))
+        changes = dict(addition.changes)
+        added = msgspec.json.encode(addition.metrics)
+        if len(added) + len(stored_row["metrics"]) <= MERGED_BYTES:
+            both = addition.metrics | msgspec.json.decode(stored_row["metrics"])
+            changes["metrics"] = msgspec.json.encode(both)
+        if changes:
+            self._connection.execute(sa.update(VALIDATIONS).where(C.id == stored_row["id"]).values(**changes))
 
     def archive(self, trial_id: int, archive: Archive) -> None:
         """Archive what a new run has made outdated."""

@@ -16,11 +16,13 @@ from det_contracts.reports import is_training
 from services.metrics.domain import VALIDATION
 from services.metrics.paging import page_limit, page_of
 from services.metrics.reports.chunks import read_chunk
-from services.metrics.reports.partitions import Partition, chunk_rows, partitions_of
+from services.metrics.reports.partitions import Partition, chunk_rows, full_chunk_rows, partitions_of
 from services.metrics.reports.tables import CHUNKS
 from services.metrics.series.chunk import MICROSECONDS, Chunk, unpack_steps
 
 C = CHUNKS.c
+MERGED_BYTES = 4 * 1024 * 1024
+"""Size as JSON of all reports at one step that are merged. A script may add gigabytes of keys at one step."""
 HEADER = (C.id, C.partition_id, C.first_steps, C.last_steps)
 
 
@@ -75,12 +77,11 @@ def report_window(connection: sa.Connection, query: ReportWindow) -> dict[str, A
     end = min(query.offset + query.limit, total)
     if query.offset >= end:
         return {"total": total, "rows": []}
-    frames = chunk_rows(connection, base_partitions, live, columns=(C.frame,))
+    frames = full_chunk_rows(connection, base_partitions, live)
     steps = np.sort(np.concatenate([unpack_steps(row["frame"]) for row in frames]), kind="stable")
     first, last = int(steps[query.offset]), int(steps[end - 1])
-    merged_rows = list(
-        _merge_rows(_stored_rows(connection, partitions, [live, *_between(first, last)], (-1, -1)))
-    )
+    conditions = [live, *_between(first, last)]
+    merged_rows = _merge_rows(partitions, _stored_rows(connection, partitions, conditions, (-1, -1)))
     within = [row for row in merged_rows if first <= row.steps <= last]
     # Training before validation at the same step, as they happened.
     within.sort(key=lambda row: (row.steps, row.partition.kind == VALIDATION))
@@ -124,14 +125,18 @@ def _rows_of(
 ) -> Iterator[Row]:
     start = (after[0], after[1]) if after else (-1, -1)
     conditions = [] if archived else [C.archived.is_(False)]
-    for row in _merge_rows(_stored_rows(connection, partitions, conditions, start)):
+    for row in _merge_rows(partitions, _stored_rows(connection, partitions, conditions, start)):
         if after is None or (*row.key, row.id) > after:
             yield row
 
 
-def _merge_rows(parts: Iterable[Row]) -> Iterator[Row]:
-    for _, same in groupby(parts, key=lambda row: row.key):
-        yield from _merge_same_steps(list(same))
+def _merge_rows(partitions: list[Partition], rows: Iterator[Row]) -> Iterator[Row]:
+    """The rows, with those that only add keys merged into the rows that they add to."""
+    if not any(partition.merges for partition in partitions):
+        yield from rows
+        return
+    for _, same in groupby(rows, key=lambda row: row.key):
+        yield from _merge_same_steps(same)
 
 
 def _stored_rows(
@@ -184,23 +189,32 @@ def _read_chunk_rows(
     ]
 
 
-def _merge_same_steps(rows: list[Row]) -> Iterable[Row]:
-    """Rows of one run and steps. Those that add keys are merged into the rows they add to."""
-    if not any(row.partition.merges for row in rows):
-        return rows
+def _merge_same_steps(rows: Iterable[Row]) -> Iterator[Row]:
+    """Rows of one run and steps, merged up to `MERGED_BYTES`. A key beyond that is in a row of its own."""
     merged_rows: list[Row] = []
     first: dict[str, int] = {}
+    total = 0
     for row in rows:
+        total += _row_bytes(row)
+        if total > MERGED_BYTES:
+            yield from merged_rows
+            merged_rows, first, total = [], {}, _row_bytes(row)
         kind = row.partition.kind
         if row.partition.merges and kind in first:
-            base = merged_rows[first[kind]]
-            both = row.values | base.values
-            batch_metrics = base.batch_metrics if row.batch_metrics is None else row.batch_metrics
-            merged_rows[first[kind]] = msgspec.structs.replace(base, values=both, batch_metrics=batch_metrics)
+            merged_rows[first[kind]] = _merged(merged_rows[first[kind]], row)
         else:
             first.setdefault(kind, len(merged_rows))
             merged_rows.append(row)
-    return merged_rows
+    yield from merged_rows
+
+
+def _row_bytes(row: Row) -> int:
+    return len(msgspec.json.encode(row.values)) + len(msgspec.json.encode(row.batch_metrics))
+
+
+def _merged(base: Row, row: Row) -> Row:
+    batch_metrics = base.batch_metrics if row.batch_metrics is None else row.batch_metrics
+    return msgspec.structs.replace(base, values=row.values | base.values, batch_metrics=batch_metrics)
 
 
 def _answer(row: Row) -> dict[str, Any]:

@@ -11,6 +11,10 @@ import msgspec
 
 from services.metrics.values import as_number
 
+LAST_BYTES = 1024
+"""Size as JSON up to which a last value is kept. All of a group's statistics are written with each report."""
+LAST_CHARACTERS = 500
+"""A longer text is kept up to here. Its points have all of it."""
 LARGEST = sys.float_info.max
 """Sums are limited to this, so that they stay finite."""
 replace = msgspec.structs.replace
@@ -82,7 +86,8 @@ def _sum(values: Sequence[Any]) -> float | None:
 def add(summary: Summary, steps: int, value: Any) -> Summary:
     """Add one value. The last value is the one with the highest steps."""
     number = as_number(value)
-    last, last_steps = (value, steps) if steps >= summary.last_steps else (summary.last, summary.last_steps)
+    later = steps >= summary.last_steps
+    last, last_steps = (_short(value), steps) if later else (summary.last, summary.last_steps)
     count = summary.count + 1
     if number is None or not summary.numeric:
         return Summary(count=count, last=last, last_steps=last_steps, numeric=False)
@@ -97,3 +102,10 @@ def add(summary: Summary, steps: int, value: Any) -> Summary:
         last=last,
         last_steps=last_steps,
     )
+
+
+def _short(value: Any) -> Any:
+    """The value, the start of a long text, or None for something else that is too large."""
+    if type(value) is float or len(msgspec.json.encode(value)) <= LAST_BYTES:
+        return value
+    return f"{value[:LAST_CHARACTERS]}…" if isinstance(value, str) else None

@@ -51,10 +51,29 @@ class Chunk:
         columns = tuple(column.take(indexes) for column in self.columns)
         return Chunk(self.ids[indexes], self.steps[indexes], self.at[indexes], columns, batch_metrics)
 
-    def split(self, size: int) -> Iterator[Chunk]:
-        """Parts of at most `size` reports."""
-        for start in range(0, len(self), size):
-            yield self.take(slice(start, start + size))
+    def without_texts(self) -> Chunk:
+        """The same reports with their numbers alone, and the last of other values, as they are in charts."""
+        columns = tuple(column.without_texts() for column in self.columns)
+        return Chunk(self.ids, self.steps, self.at, columns)
+
+    def split(self, size: int, max_bytes: int) -> Iterator[Chunk]:
+        """Parts of at most `size` reports. Each also ends where it reaches `max_bytes` of `text_bytes`."""
+        ends = np.cumsum(self.text_bytes())
+        start = 0
+        while start < len(self):
+            before = ends[start - 1] if start else 0
+            end = min(start + size, int(np.searchsorted(ends, before + max_bytes)) + 1)
+            yield self.take(slice(start, end))
+            start = end
+
+    def text_bytes(self) -> Integers:
+        """Of each report, the size as JSON of what is not stored as numbers, per-batch metrics included."""
+        sizes = np.zeros(len(self), np.int64)
+        for values in (*(column.raw_values for column in self.columns), self.batch_metrics):
+            if values is not None:
+                bytes_of_each = (len(msgspec.json.encode(value)) for value in values)
+                sizes += np.fromiter(bytes_of_each, np.int64, len(self))
+        return sizes
 
 
 def microseconds(at: Sequence[float]) -> Integers:

@@ -67,6 +67,18 @@ class Column:
             raw_values,
         )
 
+    def without_texts(self) -> Column:
+        """The same numbers. Of all other values, which may be of any size, only the last is kept."""
+        if self.raw_values is None:
+            return self
+        last = len(self) - 1
+        numbers = self.is_number().tolist()
+        kept = [
+            value if is_number or index == last else ""
+            for index, (value, is_number) in enumerate(zip(self.raw_values, numbers, strict=True))
+        ]
+        return Column(self.numbers, raw_values=kept)
+
     def normalized(self) -> Column:
         """The same column without data that only its neighbours needed."""
         if self.raw_values is not None:

@@ -100,7 +100,7 @@ def _convert_reports(connection: sa.Connection) -> None:
             strand = _strand(connection, strands, row, sorted(metrics))
             members_by_strand.setdefault((strand, bool(row["archived"])), []).append((row, metrics))
         for (strand, archived), members in members_by_strand.items():
-            parts = _chunk(members).split(chunks.chunk_capacity(len(members[0][1])))
+            parts = chunks.parts_of(_chunk(members))
             chunks.insert(connection, [(strand, part, archived) for part in parts])
 
 
