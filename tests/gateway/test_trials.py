@@ -117,6 +117,13 @@ def test_trials_where_larger_is_better_are_sorted_best_first(gateway):
     assert _trials(gateway, sortBy="SORT_BY_BEST_VALIDATION_METRIC") == [2, 1, 3]
 
 
+def test_no_group_takes_the_place_of_training_and_validation(search):
+    groups = ("avg_metrics", "training", "validation", "validation_metrics")
+    search.peers.values[queries.TrialSummaries] = {"1": {"summary": {name: {name: {}} for name in groups}}}
+    shown = search.get("/api/v1/trials/1")["trial"]["summaryMetrics"]
+    assert shown == {"avg_metrics": {"training": {}}, "validation_metrics": {"validation": {}}}
+
+
 def test_an_offset_outside_is_400_in_most_lists(search):
     path = "/api/v1/experiments/1/trials"
     assert "offset out of bounds" in search.refused(400, "GET", path, params={"offset": 5})

@@ -23,6 +23,8 @@ def trial(
     """A trial. `waiting_reason` says why it is waiting for slots, if known."""
     best, latest = summary.best_validation, summary.latest_validation
     best_checkpoint = _best_checkpoint(record, state)
+    # The built-in groups last: a script may call one of its own groups as clients call them.
+    groups = sorted(summary.summary, key=lambda name: name in GROUP_NAMES)
     extra_fields: ExtraFields = {
         "stateReason": waiting_reason
         if waiting_reason and trial_state(record) == "QUEUED"
@@ -35,9 +37,7 @@ def trial(
         "wallClockTime": _wall_clock_s(_runs(record, state), now),
         "warmStartCheckpointUuid": record.warm_start,
         "taskIds": [record.task_id],
-        "summaryMetrics": {
-            GROUP_NAMES.get(name, name): statistics for name, statistics in summary.summary.items()
-        },
+        "summaryMetrics": {GROUP_NAMES.get(name, name): summary.summary[name] for name in groups},
         "trialRunId": record.run,
     }
     return {**columns_json(COLUMNS, state, record), **extra_fields}
