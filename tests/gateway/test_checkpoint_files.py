@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import tarfile
 
@@ -62,6 +63,14 @@ def test_a_link_that_leads_out_is_not_followed(stored, tmp_path):
     answer = stored.send("GET", f"/checkpoints/{UUID}")
     assert answer.status_code == 404
     assert "leads out of its checkpoint" in answer.json()["message"]
+
+
+def test_event_files_of_all_experiments_are_no_checkpoint(stored):
+    """They lie under the cluster's id, which may be a UUID, and a script names its checkpoints itself."""
+    backend = stored.backend
+    settings = dataclasses.replace(backend.settings, cluster_id=UUID)
+    stored.app.state.backend = dataclasses.replace(backend, settings=settings)
+    assert stored.send("GET", f"/checkpoints/{UUID}").status_code == 404
 
 
 def test_downloads_need_a_user_and_a_checkpoint(stored):

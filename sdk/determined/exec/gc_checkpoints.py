@@ -42,7 +42,7 @@ def main() -> int:
             return 1
         began = time.monotonic()
         try:
-            folder = valid_checkpoint_id(uuid)
+            folder = _folder(uuid)
         except OutsideRoots as error:
             # The checkpoint was reported through the API with an unsafe id. The SDK wrote no files for it.
             logger.warning("%s", error)
@@ -60,6 +60,14 @@ def main() -> int:
     if order.get("experiment") is not None:
         failed += _sweep(manager, order["experiment"])
     return 1 if failed else 0
+
+
+def _folder(uuid: str) -> str:
+    """The folder of a checkpoint in its storage. Raises `OutsideRoots`."""
+    info = det.get_cluster_info()
+    if info is not None and uuid == info.cluster_id:
+        raise OutsideRoots(f"'{uuid}' is the cluster's id: event files of all experiments lie there")
+    return valid_checkpoint_id(uuid)
 
 
 def _sweep(manager: storage.StorageManager, experiment_id: int) -> int:

@@ -181,7 +181,8 @@ def _storage_of(call: UserCall, experiment_id: int) -> dict[str, Any]:
 async def download(call: Authenticated, uuid: str) -> Response:
     """All files of a checkpoint as a tar archive, compressed unless `Accept` asks for a plain one."""
     record = call.catalogue.checkpoint(uuid)
-    if record.state == "DELETED":
+    # A script may give its checkpoint the cluster's id, under which lie the event files of all experiments.
+    if record.state == "DELETED" or uuid == call.backend.settings.cluster_id:
         raise not_found("checkpoint", uuid)
     accepted = call.request.headers.get("accept", "").partition(",")[0].partition(";")[0].strip()
     packed = ARCHIVES.get(accepted, True)

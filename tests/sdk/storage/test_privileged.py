@@ -2,6 +2,7 @@
 
 import json
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -98,6 +99,13 @@ def test_what_has_another_name_was_reported_by_hand_and_stays(home, collect, pla
     # No failure: else an experiment that has one could never be deleted.
     assert collect(home / place, uuid) == 0
     assert rest_is_untouched(home)
+
+
+def test_event_files_of_all_experiments_are_no_checkpoint(home, collect, monkeypatch):
+    """They lie under the cluster's id, which may be a UUID, and a script names its checkpoints itself."""
+    monkeypatch.setattr(gc_checkpoints.det, "get_cluster_info", lambda: SimpleNamespace(cluster_id=UUID))
+    assert collect(home / "checkpoints") == 0
+    assert (home / "checkpoints" / UUID / "model.pt").read_text() == "weights"
 
 
 def test_nothing_of_the_platforms_goes(home, collect):
