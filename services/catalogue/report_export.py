@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import io
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -15,6 +16,13 @@ from det_contracts.problems import Problem, Refused, invalid
 from det_contracts.reports import is_training
 from services.catalogue.peers import Report
 
+CELLS_AT_ONCE = 20_000
+"""Cells that are made in one turn of the event loop: a table may have ten thousands of columns."""
+ROW_GROUP_CELLS = 1_000_000
+"""Cells of a Parquet row group, which is in memory until it is written."""
+ROW_GROUP_BYTES = 32 * 1024 * 1024
+MAX_COLUMN_CHUNKS = 200_000
+"""Columns of all row groups of a Parquet file. Their description is in memory until the file is complete."""
 FIXED_COLUMNS = ("trial_id", "run", "group", "batches", "time")
 """The first columns; `time` is in seconds since the epoch, UTC."""
 Pages = AsyncIterator[list[Report]]
@@ -61,11 +69,20 @@ def _fixed_values(report: Report) -> tuple[Any, ...]:
 async def _csv(columns: Columns, pages: Pages) -> AsyncIterator[bytes]:
     text = io.StringIO()
     spreadsheet.write(text, [[*FIXED_COLUMNS, *columns]])
-    async for page in pages:
-        rows = ([*_fixed_values(row), *(_cell(row.metrics.get(name)) for name in columns)] for row in page)
+    yield _drain(text).encode("utf-8", "replace")
+    async for part in _parts(columns, pages):
+        rows = ([*_fixed_values(row), *(_cell(row.metrics.get(name)) for name in columns)] for row in part)
         spreadsheet.write(text, rows)
         yield _drain(text).encode("utf-8", "replace")
-    yield _drain(text).encode("utf-8", "replace")
+
+
+async def _parts(columns: Columns, pages: Pages) -> Pages:
+    """The reports in parts of `CELLS_AT_ONCE`, or of one report, each in a turn of its own."""
+    size = max(1, CELLS_AT_ONCE // (len(FIXED_COLUMNS) + len(columns)))
+    async for page in pages:
+        for start in range(0, len(page), size):
+            yield page[start : start + size]
+            await asyncio.sleep(0)
 
 
 def _cell(value: Any) -> Any:
@@ -96,15 +113,39 @@ async def _parquet(columns: Columns, pages: Pages) -> AsyncIterator[bytes]:
     ]
     schema = pa.schema([*zip(FIXED_COLUMNS, kinds, strict=True), *metrics])
     sink = _Sink()
-    with pq.ParquetWriter(sink, schema) as writer:
-        async for page in pages:
-            fixed = zip(*map(_fixed_values, page), strict=True)
-            arrays = [pa.array(values, kind) for values, kind in zip(fixed, kinds, strict=True)]
-            for name, numeric in columns.items():
-                arrays.append(_array(pa, [report.metrics.get(name) for report in page], numeric))
-            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+    # Not as a context: whoever hangs up while a thread writes must not close it under that thread. What is
+    # broken off is closed when the last of the two has let go of it.
+    writer = pq.ParquetWriter(sink, schema)
+    tables: list[Any] = []
+    async for part in _parts(columns, pages):
+        fixed = zip(*map(_fixed_values, part), strict=True)
+        arrays = [pa.array(values, kind) for values, kind in zip(fixed, kinds, strict=True)]
+        for name, numeric in columns.items():
+            arrays.append(_array(pa, [report.metrics.get(name) for report in part], numeric))
+        tables.append(pa.Table.from_arrays(arrays, schema=schema))
+        if _is_row_group(tables):
+            await asyncio.to_thread(writer.write_table, pa.concat_tables(tables))
+            tables = []
             yield sink.drain()
+    if tables:
+        await asyncio.to_thread(writer.write_table, pa.concat_tables(tables))
+    await asyncio.to_thread(writer.close)
     yield sink.drain()
+
+
+def _is_row_group(tables: list[Any]) -> bool:
+    cells = sum(table.num_rows * table.num_columns for table in tables)
+    return cells >= ROW_GROUP_CELLS or sum(table.nbytes for table in tables) >= ROW_GROUP_BYTES
+
+
+def check_parquet_size(columns: Columns, reports: int) -> None:
+    """Raise `Refused` (400) for a table whose description alone would fill the gateway's memory."""
+    row_groups = 1 + reports * (len(FIXED_COLUMNS) + len(columns)) // ROW_GROUP_CELLS
+    if row_groups * len(columns) > MAX_COLUMN_CHUNKS:
+        raise invalid(
+            f"{reports:,} reports of {len(columns):,} metrics are too many for a Parquet file: choose one "
+            "group with `group`, or format=csv"
+        )
 
 
 def _array(pa: Any, values: list[Any], numeric: bool) -> Any:
@@ -117,7 +158,7 @@ def _double(value: Any) -> float | None:
     # A report that arrived after the statistics were read may contain anything.
     try:
         return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
 
 
@@ -149,7 +190,6 @@ class _Sink:
         return content
 
 
-FORMATS = {
-    "csv": ExportFormat("csv", "text/csv; charset=utf-8", _csv),
-    "parquet": ExportFormat("parquet", "application/vnd.apache.parquet", _parquet),
-}
+CSV = ExportFormat("csv", "text/csv; charset=utf-8", _csv)
+PARQUET = ExportFormat("parquet", "application/vnd.apache.parquet", _parquet)
+FORMATS = {form.suffix: form for form in (CSV, PARQUET)}

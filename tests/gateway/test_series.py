@@ -10,6 +10,7 @@ import pytest
 from det_contracts import queries
 from det_contracts.events import searcher
 from det_contracts.problems import unavailable
+from services.catalogue import report_export
 from tests.gateway import stories as story
 
 SERIES = "/api/v1/series"
@@ -142,6 +143,62 @@ def test_export_as_parquet(reported):
     assert columns["metrics.loss"][1] != columns["metrics.loss"][1]
     assert columns["metrics.note"] == ['{"a":"ü"}', None, None]
     assert columns["metrics.only"] == [None, 3.0, None]
+
+
+def serve_pages(gateway, names, count, per_page):
+    """Reports with one metric each, of a trial that has all these names."""
+    statistics = {name: {"type": "number"} for name in names}
+    gateway.peers.values[queries.TrialSummaries] = {"1": {"summary": {"training": statistics}}}
+    row = {"trial_id": 1, "run": 1, "group": "training", "at": 7.5, "archived": False}
+    rows = [{"id": n, "steps_completed": n, "metrics": {names[n % 7]: 0.5}, **row} for n in range(count)]
+
+    def answer(query):
+        start = 0 if query.after is None else query.after[3] + 1
+        return {"rows": rows[start : start + per_page], "more": start + per_page < count}
+
+    gateway.peers.values[queries.Reports] = answer
+
+
+def test_very_many_columns_do_not_hold_up_the_loop(trials, longest_turn):
+    serve_pages(trials, [f"name{number}" for number in range(3000)], 1500, 1500)
+    content = trials.send("GET", EXPORT).content
+    longest_turn.check()
+    assert [line.count(b",") for line in content.splitlines()] == [3004] * 1501
+
+
+def test_pages_are_gathered_to_row_groups(trials, monkeypatch):
+    """Each group costs memory for every column, until the file is complete."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    monkeypatch.setattr(report_export, "CELLS_AT_ONCE", 100)
+    monkeypatch.setattr(report_export, "ROW_GROUP_CELLS", 3000)
+    serve_pages(trials, [f"name{number}" for number in range(15)], 400, 10)
+    content = trials.send("GET", EXPORT, params={"format": "parquet"}).content
+    file = parquet.ParquetFile(io.BytesIO(content))
+    assert (file.metadata.num_rows, file.metadata.num_row_groups) == (400, 3)
+    table = file.read().to_pydict()
+    assert table["batches"] == list(range(400))
+    assert table["metrics.name3"] == [0.5 if n % 7 == 3 else None for n in range(400)]
+
+
+def test_a_table_that_parquet_cannot_describe_is_refused(trials):
+    statistics = {f"name{number}": {"type": "number"} for number in range(1000)}
+    trials.peers.values[queries.TrialSummaries] = {"1": {"summary": {"training": statistics}}}
+    trials.peers.values[queries.ReportWindow] = {"rows": [], "total": 1_000_000}
+    message = trials.refused(400, "GET", EXPORT, params={"format": "parquet"})
+    assert "1,000,000 reports of 1,000 metrics" in message
+    assert trials.send("GET", EXPORT, params={"format": "csv"}).status_code == 200
+
+
+def test_numbers_of_any_size_are_exported(trials):
+    statistics = {"low": {"type": "number"}}
+    trials.peers.values[queries.TrialSummaries] = {"1": {"summary": {"training": statistics}}}
+    row = {"trial_id": 1, "run": 1, "group": "training", "at": 7.5, "archived": False, "steps_completed": 1}
+    rows = [{"id": n, "metrics": {"low": value}, **row} for n, value in enumerate([10**400, 0.5])]
+    trials.peers.values[queries.Reports] = {"rows": rows, "more": False}
+    assert trials.send("GET", EXPORT).text.splitlines()[1].endswith(f",{10**400}")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    content = trials.send("GET", EXPORT, params={"format": "parquet"}).content
+    assert parquet.read_table(io.BytesIO(content)).to_pydict()["metrics.low"] == [None, 0.5]
 
 
 def test_parquet_is_refused_where_it_cannot_be_written(reported, monkeypatch):

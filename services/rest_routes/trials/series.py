@@ -11,6 +11,7 @@ from starlette.responses import Response
 from det_contracts import queries
 from det_contracts.problems import invalid
 from services.catalogue import report_export
+from services.catalogue.single_reports import report_count
 from services.rest_requests.api_call import Authenticated
 from services.rest_requests.streaming import Stream, prefetch_first
 from services.rest_routes.trials import curve_queries as curves
@@ -86,6 +87,8 @@ async def export(call: Authenticated, trial_id: int, query: FromQuery[ExportQuer
     group = query.metric_group or None
     summary = (await call.peers.summaries([trial.id])).get(trial.id)
     columns = report_export.metric_columns(summary.summary if summary else {}, group)
+    if form is report_export.PARQUET:
+        report_export.check_parquet_size(columns, await report_count(call.peers, trial.id, group))
     # An error of the first page still gets its status; later ones can only break off the file.
     pages = await prefetch_first(call.peers.reports([trial.id], group, archived=False))
     headers = {"content-disposition": f'attachment; filename="trial-{trial.id}-metrics.{form.suffix}"'}
