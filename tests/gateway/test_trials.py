@@ -8,6 +8,7 @@ from det_contracts import queries
 from det_contracts.commands import KillTrial
 from det_contracts.events import searcher, trial
 from det_contracts.problems import unavailable
+from services.rest_routes.trials import workloads
 from tests.gateway import stories as story
 
 
@@ -211,8 +212,8 @@ def reported(search):
 
 
 def _workloads(gateway, **params):
-    workloads = gateway.get("/api/v1/trials/1/workloads", **params)["workloads"]
-    return [(kind, body["totalBatches"]) for workload in workloads for kind, body in workload.items()]
+    shown = gateway.get("/api/v1/trials/1/workloads", **params)["workloads"]
+    return [(kind, body["totalBatches"]) for workload in shown for kind, body in workload.items()]
 
 
 def test_workloads_are_what_a_trial_did_in_order(reported):
@@ -252,6 +253,26 @@ def test_every_page_of_workloads_is_a_part_of_the_whole(search):
                 assert page == wanted[offset : offset + limit]
     assert _workloads(search, offset=-3) == whole[-3:]
     assert "out of bounds" in search.refused(400, "GET", "/api/v1/trials/1/workloads", params={"offset": 99})
+
+
+def test_workloads_are_ordered_by_numbers_of_any_size(search):
+    values = [0.5, 10**400, "NaN", {"a": 1}, -2, True]
+    _serve_rows(search, [_row(n, "training", n, {"m": value}) for n, value in enumerate(values, 1)])
+    answer = _workloads(search, sortKey="m")
+    # The checkpoint, at 100, has no such number either.
+    assert [steps for _, steps in answer] == [5, 1, 6, 2, 3, 4, 100]
+    assert _workloads(search, sortKey="m", limit=2, offset=2) == answer[2:4]
+
+
+@pytest.mark.parametrize("sort", ["", "m"])
+def test_so_many_workloads_are_one_answer_and_no_more(search, monkeypatch, sort):
+    """All that a trial may report would fill the gateway's memory."""
+    monkeypatch.setattr(workloads, "MAX_BYTES", 10_000)
+    _serve_rows(search, [_row(n, "training", n, {"m": n}) for n in range(1, 200)])
+    path = "/api/v1/trials/1/workloads"
+    assert "limit and offset" in search.refused(400, "GET", path, params={"sortKey": sort})
+    page = _workloads(search, sortKey=sort, limit=20, offset=10)
+    assert page == [("training", n) for n in range(11, 31)]
 
 
 def test_batch_metrics_of_workloads_come_when_asked_for(reported):

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 from determined.cli import formatting, output
 from determined.cli.grammar import arg
-from determined.transport.rest import Params, Session
+from determined.transport.rest import Session
 
 Object = dict[str, Any]
+WORKLOADS_PER_PAGE = 5000
 
 
 class Sheet(NamedTuple):
@@ -58,12 +59,16 @@ def describe(session: Session, args: argparse.Namespace) -> None:
         show_reasons("Trial", trials)
 
 
-def read_workloads(session: Session, trial_id: int, params: Params | None = None) -> list[Object]:
+def read_workloads(session: Session, trial_id: int) -> list[Object]:
     """Return the workloads of a trial, each as `{"training" | "validation" | "checkpoint": ...}`."""
-    # 0 asks for all of them, as in 0.25.
-    answer = session.get(f"/api/v1/trials/{trial_id}/workloads", {"limit": 0, **(params or {})})
-    workloads: list[Object] = answer["workloads"]
-    return workloads
+    workloads: list[Object] = []
+    # In pages: the master refuses an answer that would be too large for it.
+    while True:
+        page = {"limit": WORKLOADS_PER_PAGE, "offset": len(workloads)}
+        answer = session.get(f"/api/v1/trials/{trial_id}/workloads", page)
+        workloads += answer["workloads"]
+        if not answer["workloads"] or len(workloads) >= answer.get("pagination", {}).get("total", 0):
+            return workloads
 
 
 def show_sheets(sheets: Iterable[Sheet], as_csv: bool, bare_first: bool = False) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from typing import Annotated
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+import msgspec
 
 from services.catalogue.domain import Checkpoint, Trial
 from services.catalogue.peers import Report
-from services.catalogue.single_reports import report_count, report_window
+from services.catalogue.single_reports import report_count, report_window, too_many
 from services.kit import paging
 from services.kit.paging import Span
 from services.rest_requests.api_call import UserCall
@@ -16,6 +19,8 @@ from services.web.query import Flag, Grouped, Paged, enum_value
 
 FILTERS = ("ALL", "CHECKPOINT", "VALIDATION", "CHECKPOINT_OR_VALIDATION")
 BATCHES = ("", "batches", "total_batches", "totalBatches")
+MAX_BYTES = 32 * 1024 * 1024
+"""Size as JSON of the reports in one answer that is ordered by a metric."""
 Workload = dict[str, object]
 
 
@@ -103,23 +108,59 @@ async def _by_metric(
     groups: list[str | None],
     checkpoints: list[Checkpoint],
 ) -> tuple[list[Workload], dict[str, int]]:
-    """A page ordered by a metric; entries without it come last."""
+    """A page ordered by a metric; entries without it come last.
+
+    The reports are read twice, since all may be gigabytes: for their order, and for those of the page.
+    """
     name, window = query.sort_key.rpartition(".")[2], query.window
-    ranked: list[tuple[float, int, Workload]] = []
-    others: list[tuple[int, Workload]] = []
+    ranked: list[tuple[float, int, int]] = []
+    others: list[tuple[int, int | Checkpoint]] = []
+    async for row in _reports(call, trial, groups):
+        value = _number(row.metrics.get(name))
+        if value is None:
+            others.append((row.steps_completed, row.id))
+        else:
+            ranked.append((value, row.steps_completed, row.id))
+    others += [(checkpoint.steps, checkpoint) for checkpoint in checkpoints]
+    ranked.sort(key=lambda entry: entry[:2], reverse=window.descending)
+    others.sort(key=lambda entry: entry[0], reverse=window.descending)
+    ordered = [id for *_, id in ranked] + [entry for _, entry in others]
+    part = paging.span(window, len(ordered))
+    page = ordered[part.start : part.end]
+    wanted = {entry for entry in page if isinstance(entry, int)}
+    shown = await _shown_by_id(call, trial, query, groups, wanted)
+    workloads = [
+        shown.get(entry) if isinstance(entry, int) else {"checkpoint": checkpoint_workload(entry)}
+        for entry in page
+    ]
+    # A report may have been deleted meanwhile.
+    return [workload for workload in workloads if workload is not None], part.pagination
+
+
+def _number(value: Any) -> float | None:
+    try:
+        return float(value) if isinstance(value, int | float) else None
+    except OverflowError:
+        return None
+
+
+async def _reports(call: UserCall, trial: Trial, groups: list[str | None]) -> AsyncIterator[Report]:
     for group in groups:
         async for rows in call.peers.reports([trial.id], group, archived=False):
             for row in rows:
-                value, shown = row.metrics.get(name), _shown(query, row)
-                if isinstance(value, int | float):
-                    ranked.append((float(value), row.steps_completed, shown))
-                else:
-                    others.append((row.steps_completed, shown))
-    others += [
-        (checkpoint.steps, {"checkpoint": checkpoint_workload(checkpoint)}) for checkpoint in checkpoints
-    ]
-    ranked.sort(key=lambda entry: entry[:2], reverse=window.descending)
-    others.sort(key=lambda entry: entry[0], reverse=window.descending)
-    ordered = [shown for *_, shown in ranked] + [shown for _, shown in others]
-    part = paging.span(window, len(ordered))
-    return ordered[part.start : part.end], part.pagination
+                yield row
+
+
+async def _shown_by_id(
+    call: UserCall, trial: Trial, query: WorkloadsQuery, groups: list[str | None], ids: set[int]
+) -> dict[int, Workload]:
+    """Reports by id as workloads. Raises `Refused` (400) if they are too large for one answer."""
+    workloads: dict[int, Workload] = {}
+    size = 0
+    async for row in _reports(call, trial, groups if ids else []):
+        if row.id in ids:
+            workloads[row.id] = _shown(query, row)
+            size += len(msgspec.json.encode(workloads[row.id]))
+            if size > MAX_BYTES:
+                raise too_many(trial.id, len(workloads))
+    return workloads

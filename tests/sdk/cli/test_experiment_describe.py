@@ -63,6 +63,15 @@ def test_three_tables_and_the_reason(described, det):
     assert reason == "Trial 2 is ERROR: python3: can't open file 'missing.py'\n"
 
 
+def test_workloads_are_read_in_pages(described, det):
+    """A master refuses an answer that would be too large for it."""
+    path, pagination = "/api/v1/trials/2/workloads", {"total": len(WORKLOADS)}
+    pages = [{"workloads": part, "pagination": pagination} for part in (WORKLOADS[:1], WORKLOADS[1:])]
+    described.answer("GET", path, *pages)
+    assert "u-1" in det("e", "describe", "7").out
+    assert [call.query.get("offset") for call in described.asked("GET", path)] == [["0"], ["1"]]
+
+
 def test_metrics_have_a_column_each(described, det):
     out = det("e", "describe", "7", "--metrics", "--csv").out
     parts = out.split("\n\n")
