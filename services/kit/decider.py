@@ -25,6 +25,7 @@ from services.kit.log import Draft, Fence, FenceLost, Log, NotStored, OutcomeUnk
 from services.kit.log_budget import OVERHEAD_BYTES, LogBudget
 from services.kit.process_metrics import Measures
 from services.kit.records import id_fields
+from services.kit.roots import get_loaded
 from services.kit.rounds import EMPTY_ROUND, Decided, Outcome, Round, Rounds
 from services.kit.rules import Key, Rules, every_key
 from services.kit.standstill import Standstill, end_of
@@ -39,6 +40,8 @@ MAX_PARKED_LISTED = 20
 """Maximum number of parked records reported at once."""
 _TIMERS = 1
 """Index of the due-time round among the kinds of rounds."""
+MAX_FORGOTTEN_LATE = 10_000
+"""How many records that are gone may be remembered as changed, besides as many as there are."""
 REFUSED_RETRY_S = 0.5
 """Pause in seconds before deciding again after the log refused to store a batch."""
 
@@ -91,6 +94,7 @@ class Decider(Generic[S]):
         self.event_spans = EventSpans()
         self.unreacted: dict[Key, str] = {}
         """Records that changed since they were last asked about, each with the id of what changed them."""
+        self._max_unreacted = MAX_FORGOTTEN_LATE
         self.parked: dict[Key, str] = {}
         """Records that cannot be decided on until they change, each with the reason."""
         self.refusal = ""
@@ -121,6 +125,7 @@ class Decider(Generic[S]):
         # A crash may have come between any event and the reaction to it, and nothing says where. Asking
         # about every record is safe, since `react` returns nothing for what has been read back.
         self.unreacted = dict.fromkeys(every_key(state), "")
+        self._max_unreacted = 2 * len(self.unreacted) + MAX_FORGOTTEN_LATE
 
     @property
     def has_folded_own(self) -> bool:
@@ -151,6 +156,18 @@ class Decider(Generic[S]):
             self.parked.pop(key, None)
             self._rounds.timers.release(key)
             self.unreacted[key] = cause
+        if len(self.unreacted) > self._max_unreacted:
+            self._forget_gone()
+
+    def _forget_gone(self) -> None:
+        """Forget the changed records that exist no more, about which no restart would ask either.
+
+        A replica that only follows asks about none, and would remember every record that ever was.
+        """
+        for kind, id in list(self.unreacted):
+            if get_loaded(getattr(self._state, kind), id) is None:
+                del self.unreacted[kind, id]
+        self._max_unreacted = 2 * len(self.unreacted) + MAX_FORGOTTEN_LATE
 
     def fail_commands(self, why: Refused) -> None:
         """Fail all pending commands.
@@ -233,7 +250,7 @@ class Decider(Generic[S]):
             position = self._positions[subjects.CONTROL]
             # Answers without events, such as refusals, append nothing, so no fence would notice that another
             # replica has decided meanwhile and that they rest on an old state.
-            if made.outcomes and (newest := await self._newest_decision()) > self.fence_position:
+            if made.outcomes and (newest := await self._newest_decision(made)) > self.fence_position:
                 self._commands.put_back(made.waiting)
                 # Wait until that decision is folded; otherwise this would loop forever.
                 self._last_appended = max(self._last_appended, newest)
@@ -248,12 +265,15 @@ class Decider(Generic[S]):
         await asyncio.sleep(0)
         return bool(self._commands)
 
-    async def _newest_decision(self) -> int:
+    async def _newest_decision(self, made: Round) -> int:
         """Return the position of the newest decision by any replica.
 
         An answer that stores nothing is not fenced.
         """
+        # As if it were sent: where this loop is ended meanwhile, its commands are told.
+        self._unconfirmed[made.batch] = tuple(made.outcomes)
         last = await self._journal.last(self.fence_subject)
+        self._unconfirmed.pop(made.batch, None)
         return 0 if last is None else last.position
 
     def _command_round(self) -> Round:

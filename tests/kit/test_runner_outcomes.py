@@ -6,11 +6,15 @@ import pytest
 
 from det_contracts import subjects
 from det_contracts.problems import Refused
+from services.kit import decider
 from services.kit.log import OutcomeUnknown
 from services.kit.log_memory import MemoryLog
+from services.kit.roots import PageFault
 from services.kit.rules import Call
+from services.kit.runner import Runner
+from services.kit.saver import NullSaver
 from tests.fixtures.waiting import until
-from tests.kit.test_runner import Bump, answered, ask, decided, running
+from tests.kit.test_runner import RULES, Account, Bump, answered, ask, decided, running
 
 
 class Unsure(MemoryLog):
@@ -98,3 +102,48 @@ def test_an_abandoned_command_takes_no_effect_later():
         assert 1 not in runner.state.accounts
 
     asyncio.run(work())
+
+
+class Held(MemoryLog):
+    """Does not say what the newest decision is, once it is held."""
+
+    is_held = False
+
+    def __init__(self):
+        super().__init__()
+        self.asked = asyncio.Event()
+
+    async def last(self, subject):
+        if self.is_held and subject == subjects.decision("toy"):
+            self.asked.set()
+            await asyncio.Event().wait()
+        return await super().last(subject)
+
+
+def test_a_refusal_that_was_being_checked_is_answered_when_the_state_is_loaded_anew():
+    async def work():
+        log = Held()
+        async with running(log) as runner:
+            log.is_held = True
+            asked = asyncio.create_task(runner.command(Bump(-1), Call("c", 0.0)))
+            await log.asked.wait()
+            log.is_held = False
+            runner._on_fault(PageFault("a test wants it"))
+            with pytest.raises(Refused, match="a test wants it"):
+                await asyncio.wait_for(asked, 60)
+
+    asyncio.run(work())
+
+
+def test_who_only_follows_does_not_remember_every_record_that_ever_was(monkeypatch):
+    monkeypatch.setattr(decider, "MAX_FORGOTTEN_LATE", 100)
+    runner = Runner(RULES, MemoryLog(), NullSaver(RULES.state), is_leader=lambda: False)
+    accounts, following = runner.decider._state.accounts, runner.decider
+    for id in range(12_000):
+        accounts[id] = Account()
+        following.record_changes([("accounts", id)], f"made {id}")
+        if id % 1000:
+            del accounts[id]
+            following.record_changes([("accounts", id)], f"deleted {id}")
+    assert {("accounts", id): f"made {id}" for id in accounts}.items() <= following.unreacted.items()
+    assert len(following.unreacted) <= 3 * len(accounts) + 100

@@ -71,7 +71,7 @@ def test_who_has_not_read_what_others_decided_refuses_nothing():
 
 
 def test_a_refusal_without_asking_would_be_wrong(monkeypatch):
-    async def believed(self):
+    async def believed(self, made):
         return 0
 
     monkeypatch.setattr(Decider, "_newest_decision", believed)
