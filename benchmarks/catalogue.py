@@ -174,7 +174,11 @@ def catalogue(filled: Filled, folder: Path) -> tuple[Catalogue, Any]:
         write_rows(connection, records, ())
     saver: Any = Saver()
     runner: Any = SimpleNamespace(
-        state=filled.state, positions={"CONTROL": 0}, wait_for_position=saver.wait_for_position, pager=None
+        state=filled.state,
+        positions={"CONTROL": 0},
+        wait_for_position=saver.wait_for_position,
+        pager=None,
+        stream_positions=SimpleNamespace(is_behind=False),
     )
     return Catalogue(runner, saver, database, LogEnd(nothing_new)), saver
 

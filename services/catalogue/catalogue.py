@@ -36,7 +36,7 @@ class Catalogue:
         self._log_end = log_end
         self.columns = ColumnCache()
         self.evicted = EvictedRecords(runner, database)
-        self.waiters = Waiters(lambda: runner.state)
+        self.waiters = Waiters(lambda: runner.state, lambda: runner.stream_positions.is_behind)
         self.experiment_ids = OrderedIds()
         self.labels = HeldNames(lambda experiment: experiment.labels)
         self.hyperparameters = HeldNames(hyperparameters)

@@ -45,8 +45,10 @@ class _Waiter:
 class Waiters:
     """All callers that wait for conditions on one state."""
 
-    def __init__(self, state: Callable[[], State]) -> None:
+    def __init__(self, state: Callable[[], State], is_behind: Callable[[], bool] = lambda: False) -> None:
+        """While the state `is_behind` what it was, no condition is checked."""
         self._state = state
+        self._is_behind = is_behind
         self._waiters: defaultdict[Key, dict[_Waiter, None]] = defaultdict(dict)
         """Waiters by the records they depend on."""
         self._to_check: deque[_Waiter] = deque()
@@ -74,19 +76,33 @@ class Waiters:
 
     def _queue(self, key: Key) -> None:
         for waiter in self._waiters.get(key, ()):
-            if not waiter.queued:
-                waiter.queued = True
-                self._to_check.append(waiter)
+            self._queue_waiter(waiter)
+
+    def _queue_waiter(self, waiter: _Waiter) -> None:
+        if not waiter.queued:
+            waiter.queued = True
+            self._to_check.append(waiter)
+
+    def holds(self, fact: Fact) -> bool:
+        """Whether a fact is known to hold.
+
+        It is not while a state that was loaded anew lacks what was in it before: a run that has just begun
+        would look like one that is over.
+        """
+        return not self._is_behind() and fact.holds(self._state())
 
     async def wait_until(self, fact: Fact) -> None:
         """Wait until the fact holds. Raises what its condition raises."""
         # There is no await between this check and the registration, so no event can be folded between them
         # and go unnoticed.
-        if fact.holds(self._state()):
+        if self.holds(fact):
             return
         waiter = _Waiter(fact.holds)
         for key in fact.keys:
             self._waiters[key][waiter] = None
+        if self._is_behind():
+            # It may hold already, and none of its records need change again.
+            self._queue_waiter(waiter)
         try:
             await waiter.future
         finally:
@@ -107,6 +123,10 @@ class Waiters:
             asyncio.get_running_loop().call_soon(self._check_some)
 
     def _check_some(self) -> None:
+        self.is_check_scheduled = False
+        if self._is_behind():
+            # The portion with which it has caught up calls `on_records_changed`, too.
+            return
         state = self._state()
         for _ in range(min(MAX_CHECKS_PER_TURN, len(self._to_check))):
             waiter = self._to_check.popleft()
@@ -114,7 +134,6 @@ class Waiters:
             # The caller may have been cancelled since, and a cancelled future refuses a result.
             if not waiter.future.done():
                 _check_waiter(waiter, state)
-        self.is_check_scheduled = False
         self._schedule_check()
 
 

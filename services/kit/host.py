@@ -303,15 +303,26 @@ async def _as_coroutine(work: Awaitable[None]) -> None:
     await work
 
 
+async def answer_at(runner: Runner[Any], query: Any, stream: str, position: int) -> tuple[int, Any]:
+    """Answer a query from a state that reaches a position. Raises `Refused`.
+
+    Returns the position in CONTROL with the answer.
+    """
+    while True:
+        await runner.wait_for_position(position, stream=stream)
+        response = await runner.answer(query)
+        # Its records may have had to be loaded, and the state may have been loaded anew meanwhile.
+        if runner.positions.get(stream, position) >= position:
+            return runner.positions[subjects.CONTROL], response
+
+
 async def _serve_requests(service: Service, parts: Parts, lease: Lease) -> None:
     runner, rules = parts.runner, service.rules
     # Answers of a state that is still folding the past would be taken for the present.
     await runner.ready.wait()
 
     async def answer(query: Any, stream: str, position: int) -> tuple[int, Any]:
-        await runner.wait_for_position(position, stream=stream)
-        response = await runner.answer(query)
-        return runner.positions["CONTROL"], response
+        return await answer_at(runner, query, stream, position)
 
     def read(kind: type) -> Callable[[Any, str, int], Awaitable[tuple[int, Any]]]:
         async def reply(query: Any, stream: str, position: int) -> tuple[int, Any]:

@@ -113,7 +113,7 @@ class Runner(Generic[S]):
             tracer=tracer,
         )
         self._narrowing = Narrowing()
-        self._stream_positions = StreamPositions(
+        self.stream_positions = StreamPositions(
             rules.owner, rules.streams, self._inbox.admitted, self.standstill
         )
         self._changes = AwaitablePosition()
@@ -198,7 +198,7 @@ class Runner(Generic[S]):
         self._recent.clear()
         if self.pager is not None:
             self.pager.attach(self.state, self.positions)
-        self._stream_positions.begin(self.positions)
+        self.stream_positions.begin(self.positions)
         if not any(self.positions.values()):
             # What is folded from the beginning serves all requests for that.
             self._saver.rebuilds.mark_served(await end_of(self._journal))
@@ -251,7 +251,7 @@ class Runner(Generic[S]):
         Raises `Refused` (unavailable) after `within_s` seconds. For WITNESS, this waits until every statement
         up to `position` has been either refused, or admitted and folded.
         """
-        await self._stream_positions.wait_for_position(position, within_s, stream)
+        await self.stream_positions.wait_for_position(position, within_s, stream)
 
     def on_leadership_change(self) -> None:
         """Tell the runner that leadership may have changed."""
@@ -337,7 +337,7 @@ class Runner(Generic[S]):
             self.ready.set()
         if self.decider.caught_up:
             self.decider.wake()
-        self._stream_positions.advance(stream, self.positions[stream])
+        self.stream_positions.advance(stream, self.positions[stream])
         if events:
             self._changes.advance(self._changes.position + 1)
         self._inbox.on_folded(events)

@@ -24,11 +24,26 @@ class StreamPositions:
         self._owner = owner
         self._standstill = standstill
         self._positions = {stream: AwaitablePosition() for stream in streams} | {subjects.WITNESS: admitted}
+        self._folded: Mapping[str, int] = {}
+        self._reached: dict[str, int] = {}
 
     def begin(self, positions: Mapping[str, int]) -> None:
-        """Start at the positions of a newly loaded state."""
+        """Start at the positions of a newly loaded state, which their owner updates as it folds."""
+        for stream, position in self._folded.items():
+            self._reached[stream] = max(position, self._reached.get(stream, 0))
+        self._folded = positions
         for stream, position in positions.items():
             self._positions[stream].begin(position)
+        # Facts that were admitted and folded before are folded again, or are in what was loaded.
+        self._positions[subjects.WITNESS].begin(0)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the state was loaded anew and lacks what was folded here before.
+
+        Whoever looks at it then sees the past: what has begun may not be in it, and look like what is over.
+        """
+        return any(self._folded.get(stream, 0) < position for stream, position in self._reached.items())
 
     def advance(self, stream: str, position: int) -> None:
         """Wake those who wait for positions up to this one."""

@@ -11,7 +11,6 @@ import msgspec
 
 from det_contracts import queries, subjects
 from det_contracts.problems import unavailable
-from services.catalogue.domain import State
 from services.catalogue.peers import LogLine, Peers
 from services.catalogue.waiters import Fact
 from services.kit import patterns
@@ -58,21 +57,22 @@ class Follower:
         following: FollowerResources,
         query: queries.LogPage,
         *,
-        state: Callable[[], State],
         is_over: Fact,
+        holds: Callable[[Fact], bool],
         recheck: Callable[[], object],
         render: Render,
         kind: object,
     ) -> None:
-        """`is_over` says whether the task writes nothing more; `recheck` raises once reading must end.
+        """`is_over` says whether the task writes nothing more, and `holds` whether that is so; `recheck`
+        raises once reading must end.
 
         `render` formats a line; followers of one `kind` share the result.
         """
         self._shared = following
         self._query = query
         self._search = patterns.search(query.regex) if query.regex else None
-        self._state = state
         self._is_over = is_over
+        self._holds = holds
         self._recheck = recheck
         self._render = render
         self._kind = kind
@@ -94,7 +94,7 @@ class Follower:
     async def _pages(self) -> AsyncGenerator[bytes, None]:
         async for page in self._stored_lines():
             yield page
-        if self._is_over.holds(self._state()):
+        if self._holds(self._is_over):
             async for page in self._unstored_lines(None):
                 yield page
             return

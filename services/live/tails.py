@@ -205,6 +205,8 @@ class _Reader:
                         if next_batch.done():
                             self._distribute(next_batch.result().messages)
                             next_batch = asyncio.create_task(feed.batch())
+                    # Where it cannot be said whether the task is over, its log must not look complete.
+                    task_over.result()
                 finally:
                     await cancel_and_wait(next_batch)
         finally:

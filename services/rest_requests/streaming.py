@@ -131,7 +131,7 @@ async def wait_until(call: UserCall, fact: Fact, seconds: float) -> bool:
     Raises `Busy` if too many requests of this user are waiting.
     """
     # Without a slot: whoever need not wait takes nobody's place.
-    if fact.holds(call.catalogue.state):
+    if call.catalogue.waiters.holds(fact):
         return True
     async with _stream_slot(call):
         return await _wait_until_or_disconnect(call, fact, seconds)

@@ -35,7 +35,7 @@ async def stream_changes(
     last_sent: Any = None
     while True:
         # Check before asking, so that the final answer includes everything up to the end.
-        over = is_over.holds(call.catalogue.state)
+        over = call.catalogue.waiters.holds(is_over)
         answer = await fetch()
         if answer != last_sent:
             last_sent = answer

@@ -21,6 +21,7 @@ from services.kit.cancellation import cancel_and_wait
 from services.kit.log import OutcomeUnknown
 from services.kit.rules import Call
 from services.kit.sealing import CannotOpen
+from services.kit.stream_positions import StreamPositions
 from services.webhooks import messages
 from services.webhooks.commands import StateAttempt
 from services.webhooks.domain import Delivery, State
@@ -42,6 +43,10 @@ class CommandRunner(Protocol):
     @property
     def state(self) -> State:
         """The folded state."""
+
+    @property
+    def stream_positions(self) -> StreamPositions:
+        """How far it is folded."""
 
     async def command(self, command: Any, call: Call, within_s: float | None = None) -> Any:
         """Have a command decided. Raises `Refused`."""
@@ -86,10 +91,14 @@ class Lanes:
         news_count = 0
         try:
             while True:
-                wait_s = self._start_due() if self._is_leader() else MAX_WAIT_S
+                wait_s = self._start_due() if self._may_deliver() else MAX_WAIT_S
                 news_count = await self._wait_for_work(news_count, wait_s)
         finally:
             await cancel_and_wait(*self._busy.values())
+
+    def _may_deliver(self) -> bool:
+        # A state that was loaded anew does not show yet what was delivered before.
+        return self._is_leader() and not self._runner.stream_positions.is_behind
 
     async def _wait_for_work(self, news_count: int, wait_s: float) -> int:
         """Wait for news, for the end of a lane, or for as long; returns how much news there is."""
@@ -131,7 +140,7 @@ class Lanes:
         """Make a webhook's due deliveries. A failure only pauses this lane; all others continue."""
         try:
             # Looked up after each attempt: the webhook may have been removed, or a test may go first now.
-            while self._is_leader() and (delivery := self._due_delivery(webhook_id)) is not None:
+            while self._may_deliver() and (delivery := self._due_delivery(webhook_id)) is not None:
                 await self._attempt_and_record(webhook_id, delivery)
                 self._clear_backoff(webhook_id)
         except (Refused, OutcomeUnknown) as error:

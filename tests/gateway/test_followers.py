@@ -44,8 +44,8 @@ def follower(gateway, rendered=None):
     return Follower(
         gateway.backend.followed_logs,
         queries.LogPage(task_id="1.r1"),
-        state=lambda: gateway.catalogue.state,
         is_over=trial_ended(1),
+        holds=gateway.catalogue.waiters.holds,
         recheck=lambda: None,
         render=render,
         kind="text",

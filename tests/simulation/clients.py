@@ -194,8 +194,8 @@ async def follow(client, gateway):
     follower = Follower(
         gateway.following,
         LogPage(task_id=task),
-        state=lambda: gateway.catalogue.state,
         is_over=Fact(lambda state: _is_over(state, trial.id), (("trials", trial.id),)),
+        holds=gateway.catalogue.waiters.holds,
         recheck=lambda: None,
         render=lambda line: f"{line.allocation_id} {line.worker_id} {line.text}\n".encode(),
         kind="simulated",

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+from types import SimpleNamespace
 
 import pytest
 from structlog.testing import capture_logs
@@ -25,6 +26,7 @@ class Cluster:
         self.count = AwaitablePosition()
         self.looks = 0
         self.leads = True
+        self.stream_positions = SimpleNamespace(is_behind=False)
         self.sent = []
         """(when, webhook's address, delivery id)"""
         self.answers = {}
@@ -126,6 +128,23 @@ def test_a_second_attempt_comes_when_it_is_due(hooks):
         await asyncio.sleep(2.0)
         assert len(cluster.sent) == 2
         assert cluster.sent[0][2] == cluster.sent[1][2], "under the same id"
+
+    played(hooks, story)
+
+
+def test_a_state_that_was_loaded_anew_delivers_nothing_before_it_is_as_far_as_it_was(hooks):
+    """What it shows as waiting may have been delivered."""
+    hooks.make(url="http://a/")
+
+    async def story(cluster):
+        cluster.stream_positions.is_behind = True
+        cluster.happened(ended(1))
+        await asyncio.sleep(100.0)
+        assert cluster.sent == []
+        cluster.stream_positions.is_behind = False
+        cluster.moved()
+        await asyncio.sleep(1.0)
+        assert cluster.urls() == ["http://a/"]
 
     played(hooks, story)
 

@@ -83,14 +83,14 @@ def _stream(
             raise invalid("Limit cannot be specified when following")
         if selection.descending:
             raise invalid("A log can only be followed in ascending order")
-    elif limit or selection.descending or not is_over.holds(call.catalogue.state):
+    elif limit or selection.descending or not call.catalogue.waiters.holds(is_over):
         # A finished task's whole log goes through the follower, as its newest lines may not be in pages yet.
         return call.stream(_encode_pages(follow.read(call.peers, selection, limit), _line_encoder(trial_id)))
     follower = follow.Follower(
         call.backend.followed_logs,
         selection,
-        state=lambda: call.catalogue.state,
         is_over=is_over,
+        holds=call.catalogue.waiters.holds,
         recheck=call.recheck,
         render=_line_encoder(trial_id),
         kind=trial_id,
