@@ -83,7 +83,7 @@ def _is_deleted_entirely(state: State, checkpoint: Checkpoint) -> bool:
 
 def _model_of(state: State, uuid: str) -> str:
     version = state.versions[next(state.versions_of_checkpoint.ids(uuid))]
-    return state.models[version.model_id].told.name
+    return state.models[version.model_id].definition.name
 
 
 def list_files(state: State, command: ListFiles, call: Call) -> Result:
@@ -118,7 +118,7 @@ def set_model(state: State, command: SetModel, call: Call) -> Result:
         before = ModelSet(model_id=id, name="", user=command.user, reason=f"made by {command.user}")
     else:
         id = command.model_id
-        before = replace(_model(state, id).told, reason=f"changed by {command.user}")
+        before = replace(_model(state, id).definition, reason=f"changed by {command.user}")
     wanted = replace(before, **given_fields(command, *MODEL_FIELDS))
     if wanted == before and before.name:
         return Result(value=id)
@@ -150,8 +150,8 @@ def remove_model(state: State, command: RemoveModel, call: Call) -> Result:
 def set_version(state: State, command: SetVersion, call: Call) -> Result:
     """Register a checkpoint as a version, or change the given fields of one."""
     model = _model(state, command.model_id)
-    if model.told.archived:
-        raise failed_precondition(f"model '{model.told.name}' is archived; unarchive it first")
+    if model.definition.archived:
+        raise failed_precondition(f"model '{model.definition.name}' is archived; unarchive it first")
     if command.number is None:
         version = _new_version(state, model, command)
     else:
@@ -190,9 +190,9 @@ def _model(state: State, id: int) -> Model:
 
 
 def _version(state: State, model: Model, number: int) -> VersionSet:
-    key = state.version_numbers.first(model.told.model_id, number)
+    key = state.version_numbers.first(model.definition.model_id, number)
     if key is None:
-        raise not_found(f"version of model '{model.told.name}'", number)
+        raise not_found(f"version of model '{model.definition.name}'", number)
     return state.versions[key[-1]]
 
 

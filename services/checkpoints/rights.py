@@ -17,7 +17,7 @@ def directory(state: State) -> Directory:
         if kind == "checkpoint" and id in state.checkpoints:
             return state.checkpoints[id].experiment_id
         if kind == "model" and id in state.models:
-            model = state.models[id].told
+            model = state.models[id].definition
             return Target(model.user, model.workspace_id)
         return None
 

@@ -20,7 +20,7 @@ def unseen_refusals(state: State, trial_id: int, request: AskRefusals) -> Refusa
     )
     if not mine:
         return Refusals() if request.seen is None else None
-    return Refusals(mine[-1].number, tuple(refusal.told for refusal in mine))
+    return Refusals(mine[-1].number, tuple(refusal.message for refusal in mine))
 
 
 def refusals_handler(runner: Runner[State], news: RecordWaiters, shard: int) -> ScriptHandler:

@@ -111,7 +111,7 @@ def record_attempt(state: State, command: StateAttempt, call: Call) -> Result:
         [
             DeliveryTried(
                 delivery_id=command.delivery_id,
-                webhook_id=delivery.told.webhook_id,
+                webhook_id=delivery.due.webhook_id,
                 attempt=command.attempt,
                 status=command.status,
                 problem=command.problem,
@@ -125,7 +125,7 @@ def record_attempt(state: State, command: StateAttempt, call: Call) -> Result:
 
 def _next_at(delivery: Delivery, command: StateAttempt, now: float) -> float | None:
     # Whoever tests a webhook waits for the answer, and tries again by hand.
-    is_final = command.final or delivery.told.occasion == "TEST" or command.attempt >= MAX_TRIES
+    is_final = command.final or delivery.due.occasion == "TEST" or command.attempt >= MAX_TRIES
     if not command.problem or is_final:
         return None
     return now + pause_s(command.attempt, command.chance)

@@ -169,7 +169,7 @@ class Lanes:
         """Make an attempt and have it recorded. Raises `Refused` or `OutcomeUnknown` if that fails."""
         result = await self._attempt(self._runner.state.webhooks[webhook_id], delivery)
         attempt = StateAttempt(
-            delivery_id=delivery.told.delivery_id,
+            delivery_id=delivery.due.delivery_id,
             attempt=len(delivery.tries) + 1,
             status=result.status,
             problem=result.problem,
@@ -185,12 +185,12 @@ class Lanes:
         except CannotOpen as error:
             return Result(problem=f"the address cannot be opened: {error}", final=True)
         try:
-            body = messages.body(hook.kind, delivery.told, self._address)
-            headers = messages.headers(hook.kind, delivery.told, body, key, self._clock())
+            body = messages.body(hook.kind, delivery.due, self._address)
+            headers = messages.headers(hook.kind, delivery.due, body, key, self._clock())
             return await self._transport.send(url, body, headers)
         except Exception as error:
             # An attempt that cannot be made counts as failed, so the delivery is given up eventually and
             # later ones follow. The error text may contain the address, which only the webhook's owner may
             # see.
-            log.exception("attempt.failed", webhook=hook.webhook_id, delivery=delivery.told.delivery_id)
+            log.exception("attempt.failed", webhook=hook.webhook_id, delivery=delivery.due.delivery_id)
             return Result(problem=f"the attempt could not be made ({type(error).__name__}): see the log")

@@ -32,7 +32,7 @@ def deliveries(state: State, query: Deliveries) -> dict[str, Any]:
 
 
 def _row(delivery: Delivery) -> dict[str, Any]:
-    due = delivery.told
+    due = delivery.due
     return {
         "delivery_id": due.delivery_id,
         "occasion": due.occasion,

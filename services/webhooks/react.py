@@ -71,4 +71,4 @@ def _give_up_failed(delivery: Delivery) -> Sequence[Any]:
     last = delivery.tries[-1]
     count = "the only attempt" if last.attempt == 1 else f"attempt {last.attempt}, the last one,"
     reason = f"{count} failed: {last.problem}"
-    return [DeliveryGivenUp(delivery.told.delivery_id, delivery.told.webhook_id, reason)]
+    return [DeliveryGivenUp(delivery.due.delivery_id, delivery.due.webhook_id, reason)]

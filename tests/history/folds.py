@@ -43,13 +43,14 @@ def _module(name):
 
 
 def shapes(kind, fields_of):
-    """The fields of a record, and of all records in it, by name."""
+    """The fields of a record, and of all records in it, by the name that they are stored with."""
     for argument in typing.get_args(kind):
         shapes(argument, fields_of)
     if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)) or kind.__qualname__ in fields_of:
         return fields_of
     hints = typing.get_type_hints(kind)
-    fields_of[kind.__qualname__] = {name: _module(str(hints[name])) for name in kind.__struct_fields__}
+    stored = zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True)
+    fields_of[kind.__qualname__] = {name: _module(str(hints[field])) for name, field in stored}
     for hint in hints.values():
         shapes(hint, fields_of)
     return fields_of

@@ -79,7 +79,7 @@ class Administration:
         made = {"kind": "SLACK", "host": "h", "url": "u", "signing_key": "k", "user": "admin"}
         hook = self.ask(SetWebhook(states=("PAUSED",), once=Once("h", "h", "d"), **made))
         self.change(self.submit(pool="none"), "pause")
-        due = self.cluster.states["webhooks"].next_delivery(hook).told.delivery_id
+        due = self.cluster.states["webhooks"].next_delivery(hook).due.delivery_id
         result = {"took_s": 1.0, "chance": 0.5}
         self.ask(StateAttempt(delivery_id=due, attempt=1, status=500, problem="500", **result))
         self.ask(StateAttempt(delivery_id=due, attempt=2, status=204, **result))

@@ -85,7 +85,7 @@ def test_earlier_events_are_not_sent(hooks):
 def test_a_delivery_that_arrived_is_over(hooks):
     hook = hooks.make()
     (due,) = hooks.decisions_after(ended(1))
-    assert hooks.state.next_delivery(hook).told is due
+    assert hooks.state.next_delivery(hook).due is due
     (tried,) = attempt(hooks, due.delivery_id)
     assert (tried.attempt, tried.next_at, tried.reason) == (1, None, "the receiver answered 204")
     assert hooks.state.deliveries[due.delivery_id].state == "DELIVERED"
@@ -137,7 +137,7 @@ def test_a_test_is_tried_once_and_before_all_others(hooks):
     hook = hooks.make()
     hooks.decisions_after(ended(1))
     id = hooks.fold.rule(TryWebhook(webhook_id=hook, user="admin")).value
-    assert hooks.state.next_delivery(hook).told.delivery_id == id
+    assert hooks.state.next_delivery(hook).due.delivery_id == id
     assert hooks.state.deliveries[id].reason == "tested by admin"
     tried, over = attempt(hooks, id, 1, "it did not answer")
     assert (tried.next_at, type(over)) == (None, DeliveryGivenUp)

@@ -226,7 +226,7 @@ def test_while_one_lane_fails_others_deliver(hooks):
         cluster.command = broken
         cluster.fold.given(ended(1))
         cluster.fold.decide()
-        bad = next(delivery.told.delivery_id for delivery in cluster.fold.state.deliveries.values())
+        bad = next(delivery.due.delivery_id for delivery in cluster.fold.state.deliveries.values())
         cluster.count.advance(1)
         await asyncio.sleep(30.0)
         assert cluster.urls().count("http://good/") == 1

@@ -18,9 +18,9 @@ def model_set(state: State, recorded: Recorded) -> Iterable[Key]:
     event: checkpoints.ModelSet = recorded.event
     model = state.models.get(event.model_id)
     if model is not None:
-        state.model_names.pop(model.told.name, None)
+        state.model_names.pop(model.definition.name, None)
     state.model_names[event.name] = event.model_id
-    state.models[event.model_id] = replace(model, told=event) if model else Model(told=event)
+    state.models[event.model_id] = replace(model, definition=event) if model else Model(definition=event)
     yield "models", event.model_id
     yield from _record_ids(state, models=event.model_id)
 
@@ -30,7 +30,7 @@ def model_removed(state: State, recorded: Recorded) -> Iterable[Key]:
     model = state.models.pop(recorded.event.model_id, None)
     if model is None:
         return
-    state.model_names.pop(model.told.name, None)
+    state.model_names.pop(model.definition.name, None)
     yield "models", recorded.event.model_id
     for id in list(state.version_numbers.ids(recorded.event.model_id)):
         yield from _remove_version(state, id)

@@ -120,7 +120,7 @@ class Deletion(msgspec.Struct, frozen=True, kw_only=True):
 class Model(msgspec.Struct, frozen=True, kw_only=True):
     """A named series of checkpoints."""
 
-    told: ModelSet
+    definition: ModelSet = msgspec.field(name="told")
     numbers: int = 0
     """The highest version number used."""
 
@@ -232,7 +232,7 @@ class State(People):
         )
         self.version_numbers = SortedKeys((v.model_id, v.number, id) for id, v in self.versions.items())
         self.versions_of_checkpoint = SortedKeys((v.checkpoint, id) for id, v in self.versions.items())
-        self.model_names = {model.told.name: id for id, model in self.models.items()}
+        self.model_names = {model.definition.name: id for id, model in self.models.items()}
 
     def put_experiment(self, changed: Experiment) -> Iterable[Key]:
         """Store an experiment."""

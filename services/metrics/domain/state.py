@@ -141,8 +141,8 @@ class Refusal(msgspec.Struct, frozen=True):
     number: int = 0
     """Number of the decision within the trial. Records of an earlier version have this and later defaults."""
     run: int = 0
-    told: str = ""
-    """What the run's script is told."""
+    message: str = msgspec.field(name="told", default="")
+    """The text for the run's script."""
 
 
 class Sender(msgspec.Struct, frozen=True, array_like=True):

@@ -123,7 +123,7 @@ def _delivery_due(state: State, recorded: Recorded) -> Iterable[Key]:
     # A test that a user waits for goes before ordinary deliveries.
     first = 0.0 if event.occasion == "TEST" else recorded.at
     yield from state.put_delivery(
-        Delivery(told=event, order=recorded.position, next_at=first, reason=event.reason)
+        Delivery(due=event, order=recorded.position, next_at=first, reason=event.reason)
     )
 
 
@@ -153,7 +153,7 @@ def _delivery_given_up(state: State, recorded: Recorded) -> Iterable[Key]:
 def _complete(state: State, changed: Delivery) -> Iterable[Key]:
     """Store a delivery that is over, and forget its webhook's oldest one beyond the limit."""
     yield from state.put_delivery(changed)
-    webhook_id = changed.told.webhook_id
+    webhook_id = changed.due.webhook_id
     # One goes for each that comes, so one is enough.
     if state.over.count(webhook_id) > REMEMBERED:
         oldest = state.over.first(webhook_id)

@@ -56,7 +56,7 @@ class Try(msgspec.Struct, frozen=True, kw_only=True):
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     """A delivery to a webhook, waiting or over."""
 
-    told: DeliveryDue
+    due: DeliveryDue = msgspec.field(name="told")
     order: int
     """Position in the log at which it became due."""
     state: DeliveryState = "WAITING"
@@ -147,7 +147,7 @@ class State(People):
 
     def put_delivery(self, changed: Delivery) -> Iterable[Key]:
         """Store a delivery."""
-        id = changed.told.delivery_id
+        id = changed.due.delivery_id
         before = self.deliveries.get(id)
         if before is not None:
             self._unindex(before)
@@ -161,7 +161,7 @@ class State(People):
         yield "deliveries", id
 
     def _index(self, delivery: Delivery) -> None:
-        webhook_id, id = delivery.told.webhook_id, delivery.told.delivery_id
+        webhook_id, id = delivery.due.webhook_id, delivery.due.delivery_id
         self.of_webhook.add(webhook_id, delivery.order, id)
         if delivery.state != "WAITING":
             self.over.add(webhook_id, delivery.order, id)
@@ -169,7 +169,7 @@ class State(People):
             self.waiting.add(webhook_id, delivery.next_at, delivery.order, id)
 
     def _unindex(self, delivery: Delivery) -> None:
-        webhook_id, id = delivery.told.webhook_id, delivery.told.delivery_id
+        webhook_id, id = delivery.due.webhook_id, delivery.due.delivery_id
         self.of_webhook.discard(webhook_id, delivery.order, id)
         self.over.discard(webhook_id, delivery.order, id)
         if delivery.next_at is not None:
