@@ -154,7 +154,7 @@ class Conditions:
     def __init__(self, program: str, clock: Callable[[], float] = time.time) -> None:
         self.program = program
         self._clock = clock
-        self._found: dict[str, dict[str, Trouble]] = {}
+        self._troubles: dict[str, dict[str, Trouble]] = {}
 
     def set_condition(
         self, condition: str, messages: Mapping[str, str], details: Mapping[str, str] = NONE
@@ -163,7 +163,7 @@ class Conditions:
 
         `details` are the broker's or database's own messages.
         """
-        before, now = self._found.get(condition, {}), self._clock()
+        before, now = self._troubles.get(condition, {}), self._clock()
         troubles = {
             about: Trouble(
                 condition,
@@ -175,7 +175,7 @@ class Conditions:
             )
             for about, text in messages.items()
         }
-        self._found[condition] = troubles
+        self._troubles[condition] = troubles
         if condition == LOOP_BLOCKED:
             # Set by the watchdog, whose thread must not block on writing the log.
             return
@@ -192,7 +192,7 @@ class Conditions:
         """Everything that is wrong, oldest first."""
         # A copy, as other threads may add a condition meanwhile; the inner dicts are replaced and never
         # changed.
-        troubles = [trouble for by_about in list(self._found.values()) for trouble in by_about.values()]
+        troubles = [trouble for by_about in list(self._troubles.values()) for trouble in by_about.values()]
         return sorted(troubles, key=lambda trouble: (trouble.since, trouble.condition, trouble.about))
 
     def readings(self) -> Iterable[Reading]:

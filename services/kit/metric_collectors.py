@@ -41,21 +41,21 @@ class EnvironmentMetrics:
         yield Reading(
             "log_lag_seconds", "Age of the oldest event that is not folded yet", ("stream",), seconds
         )
-        yield _one(
+        yield _reading(
             "unsaved_seconds", "Time for which saving is overdue", self._parts.saver.portions.lag.age_s
         )
         for name in ("messages", "bytes"):
             sizes = {(stream,): float(state[name]) for stream, state in self._streams.items()}
             yield Reading(f"stream_{name}", f"Size of a stream in {name}", ("stream",), sizes)
-        yield _one("database_bytes", "Size of the service's database", self._database_bytes)
-        yield _one(
+        yield _reading("database_bytes", "Size of the service's database", self._database_bytes)
+        yield _reading(
             "unsaved_events", "Events folded and not in the database yet", self._parts.saver.unsaved_events
         )
-        yield _one("leads", "1 while this replica decides", self._parts.is_leader())
-        yield _one("ready", "1 once the whole log was folded", self._parts.runner.ready.is_set())
+        yield _reading("leads", "1 while this replica decides", self._parts.is_leader())
+        yield _reading("ready", "1 once the whole log was folded", self._parts.runner.ready.is_set())
         connected = self._parts.connection.is_connected
-        yield _one("broker_connected", "1 while connected to the broker", connected)
+        yield _reading("broker_connected", "1 while connected to the broker", connected)
 
 
-def _one(name: str, help: str, value: float) -> Reading:
+def _reading(name: str, help: str, value: float) -> Reading:
     return Reading(name, help, (), {(): float(value)})

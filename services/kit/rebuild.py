@@ -25,7 +25,7 @@ class Rebuild:
         self._damaged = damaged
         self._lost: dict[str, int] = {}
         self._refold_note = ""
-        self._asked = False
+        self._is_requested = False
         self._end = 0
         """Last position of CONTROL when the database began again."""
 
@@ -42,7 +42,7 @@ class Rebuild:
             self._log_refold(max(others), snapshot.fold_version)
         rebuilt_for = await database.read(snapshot.rebuilt_for)
         if rebuilt_for and not positions:
-            self._asked = True
+            self._is_requested = True
             _, self._end = await journal.bounds(subjects.CONTROL)
         for stream in set(streams) - positions.keys() - {subjects.CONTROL}:
             try:
@@ -78,7 +78,7 @@ class Rebuild:
 
     def progress(self, position: int) -> str:
         """How far the rebuild that an administrator asked for is; empty if this start is none."""
-        if not self._asked:
+        if not self._is_requested:
             return ""
         return f"its database is rebuilt from the log: event {position:,} of {self._end:,}"
 

@@ -27,21 +27,21 @@ class Faults:
 
     def __init__(self, *, final: bool = False) -> None:
         self.final = final
-        self.found: list[str] = []
+        self.errors: list[str] = []
 
     def add(self, at: str, message: str) -> None:
         """Add a failure of the value at a path."""
-        self.found.append(f"{at}: {message}")
+        self.errors.append(f"{at}: {message}")
 
     def is_clean(self, at: str) -> bool:
         """Whether there is no failure at a path or below it."""
         # With the character after the path: `max_length` is no part of `max`.
-        return not any(fault.startswith((f"{at}:", f"{at}.", f"{at}[")) for fault in self.found)
+        return not any(fault.startswith((f"{at}:", f"{at}.", f"{at}[")) for fault in self.errors)
 
     def raise_any(self, stage: str) -> None:
         """Raise `ConfigErrors` if there are failures."""
-        if self.found:
-            raise ConfigErrors(stage, tuple(self.found))
+        if self.errors:
+            raise ConfigErrors(stage, tuple(self.errors))
 
 
 def format_value(value: object) -> str:

@@ -34,7 +34,7 @@ def revise(config: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, A
     for field in changes:
         if field not in LIVE_FIELDS:
             faults.add(f"{ROOT}.{field}", "cannot be changed after submit")
-    faults.found += [message for field, value in changes.items() for message in _refusals(field, value)]
+    faults.errors += [message for field, value in changes.items() for message in _refusals(field, value)]
     faults.raise_any(COMPLETENESS)
     revised = copy.deepcopy(dict(config))
     for field, value in changes.items():

@@ -18,7 +18,7 @@ def strip_version(config: Any, faults: Faults) -> Any:
     version = config["version"]
     # False equals 0 in Python.
     if version is not None and (version != 0 or isinstance(version, bool)):
-        faults.found.append(
+        faults.errors.append(
             f"invalid version: {version if isinstance(version, int) else format_value(version)}"
         )
     return {key: item for key, item in config.items() if key != "version"}

@@ -53,7 +53,7 @@ def _holder(session: Session, args: argparse.Namespace) -> str:
     return f"workspace-{workspace_id(session, args.workspace)}"
 
 
-def _known(session: Session) -> list[Object]:
+def _all_quotas(session: Session) -> list[Object]:
     return read_all(session, PATH, "quotas")
 
 
@@ -65,7 +65,7 @@ def set_quota(session: Session, args: argparse.Namespace) -> None:
     if not given:
         raise Failure("give at least one of --slots, --jobs and --storage")
     holder = _holder(session, args)
-    present = next((existing for existing in _known(session) if existing["holder"] == holder), {})
+    present = next((existing for existing in _all_quotas(session) if existing["holder"] == holder), {})
     wanted = {field: present.get(field) for field in _LIMITS.values()} | given
     quota = session.put(f"{PATH}/{holder}", wanted)["quota"]
     if quota is None:
@@ -76,7 +76,7 @@ def set_quota(session: Session, args: argparse.Namespace) -> None:
 
 def list_quotas(session: Session, args: argparse.Namespace) -> None:
     """List the quotas that apply to the user, or all quotas for administrators."""
-    quotas = _known(session)
+    quotas = _all_quotas(session)
     if args.json:
         output.print_json(quotas)
     else:

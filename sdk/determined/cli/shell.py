@@ -44,13 +44,13 @@ def enter(session: Session, args: argparse.Namespace) -> int | None:
 def show_command(session: Session, args: argparse.Namespace) -> None:
     """Print the ssh command line, for editors that connect through it. The keys are kept in a file."""
     shell = _ready(session, task_verbs.find(session, KIND, args.task_id))
-    print(shlex.join(ssh_command(session.master, shell, _kept(shell["id"]), _words(args))))
+    print(shlex.join(ssh_command(session.master, shell, _shell_folder(shell["id"]), _words(args))))
 
 
 def _enter(session: Session, id: str, args: argparse.Namespace) -> int | None:
     shell = _ready(session, id)
     if args.show_ssh_command:
-        print(shlex.join(ssh_command(session.master, shell, _kept(id), _words(args))), flush=True)
+        print(shlex.join(ssh_command(session.master, shell, _shell_folder(id), _words(args))), flush=True)
     if shutil.which("ssh") is None:
         raise Failure("there is no 'ssh' on this machine: install an OpenSSH client")
     with tempfile.TemporaryDirectory() as folder:
@@ -98,7 +98,7 @@ def ssh_command(master: str, shell: Object, folder: Path, words: list[str]) -> l
     return ["ssh", *listed, "-i", str(key), f"{user}@{id}", *words]
 
 
-def _kept(id: str) -> Path:
+def _shell_folder(id: str) -> Path:
     folder = token_store.config_dir() / "shells" / id
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder

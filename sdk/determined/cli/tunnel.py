@@ -39,7 +39,9 @@ def main(argv: list[str]) -> int:
         ) as shell:
             _joined(shell)
     except InvalidStatus as error:
-        print(f"shell {argv[1]} cannot be reached: the master answered {_told(error)}", file=sys.stderr)
+        print(
+            f"shell {argv[1]} cannot be reached: the master answered {_answer_text(error)}", file=sys.stderr
+        )
         return 1
     except (OSError, WebSocketException) as error:
         print(f"shell {argv[1]} cannot be reached through {argv[0]}: {error}", file=sys.stderr)
@@ -66,7 +68,7 @@ def _signed_in(master: str) -> str | None:
     return None
 
 
-def _told(error: InvalidStatus) -> str:
+def _answer_text(error: InvalidStatus) -> str:
     return f"{error.response.status_code} {error.response.body.decode(errors='replace')[:500]}"
 
 

@@ -38,7 +38,7 @@ class _SocketGroup:
         self._calls = 0
         self._why = ""
         self._left: set[int] = set()
-        self._told = threading.Event()
+        self._reason_arrived = threading.Event()
         self._closed = False
         self._owner = os.getpid()
         # To end the watcher: closing a socket does not wake a thread that polls it.
@@ -75,7 +75,7 @@ class _SocketGroup:
 
     def _peer_gone(self, peer: int) -> NoReturn:
         """Raise after a connection has ended, with the reason that the lifeline reports."""
-        self._told.wait(_REASON_S)
+        self._reason_arrived.wait(_REASON_S)
         self._fail(self._why or f"rank {peer} of this job has {'left' if peer in self._left else 'gone'}")
 
     def _fail(self, why: str) -> NoReturn:
@@ -85,7 +85,7 @@ class _SocketGroup:
     def _break(self, why: str) -> None:
         """Break the group: notify all peers and end all waiting."""
         self._why = self._why or why
-        self._told.set()
+        self._reason_arrived.set()
         # First the reason, then the cut: a peer whose connection just ends would have to guess.
         for line in self._lines.values():
             with contextlib.suppress(Gone):
@@ -120,7 +120,7 @@ class _SocketGroup:
                 self._on_error()
             else:
                 self._left.add(peer)
-        self._told.set()
+        self._reason_arrived.set()
 
     def _on_death(self, error: Gone) -> None:
         raise NotImplementedError

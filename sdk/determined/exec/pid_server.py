@@ -43,7 +43,7 @@ class Workers:
         self._selector.register(server, selectors.EVENT_READ)
         self._server = server
         self._expected = expected
-        self._said: dict[socket.socket, bytes] = {}
+        self._received: dict[socket.socket, bytes] = {}
         self._pids: dict[socket.socket, int] = {}
         self._done = 0
         self._failed = False
@@ -63,7 +63,7 @@ class Workers:
         for key, _ in self._selector.select(seconds):
             if key.fileobj is self._server:
                 connection, _address = self._server.accept()
-                self._said[connection] = b""
+                self._received[connection] = b""
                 self._selector.register(connection, selectors.EVENT_READ)
             elif isinstance(key.fileobj, socket.socket):
                 self._hear(key.fileobj)
@@ -73,9 +73,9 @@ class Workers:
             data = connection.recv(4096)
         except OSError:
             data = b""
-        self._said[connection] += data
+        self._received[connection] += data
         # Several reads may bring the parts of one line, and one read the number and the "q" after it.
-        line, newline, rest = self._said[connection].partition(b"\n")
+        line, newline, rest = self._received[connection].partition(b"\n")
         if newline and connection not in self._pids and line.isdigit():
             self._pids[connection] = int(line)
         if newline and b"q" in rest:
@@ -88,7 +88,7 @@ class Workers:
 
     def _leave(self, connection: socket.socket) -> None:
         self._selector.unregister(connection)
-        self._said.pop(connection, None)
+        self._received.pop(connection, None)
         self._pids.pop(connection, None)
         connection.close()
 

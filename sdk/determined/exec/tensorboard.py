@@ -49,7 +49,7 @@ class Source:
         self._scratch = scratch
         self._stored = stored
         self._folder = folder
-        self._known: dict[str, int] = {}
+        self._sizes: dict[str, int] = {}
 
     def fetch(self) -> int:
         """Copy files that have grown since the last call. Returns their number."""
@@ -58,7 +58,7 @@ class Source:
         except Exception as error:
             logger.debug("nothing at %s: %s", self._stored, error)
             return 0
-        grown = {name for name, size in stored.items() if size and self._known.get(name) != size}
+        grown = {name for name, size in stored.items() if size and self._sizes.get(name) != size}
         if grown:
             # Copy a grown file to a temporary directory first, then replace the old one.
             with tempfile.TemporaryDirectory(dir=self._scratch) as scratch:
@@ -67,7 +67,7 @@ class Source:
                     target = self._folder / name
                     target.parent.mkdir(parents=True, exist_ok=True)
                     (pathlib.Path(scratch) / name).replace(target)
-            self._known.update({name: stored[name] for name in grown})
+            self._sizes.update({name: stored[name] for name in grown})
         return len(grown)
 
 

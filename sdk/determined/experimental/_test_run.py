@@ -50,10 +50,10 @@ def whole(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def drawn(space: Mapping[str, Any], rng: random.Random) -> dict[str, Any]:
     """Sample one value of each hyperparameter."""
-    return {name: _one(value, rng) for name, value in space.items()}
+    return {name: _drawn_value(value, rng) for name, value in space.items()}
 
 
-def _one(value: Any, rng: random.Random) -> Any:
+def _drawn_value(value: Any, rng: random.Random) -> Any:
     if is_group(value):
         return drawn(value, rng)
     if not isinstance(value, dict):

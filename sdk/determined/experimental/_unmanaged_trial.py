@@ -32,7 +32,7 @@ def registered(session: Session, defaults: DefaultConfig, unmanaged: UnmanagedCo
     else:
         trial = session.post("/api/v1/trials", trial_body)["trial"]
     begun = session.post(f"/api/v1/trials/{trial['id']}/start", {"trialId": trial["id"], "resume": resumes})
-    return _told(session, answer["config"], id, trial, begun, hparams)
+    return _cluster_info(session, answer["config"], id, trial, begun, hparams)
 
 
 def _config(defaults: DefaultConfig, unmanaged: UnmanagedConfig) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def _config(defaults: DefaultConfig, unmanaged: UnmanagedConfig) -> dict[str, An
     }
 
 
-def _told(
+def _cluster_info(
     session: Session,
     config: dict[str, Any],
     experiment_id: int,

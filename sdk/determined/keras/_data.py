@@ -227,15 +227,15 @@ class _Orders:
 
     def __init__(self, length: int, seed: int, shuffle: bool) -> None:
         self._make = lambda epoch: _order(length, seed, epoch, shuffle)
-        self._kept: dict[int, Any] = {}
+        self._by_epoch: dict[int, Any] = {}
 
     def of(self, epoch: int) -> Any:
-        order = self._kept.get(epoch)
+        order = self._by_epoch.get(epoch)
         if order is None:
             order = self._make(epoch)  # type: ignore[no-untyped-call]
-            self._kept = {e: epoch_order for e, epoch_order in self._kept.items() if e >= epoch - 1} | {
-                epoch: order
-            }
+            self._by_epoch = {
+                e: epoch_order for e, epoch_order in self._by_epoch.items() if e >= epoch - 1
+            } | {epoch: order}
         return order
 
 

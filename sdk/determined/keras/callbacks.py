@@ -105,7 +105,7 @@ class Callback(keras.callbacks.Callback):  # type: ignore[misc]
 class _ByValidation(Callback):
     """Makes an epoch-based Keras callback act on validations instead."""
 
-    _kept: tuple[str, ...] = ()
+    _state_names: tuple[str, ...] = ()
     _validations = 0
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -149,7 +149,7 @@ class _ByValidation(Callback):
             stopping.get_state()["best"]    # the best value of the monitored metric so far
             ```
         """
-        return {name: getattr(self, name) for name in ("_validations", *self._kept)}
+        return {name: getattr(self, name) for name in ("_validations", *self._state_names)}
 
     def load_state(self, state: Any) -> None:
         """Restore the counters and the best value from a checkpoint.
@@ -179,7 +179,7 @@ class EarlyStopping(_ByValidation, keras.callbacks.EarlyStopping):  # type: igno
         ```
     """
 
-    _kept = ("wait", "stopped_epoch", "best", "best_weights", "best_epoch")
+    _state_names = ("wait", "stopped_epoch", "best", "best_weights", "best_epoch")
 
 
 class ReduceLROnPlateau(_ByValidation, keras.callbacks.ReduceLROnPlateau):  # type: ignore[misc]
@@ -195,7 +195,7 @@ class ReduceLROnPlateau(_ByValidation, keras.callbacks.ReduceLROnPlateau):  # ty
         ```
     """
 
-    _kept = ("wait", "best", "cooldown_counter")
+    _state_names = ("wait", "best", "cooldown_counter")
 
 
 class TensorBoard(Callback, keras.callbacks.TensorBoard):  # type: ignore[misc]

@@ -33,7 +33,7 @@ class Window:
         elif given.keys() != self._names:
             _refuse(given, self._names, batch_idx)
         self._batches.append(
-            {name: _kept(v) if isinstance(v, torch.Tensor) else v for name, v in given.items()}
+            {name: _detached(v) if isinstance(v, torch.Tensor) else v for name, v in given.items()}
         )
 
     def close(self, distributed: DistributedContext) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -72,7 +72,7 @@ def _refuse(given: dict[str, Any], names: Any, batch_idx: int) -> None:
     )
 
 
-def _kept(value: torch.Tensor) -> torch.Tensor:
+def _detached(value: torch.Tensor) -> torch.Tensor:
     # On an accelerator the copy is only queued, without waiting. On the CPU no copy is made.
     value = value.detach()
     return value.clone() if value.is_cuda else value

@@ -54,7 +54,7 @@ def checked(response: http.client.HTTPResponse, key: str, offset: int, length: i
         # The query string may contain a signature.
         parts.append(f"the store sends to {moved.partition('?')[0]}; give its address as endpoint_url")
     kind = Broken if status in BUSY else StoreError
-    raise kind(": ".join(parts + _told(response)))
+    raise kind(": ".join(parts + _error_parts(response)))
 
 
 def _origin(place: str, etag: str, offset: int, length: int) -> Origin | None:
@@ -68,7 +68,7 @@ def _origin(place: str, etag: str, offset: int, length: int) -> Origin | None:
     return Origin(None if place_match[3] == "*" else int(place_match[3]), etag)
 
 
-def _told(response: http.client.HTTPResponse) -> list[str]:
+def _error_parts(response: http.client.HTTPResponse) -> list[str]:
     """Return the store's error message. Reading it may fail, but that does not change the error."""
     with contextlib.suppress(OSError, http.client.HTTPException):
         text = response.read(_MOST_TEXT_BYTES).decode(errors="replace")

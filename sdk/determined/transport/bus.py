@@ -227,8 +227,8 @@ class BusTransport:
 
     def preempted(self) -> bool:
         """Whether this allocation should exit. Answered locally after the first call."""
-        if not self._news.preempted and not self._news.known.done():
-            self._first_answer.lasts(self._news.known)
+        if not self._news.preempted and not self._news.leave_answered.done():
+            self._first_answer.lasts(self._news.leave_answered)
         return self._news.preempted
 
     def acknowledge_preemption(self) -> None:

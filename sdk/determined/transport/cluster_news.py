@@ -41,7 +41,7 @@ class ClusterNews:
         self._idled = 0
         self._blocked = 0
         """Number of calls that are blocked waiting for news."""
-        self.known: Future[None] = Future()
+        self.leave_answered: Future[None] = Future()
         """Done once the scheduler has said for the first time whether to exit."""
         self.preempted = False
         self.refusals: deque[str] = deque()
@@ -103,8 +103,8 @@ class ClusterNews:
             seen = msgspec.convert(reply, script_queries.Leave)
             # Never withdrawn: the script may have begun to leave.
             self.preempted = self.preempted or seen.leave
-            if not self.known.done():
-                self.known.set_result(None)
+            if not self.leave_answered.done():
+                self.leave_answered.set_result(None)
 
     async def _hear_refusals(self) -> None:
         # Most scripts never hear of one: none is news only once there is one.

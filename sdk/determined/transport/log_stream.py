@@ -94,7 +94,7 @@ class _Place:
     def __init__(self, params: dict[str, Any]) -> None:
         self._params = params
         self._last: datetime | None = None
-        self._seen: set[Any] = set()
+        self._newest_ids: set[Any] = set()
 
     def params(self) -> dict[str, Any]:
         query = {**self._params, "follow": "true"}
@@ -106,10 +106,10 @@ class _Place:
     def is_new(self, record: Record) -> bool:
         at = instant.parse(record["timestamp"])
         if self._last is None or at > self._last:
-            self._last, self._seen = at, set()
-        elif record["id"] in self._seen:
+            self._last, self._newest_ids = at, set()
+        elif record["id"] in self._newest_ids:
             return False
-        self._seen.add(record["id"])
+        self._newest_ids.add(record["id"])
         return True
 
 

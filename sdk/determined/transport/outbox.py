@@ -212,7 +212,7 @@ class Outbox:
             if fact.subject:
                 await self._thread.store(fact.subject, fact.body, fact.id)
         except Refused as error:
-            message = self._told(fact.what, "is", error)
+            message = self._refusal_text(fact.what, "is", error)
             # Before `left` is read: a caller that stops waiting sets `left` and then looks at `settled` once
             # more, so at least one of the two reports the refusal.
             fact.settled.set_exception(RuntimeError(message))
@@ -228,7 +228,7 @@ class Outbox:
         except (Refused, Unreadable) as error:
             if len(reports) > 1 and isinstance(error, TooLarge | Unreadable):
                 return False
-            self._refuse(self._told(described(reports), "are", error))
+            self._refuse(self._refusal_text(described(reports), "are", error))
         else:
             self._numbered += 1
         return True
@@ -244,7 +244,7 @@ class Outbox:
         id = report_id(batch.trial_id, batch.run, number, batch.sender)
         await self._thread.store(subjects.reports(batch.trial_id), body, id)
 
-    def _told(self, what: str, be: str, error: Exception) -> str:
+    def _refusal_text(self, what: str, be: str, error: Exception) -> str:
         how = f"{be} permanently refused by the cluster"
         if isinstance(error, TooLarge):
             how = f"{be} too large to be sent"

@@ -29,7 +29,7 @@ class Sums(NamedTuple):
 
     active: int
     """Slots held by its running requests."""
-    kept: int
+    unreclaimable: int
     """The part of `active` that cannot be reclaimed."""
     wanted: int
     """Slots needed by its waiting requests."""
@@ -58,7 +58,7 @@ class GroupQueue:
         self.expected = 0
         """Slots of requests that may be made again at any moment."""
         self._active: Counter[int] = Counter()
-        self._kept: Counter[int] = Counter()
+        self._unreclaimable: Counter[int] = Counter()
         self._sums: tuple[tuple[int, int, frozenset[Size]], Sums] | None = None
         self._lanes: dict[Size, Lane] = {}
         self._running: dict[bool, list[tuple[QueueKey, Running]]] = {False: [], True: []}
@@ -103,7 +103,7 @@ class GroupQueue:
         slots = running.request.slots
         self.held += sign * slots
         self._active[slots] += sign * slots
-        self._kept[slots] += 0 if running.request.preemptible else sign * slots
+        self._unreclaimable[slots] += 0 if running.request.preemptible else sign * slots
         self._sums = None
         self.leaving += sign * slots if running.leaving else 0
 
@@ -139,7 +139,7 @@ class GroupQueue:
         waiting = [size.slots for size in lanes if size.slots > 0]
         return Sums(
             active=sum(held for slots, held in self._active.items() if slots <= limit),
-            kept=sum(held for slots, held in self._kept.items() if slots <= limit),
+            unreclaimable=sum(held for slots, held in self._unreclaimable.items() if slots <= limit),
             wanted=sum(size.slots * len(lane) for size, lane in lanes.items()),
             smallest=min(waiting, default=0),
         )

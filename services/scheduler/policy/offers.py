@@ -28,14 +28,16 @@ class Claim:
         # Requests that can never run, because they exceed their job's limit or any set of agents, must not be
         # offered slots that others could use.
         most = capacity if group.max_slots is None else min(capacity, group.max_slots)
-        self.active, self.kept, wanted, self.smallest = self.queue.sums(capacity, most, impossible_set)
+        self.active, self.unreclaimable, wanted, self.smallest = self.queue.sums(
+            capacity, most, impossible_set
+        )
         demand = self.active + wanted + self.queue.expected
         self.demand = demand if group.max_slots is None else min(demand, group.max_slots)
-        self.offer = self.kept
+        self.offer = self.unreclaimable
         self.closed = False
         """Whether it gave back what it could not use and gets no more."""
         # Slots that cannot be taken back are part of the group's share, and not in addition to it.
-        self._advance = self.kept
+        self._advance = self.unreclaimable
 
     def add_offer(self, slots: int) -> int:
         """Add to the offer. Returns how much of it is new, beyond what the group was offered in advance."""
@@ -84,7 +86,9 @@ class Offers:
         self.claims = sorted((c for c in claims if c.demand or c.active), key=attrgetter("age"))
         """The claims of all groups that have or want slots, oldest group first."""
         self._by_group = {claim.name: claim for claim in self.claims}
-        self._rounds = _OfferRounds(self.claims, self.capacity - sum(claim.kept for claim in self.claims))
+        self._rounds = _OfferRounds(
+            self.claims, self.capacity - sum(claim.unreclaimable for claim in self.claims)
+        )
         self._rounds.run()
 
     def claim_of(self, group: str) -> Claim | None:

@@ -114,8 +114,8 @@ class _Ending:
     def __init__(self, fast: bool, reports_leaks: bool) -> None:
         self._fast = fast
         self._reports_leaks = reports_leaks
-        self._kept = {name: module for name, module in sys.modules.items() if name not in NEVER}
-        _immortal[str(id(self))] = self._kept
+        self._modules = {name: module for name, module in sys.modules.items() if name not in NEVER}
+        _immortal[str(id(self))] = self._modules
 
     def __del__(self) -> None:
         if not sys.is_finalizing():
@@ -123,7 +123,7 @@ class _Ending:
         # The interpreter has flushed these, and exits with status 120 if that failed.
         own_streams = sys.stdout is not sys.__stdout__ or sys.stderr is not sys.__stderr__
         if not self._fast or gc.get_debug() or gc.garbage or _end_own_modules():
-            self._kept.clear()
+            self._modules.clear()
             gc.unfreeze()
             if self._reports_leaks:
                 # What the interpreter still frees may write there.
@@ -131,7 +131,7 @@ class _Ending:
             return
         if _succeeded and not own_streams and not _has_exit_functions():
             _flush_and_exit()
-        for name, module in self._kept.items():
+        for name, module in self._modules.items():
             if sys.modules.get(name) is module:
                 del sys.modules[name]
         if self._reports_leaks:

@@ -103,11 +103,11 @@ class LoadedFiles:
             file = getattr(module, "__file__", None)
             if isinstance(file, str) and is_within(file, folders):
                 paths.append(file)
-        self._seen = [(path, _stamp(path)) for path in dict.fromkeys(paths)]
+        self._stamps = [(path, _stamp(path)) for path in dict.fromkeys(paths)]
 
     def changed(self) -> bool:
         """Whether any of them was written, removed or replaced, or a package was installed or removed."""
-        return any(_stamp(path) != stamp for path, stamp in self._seen)
+        return any(_stamp(path) != stamp for path, stamp in self._stamps)
 
 
 def _stamp(path: str) -> tuple[int, int, int] | None:

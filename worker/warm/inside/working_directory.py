@@ -52,14 +52,14 @@ class StoredPaths:
 
     def __init__(self, module: str) -> None:
         self._here = os.getcwd()
-        self._found = list(_find_stored_paths(sys.modules.get(module), self._here))
+        self._stored_paths = list(_find_stored_paths(sys.modules.get(module), self._here))
 
     def __bool__(self) -> bool:
-        return bool(self._found)
+        return bool(self._stored_paths)
 
     def relocate(self, cwd: str) -> None:
         """Change all of them as if the module had been imported in `cwd`."""
-        for value, replace in self._found:
+        for value, replace in self._stored_paths:
             replace(type(value)(cwd + str(value)[len(self._here) :]))
 
 
