@@ -127,7 +127,7 @@ class Reader:
     """A read that lags as much as its line, and as the broker at the other end."""
 
     def __init__(self, disk, stream, after, filters, line):
-        self._kept = disk.streams[stream]
+        self._messages = disk.streams[stream]
         self._forgotten = disk.removed_through
         self._stream = stream
         self._at = after
@@ -142,7 +142,7 @@ class Reader:
     def _end(self):
         """How many messages its broker has."""
         server = self._server if self._line is None else self._line.server
-        return len(self._kept) if server.lags_at is None else server.lags_at[self._stream]
+        return len(self._messages) if server.lags_at is None else server.lags_at[self._stream]
 
     def wake(self):
         """Notify the reader that there may be something new."""
@@ -163,7 +163,7 @@ class Reader:
 
     def _has_new(self):
         """Skip messages that are filtered out or deleted; returns whether there is another one."""
-        messages, end = self._kept, self._end()
+        messages, end = self._messages, self._end()
         self._at = max(self._at, self._forgotten[self._stream])
         if self._filters:
             while self._at < end and not matches_any(self._filters, messages[self._at].subject):
@@ -178,7 +178,7 @@ class Reader:
         await self._waiter
         self._at = max(self._at, self._forgotten[self._stream])
         until = min(self._at + READ_LIMIT, max(self._end(), self._at))
-        messages = self._kept[self._at : until]
+        messages = self._messages[self._at : until]
         if self._filters:
             messages = [message for message in messages if matches_any(self._filters, message.subject)]
         self._at = until

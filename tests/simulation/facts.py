@@ -57,7 +57,7 @@ class Experiment:
     state: History
     trials: dict = field(default_factory=dict)
     """Request id to trial id."""
-    asked: dict = field(default_factory=dict)
+    operations: dict = field(default_factory=dict)
     """Request id to (sequence number, length) over time."""
     closed: dict = field(default_factory=dict)
     """Request id to the position at which the method closed it."""
@@ -109,12 +109,12 @@ class Trial:
     def over(self):
         return self.state.now in OVER
 
-    def asked(self):
-        return self.experiment.asked.get(self.request_id)
+    def operations(self):
+        return self.experiment.operations.get(self.request_id)
 
     def seen_complete(self, seen):
-        asked = self.asked()
-        seq = asked.seen(seen)[0] if asked else 0
+        operations = self.operations()
+        seq = operations.seen(seen)[0] if operations else 0
         return seq == 0 or seen.has(self.completed.get(seq, NEVER))
 
     def seen_closed(self, seen):

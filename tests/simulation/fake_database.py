@@ -155,19 +155,19 @@ class Copies:
     def __init__(self, state):
         self._snapshot = FakeSnapshot(state)
         self._state = state
-        self._known = {}
+        self._copies = {}
 
     def of(self, live):
         """What a replica that starts from this state would load."""
         tables = {kind: {} for kind in _codecs(self._state)[0]}
-        previous_copies, self._known = self._known, {}
+        previous_copies, self._copies = self._copies, {}
         for kind, table in tables.items():
             # In an arbitrary order, as a database may return them.
             for key, record in sorted(getattr(live, kind).items(), key=_by_key):
                 entry = previous_copies.get((kind, key))
                 if entry is None or entry[0] is not record:
                     entry = record, self._snapshot.decoded(kind, msgspec.json.encode(record))
-                self._known[kind, key] = entry
+                self._copies[kind, key] = entry
                 table[key] = entry[1]
         return self._state(**tables)
 

@@ -19,7 +19,7 @@ class Gates:
         """Names of experiments whose trials need not wait."""
         self.failing = {}
         """(name of an experiment, rank) to the exit code with which that script ends at once."""
-        self.told = {}
+        self.orders = {}
         """(trial, run, rank) to the worker's briefing, and the slots."""
         self.batches = {}
         """Trial to the batches that it trained, in order, over all its runs."""
@@ -35,7 +35,7 @@ class Gates:
         """Brief a process with the real worker's code; returns the experiment's name."""
         assigned, host = process.assigned, process.host
         briefing = share_of(host.id, process.briefing)
-        self.told[assigned.trial_id, assigned.run, briefing.gang.rank] = briefing, process.slots
+        self.orders[assigned.trial_id, assigned.run, briefing.gang.rank] = briefing, process.slots
         return briefing.config["name"]
 
 

@@ -159,11 +159,10 @@ def ends_without_trials(ledger, event, stated):
 
 def announces_what_the_search_says(ledger, event, stated):
     trial = ledger.trials[event.trial_id]
-    asked = trial.asked()
-    if asked is None or asked.now != (event.seq, event.length):
-        return (
-            f"operation {event.seq} of length {event.length}, but the search asks for {asked and asked.now}"
-        )
+    operations = trial.operations()
+    newest = operations and operations.now
+    if newest != (event.seq, event.length):
+        return f"operation {event.seq} of length {event.length}, but the search asks for {newest}"
     return None if event.seq == trial.announced + 1 else f"operation {trial.announced} came before it"
 
 

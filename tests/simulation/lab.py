@@ -180,8 +180,8 @@ class Lab(ScenarioQueries):
     def script_info(self, trial, run, rank=0):
         """The briefing of a script and the ids of its slots, as soon as it runs."""
         key = trial, run, rank
-        self.until(lambda: key in self._gates.told, f"rank {rank} of run {run} of trial {trial}")
-        return self._gates.told[key]
+        self.until(lambda: key in self._gates.orders, f"rank {rank} of run {run} of trial {trial}")
+        return self._gates.orders[key]
 
     # -- what breaks
 

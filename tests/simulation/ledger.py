@@ -51,7 +51,7 @@ class Ledger:
         self.counts = {}
         self.facts = {}
         """Position in WITNESS to position in CONTROL, for each admitted fact."""
-        self.asked = {}
+        self.requested_workers = {}
         """Workers that pools asked for and that may not be gone completely, to their pools."""
         self.given_back = {}
         """Worker to the position at which its pool returned it."""
@@ -131,7 +131,7 @@ class Ledger:
         for operation in operations:
             match operation:
                 case ValidateAfter(request_id=id, length=length):
-                    history = experiment.asked.setdefault(id, History((0, 0)))
+                    history = experiment.operations.setdefault(id, History((0, 0)))
                     history.add(position, (history.now[0] + 1, length))
                 case Close(request_id=id):
                     experiment.closed.setdefault(id, position)

@@ -70,7 +70,7 @@ def is_not_over(ledger, event, stated):
 
 def asks_for_no_more_than_it_may(ledger, event, stated):
     """A pool never exceeds its maximum of workers, including those on their way in or out."""
-    there = [id for id, pool in ledger.asked.items() if pool == event.pool]
+    there = [id for id, pool in ledger.requested_workers.items() if pool == event.pool]
     return f"it has {there} already" if len(there) >= MOST else None
 
 

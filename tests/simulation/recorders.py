@@ -249,8 +249,8 @@ def _completed(ledger, event, position):
     trial_record = ledger.trial_of_fact(event)
     if (
         trial_record is None
-        or not trial_record.asked()
-        or trial_record.asked().now != (event.seq, event.length)
+        or not trial_record.operations()
+        or trial_record.operations().now != (event.seq, event.length)
     ):
         return
     if event.seq in trial_record.completed:
@@ -305,7 +305,7 @@ def _quota_set(ledger, event, position):
 
 
 def _wanted(ledger, event, position):
-    ledger.asked[event.worker_id] = event.pool
+    ledger.requested_workers[event.worker_id] = event.pool
     ledger.count("workers wanted")
 
 
@@ -315,7 +315,7 @@ def _released(ledger, event, position):
 
 
 def _dismissed(ledger, event, position):
-    del ledger.asked[event.worker_id]
+    del ledger.requested_workers[event.worker_id]
     ledger.count("workers dismissed")
 
 

@@ -14,7 +14,7 @@ class Registers:
     """Values over the log, by (kind, id)."""
 
     def __init__(self):
-        self._known = {}
+        self._histories = {}
         self._places = []
         """Positions at which workspaces changed."""
         self.log_end = {}
@@ -27,7 +27,7 @@ class Registers:
         if recorder is not None:
             key, value = recorder(event)
             if value is not None:
-                self._known.setdefault(key, History(None)).add(position, value)
+                self._histories.setdefault(key, History(None)).add(position, value)
         if isinstance(event, gateway.WorkspaceSet | gateway.WorkspaceRemoved):
             self._places.append(position)
         if isinstance(event, searcher.TrialEnded):
@@ -35,16 +35,16 @@ class Registers:
 
     def keys(self, kind):
         """Ids of which something is known."""
-        return [id for stored_kind, id in self._known if stored_kind == kind]
+        return [id for stored_kind, id in self._histories if stored_kind == kind]
 
     def at(self, kind, id, position):
         """The value at a position; None before the first one."""
-        history = self._known.get((kind, id))
+        history = self._histories.get((kind, id))
         return history.at(position) if history else None
 
     def between(self, kind, id, first, last):
         """All values from one position to another."""
-        history = self._known.get((kind, id))
+        history = self._histories.get((kind, id))
         return {history.at(first), *history.since(first, last)} if history else {None}
 
     def places_changed(self, after, upto):

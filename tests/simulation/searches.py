@@ -37,10 +37,10 @@ def _untidy(experiment, ledger, rung, bracket):
 def _arrival(experiment, ledger, entry, rung):
     """Position of the completion behind an entry; None if the operation was abandoned."""
     trial = ledger.trials.get(experiment.trials.get(entry.request_id))
-    asked = experiment.asked.get(entry.request_id)
-    if trial is None or asked is None or entry.request_id in experiment.search.exited:
+    operations = experiment.operations.get(entry.request_id)
+    if trial is None or operations is None or entry.request_id in experiment.search.exited:
         return None
-    seqs = [seq for seq, length in asked._values if length == rung.length]
+    seqs = [seq for seq, length in operations._values if length == rung.length]
     return trial.completed.get(seqs[0]) if len(seqs) == 1 else None
 
 

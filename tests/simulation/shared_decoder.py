@@ -17,7 +17,7 @@ class SharedDecoder:
     """
 
     def __init__(self):
-        self._known = {stream: {} for stream in subjects.STREAM_SUBJECTS}
+        self._decoded = {stream: {} for stream in subjects.STREAM_SUBJECTS}
         self._event = self._reader(read_event, subjects.CONTROL)
 
     def shared(self, rules):
@@ -26,7 +26,7 @@ class SharedDecoder:
         return dataclasses.replace(rules, decode={s: self._reader(reader, s) for s, reader in read.items()})
 
     def _reader(self, read, stream):
-        decoded = self._known[stream]
+        decoded = self._decoded[stream]
 
         def decode_once(message, stream):
             there = decoded.get(message.position)

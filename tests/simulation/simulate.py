@@ -40,7 +40,7 @@ class Result:
         self.counts = dict(world.ledger.counts)
         self.violation = world.failure
         self.story = story.tell(world, world.failure) if world.failure is not None else ""
-        self.told = "\n".join(text for *_, text in world.story.lines)
+        self.lines = "\n".join(text for *_, text in world.story.lines)
         self.log = [m.body for m in world.disk.streams[subjects.CONTROL]]
 
 
@@ -221,14 +221,14 @@ def nothing_runs_that_nobody_asked_for(world):
     if world.engine is None:
         return
     running = [job for job in world.engine.jobs if job.alive]
-    lost = [job for job in running if job.worker_id not in world.ledger.asked]
+    lost = [job for job in running if job.worker_id not in world.ledger.requested_workers]
     twice = len({job.worker_id for job in running}) < len(running)
     if lost or twice:
         raise Violation("nothing runs that nobody asked for", f"{lost or running}")
-    back = [id for id in world.ledger.asked if id in world.ledger.given_back]
+    back = [id for id in world.ledger.requested_workers if id in world.ledger.given_back]
     if back:
         raise Violation("what is given back goes", f"{back} are still there")
-    gone = world.ledger.asked.keys() - {job.worker_id for job in running}
+    gone = world.ledger.requested_workers.keys() - {job.worker_id for job in running}
     if gone:
         raise Violation("what is wanted comes", f"{gone} run nowhere")
 

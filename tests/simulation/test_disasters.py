@@ -32,7 +32,7 @@ async def full_for_long(world, chance):
 def test_a_full_disk_stops_everything_and_loses_nothing(seed):
     result = simulate(seed, also=[full_for_long])
     assert result.violation is None, result.story
-    assert "for twenty minutes" in result.told
+    assert "for twenty minutes" in result.lines
 
 
 async def newer_writers(world, chance):
