@@ -123,7 +123,7 @@ def test_a_container_is_tried_with_the_credential_that_is_given(azure):
     for credential in (ACCOUNT_KEY, SAS):
         probe(_container(azure, credential=credential), None, allowed)
         try_before_start(_container(azure, credential=credential), _roots())
-    assert [method for method, _ in azure.asked] == ["PUT", "GET", "POST"] * 4
+    assert [method for method, _ in azure.requests] == ["PUT", "GET", "POST"] * 4
     assert azure.objects == {}
     for wrong, message in (
         ({"credential": ACCOUNT_KEY[::-1].strip("=") + "=="}, "it answers AuthenticationFailed"),
@@ -142,7 +142,7 @@ def test_a_container_elsewhere_than_at_azure_is_not_asked(azure, allowed):
             probe(_container(azure, account_url=url), None, Addresses(allowed=allowed))
         with pytest.raises(FilesMissing, match="is not an address of Azure"):
             opener(_container(azure, account_url=url), UUID, [], _roots(), Addresses(allowed=allowed))
-    assert azure.asked == []
+    assert azure.requests == []
 
 
 def test_an_answer_of_a_container_is_not_shown(azure):
@@ -183,9 +183,9 @@ def test_googles_store_is_tried_where_a_task_will_run(monkeypatch):
     with gcs_server() as server:
         monkeypatch.setenv("STORAGE_EMULATOR_HOST", server.url)
         probe(storage, None, Addresses())
-        assert server.asked == []
+        assert server.requests == []
         try_before_start(storage, _roots())
-        assert [method for method, _ in server.asked] == ["PUT", "GET", "DELETE"]
+        assert [method for method, _ in server.requests] == ["PUT", "GET", "DELETE"]
         with pytest.raises(StorageRefused, match=r"gs://other/a/b.* \(as user .*NoSuchBucket"):
             try_before_start(storage | {"bucket": "other"}, _roots())
 

@@ -35,10 +35,10 @@ class Counting(Copying):
 
     def __init__(self, base, rank, asked):
         super().__init__(base)
-        self.rank, self.asked = rank, asked
+        self.rank, self.downloads = rank, asked
 
     def download(self, src, dst, selector=None):
-        self.asked.append((self.rank, [name for name in ALL if selector is None or selector(name)]))
+        self.downloads.append((self.rank, [name for name in ALL if selector is None or selector(name)]))
         super().download(src, dst, selector)
 
 

@@ -70,7 +70,7 @@ class Trial(DeepSpeedTrial):
         net = nn.Sequential(nn.Linear(1, 4), nn.Dropout(0.2), nn.Linear(4, 1))
         engine, *_ = deepspeed.initialize(model=net, model_parameters=net.parameters(), config=config)
         self.engine = context.wrap_model_engine(engine)
-        self.seen, self.losses, self.records = Seen(), [], []
+        self.recorder, self.losses, self.records = Seen(), [], []
         self.count = context.wrap_reducer(len, "count", for_validation=False)
 
     def train_batch(self, dataloader_iter, epoch_idx, batch_idx):
@@ -96,11 +96,11 @@ class Trial(DeepSpeedTrial):
         return pytorch.DataLoader(Pairs(), batch_size=2)
 
     def build_callbacks(self):
-        return {"seen": self.seen}
+        return {"seen": self.recorder}
 
     def outcome(self):
         names = ("uuids", "windows", "validations", "epochs")
-        observations = {name: getattr(self.seen, name) for name in names}
+        observations = {name: getattr(self.recorder, name) for name in names}
         weights = [p.tolist() for p in self.engine.module.parameters()]
         return {"losses": self.losses, "records": self.records, "weights": weights, **observations}
 
@@ -129,7 +129,7 @@ def resumed(stage):
     stage = int(stage)
     runs = [train(stage=stage), train(stage=stage, stop=3)]
     torch.manual_seed(99)
-    runs.append(train(stage=stage, latest_checkpoint=runs[1].seen.uuids[-1]))
+    runs.append(train(stage=stage, latest_checkpoint=runs[1].recorder.uuids[-1]))
     return [trial.outcome() for trial in runs]
 
 
@@ -175,7 +175,7 @@ class Staged(DeepSpeedTrial):
         net = deepspeed.pipe.PipelineModule(layers, num_stages=2, loss_fn=nn.functional.mse_loss)
         engine, *_ = deepspeed.initialize(model=net, model_parameters=net.parameters(), config=CONFIG)
         self.engine = context.wrap_model_engine(engine)
-        self.seen, self.had_data = Seen(), []
+        self.recorder, self.had_data = Seen(), []
 
     def train_batch(self, dataloader_iter, epoch_idx, batch_idx):
         self.had_data.append(dataloader_iter is not None)
@@ -191,7 +191,7 @@ class Staged(DeepSpeedTrial):
         return pytorch.DataLoader(Pairs(), batch_size=2)
 
     def build_callbacks(self):
-        return {"seen": self.seen}
+        return {"seen": self.recorder}
 
 
 def pipeline():
@@ -200,8 +200,8 @@ def pipeline():
     return {
         "pipeline": context.use_pipeline_parallel,
         "epoch": context._epoch_len,
-        "windows": trial.seen.windows,
-        "validations": trial.seen.validations,
+        "windows": trial.recorder.windows,
+        "validations": trial.recorder.validations,
         "reports": context._mpu.should_report_metrics,
         "had_data": trial.had_data,
     }

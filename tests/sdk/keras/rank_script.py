@@ -50,8 +50,8 @@ def main(folder):
     outcome = {
         "before": trial.before,
         "weights": [w.tolist() for w in trial.model.get_weights()],
-        "tests": trial.seen.tests,
-        "windows": trial.seen.windows,
+        "tests": trial.recorder.tests,
+        "windows": trial.recorder.windows,
         "epoch": trial.context._epoch_len,
         "mae": float(np.mean(np.abs(trial.model.predict(X[:10], verbose=0) - Y[:10]))),
     }

@@ -47,7 +47,7 @@ def test_nothing_is_loaded_to_be_skipped():
     pairs = Pairs()
     data = adapt(pairs, READING._replace(shuffle=False), 1, "hook")
     taken(data, 2, skip=5)
-    assert pairs.asked == [5, 6]
+    assert pairs.indexes == [5, 6]
 
 
 @pytest.mark.parametrize("workers", [1, 3])

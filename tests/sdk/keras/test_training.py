@@ -43,7 +43,7 @@ def test_windows_epochs_validations_and_checkpoints(folder):
         validation_period=Batch(6),
         checkpoint_period=Batch(8),
     )
-    seen = trial.seen
+    seen = trial.recorder
     assert [at for at, _ in seen.windows] == [5, 6, 8, 10, 12]
     assert [batch for batch, _ in seen.batches] == [*range(6), *range(6)]
     assert seen.epochs == [("begin", 0), ("end", 0, {}), ("begin", 1), ("end", 1, {})]
@@ -60,7 +60,7 @@ def test_a_validation_is_over_all_records_alike():
 
     trial = run(Uneven, max_length=Batch(1))
     expected = float(np.mean(np.abs(trial.model.predict(X[:6], verbose=0) - Y[:6])))
-    assert trial.seen.tests[-1]["mae"] == pytest.approx(expected, rel=1e-5)
+    assert trial.recorder.tests[-1]["mae"] == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.parametrize("kind", [Random, Unbuilt, FromSequence])
@@ -87,7 +87,7 @@ def test_stopped_at_any_batch_and_resumed_it_is_the_run_that_was_never_stopped(k
     assert first.losses + second.losses == whole.losses
     assert np.array_equal(weights(second), weights(whole))
     # What a callback gave into the checkpoint came back, before the first batch.
-    assert second.seen.windows == whole.seen.windows
+    assert second.recorder.windows == whole.recorder.windows
 
 
 def test_each_epoch_has_every_record_once_in_an_order_of_its_own():

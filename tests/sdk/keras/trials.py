@@ -15,13 +15,13 @@ class Pairs(keras.utils.PyDataset):
 
     def __init__(self):
         super().__init__()
-        self.asked = []
+        self.indexes = []
 
     def __len__(self):
         return RECORDS // 2
 
     def __getitem__(self, index):
-        self.asked.append(index)
+        self.indexes.append(index)
         return X[2 * index : 2 * index + 2], Y[2 * index : 2 * index + 2]
 
 
@@ -65,7 +65,7 @@ class Random(TFKerasTrial):
 
     def __init__(self, context):
         self.context = context
-        self.seen = Seen()
+        self.recorder = Seen()
 
     def build_model(self):
         layers = [
@@ -88,11 +88,11 @@ class Random(TFKerasTrial):
         return X[:6], Y[:6]
 
     def keras_callbacks(self):
-        return [self.seen, *self.further]
+        return [self.recorder, *self.further]
 
     @property
     def losses(self):
-        return [loss for _, loss in self.seen.batches]
+        return [loss for _, loss in self.recorder.batches]
 
 
 class Unbuilt(Random):

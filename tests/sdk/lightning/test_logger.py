@@ -15,12 +15,12 @@ class Train:
     """Records reports, and refuses what a cluster would: a metric twice at the same step."""
 
     def __init__(self):
-        self.reports, self._seen = [], set()
+        self.reports, self._reported = [], set()
 
     def _report(self, group, steps, metrics):
-        again = {(group, steps, name) for name in metrics} & self._seen
+        again = {(group, steps, name) for name in metrics} & self._reported
         assert not again, again
-        self._seen |= {(group, steps, name) for name in metrics}
+        self._reported |= {(group, steps, name) for name in metrics}
         self.reports.append((group, steps, metrics))
 
     def report_training_metrics(self, steps_completed, metrics):

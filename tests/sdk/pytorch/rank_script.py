@@ -98,7 +98,7 @@ def attributes():
 def shares():
     """Ten records in batches of 2: five batches, three of them on rank 0."""
     trial = train(OneVar, given={"records": 10}, max_length=Epoch(2))
-    return {"epochs": [e for e, *_ in trial.seen], "first": [first for *_, first in trial.seen]}
+    return {"epochs": [e for e, *_ in trial.batches], "first": [first for *_, first in trial.batches]}
 
 
 def shuffled():
@@ -111,7 +111,7 @@ def shuffled():
             return super().train_batch(batch, epoch_idx, batch_idx)
 
     torch.manual_seed(40 + int(os.environ["RANK"]))
-    return [records for _, records in train(Drawing, max_length=Epoch(2)).seen]
+    return [records for _, records in train(Drawing, max_length=Epoch(2)).batches]
 
 
 # -- metrics
@@ -219,7 +219,7 @@ def random_run(stop=None, checkpoint=None, workers=0, seed=3):
 
 def outcome(*trials):
     return {
-        "seen": [batch for trial in trials for batch in trial.seen],
+        "seen": [batch for trial in trials for batch in trial.batches],
         "losses": [loss for trial in trials for loss in trial.losses],
         "weights": trials[-1].weights.tolist(),
         "windows": [window for trial in trials for window in trial.hearing.windows],
@@ -232,7 +232,7 @@ def resume(*stops):
     whole, differ = outcome(random_run()), []
     for stop, workers in itertools.product(map(int, stops), (0, 2)):
         first = random_run(stop, workers=workers)
-        assert len(first.seen) == stop
+        assert len(first.batches) == stop
         second = random_run(checkpoint=first.hearing.uuids[-1], workers=workers, seed=99)
         resumed = outcome(first, second)
         differ += [f"{name} of {stop} with {workers}" for name in whole if resumed[name] != whole[name]]
@@ -251,7 +251,7 @@ def taken_over():
     with opened() as context:
         trial = Random(context)
         pytorch.Trainer(trial, context).fit(max_length=Batch(5), latest_checkpoint=uuid)
-    return {"weights": trial.weights.tolist(), "seen": trial.seen}
+    return {"weights": trial.weights.tolist(), "seen": trial.batches}
 
 
 if __name__ == "__main__":

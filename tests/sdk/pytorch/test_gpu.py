@@ -109,7 +109,7 @@ def test_pinned_memory_arrives():
     with pytorch.init(enable_tensorboard_logging=False) as context:
         trial = Pinned(context)
         pytorch.Trainer(trial, context).fit(max_length=Batch(6))
-    assert [first for *_, first in trial.seen] == [0, 2, 4, 6, 0, 2]
+    assert [first for *_, first in trial.batches] == [0, 2, 4, 6, 0, 2]
 
 
 @pytest.mark.gpu
@@ -122,7 +122,7 @@ def test_a_run_on_a_gpu_resumes_exactly():
             self.context, self.stop = context, stop
             self.model = context.wrap_model(nn.Sequential(nn.Linear(1, 8), nn.Dropout(0.5), nn.Linear(8, 1)))
             self.optimizer = context.wrap_optimizer(torch.optim.SGD(self.model.parameters(), 1e-4))
-            self.records, self.batch, self.seen = 16, 2, []
+            self.records, self.batch, self.batches = 16, 2, []
 
         def train_batch(self, batch, epoch_idx, batch_idx):
             self.context.set_stop_requested(batch_idx + 1 == self.stop)

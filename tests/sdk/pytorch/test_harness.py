@@ -67,7 +67,7 @@ def test_a_class_is_trained_to_the_end_of_the_search(process, caplog):
     transport = process.become(lengths=(3, 6))
     assert harness.main(["model_def:MyTrial"]) == 0
     assert "Loading Trial implementation with entrypoint model_def:MyTrial." in caplog.text
-    assert [index for _, index, _ in trained().seen] == list(range(6))
+    assert [index for _, index, _ in trained().batches] == list(range(6))
     completed = [entry for entry in transport.log if entry[0] == "completed"]
     (first, values), (second, more) = process.reported("validation")
     assert (first, second) == (3, 6)
@@ -282,7 +282,7 @@ def test_preempted_resumed_and_done(process):
 
     process.become(lengths=(8,), config=config, latest_checkpoint=uuid, steps=4)
     assert harness.main(["model_def:MyTrial"]) == 0
-    assert [index for _, index, _ in trained().seen] == [4, 5, 6, 7]
+    assert [index for _, index, _ in trained().batches] == [4, 5, 6, 7]
     resumed = process.reported("validation")
 
     process.become(lengths=(8,), config=config)
@@ -312,7 +312,7 @@ def test_an_operation_that_was_complete_when_the_trial_was_stopped(process):
     process.become(lengths=(4, 6), latest_checkpoint=uuid, steps=4)
     harness.main(["model_def:MyTrial"])
     assert [at for at, _ in process.reported("validation")] == [4, 6]
-    assert [index for _, index, _ in trained().seen] == [4, 5]
+    assert [index for _, index, _ in trained().batches] == [4, 5]
 
 
 def test_weights_of_another_trial_are_a_beginning(process):
@@ -324,7 +324,7 @@ def test_weights_of_another_trial_are_a_beginning(process):
     process.become(lengths=(2,), latest_checkpoint=uuid)
     state.write_text(json.dumps(json.loads(state.read_text()) | {"trial_id": 8}))
     harness.main(["model_def:MyTrial"])
-    assert [index for _, index, _ in trained().seen] == [0, 1]
+    assert [index for _, index, _ in trained().batches] == [0, 1]
     assert trained().weight > weight > 0
 
 

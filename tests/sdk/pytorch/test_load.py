@@ -230,8 +230,8 @@ def test_counters_of_old(stored):
     counters["steps_completed"] = counters.pop("batches_trained")
     (path / "workload_sequencer.pkl").write_bytes(pickle.dumps(counters))
     (path / "trial_state.pkl").unlink()
-    assert resumed(uuid).seen == whole.seen
-    assert [index for index, _ in whole.seen] == [3, 4]
+    assert resumed(uuid).batches == whole.batches
+    assert [index for index, _ in whole.batches] == [3, 4]
 
 
 def test_what_may_be_missing(stored, caplog):
@@ -239,7 +239,7 @@ def test_what_may_be_missing(stored, caplog):
     rewritten(path, lambda state: state.update(scaler_state_dict={"scale": 2.0}))
     rewritten(path, lambda state: state.pop("rng_state"))
     (path / "resume.pth").unlink()
-    assert len(resumed(uuid).seen) == 2
+    assert len(resumed(uuid).batches) == 2
     assert "holds no random state" in caplog.text
     assert "gradient scaler, which this trial does not use" in caplog.text
 
@@ -296,10 +296,10 @@ class Trial(pytorch.PyTorchTrial):
         self.model = context.wrap_model(nn.Sequential(nn.Linear(1, 4), nn.Tanh(), nn.Linear(4, 1)))
         rate = context.get_hparam("rate")
         self.optimizer = context.wrap_optimizer(torch.optim.SGD(self.model.parameters(), rate, momentum=0.9))
-        self.seen = []
+        self.batches = []
 
     def train_batch(self, batch, epoch_idx, batch_idx):
-        self.seen.append(batch_idx)
+        self.batches.append(batch_idx)
         loss = nn.functional.mse_loss(self.model(batch[0]), batch[1])
         self.context.backward(loss)
         self.context.step_optimizer(self.optimizer)
@@ -365,7 +365,7 @@ def test_a_checkpoint_of_the_published_package(theirs, folder, monkeypatch, capl
         trial = kind(context)
         trainer = pytorch.Trainer(trial, context)
         trainer.fit(max_length=Batch(6), latest_checkpoint=state.name, checkpoint_policy="none")
-    assert trial.seen == [4, 5]
+    assert trial.batches == [4, 5]
     sys.modules.pop("their_def")
 
 

@@ -60,7 +60,7 @@ def test_boundaries(reports):
         ("validation", 7),
         ("checkpoint", None),
     ]
-    assert [index for _, index, _ in trial.seen] == list(range(7))
+    assert [index for _, index, _ in trial.batches] == list(range(7))
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_shutdown_callbacks_run_after_an_error():
 def test_test_mode(reports):
     trial = train(max_length=Epoch(3), test_mode=True)
     assert reports() == [("training", 1), ("validation", 1), ("checkpoint", None)]
-    assert len(trial.seen) == 1
+    assert len(trial.batches) == 1
 
 
 def test_a_stop_on_request(reports):
@@ -239,7 +239,7 @@ def test_a_stop_on_request(reports):
             return super().train_batch(batch, epoch_idx, batch_idx)
 
     trial = train(Stopping, max_length=Batch(50), reporting_period=Batch(5))
-    assert len(trial.seen) == 5
+    assert len(trial.batches) == 5
     assert reports() == [("training", 5), ("checkpoint", None)]
 
 
@@ -353,8 +353,8 @@ def test_a_users_loader_begins_again():
             return [(torch.tensor([[float(i)]]), torch.tensor([[0.0]])) for i in range(3)]
 
     trial = train(Own, max_length=Epoch(2), reporting_period=Batch(2))
-    assert [first for *_, first in trial.seen] == [0, 1, 2, 0, 1, 2]
-    assert [epoch for epoch, *_ in trial.seen] == [0, 0, 0, 1, 1, 1]
+    assert [first for *_, first in trial.batches] == [0, 1, 2, 0, 1, 2]
+    assert [epoch for epoch, *_ in trial.batches] == [0, 0, 0, 1, 1, 1]
 
 
 def test_the_trial_must_be_one():

@@ -120,7 +120,7 @@ def test_checkpoints_of_two_ranks_and_of_one(both):
     with pytorch.init(enable_tensorboard_logging=False) as context:
         trial = Keeping(context)
         pytorch.Trainer(trial, context).fit(max_length=Batch(5), latest_checkpoint=first["uuid"])
-    assert [index for index, _ in trial.seen] == [4]
+    assert [index for index, _ in trial.batches] == [4]
     assert trial.weights.tolist() != first["weights"]
     # Two ranks find all 5 batches trained.
     for rank in both("taken_over"):

@@ -75,7 +75,7 @@ def _check(whole, aggregation, workers, stop):
     # Chance has moved on since: what counts is in the checkpoint.
     torch.manual_seed(99)
     second = run(aggregation, workers, checkpoint=uuids[-1])
-    assert first.seen + second.seen == whole.seen
+    assert first.batches + second.batches == whole.batches
     assert first.losses + second.losses == whole.losses
     assert torch.equal(second.weights, whole.weights)
 
@@ -83,11 +83,11 @@ def _check(whole, aggregation, workers, stop):
 def test_each_epoch_has_every_record_once(undisturbed):
     per_epoch = 12
     for epoch in (0, 1):
-        batches = undisturbed(1).seen[epoch * per_epoch : (epoch + 1) * per_epoch]
+        batches = undisturbed(1).batches[epoch * per_epoch : (epoch + 1) * per_epoch]
         records = sorted(record for _, batch in batches for record in batch)
         assert records == list(range(24))[: len(records)] or epoch == 1
-    first = [batch for _, batch in undisturbed(1).seen[:per_epoch]]
-    second = [batch for _, batch in undisturbed(1).seen[per_epoch:]]
+    first = [batch for _, batch in undisturbed(1).batches[:per_epoch]]
+    second = [batch for _, batch in undisturbed(1).batches[per_epoch:]]
     assert first[: len(second)] != second
 
 
@@ -109,7 +109,7 @@ def test_a_run_that_is_complete_only_validates_again():
                 max_length=Batch(10), latest_checkpoint=checkpoint and uuids[-1]
             )
         if checkpoint:
-            assert trial.seen == []
+            assert trial.batches == []
             assert context.get_initial_batch() == 10
     assert len(uuids) == 1
 

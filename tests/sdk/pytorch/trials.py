@@ -31,7 +31,7 @@ class OneVar(pytorch.PyTorchTrial):
         optimizer = torch.optim.SGD(self.model.parameters(), rate)
         self.optimizer = context.wrap_optimizer(optimizer, average_aggregated_gradients=average)
         self.records, self.batch = records, batch
-        self.seen = []
+        self.batches = []
 
     @property
     def weight(self):
@@ -39,7 +39,7 @@ class OneVar(pytorch.PyTorchTrial):
 
     def train_batch(self, batch, epoch_idx, batch_idx):
         x, y = batch
-        self.seen.append((epoch_idx, batch_idx, x[0].item()))
+        self.batches.append((epoch_idx, batch_idx, x[0].item()))
         loss = nn.functional.mse_loss(self.model(x), y)
         self.context.backward(loss)
         self.context.step_optimizer(self.optimizer)
@@ -68,7 +68,7 @@ class Random(OneVar):
         self.optimizer = context.wrap_optimizer(torch.optim.SGD(self.model.parameters(), 0.01, momentum=0.9))
         scheduler = torch.optim.lr_scheduler.StepLR(self.optimizer, 1, 0.9)
         self.scheduler = context.wrap_lr_scheduler(scheduler, pytorch.LRScheduler.StepMode.STEP_EVERY_EPOCH)
-        self.seen, self.losses = [], []
+        self.batches, self.losses = [], []
 
     def train_batch(self, batch, epoch_idx, batch_idx):
         x, y = batch
@@ -77,7 +77,7 @@ class Random(OneVar):
         self.context.backward(loss)
         self.context.step_optimizer(self.optimizer)
         self.losses.append(loss.item())
-        self.seen.append((batch_idx, batch[0].flatten().tolist()))
+        self.batches.append((batch_idx, batch[0].flatten().tolist()))
         return loss
 
     def build_training_data_loader(self):

@@ -37,7 +37,7 @@ def cloud(request, monkeypatch):
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", server.url)
     yield server, storage_of(server, request.param)
     server.fault = None
-    server.asked.clear()
+    server.requests.clear()
 
 
 def storage_of(server, kind, credential=ACCOUNT_KEY):
@@ -65,9 +65,9 @@ def test_large_files_go_in_parts_and_come_in_ranges(cloud, source, tmp_path):
     storage.download("one", tmp_path / "back", progress=lambda *done: received.append(done))
     assert (tmp_path / "back" / "large").read_bytes() == LARGE
     assert received[-1] == (len(LARGE) + 5,) * 2
-    server.asked.clear()
+    server.requests.clear()
     storage.download("one", tmp_path / "back")
-    assert not [path for method, path in server.asked if "large" in path], "it is there already"
+    assert not [path for method, path in server.requests if "large" in path], "it is there already"
 
 
 def test_a_download_that_broke_off_goes_on_where_it_was(cloud, source, tmp_path):
@@ -78,10 +78,10 @@ def test_a_download_that_broke_off_goes_on_where_it_was(cloud, source, tmp_path)
         storage.download("one", tmp_path / "back")
     assert not (tmp_path / "back" / "large").exists()
     server.fault = None
-    server.asked.clear()
+    server.requests.clear()
     storage.download("one", tmp_path / "back")
     assert (tmp_path / "back" / "large").read_bytes() == LARGE
-    assert len([1 for method, path in server.asked if path.partition("?")[0].endswith("large")]) < 3
+    assert len([1 for method, path in server.requests if path.partition("?")[0].endswith("large")]) < 3
 
 
 def refuses_range(beginning):

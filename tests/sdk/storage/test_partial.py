@@ -90,7 +90,7 @@ def test_a_full_disk_is_reported_with_the_file(tmp_path, monkeypatch):
     store.gate.set()
     with pytest.raises(OSError, match=r"No space left on device: '.*/\.f\.partial'"):
         download.download(store, "id/", tmp_path, {"f": 10}, {}, SILENT)
-    assert len(store.asked) == 1, "another try would not help"
+    assert len(store.requests) == 1, "another try would not help"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -113,14 +113,14 @@ class Store:
     origin = Origin(None, "")
 
     def __init__(self, content):
-        self.content, self.asked, self.gate = content, [], threading.Event()
+        self.content, self.requests, self.gate = content, [], threading.Event()
         self.busy = threading.Event()
 
     def get(self, key, offset, length):
         return self
 
     def __enter__(self):
-        self.asked.append(1)
+        self.requests.append(1)
         self.busy.set()
         assert self.gate.wait(PATIENCE_S)
         self.at = 0
@@ -169,7 +169,7 @@ def test_two_downloads_into_one_folder(tmp_path, with_checksums, caplog):
     assert failed == []
     assert (tmp_path / "f").read_bytes() == content
     assert [p.name for p in tmp_path.iterdir()] == ["f"]
-    assert len(store.asked) == (1 if with_checksums else 2), "what has come whole is not fetched again"
+    assert len(store.requests) == (1 if with_checksums else 2), "what has come whole is not fetched again"
 
 
 def test_two_copies_into_one_folder(tmp_path, monkeypatch):

@@ -53,7 +53,7 @@ def collect(home, roots, monkeypatch):
         (home / "info" / "deletion.json").write_text(json.dumps(order))
         return gc_checkpoints.main()
 
-    run.told = received
+    run.received = received
     return run
 
 
@@ -132,7 +132,7 @@ def test_a_link_goes_and_what_it_leads_to_stays(home, collect, globs):
     (checkpoint / "key").symlink_to(home / "secrets" / "token-key")
     assert collect(home / "checkpoints", globs=globs) == 0
     assert rest_is_untouched(home)
-    assert all("link/" not in name and "data" not in name for left in collect.told for name in left)
+    assert all("link/" not in name and "data" not in name for left in collect.received for name in left)
 
 
 def test_a_checkpoint_that_is_a_link_stays(home, collect):

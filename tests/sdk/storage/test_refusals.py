@@ -46,7 +46,7 @@ class Answering(http.server.BaseHTTPRequestHandler):
             return
         key = unquote(url.path).removeprefix(f"/{BUCKET}/")
         first, last = map(int, re.findall(r"\d+", self.headers["Range"]))
-        self.server.asked.append((key, first))
+        self.server.requests.append((key, first))
         self.server.answer(self, key, first, last)
 
     def say(self, status, content=b"", fields=()):
@@ -67,7 +67,7 @@ class Answering(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def server():
     made = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answering)
-    made.daemon_threads, made.asked, made.objects = True, [], {"one/f": b"0123456789"}
+    made.daemon_threads, made.requests, made.objects = True, [], {"one/f": b"0123456789"}
     made.answer = lambda handler, key, first, last: handler.part(made.objects[key], first, last)
     with serving(made):
         yield made
@@ -108,7 +108,7 @@ def test_refusals_name_the_place_the_object_and_the_reason(storage, server, tmp_
     assert message.startswith(f"the checkpoint storage {storage!r} refuses: object one/f: {status} ")
     assert f': {code}: It is "so".; check' in message
     assert "Signature" not in message
-    assert len(server.asked) == tries
+    assert len(server.requests) == tries
     assert list(tmp_path.iterdir()) == []
 
 
@@ -127,7 +127,7 @@ def test_a_refusal_whose_text_is_cut_off_stays_one(storage, server, tmp_path):
     server.answer = cut_off
     with pytest.raises(OSError, match="403 Forbidden"):
         storage.download("one", tmp_path)
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
@@ -138,7 +138,7 @@ def test_a_store_that_sends_elsewhere_says_where(storage, server, tmp_path, stat
         OSError, match=rf"{status} .*sends to https://s3.elsewhere.example/checkpoints/one/f; "
     ):
         storage.download("one", tmp_path)
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("now", [b"0123456789x", b"012345678", b"0"])
@@ -189,7 +189,7 @@ def test_objects_that_no_folder_can_hold_together_are_refused(storage, server, t
 def test_names_of_objects_arrive_as_they_are(storage, server, tmp_path, name):
     server.objects = {f"one/{name}": b"0123456789"}
     storage.download("one", tmp_path)
-    assert server.asked == [(f"one/{name}", 0)]
+    assert server.requests == [(f"one/{name}", 0)]
     assert (tmp_path / name).read_bytes() == b"0123456789"
 
 

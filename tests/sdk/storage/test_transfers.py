@@ -54,7 +54,7 @@ class Shaky(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self):
-        self.server.asked.append(self.headers["Range"])
+        self.server.requests.append(self.headers["Range"])
         status = self.server.answers.pop(0)
         if status is None:
             self.close_connection = True
@@ -73,7 +73,7 @@ class Shaky(http.server.BaseHTTPRequestHandler):
 def shaky():
     """A server, and streams from it."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Shaky)
-    server.daemon_threads, server.asked = True, []
+    server.daemon_threads, server.requests = True, []
     provider = s3_bucket.provider((KEY, SECRET))
     client = s3_bucket.connect(f"127.0.0.1:{server.server_port}", False, provider, "us-east-1")
     streams = Streams(client, BUCKET, provider)
@@ -94,7 +94,7 @@ def test_a_store_that_is_busy_or_hangs_up_is_asked_again(shaky, tmp_path, answer
     server.answers = list(answers)
     for _ in range(1 + twice):
         assert fetch(streams, tmp_path) == b"0123456789"
-    assert server.asked == ["bytes=0-9"] * len(answers)
+    assert server.requests == ["bytes=0-9"] * len(answers)
 
 
 def test_a_store_that_refuses_is_not(shaky, tmp_path):

@@ -288,10 +288,10 @@ class Ranks:
     """Two ranks of which the other one says what the chief says."""
 
     def __init__(self):
-        self.told = []
+        self.values = []
 
     def broadcast(self, value):
-        self.told.append(value)
+        self.values.append(value)
         return value
 
 

@@ -13,12 +13,12 @@ class Cluster:
     """Answers the first question for refusals with one, and waits with the others."""
 
     def __init__(self):
-        self.asked = []
+        self.questions = []
 
     async def wait_for_news(self, subject, body, *_):
         assert subject == "ask.trial.7.metrics.news"
-        self.asked.append(msgspec.json.decode(body, type=AskRefusals))
-        if len(self.asked) > 1:
+        self.questions.append(msgspec.json.decode(body, type=AskRefusals))
+        if len(self.questions) > 1:
             await asyncio.Event().wait()
         return msgspec.json.encode(Answer(value=Refusals(3, ("the third",))))
 
@@ -30,11 +30,11 @@ def test_a_script_waits_for_refusals_from_the_first_question_on():
     async def listen():
         listening = asyncio.create_task(news._hear_refusals())
         async with asyncio.timeout(60):
-            while len(cluster.asked) < 2:
+            while len(cluster.questions) < 2:
                 await asyncio.sleep(0)
         listening.cancel()
 
     asyncio.run(listen())
     # Without anything seen, the answer would come at once and say that there is none.
-    assert [(asked.run, asked.seen.newest) for asked in cluster.asked] == [(2, 0), (2, 3)]
+    assert [(asked.run, asked.seen.newest) for asked in cluster.questions] == [(2, 0), (2, 3)]
     assert list(news.refusals) == ["the third"]

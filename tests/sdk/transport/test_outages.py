@@ -67,13 +67,13 @@ class Cluster:
     def __init__(self):
         self.away = True
         self.stored = []
-        self.asked = []
+        self.subjects = []
 
     async def request(self, subject, body, **options):
         if self.away:
             raise OSError("away")
         if subject.startswith("ask."):
-            self.asked.append(subject)
+            self.subjects.append(subject)
             answer = {"steps_completed": 3} if "metadata" in subject else 0.25
             return self._reply({"value": answer})
         self.stored.append((subject, body))
