@@ -32,7 +32,7 @@ def counted(work: Any, seen: Callable[[asyncio.Future[Any] | None], None]) -> Ge
 def counting(loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> asyncio.Task[Any]:
     """A task factory: the awaits of tasks that are begun for a client count as its own."""
     client = WHOSE.get()
-    return asyncio.Task(coro if client is None else counted(coro, client.seen), loop=loop, **options)
+    return asyncio.Task(coro if client is None else counted(coro, client.on_await), loop=loop, **options)
 
 
 class Client:
@@ -56,7 +56,7 @@ class Client:
         self.awaits = 0
         self.reached = False
         self._gone = asyncio.Event()
-        self._asked = False
+        self._has_requested = False
         self._task: asyncio.Task[Any] | None = None
 
     async def run(self, meanwhile: Callable[[], Any]) -> bool:
@@ -86,7 +86,7 @@ class Client:
             before = self.awaits
             await asyncio.sleep(0.0005)
 
-    def seen(self, waited: asyncio.Future[Any] | None) -> None:
+    def on_await(self, waited: asyncio.Future[Any] | None) -> None:
         """Something is awaited for it."""
         self.awaits += 1
         if self.awaits != self._at:
@@ -103,8 +103,8 @@ class Client:
             self._task.cancel()
 
     async def _receive(self) -> dict[str, Any]:
-        if not self._asked:
-            self._asked = True
+        if not self._has_requested:
+            self._has_requested = True
             return {"type": "http.request", "body": b"", "more_body": False}
         await self._gone.wait()
         return {"type": "http.disconnect"}

@@ -28,7 +28,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self._answer(self.server.lies.get(self.path, self.server.token))
 
     def _answer(self, reply):
-        self.server.asked.append(self.path)
+        self.server.paths.append(self.path)
         status, body = (200, reply() if callable(reply) else reply) if reply is not None else (404, {})
         if isinstance(body, tuple):
             status, body = body
@@ -59,7 +59,7 @@ class LyingProvider:
         self.key = RSAKey.generate_key(2048, {"kid": "one"})
         self.claims, self.header, self.more = {}, {"alg": "RS256", "kid": "one"}, {}
         self.sign = self._sign
-        server.asked, server.sent, server.headers = [], [], []
+        server.paths, server.sent, server.headers = [], [], []
         server.lies, server.taken, server.stops_half_way, server.over = {}, 0, False, threading.Event()
         server.token = self._token
         server.truth = {

@@ -21,7 +21,7 @@ def liar():
 def truthful(liar):
     liar.header, liar.more, liar.sign = {"alg": "RS256", "kid": "one"}, {}, liar._sign
     liar.server.lies.clear()
-    for seen in (liar.server.sent, liar.server.asked, liar.server.headers):
+    for seen in (liar.server.sent, liar.server.paths, liar.server.headers):
         seen.clear()
     liar.server.stops_half_way, liar.server.taken = False, 0
 

@@ -24,10 +24,10 @@ class Reported:
 
     def __init__(self):
         self.rows = []
-        self.asked = []
+        self.queries = []
 
     def __call__(self, query):
-        self.asked.append(query)
+        self.queries.append(query)
         return [
             row
             for row in self.rows
@@ -83,14 +83,14 @@ def test_time_series_come_with_their_trials(curves):
         }
     ]
     assert (second["trial"]["id"], second["metrics"]) == (2, [])
-    (query,) = curves.curves.asked
+    (query,) = curves.curves.queries
     assert (query.names, query.group, query.limit, query.last) == (["loss"], "training", 50, None)
 
 
 def test_time_series_of_ids_and_of_all_groups(curves):
     series = curves.get(SERIES, trial_ids=3, metric_ids=["validation.loss", "mine.a.b"], startBatches=10)
     assert [metrics["group"] for metrics in series["trials"][0]["metrics"]] == ["validation"]
-    asked = [(query.group, query.names, query.first) for query in curves.curves.asked]
+    asked = [(query.group, query.names, query.first) for query in curves.curves.queries]
     assert asked == [("validation", ["loss"], 10), ("mine", ["a.b"], 10)]
     series = curves.get(SERIES, trialIds=3, metricNames="loss")
     assert [metrics["group"] for metrics in series["trials"][0]["metrics"]] == ["training", "validation"]
@@ -109,12 +109,14 @@ def test_what_is_asked_in_the_older_spelling(curves):
         "endBatches": 60,
     }
     curves.get(SERIES, trialIds=3, metricNames="loss", group="mine", **window)
-    assert [(query.group, query.first, query.last) for query in curves.curves.asked[1:]] == [("mine", 10, 49)]
+    assert [(query.group, query.first, query.last) for query in curves.curves.queries[1:]] == [
+        ("mine", 10, 49)
+    ]
     end(curves)
     for path in ("trials-sample", "trials-snapshot"):
-        curves.curves.asked.clear()
+        curves.curves.queries.clear()
         curves.lines(f"{STREAM}/{path}", metricName="loss", metricType="METRIC_TYPE_TRAINING")
-        assert {query.group for query in curves.curves.asked} == {"training"}, path
+        assert {query.group for query in curves.curves.queries} == {"training"}, path
 
 
 @pytest.mark.parametrize(
@@ -202,7 +204,7 @@ def test_a_snapshot_shows_all_trials_at_about_one_batch(curves):
         {"trialId": 1, "hparams": {"lr": 0.1}, "metric": 0.1, "batchesProcessed": 100},
         {"trialId": 3, "hparams": {"lr": THIRD}, "metric": THIRD, "batchesProcessed": 100},
     ]
-    (query,) = curves.curves.asked
+    (query,) = curves.curves.queries
     assert (query.group, query.first, query.last, query.nearest) == ("validation", 70, 110, 90)
 
 
@@ -213,7 +215,7 @@ def test_a_sample_holds_the_best_trials_first(curves):
     assert [trial["trialId"] for trial in sample["trials"]] == [3, 1]
     assert [entry["batches"] for entry in sample["trials"][0]["data"]] == [50, 100]
     assert (sample["promotedTrials"], sample["demotedTrials"]) == ([3, 1], [])
-    assert curves.curves.asked[0].limit == 7
+    assert curves.curves.queries[0].limit == 7
 
 
 def test_a_stream_tells_what_changed_until_the_experiment_ends(curves, monkeypatch):

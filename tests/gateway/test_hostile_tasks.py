@@ -119,11 +119,11 @@ class Front:
             await writer.drain()
         writer.close()
 
-    def asked(self, headers=b"\r\n", path=b""):
+    def request(self, headers=b"\r\n", path=b""):
         """All that is answered to a request for the task, until its connection is closed."""
-        return self.gateway.run(self._asked(headers, path))
+        return self.gateway.run(self._request(headers, path))
 
-    async def _asked(self, headers, path):
+    async def _request(self, headers, path):
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         first = b"GET /proxy/" + self.id.encode() + b"/" + path + b" HTTP/1.1\r\nHost: localhost\r\n"
         first += b"Authorization: " + self.token + b"\r\n"
@@ -162,11 +162,11 @@ class Tried:
 
     def send(self, name, headers=b"\r\n", path=b"", answer=OK_ANSWER):
         self._front.answer = answer
-        response = self._front.asked(headers, path)
+        response = self._front.request(headers, path)
         self._front.answer = OK_ANSWER
         if any(response.startswith(b"HTTP/1.1 50%d" % n) for n in (0, 2, 4)):
             self.failures.append((name, response[:300]))
-        if not self._front.asked().endswith(b"ok"):
+        if not self._front.request().endswith(b"ok"):
             self.failures.append((name, "nobody is answered any more"))
         output = "".join(self._capfd.readouterr()) + self._caplog.text
         self._caplog.clear()

@@ -111,11 +111,11 @@ class Broker:
 
     def __init__(self):
         self.end = 7
-        self.asked = 0
+        self.questions = 0
         self.may_answer = asyncio.Event()
 
     async def __call__(self):
-        self.asked += 1
+        self.questions += 1
         end = self.end
         await self.may_answer.wait()
         return end
@@ -126,14 +126,14 @@ def test_many_requests_share_one_question_but_never_an_older_one():
         broker = Broker()
         newest = LogEnd(broker)
         first = [asyncio.create_task(newest.position()) for _ in range(50)]
-        await _until(lambda: broker.asked)
+        await _until(lambda: broker.questions)
         broker.end = 9
         later = [asyncio.create_task(newest.position()) for _ in range(50)]
         await asyncio.sleep(0)
         broker.may_answer.set()
         assert set(await asyncio.gather(*first)) == {7}
         assert set(await asyncio.gather(*later)) == {9}
-        assert broker.asked == 2
+        assert broker.questions == 2
 
     asyncio.run(story())
 
@@ -143,7 +143,7 @@ def test_who_hangs_up_takes_nobody_elses_answer_along():
         broker = Broker()
         newest = LogEnd(broker)
         first, second = (asyncio.create_task(newest.position()) for _ in range(2))
-        await _until(lambda: broker.asked)
+        await _until(lambda: broker.questions)
         first.cancel()
         await asyncio.wait([first])
         broker.may_answer.set()

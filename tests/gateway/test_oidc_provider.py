@@ -68,9 +68,9 @@ def test_a_new_key_is_asked_for(gateway, liar, monkeypatch):
     before, liar.key = liar.key, RSAKey.generate_key(2048, {"kid": "two"})
     liar.header = {"alg": "RS256", "kid": "two"}
     # A stranger's signature does not make us ask again and again.
-    asked = len(liar.server.asked)
+    asked = len(liar.server.paths)
     assert sign_in(gateway, liar).status_code == 401
-    assert "/jwks" not in liar.server.asked[asked:]
+    assert "/jwks" not in liar.server.paths[asked:]
     monkeypatch.setattr(provider, "RETRY_S", 0.0)
     assert sign_in(gateway, liar).status_code == 303
     # What the provider no longer shows is no longer believed.

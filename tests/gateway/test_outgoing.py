@@ -24,7 +24,7 @@ class Inside(http.server.BaseHTTPRequestHandler):
     """Some service of the cluster's network, which would tell secrets."""
 
     def _answer(self):
-        self.server.asked.append(self.path)
+        self.server.paths.append(self.path)
         self.send_response(self.server.status)
         for name, value in self.server.more.items():
             self.send_header(name, value)
@@ -48,7 +48,7 @@ class Inside(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def inside():
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Inside)
-    server.asked, server.status, server.more = [], 403, {}
+    server.paths, server.status, server.more = [], 403, {}
     server.body, server.taken, server.slowly, server.over = SECRET.encode(), 0, False, threading.Event()
     server.url = f"http://127.0.0.1:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
@@ -68,7 +68,7 @@ def tried(gateway, url):
 @pytest.mark.parametrize("name", ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "2130706433", "127.1"])
 def test_who_is_inside_is_not_asked(gateway, inside, name):
     message = tried(gateway, inside.url.replace("127.0.0.1", name))
-    assert inside.asked == []
+    assert inside.paths == []
     assert SECRET not in message
 
 
@@ -89,7 +89,7 @@ def allowing(tmp_path, inside):
 def test_an_answer_is_not_shown(allowing, inside, status):
     inside.status = status
     message = tried(allowing, inside.url)
-    assert inside.asked
+    assert inside.paths
     assert SECRET not in message
     assert ("returns other content" if status == 200 else "does not answer as an S3 store does") in message
 
@@ -112,7 +112,7 @@ def test_a_store_that_says_it_slowly_is_left(allowing, inside, monkeypatch):
 def test_nobody_is_led_further(allowing, inside, status):
     other = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Inside)
     with other:
-        other.asked, other.status, other.more, other.body = [], 200, {}, b""
+        other.paths, other.status, other.more, other.body = [], 200, {}, b""
         threading.Thread(target=other.serve_forever, args=(0.01,), daemon=True).start()
         inside.status, inside.more = (
             status,
@@ -120,8 +120,8 @@ def test_nobody_is_led_further(allowing, inside, status):
         )
         tried(allowing, inside.url)
         other.shutdown()
-        assert inside.asked
-        assert other.asked == []
+        assert inside.paths
+        assert other.paths == []
 
 
 def test_a_download_asks_nobody_inside_either(gateway, inside):
@@ -133,4 +133,4 @@ def test_a_download_asks_nobody_inside_either(gateway, inside):
         gateway.given(story.stored(id, uuid[:-1] + str(id), 10, id))
         answer = gateway.send("GET", f"/checkpoints/{uuid[:-1]}{id}")
         assert (answer.status_code, SECRET in answer.text) == (404, False)
-    assert inside.asked == []
+    assert inside.paths == []

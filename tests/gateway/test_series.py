@@ -27,7 +27,7 @@ def trials(gateway):
     """Two trials, and a metrics service that remembers what it was asked."""
     gateway.given(story.created(1), searcher.ExperimentActivated(1, "go"))
     gateway.given(*(story.trial_created(id, lr=0.1) for id in (1, 2)))
-    asked = gateway.peers.asked = []
+    asked = gateway.peers.queries = []
 
     def answer(query):
         asked.append(query)
@@ -42,13 +42,13 @@ def test_curves_come_in_columns(trials):
     answer = trials.get(SERIES, trialIds=[1, 2], names="loss", x="epoch", to="7.5", width=300)
     common = {"group": "training", "name": "loss", "count": 5, "nonFinite": 1, "monotone": True}
     assert answer == {"series": [{"trialId": 1, **common, **LONG}, {"trialId": 2, **common, **RAW}]}
-    (asked,) = trials.peers.asked
+    (asked,) = trials.peers.queries
     assert (asked.x, asked.first, asked.last, asked.width, asked.group) == ("epoch", None, 7.5, 300, None)
 
 
 def test_many_curves_are_asked_for_in_parts(trials):
     trials.get(SERIES, trialIds=[1, 2], names=["a", "b", "c"], width=5000)
-    assert [query.trial_ids for query in trials.peers.asked] == [[1], [2]]
+    assert [query.trial_ids for query in trials.peers.queries] == [[1], [2]]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_many_curves_are_asked_for_in_parts(trials):
 )
 def test_what_makes_no_sense_is_refused(trials, params):
     trials.refused(400, "GET", SERIES, params=params)
-    assert trials.peers.asked == []
+    assert trials.peers.queries == []
 
 
 def test_trials_must_exist(trials):
@@ -86,7 +86,7 @@ def reported(trials):
     ]
 
     def answer(query):
-        trials.peers.asked.append(query)
+        trials.peers.queries.append(query)
         mine = [report for report in rows if query.group in (None, report["group"])]
         left = [report for report in mine if query.after is None or report["id"] > query.after[3]]
         return {"rows": left[:2], "more": len(left) > 2}
@@ -100,7 +100,7 @@ def test_an_export_of_all_has_no_columns_of_what_workers_sampled(reported):
     summary["profile.process"] = {"cpu": {"type": "number"}}
     header = reported.send("GET", EXPORT).text.splitlines()[0]
     assert header == "trial_id,run,group,batches,time,acc,loss,note,only"
-    assert not any(query.profiled for query in reported.peers.asked if isinstance(query, queries.Reports))
+    assert not any(query.profiled for query in reported.peers.queries if isinstance(query, queries.Reports))
     header = reported.send("GET", EXPORT, params={"group": "profile.process"}).text.splitlines()[0]
     assert header == "trial_id,run,group,batches,time,cpu"
 
@@ -114,7 +114,7 @@ def test_export_as_csv(reported):
         ["1", "1", "training", "2", "7.5", "", "NaN", "", "3"],
         ["1", "1", "validation", "2", "7.5", "0.9", "", "", ""],
     ]
-    assert not any(query.archived for query in reported.peers.asked)
+    assert not any(query.archived for query in reported.peers.queries)
 
 
 def test_no_metric_is_a_formula_to_a_spreadsheet(trials):

@@ -154,10 +154,10 @@ class Slow(MemoryLog):
 
     def __init__(self):
         super().__init__()
-        self.may, self.asked = asyncio.Event(), []
+        self.may, self.subjects = asyncio.Event(), []
 
     async def last(self, subject):
-        self.asked.append(subject)
+        self.subjects.append(subject)
         if subject.endswith(f"{OTHERS}.assigned"):
             await self.may.wait()
         return await super().last(subject)
@@ -204,7 +204,7 @@ def test_a_worker_that_forges_is_not_heard_for_a_while_and_costs_one_look():
             assert connection.edge.queued_bytes == 0
             await connection.say("w2", lines(WIDE, "w2"))
             await connection.until("refused", "logs.3.c", "logs.3.c")
-            assert len([subject for subject in journal.asked if ".9.z." in subject]) == 1
+            assert len([subject for subject in journal.subjects if ".9.z." in subject]) == 1
 
     asyncio.run(work())
 

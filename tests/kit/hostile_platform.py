@@ -232,11 +232,11 @@ class Stranger:
     async def settle(self):
         """All of it has reached the broker, and what came of it is here."""
         before = None
-        while before != (seen := await self._seen()):
+        while before != (seen := await self._snapshot()):
             before = seen
             await asyncio.sleep(QUIET_S)
 
-    async def _seen(self):
+    async def _snapshot(self):
         for _ in range(2):
             await self.connection.flush()
             await self.platform.service.flush()

@@ -17,7 +17,7 @@ GROUPS, ITEMS = 6, 30
 class Group(msgspec.Struct, frozen=True):
     total: float = 0.0
     over: bool = False
-    told: bool = True
+    announced: bool = True
 
 
 class Item(msgspec.Struct, frozen=True):
@@ -58,9 +58,9 @@ def evolve(state, recorded):
             yield from counted_elsewhere(state, id, other)
         case searcher.TrialIdled(trial_id=id) if id in state.groups:
             group = state.groups[id]
-            yield from state.put_group(id, replace(group, over=not group.over, told=False))
+            yield from state.put_group(id, replace(group, over=not group.over, announced=False))
         case metrics.Settled(trial_id=id) if id in state.groups:
-            yield from state.put_group(id, replace(state.groups[id], told=True))
+            yield from state.put_group(id, replace(state.groups[id], announced=True))
         case searcher.ExperimentDeleted(experiment_id=id) if state.groups.pop(id, None) is not None:
             yield "groups", id
             for item in list(state.items_of.ids(id)):
@@ -92,7 +92,11 @@ def counted_elsewhere(state, id, other):
 
 def react(state, key):
     group = state.groups.get(key[1]) if key[0] == "groups" else None
-    return [metrics.Settled(trial_id=key[1], reason="asked")] if group is not None and not group.told else ()
+    return (
+        [metrics.Settled(trial_id=key[1], reason="asked")]
+        if group is not None and not group.announced
+        else ()
+    )
 
 
 def of_item(state, id):

@@ -27,10 +27,10 @@ class Thinking:
     """Answers questions when it may, as one does that waits for news; notes what it was asked."""
 
     def __init__(self):
-        self.asked, self.may = [], asyncio.Event()
+        self.messages, self.may = [], asyncio.Event()
 
     async def work(self, message):
-        self.asked.append(message)
+        self.messages.append(message)
         await self.may.wait()
         return 0, f"about {message.subject.split('.')[2]}"
 
@@ -53,7 +53,7 @@ async def _after_a_restart(broker):
     await BusServer(service, "searcher").serve_scripts("news", thinking.work)
     await service.flush()
     waiting = asyncio.create_task(asked(script, 12))
-    await until(lambda: thinking.asked)
+    await until(lambda: thinking.messages)
     broker.stop()
     broker.start()
     await until(lambda: service.stats["reconnects"] and script.stats["reconnects"])
@@ -63,7 +63,7 @@ async def _after_a_restart(broker):
     thinking.may.set()
     # What a connection sends is dealt with in turn, so the answer from before is when this one has come.
     assert b"about 12" in await asked(script, 12)
-    assert (len(thinking.asked), errors, violations(broker)) == (2, [], [])
+    assert (len(thinking.messages), errors, violations(broker)) == (2, [], [])
     await script.close()
     await service.close()
 
@@ -78,7 +78,7 @@ async def _to_one_who_has_left(broker):
     await BusServer(service, "searcher").serve_scripts("news", thinking.work)
     await service.flush()
     waiting = asyncio.create_task(asked(script, 12))
-    await until(lambda: thinking.asked)
+    await until(lambda: thinking.messages)
     waiting.cancel()
     await script.close()
     thinking.may.set()
@@ -119,7 +119,7 @@ async def _answers_lead_nowhere_else(broker):
     # A name that was answered is used up, and a name that nobody was given leads nowhere.
     await script.publish("ask.trial.12.searcher.news", b"{}", reply=f"{trial_inbox(12)}.mine")
     await until(lambda: heard)
-    used = thinking.asked[-1].reply
+    used = thinking.messages[-1].reply
     assert used.startswith("_R_.")
     for subject in (used, "_R_.guessed.name"):
         await gateway.publish(subject, b"false")

@@ -26,7 +26,7 @@ class Bus:
 
     def __init__(self, monkeypatch):
         self.now = 0.0
-        self.asked = 0
+        self.looks = 0
         self.listeners = []
         self.is_connected = True
         sleep = asyncio.sleep
@@ -39,8 +39,8 @@ class Bus:
         monkeypatch.setattr("services.kit.cluster_monitor.collect", self.take)
 
     async def take(self, connection):
-        self.asked += 1
-        return ClusterReport({}, (f"{self.asked}",))
+        self.looks += 1
+        return ClusterReport({}, (f"{self.looks}",))
 
     async def subscribe(self, subject, cb):
         assert subject == subjects.health_look()
@@ -82,7 +82,7 @@ def test_one_asks_and_all_know(monkeypatch):
         bus = Bus(monkeypatch)
         monitors = looks(bus, 7)
         await spend(bus, monitors, 100.0)
-        assert bus.asked <= 100.0 / EVERY_S
+        assert bus.looks <= 100.0 / EVERY_S
         assert all(monitor.last == monitors[0].last for monitor in monitors)
         assert monitors[0].last is not None
 
@@ -94,9 +94,9 @@ def test_when_the_monitor_that_asks_ends_another_one_asks(monkeypatch):
         bus = Bus(monkeypatch)
         monitors = looks(bus, 7)
         await spend(bus, monitors, 20.0)
-        before = bus.asked
+        before = bus.looks
         await spend(bus, monitors[1:], 20.0)
-        assert bus.asked - before >= 20.0 / (EVERY_S + MAX_JITTER_S) - 2
+        assert bus.looks - before >= 20.0 / (EVERY_S + MAX_JITTER_S) - 2
 
     asyncio.run(work())
 
@@ -147,7 +147,7 @@ def test_while_the_broker_is_away_nobody_asks(monkeypatch):
         bus = Bus(monkeypatch)
         bus.is_connected = False
         await spend(bus, looks(bus, 3), 50.0)
-        assert bus.asked == 0
+        assert bus.looks == 0
 
     asyncio.run(work())
 

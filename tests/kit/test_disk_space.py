@@ -15,11 +15,11 @@ MIB = 1 << 20
 
 @pytest.fixture
 def disk(monkeypatch):
-    """A disk whose size and free space a test sets; what was asked for is in `asked`."""
-    made = SimpleNamespace(total=100 * GIB, free=50 * GIB, asked=[])
+    """A disk whose size and free space a test sets; the paths asked about are in `paths`."""
+    made = SimpleNamespace(total=100 * GIB, free=50 * GIB, paths=[])
 
     def statvfs(path):
-        made.asked.append(path)
+        made.paths.append(path)
         return SimpleNamespace(f_frsize=1, f_bavail=made.free, f_blocks=made.total)
 
     monkeypatch.setattr(disk_space.os, "statvfs", statvfs)

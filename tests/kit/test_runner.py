@@ -124,11 +124,11 @@ class Swallowing(MemoryLog):
 
     def __init__(self):
         super().__init__()
-        self.asked = asyncio.Event()
+        self.appended = asyncio.Event()
 
     async def append_batch(self, drafts, *, fence):
         position = await super().append_batch(drafts, fence=fence)
-        self.asked.set()
+        self.appended.set()
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.Event().wait()
         return position
@@ -140,7 +140,7 @@ def test_who_ends_it_while_a_decision_is_answered_does_end_it():
         runner = Runner(RULES, log, NullSaver(State))
         task = asyncio.create_task(runner.run())
         await log.append(ask(1))
-        await asyncio.wait_for(log.asked.wait(), 60)
+        await asyncio.wait_for(log.appended.wait(), 60)
         task.cancel()
         done, _ = await asyncio.wait([task], timeout=10)
         for left in asyncio.all_tasks() - {asyncio.current_task()}:
@@ -155,10 +155,10 @@ class Hanging(MemoryLog):
 
     def __init__(self):
         super().__init__()
-        self.let, self.asked = asyncio.Event(), 0
+        self.let, self.attempts = asyncio.Event(), 0
 
     async def append_batch(self, drafts, *, fence):
-        self.asked += 1
+        self.attempts += 1
         await self.let.wait()
         return await super().append_batch(drafts, fence=fence)
 
@@ -169,7 +169,7 @@ def test_what_is_about_to_be_decided_and_comes_to_no_end_can_be_seen():
         async with running(log) as runner:
             await until(lambda: not runner.decider.decision_progress()[0])
             await log.append(ask(1))
-            await until(lambda: log.asked)
+            await until(lambda: log.attempts)
             before = runner.decider.decision_progress()
             assert before[0]
             log.let.set()

@@ -25,7 +25,7 @@ class World:
     def __init__(self, *, reads_all=True):
         self.now = 1000.0
         self.connected = True
-        self.seen = WELL
+        self.report = WELL
         self.starting = self.failing = ""
         self.refusals = {}
         self.parked = {}
@@ -59,12 +59,12 @@ class World:
         for _ in range(round(seconds)):
             self.now += 1.0
             each()
-            self.facts.look.last = self.seen
+            self.facts.look.last = self.report
             self.watch.check(self.facts, self.now)
         return {(trouble.condition, trouble.about) for trouble in self.watch.conditions.current()}
 
     def without(self, *owners):
-        self.seen = ClusterReport(WELL.streams, tuple(owner for owner in OWNERS if owner not in owners))
+        self.report = ClusterReport(WELL.streams, tuple(owner for owner in OWNERS if owner not in owners))
 
 
 @pytest.fixture
@@ -106,13 +106,13 @@ def test_nobody_leads_once_a_lease_was_free_for_longer_than_a_change_takes(world
     assert world.run(1) == {("nobody_leads", "searcher"), ("nobody_leads", "metrics")}
     world.without("metrics")
     assert world.run(1) == {("nobody_leads", "metrics")}
-    world.seen = WELL
+    world.report = WELL
     assert world.run(1) == set()
     assert world.ended == []
 
 
 def test_where_the_leases_cannot_be_read_nobody_leads(world):
-    world.seen = ClusterReport({**WELL.streams, LEASES: StreamReport(problem="no leader")}, ())
+    world.report = ClusterReport({**WELL.streams, LEASES: StreamReport(problem="no leader")}, ())
     troubles = world.run(10)
     assert troubles == {("stream_refuses", LEASES)} | {("nobody_leads", owner) for owner in OWNERS}
     words = [trouble.message for trouble in world.watch.conditions.current() if trouble.about == "searcher"]
@@ -121,7 +121,7 @@ def test_where_the_leases_cannot_be_read_nobody_leads(world):
 
 def test_a_replica_that_is_not_current(world):
     late = StreamReport(last=7, replicas=("nats-2 is offline",))
-    world.seen = ClusterReport({**WELL.streams, "CONTROL": late}, OWNERS)
+    world.report = ClusterReport({**WELL.streams, "CONTROL": late}, OWNERS)
     assert world.run(5) == set()
     assert world.run(10) == {("replica_behind", "CONTROL")}
     (trouble,) = world.watch.conditions.current()
@@ -155,7 +155,7 @@ def test_a_broker_that_is_away_ends_nobody_however_long_and_whatever_is_left(wor
 def test_a_broker_that_is_there_and_says_nothing_ends_nobody(world):
     world.feed.set_total(100)
     for seen in (None, ClusterReport({**WELL.streams, "CONTROL": StreamReport(problem="no answer")}, OWNERS)):
-        world.seen = seen
+        world.report = seen
         world.run(5 * STUCK_S)
     assert world.ended == []
 
@@ -184,7 +184,7 @@ def test_stalled_reading_is_reported_and_then_ends_the_process(world):
 
 
 def test_so_does_reading_that_only_believes_to_be_at_the_end(world):
-    world.seen = ClusterReport({**WELL.streams, "CONTROL": StreamReport(last=8)}, OWNERS)
+    world.report = ClusterReport({**WELL.streams, "CONTROL": StreamReport(last=8)}, OWNERS)
     assert world.feed.left == 0
     assert world.run(LAGS_S + 2) == {("log_lags", "CONTROL")}
     world.run(STUCK_S)
@@ -193,7 +193,7 @@ def test_so_does_reading_that_only_believes_to_be_at_the_end(world):
 
 def test_who_reads_a_part_of_the_log_is_not_measured_by_its_end():
     world = World(reads_all=False)
-    world.seen = ClusterReport({**WELL.streams, "CONTROL": StreamReport(last=800)}, OWNERS)
+    world.report = ClusterReport({**WELL.streams, "CONTROL": StreamReport(last=800)}, OWNERS)
     assert world.run(2 * STUCK_S) == set()
     assert world.ended == []
 
@@ -254,7 +254,7 @@ def test_nobody_is_blamed_for_decisions_that_something_else_keeps(world, why):
     world.decision_progress = why != "nothing", 3
     world.connected = why != "broker"
     if why == "stream":
-        world.seen = ClusterReport({**WELL.streams, "CONTROL": StreamReport(problem="no leader")}, OWNERS)
+        world.report = ClusterReport({**WELL.streams, "CONTROL": StreamReport(problem="no leader")}, OWNERS)
     troubles = world.run(10 * max(STUCK_S, MAX_ROUND_S))
     assert "decisions_stand_still" not in {condition for condition, _ in troubles}
     assert world.ended == []

@@ -118,7 +118,7 @@ class SlowToStart:
     """Starts programs as forks would, and has each wait until it may be there."""
 
     def __init__(self):
-        self.asked, self.go, self.environments = asyncio.Event(), asyncio.Event(), []
+        self.starting, self.go, self.environments = asyncio.Event(), asyncio.Event(), []
 
     def forkable_module(self, command, environment):
         return "it"
@@ -126,7 +126,7 @@ class SlowToStart:
     async def start(self, module, environment, output):
         self.environments.append(environment)
         process = await asyncio.create_subprocess_exec("sleep", "600")
-        self.asked.set()
+        self.starting.set()
         await self.go.wait()
         return process
 
@@ -138,7 +138,7 @@ async def being_started(folder):
     program = Program("it", ["sleep", "600"], {}, folder / "log")
     child = Child(program, lambda name, pid: pids.append(pid), home.read_request, slow)
     keeping = asyncio.create_task(child.keep_running())
-    await asyncio.wait_for(slow.asked.wait(), DEADLINE_S)
+    await asyncio.wait_for(slow.starting.wait(), DEADLINE_S)
     yield child, slow, home, pids
     await asyncio.wait_for(keeping, DEADLINE_S)
     assert not any(is_alive(pid) for pid in pids)
@@ -159,10 +159,10 @@ def test_who_is_stopped_while_it_is_being_started_ends(tmp_path):
 def test_settings_requested_during_a_start_apply_to_the_next(tmp_path):
     async def story():
         async with being_started(tmp_path) as (child, slow, home, _):
-            slow.asked.clear()
+            slow.starting.clear()
             home.write_request("it", ProgramRequest(settings={"WORD": "hello"}))
             slow.go.set()
-            await asyncio.wait_for(slow.asked.wait(), DEADLINE_S)
+            await asyncio.wait_for(slow.starting.wait(), DEADLINE_S)
             await child.stop()
         assert [environment.get("WORD") for environment in slow.environments] == [None, "hello"]
 

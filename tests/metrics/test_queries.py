@@ -74,13 +74,13 @@ def test_the_first_report_of_a_run_archives_what_it_overtakes(saved):
         (1, 2, "validation", 30, False),
     ]
     assert len(ask(Reports(trial_ids=[1], archived=False))["rows"]) == 6
-    told_ = summary(ask)
-    assert told_["summary"]["training"]["loss"] == {
+    answer = summary(ask)
+    assert answer["summary"]["training"]["loss"] == {
         "count": 3, "sum": 18.0, "min": 3.0, "max": 8.0, "last": 8, "mean": 6.0, "type": "number",
     }  # fmt: skip
-    assert told_["best_validation"]["metrics"] == {"loss": 0.2}
-    assert told_["latest_validation"]["metrics"] == {"loss": 0.25}
-    assert told_["total_batches"] == 30
+    assert answer["best_validation"]["metrics"] == {"loss": 0.2}
+    assert answer["latest_validation"]["metrics"] == {"loss": 0.25}
+    assert answer["total_batches"] == 30
     assert ask(BestValidation(1, True)) == 0.2
 
 

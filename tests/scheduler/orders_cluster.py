@@ -42,7 +42,7 @@ class Cluster:
         self.writers = []
         self.runners = []
         self._tasks = []
-        self._said = 0
+        self._events = 0
 
     def schedulers(self, count=1):
         for number in range(count):
@@ -63,9 +63,9 @@ class Cluster:
 
     async def say(self, *events):
         for event in events:
-            self._said += 1
-            body = codec.encode(event, id=f"e{self._said}", actor="test", at=float(self._said))
-            await self.log.append(Draft(codec.subject_of(event), body, f"e{self._said}"))
+            self._events += 1
+            body = codec.encode(event, id=f"e{self._events}", actor="test", at=float(self._events))
+            await self.log.append(Draft(codec.subject_of(event), body, f"e{self._events}"))
 
     async def register(
         self, worker_id="w", slots=2, session="s1", running=(), reads_after=NO_ORDERS_YET, instance="i"

@@ -53,10 +53,10 @@ class Counted(MemoryLog):
 
     def __init__(self):
         super().__init__()
-        self.asked = []
+        self.subjects = []
 
     async def last(self, subject):
-        self.asked.append(subject)
+        self.subjects.append(subject)
         return await super().last(subject)
 
     async def say(self, *events):
@@ -83,10 +83,10 @@ def test_what_was_folded_is_not_read_again():
             folded_briefing.trial.steps_completed,
         ) == ({"n": 1}, 5, 2)
         # With the span that it was decided in, which is no part of the event.
-        assert log.asked == [subjects.control("scheduler.allocation.assigned", "5.r.2")]
+        assert log.subjects == [subjects.control("scheduler.allocation.assigned", "5.r.2")]
         # Whoever has just begun to lead reads, and comes to the same.
         assert await read_briefing(Facts(log), "5.r.2", ALONE) == folded_briefing
-        assert len(log.asked) == 5
+        assert len(log.subjects) == 5
 
     asyncio.run(work())
 
@@ -97,11 +97,11 @@ def test_what_is_said_once_is_read_once_and_what_is_said_again_each_time():
         facts = Facts(log)
         await log.say(experiment(1), trial(5), requested(5, 1), assigned(5, 1))
         assert (await read_briefing(facts, "5.r.1", ALONE)).trial.run == 1
-        log.asked.clear()
+        log.subjects.clear()
         # Not folded here yet: a newer request is found all the same.
         await log.say(requested(5, 2), assigned(5, 2))
         assert (await read_briefing(facts, "5.r.2", ALONE)).trial.run == 2
-        assert log.asked == [
+        assert log.subjects == [
             subjects.control("scheduler.allocation.assigned", "5.r.2"),
             subjects.control("searcher.trial.run_requested", 5),
         ]
@@ -117,9 +117,9 @@ def test_only_so_much_is_remembered(kind, monkeypatch):
         made = {ExperimentCreated: experiment, TrialCreated: trial, RunRequested: lambda id: requested(id, 1)}
         facts.on_folded(await log.say(*(made[kind](id) for id in range(1, 6))))
         assert [await facts.last(kind, id) for id in (3, 4, 5)] == [made[kind](id) for id in (3, 4, 5)]
-        assert log.asked == []
+        assert log.subjects == []
         assert await facts.last(kind, 1) == made[kind](1)
-        assert len(log.asked) == 1
+        assert len(log.subjects) == 1
 
     monkeypatch.setattr(briefing, "EXPERIMENTS", 3)
     monkeypatch.setattr(briefing, "MAX_TRIALS", 3)

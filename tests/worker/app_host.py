@@ -80,7 +80,7 @@ class Host:
         self.holder = None
         self.over = set()
         """Allocations that are over for the cluster."""
-        self.given = ()
+        self.extra_allocations = ()
         """What it is to do beside what it says that it runs."""
 
     def orders_now(self):
@@ -105,7 +105,7 @@ class Host:
             for order in held
             if order is not None
         ]
-        given = [allocation for allocation in self.given if allocation.allocation_id not in done]
+        given = [allocation for allocation in self.extra_allocations if allocation.allocation_id not in done]
         return WorkerOrders(
             worker_id="w",
             position=records[-1].position,

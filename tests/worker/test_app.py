@@ -122,7 +122,7 @@ def test_what_a_worker_says_before_a_run_starts_is_in_its_log(host, runs, monkey
     mounts = [{"host_path": "/tmp", "container_path": "/data"}]
     config = asked.briefing.config | {"environment": {"image": "mine:1"}, "bind_mounts": mounts}
     briefing = msgspec.structs.replace(asked.briefing, config=config)
-    host.given = (msgspec.structs.replace(asked, briefing=briefing),)
+    host.extra_allocations = (msgspec.structs.replace(asked, briefing=briefing),)
     asyncio.run(host.work_until(exited))
     batches = [msgspec.json.decode(m.body, type=LogBatch) for m in host.log.streams[subjects.LOGS]]
     lines = [line.text for batch in batches for line in batch.lines]
@@ -327,7 +327,7 @@ def standing(allocation, **more):
 
 @pytest.mark.live
 def test_an_order_received_twice_runs_once(host, runs):
-    host.given = (standing("new"),)
+    host.extra_allocations = (standing("new"),)
     events = asyncio.run(host.work_until(exited))
     assert [e.allocation_id for e in events if isinstance(e, AllocationStarted)] == ["new"]
     assert [(e.allocation_id, e.exit_code) for e in exited(events)] == [("new", 0)]
@@ -346,14 +346,14 @@ def test_an_order_received_twice_runs_once(host, runs):
     ],
 )
 def test_what_it_cannot_run_is_given_back_at_once(host, expected, message, lost):
-    host.given = (standing("new", **expected),)
+    host.extra_allocations = (standing("new", **expected),)
     events = asyncio.run(host.work_until(exited))
     assert [(e.message, e.lost, e.exit_code) for e in exited(events)] == [(message, lost, None)]
     assert not [e for e in events if isinstance(e, AllocationStarted)]
 
 
 def test_of_what_another_lost_it_says_nothing(host):
-    host.given = (standing("anothers", end="out of touch", lost=True),)
+    host.extra_allocations = (standing("anothers", end="out of touch", lost=True),)
     events = asyncio.run(host.work_until(lambda events: host.sequence and host.orders.acted_on().sequence))
     assert not exited(events)
 

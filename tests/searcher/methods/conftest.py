@@ -54,7 +54,7 @@ class Driven:
     """A search whose trials have names in order of creation: 0, 1, 2..."""
 
     def __init__(self, config, space=None, seed=1):
-        self.ids, self.asked, self.shutdown = [], [], None
+        self.ids, self.operations, self.shutdown = [], [], None
         self.search, operations = start(config, space or {}, seed)
         self._take(operations)
 
@@ -71,7 +71,7 @@ class Driven:
                     self.last.append(("close", self.ids.index(id)))
                 case Shutdown():
                     self.shutdown = operation
-        self.asked += self.last
+        self.operations += self.last
 
     def tell(self, event):
         """One event; returns what the search asks for on it."""

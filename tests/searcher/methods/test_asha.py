@@ -39,7 +39,7 @@ def test_an_invalid_climber_leaves_no_result_behind(driven):
     search.create(0, 1, 2)
     for trial in (0, 1, 2):
         search.report(trial, trial / 10)
-    assert search.asked[-3:] == [("train", 0, 9), ("close", 1), ("close", 2)]
+    assert search.operations[-3:] == [("train", 0, 9), ("close", 1), ("close", 2)]
     assert search.exit(0, "INVALID_HP") == [("close", 0), ("create", 3), ("train", 3, 3)]
     assert [e.request_id for e in search.search.method.rungs[0].entries] == search.ids[1:3]
 
@@ -49,7 +49,7 @@ def test_a_closed_trial_does_not_climb_when_a_replacement_reports(driven):
     search.create(*range(9))
     for trial in range(9):
         search.report(trial, float(trial))
-    assert ("close", 3) in search.asked
+    assert ("close", 3) in search.operations
     search.give_up(0, "INVALID_HP")
     search.create(9)
     # Trial 3 is the third best now, but it was closed when trial 8 had reported.
@@ -74,7 +74,7 @@ def test_ties_go_after_in_the_promoting_form_and_before_in_the_stopping_form(dri
     promoting.create(0, 1, 2)
     for trial in (0, 1, 2):
         promoting.report(trial, 0.5)
-    assert ("train", 0, 9) in promoting.asked
+    assert ("train", 0, 9) in promoting.operations
     stopping = driven("async_halving", num_rungs=2, max_trials=3, max_length=9, stop_once=True)
     stopping.create(0, 1, 2)
     for trial in (0, 1, 2):
@@ -95,4 +95,4 @@ def test_larger_is_better(driven):
     search.create(0, 1, 2)
     for trial in (0, 1, 2):
         search.report(trial, trial)
-    assert ("train", 2, 9) in search.asked
+    assert ("train", 2, 9) in search.operations

@@ -40,7 +40,7 @@ def test_a_grid_is_not_laid_out_in_memory(driven):
     wide = {"type": "double", "minval": 0, "maxval": 1, "count": 10_000}
     search = driven("grid", {"a": wide, "b": wide})
     assert search.search.method.points == 10**8
-    assert search.asked[:3] == [("create", 0), ("train", 0, 900), ("close", 0)]
+    assert search.operations[:3] == [("create", 0), ("train", 0, 900), ("close", 0)]
 
 
 @pytest.mark.parametrize("kind", ["int", "double", "log"])

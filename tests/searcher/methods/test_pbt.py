@@ -36,7 +36,7 @@ def members(search):
 
 def test_everybody_trains_a_round_and_waits(population):
     search = population()
-    assert search.asked == [step for n in range(4) for step in (("create", n), ("train", n, 300))]
+    assert search.operations == [step for n in range(4) for step in (("create", n), ("train", n, 300))]
     assert [search.report(trial, 0.1 * trial) for trial in (2, 0, 1)] == [[], [], []]
 
 
@@ -60,7 +60,7 @@ def test_children_count_from_their_own_start_and_everybody_ends_together(populat
     search = population(max_length=1000)
     for trial in range(4):
         search.report(trial, float(trial))
-    assert search.asked[4 * 2 :] == [
+    assert search.operations[4 * 2 :] == [
         ("close", 3),
         *(("train", trial, 666) for trial in (0, 1, 2)),
         ("create", 4),

@@ -181,4 +181,4 @@ def test_unknown_searchers(config):
 
 @pytest.mark.parametrize("unit", ["batches", "records", "epochs"])
 def test_lengths_may_carry_a_unit(driven, unit):
-    assert driven("single", max_length={unit: 7}).asked == [("create", 0), ("train", 0, 7), ("close", 0)]
+    assert driven("single", max_length={unit: 7}).operations == [("create", 0), ("train", 0, 7), ("close", 0)]
