@@ -22,47 +22,42 @@ from services.web.pacing_middleware import SLOT_KEY
 from services.web.upgrades import is_upgrade
 
 
-class Guard:
-    """A dependency of all routes below a prefix that enforces the permission table."""
+async def guard(request: Request) -> None:
+    """A dependency of all routes that enforces the permission table.
 
-    def __init__(self, prefix: str) -> None:
-        self._prefix = prefix
-
-    async def __call__(self, request: Request) -> None:
-        """Raise `Refused` if the caller is unknown (401), not allowed (403) or over its limits (429)."""
-        path: str = request.scope["route"].path
-        # Whether a route's path includes the router's prefix depends on the framework's version.
-        template = path if self._prefix and path.startswith(f"{self._prefix}/") else self._prefix + path
-        permission, kind, reads = needed(request.method, template)
-        ticket = kind == "page" and request.path_params.get("rest", "").startswith(tickets.PREFIX)
-        call, slot = ApiCall(request), request.scope[SLOT_KEY]
-        # An upgrade with no token authenticates with the shell's key, which the route itself checks.
-        keyed = kind == "page" and is_upgrade(request) and call.token() is None
-        if permission != "anybody" or ticket or request.method != "GET":
-            # Another gateway may have acknowledged a change a moment ago. The requests excluded here show no
-            # record.
-            await call.catalogue.catch_up()
-        if permission == "anybody" or ticket or keyed:
-            await slot.acquire(anonymous_client(call.address))
-            return
-        session = call.session()
-        # Only after the session is known: limits are per session, and a wrong token must not use up
-        # somebody's share.
-        await slot.acquire(sessions.rate_limit_key(session))
-        # In a thread, before the check looks the records up: rules that find one missing would load it on the
-        # event loop.
-        await call.catalogue.evicted.load(_named_record_keys(request, template))
-        # The session may have been closed while records were loading.
-        request.state.session = session = call.session()
-        if session.scope == "read" and not reads:
-            raise forbidden(FOR_READING)
-        # Tag every command sent for this request with the script's allocation, so that owners see who acts.
-        acting.SCRIPT.set(session.allocation)
-        id = _named_id(request, kind)
-        request.state.access_checks = [AccessRequest(permission, kind, id)]
-        authorize(call.catalogue.state, session, *request.state.access_checks)
-        if permission == "speak" and session.allocation:
-            _check_own_run(call.catalogue.state, session, kind, id)
+    Raises `Refused` if the caller is unknown (401), not allowed (403) or over its limits (429).
+    """
+    template: str = request.scope["route"].path
+    permission, kind, reads = needed(request.method, template)
+    ticket = kind == "page" and request.path_params.get("rest", "").startswith(tickets.PREFIX)
+    call, slot = ApiCall(request), request.scope[SLOT_KEY]
+    # An upgrade with no token authenticates with the shell's key, which the route itself checks.
+    keyed = kind == "page" and is_upgrade(request) and call.token() is None
+    if permission != "anybody" or ticket or request.method != "GET":
+        # Another gateway may have acknowledged a change a moment ago. The requests excluded here show no
+        # record.
+        await call.catalogue.catch_up()
+    if permission == "anybody" or ticket or keyed:
+        await slot.acquire(anonymous_client(call.address))
+        return
+    session = call.session()
+    # Only after the session is known: limits are per session, and a wrong token must not use up
+    # somebody's share.
+    await slot.acquire(sessions.rate_limit_key(session))
+    # In a thread, before the check looks the records up: rules that find one missing would load it on the
+    # event loop.
+    await call.catalogue.evicted.load(_named_record_keys(request, template))
+    # The session may have been closed while records were loading.
+    request.state.session = session = call.session()
+    if session.scope == "read" and not reads:
+        raise forbidden(FOR_READING)
+    # Tag every command sent for this request with the script's allocation, so that owners see who acts.
+    acting.SCRIPT.set(session.allocation)
+    id = _named_id(request, kind)
+    request.state.access_checks = [AccessRequest(permission, kind, id)]
+    authorize(call.catalogue.state, session, *request.state.access_checks)
+    if permission == "speak" and session.allocation:
+        _check_own_run(call.catalogue.state, session, kind, id)
 
 
 def _named_record_keys(request: Request, template: str) -> Iterator[Key]:

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from services.kit.process_metrics import Measures, Reading
-from services.web.errors import API
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 """Methods with time series of their own, which are kept until the process ends."""
@@ -58,8 +57,5 @@ class MetricsMiddleware:
 def route_of(scope: Scope) -> str:
     """Return the declared path that the router left in the scope, or one common name for unknown paths."""
     # Never the path itself: a client could create a time series for each address that it makes up.
-    declared = getattr(scope.get("route"), "path", None)
-    if declared is None:
-        return "none"
-    below = scope["path"].startswith(f"{API}/") and not declared.startswith(API)
-    return f"{API}{declared}" if below else str(declared)
+    declared: str = getattr(scope.get("route"), "path", "none")
+    return declared

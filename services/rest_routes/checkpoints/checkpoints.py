@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import sqlalchemy as sa
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts.commands import DeleteCheckpoints, ListFiles, SetMetadata
@@ -37,9 +36,10 @@ from services.rest_routes.present.metrics import VALIDATION
 from services.submission import secrets
 from services.web.errors import forbidden
 from services.web.query import NOTHING, FromQuery, Paged, enum_value, enum_values
+from services.web.routes import Routes
 
-router = APIRouter()
-root = APIRouter()
+router = Routes()
+root = Routes()
 ARCHIVES = {"application/gzip": True, "application/x-gtar": True, "application/x-tar": False}
 """Media types of downloads, and whether they are compressed."""
 

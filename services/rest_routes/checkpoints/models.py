@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts import ids
@@ -23,8 +22,9 @@ from services.rest_routes.present import model as present
 from services.rest_routes.present import records
 from services.rest_routes.present.answers import page_schema, record_schema
 from services.web.query import NOTHING, FromQuery, Integer, Integers, MaybeFlag, Paged, Users, enum_value
+from services.web.routes import Routes
 
-router = APIRouter()
+router = Routes()
 SORTS = {
     "ID": "id",
     "NAME": "name",

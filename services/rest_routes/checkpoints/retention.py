@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts.problems import invalid
@@ -14,8 +13,9 @@ from services.catalogue.domain import Checkpoint
 from services.rest_requests.api_call import Authenticated
 from services.rest_routes.present.checkpoint import checkpoint
 from services.web.query import FromQuery, Integer, QueryModel
+from services.web.routes import Routes
 
-root = APIRouter()
+root = Routes()
 
 
 class KeepNumbersQuery(QueryModel):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter
 from pydantic import Field
 from starlette.responses import Response
 
@@ -18,8 +17,9 @@ from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_requests.body import Body
 from services.rest_routes.tasks.witness import Witness, run_of_script
 from services.web.query import FromQuery, Integer, QueryModel
+from services.web.routes import Routes
 
-router = APIRouter()
+router = Routes()
 
 
 class Stored(Body):

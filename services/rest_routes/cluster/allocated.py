@@ -9,7 +9,6 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime
 from typing import Annotated
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts.problems import invalid
@@ -18,9 +17,10 @@ from services.catalogue.resource_allocation import HeldRun, Period, PeriodSums
 from services.catalogue.usage_days import EPOCH
 from services.rest_requests.api_call import Authenticated, UserCall
 from services.web.query import FromQuery, Instant, QueryModel, enum_value
+from services.web.routes import Routes
 
-router = APIRouter()
-root = APIRouter()
+router = Routes()
+root = Routes()
 PERIODS = ("DAILY", "MONTHLY")
 DATE_FORMATS = {"DAILY": re.compile(r"\d{4}-\d\d-\d\d"), "MONTHLY": re.compile(r"\d{4}-\d\d(-\d\d)?")}
 EXAMPLES = {"DAILY": "2023-08-01", "MONTHLY": "2023-08"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts.administration import Binding, BindPool
@@ -15,8 +14,9 @@ from services.people import workspace_records
 from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_requests.bodies import BindingBody
 from services.web.query import FromQuery, Paged
+from services.web.routes import Routes
 
-router = APIRouter()
+router = Routes()
 PATH = "/resource-pools/{name}/workspace-bindings"
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts.administration import LOG_LEVELS, RebuildDatabase, RetryDecisions, SetLogging, SkipEvent
@@ -29,6 +28,7 @@ from services.rest_routes.present.records import ServicesProgress
 from services.rest_routes.present.services_progress import services_progress
 from services.web.errors import RETRY_S
 from services.web.query import Flag, FromQuery, Integer, QueryModel
+from services.web.routes import Routes
 
 
 class MasterLogQuery(QueryModel):
@@ -50,8 +50,8 @@ API_VERSION = "0.25.0"
 MAX_UNREADABLE = 1000
 PRODUCT = "PRODUCT_COMMUNITY"
 
-router = APIRouter()
-root = APIRouter()
+router = Routes()
+root = Routes()
 
 
 @router.get("/master")

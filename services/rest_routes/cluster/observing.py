@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from services.catalogue.domain import State
@@ -15,8 +14,9 @@ from services.catalogue.visibility import Visibility
 from services.kit.process_metrics import Measures, Reading
 from services.rest_requests.api_call import Authenticated
 from services.rest_routes.present.agent import live_allocations
+from services.web.routes import Routes
 
-root = APIRouter()
+root = Routes()
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 

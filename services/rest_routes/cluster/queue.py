@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from typing import Annotated, Any
 
-from fastapi import APIRouter
 from starlette.responses import Response
 from typing_extensions import TypedDict
 
@@ -21,8 +20,9 @@ from services.rest_routes.present import agent, job, records
 from services.rest_routes.present.answers import page_schema, response_schema
 from services.submission.config_defaults import DEFAULT_POOL
 from services.web.query import NOTHING, Flag, FromQuery, Paged, QueryModel, enum_values
+from services.web.routes import Routes
 
-router = APIRouter()
+router = Routes()
 JOB_STATES = ("QUEUED", "SCHEDULED", "SCHEDULED_BACKFILLED")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts.problems import invalid
@@ -14,8 +13,9 @@ from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_routes.present.agent import live_allocations
 from services.rest_routes.present.resource_usage import run_usage
 from services.web.query import FromQuery, Integer, QueryModel
+from services.web.routes import Routes
 
-router = APIRouter()
+router = Routes()
 MAX_DAYS = 366
 MAX_RUNS = 1000
 """Maximum number of runs in one answer."""

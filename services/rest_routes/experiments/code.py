@@ -12,7 +12,6 @@ from concurrent.futures import Executor
 from typing import IO, Any, BinaryIO
 
 import msgspec
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts.context import Context
@@ -24,9 +23,10 @@ from services.rest_requests.bodies import FilePath
 from services.rest_requests.streaming import Stream
 from services.submission import heavy
 from services.submission.jobs import ONE_FILE, TREE
+from services.web.routes import Routes
 
-router = APIRouter()
-root = APIRouter()
+router = Routes()
+root = Routes()
 MAX_NAME_LENGTH = 50
 CHUNK_BYTES = 3 << 16
 """A multiple of 3, so that the base64 of each chunk has no padding."""

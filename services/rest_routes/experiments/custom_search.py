@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts import queries
@@ -26,8 +25,9 @@ from services.catalogue.catalogue import Catalogue
 from services.catalogue.waiters import EXPERIMENT_OR_TRIALS, Fact
 from services.rest_requests.api_call import Authenticated
 from services.rest_requests.streaming import wait_until
+from services.web.routes import Routes
 
-router = APIRouter()
+router = Routes()
 LONG_POLL_S = 60.0
 PROGRESS_S = 1.0
 INACTIVE_ID = -1

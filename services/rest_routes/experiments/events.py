@@ -6,7 +6,6 @@ import time
 from typing import Any
 
 import msgspec
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts.envelope import Unknown
@@ -17,9 +16,10 @@ from services.kit.records import read_event
 from services.rest_requests.api_call import Authenticated
 from services.rest_routes.experiments.why import StepsQuery, log_reader, step_json, step_limit
 from services.web.query import FromQuery
+from services.web.routes import Routes
 from services.why.timeline import totals
 
-router = APIRouter()
+router = Routes()
 OWNERS = (
     "searcher",
     "scheduler",

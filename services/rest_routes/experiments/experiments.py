@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import msgspec
 import sqlalchemy as sa
-from fastapi import APIRouter
 from pydantic import Field
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -42,8 +41,9 @@ from services.web.query import (
     enum_value,
     enum_values,
 )
+from services.web.routes import Routes
 
-router = APIRouter()
+router = Routes()
 SORTS = (*listing.EXPERIMENT_SORTS, listing.PROGRESS)
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts import expconf, queries
 from det_contracts.problems import invalid
 from services.rest_requests.api_call import Authenticated, UserCall
 from services.submission import configuration
+from services.web.routes import Routes
 
-router = APIRouter()
-root = APIRouter()
+router = Routes()
+root = Routes()
 
 
 async def _preview_search(call: UserCall, config: Any, seed: int | None = None) -> tuple[dict[str, Any], Any]:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import sqlalchemy as sa
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts import expconf
@@ -22,8 +21,9 @@ from services.rest_requests.bodies import Bulk, BulkMove, ExperimentMove
 from services.rest_routes.experiments.experiments import show
 from services.rest_routes.present.experiment import present_config
 from services.web.query import enum_names
+from services.web.routes import Routes
 
-router = APIRouter()
+router = Routes()
 BULK_ACTIONS: tuple[Action, ...] = ("activate", "pause", "cancel", "kill", "archive", "unarchive")
 _FIELDS = {
     "name": ("name",),

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts import queries
@@ -34,8 +33,9 @@ from services.rest_routes.present.answers import ColumnsThere, FoundExperiments,
 from services.rest_routes.present.experiment import experiment
 from services.rest_routes.trials.trials import show
 from services.web.query import NOTHING, Flag, FromQuery, Integer, Paged, QueryModel
+from services.web.routes import Routes
 
-router = APIRouter()
+router = Routes()
 TRIALS_PER_QUERY = 20
 """Trials per query: each may have thousands of metrics, and the answer must fit into one message."""
 MAX_EXPERIMENTS = 200

@@ -6,7 +6,6 @@ import uuid
 from typing import Any, cast, get_args
 
 import msgspec
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts import ids
@@ -21,13 +20,14 @@ from services.rest_routes.experiments import experiments
 from services.rest_routes.tasks.witness import Witness
 from services.rest_routes.trials import trials
 from services.submission.configuration import TEXT_LIMIT_BYTES
+from services.web.routes import Routes
 
 RUNNING_STATES = ("", "UNSPECIFIED", "ACTIVE", "QUEUED", "PULLING", "STARTING", "RUNNING")
 """States that a running script may report; a heartbeat reports none."""
 ENDINGS = get_args(Ending)
 PATIENCE_S = 10.0
 MAX_NAME_LENGTH = 1000
-router = APIRouter()
+router = Routes()
 
 
 @router.put("/experiments/by-external-id/{external_id:path}")

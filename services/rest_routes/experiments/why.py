@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts import ids
@@ -14,11 +13,12 @@ from services.catalogue.why_subjects import find_subject
 from services.people import users
 from services.rest_requests.api_call import Authenticated, UserCall
 from services.web.query import Flag, FromQuery, Integer, QueryModel
+from services.web.routes import Routes
 from services.why.chain import Explanation, Step
 from services.why.reader import Reader
 from services.why.subject import Subject
 
-router = APIRouter()
+router = Routes()
 MAX_STEPS = 1000
 
 

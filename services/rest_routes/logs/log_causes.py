@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts.queries import LogCause, LogPage
@@ -16,11 +15,12 @@ from services.catalogue.api_values import format_optional_time, format_time
 from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_routes.present import cause
 from services.rest_routes.tasks.tasks import runs_of
+from services.web.routes import Routes
 
 BEHIND, BEFORE = 400, 50
 """Maximum number of a rank's lines that are read after and before its first error."""
 NO_RANK = -1
-router = APIRouter()
+router = Routes()
 
 
 @router.get("/trials/{trial_id}/logs/cause")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts.problems import Refused, invalid
@@ -20,10 +19,11 @@ from services.rest_routes.logs.log_filters import LinesQuery, log_query
 from services.rest_routes.present import log
 from services.rest_routes.tasks.tasks import runs_of
 from services.web.query import Flag, FromQuery, Integer, Limited
+from services.web.routes import Routes
 
 PAGE, MAX_PAGE = 200, 1000
 """Default and maximum number of lines in a page."""
-router = APIRouter()
+router = Routes()
 
 
 class LogPageQuery(LinesQuery):

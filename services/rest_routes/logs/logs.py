@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts.problems import invalid
@@ -24,8 +23,9 @@ from services.rest_routes.logs.log_filters import LinesQuery, log_query
 from services.rest_routes.present import log
 from services.rest_routes.tasks.tasks import runs_of
 from services.web.query import Flag, Followed, FromQuery, Limited
+from services.web.routes import Routes
 
-router = APIRouter()
+router = Routes()
 
 
 class LogStreamQuery(LinesQuery, Limited):

@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts import subjects
@@ -21,12 +20,13 @@ from services.kit.log import Draft
 from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_requests.body import in_utc
 from services.rest_routes.tasks.witness import append_to_log, run_of_script
+from services.web.routes import Routes
 
 LINES_PER_MESSAGE = 1000
 """Maximum number of lines in one message."""
 Name = Annotated[str, msgspec.Meta(max_length=NAME_CHARACTERS, pattern=r"^[^\x00]*\Z")]
 Rank = Annotated[int, msgspec.Meta(ge=-1, lt=2**31)]
-root = APIRouter()
+root = Routes()
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):

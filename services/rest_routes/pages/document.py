@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
 from services.rest_requests.api_call import Anybody
 from services.rest_routes.pages.openapi import document
 from services.rest_routes.pages.plain_pages import plain_page
+from services.web.routes import Routes
 
-router = APIRouter()
-root = APIRouter()
+router = Routes()
+root = Routes()
 
 
 @router.get("/openapi.json")

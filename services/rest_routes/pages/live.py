@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts.problems import invalid
@@ -12,8 +11,9 @@ from services.live.topics import SERIES
 from services.rest_requests.api_call import Authenticated
 from services.rest_requests.streaming import Stream
 from services.web.query import NOTHING, FromQuery, Integer, QueryModel
+from services.web.routes import Routes
 
-router = APIRouter()
+router = Routes()
 KINDS: dict[str, Kind] = {"experiment": "experiment", "trial": "trial", "task": "task"}
 """Topics about a thing that not every user may see."""
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}

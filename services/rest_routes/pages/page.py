@@ -8,14 +8,14 @@ import re
 from functools import lru_cache
 from pathlib import Path
 
-from fastapi import APIRouter
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from det_contracts.problems import Refused, not_found
 from services.rest_requests.api_call import Anybody, ApiCall, Authenticated
 from services.rest_routes.pages import status_page
+from services.web.routes import Routes
 
-root = APIRouter()
+root = Routes()
 BUILT = Path(__file__).parent / "static" / "webui"
 HEADERS = {
     "Cache-Control": "no-store",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-from fastapi import APIRouter
 from starlette.responses import Response
 from typing_extensions import TypedDict
 
@@ -18,8 +17,9 @@ from services.rest_routes.present import records
 from services.rest_routes.present import workspace as present
 from services.rest_routes.present.answers import response_schema
 from services.web.query import FromQuery, Integer, QueryModel
+from services.web.routes import Routes
 
-router = APIRouter()
+router = Routes()
 
 
 class RecentProjects(TypedDict):

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import msgspec
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts import spreadsheet
@@ -19,8 +18,9 @@ from services.people import users
 from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_requests.streaming import Stream
 from services.web.query import FromQuery, Instant, Integer, Users
+from services.web.routes import Routes
 
-router = APIRouter()
+router = Routes()
 MAX_ENTRIES = 1000
 COLUMNS = ("position", "time", "username", "event", "about", "what", "reason")
 MEDIA_TYPES = {"csv": "text/csv; charset=utf-8", "json": "application/x-ndjson"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts.commands import CloseSession
@@ -14,8 +13,9 @@ from services.rest_requests.api_call import COOKIE, Anybody, Authenticated
 from services.rest_requests.bodies_of_people import Login
 from services.rest_routes.present.answers import Me, response_schema
 from services.rest_routes.present.user import access, user
+from services.web.routes import Routes
 
-router = APIRouter()
+router = Routes()
 
 
 @router.post("/auth/login")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import msgspec
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts.commands import RemoveGroup, SetGroup
@@ -16,8 +15,9 @@ from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_requests.bodies_of_people import GroupBody, GroupSearch
 from services.rest_routes.present import group as present
 from services.web.query import FromQuery, Paged
+from services.web.routes import Routes
 
-router = APIRouter()
+router = Routes()
 
 
 @router.post("/groups")

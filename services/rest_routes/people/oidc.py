@@ -12,7 +12,6 @@ import time
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
-from fastapi import APIRouter
 from pydantic import Field
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
@@ -31,11 +30,12 @@ from services.rest_requests.bodies_of_people import TicketBody
 from services.rest_routes.present.user import user
 from services.web.errors import API_ERRORS, retry_after, unauthenticated
 from services.web.query import FromQuery, QueryModel
+from services.web.routes import Routes
 
 if TYPE_CHECKING:
     from services.people.oidc.provider import Provider
 
-router = APIRouter()
+router = Routes()
 
 
 class StartQuery(QueryModel):

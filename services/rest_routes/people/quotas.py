@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts.commands import SetQuota
@@ -16,8 +15,9 @@ from services.rest_requests.bodies_of_people import QuotaBody
 from services.rest_routes.people import quota_use as quotas
 from services.rest_routes.present import quota as present
 from services.web.query import FromQuery, Paged
+from services.web.routes import Routes
 
-router = APIRouter()
+router = Routes()
 
 
 @router.get("/quotas")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts.commands import Assignment, AssignRoles
@@ -24,8 +23,9 @@ from services.rest_routes.present import group as of_group
 from services.rest_routes.present import role as present
 from services.rest_routes.present.user import user
 from services.web.query import FromQuery, QueryModel
+from services.web.routes import Routes
 
-router = APIRouter()
+router = Routes()
 HolderGrants = list[tuple[str, Grant]]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 import time
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts.commands import CloseSession, CreateToken, RevokeToken
@@ -18,8 +17,9 @@ from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_requests.bodies_of_people import TokenBody
 from services.rest_routes.present.user import access_token, session
 from services.web.query import FromQuery, Integer, QueryModel
+from services.web.routes import Routes
 
-router = APIRouter()
+router = Routes()
 
 
 class TokensQuery(QueryModel):

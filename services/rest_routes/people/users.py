@@ -6,7 +6,6 @@ from collections.abc import Callable
 from operator import itemgetter
 from typing import Annotated, Any
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts.commands import KeepSettings, Password, SetPassword, SetUser
@@ -20,8 +19,9 @@ from services.rest_routes.present import records
 from services.rest_routes.present.answers import page_schema, record_schema
 from services.rest_routes.present.user import user
 from services.web.query import FromQuery, Paged, enum_value
+from services.web.routes import Routes
 
-router = APIRouter()
+router = Routes()
 SORTS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "ID": itemgetter("id"),
     "DISPLAY_NAME": itemgetter("displayName"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts.commands import AskToLeave, JoinGather, MarkDaemon, Serve
@@ -18,11 +17,12 @@ from services.rest_requests.body import Body
 from services.rest_requests.streaming import wait_until
 from services.rest_routes.tasks.witness import Witness, unmanaged_run, was_preempted
 from services.web.query import FromQuery, Integer, QueryModel
+from services.web.routes import Routes
 
 MAX_WAIT_S = 3600
 RENDEZVOUS_PATIENCE_S = 600.0
 """Timeout of a wait; the client then asks again."""
-router = APIRouter()
+router = Routes()
 
 
 class AllGather(Body):

@@ -8,7 +8,6 @@ import uuid
 from typing import Annotated, Any
 
 import msgspec
-from fastapi import APIRouter
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -35,8 +34,9 @@ from services.submission.own_task import (
     complete_request,
 )
 from services.web.query import FromQuery, Integer, Paged, Users, enum_value
+from services.web.routes import Routes
 
-router = APIRouter()
+router = Routes()
 
 
 def _find(state: State, kind: OwnKind, id: str) -> OwnTask:

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import h11
 import httpx
-from fastapi import APIRouter, Request
+from fastapi import Request
 from starlette.responses import RedirectResponse, Response
 
 from det_contracts import ids, page_key
@@ -28,10 +28,11 @@ from services.rest_requests.streaming import Stream
 from services.web import task_pages, tickets, upgrades
 from services.web.errors import forbidden, unauthenticated, unimplemented
 from services.web.pacing import anonymous_client
+from services.web.routes import Routes
 from services.web.tunnels import EXTENSION, Tunnel
 from services.web.upgrades import is_upgrade, request_upgrade
 
-root = APIRouter()
+root = Routes()
 OWNER_RIGHTS_KINDS = ("NOTEBOOK", "SHELL")
 """Kinds of tasks whose pages execute arbitrary input with the rights of the task's owner."""
 KEYED_KINDS = (*OWNER_RIGHTS_KINDS, "TENSORBOARD")

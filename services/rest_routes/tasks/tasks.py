@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts.problems import not_found
@@ -13,9 +12,10 @@ from services.catalogue.domain import Allocation
 from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_routes.present import task
 from services.rest_routes.present.own_task import NOUNS
+from services.web.routes import Routes
 
-router = APIRouter()
-root = APIRouter()
+router = Routes()
+root = Routes()
 
 
 @router.get("/tasks")

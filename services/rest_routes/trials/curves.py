@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter
 from pydantic import Field
 from starlette.responses import Response
 
@@ -20,8 +19,9 @@ from services.rest_routes.trials import curve_queries as curves
 from services.rest_routes.trials.curve_queries import Curve, CurveSelection, WindowQuery
 from services.rest_routes.trials.trials import show
 from services.web.query import NOTHING, FromQuery, Grouped, Integer, Integers, MaybeInteger, Periodic
+from services.web.routes import Routes
 
-router = APIRouter()
+router = Routes()
 DEFAULT_TRIALS = 100
 """Default number of curves in a sample."""
 

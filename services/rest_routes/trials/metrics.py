@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts.problems import invalid
 from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_routes.present.metrics import VALIDATION, report
 from services.web.query import NOTHING, FromQuery, Grouped, Integers, QueryModel
+from services.web.routes import Routes
 
-router = APIRouter()
+router = Routes()
 
 
 class ReportsQuery(QueryModel):

@@ -6,7 +6,6 @@ import time
 from collections.abc import AsyncIterator
 from typing import Any
 
-from fastapi import APIRouter
 from pydantic import Field
 from starlette.responses import Response
 
@@ -20,8 +19,9 @@ from services.rest_requests.body import Body, Instant
 from services.rest_routes.change_stream import ALREADY_ENDED, period_s, stream_changes, trial_ended
 from services.rest_routes.tasks.witness import Witness
 from services.web.query import Followed, FromQuery, QueryModel
+from services.web.routes import Routes
 
-router = APIRouter()
+router = Routes()
 GROUPS = {
     "PROFILER_METRIC_TYPE_SYSTEM": "profile.system",
     "PROFILER_METRIC_TYPE_TIMING": "profile.timing",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from fastapi import APIRouter
 from pydantic import Field
 from starlette.responses import Response
 
@@ -16,8 +15,9 @@ from det_contracts.reports import MAX_METRICS_PER_REPORT, Series
 from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_requests.body import Body
 from services.rest_routes.tasks.witness import Witness
+from services.web.routes import Routes
 
-router = APIRouter()
+router = Routes()
 
 
 class Values(Body):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts.events import trial as trial_events
@@ -15,12 +14,13 @@ from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_requests.body import Body
 from services.rest_requests.streaming import wait_until
 from services.rest_routes.tasks.witness import Witness
+from services.web.routes import Routes
 
 ANSWER_PATIENCE_S = 10.0
 """How long to wait for the search method's answer, in seconds."""
 EARLY_EXIT_REASONS = ("EXITED_REASON_INVALID_HP", "EXITED_REASON_INIT_INVALID_HP")
 NON_FINITE = ("NaN", "Infinity", "-Infinity")
-router = APIRouter()
+router = Routes()
 
 
 class Operation(Body):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter
 from pydantic import Field
 from starlette.responses import Response
 
@@ -16,8 +15,9 @@ from services.rest_requests.api_call import Authenticated
 from services.rest_requests.streaming import Stream, prefetch_first
 from services.rest_routes.trials import curve_queries as curves
 from services.web.query import NOTHING, FromQuery, Grouped, Integer, Integers, Number
+from services.web.routes import Routes
 
-router = APIRouter()
+router = Routes()
 MAX_BUCKETS = 10_000
 """Maximum number of buckets per series."""
 MAX_BUCKETS_PER_QUERY = 25_000

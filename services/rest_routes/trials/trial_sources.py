@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts.commands import ReportTrialSource
@@ -17,8 +16,9 @@ from services.rest_routes.checkpoints.models import find_version
 from services.rest_routes.present.metrics import report as present_report
 from services.rest_routes.tasks.witness import Witness
 from services.web.query import FromQuery, QueryModel, enum_value
+from services.web.routes import Routes
 
-router = APIRouter()
+router = Routes()
 PREFIX = "TRIAL_SOURCE_INFO_TYPE_"
 KINDS = ("INFERENCE", "FINE_TUNING")
 MAX_TRIALS = 1000

@@ -6,7 +6,6 @@ import time
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts.commands import KillTrial
@@ -20,8 +19,9 @@ from services.rest_routes.present.answers import page_schema, record_schema
 from services.rest_routes.present.trial import trial
 from services.rest_routes.trials.workloads import WorkloadsQuery, workloads
 from services.web.query import NOTHING, Flag, FromQuery, Paged, enum_value, enum_values
+from services.web.routes import Routes
 
-router = APIRouter()
+router = Routes()
 SORTS = (*listing.TRIAL_SORTS, listing.DURATION)
 
 

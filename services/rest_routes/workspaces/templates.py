@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts import expconf
@@ -21,8 +20,9 @@ from services.rest_routes.present import records
 from services.rest_routes.present.answers import page_schema, record_schema
 from services.submission import configuration, secrets
 from services.web.query import FromQuery, Paged, enum_value
+from services.web.routes import Routes
 
-router = APIRouter()
+router = Routes()
 
 
 def _shown(template: Template) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 import msgspec
-from fastapi import APIRouter
 from starlette.responses import Response
 from typing_extensions import TypedDict
 
@@ -25,8 +24,9 @@ from services.rest_routes.present import webhook as present
 from services.rest_routes.present.answers import page_schema, record_schema, response_schema
 from services.rest_routes.workspaces import webhook_sealing as webhooks
 from services.web.query import FromQuery, Paged
+from services.web.routes import Routes
 
-router = APIRouter()
+router = Routes()
 MAX_ROWS = 200
 DEFAULT_ROWS = 100
 TEST_TIMEOUT_S = 20.0

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import msgspec
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts import expconf
@@ -23,8 +22,9 @@ from services.rest_routes.present import workspace as present
 from services.rest_routes.present.answers import page_schema, record_schema
 from services.submission import secrets
 from services.web.query import FromQuery, MaybeFlag, Paged, Users, enum_value
+from services.web.routes import Routes
 
-router = APIRouter()
+router = Routes()
 SORTS = {"ID": "id", "NAME": "name"}
 PROJECT_SORTS = {
     **SORTS,
