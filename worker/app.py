@@ -19,7 +19,7 @@ from det_contracts.orders import NO_ORDERS_YET, WorkerOrders
 from services.kit import blobs, logging, process, tracing
 from services.kit.connection import BrokerUnreachable, close, connect, raise_when_closed
 from services.kit.credentials import worker_inbox
-from services.kit.disk_space import Disks
+from services.kit.disks import Disks
 from services.kit.health_reports import publish_health
 from services.kit.log_jetstream import JetStreamLog
 from services.kit.process_metrics import Measures, Reading

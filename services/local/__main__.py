@@ -8,6 +8,7 @@ import os
 import sys
 from pathlib import Path
 
+import services.kit.import_trimming  # noqa: F401  # isort: split
 from services.local import logs, master_file, reset_password, status
 from services.local.agents import agent_down, agent_run, agent_up
 from services.local.control import down, up

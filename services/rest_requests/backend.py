@@ -17,7 +17,7 @@ from services.catalogue.peers import Peers
 from services.kit.addresses import Addresses
 from services.kit.allowed_paths import roots_of
 from services.kit.blobs import BlobStore
-from services.kit.disk_space import Disks
+from services.kit.disks import Disks
 from services.kit.log import Log
 from services.kit.offload import Offload
 from services.kit.process_metrics import Measures

@@ -12,7 +12,7 @@ import structlog
 from det_contracts.commands import Password
 from services.kit import blobs, passwords, yamlfile
 from services.kit.allowed_paths import directory_of
-from services.kit.disk_space import Disks
+from services.kit.disks import Disks
 from services.kit.host_addresses import is_loopback
 from services.kit.settings import BadSettings
 from services.kit.sqlite_files import sqlite_file

@@ -304,6 +304,17 @@ def test_heavy_work_of_the_gateway_comes_light():
     assert done.stdout.strip() == "[]"
 
 
+def test_the_supervisor_of_a_cluster_comes_light():
+    """It starts with each cluster, after a command that loads the same, and stays as long."""
+    heavy = ["fastapi", "sqlalchemy", "nats", "prometheus_client", "rich.console"]
+    loads = "import sys, services.local.__main__, services.local.supervisor"
+    script = f"{loads}; print([m for m in {heavy!r} if m in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
 def test_determined_comes_light():
     heavy = ["torch", "nats", "minio", "requests", "numpy", "yaml", "pathspec", "rich", "boto3", "zmq"]
     script = f"import sys, determined; print([m for m in {heavy!r} if m in sys.modules])"

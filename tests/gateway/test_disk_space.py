@@ -8,7 +8,7 @@ import pytest
 
 from services.kit.cancellation import cancel_and_wait
 from services.kit.conditions import DISK_LOW, Conditions
-from services.kit.disk_space import Disks
+from services.kit.disks import Disks
 from services.rest_requests.settings import Settings, disks
 from tests.gateway import stories as story
 

@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from services.kit import disk_space
-from services.kit.disk_space import Disks, format_size, no_space_error, space_at, stream_limit
+from services.kit.disk_space import format_size, no_space_error, space_at, stream_limit
+from services.kit.disks import Disks
 
 GIB = 1 << 30
 MIB = 1 << 20
