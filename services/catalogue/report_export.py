@@ -135,7 +135,8 @@ async def _parquet(columns: Columns, pages: Pages) -> AsyncIterator[bytes]:
 
 def _is_row_group(tables: list[Any]) -> bool:
     cells = sum(table.num_rows * table.num_columns for table in tables)
-    return cells >= ROW_GROUP_CELLS or sum(table.nbytes for table in tables) >= ROW_GROUP_BYTES
+    size: int = sum(table.nbytes for table in tables)
+    return cells >= ROW_GROUP_CELLS or size >= ROW_GROUP_BYTES
 
 
 def check_parquet_size(columns: Columns, reports: int) -> None:

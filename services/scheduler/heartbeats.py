@@ -79,9 +79,13 @@ class HeartbeatMonitor:
         """The time since the last heartbeat of each worker that should be here."""
         now = since_boot()
         here = [(worker.id, worker.session) for worker in state.workers.values() if worker.presence == "here"]
-        newest = {id: self._last_heartbeats.get(id, {}).get(session) for id, session in here}
+        newest = {id: self._last_at(id, session) for id, session in here}
         ages = {(id,): now - at for id, at in newest.items() if at is not None}
         yield Reading("heartbeat_age_seconds", "Time since the last heartbeat", ("worker",), ages)
+
+    def _last_at(self, worker_id: str, session: str) -> float | None:
+        sessions = self._last_heartbeats.get(worker_id)
+        return None if sessions is None else sessions.get(session)
 
     def silence_reports(self, state: State) -> list[ReportSilence]:
         """Return reports on workers that should be here and are silent.
@@ -97,7 +101,7 @@ class HeartbeatMonitor:
         reports = []
         for worker in state.workers.values():
             self._drop_old_sessions(worker.id, worker.session, now)
-            last_at = self._last_heartbeats.get(worker.id, {}).get(worker.session, 0.0)
+            last_at = self._last_at(worker.id, worker.session) or 0.0
             # A worker that has just registered need not have sent a heartbeat, and a new leader has heard
             # none.
             quiet = now - max(last_at, self._first_seen[worker.id][1], self._listening.since)
@@ -160,7 +164,7 @@ class HeartbeatMonitor:
         """
         if self._first_seen.get(worker_id, ("", 0.0))[0] != session:
             self._first_seen[worker_id] = session, now
-        sessions = self._last_heartbeats.get(worker_id) or {}
+        sessions = self._last_heartbeats.get(worker_id, BoundedDict(MAX_SESSIONS))
         for other in [s for s, at in sessions.items() if s != session and now - at > self._patience_s]:
             del sessions[other]
 

@@ -209,14 +209,14 @@ def test_a_user_with_partial_access_sees_runs_without_their_experiments(aged):
 
 def test_a_script_that_goes_on_reporting_brings_nothing_back(aged):
     assert is_away(aged)
-    told = []
-    curves = Curves(aged.journal, lambda: aged.catalogue.state, told.extend, lambda: None)
+    notified = []
+    curves = Curves(aged.journal, lambda: aged.catalogue.state, notified.extend, lambda: None)
 
     async def notify():
         curves._notify_subjects([subjects.reports(10), subjects.reports(900)])
 
     aged.run(notify())
-    assert told == ["trial.900.series", "experiment.90.series"]
+    assert notified == ["trial.900.series", "experiment.90.series"]
     assert is_away(aged)
 
 

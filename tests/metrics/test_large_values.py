@@ -60,13 +60,13 @@ def test_no_value_in_the_tables_grows_without_end(world, tables, small_bytes, ho
     # Chunks that are not full are merged, up to `FAN` of each of three levels.
     assert largest(tables) < 3 * 3 * 20_000
     assert len(tables.ask(Series(trial_ids=[1], names=["a", "text", "name3"]))) == (how == "batch metrics")
-    found = [row for page in pages(tables) for row in page]
+    rows = [row for page in pages(tables) for row in page]
     expected = {"many at once": 2400, "added to one validation": None}.get(how, 60)
-    assert expected is None or len(found) == expected
+    assert expected is None or len(rows) == expected
     if how == "batch metrics":
-        assert [row["batch_metrics"] for row in found] == [[{"t": text(n, 8000)}] for n in range(1, 61)]
+        assert [row["batch_metrics"] for row in rows] == [[{"t": text(n, 8000)}] for n in range(1, 61)]
     else:
-        names = {(row["steps_completed"], name): v for row in found for name, v in row["metrics"].items()}
+        names = {(row["steps_completed"], name): v for row in rows for name, v in row["metrics"].items()}
         assert len(names) == (expected or 60)
         assert len("".join(names.values())) == (1_920_000 if how == "many at once" else 480_000)
 
@@ -89,8 +89,8 @@ def test_the_last_value_of_a_metric_is_kept_in_part(world, tables):
     world.add(reports(training([1], **{name: [value] for name, value in values.items()}))).fold()
     tables.save(world)
     summary = tables.ask(TrialSummaries([1]))["1"]["summary"]["training"]
-    kept = {name: statistics["last"] for name, statistics in summary.items()}
-    assert kept == values | {"long": "é" * 500 + "…", "wide": None}
+    last_values = {name: statistics["last"] for name, statistics in summary.items()}
+    assert last_values == values | {"long": "é" * 500 + "…", "wide": None}
     (row,) = tables.ask(Reports(trial_ids=[1]))["rows"]
     assert row["metrics"] == values
 

@@ -27,7 +27,7 @@ class Registry:
         )
 
 
-def told(uuid, stated=None, source=None):
+def metadata_for(uuid, stated=None, source=None):
     """What a trial of experiment 1 is told, whose script has said that it stored `stated`."""
     trial = SimpleNamespace(experiment_id=1, checkpoint=stated, source=source)
     experiment = SimpleNamespace(source_checkpoint="source")
@@ -37,11 +37,11 @@ def told(uuid, stated=None, source=None):
 
 @pytest.mark.parametrize("uuid", ["mine", "source"])
 def test_metadata_of_the_experiment_and_of_what_it_starts_from_are_told(uuid):
-    assert told(uuid) == {"of": uuid}
+    assert metadata_for(uuid) == {"of": uuid}
 
 
 def test_nobody_is_told_of_others_by_saying_that_they_stored_it():
-    assert told("others", stated="others") is None
+    assert metadata_for("others", stated="others") is None
     # Trials of a search continue from one another, and so from what one of them has said.
-    assert told("others", source="others") is None
-    assert told("absent", stated="absent") is None
+    assert metadata_for("others", source="others") is None
+    assert metadata_for("absent", stated="absent") is None

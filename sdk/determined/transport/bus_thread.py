@@ -258,7 +258,7 @@ class BusThread:
 
     def _note_reconnected(self) -> None:
         # The credentials of the new connection may allow more.
-        self._forbidden = {name: said for name, said in self._forbidden.items() if not said.done()}
+        self._forbidden = {name: report for name, report in self._forbidden.items() if not report.done()}
         moved, self._moved = self._moved, asyncio.Event()
         moved.set()
 
@@ -329,24 +329,25 @@ class BusThread:
         within_s: float = ACK_TIMEOUT_S,
     ) -> bytes:
         # The broker reports a permission error separately; the request itself never gets a reply.
-        forbidden = self._said_forbidden(subject)
+        forbidden = self._report_on(subject)
         if not forbidden.done():
             asked = asyncio.ensure_future(client.request(subject, body, timeout=within_s, headers=headers))
             try:
-                await asyncio.wait({asked, forbidden}, return_when=asyncio.FIRST_COMPLETED)
+                waited: set[asyncio.Future[Any]] = {asked, forbidden}
+                await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
                 if asked.done():
                     return asked.result().data
             finally:
                 asked.cancel()
         raise refusals.forbidden(subject)
 
-    def _said_forbidden(self, subject: str) -> "asyncio.Future[None]":
+    def _report_on(self, subject: str) -> "asyncio.Future[None]":
         return self._forbidden.setdefault(subject.lower(), self._loop.create_future())
 
     def _forbid(self, subject: str) -> None:
-        said = self._said_forbidden(subject)
-        if not said.done():
-            said.set_result(None)
+        report = self._report_on(subject)
+        if not report.done():
+            report.set_result(None)
 
     async def _until_done(self, work: Callable[[Client], Awaitable[T]]) -> T:
         while True:

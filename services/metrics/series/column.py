@@ -73,11 +73,11 @@ class Column:
             return self
         last = len(self) - 1
         numbers = self.is_number().tolist()
-        kept = [
+        raw_values = [
             value if is_number or index == last else ""
             for index, (value, is_number) in enumerate(zip(self.raw_values, numbers, strict=True))
         ]
-        return Column(self.numbers, raw_values=kept)
+        return Column(self.numbers, raw_values=raw_values)
 
     def normalized(self) -> Column:
         """The same column without data that only its neighbours needed."""

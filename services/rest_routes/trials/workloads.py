@@ -129,7 +129,7 @@ async def _by_metric(
     page = ordered[part.start : part.end]
     wanted = {entry for entry in page if isinstance(entry, int)}
     shown = await _shown_by_id(call, trial, query, groups, wanted)
-    workloads = [
+    workloads: list[Workload | None] = [
         shown.get(entry) if isinstance(entry, int) else {"checkpoint": checkpoint_workload(entry)}
         for entry in page
     ]
