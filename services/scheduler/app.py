@@ -37,7 +37,7 @@ RETRY_S = 1.0
 
 RULES = Rules(
     owner="scheduler",
-    fold_version=8,
+    fold_version=9,
     state=State,
     evolve=add_people_fold(evolve),
     react=react,

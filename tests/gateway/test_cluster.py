@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from det_contracts import queries
 from det_contracts.events import checkpoints, scheduler, searcher, worker
@@ -211,3 +212,21 @@ def test_a_repeated_registration_does_not_bring_a_worker_back(gateway, gone):
     """The scheduler skips it, and an agent that nothing is placed on would be shown as connected."""
     gateway.given(story.worker_here(), gone, story.worker_here())
     assert gateway.get("/api/v1/agents")["agents"] == []
+
+
+def test_a_repeat_of_a_refused_registration_does_not_bring_a_worker(gateway):
+    known, refused = (replace(story.worker_here(), instance=name, session=f"s-{name}") for name in "ab")
+    gateway.given(known, refused, scheduler.WorkerLost("w-1", "silent"), refused)
+    assert gateway.get("/api/v1/agents")["agents"] == []
+
+
+def test_a_goodbye_counts_for_its_own_session(gateway):
+    """The broker may store it twice, or another worker that wanted the id may say it."""
+
+    def agents(*events):
+        return [agent["id"] for agent in gateway.given(*events).get("/api/v1/agents")["agents"]]
+
+    known, again = story.worker_here(), replace(story.worker_here(), session="s-2")
+    assert agents(known, again, worker.WorkerLeft("w-1", "s-1")) == ["w-1"]
+    assert agents(worker.WorkerLeft("w-1", "s-2")) == []
+    assert agents(replace(known, session="s-3"), worker.WorkerLeft("w-1", "s-2")) == ["w-1"]

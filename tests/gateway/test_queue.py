@@ -141,9 +141,8 @@ IMAGE = "environment: {image: mine/train:1}"
     ],
 )
 def test_an_image_that_no_worker_would_use_is_reported_at_submission(busy, launchers, config, expected):
-    for id in list(busy.catalogue.state.workers):
-        session = busy.catalogue.state.workers[id]
-        busy.given(worker.WorkerLeft(worker_id=id, session=str(session)))
+    for connected in list(busy.catalogue.state.workers.values()):
+        busy.given(worker.WorkerLeft(worker_id=connected.id, session=connected.session))
     for number, launcher in enumerate(launchers):
         busy.given(
             worker.WorkerRegistered(

@@ -42,12 +42,13 @@ class Scheduling:
         self.fold.rule(command)
         return self.fold.decide()
 
-    def worker(self, id="w1", slots=2, session="s1", running=(), reads_after=0, pool="default"):
+    def worker(self, id="w1", slots=2, session="s1", running=(), reads_after=0, pool="default", instance=""):
         numbers = range(slots) if isinstance(slots, int) else slots
         offered = tuple(worker.Slot(n, "cpu", f"cpu-{n}", "CPU") for n in numbers)
         return self.decisions_after(
             worker.WorkerRegistered(
                 worker_id=id,
+                instance=instance,
                 session=session,
                 pool=pool,
                 address="127.0.0.1",

@@ -173,3 +173,47 @@ def test_a_repeated_registration_changes_nothing(cluster, repeated, presence):
     # A new session is no repeat.
     cluster.worker(slots=2, session="s3", reads_after=2**53 - 1)
     assert cluster.fold.state.workers["w1"].session == "s3"
+
+
+@pytest.mark.parametrize("gone", [scheduler.WorkerLost("w1", "silent"), worker.WorkerLeft("w1", "s1")])
+def test_a_repeat_of_a_refused_registration_does_not_get_the_id_later(cluster, gone):
+    """Its sender has ended, and a worker that came after it would take this for a copy of itself."""
+    cluster.worker(session="s1", instance="a")
+    cluster.worker(session="s2", instance="b")
+    assert cluster.state.workers["w1"].refused == "s2"
+    cluster.decisions_after(gone)
+    before = cluster.state.workers["w1"]
+    assert cluster.worker(session="s2", instance="b") == []
+    assert cluster.state.workers["w1"] == before
+    cluster.worker(session="s3", instance="b")
+    cluster.worker(session="s2", instance="b")
+    assert cluster.state.workers["w1"].session == "s3"
+
+
+def test_a_repeated_goodbye_takes_nothing_from_the_next_session(cluster):
+    cluster.worker(session="s1")
+    cluster.decisions_after(worker.WorkerLeft("w1", "s1"))
+    cluster.worker(session="s2")
+    cluster.request(1)
+    before = cluster.state.workers["w1"], dict(cluster.state.allocations)
+    assert cluster.decisions_after(worker.WorkerLeft("w1", "s1")) == []
+    assert (cluster.state.workers["w1"], dict(cluster.state.allocations)) == before
+
+
+@pytest.mark.parametrize("again", ["at once", "when a worker of the gang still runs"])
+def test_repeats_of_a_start_and_an_exit_change_nothing(cluster, again):
+    cluster.worker("w1", slots=1)
+    cluster.worker("w2", slots=1)
+    cluster.request(1, slots=2)
+    cluster.started(1, "w1")
+    if again != "at once":
+        cluster.started(1, "w2")
+    cluster.exited(1, 0, worker_id="w1")
+    before = cluster.state.allocations["1.t1.1"]
+    assert cluster.exited(1, 137, "later", worker_id="w1") == []
+    assert cluster.started(1, "w1") == []
+    assert cluster.state.allocations["1.t1.1"] == before
+    cluster.started(1, "w2")
+    (ended,) = of(scheduler.AllocationEnded, cluster.exited(1, 0, worker_id="w2"))
+    assert ended.outcome == "succeeded"
+    assert [*cluster.exited(1, 1, worker_id="w2"), *cluster.started(1, "w2")] == []

@@ -157,7 +157,6 @@ class Worker:
     slots: tuple
     instance: str = ""
     presence: str = "here"
-    sessions: frozenset = frozenset()
 
 
 class Reports:

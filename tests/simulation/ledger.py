@@ -30,6 +30,8 @@ class Ledger:
         """(worker, slot) to the allocation that holds it."""
         self.hosts = {}
         """Worker to its `Worker` over time."""
+        self.sessions = set()
+        """(worker, session) of every registration, refused ones too."""
         self.switches = {}
         """(worker, slot or None) to whether it is open for new work, over time."""
         self.sources = {}

@@ -187,10 +187,10 @@ def _given_up(ledger, event, position):
 def _registered(ledger, event, position):
     slots = tuple(slot.id for slot in event.slots)
     before = ledger.workers.get(event.worker_id)
-    sessions = before.sessions if before is not None else frozenset()
-    if event.session in sessions:
+    if (event.worker_id, event.session) in ledger.sessions:
         ledger.count("registrations repeated")
         return
+    ledger.sessions.add((event.worker_id, event.session))
     if before is not None and before.presence == "here" and before.instance != event.instance:
         # Another one has the id.
         ledger.count("registrations refused")
@@ -201,8 +201,7 @@ def _registered(ledger, event, position):
         held = {slot for part in allocation.parts if part.worker_id == event.worker_id for slot in part.slots}
         if forgotten or not held <= set(slots):
             _lose(allocation, event.worker_id, position, over=forgotten and knows)
-    present = Worker(event.worker_id, event.session, event.pool, slots, event.instance)
-    ledger.host(replace(present, sessions=sessions | {event.session}), position)
+    ledger.host(Worker(event.worker_id, event.session, event.pool, slots, event.instance), position)
     ledger.count("registrations")
 
 

@@ -6,7 +6,7 @@ import msgspec
 
 from det_contracts import codec, subjects
 from det_contracts.envelope import Unknown
-from det_contracts.events import Decision, searcher
+from det_contracts.events import Decision, scheduler, searcher, worker
 from det_contracts.problems import Refused
 from det_contracts.queries import (
     Checkpoints,
@@ -38,6 +38,7 @@ QUERIES = [
     ClusterState(),
     Checkpoints(experiment_id=1),
 ]
+HOST_EVENTS = (worker.WorkerRegistered, worker.WorkerLeft, scheduler.WorkerLost)
 
 
 class StepChecks:
@@ -83,6 +84,8 @@ class StepChecks:
         if self.promptness is not None:
             for owner, keys in moved.items():
                 self.promptness.moved(owner, keys, recorded.position)
+        if isinstance(recorded.event, HOST_EVENTS):
+            self._check_host(recorded.event)
         for kind, id in moved["searcher"]:
             if kind == "searches" and id in self.truth["searcher"].searches:
                 self._check_search(id, recorded.event)
@@ -130,6 +133,19 @@ class StepChecks:
             wrong = check(self.ledger, self.truth["searcher"], id)
             if wrong:
                 raise Violation(check.__name__, wrong, searcher.ExperimentDeleting(id, ""))
+
+    def _check_host(self, event):
+        """The scheduler and the gateway have a worker for here, or gone, as the ledger has."""
+        id, host = event.worker_id, self.ledger.workers.get(event.worker_id)
+        right = (host.presence, host.session) if host is not None else None
+        stored_worker = self.truth["scheduler"].workers.get(id)
+        placed_on = (stored_worker.presence, stored_worker.session) if stored_worker is not None else None
+        is_here = host is not None and host.presence == "here"
+        is_shown = id in self.truth["gateway"].workers if "gateway" in self.truth else is_here
+        if placed_on != right or is_shown != is_here:
+            shown = "shown" if is_shown else "not shown"
+            what = f"worker {id} is {right}; for the scheduler it is {placed_on}, and it is {shown}"
+            raise Violation("workers are as the log says", what, event)
 
     def check_records(self, owner):
         """A state's indexes follow from its records: a snapshot reaches the same decisions."""

@@ -65,14 +65,15 @@ def is_different_worker(event: WorkerRegistered, instance: str, host: str) -> bo
 
 
 SESSIONS_REMEMBERED = 8
-"""Per worker. A registration comes twice at once, or never."""
+"""Per worker id. A registration comes twice at once, or never."""
 
 
 def remember_session(sessions: tuple[str, ...], session: str) -> tuple[str, ...]:
-    """The sessions of a worker's newest registrations, with another one.
+    """The sessions of the newest registrations under a worker's id, with another one.
 
     Each registration begins a session, so one whose session is among these is a repeat: the broker may store
-    a message twice. All readers skip it, because what it says of runs is out of date.
+    a message twice. All readers skip it, because what it says of runs is out of date. One that was refused
+    counts as well, because its repeat may come when the worker that had the id is gone.
     """
     return (*sessions, session)[-SESSIONS_REMEMBERED:]
 
@@ -83,6 +84,10 @@ class WorkerLeft(msgspec.Struct, frozen=True):
 
     worker_id: str
     session: str
+    """That of its newest registration.
+
+    If the worker has another one by now, the message comes too late, and all readers skip it.
+    """
 
 
 @event("worker.allocation_started", key="worker_id")

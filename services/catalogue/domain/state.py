@@ -243,8 +243,9 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     instance: str = ""
     """Id of the worker's folder. With the host, it distinguishes workers that use the same id."""
     host: str = ""
+    session: str
     sessions: tuple[str, ...] = ()
-    """Those of its newest registrations; see `remember_session`."""
+    """Those of the newest registrations under its id; see `remember_session`."""
     pool: str
     address: str
     version: str

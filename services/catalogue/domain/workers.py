@@ -18,18 +18,22 @@ def registered(state: State, recorded: Recorded) -> Iterable[Key]:
     """A worker registered. One that returns keeps its switches."""
     event: worker.WorkerRegistered = recorded.event
     connected = state.workers.get(event.worker_id)
-    if connected is not None and worker.is_different_worker(event, connected.instance, connected.host):
-        return
     previous = connected or state.away.get(event.worker_id)
     sessions = previous.sessions if previous is not None else ()
     if event.session in sessions:
+        return
+    sessions = worker.remember_session(sessions, event.session)
+    if connected is not None and worker.is_different_worker(event, connected.instance, connected.host):
+        state.workers[event.worker_id] = replace(connected, sessions=sessions)
+        yield "workers", event.worker_id
         return
     state.away.pop(event.worker_id, None)
     state.workers[event.worker_id] = Worker(
         id=event.worker_id,
         instance=event.instance,
         host=event.host,
-        sessions=worker.remember_session(sessions, event.session),
+        session=event.session,
+        sessions=sessions,
         pool=event.pool,
         address=event.address,
         version=event.version,
@@ -45,13 +49,20 @@ def registered(state: State, recorded: Recorded) -> Iterable[Key]:
 
 def left(state: State, recorded: Recorded) -> Iterable[Key]:
     """A worker left or was lost."""
-    id = recorded.event.worker_id
-    worker_record = state.workers.pop(id, None)
-    if worker_record is not None:
-        why = getattr(recorded.event, "reason", "it was stopped")
-        state.away[id] = replace(worker_record, gone_at=recorded.at, gone_why=why)
-        yield "workers", id
-        yield "away", id
+    event: scheduler.WorkerLost | worker.WorkerLeft = recorded.event
+    id = event.worker_id
+    worker_record = state.workers.get(id)
+    # A goodbye may come late or twice, when the worker is in its next session, or from another worker that
+    # wanted the id.
+    if worker_record is None or (
+        isinstance(event, worker.WorkerLeft) and event.session != worker_record.session
+    ):
+        return
+    del state.workers[id]
+    why = "it was stopped" if isinstance(event, worker.WorkerLeft) else event.reason
+    state.away[id] = replace(worker_record, gone_at=recorded.at, gone_why=why)
+    yield "workers", id
+    yield "away", id
 
 
 def forgotten(state: State, recorded: Recorded) -> Iterable[Key]:

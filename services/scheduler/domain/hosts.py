@@ -26,6 +26,8 @@ def registered(state: State, recorded: Recorded) -> Iterable[Key]:
     sessions = stored_worker.sessions if stored_worker is not None else ()
     if event.session in sessions:
         return
+    # Of refused ones, too: a repeat may come when the known worker is gone.
+    sessions = remember_session(sessions, event.session)
     if (
         stored_worker is not None
         and stored_worker.presence == "here"
@@ -33,7 +35,7 @@ def registered(state: State, recorded: Recorded) -> Iterable[Key]:
     ):
         # The known worker stays: its orders will name the refused session, so that the other one hears of
         # it (decision 4).
-        yield from state.put_worker(replace(stored_worker, refused=event.session))
+        yield from state.put_worker(replace(stored_worker, refused=event.session, sessions=sessions))
         return
     offered = {slot.id for slot in event.slots}
     # First, because it creates a pool that is named here for the first time, and the index looks its
@@ -45,7 +47,7 @@ def registered(state: State, recorded: Recorded) -> Iterable[Key]:
             instance=event.instance,
             host=event.host,
             session=event.session,
-            sessions=remember_session(sessions, event.session),
+            sessions=sessions,
             pool=event.pool,
             address=event.address,
             version=event.version,

@@ -49,7 +49,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     """The newest session of another worker that tried to use the id while this one is here."""
     session: str
     sessions: tuple[str, ...] = ()
-    """Those of the newest registrations, the present one last; see `remember_session`."""
+    """Those of the newest registrations under its id, refused ones too; see `remember_session`."""
     pool: str
     address: str
     version: str
