@@ -78,6 +78,7 @@ def test_other_searches_have_no_such_events(custom):
         ([CREATE, {"trialOperation": {"validateAfter": {"requestId": "a"}}}], "length is missing"),
         ([{"createTrial": {"requestId": "a", "hyperparams": "[1]"}}], "searcherOperations[0].createTrial"),
         ([{"createTrial": {"requestId": "a", "hyperparams": "{"}}], "searcherOperations[0].createTrial"),
+        ([{"setSearcherProgress": {"progress": 10**400}}], "searcherOperations[0].setSearcherProgress"),
         ([{"trialOperation": {"validateAfter": {"requestId": "a", "length": "far"}}}], "trialOperation"),
         ([{"trialOperation": {"validateAfter": "a"}}], "validateAfter must be a JSON object"),
         (

@@ -117,6 +117,7 @@ def test_progress_status_and_early_exit(busy):
     assert [fact.units for fact in facts_of(busy, trial.Progressed)] == [7.0]
     assert [fact.reason for fact in facts_of(busy, trial.ExitedEarly)] == ["EXITED_REASON_INVALID_HP"]
     assert "must be a number" in busy.refused(400, "POST", f"{API}/trials/1/progress", "far")
+    assert "must be a number" in busy.refused(400, "POST", f"{API}/trials/1/progress", 10**400)
     busy.refused(400, "POST", f"{API}/trials/1/early_exit", {"reason": "EXITED_REASON_UNSPECIFIED"})
 
 

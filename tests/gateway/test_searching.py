@@ -219,7 +219,8 @@ def test_ranges_of_metrics_over_the_experiments_of_a_project(gateway):
     from det_contracts import queries
 
     def statistics(low, high):
-        return {"loss": {"min": low, "max": high, "last": low, "mean": "NaN"}, "words": {"last": "x"}}
+        others = {"words": {"last": "x"}, "beyond": {"last": 10**400}, "flag": {"last": True}}
+        return {"loss": {"min": low, "max": high, "last": low, "mean": "NaN"}} | others
 
     gateway.given(*(e for id in (1, 2, 3) for e in (story.created(id), story.trial_created(id, id))))
     gateway.peers.values[queries.TrialSummaries] = lambda query: {

@@ -53,7 +53,7 @@ def _value(checkpoint: Checkpoint, metric: str) -> float | None:
     metrics = (checkpoint.training.validation_metrics.get("avgMetrics") or {}) if checkpoint.training else {}
     try:
         value = float(metrics[metric])
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         return None
     # NaN compares with nothing: the order would depend on where it stands.
     return None if math.isnan(value) else value

@@ -125,7 +125,7 @@ def _operation(index: int, operation: Any) -> CustomOperation:
         if isinstance(given, dict):
             try:
                 return read(given)
-            except (KeyError, TypeError, ValueError) as error:
+            except (KeyError, TypeError, ValueError, OverflowError) as error:
                 raise invalid(f"searcherOperations[{index}].{name}: {error!r}") from None
     raise invalid(f"searcherOperations[{index}]: one of {', '.join(_OPERATIONS)} is expected")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
+import sys
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
@@ -186,7 +186,10 @@ def _statistics(summary: Summary) -> Iterator[tuple[str, float]]:
         for name, values in metrics.items():
             for statistic in STATISTICS:
                 value = values.get(statistic)
-                if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+                if isinstance(value, bool) or not isinstance(value, int | float):
+                    continue
+                # An integer may be too large for `math.isfinite`.
+                if abs(value) <= sys.float_info.max:
                     yield f"{group}.{name}.{statistic}", value
 
 

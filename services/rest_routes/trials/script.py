@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 from starlette.responses import Response
@@ -110,6 +111,8 @@ async def progress(call: Authenticated, trial_id: int) -> Response:
     witness, units = Witness(call, trial_id), await call.json()
     if isinstance(units, bool) or not isinstance(units, int | float):
         raise invalid(f"progress must be a number, not {units!r}")
+    if abs(units) > sys.float_info.max:
+        raise invalid("progress must be a number of at most 308 digits")
     await witness.record_fact(trial_events.Progressed(trial_id, witness.run, float(units)))
     return call.answer({})
 

@@ -82,7 +82,8 @@ def scored(lists, checkpoint_record):
         checkpoint_record("b", steps=30, loss=0.2, acc=0.9),
         checkpoint_record("c", steps=20, loss=0.3, acc=0.5),
         checkpoint_record("d", steps=40, state="DELETED", loss=0.1, acc=0.2),
-        checkpoint_record("e", steps=5),
+        # No number that can be ranked.
+        checkpoint_record("e", steps=5, acc=10**400),
     ]
     lists(f"{PATH}/checkpoints", "checkpoints", checkpoints)
 
