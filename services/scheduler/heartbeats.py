@@ -45,7 +45,7 @@ class HeartbeatMonitor:
         """
         self._patience_s = patience_s
         self._has_current_orders = has_current_orders
-        self._last_heartbeats: dict[str, BoundedDict[str, float]] = {}
+        self._last_heartbeats: dict[str, dict[str, float]] = {}
         """Worker -> session -> last heartbeat.
 
         A heartbeat of another process with the same worker id does not count.
@@ -72,20 +72,16 @@ class HeartbeatMonitor:
         # The id comes from the subject, which the broker checks. The body may hold anything, so a session
         # counts only if it is the registered one.
         if len(message.data) <= MAX_SESSION_BYTES:
-            sessions = self._last_heartbeats.setdefault(worker_id, BoundedDict(MAX_SESSIONS))
+            sessions = self._last_heartbeats.setdefault(worker_id, BoundedDict[str, float](MAX_SESSIONS))
             sessions[message.data.decode(errors="replace")] = since_boot()
 
     def readings(self, state: State) -> Iterable[Reading]:
         """The time since the last heartbeat of each worker that should be here."""
         now = since_boot()
         here = [(worker.id, worker.session) for worker in state.workers.values() if worker.presence == "here"]
-        newest = {id: self._last_at(id, session) for id, session in here}
+        newest = {id: self._last_heartbeats.get(id, {}).get(session) for id, session in here}
         ages = {(id,): now - at for id, at in newest.items() if at is not None}
         yield Reading("heartbeat_age_seconds", "Time since the last heartbeat", ("worker",), ages)
-
-    def _last_at(self, worker_id: str, session: str) -> float | None:
-        sessions = self._last_heartbeats.get(worker_id)
-        return None if sessions is None else sessions.get(session)
 
     def silence_reports(self, state: State) -> list[ReportSilence]:
         """Return reports on workers that should be here and are silent.
@@ -101,7 +97,7 @@ class HeartbeatMonitor:
         reports = []
         for worker in state.workers.values():
             self._drop_old_sessions(worker.id, worker.session, now)
-            last_at = self._last_at(worker.id, worker.session) or 0.0
+            last_at = self._last_heartbeats.get(worker.id, {}).get(worker.session, 0.0)
             # A worker that has just registered need not have sent a heartbeat, and a new leader has heard
             # none.
             quiet = now - max(last_at, self._first_seen[worker.id][1], self._listening.since)
@@ -164,7 +160,7 @@ class HeartbeatMonitor:
         """
         if self._first_seen.get(worker_id, ("", 0.0))[0] != session:
             self._first_seen[worker_id] = session, now
-        sessions = self._last_heartbeats.get(worker_id, BoundedDict(MAX_SESSIONS))
+        sessions = self._last_heartbeats.get(worker_id, {})
         for other in [s for s, at in sessions.items() if s != session and now - at > self._patience_s]:
             del sessions[other]
 

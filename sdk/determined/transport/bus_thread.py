@@ -258,7 +258,9 @@ class BusThread:
 
     def _note_reconnected(self) -> None:
         # The credentials of the new connection may allow more.
-        self._forbidden = {name: report for name, report in self._forbidden.items() if not report.done()}
+        self._forbidden = {
+            subject: violation for subject, violation in self._forbidden.items() if not violation.done()
+        }
         moved, self._moved = self._moved, asyncio.Event()
         moved.set()
 
@@ -329,25 +331,25 @@ class BusThread:
         within_s: float = ACK_TIMEOUT_S,
     ) -> bytes:
         # The broker reports a permission error separately; the request itself never gets a reply.
-        forbidden = self._report_on(subject)
+        forbidden = self._violation_of(subject)
         if not forbidden.done():
             asked = asyncio.ensure_future(client.request(subject, body, timeout=within_s, headers=headers))
+            either: set[asyncio.Future[Any]] = {asked, forbidden}
             try:
-                waited: set[asyncio.Future[Any]] = {asked, forbidden}
-                await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
                 if asked.done():
                     return asked.result().data
             finally:
                 asked.cancel()
         raise refusals.forbidden(subject)
 
-    def _report_on(self, subject: str) -> "asyncio.Future[None]":
+    def _violation_of(self, subject: str) -> "asyncio.Future[None]":
         return self._forbidden.setdefault(subject.lower(), self._loop.create_future())
 
     def _forbid(self, subject: str) -> None:
-        report = self._report_on(subject)
-        if not report.done():
-            report.set_result(None)
+        violation = self._violation_of(subject)
+        if not violation.done():
+            violation.set_result(None)
 
     async def _until_done(self, work: Callable[[Client], Awaitable[T]]) -> T:
         while True:
