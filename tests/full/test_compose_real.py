@@ -191,6 +191,19 @@ def expect_whole(stack: Compose, id: int) -> None:
         assert best["metrics"]["avgMetrics"] == {"loss": 1 / best["totalBatches"]}
 
 
+def wait_for_retention(stack: Compose, *ids: int) -> None:
+    """Wait until each trial has one checkpoint, its best and latest: tasks remove the others after the end.
+
+    That no task runs says too little: none may have been asked for yet, or its last word not be read.
+    """
+
+    def is_over() -> bool:
+        counts = {trial["checkpointCount"] for id in ids for trial in stack.trials(id)}
+        return counts == {1} and not stack.get("tasks")["allocationIdToSummary"]
+
+    wait_for(is_over, 120, "the last task to end")
+
+
 def differences(before, after, where=""):
     """The places at which two answers differ, and how."""
     if isinstance(before, dict) and isinstance(after, dict) and before.keys() == after.keys():
@@ -264,8 +277,7 @@ def test_searches_are_whole_whatever_is_killed_and_after_down_and_up(stack, tmp_
     print("killed:", killed)
     expect_whole(stack, stormy)
 
-    # What retention lets go of goes by tasks, after the end.
-    wait_for(lambda: not stack.get("tasks")["allocationIdToSummary"], 120, "the last task to end")
+    wait_for_retention(stack, calm, stormy)
     before = {id: stack.record_of(id) for id in (calm, stormy)}
     # The engine may take a network for one in use whose container was killed: it stays, and is taken again.
     stack.compose("down", check=False)
@@ -347,7 +359,7 @@ def test_what_the_guide_backs_up_is_the_whole_cluster(stack, tmp_path):
     stack.up()
     id = submit(stack, tmp_path / "kept", "kept", 0.0)
     expect_whole(stack, id)
-    wait_for(lambda: not stack.get("tasks")["allocationIdToSummary"], 120, "the last task to end")
+    wait_for_retention(stack, id)
     before = stack.record_of(id)
     (stack.sources / "backup").mkdir()
     stack.follow("-cf /to/$name.tar")
