@@ -215,8 +215,8 @@ def test_a_repeated_registration_does_not_bring_a_worker_back(gateway, gone):
 
 
 def test_a_repeat_of_a_refused_registration_does_not_bring_a_worker(gateway):
-    known, refused = (replace(story.worker_here(), instance=name, session=f"s-{name}") for name in "ab")
-    gateway.given(known, refused, scheduler.WorkerLost("w-1", "silent"), refused)
+    first, refused = (replace(story.worker_here(), instance=name, session=f"s-{name}") for name in "ab")
+    gateway.given(first, refused, scheduler.WorkerLost("w-1", "silent"), refused)
     assert gateway.get("/api/v1/agents")["agents"] == []
 
 
@@ -226,7 +226,7 @@ def test_a_goodbye_counts_for_its_own_session(gateway):
     def agents(*events):
         return [agent["id"] for agent in gateway.given(*events).get("/api/v1/agents")["agents"]]
 
-    known, again = story.worker_here(), replace(story.worker_here(), session="s-2")
-    assert agents(known, again, worker.WorkerLeft("w-1", "s-1")) == ["w-1"]
+    first, again = story.worker_here(), replace(story.worker_here(), session="s-2")
+    assert agents(first, again, worker.WorkerLeft("w-1", "s-1")) == ["w-1"]
     assert agents(worker.WorkerLeft("w-1", "s-2")) == []
-    assert agents(replace(known, session="s-3"), worker.WorkerLeft("w-1", "s-2")) == ["w-1"]
+    assert agents(replace(first, session="s-3"), worker.WorkerLeft("w-1", "s-2")) == ["w-1"]
