@@ -16,7 +16,7 @@ class BoundedDict(OrderedDict[K, V]):
 
     Example:
         ```python
-        seen = Recent[str, int](most=2)
+        seen = BoundedDict[str, int](max_entries=2)
         seen["a"], seen["b"], seen["a"], seen["c"] = 1, 2, 3, 4
         list(seen)  # ["a", "c"]
         ```

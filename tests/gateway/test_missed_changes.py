@@ -4,10 +4,23 @@ import asyncio
 import types
 
 import msgspec
+import pytest
 
 from services.kit.awaitable_position import AwaitablePosition
 from services.live import channel
 from services.live.channel import Live
+
+
+@pytest.fixture
+def gateway():
+    """The channel of a gateway at position 100, its catalogue, and the position of its saver."""
+
+    async def wait_for_position(position):
+        pass
+
+    catalogue = types.SimpleNamespace(state=None, position=100, wait_for_position=wait_for_position)
+    folded = AwaitablePosition(100)
+    return Live(catalogue, None, folded), catalogue, folded
 
 
 def missed_topics(live, after):
@@ -20,15 +33,9 @@ def missed_topics(live, after):
     return asyncio.run(first_event())
 
 
-def test_a_state_that_is_loaded_again_counts_from_where_it_was_loaded():
+def test_a_state_that_is_loaded_again_counts_from_where_it_was_loaded(gateway):
     """Its listeners are called before the catalogue has the position that it was loaded with."""
-
-    async def wait_for_position(position):
-        pass
-
-    catalogue = types.SimpleNamespace(state=None, position=100, wait_for_position=wait_for_position)
-    folded = AwaitablePosition(100)
-    live = Live(catalogue, None, folded)
+    live, catalogue, folded = gateway
     live.start_recording()
     catalogue.position = folded.position = 121
     live.notify_changes([("workspaces", 1)])
@@ -40,14 +47,9 @@ def test_a_state_that_is_loaded_again_counts_from_where_it_was_loaded():
     assert missed_topics(live, after=160) == []
 
 
-def test_only_so_many_topics_of_the_past_are_remembered(monkeypatch):
-    async def wait_for_position(position):
-        pass
-
+def test_only_so_many_topics_of_the_past_are_remembered(gateway, monkeypatch):
     monkeypatch.setattr(channel, "MAX_PAST_TOPICS", 6)
-    catalogue = types.SimpleNamespace(state=None, position=100, wait_for_position=wait_for_position)
-    folded = AwaitablePosition(100)
-    live = Live(catalogue, None, folded)
+    live, catalogue, folded = gateway
     for folded.position in range(101, 111):
         # A topic of each, and the list that all are in.
         live.notify_changes([("experiments", 2 * folded.position), ("experiments", 2 * folded.position + 1)])
@@ -61,15 +63,9 @@ def test_only_so_many_topics_of_the_past_are_remembered(monkeypatch):
     assert [len(topics) for _, topics in live._past] == [2]
 
 
-def test_what_changed_before_a_state_is_loaded_again_is_not_known():
+def test_what_changed_before_a_state_is_loaded_again_is_not_known(gateway):
     """Nothing tells of what is gone, such as the last template: no record of the new state is one."""
-
-    async def wait_for_position(position):
-        pass
-
-    catalogue = types.SimpleNamespace(state=None, position=100, wait_for_position=wait_for_position)
-    folded = AwaitablePosition(100)
-    live = Live(catalogue, None, folded)
+    live, catalogue, folded = gateway
     live.start_recording()
 
     async def open_page():

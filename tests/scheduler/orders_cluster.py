@@ -20,6 +20,20 @@ CONFIG = {"name": "x", "resources": {"slots_per_trial": 1, "resource_pool": "def
 DEADLINE_S = 60
 
 
+def run_requested(trial_id, **more):
+    """The first run of a trial whose experiment has the same id, on one slot."""
+    usual = {"allocation_id": f"{trial_id}.r.1", "run": 1, "slots": 1}
+    return searcher.RunRequested(
+        trial_id=trial_id,
+        experiment_id=trial_id,
+        task_id=f"{trial_id}.r",
+        pool="default",
+        priority=42,
+        reason="",
+        **usual | more,
+    )
+
+
 class Watched(NullSaver):
     """Tells of what was folded, as the saver of a real service does."""
 
@@ -99,19 +113,7 @@ class Cluster:
                 hparams={"lr": 0.1},
                 reason="",
             ),
-            searcher.RunRequested(
-                trial_id=trial_id,
-                experiment_id=trial_id,
-                task_id=f"{trial_id}.r",
-                allocation_id=f"{trial_id}.r.1",
-                run=1,
-                slots=slots,
-                pool="default",
-                priority=42,
-                checkpoint="c",
-                steps_completed=3,
-                reason="",
-            ),
+            run_requested(trial_id, slots=slots, checkpoint="c", steps_completed=3),
         )
 
     def messages(self, worker_id="w"):

@@ -129,15 +129,20 @@ class Chance:
             self.cluster.rule(command)
 
 
-@pytest.mark.parametrize("kind", ["priority", "fair_share", "round_robin"])
-@pytest.mark.parametrize("seed", range(6))
-def test_kept_up_it_equals_one_built_anew(cluster, kind, seed):
+def begin_with_two_pools(cluster, kind, preemption):
+    """Two pools with a worker each, and three jobs."""
     for pool in ("default", "b"):
-        cluster.pool(pool, scheduler=kind, preemption=seed % 2 == 0)
+        cluster.pool(pool, scheduler=kind, preemption=preemption)
     for id in range(1, 4):
         cluster.job(id, "b" if id == 3 else "")
     cluster.worker("w1", 4)
     cluster.worker("w2", 4, pool="b")
+
+
+@pytest.mark.parametrize("kind", ["priority", "fair_share", "round_robin"])
+@pytest.mark.parametrize("seed", range(6))
+def test_kept_up_it_equals_one_built_anew(cluster, kind, seed):
+    begin_with_two_pools(cluster, kind, preemption=seed % 2 == 0)
     chance = Chance(cluster, seed)
     assigned = 0
     for _ in range(250):

@@ -5,7 +5,7 @@ import pytest
 from det_contracts.events import gateway
 from det_contracts.queries import Jobs, Pools
 from services.scheduler.queries import jobs, pools
-from tests.scheduler.test_index import Chance
+from tests.scheduler.test_index import Chance, begin_with_two_pools
 
 
 def counted(state):
@@ -34,12 +34,7 @@ class ChanceWithQuotas(Chance):
 @pytest.mark.parametrize("seed", range(4))
 def test_the_counts_are_those_of_the_whole_queue(cluster, kind, seed):
     cluster.decisions_after(gateway.UserSet(user_id=3, username="ann", reason="test"))
-    for pool in ("default", "b"):
-        cluster.pool(pool, scheduler=kind, preemption=seed % 2 == 0)
-    for id in range(1, 4):
-        cluster.job(id, "b" if id == 3 else "")
-    cluster.worker("w1", 4)
-    cluster.worker("w2", 4, pool="b")
+    begin_with_two_pools(cluster, kind, preemption=seed % 2 == 0)
     chance = ChanceWithQuotas(cluster, seed)
     seen, kept_out = set(), 0
     for _ in range(200):

@@ -12,7 +12,7 @@ from det_contracts.events import scheduler, searcher, worker
 from det_contracts.orders import Briefing, Gang, Standing, WorkerOrders
 from services.kit.log import Draft, Fence
 from services.scheduler import orders
-from tests.scheduler.orders_cluster import CONFIG, Cluster
+from tests.scheduler.orders_cluster import CONFIG, Cluster, run_requested
 
 
 @pytest.fixture
@@ -147,19 +147,7 @@ def test_the_log_lacks_what_it_is_to_run(play):
     async def story(cluster):
         cluster.schedulers()
         await cluster.register()
-        await cluster.say(
-            searcher.RunRequested(
-                trial_id=5,
-                experiment_id=5,
-                task_id="5.r",
-                allocation_id="5.r.1",
-                run=1,
-                slots=1,
-                pool="default",
-                priority=42,
-                reason="",
-            )
-        )
+        await cluster.say(run_requested(5))
         worker_orders = await cluster.orders_when(ids)
         assert worker_orders.allocations[0].briefing is None
         assert "the log has nothing on control.searcher" in worker_orders.allocations[0].problem
@@ -411,17 +399,7 @@ def test_after_a_reload_orders_are_derived_from_the_state_alone(play):
         writer._workers_of["2.r.1"], writer._briefings["2.r.1"] = {"gone"}, "no context"
         writer._unregistered["gone"] = "s7"
         # The newest request that was folded here is not the newest one.
-        stale = searcher.RunRequested(
-            trial_id=1,
-            experiment_id=1,
-            task_id="1.r",
-            allocation_id="1.r.0",
-            run=9,
-            slots=1,
-            pool="default",
-            priority=42,
-            reason="",
-        )
+        stale = run_requested(1, allocation_id="1.r.0", run=9)
         writer._facts.on_folded([Recorded(1, stale, "", "", 0.0, "")])
         cluster.runners[0]._saver.on_reload()
         assert not writer.has_current_orders("w")
