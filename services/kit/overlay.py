@@ -73,7 +73,8 @@ class Layer(MutableMapping[Any, Any]):
             self._added -= 1
 
     def _in_base(self, key: Any) -> bool:
-        return key in self._base and key not in self._deleted
+        # `dict`'s own method: a table that pages would ask the database for each record that is made here.
+        return dict.__contains__(self._base, key) and key not in self._deleted
 
     def __iter__(self) -> Iterator[Any]:
         # In the order that the dictionary would have, because rules may depend on the order of insertion.

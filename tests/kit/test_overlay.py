@@ -7,6 +7,7 @@ import pytest
 
 from services.kit.overlay import Layer, view_of
 from services.kit.records import read_event
+from services.kit.roots import PagedTable
 from services.kit.rules import every_key
 from tests.history.facts import ALL
 from tests.history.recording import read
@@ -51,6 +52,16 @@ def test_what_can_be_changed_in_place_is_copied_first():
     assert layer[1] == {"a": 1, "b": 2}
     assert layer[2] == {"c": 3}
     assert below == {1: {"a": 1}}
+
+
+def test_a_record_that_is_made_is_not_looked_for_in_the_database():
+    """Each trial of a search is made in such a view, on the event loop."""
+    looked_for = []
+    layer = Layer(PagedTable({1: "a"}, looked_for.append))
+    layer[2], layer[1] = "b", "c"
+    assert (list(layer), len(layer), looked_for) == ([1, 2], 2, [])
+    del layer[2]
+    assert (list(layer), len(layer), 2 in layer, looked_for) == ([1], 1, False, [2])
 
 
 @pytest.mark.parametrize("owner", sorted(ALL))
