@@ -25,8 +25,9 @@ from services.kit.log_jetstream import JetStreamLog
 from services.kit.process_metrics import Measures, Reading
 from services.kit.self_watch import SelfWatch, WatchSources
 from services.kit.settings import BadSettings, load
-from worker import address, credentials, slots, utilisation
+from worker import address, credentials, disk_use, slots, utilisation
 from worker.account import Accounts, BadAccount
+from worker.control_groups import groups_of
 from worker.identity import Identity, IdentityError, claim
 from worker.last_contact import FILE as CONTACT
 from worker.last_contact import Contact, ContactFile
@@ -164,6 +165,7 @@ class Worker:
             tasks.create_task(self._template_pool.run_forever())
             tasks.create_task(credentials.renew(self._settings, self._preparer, self._runs.running))
             tasks.create_task(utilisation.watch(self._settings, self._id, self._runs.running))
+            tasks.create_task(disk_use.watch(self._settings, self._preparer, self._runs.running))
             if self._settings.worker_gpu:
                 tasks.create_task(self._watch_slots())
 
@@ -312,12 +314,14 @@ def main() -> None:
         check_launcher(settings, accounts.default)
         check_offer(settings)
         me = claim(settings.worker_home, settings.worker_id)
+        groups = groups_of(settings, me.instance)
     except (BadSettings, BadAccount, BadLauncher, IdentityError, OSError) as error:
         print(f"worker: {error}", file=sys.stderr)
         sys.exit(2)
     logging.configure(settings.log_format, settings.log_level, worker=me.worker_id)
     if accounts.warning:
         log.warning("tasks.not_apart", reason=accounts.warning)
+    log.info("tasks.limits", each=groups.limits or "none", missing=groups.missing)
     process.run(_run(replace(settings, worker_id=me.worker_id), me, tracer))
 
 

@@ -22,7 +22,7 @@ from det_contracts.orders import Briefing
 from services.kit.files import overwrite, set_aside, write_atomic
 from worker import process
 
-NOTES_BYTES = 1024
+NOTES_BYTES = 2048
 POSITION_BYTES = 48
 MAX_REASON_LENGTH = 150
 """Maximum length of a recorded reason, in characters: it fits the reserved space however JSON escapes it."""
@@ -37,6 +37,7 @@ class Notes(msgspec.Struct, frozen=True):
     reported: bool
     killed: str
     over: bool
+    exceeded: str = ""
 
 
 class Order(msgspec.Struct, frozen=True):
@@ -49,6 +50,8 @@ class Order(msgspec.Struct, frozen=True):
     """Whether its end is in the log."""
     killed: str = ""
     """Why it must end now. An order to kill is read only once, so it must be recorded."""
+    exceeded: str = ""
+    """Which limit it has exceeded, for which this worker ends it as failed. Recorded before it is killed."""
     position: int = 0
     """Position of the assignment in the log; the same on all nodes."""
     over: bool = False
@@ -106,7 +109,8 @@ class Orders:
         """Write an order, or what is new about it. Blocks until a new order is on disk."""
         folder = self.folder(order.assigned.allocation_id)
         folder.mkdir(exist_ok=True, mode=0o700)
-        notes = Notes(order.started_at, order.reported, order.killed[:MAX_REASON_LENGTH], order.over)
+        killed, exceeded = order.killed[:MAX_REASON_LENGTH], order.exceeded[:MAX_REASON_LENGTH]
+        notes = Notes(order.started_at, order.reported, killed, order.over, exceeded)
         # In place, in reserved space: a full disk must not keep an end from being recorded.
         overwrite(folder / "notes.json", msgspec.json.encode(notes), NOTES_BYTES)
         if not (folder / "order.json").exists():

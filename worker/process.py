@@ -23,6 +23,7 @@ import structlog
 from services.kit import host_processes
 from services.kit.files import write_atomic
 from worker.shim import engine
+from worker.shim.control_group import ControlGroups
 from worker.shim.life import LOCK
 
 State = Literal["prepared", "running", "exited", "lost"]
@@ -99,6 +100,16 @@ class RunAs(msgspec.Struct, frozen=True):
     """Processes and threads that all tasks of this user may have on the host; 0: no limit."""
 
 
+class Group(msgspec.Struct, frozen=True):
+    """A control group that the command and all that it starts are in."""
+
+    folder: str
+    values: tuple[tuple[str, str], ...]
+    """What is written into its files, in this order."""
+    limits: str = ""
+    """What is said to a user whose processes the kernel ended for their memory."""
+
+
 class End(msgspec.Struct, frozen=True):
     """The command that ends a run held by a container engine. Safe to repeat."""
 
@@ -116,6 +127,7 @@ def prepare(
     end: End | None = None,
     output_bytes: int = 0,
     output_bytes_s: int = 0,
+    groups: Sequence[Group] = (),
 ) -> None:
     """Prepare a run without starting it. Its output is kept up to `output_bytes`; 0: all of it.
 
@@ -134,6 +146,8 @@ def prepare(
         spec["output_bytes"] = output_bytes
     if output_bytes_s:
         spec["output_bytes_s"] = output_bytes_s
+    if groups:
+        spec["groups"] = msgspec.to_builtins(groups)
     if end is not None:
         spec["end"] = msgspec.to_builtins(end)
     # It need not survive a power loss, as nothing of the run does.
@@ -213,11 +227,13 @@ def kill(run_dir: Path) -> bool:
 def end_lost_run(run_dir: Path, message: str, *, lost: bool = False) -> Exit:
     """End what is left of a lost run, and record its end. Blocks for 2 s; longer for containers."""
     deadline = time.monotonic() + ORPHAN_KILL_TIMEOUT_S
+    _groups_of(run_dir).forbid_processes()
     # Repeatedly, because a process may have forked between the look and the signal.
     while (left := _orphaned_pids(run_dir)) and time.monotonic() < deadline:
         host_processes.send(left, signal.SIGKILL)
         time.sleep(0.02)
     _end_container(run_dir)
+    _groups_of(run_dir).remove()
     recorded = read_exit(run_dir)
     if recorded is not None:
         return recorded
@@ -230,7 +246,7 @@ def end_lost_run(run_dir: Path, message: str, *, lost: bool = False) -> Exit:
 def _orphaned_pids(run_dir: Path) -> set[int]:
     """Processes left without a shim: the command's session, and every process with the run's info folder."""
     running = _read_running(run_dir)
-    left: set[int] = set()
+    left = _groups_of(run_dir).pids()
     # None: the command itself has ended, but its session may still have members. Another start time: the pid
     # was reused.
     if running is not None and host_processes.started(running.command.pid) in (None, running.command.started):
@@ -244,6 +260,13 @@ def _orphaned_pids(run_dir: Path) -> set[int]:
         mark = os.fsencode(f"{INFO_DIR}={info_dir}")
         left |= {pid for pid in host_processes.all_pids() if mark in _environment(pid)}
     return left - {os.getpid()}
+
+
+def _groups_of(run_dir: Path) -> ControlGroups:
+    try:
+        return ControlGroups(json.loads((run_dir / "spec.json").read_bytes()).get("groups", []))
+    except (FileNotFoundError, ValueError):
+        return ControlGroups([])
 
 
 def _end_container(run_dir: Path) -> None:

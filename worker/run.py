@@ -146,7 +146,8 @@ class Run:
         # known.
         ended.set()
         await shipping
-        await self._report_exit(exit.code, exit.message, lost=exit.lost)
+        message = self.order.exceeded if exit.code else ""
+        await self._report_exit(exit.code, message or exit.message, lost=exit.lost)
         if self._template_pool is not None:
             await self._template_pool.record_end(self.folder, self._start_plan)
 
@@ -176,8 +177,12 @@ class Run:
         # Again after each restart of the worker, which cannot know whether the first one arrived. The fold
         # ignores repeats.
         await self._append_fact(AllocationStarted(self._worker, self.id), "started", header)
-        if self.order.killed:
+        if self._must_end:
             await self._send_kill()
+
+    @property
+    def _must_end(self) -> bool:
+        return bool(self.order.killed or self.order.exceeded)
 
     async def _log_start(self) -> None:
         """Begin a trial's log with where it runs. None of its output has been shipped yet."""
@@ -231,7 +236,7 @@ class Run:
                 recorded = process.read_exit(self.folder)
                 if recorded is not None:
                     return recorded
-            if state == "running" and self.order.killed and not self._kill_sent:
+            if state == "running" and self._must_end and not self._kill_sent:
                 # The kill was ordered while the shim was starting and could not be found yet.
                 await self._send_kill()
                 if not self._kill_sent:
@@ -258,6 +263,13 @@ class Run:
         """Kill what runs at once, and prevent what is about to start."""
         self._update_order(killed=reason or "killed")
         self._kill_ordered.set()
+        with contextlib.suppress(OSError):
+            await self._send_kill()
+
+    async def end_as_failed(self, reason: str) -> None:
+        """Kill what runs because it has exceeded a limit of this worker. Its end counts as a failure."""
+        log.warning("run.exceeds", allocation=self.id, reason=reason)
+        self._update_order(exceeded=reason)
         with contextlib.suppress(OSError):
             await self._send_kill()
 

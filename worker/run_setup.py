@@ -24,6 +24,7 @@ from worker import hidden_values, ports, process, startup_hook
 from worker.account import Account, Accounts, check_usable, file_access_as, max_processes
 from worker.briefing import Briefing, Gang
 from worker.contexts import ContextCache
+from worker.control_groups import groups_of
 from worker.environment import Cluster, Placement, info_files, interpreter_dirs, variables, write_info
 from worker.last_contact import FILE as CONTACT
 from worker.launchers import Refused, engine_named, images
@@ -69,10 +70,11 @@ class Preparer:
         self._contexts = ContextCache(contexts, blobs)
         self._sealer = sealer_from(settings.sealing_key)
         self._max_processes = max_processes(settings.worker_processes)
+        instance_id, engine = instance or settings.worker_id, engine_named(settings.worker_launcher)
+        self._groups = groups_of(settings, instance_id)
         self._signing = _signing(settings.trial_signing)
         private_paths = [settings.worker_home, settings.trial_signing, settings.sealing_key, settings.blobs]
         self._roots = roots_of(settings, private_paths)
-        instance_id, engine = instance or settings.worker_id, engine_named(settings.worker_launcher)
         self._engine = engine
         self._containers = (
             Containers(engine, settings, instance_id, self._roots) if engine is not None else None
@@ -161,7 +163,7 @@ class Preparer:
                 fence,
                 container_command.run_as,
                 container_command.end,
-                *self._output_limits(),
+                *self._limits(run_dir, slots, containers),
             )
             return ColdStart("it runs in a container"), container_command.notices
         notices = [] if is_platform_task else describe_unused(briefing.config, slots, str(workdir))
@@ -172,7 +174,8 @@ class Preparer:
             argv = wrap_with_mounts(argv, info_dir, storage, make=is_within(storage, self._roots))
         environment |= rank_variables(argv, environment, len(slots))
         fence = self._fence(briefing)
-        process.prepare(run_dir, argv, workdir, environment, fence, run_as, None, *self._output_limits())
+        limits = self._limits(run_dir, slots)
+        process.prepare(run_dir, argv, workdir, environment, fence, run_as, None, *limits)
         if account is not None:
             # A template has the worker's rights, and its memory may hold what this user must not see.
             return ColdStart("it runs as another user than the worker"), notices
@@ -180,9 +183,15 @@ class Preparer:
             return ColdStart("its configuration says environment.warm: false"), notices
         return plan_start(argv, environment, workdir, task.user), notices
 
-    def _output_limits(self) -> tuple[int, int]:
-        """The bytes of output that are kept of a run, and that are taken a second in the long run."""
-        return self._settings.worker_output_mib << 20, int(self._settings.worker_output_mib_s * 2**20)
+    def _limits(
+        self, run_dir: Path, slots: tuple[Slot, ...], containers: Containers | None = None
+    ) -> tuple[int, int, tuple[process.Group, ...]]:
+        """The bytes of output that are kept of a run and taken a second in the long run, and its groups."""
+        output_bytes_s = int(self._settings.worker_output_mib_s * 2**20)
+        # Most engines start containers from a program of their own, which is in no group of ours.
+        in_groups = containers is None or containers.is_child
+        groups = self._groups.groups(run_dir.name, len(slots)) if in_groups else ()
+        return self._settings.worker_output_mib << 20, output_bytes_s, groups
 
     def _fence(self, briefing: Briefing) -> process.Fence | None:
         contact = str(self._settings.worker_home.absolute() / CONTACT)
@@ -212,6 +221,11 @@ class Preparer:
         own_binds = tuple((str(source), str(target)) for source, target in binds)
         return process.RunAs(account.uid, account.gid, own_binds, self._max_processes)
 
+    def folder_of(self, run_dir: Path) -> Path:
+        """The folder that a task may fill."""
+        own = self._user_folders.folder_of(run_dir.name)
+        return own if own.exists() else run_dir
+
     def has_files(self, allocation_id: str) -> bool:
         """Whether a task has files outside its run folder."""
         return self._user_folders.folder_of(allocation_id).exists()
@@ -222,6 +236,7 @@ class Preparer:
 
     def remove_all_except(self, allocations: Collection[str]) -> None:
         """Remove what is left of tasks that this worker no longer knows."""
+        self._groups.remove_all_except(allocations)
         if self._containers is not None:
             self._containers.remove_all_except(allocations)
         self._user_folders.remove_all_except(allocations)

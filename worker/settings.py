@@ -54,9 +54,26 @@ class WorkerSettings(ReachSettings):
     worker_tasks: Path = Path("/var/lib/steadfast-tasks")
     """Where tasks that run as other users have their folders. All users must be able to traverse it."""
     worker_processes: int = -1
-    """Processes and threads that all tasks of one account may have together, if they run as another user.
+    """Processes and threads that one task may have, and all tasks of one account together.
 
-    -1: a quarter of what the host can have; 0: no limit.
+    The former needs control groups, the latter tasks that run as another user than the worker. -1: a quarter
+    of what the host can have; 0: no limit.
+    """
+    worker_slot_memory_mib: int = 0
+    """Memory that a task may use for each slot that it holds, in MiB; without slots, as for one. 0: no limit.
+
+    Needs control groups: a worker that cannot make any does not start. Not for Docker and Podman, which have
+    options.
+    """
+    worker_disk_mib: int = 0
+    """Disk space that the folder of a task may take, in MiB: its working directory, and its own `TMPDIR`.
+
+    A task that takes more is ended, and counts as failed. 0: no limit.
+    """
+    worker_cgroup: str = ""
+    """Control group below which each task has one of its own, named as in /proc/self/cgroup.
+
+    Empty: the worker's own group, where it may. `none`: tasks have no groups.
     """
     worker_output_mib: int = 4096
     """Output of one run that is kept, in MiB; a line in its log says where it was cut. 0: all of it."""

@@ -123,3 +123,18 @@ def test_killed_while_it_waits_for_its_turn_it_never_starts(tmp_path, started):
 def test_an_order_to_kill_outlives_the_worker(tmp_path, started):
     stated, _ = execute(tmp_path, Order(ASSIGNED, killed="a whim", briefing=TOLD))
     expect_never_started(stated, started)
+
+
+def test_a_limit_that_a_run_has_exceeded_is_told_also_after_a_restart_of_its_worker(tmp_path, monkeypatch):
+    """It counts as a failure, unlike a run that somebody killed."""
+    kills, log_lines = [], []
+    ended = process.Exit(code=137, signal=9)
+    monkeypatch.setattr(process, "state_of", lambda _: "exited" if kills else "running")
+    monkeypatch.setattr(process, "kill", lambda folder: kills.append(folder) or True)
+    monkeypatch.setattr(process, "read_exit", lambda _: ended)
+    order = Order(ASSIGNED, started_at=1.0, exceeded="too much", briefing=TOLD)
+    stated, order = execute(tmp_path, order, log_lines=log_lines)
+    assert (stated[-1].exit_code, stated[-1].message, stated[-1].lost) == (137, "too much", False)
+    assert kills
+    assert ("ERROR", "too much") in log_lines
+    assert order.exceeded == "too much"

@@ -80,6 +80,8 @@ class Containers:
         self._roots = roots
         self._engine_options = container_request.operator_options(settings)
         self.hides_gpus = engine.hides_gpus
+        self.is_child = engine.as_task_user
+        """Whether what runs in a container descends from the program that its shim starts."""
 
     def prepare_container(
         self, run_dir: Path, task: Task, request: container_request.ContainerRequest

@@ -9,6 +9,7 @@ import signal
 import time
 
 from services.kit.host_processes import children, descendants, send
+from worker.shim.control_group import ControlGroups
 from worker.shim.lines import LineSplitter
 from worker.shim.pace import LINE_BYTES
 from worker.shim.spool import STDERR, STDOUT, Spool
@@ -26,6 +27,7 @@ READ_BYTES = 64 * 1024
 PIPE_BYTES = 1024 * 1024
 F_SETPIPE_SZ = 1031
 ALL_IN_USE = " (its account has as many processes as it may: STEADFAST_WORKER_PROCESSES of the worker)"
+CANNOT_LIMIT = "the task could not be given the limits of this worker"
 OOM_SCORE = 500
 """What is added to the score by which the kernel chooses whom to end: as if half of the memory were used."""
 PR_SET_CHILD_SUBREAPER = 36
@@ -52,9 +54,11 @@ class Command:
         env: dict[str, str],
         run_as: dict[str, Any] | None = None,
         become: Callable[..., NoReturn] | None = None,
+        groups: ControlGroups | None = None,
     ) -> None:
         """`become` turns the child into the command and raises `EnteredCommand` in it. The default executes
         it."""
+        self._groups = groups or ControlGroups([])
         self.status: int | None = None
         """As returned by waitpid; None while the command runs."""
         self.left_over = 0
@@ -76,6 +80,7 @@ class Command:
         pid = os.fork()
         if pid == 0:
             _be_first_to_go()
+            self._enter_groups(error_pipe[1])
             become(argv, cwd, env, out[1], err[1], error_pipe[1], self._change_user)
         for _, write in (out, err, error_pipe):
             os.close(write)
@@ -89,6 +94,14 @@ class Command:
             os.waitpid(pid, 0)
             raise CannotStart(failure.decode("utf-8", "replace"))
         return pid
+
+    def _enter_groups(self, error_fd: int) -> None:
+        """In the child: be limited from here on, or report why that failed."""
+        try:
+            self._groups.enter()
+        except OSError as error:
+            os.write(error_fd, f"{CANNOT_LIMIT}: {error}".encode())
+            os._exit(127)
 
     def pump(self, fd: int, spool: Spool) -> int:
         """Move available output from a pipe to the spool, and close the pipe at its end.
@@ -128,6 +141,7 @@ class Command:
     def kill(self) -> None:
         """Kill the command and everything it started, without a grace period."""
         self.killed, self._kill_at = True, time.monotonic()
+        self._groups.forbid_processes()
         send(self._live_pids(), signal.SIGKILL)
 
     def reap(self) -> bool:
@@ -171,6 +185,7 @@ class Command:
         Stopped ones cannot fork while the others are looked for. One whose parent ends at once is gone before
         a list of all processes is complete, but it becomes a child of the shim, and those are listed quickly.
         """
+        self._groups.forbid_processes()
         send(left, signal.SIGSTOP)
         send(left | self._live_pids(), signal.SIGKILL)
         until = time.monotonic() + CHASE_S
@@ -182,7 +197,7 @@ class Command:
                 time.sleep(0.001)
 
     def _live_pids(self) -> set[int]:
-        return descendants(os.getpid(), session=self.pid)
+        return descendants(os.getpid(), session=self.pid) | self._groups.pids()
 
 
 def _become(

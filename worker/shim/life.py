@@ -12,7 +12,8 @@ import time
 from collections.abc import Callable
 
 from services.kit.host_processes import started
-from worker.shim.command import CannotStart, Command, EnteredCommand
+from worker.shim.command import CANNOT_LIMIT, CannotStart, Command, EnteredCommand
+from worker.shim.control_group import ControlGroups
 from worker.shim.pace import Pace
 from worker.shim.spool import NOTICE, STDERR, Spool
 
@@ -42,6 +43,10 @@ LOCK = "lock"
 KILLED = 128 + signal.SIGKILL
 ESCAPED = "processes of this run multiply faster than they could be ended, and may still run on this host"
 OUT_OF_MEMORY = "the kernel ended a process of this run: the memory that it may use was all in use"
+REFUSED = (
+    "this run was refused {:,} further processes or threads: it had as many as it may "
+    "(STEADFAST_WORKER_PROCESSES of the worker)"
+)
 FENCED = "ended: this host was out of touch with the cluster, and its pool has `on_lost: fence`"
 
 
@@ -70,6 +75,7 @@ class Shim:
         self._kills_before = memory_kills()
         self._wake = _wake_on_signals()
         self._command: Command | None = None
+        self._groups = ControlGroups([])
         self._fence: Fence | None = None
         self._fenced = False
         self._container_error = ""
@@ -87,10 +93,9 @@ class Shim:
 
             self._fence = Fence(**spec["fence"])
         try:
-            command = self._command = Command(
-                spec["argv"], spec["cwd"], spec["env"], spec.get("run_as"), self._become
-            )
+            command = self._command = self._start(spec)
         except CannotStart as failure:
+            self._groups.remove()
             self._spool.append(NOTICE, [str(failure).encode()])
             self._exit(code=127, message=str(failure))
             ready()
@@ -100,6 +105,16 @@ class Shim:
         ready()
         self._watch(command, spec.get("end"))
         self._report(command)
+
+    def _start(self, spec: dict[str, Any]) -> Command:
+        """Start the command within its limits. Raises `CannotStart`."""
+        self._groups = ControlGroups(spec.get("groups", []))
+        try:
+            self._groups.make()
+        except OSError as error:
+            raise CannotStart(f"{CANNOT_LIMIT}: {error}") from error
+        run_as = spec.get("run_as")
+        return Command(spec["argv"], spec["cwd"], spec["env"], run_as, self._become, self._groups)
 
     def abandon(self) -> None:
         """End the command because the shim itself failed."""
@@ -170,12 +185,14 @@ class Shim:
         if command.escaped:
             self._spool.append(NOTICE, [ESCAPED.encode()])
         code = os.waitstatus_to_exitcode(command.status or 0)
-        was_killed = code in (-signal.SIGKILL, KILLED) and not command.killed
         message = FENCED if self._fenced else self._container_error
-        if not message and was_killed and memory_kills() > self._kills_before:
-            message = OUT_OF_MEMORY
+        if not message and code and not command.killed:
+            message = self._ended_for_memory(code)
+        if refused := self._groups.refused_processes():
+            self._spool.append(NOTICE, [REFUSED.format(refused).encode()])
         if message:
             self._spool.append(NOTICE, [message.encode()])
+        self._groups.remove()
         self._spool.close()
         self._exit(
             code=128 - code if code < 0 else code,
@@ -185,6 +202,19 @@ class Shim:
             lost=self._fenced,
             message=message,
         )
+
+    def _ended_for_memory(self, code: int) -> str:
+        """What to say of a failure if the kernel has ended processes because memory ran out; "" if not.
+
+        Its own group counts only what happened to this run, so that whatever the command made of the end of
+        a child, such as a loader of data, is explained by it. The host's count may be due to others.
+        """
+        limits = f" ({self._groups.limits})" if self._groups.limits else ""
+        kills = self._groups.memory_kills()
+        if kills is None:
+            was_killed = code in (-signal.SIGKILL, KILLED)
+            kills = was_killed and memory_kills() > self._kills_before
+        return OUT_OF_MEMORY + limits if kills else ""
 
     def _status_as_dash(self, status: int) -> int:
         """The exit status of a dash whose only command ended with this status.
