@@ -14,8 +14,9 @@ from typing import Any, Literal, NamedTuple
 
 from det_contracts import spreadsheet
 from services.catalogue.api_values import format_optional_time, format_time
-from services.catalogue.domain import Allocation, State
+from services.catalogue.domain import Allocation, State, TaskOwner
 from services.catalogue.usage_days import UsageKey
+from services.catalogue.visibility import Visibility
 from services.people import users, workspace_records
 
 Period = Literal["DAILY", "MONTHLY"]
@@ -84,8 +85,9 @@ class Owner(NamedTuple):
     labels: tuple[str, ...]
 
 
-def _owner(state: State, experiment_id: int, task_id: str) -> Owner:
-    experiment, task = state.experiments.get(experiment_id), state.tasks.get(task_id)
+def _owner(state: State, experiment_id: int, task_id: str, task_owner: TaskOwner | None) -> Owner:
+    """`task_owner` is that of a forgotten task."""
+    experiment, task = state.experiments.get(experiment_id), state.tasks.get(task_id) or task_owner
     name = task.user if task else experiment.user if experiment else ""
     user = users.by_any_name(state, name)
     project = (
@@ -105,7 +107,7 @@ def _owner(state: State, experiment_id: int, task_id: str) -> Owner:
 
 
 def _held_run(state: State, run: Allocation, first: float, last: float) -> HeldRun:
-    owner = _owner(state, run.experiment_id, run.task_id)
+    owner = _owner(state, run.experiment_id, run.task_id, run.task_owner)
     return HeldRun(
         id=run.id,
         kind=KINDS.get(run.kind, run.kind.lower()),
@@ -203,16 +205,21 @@ class PeriodSums:
 
 
 async def sum_by_period(
-    state: State, used: Mapping[UsageKey, float], period: Period, is_visible: Callable[[int], bool]
+    state: State,
+    used: Mapping[UsageKey, float],
+    task_owners: Mapping[str, TaskOwner],
+    period: Period,
+    visibility: Visibility,
 ) -> dict[date, PeriodSums]:
-    """Slot seconds by the first day of each period that has any. `is_visible` tells visible experiments."""
+    """Slot seconds by the first day of each period that has any. `task_owners` are of forgotten tasks."""
     sums: dict[date, PeriodSums] = {}
     for number, (key, seconds) in enumerate(sorted(used.items()), 1):
         if number % BATCH == 0:
             await asyncio.sleep(0)
-        if is_visible(key.experiment_id):
+        task_owner = task_owners.get(key.task_id)
+        if visibility.includes_use(key.experiment_id, task_owner):
             period_start = key.date if period == "DAILY" else key.date.replace(day=1)
-            owner = _owner(state, key.experiment_id, key.task_id)
+            owner = _owner(state, key.experiment_id, key.task_id, task_owner)
             sums.setdefault(period_start, PeriodSums()).add(owner, key.pool, seconds)
     return sums
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import sqlalchemy as sa
 
+from det_contracts.ids import allocation_id
 from services.catalogue import usage_days
-from services.catalogue.domain import Allocation
+from services.catalogue.domain import Allocation, TaskOwner
 from services.catalogue.usage_days import UsageKey
 from services.kit.database import id_batches, upsert
 from services.kit.rules import Key
@@ -66,6 +67,20 @@ def runs_between(connection: sa.Connection, after: float, before: float = NOT_EN
     return [_run_decoder.decode(body) for body in bodies]
 
 
+class Use(NamedTuple):
+    """What used slots, and whose the tasks among it were that are forgotten."""
+
+    slot_seconds: dict[UsageKey, float]
+    task_owners: dict[str, TaskOwner]
+    """By task id."""
+
+
+def use(connection: sa.Connection, first: int, last: int | None, now: float) -> Use:
+    """The use of slots from one day to another; see `slot_seconds`."""
+    used = slot_seconds(connection, first, last, now)
+    return Use(used, _task_owners(connection, used))
+
+
 def slot_seconds(
     connection: sa.Connection, first: int, last: int | None, now: float
 ) -> dict[UsageKey, float]:
@@ -79,6 +94,18 @@ def slot_seconds(
             if first <= key.day and (last is None or key.day <= last):
                 sums[key] += slot_us
     return {key: slot_us / 1e6 for key, slot_us in sums.items()}
+
+
+def _task_owners(connection: sa.Connection, used: Iterable[UsageKey]) -> dict[str, TaskOwner]:
+    """Whose those tasks were that are forgotten, by task id."""
+    run_ids = {allocation_id(key.task_id, 1) for key in used if key.task_id}
+    owners = {}
+    for some in id_batches(run_ids):
+        for body in connection.scalars(sa.select(RUNS.c.body).where(RUNS.c.id.in_(some))):
+            run = _run_decoder.decode(body)
+            if run.task_owner is not None:
+                owners[run.task_id] = run.task_owner
+    return owners
 
 
 def _overlapping(after: float, before: float) -> sa.Select[Any]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from services.catalogue.api_values import format_optional_time, format_time
-from services.catalogue.domain import Allocation, State
+from services.catalogue.domain import Allocation, State, TaskOwner
 from services.catalogue.usage_days import UsageKey
 from services.people import users
 
@@ -63,11 +63,16 @@ def _name(state: State, run: Allocation) -> str:
     return task.name if task else run.task_id
 
 
-def usage_by_day(state: State, used: Mapping[UsageKey, float]) -> list[dict[str, Any]]:
-    """Slot hours of each day (UTC) and user, with the labels of what ran; the newest day first."""
+def usage_by_day(
+    state: State, used: Mapping[UsageKey, float], task_owners: Mapping[str, TaskOwner]
+) -> list[dict[str, Any]]:
+    """Slot hours of each day (UTC) and user, with the labels of what ran; the newest day first.
+
+    `task_owners` are those of forgotten tasks.
+    """
     slot_hours: dict[tuple[str, str, str], float] = defaultdict(float)
     for key, seconds in used.items():
-        user, labels = _owner(state, key)
+        user, labels = _owner(state, key, task_owners)
         day = key.date.isoformat()
         for label in labels:
             slot_hours[day, user, label] += seconds / HOUR_S / len(labels)
@@ -78,9 +83,9 @@ def usage_by_day(state: State, used: Mapping[UsageKey, float]) -> list[dict[str,
     ]
 
 
-def _owner(state: State, key: UsageKey) -> tuple[str, tuple[str, ...]]:
+def _owner(state: State, key: UsageKey, task_owners: Mapping[str, TaskOwner]) -> tuple[str, tuple[str, ...]]:
     experiment = state.experiments.get(key.experiment_id)
-    task = state.tasks.get(key.task_id)
+    task = state.tasks.get(key.task_id) or task_owners.get(key.task_id)
     name = task.user if task else experiment.user if experiment else NOBODY
     user = users.by_any_name(state, name)
     labels = experiment.labels if experiment and experiment.labels else (NOBODY,)

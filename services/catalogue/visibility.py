@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import TypeVar
 
-from services.catalogue.domain import Allocation, Experiment, State
+from services.catalogue.domain import Allocation, Experiment, State, TaskOwner
 from services.catalogue.rights import Directory
 from services.kit.authz.access_check import granted_permissions
 from services.people import tokens, workspace_records
@@ -55,7 +55,7 @@ class Visibility:
         if self.includes_everything:
             return True
         if id < 0:
-            # A forgotten task has no workspace any more, and 0 is visible only to those who see everything.
+            # A forgotten task has no workspace here, and 0 is visible only to those who see everything.
             return self.includes_workspace(self._task_workspaces.get(-id, 0))
         experiment: Experiment | None = self._state.experiments.get(id)
         return experiment is not None and self.includes_project(experiment.project_id)
@@ -74,7 +74,13 @@ class Visibility:
 
     def includes_allocation(self, allocation: Allocation) -> bool:
         """Whether a run is visible, for a record that may not be in memory."""
-        return self.includes_experiment(allocation.experiment_id)
+        return self.includes_use(allocation.experiment_id, allocation.task_owner)
+
+    def includes_use(self, experiment_id: int, task_owner: TaskOwner | None) -> bool:
+        """Whether the use of slots is visible: that of an experiment, or of a task, forgotten or not."""
+        if task_owner is not None:
+            return self.includes_workspace(task_owner.workspace_id)
+        return self.includes_experiment(experiment_id)
 
     def filter_visible(self, seen: Callable[[T], bool], items: Iterable[T]) -> list[T]:
         """The visible ones among some things."""

@@ -135,10 +135,10 @@ class Pager(Generic[S]):
         """Have the records loaded that some events, commands or queries name, where there are such."""
         keys = list[Key]()
         for message in messages:
-            id_field = self._roots.creation_events.get(type(message))
-            if id_field is not None:
+            created_key = self._roots.creation_events.get(type(message))
+            if created_key is not None:
                 # Nobody has to ask the database for what was never there.
-                self._remember_absent([(self._roots.reference_fields[id_field], getattr(message, id_field))])
+                self._remember_absent([created_key(message)])
             keys.extend(self._roots.referenced_keys(message))
         await self.fetch(keys)
 

@@ -46,8 +46,8 @@ class Roots(Generic[S]):
     """Fields of events, commands and queries that name records, and the tables of those records."""
     affected_roots: Mapping[str, Callable[[Any], Iterable[Root]]] = field(default_factory=dict)
     """By table whose records never leave: the roots of which one of them says whether they are over."""
-    creation_events: Mapping[type, str] = field(default_factory=dict)
-    """Events with the field that names what they are the first to tell of: nothing is known by it before."""
+    creation_events: Mapping[type, Callable[[Any], Key]] = field(default_factory=dict)
+    """Events with the record that they are the first to tell of: nothing is known of it before."""
     _fields_by_type: dict[type, tuple[tuple[str, str], ...]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )

@@ -287,7 +287,9 @@ def test_what_is_not_there_is_looked_for_once(tmp_path, monkeypatch):
 
 
 def test_what_an_event_begins_is_not_looked_for(tmp_path, monkeypatch):
-    begins = dataclasses.replace(ROOTS, creation_events={trial.PreemptionAcknowledged: "trial_id"})
+    begins = dataclasses.replace(
+        ROOTS, creation_events={trial.PreemptionAcknowledged: lambda event: ("items", event.trial_id)}
+    )
 
     async def work(database):
         log = MemoryLog()

@@ -26,6 +26,7 @@ MONTHS = 10
 DAYS = MONTHS * 30
 GROW = {
     "metrics.gone": "the number of each experiment that was deleted, in the database: nothing of it is kept",
+    "gateway.allocations": "the run of each user's task that used slots, in the database: reports count it",
 }
 
 
@@ -74,6 +75,7 @@ class Years(Users):
     def tasks(self, name):
         of = {"kind": "COMMAND", "user": "ann", "name": "", "config": {}, "slots": 1, "pool": "default"}
         self.cluster.ask(commands.SubmitTask(task_id=name, once=Once(f"t{name}", name, "d"), **of))
+        self.cluster.tell(worker.AllocationStarted("steady", f"{name}.1"))
         self.cluster.write(f"{name}.1", 1)
         self.exit(f"{name}.1")
 

@@ -26,6 +26,7 @@ from services.catalogue.domain.state import (
     Phase,
     Share,
     State,
+    TaskOwner,
     Trial,
 )
 from services.kit.rules import Key
@@ -148,13 +149,18 @@ def submitted(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def task_forgotten(state: State, recorded: Recorded) -> Iterable[Key]:
-    """A task that ended long ago was forgotten."""
+    """A task that ended long ago was forgotten. Its run stays for reports on past use, if it held slots."""
     id = recorded.event.task_id
-    run = state.allocations.get(ids.allocation_id(id, 1))
-    if run is not None:
+    task = state.tasks.pop(id, None)
+    if task is None:
+        return
+    yield "tasks", id
+    run = state.allocations[ids.allocation_id(id, 1)]
+    if run.slots and run.members and run.started_at is not None and run.ended_at is not None:
+        state.allocations[run.id] = replace(run, task_owner=TaskOwner(task.user, task.workspace_id))
+        yield "allocations", run.id
+    else:
         yield from drop_allocation(state, run)
-    if state.tasks.pop(id, None) is not None:
-        yield "tasks", id
 
 
 def deletion_opened(state: State, recorded: Recorded) -> Iterable[Key]:

@@ -2,19 +2,22 @@
 
 They are paged out once the experiment has ended and its reports are judged. The experiment's own record
 stays, because lists of all experiments need it. The submission is a root of its own, as many requests need
-only that.
+only that. So is the run of a user's task, which is paged out once the task is forgotten.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from det_contracts import ids
+from det_contracts.events.scheduler import TaskSubmitted
 from det_contracts.events.searcher import TrialCreated
 from services.catalogue.domain.indexes import add_to_indexes, remove_from_indexes
 from services.catalogue.domain.state import State, validation_key
 from services.kit.roots import ALWAYS_LOADED, Key, Roots, get_loaded, loaded_keys, root_by_experiment_id
 
 SUBMISSION = "submission "
+TASK = "task "
 _trial_root = root_by_experiment_id("trials")
 
 
@@ -27,16 +30,20 @@ def _validation_root(state: State, key: str) -> str | None:
 
 
 def _allocation_root(_: State, id: str) -> str:
-    """The root of an experiment's task. Other tasks are few, and stay loaded until they are forgotten."""
-    owner, _dot, rest = str(id).partition(".")
+    owner, dot, rest = str(id).partition(".")
     # `7` stands for experiment 7 itself (see `reference_fields`), and a trial's run is `7.REQUEST.1`; that of
     # a user's task is `TASK.1`.
-    return owner if owner.isdecimal() and (not rest or "." in rest) else ALWAYS_LOADED
+    if owner.isdecimal() and (not rest or "." in rest):
+        return owner
+    return f"{TASK}{owner}" if dot else ALWAYS_LOADED
 
 
 def _members(state: State, root: str) -> Iterable[Key]:
     if root.startswith(SUBMISSION):
         yield from loaded_keys(state, int(root.removeprefix(SUBMISSION)), "submissions")
+        return
+    if root.startswith(TASK):
+        yield from loaded_keys(state, ids.allocation_id(root.removeprefix(TASK), 1), "allocations")
         return
     id = int(root)
     yield from (("allocations", run) for run in state.runs_of.ids(id))
@@ -49,6 +56,8 @@ def _members(state: State, root: str) -> Iterable[Key]:
 
 
 def _is_over(state: State, root: str) -> bool:
+    if root.startswith(TASK):
+        return root.removeprefix(TASK) not in state.tasks
     id = int(root.removeprefix(SUBMISSION))
     experiment = state.experiments.get(id)
     if experiment is None:
@@ -77,7 +86,10 @@ ROOTS: Roots[State] = Roots(
     is_over=_is_over,
     index=add_to_indexes,
     unindex=remove_from_indexes,
-    creation_events={TrialCreated: "trial_id"},
+    creation_events={
+        TrialCreated: lambda event: ("trials", event.trial_id),
+        TaskSubmitted: lambda event: ("allocations", ids.allocation_id(event.task_id, 1)),
+    },
     reference_fields={
         # Loading any record of an experiment loads all of them, so its id is enough: see `State.load`.
         "experiment_id": "allocations",

@@ -152,6 +152,13 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     """The searcher metric at the same step, if any."""
 
 
+class TaskOwner(msgspec.Struct, frozen=True):
+    """Whose a user's task was, once the task itself is forgotten."""
+
+    user: str
+    workspace_id: int
+
+
 class Allocation(msgspec.Struct, frozen=True, kw_only=True):
     """One run of a task."""
 
@@ -174,6 +181,13 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True):
     asked_to_leave: bool = False
     outcome: Outcome | None = None
     reason: str = ""
+    task_owner: TaskOwner | None = None
+    """Set when its task is forgotten. Only reports on past use show it from then on."""
+
+    @property
+    def is_forgotten(self) -> bool:
+        """Whether its task was forgotten."""
+        return self.task_owner is not None
 
 
 class Live(msgspec.Struct, frozen=True):

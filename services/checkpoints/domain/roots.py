@@ -100,7 +100,7 @@ ROOTS: Roots[State] = Roots(
     is_over=_is_over,
     index=_index,
     unindex=_unindex,
-    creation_events={TrialCreated: "trial_id"},
+    creation_events={TrialCreated: lambda event: ("trials", event.trial_id)},
     reference_fields={
         "experiment_id": "experiments",
         "trial_id": "trials",

@@ -99,9 +99,10 @@ async def _sums_by_period(call: UserCall, query: PeriodsQuery) -> tuple[Period, 
         raise invalid(f"from {first} to {last} are more than {MAX_PERIODS} periods: ask for fewer")
     days = (first - EPOCH).days, (resource_allocation.next_period(last, period) - EPOCH).days - 1
     now = time.time()
-    used = await call.catalogue.read(lambda connection: runs.slot_seconds(connection, *days, now))
-    seen = call.visibility.includes_experiment
-    return period, await resource_allocation.sum_by_period(call.catalogue.state, used, period, seen)
+    use = await call.catalogue.read(lambda connection: runs.use(connection, *days, now))
+    return period, await resource_allocation.sum_by_period(
+        call.catalogue.state, use.slot_seconds, use.task_owners, period, call.visibility
+    )
 
 
 def _day(name: str, text: str, period: Period) -> date:

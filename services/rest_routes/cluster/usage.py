@@ -59,8 +59,8 @@ async def by_day(call: Authenticated, query: FromQuery[DaysQuery]) -> Response:
     """Slot hours by day, user and label."""
     # Whole days (UTC), the first one, too.
     first, now = usage_days.day_number(_since(query, 30)), time.time()
-    used = await call.catalogue.read(lambda connection: runs.slot_seconds(connection, first, None, now))
-    daily_usage = usage.usage_by_day(call.catalogue.state, used)
+    used = await call.catalogue.read(lambda connection: runs.use(connection, first, None, now))
+    daily_usage = usage.usage_by_day(call.catalogue.state, used.slot_seconds, used.task_owners)
     return call.answer({"usage": daily_usage})
 
 
