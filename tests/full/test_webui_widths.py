@@ -28,6 +28,35 @@ LISTS = {
 HEADS = "thead th[data-column], thead th[data-column] span"
 CUT = "all => all.filter(one => one.scrollWidth > one.clientWidth).map(one => one.textContent)"
 
+RANKS = """
+import sys
+for rank in (0, 1):
+    for level in ("INFO", "ERROR"):
+        print(f"[rank={rank}] {level}: line of {rank}", flush=True)
+sys.exit(3)
+"""
+LAID_OVER = """
+() => {
+  const kinds = "button, a[href], input, select, textarea, label";
+  const shown = [...document.querySelectorAll(`main :is(${kinds})`)]
+    .filter((control) => control.checkVisibility({ visibilityProperty: true }))
+    .filter((control) => !control.closest(".vh, .grip"))
+    .map((control) => [control, control.getBoundingClientRect()])
+    .filter(([, box]) => box.width > 1 && box.height > 1);
+  const over = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left);
+  const down = (a, b) => Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+  const pinned = (control) => control.closest(".act, .pin, .choose");
+  return shown.flatMap(([first, box], at) =>
+    shown
+      .slice(at + 1)
+      .filter(([other, its]) => over(box, its) > 2 && down(box, its) > 2 && !first.contains(other))
+      .filter(([other]) => !pinned(first) && !pinned(other))
+      .map(([other]) => [first, other].map((control) => control.outerHTML.slice(0, 90))),
+  );
+}
+"""
+"""Pairs of controls of which one lies on the other, where no column is pinned over others."""
+
 
 @pytest.fixture
 def jobs(cluster, create):
@@ -47,6 +76,34 @@ def test_a_screen_of_1280_pixels_shows_every_column(cluster, jobs, signed_in, pl
     expect(page.locator(".below", has_text="more column")).to_have_count(0)
     assert box.evaluate("one => one.scrollWidth - one.clientWidth") <= 1
     assert box.locator(HEADS).evaluate_all(CUT) == []
+
+
+@pytest.mark.parametrize("width", [390, 1110, 1250, 1280])
+def test_no_control_lies_on_another(cluster, create, signed_in, width):
+    page = signed_in(cluster)
+    page.set_viewport_size({"width": width, "height": 900})
+    id = create("fails-on-two-ranks", RANKS)
+    trial = cluster.first_trial(id)
+    tabs = ("overview", "hyperparameters", "trials", "checkpoints", "code", "logs", "profiler")
+    for path in (*(f"experiments/{id}/trials/{trial}/{tab}" for tab in tabs), "system/audit", "experiments"):
+        page.goto(f"/det/{path}")
+        expect(page.locator("main h1, main h2").first).to_be_visible(timeout=60 * SECONDS)
+        expect(page.locator(".skeleton")).to_have_count(0, timeout=60 * SECONDS)
+        if path.endswith("logs"):
+            expect(page.get_by_role("button", name="At the cause")).to_be_visible(timeout=60 * SECONDS)
+        assert page.evaluate(LAID_OVER) == [], path
+
+
+def test_the_number_of_further_tags_stays_beside_one_that_is_cut(cluster, create, signed_in):
+    page = signed_in(cluster)
+    create("tags-of-a-team", wait=False, labels=["a" * 60, "b", "c"], **LARGE)
+    page.goto("/det/experiments?q=tags-of-a-team")
+    tags = page.locator(".tags-of").first
+    expect(tags.locator(".sub")).to_have_text("+2", timeout=60 * SECONDS)
+    right, cell = (part.bounding_box() for part in (tags.locator(".sub"), tags.locator("xpath=..")))
+    assert right
+    assert cell
+    assert right["x"] + right["width"] <= cell["x"] + cell["width"]
 
 
 @pytest.mark.parametrize("place", ["dashboard", "experiments"])

@@ -104,6 +104,8 @@ export function Distribution({ rows, name, height = 200 }: { rows: Row[]; name: 
 const FEW = 20;
 /** Below this many trials per hyperparameter, a forest mostly fits noise. */
 const EACH = 5;
+/** A share that is shown as 0.0 %. */
+const LEAST = 0.0005;
 
 export function Importances({
   rows,
@@ -130,6 +132,8 @@ export function Importances({
   if (!found) return <Loading />;
   const enough = Math.max(FEW, EACH * found.shares.length);
   if (!found.shares.length) return <p className="ink2 sm inset">No hyperparameter differs between these trials.</p>;
+  if (found.shares.every(({ share }) => share < LEAST))
+    return <p className="ink2 sm inset">{many(found.trials, "trial")}: too few to tell which hyperparameter matters.</p>;
   return (
     <div className="importances">
       <ul aria-label="Importance of hyperparameters">

@@ -56,6 +56,7 @@ export function Agents({ agents, of, lit, uses }: { agents: Agent[]; of: (slot: 
     {
       id: "name",
       head: "Agent",
+      least: 120,
       name: true,
       value: (one) => one.id,
       cell: (one) => (
@@ -139,6 +140,7 @@ export function Agents({ agents, of, lit, uses }: { agents: Agent[]; of: (slot: 
       id: "up",
       head: "Connected",
       width: 120,
+      least: 104,
       cell: (one) => <Time at={one.registeredTime} />,
       value: (one) => one.registeredTime,
     },

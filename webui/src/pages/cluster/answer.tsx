@@ -1,5 +1,5 @@
 import type { Agent } from "../../api/types";
-import { little } from "../../parts/format";
+import { little, many } from "../../parts/format";
 import { Figure, Figures } from "../../ui/figures";
 import { Meter } from "../../ui/meter";
 import { isBusy, loadOf, type Pool, slotsOf, type Use } from "./facts";
@@ -12,7 +12,7 @@ export function Answer({ agents, pools, away, uses }: { agents: Agent[]; pools: 
   const off = slots.filter((one) => !one.enabled && !one.draining).length;
   const waiting = pools.reduce((sum, one) => sum + one.stats.queuedCount, 0);
   const running = pools.reduce((sum, one) => sum + one.stats.scheduledCount, 0);
-  const share = (many: number) => (slots.length ? many / slots.length : 0);
+  const share = (part: number) => (slots.length ? part / slots.length : 0);
   const whole = agents.filter((one) => one.enabled && slotsOf(one).every((slot) => slot.enabled && !isBusy(slot))).length;
   return (
     <Figures>
@@ -36,7 +36,7 @@ export function Answer({ agents, pools, away, uses }: { agents: Agent[]; pools: 
         name="Entirely free"
         value={whole}
         unit={whole === 1 ? "agent" : "agents"}
-        note={`${slots.length - busy - draining - off} free slots in all`}
+        note={`${many(slots.length - busy - draining - off, "free slot")} in all`}
       />
       <Figure name="Waiting" value={waiting} unit={waiting === 1 ? "job" : "jobs"} to="/jobs" note={`${running} run`} />
       <Figure

@@ -117,7 +117,7 @@ export function holders(
     if (there) there.slots += 1;
     else found.set(id, { id, name: (experiment !== null && names.get(experiment)) || user.name, experiment, slots: 1, colour: "" });
   }
-  const list = [...found.values()].toSorted((a, b) => b.slots - a.slots || a.id.localeCompare(b.id));
+  const list = [...found.values()].toSorted((a, b) => b.slots - a.slots || a.id.localeCompare(b.id, "en", { numeric: true }));
   list.forEach((one, at) => {
     one.colour = `var(--s${(at % COLOURS) + 1})`;
   });

@@ -27,6 +27,7 @@ interface Hyperparameter {
   varies: boolean;
   /** Its numbers have more digits than are shown, so that all of them are shown with as many. */
   isFine: boolean;
+  isText: boolean;
 }
 
 const SHOWN_DIGITS = 4;
@@ -41,6 +42,7 @@ export function hyperparametersOf(trials: Trial[]): Hyperparameter[] {
     name,
     varies: all.length < 2 || new Set(all.map((one) => JSON.stringify(one[name]))).size > 1,
     isFine: all.some((one) => isFine(one[name])),
+    isText: all.some((one) => typeof one[name] === "string"),
   }));
   return found.sort((a, b) => Number(b.varies) - Number(a.varies));
 }
@@ -126,10 +128,10 @@ export function columnsOf({ one, names, decided, chosen }: Known): Column<Trial>
         ]
       : []),
     ...names.map(
-      ({ name, varies, isFine }): Column<Trial> => ({
+      ({ name, varies, isFine, isText }): Column<Trial> => ({
         id: `hp.${name}`,
         head: name,
-        num: true,
+        num: !isText,
         width: 100,
         least: 84,
         folder: "Hyperparameters",

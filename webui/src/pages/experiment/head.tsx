@@ -64,7 +64,7 @@ export function Head({ one, trials, tab }: { one: Experiment; trials: Trial[]; t
             <Avatar small name={one.username} /> {one.username}
           </span>,
           <span key="at">
-            started <Time at={one.startTime} />
+            submitted <Time at={one.startTime} />
           </span>,
           one.forkedFrom || children.length ? <Kin key="kin" one={one} led={children} /> : null,
           tells(one) && one.state !== WAITS && (

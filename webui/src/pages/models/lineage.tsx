@@ -35,8 +35,8 @@ export function Lineage({ model, one }: { model: Model; one: Version }) {
             to: `/experiments/${trained.experimentId}/trials/${trained.trialId}/overview`,
           },
           {
-            name: `Checkpoint ${one.checkpoint.uuid.slice(0, 8)}`,
-            said: "its files",
+            name: "Checkpoint",
+            said: one.checkpoint.uuid.slice(0, 8),
             to: `/experiments/${trained.experimentId}/checkpoints?checkpoint=${one.checkpoint.uuid}`,
           },
         ]

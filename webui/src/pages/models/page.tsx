@@ -242,7 +242,7 @@ function VersionDrawer({
         ]}
       />
       {trained && (
-        <Link className="btn plain" to={`/experiments/${trained.experimentId}/checkpoints?checkpoint=${one.checkpoint.uuid}`}>
+        <Link className="btn plain own-width" to={`/experiments/${trained.experimentId}/checkpoints?checkpoint=${one.checkpoint.uuid}`}>
           Its files
         </Link>
       )}

@@ -217,11 +217,7 @@ function Plan({ found, pools, parent, trials }: { found: Checked; pools: Pool[];
             name="Cost"
             value={price || "not known"}
             note={
-              price
-                ? `at the pace of experiment ${parent!.id}`
-                : parent
-                  ? `experiment ${parent.id} has no rate in ${wanted.unit}`
-                  : "no earlier run to go by"
+              price ? `at the pace of experiment ${parent!.id}` : parent ? `no pace in ${wanted.unit} to go by` : "no earlier run to go by"
             }
           />
         </Figures>

@@ -1,6 +1,9 @@
 import { type RefObject, useEffect, useState } from "react";
 
-/** How many columns are hidden beyond the right edge. */
+/** Of a cell, which may be out of sight. */
+const PADDING = 12;
+
+/** How many columns are hidden beyond the right edge, wholly or in part. */
 export function useHiddenRight(box: RefObject<HTMLElement | null>, columns: number): number {
   const [hidden, setHidden] = useState(0);
   // biome-ignore lint/correctness/useExhaustiveDependencies: a change of columns needs a new count
@@ -15,7 +18,7 @@ export function useHiddenRight(box: RefObject<HTMLElement | null>, columns: numb
       const pinned = element.querySelector<HTMLElement>("thead .act")?.offsetWidth ?? 0;
       const edge = element.scrollLeft + element.clientWidth - pinned;
       const heads = [...element.querySelectorAll<HTMLElement>("thead th[data-column]:not(.pin)")];
-      setHidden(heads.filter((head) => head.offsetLeft + head.offsetWidth / 2 > edge).length);
+      setHidden(heads.filter((head) => head.offsetLeft + head.offsetWidth - PADDING > edge).length);
     };
     count();
     // Measuring can force a layout, so skip it for vertical scrolling, which hides no columns.
